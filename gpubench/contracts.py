@@ -1,0 +1,161 @@
+"""What an algorithm is given and what it must return.
+
+Arrays are device arrays: anything with ``shape``, ``dtype`` and ``nbytes`` that the
+device that made them can download (CuPy's under CUDA, PyOpenCL's under OpenCL).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from gpubench.devices.base import Device
+    from gpubench.grid import Grid
+    from gpubench.inputs import ParticleSet
+
+NULL = -1  # ends a linked list, marks an empty cell: the paper's "/" (rozen2008, Figure 1)
+
+
+@dataclass(frozen=True)
+class LinkedCells:
+    """Linked lists of the particles in each cell (rozen2008, Listing 1).
+
+    head: int32, shape (cells,), the first particle of each cell, or -1.
+    next: int32, shape (particles,), the particle after this one in its cell, or -1.
+    """
+
+    head: Any
+    next: Any
+
+
+@dataclass(frozen=True)
+class SortedCells:
+    """Particles in order of their cells.
+
+    start: int32, shape (cells + 1,); cell c holds order[start[c]:start[c + 1]].
+    order: int32, shape (particles,), a permutation of the particles.
+    positions: float32, shape (particles, 4), positions[order], or None where the form does
+        not reorder.
+    """
+
+    start: Any
+    order: Any
+    positions: Any = None
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """Neighbours within the cutoff (strictly nearer), each pair seen from both sides, no self-pairs.
+
+    counts: int32, shape (particles,), by particle id.
+    offsets: int64, shape (particles + 1,), exclusive sum of the counts, or None.
+    neighbours: int32, shape (offsets[-1],), particle ids, or None; unordered within a row.
+    """
+
+    counts: Any
+    offsets: Any = None
+    neighbours: Any = None
+
+
+@dataclass(frozen=True)
+class Form:
+    """One way to run an algorithm.
+
+    summary: one line for people.
+    requires: device features it needs, e.g. {"cuda"}.
+    capturable: False where the host reads something back in the middle, which no CUDA graph can hold.
+    reorders: whether positions come back in cell order.
+    """
+
+    summary: str
+    requires: frozenset[str] = frozenset()
+    capturable: bool = True
+    reorders: bool = False
+
+
+class Algorithm(ABC):
+    """An algorithm made for one device, one number of particles, one grid, in one of its forms.
+
+    Making it allocates and compiles everything. ``launch`` only launches: no allocation, no
+    copy, no compilation; it is what gets timed.
+    """
+
+    name: ClassVar[str]
+    family: ClassVar[str]
+    summary: ClassVar[str]
+    source: ClassVar[str]
+    forms: ClassVar[Mapping[str, Form]]
+    defaults: ClassVar[Mapping[str, int]] = {}
+
+    def __init__(
+        self, device: Device, particles: int, grid: Grid, form: str, parameters: Mapping[str, int]
+    ) -> None:
+        self.device = device
+        self.particles = particles
+        self.grid = grid
+        self.form = form
+        self.parameters = {**self.defaults, **parameters}
+        self.workspace_bytes = 0
+
+    @abstractmethod
+    def load(self, inputs: ParticleSet) -> None:
+        """Bring an input to the device; not timed."""
+
+    @abstractmethod
+    def launch(self) -> None:
+        """Do the work that is timed."""
+
+    @abstractmethod
+    def traffic_bytes(self) -> int | None:
+        """Return the fewest bytes that one launch must move through device memory, or None."""
+
+    def outcome(self) -> dict[str, int | float | str]:
+        """Return what the last launch reports beside its answer, e.g. its round count."""
+        return {}
+
+    def allocate(self, shape: int | tuple[int, ...], dtype: Any) -> Any:
+        """Allocate a device array and count it as this algorithm's memory."""
+        array = self.device.empty(shape, dtype)
+        self.workspace_bytes += array.nbytes
+        return array
+
+
+class CellList(Algorithm):
+    """An algorithm that sorts particles into the cells of a grid.
+
+    It starts from cell ids, as the paper's Listing 1 does (``a[N]``); ``load`` computes them
+    on the device from the positions.
+    """
+
+    family: ClassVar[str] = "cell-list"
+
+    cell_of: Any
+    positions: Any
+
+    def load(self, inputs: ParticleSet) -> None:
+        """Upload positions, float32 (particles, 4), and compute their cell ids on the device."""
+        from gpubench.primitives.cell_ids import CellIds
+
+        self.positions = self.device.upload(inputs.positions)
+        self.cell_of = self.device.empty(self.particles, "int32")
+        CellIds(self.device, self.grid).launch(self.positions, self.cell_of)
+
+    def launch(self) -> None:
+        """Build the cell list of the loaded input."""
+        self.build(self.cell_of, self.positions)
+
+    @abstractmethod
+    def build(self, cell_of: Any, positions: Any) -> None:
+        """Build the cell list.
+
+        cell_of: int32, shape (particles,), each in [0, cells).
+        positions: float32, shape (particles, 4); read only by forms that reorder.
+        """
+
+    @property
+    @abstractmethod
+    def answer(self) -> LinkedCells | SortedCells:
+        """The cell list that the last ``build`` made; overwritten by the next."""

@@ -1,0 +1,121 @@
+"""What every back end offers: memory, kernels from the one set of sources, events."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+# A launch: kernel(blocks, threads_per_block, *arguments). Arguments are device arrays, NumPy
+# scalars, Python ints (passed as int32) or Python floats (float32).
+Kernel = Callable[..., None]
+
+
+class Graph(ABC):
+    """A recorded sequence of launches that replays without launch gaps."""
+
+    @abstractmethod
+    def launch(self) -> None:
+        """Queue one replay."""
+
+
+class Device(AbstractContextManager["Device"], ABC):
+    """One device with one in-order queue.
+
+    backend: "cuda" or "opencl".
+    spec: what `--device` would name it, e.g. "cuda:0", "opencl:pocl".
+    name: the maker's name of it.
+    features: what a form may require; contains the back end's name, "graphs" where launches
+        can be recorded.
+    compute_units, cache_bytes, memory_bytes: multiprocessors or cores; last-level cache;
+        memory that arrays may use.
+    """
+
+    backend: str
+    spec: str
+    name: str
+    is_cpu: bool
+    features: frozenset[str]
+    compute_units: int
+    cache_bytes: int
+    memory_bytes: int
+
+    @abstractmethod
+    def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> Any:
+        """Allocate an uninitialised array; a zero-length one is allowed. Raises OutOfMemory."""
+
+    @abstractmethod
+    def upload(self, host: NDArray[Any]) -> Any:
+        """Copy a host array to a new device array."""
+
+    @abstractmethod
+    def write(self, array: Any, host: NDArray[Any]) -> None:
+        """Copy a host array into a device array of the same shape and type."""
+
+    @abstractmethod
+    def download(self, array: Any) -> NDArray[Any]:
+        """Wait for the queue, then copy a device array to the host."""
+
+    @abstractmethod
+    def fill(self, array: Any, byte: int) -> None:
+        """Queue setting every byte of an array: 0x00 for zeros, 0xFF for -1 in int32."""
+
+    @abstractmethod
+    def copy(self, source: Any, target: Any) -> None:
+        """Queue a copy between two arrays of the same number of bytes."""
+
+    @abstractmethod
+    def kernel(self, file: str, name: str, **constants: int) -> Kernel:
+        """Compile kernels/`file` with -D`NAME`=value for each constant, and return one kernel.
+
+        Compiled code is kept for the same file and constants.
+        """
+
+    @abstractmethod
+    def record(self) -> Any:
+        """Queue an event and return it."""
+
+    @abstractmethod
+    def elapsed_ms(self, start: Any, end: Any) -> float:
+        """Wait for `end` and return the device time between two events in milliseconds."""
+
+    @abstractmethod
+    def synchronize(self) -> None:
+        """Wait until everything queued is done."""
+
+    def capture(self, work: Callable[[], None]) -> Graph:
+        """Record the launches of `work` without running them. Needs the feature "graphs"."""
+        raise NotImplementedError(f"{self.spec} records no graphs")
+
+    @abstractmethod
+    def environment(self) -> dict[str, Any]:
+        """Describe the device for a results file: at least backend, name, is_cpu, driver."""
+
+    @abstractmethod
+    def state(self) -> dict[str, Any] | None:
+        """Read clocks, power, temperature, throttle reasons now, or None where none can be read."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Free what the device holds; it is not used again."""
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @staticmethod
+    def blocks(items: int, per_block: int) -> int:
+        """Return how many blocks cover `items`; at least one, so that a launch is always valid."""
+        return max(1, -(-items // per_block))
+
+
+def scalar(value: Any) -> Any:
+    """Give a kernel argument its C type: int becomes int32, float becomes float32."""
+    if isinstance(value, bool | int) and not isinstance(value, np.generic):
+        return np.int32(value)
+    if isinstance(value, float) and not isinstance(value, np.generic):
+        return np.float32(value)
+    return value

@@ -1,0 +1,137 @@
+"""The cell grid: shape, periodicity, and the cell of a position.
+
+Cells are numbered x fastest, then y, then z (rozen2008, section 2.3).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpubench.errors import UserError
+
+MAX_CELLS = 2**31 - 2
+
+# The layout of `struct Grid` in kernels/common/grid.h: 4-byte members only, so that CUDA,
+# OpenCL and NumPy agree on it.
+GRID_DTYPE = np.dtype(
+    [
+        ("low", np.float32, 3),
+        ("size", np.float32, 3),
+        ("inverse_cell", np.float32, 3),
+        ("cells", np.int32, 3),
+        ("periodic", np.int32, 3),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A box cut into equal cells.
+
+    cells: number of cells along x, y, z.
+    low, size: corner and edge lengths of the box, in the unit of the positions.
+    periodic: along which axes the box repeats.
+    """
+
+    cells: tuple[int, int, int]
+    low: tuple[float, float, float]
+    size: tuple[float, float, float]
+    periodic: tuple[bool, bool, bool] = (False, False, False)
+
+    def __post_init__(self) -> None:
+        if any(n < 1 for n in self.cells):
+            raise UserError(f"a grid needs at least one cell along each axis, not {self.cells}")
+        if not all(math.isfinite(v) for v in (*self.low, *self.size)) or min(self.size) <= 0:
+            raise UserError(
+                f"a box needs finite corners and positive edges, not {self.low} and {self.size}"
+            )
+        if self.count > MAX_CELLS:
+            raise UserError(f"{self.count} cells are too many: at most {MAX_CELLS}; use larger cells")
+
+    @classmethod
+    def in_box(
+        cls,
+        low: tuple[float, float, float],
+        size: tuple[float, float, float],
+        cell_size: float,
+        periodic: tuple[bool, bool, bool] = (False, False, False),
+    ) -> Grid:
+        """Cut a box into as many cells as fit that are at least cell_size long along each axis."""
+        if not (math.isfinite(cell_size) and cell_size > 0):
+            raise UserError(f"the cell size must be positive and finite, not {cell_size}")
+        # The tolerance keeps an edge of 10 * 0.1 at ten cells in spite of rounding.
+        nx, ny, nz = (max(1, math.floor(edge / cell_size * (1 + 1e-6))) for edge in size)
+        return cls((nx, ny, nz), low, size, periodic)
+
+    @classmethod
+    def with_count(
+        cls, count: int, periodic: tuple[bool, bool, bool] = (False, False, False)
+    ) -> Grid:
+        """Make a grid of exactly `count` unit cells, as near to a cube as its divisors allow."""
+        if count < 1:
+            raise UserError(f"a grid needs at least one cell, not {count}")
+        cells = _balanced_factors(count)
+        low = (0.0, 0.0, 0.0)
+        size = (float(cells[0]), float(cells[1]), float(cells[2]))
+        return cls(cells, low, size, periodic)
+
+    @property
+    def count(self) -> int:
+        """Number of cells."""
+        nx, ny, nz = self.cells
+        return nx * ny * nz
+
+    @property
+    def cell_size(self) -> tuple[float, float, float]:
+        """Edge lengths of one cell."""
+        (lx, ly, lz), (nx, ny, nz) = self.size, self.cells
+        return lx / nx, ly / ny, lz / nz
+
+    def packed(self) -> NDArray[np.void]:
+        """Return the grid as the kernels read it: one element of GRID_DTYPE."""
+        packed = np.zeros(1, GRID_DTYPE)
+        packed["low"], packed["size"] = self.low, self.size
+        packed["inverse_cell"] = np.float32(1) / np.asarray(self.cell_size, np.float32)
+        packed["cells"], packed["periodic"] = self.cells, self.periodic
+        return packed
+
+    def coordinates(self, positions: NDArray[np.float32]) -> NDArray[np.int32]:
+        """Return the integer cell coordinates of positions, int32, shape (particles, 3).
+
+        The arithmetic is that of the kernels (kernels/common/grid.h), in float32: subtract,
+        multiply, floor; then wrap a periodic axis, clamp an open one.
+        """
+        packed = self.packed()[0]
+        cells = packed["cells"]
+        scaled = (positions[:, :3] - packed["low"]) * packed["inverse_cell"]
+        whole = np.floor(scaled).astype(np.int32)
+        wrapped = whole % cells
+        inside = np.where(packed["periodic"] != 0, wrapped, np.clip(whole, 0, cells - 1))
+        return inside.astype(np.int32, copy=False)
+
+    def cell_ids(self, positions: NDArray[np.float32]) -> NDArray[np.int32]:
+        """Return the cell of each position, int32, shape (particles,)."""
+        x, y, z = self.coordinates(positions).T
+        nx, ny, _ = self.cells
+        ids: NDArray[np.int32] = (z * np.int32(ny) + y) * np.int32(nx) + x
+        return ids
+
+
+def _balanced_factors(count: int) -> tuple[int, int, int]:
+    """Return three factors of count, largest first, whose sum is least."""
+
+    def split(number: int) -> tuple[int, int]:
+        low = next(d for d in range(math.isqrt(number), 0, -1) if number % d == 0)
+        return low, number // low
+
+    best = (count, 1, 1)
+    for first in range(1, round(count ** (1 / 3)) + 2):
+        if count % first == 0:
+            low, high = split(count // first)
+            best = min(best, (high, low, first), key=lambda f: (sum(f), f))
+    a, b, c = sorted(best, reverse=True)
+    return a, b, c

@@ -1,0 +1,26 @@
+"""Places on disk: kernel sources, the cache for compiled code, the repository if there is one."""
+
+from pathlib import Path
+
+import platformdirs
+
+PACKAGE = Path(__file__).resolve().parent
+
+
+def kernel_folder() -> Path:
+    """Return the folder of kernel sources: in an installed wheel, else beside the package."""
+    installed = PACKAGE / "kernels"
+    return installed if installed.is_dir() else PACKAGE.parent / "kernels"
+
+
+def repository() -> Path | None:
+    """Return the checkout that the package runs from, or None for an installed wheel."""
+    root = PACKAGE.parent
+    return root if (root / ".git").exists() and (root / "kernels").is_dir() else None
+
+
+def cache_folder() -> Path:
+    """Return (and make) the user's cache folder for compiled libraries."""
+    folder = Path(platformdirs.user_cache_dir("gpubench"))
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
