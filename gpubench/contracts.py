@@ -48,7 +48,7 @@ class SortedCells:
 
 @dataclass(frozen=True)
 class Neighbours:
-    """Neighbours within the cutoff (strictly nearer), each pair seen from both sides, no self-pairs.
+    """Neighbours strictly nearer than the cutoff, each pair from both sides, no self-pairs.
 
     counts: int32, shape (particles,), by particle id.
     offsets: int64, shape (particles + 1,), exclusive sum of the counts, or None.
@@ -66,7 +66,7 @@ class Form:
 
     summary: one line for people.
     requires: device features it needs, e.g. {"cuda"}.
-    capturable: False where the host reads something back in the middle, which no CUDA graph can hold.
+    capturable: False where the host reads something back, which no CUDA graph can hold.
     reorders: whether positions come back in cell order.
     """
 

@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 from gpubench.errors import UserError
 
 MAX_CELLS = 2**31 - 2
+EPSILON = float(np.finfo(np.float32).eps)
+# Squares of lengths, and the inverse of a cell's edge, stay well inside float32's range.
+SMALLEST_CELL, LARGEST_CELL = 1e-15, 1e15
 
 # The layout of `struct Grid` in kernels/common/grid.h: 4-byte members only, so that CUDA,
 # OpenCL and NumPy agree on it.
@@ -50,7 +53,14 @@ class Grid:
                 f"a box needs finite corners and positive edges, not {self.low} and {self.size}"
             )
         if self.count > MAX_CELLS:
-            raise UserError(f"{self.count} cells are too many: at most {MAX_CELLS}; use larger cells")
+            raise UserError(f"{self.count} cells are too many, at most {MAX_CELLS}: enlarge them")
+        for low, edge, cell in zip(self.low, self.size, self.cell_size, strict=True):
+            least = max(4 * EPSILON * max(abs(low), abs(low + edge)), SMALLEST_CELL)
+            if not least <= cell <= LARGEST_CELL:
+                raise UserError(
+                    f"float32 positions cannot resolve cells of {cell:g} in a box from {low:g} to"
+                    f" {low + edge:g}: make cells {least:g} to {LARGEST_CELL:g} long"
+                )
 
     @classmethod
     def in_box(
@@ -63,6 +73,11 @@ class Grid:
         """Cut a box into as many cells as fit that are at least cell_size long along each axis."""
         if not (math.isfinite(cell_size) and cell_size > 0):
             raise UserError(f"the cell size must be positive and finite, not {cell_size}")
+        if not all(0 < edge / cell_size < MAX_CELLS for edge in size):
+            raise UserError(
+                f"a box of {size} cannot be cut into cells of {cell_size}: at most {MAX_CELLS}"
+                " cells, and every edge positive"
+            )
         # The tolerance keeps an edge of 10 * 0.1 at ten cells in spite of rounding.
         nx, ny, nz = (max(1, math.floor(edge / cell_size * (1 + 1e-6))) for edge in size)
         return cls((nx, ny, nz), low, size, periodic)
@@ -74,6 +89,8 @@ class Grid:
         """Make a grid of exactly `count` unit cells, as near to a cube as its divisors allow."""
         if count < 1:
             raise UserError(f"a grid needs at least one cell, not {count}")
+        if count > MAX_CELLS:
+            raise UserError(f"{count} cells are too many, at most {MAX_CELLS}: enlarge them")
         cells = _balanced_factors(count)
         low = (0.0, 0.0, 0.0)
         size = (float(cells[0]), float(cells[1]), float(cells[2]))
@@ -103,15 +120,14 @@ class Grid:
         """Return the integer cell coordinates of positions, int32, shape (particles, 3).
 
         The arithmetic is that of the kernels (kernels/common/grid.h), in float32: subtract,
-        multiply, floor; then wrap a periodic axis, clamp an open one.
+        multiply, floor, clamp. Positions lie in the box, periodic or not (who moves particles
+        wraps them), so that the clamp only catches the upper wall and what rounds up to it.
         """
         packed = self.packed()[0]
-        cells = packed["cells"]
         scaled = (positions[:, :3] - packed["low"]) * packed["inverse_cell"]
         whole = np.floor(scaled).astype(np.int32)
-        wrapped = whole % cells
-        inside = np.where(packed["periodic"] != 0, wrapped, np.clip(whole, 0, cells - 1))
-        return inside.astype(np.int32, copy=False)
+        inside: NDArray[np.int32] = np.clip(whole, 0, packed["cells"] - 1)
+        return inside
 
     def cell_ids(self, positions: NDArray[np.float32]) -> NDArray[np.int32]:
         """Return the cell of each position, int32, shape (particles,)."""

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.errors import UserError
-from gpubench.grid import Grid
+from gpubench.grid import MAX_CELLS, Grid
 
 MAX_PARTICLES = 2**31 - 1
+FLOAT32_MAX = float(np.finfo(np.float32).max)
 DISTRIBUTIONS = ("uniform", "lattice", "clusters", "one-cell")
 ORDERS = ("random", "cell", "morton", "nearly-sorted")
 
@@ -69,8 +71,12 @@ def from_positions(positions: NDArray[np.floating], grid: Grid) -> ParticleSet:
     open axis. Along a periodic axis positions are wrapped into the box.
     """
     given = np.asarray(positions)
+    if given.dtype.kind not in "fiu":
+        raise UserError(f"positions must be real numbers, not {given.dtype}")
     if given.ndim != 2 or given.shape[1] not in (3, 4):
-        raise UserError(f"positions must have shape (particles, 3), not {given.shape}")
+        raise UserError(
+            f"positions must have shape (particles, 3) or (particles, 4), not {given.shape}"
+        )
     if len(given) > MAX_PARTICLES:
         raise UserError(f"{len(given)} particles are too many: at most {MAX_PARTICLES}")
     bad = np.flatnonzero(~np.isfinite(given[:, :3]).all(axis=1))
@@ -82,7 +88,10 @@ def from_positions(positions: NDArray[np.floating], grid: Grid) -> ParticleSet:
     low, size = np.asarray(grid.low), np.asarray(grid.size)
     xyz = given[:, :3].astype(np.float64)
     xyz = np.where(grid.periodic, low + (xyz - low) % size, xyz)
-    out = np.flatnonzero(((xyz < low) | (xyz > low + size)).any(axis=1))
+    # Compared in float32, so that float32 positions on the walls are inside.
+    least, most = low.astype(np.float32), (low + size).astype(np.float32)
+    rounded = np.clip(xyz, -FLOAT32_MAX, FLOAT32_MAX).astype(np.float32)
+    out = np.flatnonzero(((rounded < least) | (rounded > most)).any(axis=1))
     if len(out):
         raise UserError(
             f"particle {out[0]} at {given[out[0], :3].tolist()} lies outside the box from"
@@ -90,7 +99,8 @@ def from_positions(positions: NDArray[np.floating], grid: Grid) -> ParticleSet:
             " enlarge the box or make that axis periodic"
         )
     packed = np.zeros((len(given), 4), np.float32)
-    packed[:, :3] = xyz
+    # Rounding can carry a wrapped position to the far wall, where the box starts again.
+    packed[:, :3] = np.where(np.asarray(grid.periodic) & (rounded == most), least, rounded)
     return ParticleSet(packed, grid, "given", "given", None)
 
 
@@ -103,11 +113,19 @@ def grid_for(
     """
     if not 0 <= particles <= MAX_PARTICLES:
         raise UserError(f"the number of particles must be 0 to {MAX_PARTICLES}, not {particles}")
-    if not per_cell > 0:
-        raise UserError(f"the number of particles per cell must be positive, not {per_cell}")
+    if not 0 < per_cell <= MAX_PARTICLES:
+        raise UserError(
+            f"the number of particles per cell must be above 0 and at most {MAX_PARTICLES},"
+            f" not {per_cell}"
+        )
     count = particles / per_cell
+    if count > MAX_CELLS:
+        raise UserError(
+            f"{particles} particles at {per_cell} per cell need {count:g} cells:"
+            f" at most {MAX_CELLS}, so put more particles in a cell"
+        )
     if count != int(count) or count < 1:
-        step = max(1, round(per_cell))
+        step = max(1, Fraction(per_cell).limit_denominator(1000).numerator)
         raise UserError(
             f"{particles} particles at {per_cell} per cell need {count:g} cells, which is not a"
             f" whole number: try {max(step, round(particles / step) * step)} particles"
@@ -137,6 +155,8 @@ def make(
         raise UserError(f"no order {order!r}: one of {', '.join(ORDERS)}")
     if not 0 <= particles <= MAX_PARTICLES:
         raise UserError(f"the number of particles must be 0 to {MAX_PARTICLES}, not {particles}")
+    if seed < 0:
+        raise UserError(f"a seed is a whole number from 0 on, not {seed}")
     rng = np.random.default_rng(seed)
     unit = {
         "uniform": _uniform,
@@ -151,7 +171,7 @@ def make(
     if order != "random":
         positions = positions[_arrangement(rng, positions, grid, order)]
     elif distribution == "lattice":  # the one that is not drawn in random order
-        rng.shuffle(positions)
+        positions = positions[rng.permutation(particles)]
     return ParticleSet(positions, grid, distribution, order, seed)
 
 
@@ -189,7 +209,7 @@ def _one_cell(rng: np.random.Generator, particles: int, grid: Grid) -> NDArray[n
 def _keep_inside(positions: NDArray[np.float32], grid: Grid) -> None:
     # Rounding can push a coordinate up to the upper wall, where a periodic box starts again.
     low = np.asarray(grid.low, np.float32)
-    high = low + np.asarray(grid.size, np.float32)
+    high = np.add(grid.low, grid.size).astype(np.float32)
     np.clip(positions[:, :3], low, np.nextafter(high, low), out=positions[:, :3])
 
 

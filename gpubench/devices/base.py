@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,21 @@ from numpy.typing import DTypeLike, NDArray
 # A launch: kernel(blocks, threads_per_block, *arguments). Arguments are device arrays, NumPy
 # scalars, Python ints (passed as int32) or Python floats (float32).
 Kernel = Callable[..., None]
+
+
+@dataclass(frozen=True)
+class DeviceReport:
+    """What `gpubench devices` says of one device.
+
+    spec: what `--device` would name it. reason: why it is not usable, and what to install.
+    """
+
+    spec: str
+    backend: str
+    name: str | None
+    usable: bool
+    reason: str | None
+    details: dict[str, Any] = field(default_factory=dict)
 
 
 class Graph(ABC):
@@ -69,7 +85,7 @@ class Device(AbstractContextManager["Device"], ABC):
         """Queue a copy between two arrays of the same number of bytes."""
 
     @abstractmethod
-    def kernel(self, file: str, name: str, **constants: int) -> Kernel:
+    def kernel(self, file: str, name: str, **constants: int | str) -> Kernel:
         """Compile kernels/`file` with -D`NAME`=value for each constant, and return one kernel.
 
         Compiled code is kept for the same file and constants.

@@ -1,0 +1,45 @@
+"""Linked lists in one pass with an atomic exchange on the head."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from gpubench.contracts import CellList, Form, LinkedCells
+from gpubench.devices.base import Device
+from gpubench.grid import Grid
+
+BLOCK = 256
+
+
+class AtomicList(CellList):
+    """What the bucket sort of 2008 becomes once a scatter may be atomic."""
+
+    name = "atomic-list"
+    summary = "one pass: each particle exchanges itself with the head of its cell's list"
+    source = "the atomic successor of rozen2008, Listing 1"
+    forms: ClassVar[Mapping[str, Form]] = {"one-pass": Form("atomic exchange on the head")}
+
+    def __init__(
+        self, device: Device, particles: int, grid: Grid, form: str, parameters: Mapping[str, int]
+    ) -> None:
+        super().__init__(device, particles, grid, form, parameters)
+        self._head = self.allocate(grid.count, "int32")
+        self._next = self.allocate(particles, "int32")
+        self._push_front = device.kernel("atomic_list.cu", "push_front")
+
+    def build(self, cell_of: Any, positions: Any) -> None:
+        device = self.device
+        device.fill(self._head, 0xFF)
+        self._push_front(
+            device.blocks(self.particles, BLOCK), BLOCK,
+            cell_of, self._head, self._next, self.particles,
+        )  # fmt: skip
+
+    @property
+    def answer(self) -> LinkedCells:
+        return LinkedCells(self._head, self._next)
+
+    def traffic_bytes(self) -> int:
+        # Read the cell, exchange the head (8 bytes), write the link; fill the heads.
+        return 16 * self.particles + 4 * self.grid.count

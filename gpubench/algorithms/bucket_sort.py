@@ -1,0 +1,147 @@
+"""The iterative bucket sort of Rožen, Boryczko and Alda (2008)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from gpubench.contracts import CellList, Form, LinkedCells
+from gpubench.devices.base import Device
+from gpubench.errors import UserError
+from gpubench.grid import Grid
+
+BLOCK = 256
+RESIDENT_THREADS = 1024
+RESIDENT_BLOCKS = 2  # blocks of the resident form on one multiprocessor
+MAX_SLOTS = 4  # elements that a resident thread keeps in registers
+MAX_PARTS = 64  # one bit each in the kernels' mask
+
+
+class HostLoop(CellList):
+    """Listing 1 with the loop on the host, over elements cut into equal parts.
+
+    Each round scatters the parts that take part, reads back how many unvisited elements each of
+    them drew (the paper's occlusion queries), and links. One part is the listing itself.
+    """
+
+    defaults: ClassVar[Mapping[str, int]] = {"parts": 1, "threshold": 1}
+
+    def __init__(
+        self, device: Device, particles: int, grid: Grid, form: str, parameters: Mapping[str, int]
+    ) -> None:
+        super().__init__(device, particles, grid, form, parameters)
+        self._parts, self._threshold = self.parameters["parts"], self.parameters["threshold"]
+        if not 1 <= self._parts <= MAX_PARTS:
+            raise UserError(f"parts must be 1 to {MAX_PARTS}, not {self._parts}")
+        if self._threshold < 1:
+            raise UserError(f"the threshold must be at least 1 element, not {self._threshold}")
+        self._head = self.allocate(grid.count, "int32")
+        self._next = self.allocate(particles, "int32")
+        self._visited = self.allocate(particles, "int32")
+        self._drawn = self.allocate(self._parts, "int32")
+        self._part_size = max(1, -(-particles // self._parts))
+        self._blocks_per_part = device.blocks(self._part_size, BLOCK)
+        self._scatter = device.kernel("bucket_sort.cu", "scatter")
+        self._link = device.kernel("bucket_sort.cu", "link_elements")
+        self._rounds = 0
+
+    def build(self, cell_of: Any, positions: Any) -> None:
+        device = self.device
+        device.fill(self._head, 0xFF)
+        device.fill(self._next, 0xFF)
+        device.fill(self._visited, 0x00)
+        blocks = self._blocks_per_part * self._parts
+        sizes = self._blocks_per_part, self._part_size, self.particles
+        active, joined, self._rounds = 1, 1, 0
+        while active:
+            device.fill(self._drawn, 0x00)
+            self._scatter(
+                blocks, BLOCK, cell_of, self._visited, self._head, self._drawn,
+                np.uint64(active), *sizes,
+            )  # fmt: skip
+            drawn = device.download(self._drawn)
+            # A part that drew nothing drops out; the next joins once the one before it is
+            # nearly done.
+            drew = sum(1 << part for part in range(self._parts) if drawn[part] > 0)
+            joining = 0
+            if joined < self._parts and drawn[joined - 1] < self._threshold:
+                joining = 1 << joined
+                joined += 1
+            active = drew | joining
+            self._rounds += bool(drew)
+            if active:
+                self._link(
+                    blocks, BLOCK, cell_of, self._visited, self._head, self._next,
+                    np.uint64(active), *sizes,
+                )  # fmt: skip
+
+    @property
+    def answer(self) -> LinkedCells:
+        return LinkedCells(self._head, self._next)
+
+    def outcome(self) -> dict[str, int | float | str]:
+        return {"rounds": self._rounds}
+
+    def traffic_bytes(self) -> None:
+        # Depends on the rounds, which depend on the input.
+        return None
+
+
+class BucketSort(HostLoop):
+    """Listing 1, and the same algorithm with its loop on the device."""
+
+    name = "bucket-sort"
+    summary = "iterative bucket sort: scatter to heads, link, repeat until nothing is left"
+    source = "rozen2008, Listing 1"
+    forms: ClassVar[Mapping[str, Form]] = {
+        "host-loop": Form("Listing 1: the host reads back the end test each round",
+                          capturable=False),
+        "device-loop": Form("the rounds stay on the device and skip elements that are done",
+                            requires=frozenset({"cuda"})),
+    }  # fmt: skip
+    defaults: ClassVar[Mapping[str, int]] = {}
+
+    def __init__(
+        self, device: Device, particles: int, grid: Grid, form: str, parameters: Mapping[str, int]
+    ) -> None:
+        if form == "host-loop":
+            super().__init__(device, particles, grid, form, {**HostLoop.defaults, **parameters})
+            self.parameters = {}
+            return
+        CellList.__init__(self, device, particles, grid, form, parameters)
+        self._heads = self.allocate(2 * grid.count, "int32")
+        self._head = self._heads[: grid.count]
+        self._next = self.allocate(particles, "int32")
+        self._control = self.allocate(5, "int32")
+        self._blocks = RESIDENT_BLOCKS * device.compute_units
+        # Elements of a thread, in whole warps; few enough of them live in registers.
+        slots = max(1, -(-particles // (self._blocks * RESIDENT_THREADS)))
+        if slots > MAX_SLOTS:
+            slots = 0
+        self._unvisited = self.allocate((0 if slots else particles, 3), "int32")
+        self._resident_sort = device.kernel(
+            "bucket_sort.cu",
+            "resident_sort",
+            RESIDENT_THREADS=RESIDENT_THREADS,
+            RESIDENT_BLOCKS=RESIDENT_BLOCKS,
+            SLOTS=slots,
+        )
+
+    def build(self, cell_of: Any, positions: Any) -> None:
+        if self.form == "host-loop":
+            super().build(cell_of, positions)
+            return
+        device = self.device
+        device.fill(self._heads, 0xFF)
+        device.fill(self._control, 0x00)
+        self._resident_sort(
+            RESIDENT_BLOCKS * device.compute_units, RESIDENT_THREADS, cell_of, self._heads,
+            self._next, self._unvisited, self._control, self.particles, self.grid.count,
+        )  # fmt: skip
+
+    def outcome(self) -> dict[str, int | float | str]:
+        if self.form == "host-loop":
+            return super().outcome()
+        return {"rounds": int(self.device.download(self._control)[4])}

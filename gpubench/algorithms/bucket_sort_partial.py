@@ -1,0 +1,25 @@
+"""The bucket sort's partial update (rozen2008, section 2.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from gpubench.algorithms.bucket_sort import HostLoop
+from gpubench.contracts import Form
+
+
+class BucketSortPartial(HostLoop):
+    """Listing 1 with parts that join one after the other, so that fewer heads are overwritten.
+
+    parts: equal parts of the elements. threshold: a part joins in the round after the part
+    before it drew fewer unvisited elements than this.
+    """
+
+    name = "bucket-sort-partial"
+    summary = "bucket sort whose parts join one by one as those before them finish"
+    source = "rozen2008, section 2.1, partial update"
+    forms: ClassVar[Mapping[str, Form]] = {
+        "host-loop": Form("the host reads back each part's count every round", capturable=False)
+    }
+    defaults: ClassVar[Mapping[str, int]] = {"parts": 4, "threshold": 4096}

@@ -1,0 +1,431 @@
+"""The command line. What was asked for goes to standard output, all else to standard error."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import sys
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from gpubench import __version__, paths, registry
+from gpubench.errors import UserError
+
+# Devices, plots and tables are imported by the commands that use them: the rest starts at once.
+if TYPE_CHECKING:
+    from gpubench.conformance import CaseResult
+    from gpubench.contracts import Algorithm
+    from gpubench.devices.base import Device
+    from gpubench.inputs import ParticleSet
+
+RESULTS = Path("results/local")
+REPORT = Path("reports/local")
+PIPE_WIDTH = 160  # of a table where there is no terminal to ask
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    help="Compare GPU neighbour-search and sorting algorithms: checked, timed, and explained.",
+)
+
+DeviceOption = Annotated[
+    str,
+    typer.Option("--device", help="auto, cuda, cuda:1, opencl, or opencl:NAME, e.g. opencl:pocl"),
+]
+JsonOption = Annotated[
+    bool, typer.Option("--json", help="Print JSON, and nothing else, to stdout.")
+]
+
+
+def main() -> None:
+    """Run the command line; bad input ends as one line on standard error and exit status 2."""
+    try:
+        try:
+            app(prog_name="gpubench")
+        finally:
+            sys.stdout.flush()
+    except UserError as error:
+        _say(str(error))
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:
+        # Whoever read our output has gone; keep the interpreter's last flush quiet too.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Take the options that stand before a command."""
+
+
+@app.command()
+def devices(as_json: JsonOption = False) -> None:
+    """List the devices that can be used here, and for the others what is missing."""
+    from gpubench.devices import survey
+
+    found = survey()
+    if as_json:
+        _print_json([dataclasses.asdict(device) for device in found])
+        return
+    table = _table("device", "usable", "name")
+    for device in found:
+        usable = "yes" if device.usable else "no"
+        table.add_row(device.spec, usable, device.name if device.usable else device.reason)
+    _print_table(table)
+
+
+@app.command(name="list")
+def list_everything(as_json: JsonOption = False) -> None:
+    """List algorithms, workloads and studies."""
+    from gpubench.studies.study import load_study
+
+    algorithms = registry.algorithms().values()
+    studies = [load_study(name) for name in registry.studies()]
+    if as_json:
+        _print_json(
+            {
+                "algorithms": [_described(algorithm) for algorithm in algorithms],
+                "workloads": list(registry.workloads()),
+                "studies": [
+                    {
+                        "name": study.name,
+                        "title": study.title,
+                        "paper": study.paper,
+                        "table": study.table,
+                        "question": study.question,
+                    }
+                    for study in studies
+                ],
+            }
+        )
+        return
+    table = _table("algorithm", "form", "what it is", "needs")
+    for algorithm in algorithms:
+        table.add_row(algorithm.name, "", algorithm.summary, "")
+        for name, form in algorithm.forms.items():
+            table.add_row("", name, form.summary, ", ".join(sorted(form.requires)))
+    _print_table(table)
+    if registry.workloads():
+        table = _table("workload")
+        for name in registry.workloads():
+            table.add_row(name)
+        _print_table(table)
+    table = _table("study", "published in", "question")
+    for study in studies:
+        published = f"{study.paper}, {study.table}" if study.published else ""
+        table.add_row(study.name, published, study.question)
+    _print_table(table)
+
+
+@app.command()
+def check(
+    algorithms: Annotated[
+        list[str] | None, typer.Argument(metavar="[ALGORITHM]...", help="Default: all.")
+    ] = None,
+    device: DeviceOption = "auto",
+    as_json: JsonOption = False,
+    positions: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.npy",
+            help="Check on your own particles: an array of shape (particles, 3).",
+            show_default=False,
+        ),
+    ] = None,
+    box: Annotated[
+        str | None, typer.Option(metavar="X,Y,Z", help="Edges of the box of --positions.")
+    ] = None,
+    low: Annotated[str, typer.Option(metavar="X,Y,Z", help="Its lower corner.")] = "0,0,0",
+    cell_size: Annotated[
+        float | None, typer.Option(metavar="S", help="Least edge of a cell: the cutoff.")
+    ] = None,
+    periodic: Annotated[
+        str, typer.Option(metavar="AXES", help="Axes along which the box repeats: x, xy, xyz ...")
+    ] = "",
+) -> None:
+    """Check that algorithms give right answers, each in all its forms. Exit 1 if one does not."""
+    from gpubench.devices import open_device
+
+    names = list(dict.fromkeys(algorithms)) if algorithms else list(registry.algorithms())
+    chosen = [registry.find_algorithm(name) for name in names]
+    inputs = _own_particles(positions, box, low, cell_size, periodic)
+    with open_device(device) as opened:
+        outcomes = _check_forms(chosen, opened, inputs)
+        if as_json:
+            _print_json({"device": opened.spec, "name": opened.name, "checks": outcomes})
+        else:
+            _say(f"checking on {opened.name} ({opened.spec})")
+            table = _table("algorithm", "form", "answers", "cases", "reason")
+            for outcome in outcomes:
+                table.add_row(
+                    outcome["algorithm"],
+                    outcome["form"],
+                    {"ok": "right"}.get(outcome["status"], outcome["status"]),
+                    str(len(outcome["cases"]) or ""),
+                    outcome["reason"],
+                )
+            _print_table(table)
+    if any(outcome["status"] in ("wrong", "failed") for outcome in outcomes):
+        raise typer.Exit(1)
+
+
+@app.command()
+def run(
+    studies: Annotated[
+        list[str],
+        typer.Argument(metavar="STUDY...", help="See `gpubench list`.", show_default=False),
+    ],
+    device: DeviceOption = "auto",
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Small sizes: minutes on a laptop without a GPU.")
+    ] = False,
+    algorithms: Annotated[
+        str | None, typer.Option(metavar="A,B", help="Only these algorithms of the study.")
+    ] = None,
+    particles: Annotated[
+        int | None, typer.Option(metavar="N", help="In place of the study's numbers of particles.")
+    ] = None,
+    per_cell: Annotated[
+        float | None, typer.Option(metavar="P", help="In place of the study's particles per cell.")
+    ] = None,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Measure again what is there already.")
+    ] = False,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the results.")] = RESULTS,
+) -> None:
+    """Measure studies. What is there already is kept, so that a run that was stopped resumes.
+
+    Exit 1 if an algorithm gave a wrong answer or failed.
+    """
+    from gpubench.devices import open_device
+    from gpubench.studies import runner
+    from gpubench.studies.study import load_study
+
+    chosen = [load_study(name) for name in dict.fromkeys(studies)]
+    only = [name.strip() for name in algorithms.split(",")] if algorithms is not None else None
+    _require_folder("--out", out)
+    selection: dict[str, Any] = {
+        "quick": quick, "algorithms": only, "particles": particles, "per_cell": per_cell
+    }  # fmt: skip
+    for study in chosen:  # before the first is measured, so that a mistake costs no time
+        runner.plan(study, **selection)
+    unsound = False
+    with open_device(device) as opened:
+        _say(f"measuring on {opened.name} ({opened.spec})")
+        try:
+            for study in chosen:
+                summary = runner.run(study, opened, out, **selection, fresh=fresh)
+                unsound = unsound or bool(summary.wrong or summary.failed)
+                _say(
+                    f"{study.name}: {summary.measured} measured, {summary.resumed} there already,"
+                    f" {summary.skipped} skipped, {summary.wrong} wrong, {summary.failed} failed"
+                )
+                print(summary.path)
+        except KeyboardInterrupt:
+            _say(
+                f"stopped: what was measured so far is kept in {out};"
+                " the same command goes on from there"
+            )
+            raise typer.Exit(130) from None
+    _say("for the report: gpubench report" + ("" if out == RESULTS else f" {out}"))
+    if unsound:
+        raise typer.Exit(1)
+
+
+@app.command()
+def report(
+    results: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[RESULT]...",
+            help="Results files or folders of them. Default: those of `gpubench run`,"
+            " else those that came with the checkout.",
+            show_default=False,
+        ),
+    ] = None,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the report.")] = REPORT,
+) -> None:
+    """Write a report as HTML, Markdown, CSV and figures, and print where."""
+    from gpubench.report import write
+    from gpubench.results import load_all
+
+    _require_folder("--out", out)
+    print(write(load_all(results or [_default_results()]), out))
+
+
+def _default_results() -> Path:
+    repository = paths.repository()
+    candidates = [RESULTS, *([repository / "results" / "measured"] if repository else [])]
+    for folder in candidates:
+        if any(folder.rglob("*.json")):
+            return folder
+    raise UserError("there are no results yet: make some with `gpubench run STUDY`")
+
+
+def _check_forms(
+    chosen: list[type[Algorithm]], device: Device, inputs: ParticleSet | None
+) -> list[dict[str, Any]]:
+    """Check every form of the algorithms; return what came of each, ready for JSON."""
+    from gpubench.measure.progress import progress
+    from gpubench.studies.runner import missing_feature
+
+    forms = [(cls, name, form) for cls in chosen for name, form in cls.forms.items()]
+    outcomes: list[dict[str, Any]] = []
+    with progress(len(forms), "checking") as bar:
+        for cls, name, form in forms:
+            bar.describe(f"{cls.name} {name}")
+            if lacking := missing_feature(form.requires, device):
+                outcome = _outcome("skipped", lacking)
+            else:
+                outcome = _check_form(cls, name, device, inputs)
+            outcomes.append({"algorithm": cls.name, "form": name, **outcome})
+            bar.advance(1)
+    return outcomes
+
+
+def _check_form(
+    cls: type[Algorithm], form: str, device: Device, inputs: ParticleSet | None
+) -> dict[str, Any]:
+    from gpubench.conformance import run_conformance
+    from gpubench.families import FAMILIES
+    from gpubench.studies.runner import verdict_on
+
+    make = partial(cls, device, form=form, parameters={})
+    try:
+        if inputs is None:
+            return _summarised(run_conformance(make, cls.family))
+        oracle = FAMILIES[cls.family].oracle(inputs, False)
+        algorithm = make(particles=inputs.particles, grid=inputs.grid)
+        algorithm.load(inputs)
+        algorithm.launch()
+        wrong = oracle.check(algorithm)
+    except Exception as error:
+        return _outcome(*verdict_on(error, device))
+    return _outcome("wrong", wrong) if wrong else _outcome("ok")
+
+
+def _summarised(results: list[CaseResult]) -> dict[str, Any]:
+    """Return what came of a suite: wrong if any case is, skipped if all are."""
+    cases = [dataclasses.asdict(result) for result in results]
+    for status in ("wrong", "skipped"):
+        found = [result for result in results if result.status == status]
+        if found and (status == "wrong" or len(found) == len(results)):
+            more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+            return _outcome(status, f"{found[0].name}: {found[0].reason}{more}", cases)
+    return _outcome("ok", cases=cases)
+
+
+def _outcome(
+    status: str, reason: str | None = None, cases: list[dict[str, Any]] | None = None
+) -> dict[str, Any]:
+    return {"status": status, "reason": reason, "cases": cases or []}
+
+
+def _own_particles(
+    positions: Path | None, box: str | None, low: str, cell_size: float | None, periodic: str
+) -> ParticleSet | None:
+    """Read the user's particles, or return None where none are given."""
+    if positions is None:
+        if box is not None or cell_size is not None:
+            raise UserError("--box and --cell-size describe particles: add --positions FILE.npy")
+        return None
+    import numpy as np
+
+    from gpubench.grid import Grid
+    from gpubench.inputs import from_positions
+
+    if box is None or cell_size is None:
+        raise UserError("--positions needs --box X,Y,Z and --cell-size S")
+    if set(periodic) - set("xyz"):
+        raise UserError(f"--periodic takes axes such as x, xy or xyz, not {periodic!r}")
+    axes = ("x" in periodic, "y" in periodic, "z" in periodic)
+    grid = Grid.in_box(_triple("--low", low), _triple("--box", box), cell_size, axes)
+    try:
+        with positions.open("rb") as file:
+            array = np.lib.format.read_array(file, allow_pickle=False)
+    except (OSError, ValueError, MemoryError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise UserError(
+            f"cannot read {positions}: {reason}; give an array saved with numpy.save"
+        ) from error
+    return from_positions(array, grid)
+
+
+def _triple(option: str, text: str) -> tuple[float, float, float]:
+    try:
+        x, y, z = (float(part) for part in text.split(","))
+    except ValueError:
+        raise UserError(f"{option} takes three numbers such as 10,10,10, not {text!r}") from None
+    return x, y, z
+
+
+def _require_folder(option: str, folder: Path) -> None:
+    """Raise UserError where a folder cannot be made or written, before any work is done for it."""
+    existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not existing.is_dir():
+        raise UserError(f"{option} takes a folder, but {existing} is a file")
+    if not os.access(existing, os.W_OK | os.X_OK):
+        raise UserError(f"{option} needs a folder that you may write to, not {folder}")
+
+
+def _described(algorithm: type[Algorithm]) -> dict[str, Any]:
+    forms = {
+        name: {
+            "summary": form.summary,
+            "requires": sorted(form.requires),
+            "capturable": form.capturable,
+            "reorders": form.reorders,
+        }
+        for name, form in algorithm.forms.items()
+    }
+    return {
+        "name": algorithm.name,
+        "family": algorithm.family,
+        "summary": algorithm.summary,
+        "source": algorithm.source,
+        "forms": forms,
+        "defaults": dict(algorithm.defaults),
+    }
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
+def _print_table(table: Table) -> None:
+    width = None if sys.stdout.isatty() else PIPE_WIDTH
+    console = Console(width=width, highlight=False, markup=False, emoji=False)
+    console.print(table)
+    console.print()
+
+
+def _print_json(value: object) -> None:
+    print(json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False))
+
+
+def _say(message: str) -> None:
+    """Print one line for people on standard error."""
+    print(f"gpubench: {' '.join(message.split())}", file=sys.stderr)

@@ -1,0 +1,330 @@
+"""CUDA through PyCUDA; arrays and memory pool from CuPy, on the same primary context."""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import hashlib
+import importlib
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from gpubench.devices.base import Device, DeviceReport, Graph, Kernel, scalar
+from gpubench.errors import DeviceUnavailable, OutOfMemory
+from gpubench.paths import cache_folder, kernel_folder
+
+INSTALL = "pip install 'gpubench[cuda13]' (or [cuda12], to match `nvidia-smi`)"
+
+
+@cache
+def _driver() -> Any:
+    """Import PyCUDA and start the driver, or say in one line what is missing."""
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        raise DeviceUnavailable(
+            "the NVIDIA driver is missing (no libcuda.so.1): install it, then see `nvidia-smi`"
+        ) from None
+    try:
+        driver = importlib.import_module("pycuda.driver")
+    except ImportError as error:
+        raise DeviceUnavailable(f"PyCUDA is missing ({error}): {INSTALL}") from None
+    try:
+        importlib.import_module("cupy")
+    except ImportError as error:
+        raise DeviceUnavailable(f"CuPy is missing ({error}): {INSTALL}") from None
+    if shutil.which("nvcc") is None:
+        raise DeviceUnavailable(
+            "nvcc is missing: install the CUDA toolkit and put its bin folder on PATH"
+        )
+    try:
+        driver.init()
+    except driver.Error as error:
+        raise DeviceUnavailable(f"the NVIDIA driver does not start: {error}") from None
+    if driver.Device.count() == 0:
+        raise DeviceUnavailable("the NVIDIA driver sees no GPU: see `nvidia-smi`")
+    return driver
+
+
+def survey() -> list[DeviceReport]:
+    """Return the NVIDIA GPUs here, or one entry that says why there is none to use."""
+    try:
+        driver = _driver()
+    except DeviceUnavailable as error:
+        return [DeviceReport("cuda", "cuda", None, False, str(error))]
+    return [
+        DeviceReport(
+            f"cuda:{i}",
+            "cuda",
+            device.name(),
+            True,
+            None,
+            {
+                "compute_capability": ".".join(map(str, device.compute_capability())),
+                "multiprocessors": device.multiprocessor_count,
+                "memory_bytes": device.total_memory(),
+            },
+        )
+        for i, device in enumerate(map(driver.Device, range(driver.Device.count())))
+    ]
+
+
+def open_cuda(number: int = 0) -> CUDADevice:
+    """Open one NVIDIA GPU by its number."""
+    driver = _driver()
+    if number >= driver.Device.count():
+        raise DeviceUnavailable(
+            f"there is no cuda:{number}: {driver.Device.count()} GPU(s), numbered from 0"
+        )
+    return CUDADevice(driver, number)
+
+
+class CUDAGraph(Graph):
+    """A CUDA graph, captured on the device's stream."""
+
+    def __init__(self, graph: Any, stream: Any) -> None:
+        self._graph, self._stream = graph, stream
+
+    def launch(self) -> None:
+        """Queue one replay on the stream it was captured from."""
+        self._graph.launch(self._stream)
+
+
+class CUDADevice(Device):
+    """One NVIDIA GPU: PyCUDA's kernels and events, CuPy's arrays, one stream."""
+
+    backend = "cuda"
+    is_cpu = False
+    features = frozenset({"cuda", "graphs"})
+
+    def __init__(self, driver: Any, number: int) -> None:
+        import cupy
+        import pycuda.compiler
+
+        self._driver, self._cupy, self._compiler = driver, cupy, pycuda.compiler
+        self._device = device = driver.Device(number)
+        self._context = device.retain_primary_context()
+        self._context.push()
+        # PyCUDA aborts at exit when a context is still current: pop it whatever happens.
+        atexit.register(self.close)
+        cupy.cuda.Device(number).use()
+        self.stream = driver.Stream()
+        self._cupy_stream = cupy.cuda.ExternalStream(self.stream.handle)
+        self._cupy_stream.use()
+        self._open = True
+        self.spec = f"cuda:{number}"
+        self.name = device.name()
+        attribute = driver.device_attribute
+        self.compute_units = device.get_attribute(attribute.MULTIPROCESSOR_COUNT)
+        self.cache_bytes = device.get_attribute(attribute.L2_CACHE_SIZE)
+        self.memory_bytes = device.total_memory()
+        self.architecture = "sm_{}{}".format(*device.compute_capability())
+        self._modules: dict[tuple[str, tuple[tuple[str, Any], ...]], Any] = {}
+        self._nvml = _nvml_handle(device)
+
+    def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> Any:
+        try:
+            return self._cupy.empty(shape, np.dtype(dtype))
+        except self._cupy.cuda.memory.OutOfMemoryError:
+            wanted = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+            free, total = self._driver.mem_get_info()
+            raise OutOfMemory(
+                f"{wanted / 2**30:.2f} GiB for one array are more than {self.name} has left"
+                f" ({free / 2**30:.2f} of {total / 2**30:.2f} GiB): use fewer particles"
+            ) from None
+
+    def upload(self, host: NDArray[Any]) -> Any:
+        array = self.empty(host.shape, host.dtype)
+        self.write(array, host)
+        return array
+
+    def write(self, array: Any, host: NDArray[Any]) -> None:
+        if host.size:
+            array.set(np.ascontiguousarray(host), stream=self._cupy_stream)
+            self.stream.synchronize()  # the host array may be gone after this
+
+    def download(self, array: Any) -> NDArray[Any]:
+        self.stream.synchronize()
+        host: NDArray[Any] = array.get(stream=self._cupy_stream)
+        return host
+
+    def fill(self, array: Any, byte: int) -> None:
+        if array.size:
+            self._driver.memset_d8_async(array.data.ptr, byte, array.nbytes, self.stream)
+
+    def copy(self, source: Any, target: Any) -> None:
+        if source.size:
+            self._driver.memcpy_dtod_async(
+                target.data.ptr, source.data.ptr, source.nbytes, self.stream
+            )
+
+    def kernel(self, file: str, name: str, **constants: int | str) -> Kernel:
+        key = file, tuple(sorted(constants.items()))
+        if key not in self._modules:
+            self._modules[key] = self._compiler.SourceModule(
+                f'#include "prelude/cuda.h"\n#include "{file}"\n',
+                options=["-O3", *(f"-D{constant}={value}" for constant, value in key[1])],
+                include_dirs=[str(kernel_folder())],
+                arch=self.architecture,
+            )
+        function = self._modules[key].get_function(name)
+        stream = self.stream
+        prepared = False
+
+        def launch(blocks: int, threads: int, *arguments: Any) -> None:
+            nonlocal prepared
+            if not prepared:
+                function.prepare([_code(argument) for argument in arguments])
+                prepared = True
+            function.prepared_async_call(
+                (blocks, 1),
+                (threads, 1, 1),
+                stream,
+                *(
+                    a.data.ptr if hasattr(a, "data") and hasattr(a.data, "ptr") else a
+                    for a in arguments
+                ),
+            )
+
+        return launch
+
+    def library(self, file: str) -> ctypes.CDLL:
+        """Compile kernels/`file` to a shared library of host functions and load it.
+
+        For what exists only as host templates (CUB). Kept in the user's cache folder under a
+        hash of the source, the compiler's version and the architecture.
+        """
+        source = kernel_folder() / file
+        version = subprocess.run(["nvcc", "--version"], capture_output=True, check=True).stdout
+        key = hashlib.sha256(source.read_bytes() + version + self.architecture.encode())
+        path = cache_folder() / f"{source.stem}-{key.hexdigest()[:16]}.so"
+        if not path.exists():
+            with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+                built = Path(folder) / path.name
+                command = ["nvcc", "-O3", "-shared", "-Xcompiler", "-fPIC"]
+                command += [f"-arch={self.architecture}", "-o", str(built), str(source)]
+                done = subprocess.run(command, capture_output=True, text=True, check=False)
+                if done.returncode != 0:
+                    raise RuntimeError(f"nvcc could not compile {file}:\n{done.stderr}")
+                built.replace(path)
+        return ctypes.CDLL(str(path))
+
+    def record(self) -> Any:
+        event = self._driver.Event()
+        event.record(self.stream)
+        return event
+
+    def elapsed_ms(self, start: Any, end: Any) -> float:
+        end.synchronize()
+        return float(start.time_till(end))
+
+    def synchronize(self) -> None:
+        self.stream.synchronize()
+
+    def capture(self, work: Callable[[], None]) -> Graph:
+        self._cupy_stream.begin_capture()
+        try:
+            work()
+        finally:
+            graph = self._cupy_stream.end_capture()
+        graph.upload(self._cupy_stream)
+        return CUDAGraph(graph, self._cupy_stream)
+
+    def environment(self) -> dict[str, Any]:
+        device, driver = self._device, self._driver
+        described = {
+            "backend": self.backend,
+            "spec": self.spec,
+            "name": self.name,
+            "is_cpu": False,
+            "compute_capability": ".".join(map(str, device.compute_capability())),
+            "multiprocessors": self.compute_units,
+            "memory_bytes": self.memory_bytes,
+            "cache_bytes": self.cache_bytes,
+            "cuda_driver_api": driver.get_driver_version(),
+            "cuda_toolkit": ".".join(map(str, driver.get_version())),
+            "nvcc": _nvcc_release(),
+            "uuid": None,
+            "driver": None,
+            "ecc": None,
+            "clocks_locked": None,
+        }
+        if self._nvml is not None:
+            import pynvml
+
+            described["uuid"] = pynvml.nvmlDeviceGetUUID(self._nvml)
+            described["driver"] = pynvml.nvmlSystemGetDriverVersion()
+            described["ecc"] = _nvml_try(lambda: bool(pynvml.nvmlDeviceGetEccMode(self._nvml)[0]))
+        return described
+
+    def state(self) -> dict[str, Any] | None:
+        if self._nvml is None:
+            return None
+        import pynvml as nvml
+
+        handle = self._nvml
+        return {
+            "clocks_sm_mhz": _nvml_try(
+                lambda: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM)
+            ),
+            "clocks_mem_mhz": _nvml_try(
+                lambda: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_MEM)
+            ),
+            "power_w": _nvml_try(lambda: nvml.nvmlDeviceGetPowerUsage(handle) / 1000),
+            "temperature_c": _nvml_try(
+                lambda: nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)
+            ),
+            "throttle_reasons": _nvml_try(
+                lambda: nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)
+            ),
+        }
+
+    def close(self) -> None:
+        if not self._open:
+            return
+        self._open = False
+        self.stream.synchronize()
+        self._modules.clear()
+        self._cupy.cuda.Stream.null.use()
+        self._cupy.get_default_memory_pool().free_all_blocks()
+        self._context.pop()
+
+
+def _code(argument: Any) -> str:
+    """Return PyCUDA's type code of a kernel argument."""
+    if hasattr(argument, "data") and hasattr(argument.data, "ptr"):
+        return "P"
+    return str(np.dtype(type(scalar(argument))).char)
+
+
+def _nvcc_release() -> str:
+    done = subprocess.run(["nvcc", "--version"], capture_output=True, text=True, check=True)
+    return done.stdout.strip().splitlines()[-1]
+
+
+def _nvml_handle(device: Any) -> Any | None:
+    """Return NVML's handle of a GPU, or None where NVML is not installed."""
+    try:
+        import pynvml
+    except ImportError:
+        return None
+    pynvml.nvmlInit()
+    return pynvml.nvmlDeviceGetHandleByPciBusId(device.pci_bus_id())
+
+
+def _nvml_try(read: Callable[[], Any]) -> Any:
+    """Return a reading, or None where this GPU does not offer it."""
+    import pynvml
+
+    try:
+        return read()
+    except (pynvml.NVMLError_NotSupported, pynvml.NVMLError_NoPermission):
+        return None

@@ -1,0 +1,248 @@
+"""OpenCL through PyOpenCL: CPUs, and GPUs of any maker."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from gpubench.devices.base import Device, DeviceReport, Kernel, scalar
+from gpubench.errors import DeviceUnavailable, OutOfMemory
+from gpubench.paths import kernel_folder
+
+INSTALL = "pip install 'gpubench[cpu]'"
+SYSTEM_VENDORS = Path("/etc/OpenCL/vendors")
+
+# Short names people know for platforms that call themselves otherwise.
+ALIASES = {"pocl": "portable computing language", "intel": "intel(r) opencl"}
+
+
+@cache
+def _opencl() -> Any:
+    """Import PyOpenCL with the pip CPU runtime in the loader's sight.
+
+    The `.icd` file that intel-opencl-rt installs holds a placeholder, so the loader is given a
+    folder of its own: one file that names the real library, beside copies of the system's.
+    Whoever sets OCL_ICD_VENDORS is obeyed instead.
+    """
+    if "OCL_ICD_VENDORS" not in os.environ and (library := _pip_runtime()) is not None:
+        folder = tempfile.TemporaryDirectory(prefix="gpubench-icd-")
+        Path(folder.name, "pip-intel.icd").write_text(f"{library}\n")
+        if SYSTEM_VENDORS.is_dir():
+            for icd in SYSTEM_VENDORS.glob("*.icd"):
+                Path(folder.name, icd.name).write_text(icd.read_text())
+        _opencl.vendors = folder  # type: ignore[attr-defined]  # lives as long as the process
+        os.environ["OCL_ICD_VENDORS"] = folder.name
+    try:
+        import pyopencl
+    except ImportError as error:
+        raise DeviceUnavailable(f"PyOpenCL is missing ({error}): {INSTALL}") from None
+    return pyopencl
+
+
+def _pip_runtime() -> Path | None:
+    """Return the OpenCL library of the pip package intel-opencl-rt, if it is installed."""
+    try:
+        files = importlib.metadata.files("intel-opencl-rt") or []
+    except importlib.metadata.PackageNotFoundError:
+        return None
+    libraries = [Path(str(f.locate())).resolve() for f in files if f.name == "libintelocl.so"]
+    return libraries[0] if libraries and libraries[0].exists() else None
+
+
+def _devices() -> list[Any]:
+    """Return every OpenCL device, GPUs first, then in the loader's order."""
+    cl = _opencl()
+    try:
+        platforms = cl.get_platforms()
+    except cl.LogicError:
+        platforms = []  # the loader's way to say that no runtime is installed
+    found = [device for platform in platforms for device in platform.get_devices()]
+    return sorted(found, key=lambda device: not device.type & cl.device_type.GPU)
+
+
+def survey() -> list[DeviceReport]:
+    """Return what OpenCL offers here, or one entry that says why there is nothing."""
+    try:
+        devices = _devices()
+    except DeviceUnavailable as error:
+        return [DeviceReport("opencl", "opencl", None, False, str(error))]
+    if not devices:
+        reason = f"no OpenCL runtime is installed: {INSTALL}, or your GPU maker's OpenCL driver"
+        return [DeviceReport("opencl", "opencl", None, False, reason)]
+    return [
+        DeviceReport(_spec(d), "opencl", d.name.strip(), True, None, _details(d)) for d in devices
+    ]
+
+
+def _spec(device: Any) -> str:
+    platform = device.platform.name.strip().lower()
+    short = next((alias for alias, name in ALIASES.items() if name == platform), platform)
+    return f"opencl:{short}"
+
+
+def _details(device: Any) -> dict[str, Any]:
+    return {
+        "platform": device.platform.name.strip(),
+        "version": device.version.strip(),
+        "driver": device.driver_version.strip(),
+        "compute_units": device.max_compute_units,
+        "memory_bytes": device.global_mem_size,
+    }
+
+
+def open_opencl(which: str = "") -> OpenCLDevice:
+    """Open the first device whose platform or name contains `which` (or is aliased to it)."""
+    devices = _devices()
+    if not devices:
+        raise DeviceUnavailable(survey()[0].reason)
+    wanted = ALIASES.get(which.lower(), which.lower())
+    for device in devices:
+        if wanted in device.platform.name.lower() or wanted in device.name.lower():
+            return OpenCLDevice(device)
+    names = ", ".join(sorted({_spec(device) for device in devices}))
+    raise DeviceUnavailable(f"no OpenCL platform or device matches {which!r}: there is {names}")
+
+
+class OpenCLDevice(Device):
+    """One OpenCL device with one in-order queue that keeps times."""
+
+    backend = "opencl"
+    features = frozenset({"opencl"})
+
+    def __init__(self, device: Any) -> None:
+        self._cl = cl = _opencl()
+        import pyopencl.array
+        import pyopencl.tools
+
+        self._array = pyopencl.array
+        self._device = device
+        self.context = cl.Context([device])
+        self.queue = cl.CommandQueue(
+            self.context, properties=cl.command_queue_properties.PROFILING_ENABLE
+        )
+        # Scratch of PyOpenCL's own algorithms comes from a pool: no allocation when they repeat.
+        self.pool = pyopencl.tools.MemoryPool(pyopencl.tools.ImmediateAllocator(self.queue))
+        self.spec = _spec(device)
+        self.name = device.name.strip()
+        self.is_cpu = bool(device.type & cl.device_type.CPU)
+        self.compute_units = device.max_compute_units
+        # A CPU reports one core's cache or none: assume a server's last level.
+        self.cache_bytes = max(device.global_mem_cache_size, 32 << 20 if self.is_cpu else 0)
+        self.memory_bytes = device.global_mem_size
+        self._programs: dict[tuple[str, tuple[tuple[str, Any], ...]], Any] = {}
+
+    def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> Any:
+        with self._memory_errors(shape, dtype):
+            return self._array.empty(self.queue, shape, np.dtype(dtype))
+
+    def upload(self, host: NDArray[Any]) -> Any:
+        array = self.empty(host.shape, host.dtype)
+        self.write(array, host)
+        return array
+
+    def write(self, array: Any, host: NDArray[Any]) -> None:
+        if host.size:
+            array.set(np.ascontiguousarray(host), queue=self.queue)
+
+    def download(self, array: Any) -> NDArray[Any]:
+        if array.size == 0:
+            return np.empty(array.shape, array.dtype)
+        host: NDArray[Any] = array.get(queue=self.queue)
+        return host
+
+    def fill(self, array: Any, byte: int) -> None:
+        if array.size:
+            self._cl.enqueue_fill_buffer(
+                self.queue, array.base_data, np.uint8(byte), array.offset, array.nbytes
+            )
+
+    def copy(self, source: Any, target: Any) -> None:
+        if source.size:
+            self._cl.enqueue_copy(
+                self.queue,
+                target.base_data,
+                source.base_data,
+                byte_count=source.nbytes,
+                src_offset=source.offset,
+                dst_offset=target.offset,
+            )
+
+    def kernel(self, file: str, name: str, **constants: int | str) -> Kernel:
+        key = file, tuple(sorted(constants.items()))
+        if key not in self._programs:
+            options = ["-cl-std=CL1.2", "-I", str(kernel_folder())]
+            options += [f"-D{constant}={value}" for constant, value in constants.items()]
+            source = f'#include "prelude/opencl.h"\n#include "{file}"\n'
+            with self.quiet_compiler():
+                self._programs[key] = self._cl.Program(self.context, source).build(options)
+        kernel = self._cl.Kernel(self._programs[key], name)
+        queue, enqueue = self.queue, self._cl.enqueue_nd_range_kernel
+
+        def launch(blocks: int, threads: int, *arguments: Any) -> None:
+            kernel.set_args(
+                *(
+                    a.data if hasattr(a, "data") and hasattr(a, "queue") else scalar(a)
+                    for a in arguments
+                )
+            )
+            enqueue(queue, kernel, (blocks * threads,), (threads,))
+
+        return launch
+
+    @contextmanager
+    def quiet_compiler(self) -> Iterator[None]:
+        """Drop the remarks that runtimes write into the log of a good build; errors still raise."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", self._cl.CompilerWarning)
+            yield
+
+    def record(self) -> Any:
+        return self._cl.enqueue_marker(self.queue)
+
+    def elapsed_ms(self, start: Any, end: Any) -> float:
+        end.wait()
+        return float(end.profile.end - start.profile.end) * 1e-6
+
+    def synchronize(self) -> None:
+        self.queue.finish()
+
+    def environment(self) -> dict[str, Any]:
+        return {
+            "backend": self.backend,
+            "spec": self.spec,
+            "name": self.name,
+            "is_cpu": self.is_cpu,
+            **_details(self._device),
+            "cache_bytes": self.cache_bytes,
+        }
+
+    def state(self) -> None:
+        return None
+
+    def close(self) -> None:
+        self.queue.finish()
+        self.pool.stop_holding()
+
+    @contextmanager
+    def _memory_errors(self, shape: Any, dtype: DTypeLike) -> Iterator[None]:
+        wanted = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+        message = (
+            f"{wanted / 2**30:.2f} GiB for one array are more than {self.name} gives"
+            f" ({self._device.max_mem_alloc_size / 2**30:.2f} GiB): use fewer particles"
+        )
+        if wanted > self._device.max_mem_alloc_size:
+            raise OutOfMemory(message)
+        try:
+            yield
+        except self._cl.MemoryError:
+            raise OutOfMemory(message) from None

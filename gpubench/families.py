@@ -1,0 +1,106 @@
+"""Families of algorithms: what each must answer, and the oracle that says whether it did.
+
+An oracle is made from an input before anything is launched on it, and then checks any number
+of algorithms, before they are timed and after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from gpubench import oracle
+from gpubench.contracts import Algorithm, LinkedCells, Neighbours, SortedCells
+from gpubench.inputs import ParticleSet
+
+
+class Oracle(Protocol):
+    """The right answers for one input."""
+
+    def check(self, algorithm: Any) -> str | None:
+        """Download what the last launch answered; return None, or a sentence on what is wrong."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """Algorithms that answer the same question.
+
+    oracle: make the oracle of an input; `exact` where float32 represents its distances exactly.
+    """
+
+    name: str
+    oracle: Callable[[ParticleSet, bool], Oracle]
+
+    def check(self, algorithm: Algorithm, inputs: ParticleSet, exact: bool = False) -> str | None:
+        """Check one answer. To check several on one input, keep the oracle."""
+        return self.oracle(inputs, exact).check(algorithm)
+
+
+class CellListOracle:
+    """Check cell ids and cell lists, linked or sorted."""
+
+    def __init__(self, inputs: ParticleSet, exact: bool = False) -> None:
+        self.cells = inputs.grid.count
+        self.positions = inputs.positions.copy()
+        self.cell_of = inputs.cell_of.copy()
+
+    def check(self, algorithm: Any) -> str | None:
+        """Check the cell list, with the reordered positions where the form makes them."""
+        download, answer = algorithm.device.download, algorithm.answer
+        if problem := oracle.check_cell_ids(self.cell_of, download(algorithm.cell_of)):
+            return problem
+        match answer:
+            case LinkedCells(head, next):
+                return oracle.check_linked(self.cell_of, self.cells, download(head), download(next))
+            case SortedCells(start, order, positions):
+                if algorithm.forms[algorithm.form].reorders and positions is None:
+                    return f"form {algorithm.form} reorders, but gives no positions"
+                reordered = None if positions is None else download(positions)
+                return oracle.check_sorted(
+                    self.cell_of,
+                    self.cells,
+                    download(start),
+                    download(order),
+                    self.positions,
+                    reordered,
+                )
+        raise TypeError(f"{algorithm.name} answers with {type(answer).__name__}, not a cell list")
+
+
+class NeighbourQueryOracle:
+    """Check neighbour counts, and the neighbours where an algorithm lists them.
+
+    The pairs of a cutoff are found once, at the first check that asks for it.
+    """
+
+    def __init__(self, inputs: ParticleSet, exact: bool = False) -> None:
+        self.positions = inputs.positions.copy()
+        self.grid = inputs.grid
+        self.exact = exact
+        self._pairs: dict[float, oracle.NeighbourOracle] = {}
+
+    def check(self, algorithm: Any) -> str | None:
+        """Check the neighbours within `algorithm.cutoff`."""
+        download, answer, cutoff = algorithm.device.download, algorithm.answer, algorithm.cutoff
+        if not isinstance(answer, Neighbours):
+            raise TypeError(
+                f"{algorithm.name} answers with {type(answer).__name__}, not Neighbours"
+            )
+        if cutoff not in self._pairs:
+            self._pairs[cutoff] = oracle.NeighbourOracle(
+                self.positions, self.grid, cutoff, self.exact
+            )
+        pairs, counts = self._pairs[cutoff], download(answer.counts)
+        if answer.offsets is None or answer.neighbours is None:
+            return pairs.check_counts(counts)
+        return pairs.check_list(counts, download(answer.offsets), download(answer.neighbours))
+
+
+FAMILIES = {
+    family.name: family
+    for family in (
+        Family("cell-list", CellListOracle),
+        Family("neighbour-query", NeighbourQueryOracle),
+    )
+}

@@ -1,0 +1,189 @@
+"""The environment record: on what machine, with what code, and how fast the memory copies."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import re
+import statistics
+import subprocess
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpubench import __version__, paths
+from gpubench.measure import clock
+
+if TYPE_CHECKING:
+    from gpubench.devices.base import Device
+
+MIB = 1 << 20
+REPEATS = 11
+
+# Under what names the libraries that can change a time are installed: the first found counts.
+LIBRARIES = {
+    "numpy": ("numpy",),
+    "scipy": ("scipy",),
+    "pycuda": ("pycuda",),
+    "cupy": ("cupy-cuda13x", "cupy-cuda12x", "cupy"),
+    "nvidia-ml-py": ("nvidia-ml-py",),
+    "pyopencl": ("pyopencl",),
+    "intel-opencl-rt": ("intel-opencl-rt",),
+    "pocl": ("pocl-binary-distribution",),
+}
+SOURCE_SUFFIXES = {".py", ".toml", ".json", ".cu", ".cuh", ".cl", ".h"}
+
+
+def environment(device: Device) -> dict[str, Any]:
+    """Describe machine, device, libraries and code, as a results file holds them.
+
+    Measures the copy bandwidth and the time of an empty event pair on the way, which takes up
+    to about a second on a CPU. Raises OutOfMemory where the device has no room for the copy.
+    """
+    commit, dirty = _commit(paths.repository())
+    return {
+        "machine": machine(device.name, device.is_cpu),
+        "device": device.environment(),
+        "host": _host(),
+        "libraries": {"gpubench": __version__}
+        | {label: _version(names) for label, names in LIBRARIES.items()},
+        "commit": commit,
+        "dirty": dirty,
+        "code_hash": code_hash(),
+        "copy_bandwidth_gb_s": copy_bandwidth_gb_s(device),
+        "empty_launch_ms": empty_launch_ms(device),
+        "started": clock.timestamp(),
+    }
+
+
+def machine(device_name: str, is_cpu: bool) -> str:
+    """Return the short name of a machine: the GPU's, or `cpu-` and the host processor's.
+
+    Lower-case letters, digits, dashes; used as a folder name.
+    """
+    return f"cpu-{_slug(_cpu_model())}" if is_cpu else _slug(device_name)
+
+
+def code_hash() -> str:
+    """Return the SHA-256 over the sources of the package and the kernels, 16 hex digits.
+
+    The same for a checkout and for the wheel built from it.
+    """
+    digest = hashlib.sha256()
+    for name, path in sorted(_sources()):
+        content = path.read_bytes()
+        digest.update(f"{name}\0{len(content)}\0".encode())
+        digest.update(content)
+    return digest.hexdigest()[:16]
+
+
+def copy_bandwidth_gb_s(device: Device) -> float | None:
+    """Measure the bandwidth of a device-to-device copy in 10^9 bytes read and written a second.
+
+    The best of several, as in STREAM: it stands for what the memory can do, not for what it
+    did on average. Arrays of 1 GiB on a GPU; on a CPU four times the cache, between 64 and
+    256 MiB; never more than an eighth of the memory. None where the device's clock is too
+    coarse to see the copy.
+    """
+    size = min(max(4 * device.cache_bytes, 64 * MIB), 256 * MIB) if device.is_cpu else 1024 * MIB
+    size = max(1, min(size, device.memory_bytes // 8))
+    source, target = device.empty(size, np.uint8), device.empty(size, np.uint8)
+    device.fill(source, 0)
+    device.fill(target, 0)
+    best_ms = min(_copy_ms(device, source, target) for _ in range(REPEATS))
+    return float(f"{2 * size / best_ms / 1e6:.6g}") if best_ms > 0 else None
+
+
+def _copy_ms(device: Device, source: Any, target: Any) -> float:
+    start = device.record()
+    device.copy(source, target)
+    return device.elapsed_ms(start, device.record())
+
+
+def empty_launch_ms(device: Device) -> float:
+    """Measure the time between two events with nothing between them: median of several."""
+    times = [device.elapsed_ms(device.record(), device.record()) for _ in range(REPEATS)]
+    return float(f"{statistics.median(times):.6g}")
+
+
+def _host() -> dict[str, Any]:
+    return {
+        "cpu": _cpu_model(),
+        "cores": _usable_cores(),
+        "memory_bytes": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
+        "os": _operating_system(),
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+    }
+
+
+def _cpu_model(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
+    """Return the processor's name as the kernel tells it, else what Python knows of it."""
+    text = cpuinfo.read_text() if cpuinfo.exists() else ""
+    found = re.search(r"^model name\s*:\s*(\S.*?)\s*$", text, re.MULTILINE)
+    return found[1] if found else platform.processor() or platform.machine() or "unknown"
+
+
+def _usable_cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _operating_system() -> str:
+    try:
+        return platform.freedesktop_os_release()["PRETTY_NAME"]
+    except OSError:
+        return platform.system()
+
+
+def _slug(name: str) -> str:
+    """Turn a maker's name of a processor into a short name without marks and clock rates."""
+    plain = re.sub(r"\((r|tm|c)\)|@.*|\b(\d+-core|processor|cpu)\b", " ", name.lower())
+    return re.sub(r"[^a-z0-9]+", "-", plain).strip("-") or "unknown"
+
+
+def _version(distributions: tuple[str, ...]) -> str | None:
+    for distribution in distributions:
+        try:
+            return metadata.version(distribution)
+        except metadata.PackageNotFoundError:
+            continue
+    return None
+
+
+def _commit(repository: Path | None) -> tuple[str | None, bool | None]:
+    """Return the commit, and whether the sources differ from it; None for what git cannot say.
+
+    Results and reports that a run leaves in the tree do not make it dirty.
+    """
+    if repository is None:
+        return None, None
+    commit = _git(repository, "rev-parse", "HEAD")
+    changes = _git(repository, "status", "--porcelain", "--", "gpubench", "kernels")
+    return commit, None if changes is None else changes != ""
+
+
+def _git(repository: Path, *arguments: str) -> str | None:
+    """Return what a git command prints, or None without git or where it fails."""
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(repository), *arguments], capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout.strip()
+
+
+def _sources() -> Iterator[tuple[str, Path]]:
+    """Yield each source file with the name that it has in a checkout."""
+    kernels = paths.kernel_folder()
+    for folder, prefix in ((paths.PACKAGE, "gpubench"), (kernels, "kernels")):
+        for path in folder.rglob("*"):
+            inside_kernels = folder is not kernels and path.is_relative_to(kernels)
+            if path.suffix in SOURCE_SUFFIXES and not inside_kernels:
+                yield f"{prefix}/{path.relative_to(folder).as_posix()}", path

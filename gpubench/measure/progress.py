@@ -1,0 +1,68 @@
+"""A progress bar on standard error for work that takes longer than a moment."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+SHOWN_AFTER_S = 2.0
+
+
+class Bar:
+    """How far the work has come."""
+
+    def __init__(self, total: int, title: str, console: Console) -> None:
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            console=console,
+            transient=True,
+        )
+        self._task = self._progress.add_task(title, total=total)
+
+    def advance(self, n: int = 1) -> None:
+        """Note that `n` more steps are done."""
+        self._progress.advance(self._task, n)
+
+    def describe(self, text: str) -> None:
+        """Say what is being done now."""
+        self._progress.update(self._task, description=text)
+
+    def show(self) -> None:
+        """Draw the bar from now on."""
+        self._progress.start()
+
+    def hide(self) -> None:
+        """Erase the bar."""
+        self._progress.stop()
+
+
+@contextmanager
+def progress(total: int, title: str, console: Console | None = None) -> Iterator[Bar]:
+    """Show a bar with the time left, while the body of the `with` runs.
+
+    It is drawn on standard error (or `console`) after two seconds, if that is a terminal;
+    otherwise nothing is ever printed.
+
+    total: number of steps; the body calls `advance` on the bar that it is given.
+    """
+    console = console or Console(stderr=True)
+    bar = Bar(total, title, console)
+    if not console.is_interactive:
+        yield bar
+        return
+    timer = threading.Timer(SHOWN_AFTER_S, bar.show)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield bar
+    finally:
+        timer.cancel()
+        timer.join()
+        bar.hide()

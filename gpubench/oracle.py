@@ -1,0 +1,284 @@
+"""Right answers by NumPy and SciPy, to hold every algorithm's answer against.
+
+Each check returns None for a right answer, else one sentence that names the first thing wrong.
+Answers are not trusted: shapes, types and ranges are checked before any value is used as an
+index. Time and memory grow linearly with the particles (and with the pairs, for neighbours).
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import breadth_first_order
+from scipy.spatial import cKDTree
+
+from gpubench.contracts import NULL
+from gpubench.grid import Grid
+
+Ints = NDArray[np.integer[Any]]
+
+
+def check_cell_ids(expected: NDArray[np.int32], found: Ints) -> str | None:
+    """Compare cell ids, int32, shape (particles,), with those that NumPy computed."""
+    if problem := _check_array("cell_of", found, expected.shape, np.int32):
+        return problem
+    if (i := _first(found != expected)) is not None:
+        return f"particle {i} is in cell {expected[i]}, found {found[i]}"
+    return None
+
+
+def check_linked(cell_of: NDArray[np.int32], cells: int, head: Ints, next: Ints) -> str | None:
+    """Check linked lists: each particle exactly once, in its own cell's list, every list ends.
+
+    cell_of: int32, shape (particles,), each in [0, cells); the right cell of each particle.
+    head: int32, shape (cells,), and next: int32, shape (particles,), as in LinkedCells.
+    """
+    particles = len(cell_of)
+    problem = (
+        _check_array("head", head, (cells,), np.int32)
+        or _check_array("next", next, (particles,), np.int32)
+        or _check_range("head", head, NULL, particles)
+        or _check_range("next", next, NULL, particles)
+    )
+    if problem:
+        return problem
+    filled, linked = np.flatnonzero(head != NULL), np.flatnonzero(next != NULL)
+    first, after = head[filled], next[linked]
+
+    if (k := _first(cell_of[first] != filled)) is not None:
+        return f"cell {filled[k]} starts with particle {first[k]} of cell {cell_of[first[k]]}"
+    if (k := _first(cell_of[after] != cell_of[linked])) is not None:
+        i, j = linked[k], after[k]
+        return (
+            f"particle {j} of cell {cell_of[j]} is linked after particle {i} of cell {cell_of[i]}"
+        )
+    seen = np.bincount(first, minlength=particles) + np.bincount(after, minlength=particles)
+    if (i := _first(seen != 1)) is not None:
+        return f"particle {i} of cell {cell_of[i]} is in the lists {seen[i]} times, expected once"
+
+    # Each particle is now pointed to once, from its own cell. What can still be wrong is a
+    # closed ring that no head leads to: follow all lists from their heads at once.
+    row_ends = np.concatenate(([0], np.cumsum(next != NULL), [particles]))
+    links = csr_array(
+        (np.ones(particles), np.concatenate((after, first)), row_ends),
+        shape=(particles + 1, particles + 1),
+    )
+    reached = np.zeros(particles + 1, bool)
+    reached[breadth_first_order(links, particles, return_predecessors=False)] = True
+    if (i := _first(~reached)) is not None:
+        return f"particle {i} is not reached from the head of cell {cell_of[i]}: its list is a ring"
+    return None
+
+
+def check_sorted(
+    cell_of: NDArray[np.int32],
+    cells: int,
+    start: Ints,
+    order: Ints,
+    positions: NDArray[np.float32] | None = None,
+    reordered: NDArray[np.float32] | None = None,
+) -> str | None:
+    """Check particles in order of their cells: each exactly once, between its cell's bounds.
+
+    cell_of: int32, shape (particles,), each in [0, cells); the right cell of each particle.
+    start: int32, shape (cells + 1,), and order: int32, shape (particles,), as in SortedCells.
+    positions, reordered: float32, shape (particles, 4); where both are given, reordered must
+        be positions[order] bit for bit.
+    """
+    particles = len(cell_of)
+    problem = (
+        _check_array("start", start, (cells + 1,), np.int32)
+        or _check_array("order", order, (particles,), np.int32)
+        or _check_range("order", order, 0, particles)
+    )
+    if problem:
+        return problem
+    per_cell = np.bincount(cell_of, minlength=cells)
+    expected = _exclusive_sum(per_cell)
+    if (c := _first(start != expected)) is not None:
+        where = f"for cell {c}" if c < cells else "at the end"
+        return f"start[{c}] is {start[c]} {where}, expected {expected[c]}"
+    seen = np.bincount(order, minlength=particles)
+    if (i := _first(seen != 1)) is not None:
+        return f"particle {i} of cell {cell_of[i]} is in the order {seen[i]} times, expected once"
+    owner = np.repeat(np.arange(cells, dtype=np.int32), per_cell)
+    if (k := _first(cell_of[order] != owner)) is not None:
+        return (
+            f"order[{k}], in the range of cell {owner[k]}, is particle {order[k]}"
+            f" of cell {cell_of[order[k]]}"
+        )
+    if positions is None or reordered is None:
+        return None
+    if problem := _check_array("positions", reordered, positions.shape, positions.dtype):
+        return problem
+    # As bits, so that a NaN equals itself and -0.0 differs from 0.0.
+    wanted = positions[order].view(np.uint32)
+    wrong = (np.ascontiguousarray(reordered).view(np.uint32) != wanted).any(axis=1)
+    if (k := _first(wrong)) is not None:
+        return (
+            f"positions[{k}] is {reordered[k].tolist()}, expected"
+            f" {positions[order[k]].tolist()} of particle {order[k]}"
+        )
+    return None
+
+
+class NeighbourOracle:
+    """The pairs of particles strictly nearer than the cutoff, by SciPy's cKDTree in float64.
+
+    positions: float32, shape (particles, 4). A periodic axis counts the nearest image, which
+    is the only one within the cutoff as long as the axis is longer than twice the cutoff.
+
+    An algorithm works in float32, so a pair may go either way when its distance is within
+    `tolerance` of the cutoff. With `exact` the tolerance is zero: for inputs whose coordinates
+    and distances float32 represents exactly.
+    """
+
+    def __init__(
+        self, positions: NDArray[np.float32], grid: Grid, cutoff: float, exact: bool = False
+    ) -> None:
+        self.particles = len(positions)
+        self.cutoff = cutoff
+        low, size = np.asarray(grid.low), np.asarray(grid.size)
+        # With u = 2^-24, half of float32's epsilon, and no coordinate or edge above `scale`:
+        # - a pair straddles two cells or more only by the rounding of its cell coordinates, at
+        #   most 5 u scale each (low, subtraction, inverse, product), so 10 u scale together;
+        # - a distance errs by 3 u scale along an axis (difference, edge, image), so by
+        #   3 sqrt(3) u scale, and its square and that of the cutoff by less than 4 u scale.
+        # 16 u scale covers either.
+        scale = max(np.abs([low, low + size, size]).max(), np.abs(positions).max(initial=0.0))
+        self.tolerance = 0.0 if exact else 8 * float(np.finfo(np.float32).eps) * float(scale)
+
+        self._boxsize = np.where(grid.periodic, size, 0.0)  # 0 where open, as cKDTree has it
+        self._xyz = positions[:, :3].astype(np.float64) - low
+        for axis in np.flatnonzero(grid.periodic):
+            wrapped = self._xyz[:, axis] % size[axis]
+            self._xyz[:, axis] = np.where(wrapped < size[axis], wrapped, 0.0)
+        reach = cutoff + self.tolerance
+        # The tree includes the radius itself, and rounds: take a little more, then select.
+        tree = cKDTree(self._xyz, boxsize=self._boxsize)
+        pairs = tree.query_pairs(reach * (1 + 1e-9), output_type="ndarray")
+        squared = self._squared_distance(pairs[:, 0], pairs[:, 1])
+        within = squared < reach**2
+        self._allowed = pairs[within]
+        self._required = squared[within] < max(cutoff - self.tolerance, 0.0) ** 2
+
+    def check_counts(self, counts: Ints) -> str | None:
+        """Check the number of neighbours of each particle, int32, shape (particles,)."""
+        if problem := _check_array("counts", counts, (self.particles,), np.int32):
+            return problem
+        least = np.bincount(self._allowed[self._required].ravel(), minlength=self.particles)
+        most = np.bincount(self._allowed.ravel(), minlength=self.particles)
+        if (i := _first((counts < least) | (counts > most))) is not None:
+            expected = f"{least[i]}" if least[i] == most[i] else f"{least[i]} to {most[i]}"
+            return f"particle {i} has {counts[i]} neighbours, expected {expected}"
+        if (total := int(counts.sum(dtype=np.int64))) % 2:
+            return f"the counts add up to {total}, expected an even number: pairs have two sides"
+        return None
+
+    def check_list(self, counts: Ints, offsets: Ints, neighbours: Ints) -> str | None:
+        """Check the neighbours of each particle, in any order within its row.
+
+        counts: int32, shape (particles,). offsets: int64, shape (particles + 1,).
+        neighbours: int32, shape (offsets[-1],). As in Neighbours.
+        """
+        n = self.particles
+        problem = (
+            _check_array("counts", counts, (n,), np.int32)
+            or _check_range("counts", counts, 0, max(n, 1))
+            or _check_array("offsets", offsets, (n + 1,), np.int64)
+        )
+        if problem:
+            return problem
+        sums = _exclusive_sum(counts)
+        if (i := _first(offsets != sums)) is not None:
+            return f"offsets[{i}] is {offsets[i]}, expected {sums[i]}, the sum of the counts before"
+        problem = _check_array(
+            "neighbours", neighbours, (int(sums[-1]),), np.int32
+        ) or _check_range("neighbours", neighbours, 0, n)
+        if problem:
+            return problem
+
+        # A pair (i, j) as one number, i * n + j, so that sets of pairs are sorted arrays.
+        row, column = np.repeat(np.arange(n), counts), neighbours.astype(np.int64)
+        if (k := _first(row == column)) is not None:
+            return f"particle {row[k]} is listed as its own neighbour"
+        found = np.sort(row * n + column)
+        if (k := _first(found[1:] == found[:-1])) is not None:
+            i, j = divmod(int(found[k]), n)
+            return f"particle {i} has neighbour {j} twice"
+        allowed, required = self._ordered_pairs
+        if (pair := _first_absent(required, found)) is not None:
+            return f"particle {self._describe(pair)} is missing"
+        if (pair := _first_absent(found, allowed)) is not None:
+            return f"particle {self._describe(pair)} should not be listed"
+        mirrored = np.sort(column * n + row)
+        if (pair := _first_absent(found, mirrored)) is not None:
+            i, j = divmod(pair, n)
+            return f"particle {i} has neighbour {j}, but particle {j} does not have {i}"
+        return None
+
+    @cached_property
+    def _ordered_pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Both sides of every allowed pair and of every required pair, as sorted numbers."""
+
+        def both_sides(pairs: NDArray[np.intp]) -> NDArray[np.int64]:
+            low, high = pairs.astype(np.int64).T
+            return np.sort(
+                np.concatenate((low * self.particles + high, high * self.particles + low))
+            )
+
+        return both_sides(self._allowed), both_sides(self._allowed[self._required])
+
+    def _squared_distance(
+        self, first: NDArray[np.intp], second: NDArray[np.intp]
+    ) -> NDArray[np.float64]:
+        total = np.zeros(len(first))
+        for along, edge in zip(self._xyz.T, self._boxsize, strict=True):
+            apart = np.abs(along[first] - along[second])
+            if edge:
+                apart = np.minimum(apart, edge - apart)
+            total += apart**2
+        return total
+
+    def _describe(self, pair: int) -> str:
+        i, j = divmod(pair, self.particles)
+        distance = float(np.sqrt(self._squared_distance(np.array([i]), np.array([j])))[0])
+        return f"{i}: neighbour {j} at distance {distance:.9g} (cutoff {self.cutoff:.9g})"
+
+
+def _check_array(
+    name: str, array: NDArray[Any], shape: tuple[int, ...], dtype: DTypeLike
+) -> str | None:
+    if array.shape != shape:
+        return f"{name} has shape {array.shape}, expected {shape}"
+    if array.dtype != dtype:
+        return f"{name} has type {array.dtype}, expected {np.dtype(dtype)}"
+    return None
+
+
+def _check_range(name: str, array: Ints, low: int, high: int) -> str | None:
+    if (k := _first((array < low) | (array >= high))) is not None:
+        return f"{name}[{k}] is {array[k]}, expected {low} to {high - 1}"
+    return None
+
+
+def _first(wrong: NDArray[np.bool_]) -> int | None:
+    """Return the first index that is true, or None."""
+    k = int(wrong.argmax()) if wrong.size else 0
+    return k if wrong.size and wrong[k] else None
+
+
+def _first_absent(wanted: NDArray[np.int64], present: NDArray[np.int64]) -> int | None:
+    """Return the first of the sorted `wanted` that the sorted `present` lacks, or None."""
+    place = np.searchsorted(present, wanted)
+    absent = np.append(present, -1)[place] != wanted  # no pair is numbered -1
+    k = _first(absent)
+    return None if k is None else int(wanted[k])
+
+
+def _exclusive_sum(counts: Ints) -> NDArray[np.int64]:
+    return np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))

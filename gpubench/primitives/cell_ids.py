@@ -1,0 +1,30 @@
+"""Compute the cell of each particle on the device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpubench.devices.base import Device
+from gpubench.grid import Grid
+
+BLOCK = 256
+
+
+class CellIds:
+    """Cell ids of particles in a grid (rozen2008, section 2.3)."""
+
+    def __init__(self, device: Device, grid: Grid) -> None:
+        self._device = device
+        self.packed_grid = device.upload(grid.packed().view("uint8"))
+        self._kernel = device.kernel("cell_ids.cu", "cell_ids")
+
+    def launch(self, positions: Any, cell_of: Any) -> None:
+        """Queue cell_of[i] = the cell of positions[i].
+
+        positions: float32, shape (particles, 4), inside the box. cell_of: int32, (particles,).
+        """
+        particles = cell_of.shape[0]
+        self._kernel(
+            self._device.blocks(particles, BLOCK), BLOCK, positions, cell_of, self.packed_grid,
+            particles,
+        )  # fmt: skip

@@ -1,0 +1,61 @@
+"""Exclusive prefix sums on the device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpubench.devices.base import Device
+
+BLOCK = 256
+ITEMS = 8
+ITEMS_CPU = 64  # a CPU core runs a block's threads one after the other: fewer, longer ones
+
+
+class ExclusiveScan:
+    """Sums of all counts before each, and the total behind the last.
+
+    One pass with decoupled look-back (Merrill and Garland 2016) on CUDA; elsewhere, where
+    blocks need not run in order or at the same time, three passes: tiles, tile sums, offsets.
+
+    sum_type: "int" for int32 sums, "int64" where they may exceed 2^31 - 1.
+    clear: zero each count after it was read, ready for the next histogram.
+    """
+
+    def __init__(
+        self, device: Device, items: int, *, sum_type: str = "int", clear: bool = False
+    ) -> None:
+        self._device, self._items = device, items
+        self._single_pass = "cuda" in device.features
+        self._items_per_thread = ITEMS_CPU if device.is_cpu else ITEMS
+        self.form = "single-pass" if self._single_pass else "three-pass"
+        self._tiles = device.blocks(items, BLOCK * self._items_per_thread)
+        constants: dict[str, int | str] = {
+            "SUM": sum_type, "BLOCK": BLOCK, "ITEMS": self._items_per_thread, "CLEAR": int(clear),
+        }  # fmt: skip
+        if self._single_pass:
+            self._status = device.empty(self._tiles + 1, "uint64")
+            self._lookback = device.kernel("scan.cu", "scan_lookback", **constants)
+        else:
+            self._status = device.empty(self._tiles, "int64" if sum_type == "int64" else "int32")
+            self._scan_tiles = device.kernel("scan.cu", "scan_tiles", **constants)
+            self._scan_sums = device.kernel("scan.cu", "scan_tile_sums", **constants)
+            self._add_offsets = device.kernel("scan.cu", "add_tile_offsets", **constants)
+
+    @property
+    def workspace_bytes(self) -> int:
+        """Device memory beside the arrays that are passed in."""
+        return int(self._status.nbytes)
+
+    def launch(self, counts: Any, sums: Any) -> None:
+        """Queue sums[i] = counts[0] + ... + counts[i - 1].
+
+        counts: int32, shape (items,). sums: int32 or int64, shape (items + 1,); the last is the
+        total.
+        """
+        if self._single_pass:
+            self._device.fill(self._status, 0)
+            self._lookback(self._tiles, BLOCK, counts, sums, self._status, self._items)
+            return
+        self._scan_tiles(self._tiles, BLOCK, counts, sums, self._status, self._items)
+        self._scan_sums(1, BLOCK, self._status, sums, self._items, self._tiles)
+        self._add_offsets(self._tiles, BLOCK, sums, self._status, self._items)

@@ -1,0 +1,270 @@
+"""Results put in order: machines, studies, and what was measured in each cell of a study.
+
+A cell is one subject (an algorithm in one form) at one place (particles, particles per cell,
+distribution, order). It holds a record for each mode of timing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from gpubench import registry
+from gpubench.results import Results
+from gpubench.studies.study import Study, load_study
+
+Record = dict[str, Any]
+
+# The headline of a cell is the first of these that was measured.
+HEADLINE_MODES = ("graph", "hot", "cold")
+
+
+@dataclass(frozen=True, order=True)
+class Subject:
+    """An algorithm in one of its forms, with its parameters."""
+
+    algorithm: str
+    form: str
+    parameters: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True)
+class Place:
+    """The input of a measurement: everything about it but what ran on it, and how it was timed."""
+
+    particles: int | None
+    per_cell: float | None
+    distribution: str | None
+    order: str | None
+    moved: float | None
+    periodic: tuple[bool, ...] | None
+
+
+@dataclass
+class Cell:
+    """The records of one subject at one place, one for each mode.
+
+    bandwidths: the copy bandwidth in GB/s measured in the run that each record is from.
+    """
+
+    subject: Subject
+    place: Place
+    by_mode: dict[str, Record] = field(default_factory=dict)
+    bandwidths: dict[str, float | None] = field(default_factory=dict)
+
+    @property
+    def headline(self) -> Record:
+        """The record to show: a wrong one if there is any, else the first mode that was timed."""
+        modes = [m for m in HEADLINE_MODES if m in self.by_mode]
+        records = [self.by_mode[m] for m in modes]
+        for status in ("wrong", "ok", "failed"):
+            for record in records:
+                if record["status"] == status:
+                    return record
+        return records[0]
+
+    @property
+    def ok(self) -> bool:
+        """Whether the cell has a time and no wrong answer in any mode."""
+        return bool(self.headline["status"] == "ok")
+
+    @property
+    def median_ms(self) -> float:
+        """Headline median in milliseconds."""
+        return float(self.headline["median_ms"])
+
+    @property
+    def interval_ms(self) -> tuple[float, float]:
+        """Headline 95 % interval of the median in milliseconds."""
+        return float(self.headline["ci95_low_ms"]), float(self.headline["ci95_high_ms"])
+
+    @property
+    def copy_share(self) -> float | None:
+        """Least traffic over time, as a share of the measured copy bandwidth; None if unknown."""
+        record, bandwidth = self.headline, self.bandwidths[self.headline["mode"]]
+        if not self.ok or not record["bytes_moved"] or not bandwidth or not self.median_ms:
+            return None
+        return float(record["bytes_moved"] / (self.median_ms * 1e6) / bandwidth)
+
+
+def told_apart(faster: Cell, slower: Cell) -> bool:
+    """Say whether the 95 % intervals of two medians do not overlap, `faster` lying below."""
+    return faster.interval_ms[1] < slower.interval_ms[0]
+
+
+@dataclass
+class StudyRun:
+    """What one machine measured in one study.
+
+    replaced: number of records that another of the same cell and mode took the place of.
+    """
+
+    study: Study
+    cells: dict[tuple[Subject, Place], Cell]
+    replaced: int = 0
+
+    @property
+    def records(self) -> list[Record]:
+        """Every record shown, in the order in which they were measured."""
+        return [record for cell in self.cells.values() for record in cell.by_mode.values()]
+
+    @cached_property
+    def subjects(self) -> list[Subject]:
+        """Subjects in the order of the study, then those that it does not name."""
+        named = [(s.algorithm, s.form) for s in self.study.subjects]
+        found = list(dict.fromkeys(subject for subject, _ in self.cells))
+        rank = {pair: index for index, pair in reversed(list(enumerate(named)))}
+        return sorted(found, key=lambda s: rank.get((s.algorithm, s.form), len(named)))
+
+    @cached_property
+    def labels(self) -> dict[Subject, str]:
+        """Shortest name of each subject that tells it from the others."""
+        forms = Counter(s.algorithm for s in self.subjects)
+        sets = Counter((s.algorithm, s.form) for s in self.subjects)
+        labels = {}
+        for subject in self.subjects:
+            label = subject.algorithm
+            if forms[subject.algorithm] > 1:
+                label += f" {subject.form}"
+            if sets[subject.algorithm, subject.form] > 1:
+                label += " " + " ".join(f"{name}={value:g}" for name, value in subject.parameters)
+            labels[subject] = label
+        return labels
+
+    @cached_property
+    def common(self) -> dict[str, Any]:
+        """The commonest value of each axis: what tables hold on the axes that they do not show."""
+        places = [place for _, place in self.cells]
+        return {
+            axis.name: Counter(getattr(p, axis.name) for p in places).most_common(1)[0][0]
+            for axis in fields(Place)
+        }
+
+    def find(self, subject: Subject, **axes: object) -> Cell | None:
+        """Return a subject's cell at these values of axes and the common values of the others."""
+        return self.cells.get((subject, Place(**(self.common | axes))))
+
+    def at(self, **axes: object) -> list[Cell]:
+        """Return the cell of each subject that has one there, in the order of the subjects."""
+        found = (self.find(subject, **axes) for subject in self.subjects)
+        return [cell for cell in found if cell is not None]
+
+    def values(self, axis: str) -> list[Any]:
+        """Return the values of one axis of input size among cells of the common kind, ascending."""
+        kind = ("distribution", "order", "moved", "periodic")
+        alike = (
+            getattr(place, axis)
+            for _, place in self.cells
+            if all(getattr(place, name) == self.common[name] for name in kind)
+        )
+        return sorted({value for value in alike if value is not None})
+
+
+@dataclass
+class Machine:
+    """One device of one machine, with every run on it, oldest first."""
+
+    runs: list[Results]
+    studies: list[StudyRun]
+
+    @property
+    def environment(self) -> dict[str, Any]:
+        """The environment of the newest run."""
+        return self.runs[-1].environment
+
+    @property
+    def device_name(self) -> str:
+        """The maker's name of the device."""
+        return str(self.environment["device"]["name"])
+
+    @property
+    def dates(self) -> str:
+        """The day or days of its runs: "on 2025-01-31", or "from ... to ..."."""
+        first, last = (run.environment["started"][:10] for run in (self.runs[0], self.runs[-1]))
+        return f"on {first}" if first == last else f"from {first} to {last}"
+
+    @property
+    def is_cpu(self) -> bool:
+        """Whether the times are those of a CPU."""
+        return bool(self.environment["device"].get("is_cpu"))
+
+    @property
+    def backend(self) -> str:
+        """The back end: cuda or opencl."""
+        return str(self.environment["device"]["backend"])
+
+
+def machines(results: Sequence[Results]) -> list[Machine]:
+    """Group results by device; within a device, a newer record replaces an older of its cell."""
+    groups: dict[tuple[str, ...], list[Results]] = {}
+    for result in results:
+        groups.setdefault(_device_of(result.environment), []).append(result)
+    return [_machine(sorted(runs, key=_started)) for runs in groups.values()]
+
+
+def study_of(name: str) -> Study:
+    """Load a study, or make a bare one of its name where this version does not ship it."""
+    if name in registry.studies():
+        return load_study(name)
+    return Study(
+        name=name,
+        title=name,
+        paper=None,
+        table=None,
+        question="",
+        seed=0,
+        published=None,
+        sweeps=(),
+        subjects=(),
+    )
+
+
+def _device_of(environment: dict[str, Any]) -> tuple[str, ...]:
+    device = environment["device"]
+    parts = (environment["machine"], device["backend"], device["name"], device.get("platform"))
+    return tuple(str(part) for part in parts)
+
+
+def _started(result: Results) -> datetime:
+    return datetime.fromisoformat(result.environment["started"])
+
+
+def _machine(runs: list[Results]) -> Machine:
+    studies: dict[str, StudyRun] = {}
+    for run in runs:
+        bandwidth = run.environment["copy_bandwidth_gb_s"]
+        # Of a failed attempt and its repetition the last counts, as in results.frame; of two
+        # sweeps of one run that share a cell the first, hence backwards.
+        settled = {record["key"]: record for record in run.records}
+        for record in reversed(settled.values()):
+            name = record["study"]
+            if name not in studies:
+                studies[name] = StudyRun(study_of(name), {})
+            study = studies[name]
+            subject, place = _subject(record), _place(record)
+            cell = study.cells.setdefault((subject, place), Cell(subject, place))
+            study.replaced += record["mode"] in cell.by_mode
+            cell.by_mode[record["mode"]] = record
+            cell.bandwidths[record["mode"]] = bandwidth
+    return Machine(runs, list(studies.values()))
+
+
+def _subject(record: Record) -> Subject:
+    parameters = tuple(sorted(record["parameters"].items()))
+    return Subject(record["algorithm"], record["form"], parameters)
+
+
+def _place(record: Record) -> Place:
+    periodic = record["periodic"]
+    return Place(
+        record["particles"],
+        record["per_cell"],
+        record["distribution"],
+        record["order"],
+        record["moved"],
+        None if periodic is None else tuple(periodic),
+    )

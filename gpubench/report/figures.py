@@ -1,0 +1,305 @@
+"""Figures as inline SVG that takes its colours from the page, so that it follows dark mode.
+
+Every figure is a row of panels. A panel is an SVG of its own, so that a narrow screen can
+stack them; panels of one figure share their axes. Lines are labelled at their right ends.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from io import StringIO
+from typing import Any
+from xml.etree import ElementTree
+
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
+
+from gpubench.report import formats
+
+# After Wong, Points of view: Color blindness, Nature Methods 8 (2011) 441; darkened or lightened
+# where the background needs it.
+LIGHT = ("#0072b2", "#c75000", "#00805e", "#a8487f", "#a67200", "#59595f", "#3d8fc2", "#5b4ba8")
+DARK = ("#4aa8e0", "#f08a4b", "#35c79b", "#e09ac2", "#e0b040", "#b5b5bd", "#9fd3f5", "#a79cf0")
+
+# Drawn with these; a page replaces them by CSS variables, a file by fixed colours.
+_INK, _RULE = "#010101", "#020202"
+_SERIES = tuple(f"#0303{index:02x}" for index in range(len(LIGHT)))
+
+_WIDTH, _HEIGHT = 4.7, 3.4  # inches of 72 points; one point is one CSS pixel of the SVG
+_LABEL_GAP = 11.5  # points between two labels
+_SVG = "http://www.w3.org/2000/svg"
+_XLINK = "http://www.w3.org/1999/xlink"
+_STYLE: dict[Any, Any] = {
+    "svg.fonttype": "none",
+    "font.family": "sans-serif",
+    "font.size": 10,
+    "axes.linewidth": 0.8,
+    "axes.edgecolor": _INK,
+    "axes.labelcolor": _INK,
+    "axes.titlesize": 10.5,
+    "axes.titlecolor": _INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "text.color": _INK,
+    "xtick.color": _INK,
+    "ytick.color": _INK,
+    "xtick.major.size": 3,
+    "ytick.major.size": 3,
+    "grid.color": _RULE,
+    "grid.linewidth": 0.7,
+}
+
+
+@dataclass(frozen=True)
+class Line:
+    """One labelled line of a panel.
+
+    colour: index of its hue, one for each algorithm; variant: index of its dashes, one for
+    each form. low, high: ends of the interval band, or None where there is none.
+    """
+
+    label: str
+    x: Sequence[float]
+    y: Sequence[float]
+    low: Sequence[float] | None = None
+    high: Sequence[float] | None = None
+    colour: int = 0
+    variant: int = 0
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One plot: a title, its lines, and a description for those who cannot see it."""
+
+    title: str
+    lines: Sequence[Line]
+    description: str
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis: its label and how its values are written.
+
+    kind: "particles" or "number" (logarithmic), "linear", or "names" (values are indices).
+    """
+
+    label: str
+    kind: str
+    names: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A figure: panels that share both axes, with a caption."""
+
+    slug: str
+    title: str
+    caption: str
+    x: Axis
+    y: Axis
+    panels: Sequence[Panel]
+    reference: float | None = None
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A drawn panel: `inline` for a page with the CSS variables, `standalone` for a file."""
+
+    description: str
+    inline: str
+    standalone: str
+
+
+def draw(chart: Chart) -> list[Drawing]:
+    """Draw each panel of a chart."""
+    drawings = []
+    for index, panel in enumerate(chart.panels):
+        svg = _tidy(_render(chart, panel, f"{chart.slug}-{index}"), panel.description)
+        drawings.append(Drawing(panel.description, _page_colours(svg), _fixed_colours(svg)))
+    return drawings
+
+
+def css_variables(palette: Sequence[str]) -> str:
+    """Return the CSS declarations of the line colours."""
+    return " ".join(f"--line-{index}: {colour};" for index, colour in enumerate(palette))
+
+
+def _render(chart: Chart, panel: Panel, salt: str) -> str:
+    with rc_context({**_STYLE, "svg.hashsalt": salt}):
+        figure = Figure(figsize=(_WIDTH, _HEIGHT))
+        labels = max((len(line.label) for line in panel.lines), default=0)
+        right = 1 - (labels * 5.2 + 16) / (_WIDTH * 72)
+        axes = figure.add_axes((0.11, 0.13, max(0.4, right - 0.11), 0.765))
+        axes.set_title(panel.title, loc="left", fontweight="bold", pad=16)
+        _set_axes(axes, chart)
+        if chart.reference is not None:
+            axes.axhline(chart.reference, color=_INK, linewidth=0.8, linestyle=(0, (1, 2)))
+        for line in panel.lines:
+            _plot(axes, line)
+        _label_lines(axes, panel.lines)
+        buffer = StringIO()
+        figure.savefig(buffer, format="svg", transparent=True)
+    return buffer.getvalue()
+
+
+def _plot(axes: Axes, line: Line) -> None:
+    colour = _SERIES[line.colour % len(_SERIES)]
+    dashes = ("-", (0, (4, 1.6)), (0, (1.2, 1.2)), (0, (6, 1.5, 1.2, 1.5)))
+    if line.low is not None and line.high is not None:
+        axes.fill_between(line.x, line.low, line.high, color=colour, alpha=0.22, linewidth=0)
+    axes.plot(
+        line.x,
+        line.y,
+        color=colour,
+        linewidth=1.5,
+        linestyle=dashes[line.variant % len(dashes)],
+        marker="o" if line.variant % 2 == 0 else "s",
+        markersize=3.4,
+        markerfacecolor=colour if line.variant == 0 else "none",
+        markeredgewidth=1,
+    )
+
+
+def _set_axes(axes: Axes, chart: Chart) -> None:
+    xs = [x for panel in chart.panels for line in panel.lines for x in line.x]
+    ys = [
+        y
+        for panel in chart.panels
+        for line in panel.lines
+        for y in (*line.y, *(line.low or ()), *(line.high or ()))
+    ]
+    if chart.reference is not None:
+        ys.append(chart.reference)
+    axes.set_xlabel(chart.x.label)
+    # The label of the y axis lies flat above it, where it is read without tilting the head.
+    axes.text(0, 1.01, chart.y.label, transform=axes.transAxes, ha="left", va="bottom", fontsize=9)
+    axes.grid(axis="y")
+    axes.set_axisbelow(True)
+    if chart.x.kind == "names":
+        axes.set_xlim(-0.2, len(chart.x.names) - 0.8)
+        axes.set_xticks(range(len(chart.x.names)), chart.x.names)
+    else:
+        _log_axis(axes, "x", chart.x.kind, xs)
+    if chart.y.kind == "linear":
+        axes.set_ylim(0, max(ys) * 1.08)
+    else:
+        _log_axis(axes, "y", chart.y.kind, ys)
+
+
+def _log_axis(axes: Axes, which: str, kind: str, values: Sequence[float]) -> None:
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    positive = [value for value in values if value > 0]
+    low, high = min(positive), max(positive)
+    margin = (high / low) ** 0.04 if high > low else 1.5
+    if which == "x":
+        axes.set_xscale("log", base=2)
+        axes.set_xlim(low / margin, high * margin)
+        ticks = sorted(set(values))
+        axis.set_major_locator(FixedLocator(ticks[:: math.ceil(len(ticks) / 6)]))
+    else:
+        axes.set_yscale("log", base=10)
+        axes.set_ylim(low / margin, high * margin)
+        narrow = high / low < 30
+        axis.set_major_locator(LogLocator(10, subs=(1, 2, 5) if narrow else (1,)))
+    axis.set_minor_locator(NullLocator())
+    axis.set_minor_formatter(NullFormatter())
+    write = formats.power if kind == "particles" else None
+    axis.set_major_formatter(
+        FuncFormatter(lambda value, _: write(int(value)) if write else f"{value:,.12g}")
+    )
+
+
+def _label_lines(axes: Axes, lines: Sequence[Line]) -> None:
+    """Write each label at the end of its line, pushed apart where they would overlap."""
+    if not lines:
+        return
+    ends = [axes.transData.transform((line.x[-1], line.y[-1])) for line in lines]
+    order = sorted(range(len(lines)), key=lambda i: float(ends[i][1]))
+    scale = 72 / axes.figure.dpi
+    wanted = [float(ends[i][1]) * scale for i in order]
+    box = axes.get_window_extent()
+    placed = spread(wanted, _LABEL_GAP, box.y0 * scale - 6, box.y1 * scale + 6)
+    for i, height in zip(order, placed, strict=True):
+        line = lines[i]
+        end_x, end_y = (float(v) * scale for v in ends[i])
+        axes.annotate(
+            line.label,
+            xy=(line.x[-1], line.y[-1]),
+            xytext=(max(box.x1 * scale, end_x) - end_x + 8, height - end_y),
+            textcoords="offset points",
+            va="center",
+            fontsize=9,
+            color=_SERIES[line.colour % len(_SERIES)],
+            arrowprops={
+                "arrowstyle": "-",
+                "color": _SERIES[line.colour % len(_SERIES)],
+                "linewidth": 0.6,
+                "shrinkA": 1,
+                "shrinkB": 3,
+                "relpos": (0, 0.5),
+            },
+        )
+
+
+def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
+    """Move ascending positions as little as keeps them `gap` apart, inside [low, high]."""
+    placed: list[list[float]] = []  # clusters of wanted positions that touch
+    starts: list[float] = []
+
+    def start_of(cluster: list[float]) -> float:
+        offsets = [value - index * gap for index, value in enumerate(cluster)]
+        start = sum(offsets) / len(offsets)
+        return max(low, min(start, high - (len(cluster) - 1) * gap))
+
+    for value in wanted:
+        placed.append([value])
+        starts.append(start_of([value]))
+        while len(placed) > 1 and starts[-1] < starts[-2] + len(placed[-2]) * gap:
+            last = placed.pop()
+            starts.pop()
+            placed[-1] += last
+            starts[-1] = start_of(placed[-1])
+    return [
+        start + index * gap
+        for start, cluster in zip(starts, placed, strict=True)
+        for index in range(len(cluster))
+    ]
+
+
+def _tidy(svg: str, description: str) -> str:
+    """Drop metadata and unused ids, let the page set size and font, add the description."""
+    ElementTree.register_namespace("", _SVG)
+    ElementTree.register_namespace("xlink", _XLINK)
+    root = ElementTree.fromstring(svg)
+    for metadata in root.findall(f"{{{_SVG}}}metadata"):
+        root.remove(metadata)
+    for group in root.iter(f"{{{_SVG}}}g"):
+        group.attrib.pop("id", None)
+    for text in root.iter(f"{{{_SVG}}}text"):
+        style = text.attrib.get("style", "").split(";")
+        kept = [part.strip() for part in style if not part.strip().startswith("font-family")]
+        text.set("style", "; ".join(part for part in kept if part))
+    root.attrib.pop("width"), root.attrib.pop("height")
+    root.set("role", "img")
+    root.set("aria-label", description)
+    root.set("font-family", "system-ui, sans-serif")
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _page_colours(svg: str) -> str:
+    svg = svg.replace(_INK, "currentColor").replace(_RULE, "var(--rule)")
+    for index, sentinel in enumerate(_SERIES):
+        svg = svg.replace(sentinel, f"var(--line-{index})")
+    return svg
+
+
+def _fixed_colours(svg: str) -> str:
+    svg = svg.replace(_INK, "#222222").replace(_RULE, "#dddddd")
+    for sentinel, colour in zip(_SERIES, LIGHT, strict=True):
+        svg = svg.replace(sentinel, colour)
+    start = svg.index(">") + 1
+    return f'{svg[:start]}<rect width="100%" height="100%" fill="#ffffff"/>{svg[start:]}\n'

@@ -1,0 +1,80 @@
+"""Numbers as a reader meets them: three significant digits, thousands separated, units named."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+DASH = "\N{EN DASH}"  # stands for what is not there
+_SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+_BYTE_UNITS = ("bytes", "kB", "MB", "GB", "TB")
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """Write a number to so many significant digits: 0.0226, 1.41, 1,410."""
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    rounded = float(f"{value:.{digits - 1}e}")
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(rounded))))
+    return f"{rounded:,.{decimals}f}"
+
+
+def power(number: int) -> str:
+    """Write a power of two as 2 with an exponent, any other number in full: 2²⁰, 1,000,000."""
+    if number >= 1024 and number & (number - 1) == 0:
+        return "2" + str(number.bit_length() - 1).translate(_SUPERSCRIPTS)
+    return f"{number:,}"
+
+
+def count(number: int) -> str:
+    """Write a count with its plain value: 2²⁰ (1,048,576)."""
+    short = power(number)
+    plain = f"{number:,}"
+    return plain if short == plain else f"{short} ({plain})"
+
+
+def plain(value: object) -> str:
+    """Write a value of a record as it is, without a needless ".0"; None becomes a dash."""
+    if value is None:
+        return DASH
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{int(value):,}" if value.is_integer() else f"{value:g}"
+    if isinstance(value, list | tuple):
+        return " x ".join(plain(v) for v in value)
+    return str(value)
+
+
+def size(number: int | None) -> str:
+    """Write a number of bytes in decimal units: 8.39 MB."""
+    if number is None:
+        return DASH
+    exponent = min(len(_BYTE_UNITS) - 1, int(math.log10(number)) // 3) if number > 0 else 0
+    if exponent == 0:
+        return f"{number} bytes"
+    return f"{significant(number / 1000**exponent)} {_BYTE_UNITS[exponent]}"
+
+
+def listing(words: Iterable[str]) -> str:
+    """Join words with commas and a last "and"."""
+    *first, last = list(words)
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def span(values: Sequence[float]) -> str:
+    """Write the least and greatest of some values: "2.1 to 3.4", or one where they print alike."""
+    low, high = significant(min(values)), significant(max(values))
+    return low if low == high else f"{low} to {high}"
+
+
+def ratio(value: float) -> str:
+    """Write a factor: 1.90 and a multiplication sign."""
+    return f"{significant(value)}\N{MULTIPLICATION SIGN}"
+
+
+def as_printed(value: float) -> str:
+    """Write a published number with the digits that its study file holds."""
+    return repr(value)

@@ -1,0 +1,61 @@
+"""Fill the templates of a report."""
+
+from __future__ import annotations
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from gpubench import __version__
+from gpubench.report import figures, formats, tables
+from gpubench.report.document import Document
+
+
+def html(report: Document) -> str:
+    """Return a report as one HTML page that loads nothing."""
+    environment = _environment(autoescape=True)
+    return environment.get_template("page.html.j2").render(
+        **_names(report),
+        light=figures.css_variables(figures.LIGHT),
+        dark=figures.css_variables(figures.DARK),
+    )
+
+
+def markdown(report: Document) -> dict[str, str]:
+    """Return a report as Markdown with the figures beside it: text of each file by its name."""
+    environment = _environment(autoescape=False)
+    environment.filters["md"] = escape_markdown
+    files = {"report.md": environment.get_template("report.md.j2").render(**_names(report))}
+    for machine in report.machines:
+        for study in machine.studies:
+            for figure in study.figures:
+                for index, drawing in enumerate(figure.drawings):
+                    files[f"figures/{figure.chart.slug}-{index}.svg"] = drawing.standalone
+    return files
+
+
+def escape_markdown(text: object) -> str:
+    """Escape what Markdown or HTML inside it would take for markup; keep it on one line."""
+    flat = " ".join(str(text).split())
+    for sign in "\\`*_[]|":
+        flat = flat.replace(sign, f"\\{sign}")
+    return flat.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _environment(autoescape: bool) -> Environment:
+    return Environment(
+        loader=PackageLoader("gpubench.report", "."),
+        autoescape=autoescape,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+
+
+def _names(report: Document) -> dict[str, object]:
+    return {
+        "report": report,
+        "version": __version__,
+        "count": formats.count,
+        "modes": tables.MODES,
+        "backends": {"cuda": "CUDA", "opencl": "OpenCL"},
+    }

@@ -1,0 +1,96 @@
+"""The numbers of a report as CSV."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from gpubench.report.cells import Cell, Machine, StudyRun
+from gpubench.report.verdict import MILLISECONDS
+from gpubench.results import Results, frame
+from gpubench.studies.study import Published
+
+
+def files(results: Sequence[Results], machines: Sequence[Machine]) -> dict[str, str]:
+    """Return the text of each CSV file by its name."""
+    texts = {"records.csv": _csv(records(results))}
+    studies = {run.study.name: run.study for machine in machines for run in machine.studies}
+    for name, study in studies.items():
+        if study.published is not None:
+            texts[f"{name}-printed.csv"] = _csv(pd.DataFrame(printed(study.published)))
+            texts[f"{name}-measured.csv"] = _csv(
+                pd.DataFrame(measured(machines, name, study.published))
+            )
+    return texts
+
+
+def records(results: Sequence[Results]) -> pd.DataFrame:
+    """Return every record as a flat row: the number of samples in their place, objects as JSON."""
+    table = frame(results)
+    samples = table["samples_ms"].map(len, na_action="ignore").astype("Int64")
+    table.insert(list(table.columns).index("samples_ms"), "samples", samples)
+    for name in ("parameters", "cells", "periodic", "outcome", "state_before", "state_after"):
+        table[name] = table[name].map(json.dumps, na_action="ignore")
+    table["file"] = table["file"].map(lambda path: Path(path).name)
+    return table.drop(columns="samples_ms")
+
+
+def printed(published: Published) -> list[dict[str, Any]]:
+    """Return the published table as printed: a row for each printed row."""
+    return [
+        {published.row_axis: row}
+        | {
+            f"{published.column_axis}={column:g}": value
+            for column, value in zip(published.columns, values, strict=True)
+        }
+        for row, values in zip(published.rows, published.values, strict=True)
+    ]
+
+
+def measured(machines: Sequence[Machine], name: str, published: Published) -> list[dict[str, Any]]:
+    """Return the published table as measured: a row for each machine, subject and cell timed."""
+    return [
+        _measured_row(machine, cell, published, row, column, value)
+        for machine in machines
+        for run in machine.studies
+        if run.study.name == name
+        for row, values in zip(published.rows, published.values, strict=True)
+        for column, value in zip(published.columns, values, strict=True)
+        for cell in _timed(run, published, row, column)
+    ]
+
+
+def _timed(run: StudyRun, published: Published, row: float, column: float) -> list[Cell]:
+    cells = run.at(**{published.row_axis: row, published.column_axis: column})
+    return [cell for cell in cells if cell.ok]
+
+
+def _measured_row(
+    machine: Machine, cell: Cell, published: Published, row: float, column: float, value: float
+) -> dict[str, Any]:
+    record = cell.headline
+    same = record["algorithm"] == published.algorithm and published.unit in MILLISECONDS
+    value_ms = value * MILLISECONDS[published.unit] if same else None
+    return {
+        "machine": machine.environment["machine"],
+        "device_name": machine.device_name,
+        "algorithm": record["algorithm"],
+        "form": record["form"],
+        "parameters": json.dumps(record["parameters"]),
+        published.row_axis: row,
+        published.column_axis: column,
+        "mode": record["mode"],
+        "median_ms": record["median_ms"],
+        "ci95_low_ms": record["ci95_low_ms"],
+        "ci95_high_ms": record["ci95_high_ms"],
+        "printed_ms": value_ms,
+        "printed_over_measured": value_ms / record["median_ms"] if value_ms else None,
+    }
+
+
+def _csv(table: pd.DataFrame) -> str:
+    return str(table.to_csv(index=False, lineterminator="\n"))

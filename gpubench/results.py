@@ -1,0 +1,342 @@
+"""Results on disk: records, their schema, append-only storage, and a table of them.
+
+Imports no device, so that results can be read anywhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import os
+import re
+import textwrap
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jsonschema import Draft202012Validator
+
+from gpubench.errors import UserError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SCHEMA_FILE = Path(__file__).with_name("results.schema.json")
+
+# What makes two records the same work on the same input.
+IDENTITY = (
+    "study", "sweep", "algorithm", "form", "parameters", "device", "particles", "per_cell",
+    "cells", "periodic", "distribution", "order", "moved", "mode", "input_hash", "seed",
+)  # fmt: skip
+# What is not measured again when a run is resumed; a failed attempt is.
+SETTLED = frozenset({"ok", "skipped", "wrong"})
+# What must agree for new records to join those of an older file.
+SAME_CONDITIONS = ("machine", "device", "host", "libraries", "code_hash")
+
+_NUMBERS = ("per_cell", "moved", "median_ms", "ci95_low_ms", "ci95_high_ms")
+_INTEGERS = ("particles", "batch", "bytes_moved", "workspace_bytes", "seed")
+_ENVIRONMENT_COLUMNS = ("machine", "device_name", "commit", "file")
+
+
+@dataclass(frozen=True)
+class Results:
+    """The content of one results file."""
+
+    environment: dict[str, Any]
+    records: list[dict[str, Any]]
+    path: Path
+
+
+def record_key(**identity: Any) -> str:
+    """Return the key of a record, 16 hex digits, from the values named in IDENTITY.
+
+    Equal numbers give equal keys whatever their type. Raises TypeError for a value that is
+    missing or does not belong.
+    """
+    if identity.keys() != set(IDENTITY):
+        wrong = sorted(identity.keys() ^ set(IDENTITY))
+        raise TypeError(f"a record's key is made of {', '.join(IDENTITY)}; check {wrong}")
+    canonical = json.loads(_json(identity), parse_float=_whole_where_possible)
+    text = json.dumps(canonical, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def make_record(**fields: Any) -> dict[str, Any]:
+    """Return a complete record from the fields given; the others are null, or {} for objects.
+
+    Takes any field of the schema but `key`, which is computed. NumPy scalars and arrays become
+    plain numbers and lists. Raises ValueError for what the schema refuses: an unknown field, a
+    status `ok` without its times, any other status with a time or without a reason.
+    """
+    properties = _schema()["$defs"]["record"]["properties"]
+    empty: dict[str, Any] = {"parameters": {}, "outcome": {}}
+    complete = {name: empty.get(name) for name in properties} | fields
+    complete["key"] = record_key(**{name: complete[name] for name in IDENTITY})
+    return _checked("record", complete)
+
+
+def validate(document: object, source: str = "results") -> None:
+    """Check a document against the schema.
+
+    Raises UserError with one line that names `source` and the first offence.
+    """
+    offence = _first_offence(_validator(), document)
+    if offence:
+        raise UserError(f"{source} is not a gpubench results file: {offence}")
+
+
+def load(path: Path) -> Results:
+    """Read one results file.
+
+    Raises UserError where it is missing, unreadable, no JSON, or no results file.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UserError(
+            f"cannot read {path}: {error.strerror or error}: give a results file"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is not a gpubench results file: it is not text") from error
+    try:
+        document = json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{path} is not a gpubench results file: no JSON: {error}") from error
+    validate(document, str(path))
+    return Results(document["environment"], document["records"], path)
+
+
+def load_all(paths: Iterable[Path]) -> list[Results]:
+    """Read results files, and every .json file in and below folders, each once.
+
+    Raises UserError for one that is no results file, and for a folder without any.
+    """
+    files: dict[Path, None] = {}
+    for path in paths:
+        if not path.is_dir():
+            files[path] = None
+            continue
+        inside = sorted(path.rglob("*.json"))
+        if not inside:
+            raise UserError(f"no results in {path}: make some with `gpubench run STUDY`")
+        files.update(dict.fromkeys(inside))
+    unique = {path.resolve(): path for path in reversed(files)}
+    return [load(path) for path in reversed(unique.values())]
+
+
+def frame(results: Iterable[Results]) -> pd.DataFrame:
+    """Return a table with one row a record: its fields, and machine, device_name, commit, file.
+
+    An attempt that failed and was repeated later in the same file has no row. Columns with
+    numbers hold floats or nullable integers; lists and objects stay as they are.
+    """
+    import pandas as pd  # slow to import, and not needed to measure
+
+    rows = [
+        {**record, **_environment_columns(result)}
+        for result in results
+        for record in {record["key"]: record for record in result.records}.values()
+    ]
+    columns = [*_schema()["$defs"]["record"]["properties"], *_ENVIRONMENT_COLUMNS]
+    types = dict.fromkeys(_NUMBERS, "float64") | dict.fromkeys(_INTEGERS, "Int64")
+    return pd.DataFrame(rows, columns=pd.Index(columns)).astype(types)
+
+
+class Store:
+    """A results file that grows.
+
+    Each `add` replaces the file by a longer one in a single step, so that a kill at any time
+    leaves a whole file. Records that are there are never altered.
+
+    path: the file; made by the first `add`. If it is there, it is continued under the
+        environment that it holds.
+    environment: of the run; used for a new file.
+
+    Raises UserError for a file that is no results file, ValueError for an environment that the
+    schema refuses.
+    """
+
+    def __init__(self, path: Path, environment: Mapping[str, Any]) -> None:
+        self.path = path
+        _remove_leftovers(path)
+        self._version = _version(path)
+        if self._version is None:
+            existing = Results(_checked("environment", environment), [], path)
+        else:
+            existing = load(path)
+        self.environment = existing.environment
+        self._lines: list[str] = [_json(record) for record in existing.records]
+        self._done = _settled(existing.records)
+
+    @classmethod
+    def open(cls, folder: Path, study: str, environment: Mapping[str, Any]) -> Store:
+        """Continue this machine's results of a study, or start new ones.
+
+        The file is folder/<machine>/<date>-<commit>-<study>.json, with the code's hash where
+        there is no commit, and -2, -3, ... where that name is taken. One is continued if it was
+        made by the same code, libraries, device and host, whatever its date.
+        """
+        plain = _checked("environment", environment)
+        place = folder / plain["machine"]
+        for path in reversed(_files_of(place, study)):
+            found = load(path)
+            # A file named ...-table-2.json may be the second of `table` or hold a study `table-2`.
+            same_study = all(record["study"] == study for record in found.records)
+            if same_study and all(
+                found.environment.get(key) == plain.get(key) for key in SAME_CONDITIONS
+            ):
+                return cls(path, plain)
+        code = (plain["commit"] or plain["code_hash"])[:7]
+        stem = f"{plain['started'][:10]}-{code}-{study}"
+        names = itertools.chain([stem], (f"{stem}-{n}" for n in itertools.count(2)))
+        free = next(path for name in names if not (path := place / f"{name}.json").exists())
+        return cls(free, plain)
+
+    @property
+    def done(self) -> frozenset[str]:
+        """Keys of the records that are settled: status ok, skipped or wrong."""
+        return frozenset(self._done)
+
+    def add(self, records: Iterable[Mapping[str, Any]]) -> None:
+        """Append records, in one step for all of them.
+
+        Raises ValueError for a record that the schema refuses, and UserError where the file
+        cannot be written or another process changed it; then file and store stay as they were.
+        """
+        new = [_checked("record", record) for record in records]
+        if not new:
+            return
+        lines = [*self._lines, *map(_json, new)]
+        try:
+            self._replace(_document(self.environment, lines))
+        except OSError as error:
+            raise UserError(
+                f"cannot write {self.path}: {error.strerror or error}: make room there or choose"
+                " another folder; what was measured before is kept"
+            ) from error
+        self._lines = lines
+        self._done |= _settled(new)
+
+    def _replace(self, text: str) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}.tmp")
+        try:
+            with temporary.open("w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            if _version(self.path) != self._version:
+                raise UserError(f"another process is writing {self.path}: let it finish first")
+            # Rename keeps file and times, so that the version can be read before it counts.
+            version = _version(temporary)
+            temporary.replace(self.path)
+            self._version = version
+        except BaseException:
+            with suppress(OSError):
+                temporary.unlink()
+            raise
+
+
+def _files_of(place: Path, study: str) -> list[Path]:
+    """Return the results of one study in a machine's folder, oldest first."""
+    name = re.compile(rf"(\d{{4}}-\d\d-\d\d-[0-9a-f]+)-{re.escape(study)}(?:-(\d+))?\.json")
+    found = [
+        (match[1], int(match[2] or 1), path)
+        for path in place.glob("*.json")
+        if (match := name.fullmatch(path.name))
+    ]
+    return [path for *_, path in sorted(found)]
+
+
+def _remove_leftovers(path: Path) -> None:
+    """Remove what a killed process was writing when it died."""
+    for leftover in path.parent.glob(f".{path.name}.*.tmp"):
+        with suppress(OSError):  # harmless where it must stay
+            leftover.unlink()
+
+
+def _settled(records: Iterable[Mapping[str, Any]]) -> set[str]:
+    return {record["key"] for record in records if record["status"] in SETTLED}
+
+
+def _version(path: Path) -> tuple[int, int] | None:
+    """Return what changes whenever a file is replaced, or None where there is none."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_mtime_ns
+
+
+def _document(environment: Mapping[str, Any], lines: Iterable[str]) -> str:
+    """Return the text of a results file: one record a line, for readable diffs."""
+    header = json.dumps(environment, indent=2, ensure_ascii=False)
+    records = ",\n".join(lines)
+    return f'{{"schema": 1,\n"environment": {header},\n"records": [\n{records}\n]}}\n'
+
+
+def _environment_columns(result: Results) -> dict[str, str | None]:
+    environment = result.environment
+    return {
+        "machine": environment["machine"],
+        "device_name": environment["device"]["name"],
+        "commit": environment["commit"],
+        "file": str(result.path),
+    }
+
+
+@cache
+def _schema() -> dict[str, Any]:
+    schema: dict[str, Any] = json.loads(SCHEMA_FILE.read_text(encoding="utf-8"))
+    return schema
+
+
+@cache
+def _validator(definition: str | None = None) -> Draft202012Validator:
+    """Return the validator of a whole document, or of one definition of the schema."""
+    if definition is None:
+        return Draft202012Validator(_schema())
+    return Draft202012Validator({"$ref": f"#/$defs/{definition}", "$defs": _schema()["$defs"]})
+
+
+def _first_offence(validator: Draft202012Validator, instance: object) -> str | None:
+    """Say in one line where an instance first breaks the schema and how, or return None."""
+    error = next(validator.iter_errors(instance), None)
+    if error is None:
+        return None
+    message = textwrap.shorten(error.message, 200, placeholder=" ...")
+    return f"at {error.json_path}: {message}"
+
+
+def _checked(definition: str, value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a copy in plain JSON types; raise ValueError where the schema refuses it."""
+    plain: dict[str, Any] = json.loads(_json(value))
+    offence = _first_offence(_validator(definition), plain)
+    if offence:
+        raise ValueError(f"not a valid {definition}: {offence}")
+    return plain
+
+
+def _json(value: object) -> str:
+    """Return one line of JSON; NumPy's values as plain ones, NaN refused with ValueError."""
+    return json.dumps(value, allow_nan=False, ensure_ascii=False, default=_plain)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} has no place in a results file")
+
+
+def _whole_where_possible(text: str) -> float | int:
+    number = float(text)
+    return int(number) if number.is_integer() else number
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no number")

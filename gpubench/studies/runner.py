@@ -1,0 +1,476 @@
+"""Run a study: for each input, check every algorithm, time them together, check them again.
+
+Records are stored after each input, so that what was measured survives Ctrl-C or a kill, and
+the same call goes on where the last one stopped.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+from gpubench import registry
+from gpubench.contracts import Algorithm
+from gpubench.devices.base import Device
+from gpubench.errors import DeviceUnavailable, NotSupported, OutOfMemory, UserError
+from gpubench.families import FAMILIES, Oracle
+from gpubench.grid import Grid
+from gpubench.inputs import ParticleSet, grid_for, make
+from gpubench.measure.environment import environment
+from gpubench.measure.progress import progress
+from gpubench.measure.sampling import Budget, Mode, Sampled, Task, sample
+from gpubench.results import IDENTITY, SETTLED, Store, load, make_record, record_key
+from gpubench.studies.study import Study, Subject, Sweep, check_names
+
+# Enough for a 95 % interval of the median, short enough for a whole table on two cores.
+QUICK_CPU_BUDGET = Budget(
+    seconds_per_task=0.1, min_samples=7, max_samples=50, relative_half_width=0.02, max_batch=16
+)
+
+# Least memory for a particle and a cell on the device: position, cell id, link or rank; head.
+DEVICE_BYTES_PER_PARTICLE = 16 + 4 + 4
+DEVICE_BYTES_PER_CELL = 4
+# What drawing the input and checking an answer take on the host at their peak.
+HOST_BYTES_PER_PARTICLE = 100
+
+NEEDS = {
+    "cuda": "needs CUDA: run with --device cuda on a machine with an NVIDIA GPU",
+    "opencl": "needs OpenCL: run with --device opencl",
+    "graphs": "needs CUDA graphs: run with --device cuda on a machine with an NVIDIA GPU",
+}
+
+
+@dataclass(frozen=True)
+class Group:
+    """One input of a sweep and everything that is measured on it."""
+
+    study: str
+    sweep: Sweep
+    particles: int
+    per_cell: float
+    distribution: str
+    order: str
+    seed: int
+    grid: Grid
+
+    @property
+    def title(self) -> str:
+        """What a progress bar says of it."""
+        return f"{self.particles:,} particles, {self.per_cell:g} per cell, {self.order}"
+
+    @property
+    def items(self) -> list[tuple[Subject, Mode]]:
+        """Every subject in every mode."""
+        return list(itertools.product(self.sweep.subjects, self.sweep.modes))
+
+    def identity(self, device: Device, subject: Subject, mode: Mode) -> dict[str, Any]:
+        """Return the fields of a record that say what it measures, but for the input's hash."""
+        return {
+            "study": self.study,
+            "sweep": self.sweep.name,
+            "algorithm": subject.algorithm,
+            "form": subject.form,
+            "parameters": dict(subject.parameters),
+            "device": device.backend,
+            "particles": self.particles,
+            "per_cell": self.per_cell,
+            "cells": list(self.grid.cells),
+            "periodic": list(self.grid.periodic),
+            "distribution": self.distribution,
+            "order": self.order,
+            "moved": None,
+            "mode": mode,
+            "seed": self.seed,
+        }
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """Where the results are, and how many records of which kind this run added.
+
+    resumed: records that were there before and were not measured again.
+    """
+
+    path: Path
+    measured: int
+    resumed: int
+    skipped: int
+    wrong: int
+    failed: int
+
+
+@dataclass
+class Trial:
+    """One subject on one input, as it goes from made to checked, timed, and checked again.
+
+    modes: those to be timed; refused: those that cannot be, with the reason.
+    verdict: status and reason for every mode, once something has ruled the subject out.
+    algorithm: None before it is made, and again once there is a verdict.
+    facts: what the algorithm says of itself: bytes_moved, workspace_bytes, outcome.
+    """
+
+    subject: Subject
+    modes: list[Mode]
+    refused: dict[Mode, str] = field(default_factory=dict)
+    verdict: tuple[str, str] | None = None
+    algorithm: Algorithm | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
+    sampled: dict[Mode, Sampled] = field(default_factory=dict)
+
+    def rule_out(self, status: str, reason: str) -> None:
+        """Give the verdict and let go of the memory."""
+        self.verdict, self.algorithm = (status, reason), None
+
+
+class _LaunchError(Exception):
+    """A launch raised while several subjects were being timed; says whose it was."""
+
+    def __init__(self, trial: Trial, raised: Exception) -> None:
+        super().__init__(trial.subject.label)
+        self.trial = trial
+        self.raised = raised
+
+
+def plan(
+    study: Study,
+    *,
+    quick: bool = False,
+    algorithms: Collection[str] | None = None,
+    particles: int | None = None,
+    per_cell: float | None = None,
+) -> list[Group]:
+    """List the inputs of a study and what is measured on each.
+
+    algorithms, particles, per_cell: in place of what the study says; a sweep that `--quick`
+    leaves out stays out. Raises UserError for an algorithm that the study does not measure and
+    for numbers of particles and cells that do not go together.
+    """
+    if particles is not None and particles < 1:
+        raise UserError(f"the number of particles must be at least 1, not {particles}")
+    check_names(study, registry.algorithms())
+    sweeps = [sweep.quickened() if quick else sweep for sweep in study.sweeps]
+    for name in algorithms or ():
+        registry.find_algorithm(name)
+        among = {subject.algorithm for sweep in study.sweeps for subject in sweep.subjects}
+        if name not in among:
+            raise UserError(
+                f"{study.name} does not measure {name}: one of {', '.join(sorted(among))}"
+            )
+    groups = []
+    for sweep in sweeps:
+        if algorithms is not None:
+            chosen = tuple(s for s in sweep.subjects if s.algorithm in algorithms)
+            sweep = replace(sweep, subjects=chosen)
+        if particles is not None and sweep.particles:
+            sweep = replace(sweep, particles=(particles,))
+        if per_cell is not None and sweep.per_cell:
+            sweep = replace(sweep, per_cell=(per_cell,))
+        if sweep.subjects:
+            groups += [
+                Group(
+                    study=study.name,
+                    sweep=sweep,
+                    particles=count,
+                    per_cell=occupancy,
+                    distribution=distribution,
+                    order=order,
+                    seed=study.seed,
+                    grid=grid_for(count, occupancy, (sweep.periodic,) * 3),
+                )
+                for count, occupancy, distribution, order in itertools.product(
+                    sweep.particles, sweep.per_cell, sweep.distribution, sweep.order
+                )
+            ]
+    if not groups:
+        raise UserError(f"nothing is left to measure of {study.name}: leave out --quick")
+    return groups
+
+
+def run(
+    study: Study,
+    device: Device,
+    store_folder: Path,
+    *,
+    quick: bool = False,
+    algorithms: Collection[str] | None = None,
+    particles: int | None = None,
+    per_cell: float | None = None,
+    fresh: bool = False,
+    budget: Budget | None = None,
+) -> RunSummary:
+    """Measure a study on a device and store its records, input by input.
+
+    quick: the small sizes of the study and, on a CPU, a smaller budget.
+    fresh: measure again what the folder already holds.
+    Raises UserError for bad arguments (before anything is written) and for a folder that
+    cannot be written; what one algorithm raises ends as a record of status `failed`.
+    """
+    groups = plan(study, quick=quick, algorithms=algorithms, particles=particles, per_cell=per_cell)
+    if particles is not None or per_cell is not None:
+        for group in groups:
+            if reason := _too_large(group, device):
+                raise UserError(f"{group.title}: {reason}")
+    if budget is None:
+        budget = QUICK_CPU_BUDGET if quick and device.is_cpu else Budget()
+    store = Store.open(store_folder, study.name, environment(device))
+    done = set() if fresh else _settled(store.path)
+    counts: Counter[str] = Counter()
+    resumed = 0
+    with progress(sum(len(group.items) for group in groups), study.title) as bar:
+        for group in groups:
+            bar.describe(group.title)
+            missing = [
+                (subject, mode)
+                for subject, mode in group.items
+                if _key(group.identity(device, subject, mode)) not in done
+            ]
+            resumed += len(group.items) - len(missing)
+            bar.advance(len(group.items) - len(missing))
+            if missing:
+                records = measure(group, missing, device, budget, bar.advance)
+                store.add(records)
+                counts.update(record["status"] for record in records)
+    return RunSummary(
+        path=store.path,
+        measured=counts["ok"],
+        resumed=resumed,
+        skipped=counts["skipped"],
+        wrong=counts["wrong"],
+        failed=counts["failed"],
+    )
+
+
+def measure(
+    group: Group,
+    items: Sequence[tuple[Subject, Mode]],
+    device: Device,
+    budget: Budget,
+    on_progress: Callable[[int], None],
+) -> list[dict[str, Any]]:
+    """Check, time and check again the given subjects and modes on one input; return the records.
+
+    on_progress: called with the number of records that have become final.
+    """
+    trials = [
+        Trial(subject, [mode for _, mode in pairs])
+        for subject, pairs in itertools.groupby(items, key=lambda item: item[0])
+    ]
+    reason = missing_feature(group.sweep.requires, device) or _too_large(group, device)
+    input_hash = None
+    if reason:
+        for trial in trials:
+            trial.rule_out("skipped", reason)
+    else:
+        inputs = make(group.particles, group.grid, group.distribution, group.order, group.seed)
+        input_hash = inputs.hash
+        _measure_trials(trials, inputs, device, budget, group.seed, on_progress)
+    on_progress(len(items) - sum(len(trial.sampled) for trial in trials))
+    return [
+        _record(group.identity(device, trial.subject, mode), trial, mode, input_hash)
+        for trial in trials
+        for mode in (*trial.modes, *trial.refused)
+    ]
+
+
+def missing_feature(requires: Collection[str], device: Device) -> str | None:
+    """Say in words what a device lacks of the features required, and the next step; or None."""
+    for feature in sorted(set(requires) - device.features):
+        return NEEDS.get(feature, f"needs {feature}, which {device.spec} does not offer")
+    return None
+
+
+def _measure_trials(
+    trials: Sequence[Trial],
+    inputs: ParticleSet,
+    device: Device,
+    budget: Budget,
+    seed: int,
+    on_progress: Callable[[int], None],
+) -> None:
+    @cache
+    def oracle(family: str) -> Oracle:
+        return FAMILIES[family].oracle(inputs, False)
+
+    for trial in trials:
+        _attempt(trial, device, partial(_make_and_check, trial, inputs, device, oracle))
+    _time_together(trials, device, budget, seed, on_progress)
+    for trial in trials:
+        if trial.sampled:
+            _attempt(trial, device, partial(_check_again, trial, device, oracle))
+
+
+def _make_and_check(
+    trial: Trial, inputs: ParticleSet, device: Device, oracle: Callable[[str], Oracle]
+) -> str | None:
+    """Make the algorithm and launch it once; return what is wrong with its answer, or None."""
+    subject = trial.subject
+    cls = registry.find_algorithm(subject.algorithm)
+    form = cls.forms[subject.form]
+    if lacking := missing_feature(form.requires, device):
+        raise NotSupported(lacking)
+    algorithm = cls(device, inputs.particles, inputs.grid, subject.form, subject.parameters)
+    algorithm.load(inputs)
+    algorithm.launch()
+    if wrong := oracle(cls.family).check(algorithm):
+        return wrong
+    trial.algorithm = algorithm
+    if "graph" in trial.modes:
+        lacking = missing_feature({"graphs"}, device)
+        if not form.capturable:
+            lacking = "the host reads a value back in the middle, which no CUDA graph can hold"
+        if lacking:
+            trial.modes.remove("graph")
+            trial.refused["graph"] = lacking
+    return None
+
+
+def _time_together(
+    trials: Sequence[Trial],
+    device: Device,
+    budget: Budget,
+    seed: int,
+    on_progress: Callable[[int], None],
+) -> None:
+    """Sample every live trial in one interleaved run; start over without one that raises."""
+    while True:
+        live = [(trial, mode) for trial in trials if trial.algorithm for mode in trial.modes]
+        if not live:
+            return
+        tasks = [
+            Task(f"{trial.subject.label} {mode}", _blaming(trial), mode) for trial, mode in live
+        ]
+        try:
+            sampled = sample(device, tasks, budget, seed, on_progress)
+        except _LaunchError as error:
+            error.trial.rule_out(*verdict_on(error.raised, device))
+        except Exception as error:  # not while launching: nobody can say whose it is
+            for trial, _ in live:
+                trial.rule_out(*verdict_on(error, device))
+        else:
+            for (trial, mode), result in zip(live, sampled, strict=True):
+                trial.sampled[mode] = result
+            return
+
+
+def _blaming(trial: Trial) -> Callable[[], None]:
+    """Return the launch to be timed; what it raises names its trial."""
+    algorithm = trial.algorithm
+    assert algorithm is not None
+    launch = algorithm.launch
+
+    def work() -> None:
+        try:
+            launch()
+        except Exception as error:
+            raise _LaunchError(trial, error) from error
+
+    return work
+
+
+def _check_again(trial: Trial, device: Device, oracle: Callable[[str], Oracle]) -> str | None:
+    """Launch once more, as it was timed; return what is wrong with the answer, or None."""
+    algorithm = trial.algorithm
+    assert algorithm is not None
+    if "graph" in trial.sampled:
+        device.capture(algorithm.launch).launch()
+    else:
+        algorithm.launch()
+    if wrong := oracle(algorithm.family).check(algorithm):
+        return f"after timing: {wrong}"
+    trial.facts = {
+        "bytes_moved": algorithm.traffic_bytes(),
+        "workspace_bytes": algorithm.workspace_bytes,
+        "outcome": algorithm.outcome(),
+    }
+    return None
+
+
+def _attempt(trial: Trial, device: Device, step: Callable[[], str | None]) -> None:
+    """Take one step of a trial; turn a wrong answer, or what the step raises, into its verdict."""
+    try:
+        wrong = step()
+    except Exception as error:
+        trial.rule_out(*verdict_on(error, device))
+    else:
+        if wrong:
+            trial.rule_out("wrong", wrong)
+
+
+def verdict_on(error: BaseException, device: Device) -> tuple[str, str]:
+    """Return the status and reason that an exception means: skipped where the device cannot."""
+    if isinstance(error, OutOfMemory):
+        return "skipped", f"needs more memory than {device.name} has left: {error}"
+    if isinstance(error, NotSupported | DeviceUnavailable):
+        return "skipped", str(error)
+    lines = str(error).strip().splitlines()
+    kind = type(error).__name__
+    return "failed", f"{kind}: {lines[0]}" if lines else kind
+
+
+def _record(
+    identity: dict[str, Any], trial: Trial, mode: Mode, input_hash: str | None
+) -> dict[str, Any]:
+    fields = {**identity, "input_hash": input_hash}
+    if trial.verdict:
+        status, reason = trial.verdict
+        return make_record(**fields, status=status, reason=reason)
+    if mode in trial.refused:
+        return make_record(**fields, status="skipped", reason=trial.refused[mode])
+    sampled = trial.sampled[mode]
+    return make_record(
+        **fields,
+        **trial.facts,
+        status="ok",
+        samples_ms=sampled.samples_ms,
+        batch=sampled.batch,
+        median_ms=sampled.summary.median_ms,
+        ci95_low_ms=sampled.summary.ci95_low_ms,
+        ci95_high_ms=sampled.summary.ci95_high_ms,
+        state_before=sampled.state_before,
+        state_after=sampled.state_after,
+    )
+
+
+def _settled(path: Path) -> set[str]:
+    """Return the keys of what a results file has settled; empty where there is no file yet."""
+    if not path.exists():
+        return set()
+    return {
+        _key({name: record[name] for name in IDENTITY})
+        for record in load(path).records
+        if record["status"] in SETTLED
+    }
+
+
+def _key(identity: dict[str, Any]) -> str:
+    """Return the key of a record before its input is made.
+
+    A results file is continued only by the same code, which makes the same input of the same
+    seed and sizes: to know what is done, nobody has to draw 2^26 particles.
+    """
+    return record_key(**{**identity, "input_hash": None})
+
+
+def _too_large(group: Group, device: Device) -> str | None:
+    """Say in words which memory is too small for a group, before anything is allocated."""
+    on_host = group.particles * HOST_BYTES_PER_PARTICLE
+    host = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    on_device = (
+        group.particles * DEVICE_BYTES_PER_PARTICLE + group.grid.count * DEVICE_BYTES_PER_CELL
+    )
+    for needed, available, place in (
+        (on_host, host, "this machine"),
+        (on_device, device.memory_bytes, device.name),
+    ):
+        if needed > available:
+            return (
+                f"needs at least {needed / 2**30:.1f} GiB of memory, more than the"
+                f" {available / 2**30:.1f} GiB of {place}: take fewer particles or cells"
+            )
+    return None

@@ -1,0 +1,222 @@
+"""A study: what to measure, over which inputs, and the published numbers to set beside it."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any
+
+import jsonschema
+
+from gpubench import registry
+from gpubench.contracts import Algorithm
+from gpubench.measure.sampling import Mode
+from gpubench.paths import PACKAGE
+
+FOLDER = PACKAGE / "studies"
+
+
+class StudyError(Exception):
+    """A study file breaks the schema, or names what does not exist; for its author to mend."""
+
+
+@dataclass(frozen=True)
+class Published:
+    """A table exactly as printed.
+
+    values: one row for each of `rows` (values of `row_axis`), in each a number for each of
+        `columns` (values of `column_axis`), in `unit`.
+    algorithm: which of ours the numbers belong beside.
+    """
+
+    caption: str
+    source: str
+    device: str
+    unit: str
+    algorithm: str
+    row_axis: str
+    column_axis: str
+    rows: tuple[float, ...]
+    columns: tuple[float, ...]
+    values: tuple[tuple[float, ...], ...]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """An algorithm in one of its forms, with the parameters that differ from its defaults."""
+
+    algorithm: str
+    form: str
+    parameters: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        """A short name for people: `bucket-sort host-loop`, with parameters in brackets."""
+        given = ", ".join(f"{name}={value}" for name, value in self.parameters.items())
+        return f"{self.algorithm} {self.form}" + (f" ({given})" if given else "")
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Every combination of its axes, measured in every one of its modes.
+
+    requires: device features without which the sweep is not run.
+    periodic: whether the box repeats along all three axes.
+    quick: what `--quick` replaces, by the name of the field.
+    """
+
+    name: str
+    particles: tuple[int, ...]
+    per_cell: tuple[float, ...]
+    distribution: tuple[str, ...]
+    order: tuple[str, ...]
+    modes: tuple[Mode, ...]
+    subjects: tuple[Subject, ...]
+    requires: frozenset[str] = frozenset()
+    periodic: bool = False
+    quick: Mapping[str, Any] = field(default_factory=dict)
+
+    def quickened(self) -> Sweep:
+        """Return the sweep as `--quick` runs it."""
+        return replace(self, **self.quick, quick={})
+
+
+@dataclass(frozen=True)
+class Study:
+    """One file of gpubench/studies.
+
+    paper, table: where the published numbers come from, or None for a sweep of our own.
+    subjects: what every sweep measures that names no subjects of its own.
+    """
+
+    name: str
+    title: str
+    paper: str | None
+    table: str | None
+    question: str
+    seed: int
+    published: Published | None
+    sweeps: tuple[Sweep, ...]
+    subjects: tuple[Subject, ...]
+
+
+def load_study(name: str) -> Study:
+    """Read a study by its name; imports no algorithm, so that a report can use it anywhere.
+
+    Raises UserError for a name that no study has, StudyError for a file that is wrong.
+    """
+    registry.require_known("study", name, registry.studies())
+    return parse_study(name, (FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
+
+
+def parse_study(name: str, text: str) -> Study:
+    """Make a study of the text of its file, checked against the schema; see `check_names`."""
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise StudyError(f"{name}.toml: {error}") from error
+    mistake = jsonschema.exceptions.best_match(_validator().iter_errors(data))
+    if mistake is not None:
+        raise StudyError(f"{name}.toml: {mistake.json_path}: {mistake.message}")
+    try:
+        return _study(name, data)
+    except StudyError as error:
+        raise StudyError(f"{name}.toml: {error}") from None
+
+
+def check_names(study: Study, algorithms: Mapping[str, type[Algorithm]]) -> None:
+    """Raise StudyError where a study names an algorithm, form or parameter that does not exist."""
+    if study.published and study.published.algorithm not in algorithms:
+        raise StudyError(f"{study.name}.toml: no algorithm {study.published.algorithm!r}")
+    quick = (sweep.quickened() for sweep in study.sweeps)
+    for subject in itertools.chain(
+        study.subjects, *(sweep.subjects for sweep in (*study.sweeps, *quick))
+    ):
+        algorithm = algorithms.get(subject.algorithm)
+        if algorithm is None:
+            raise StudyError(f"{study.name}.toml: no algorithm {subject.algorithm!r}")
+        for kind, given, known in (
+            ("form", {subject.form}, algorithm.forms),
+            ("parameter", set(subject.parameters), algorithm.defaults),
+        ):
+            for name in given - known.keys():
+                raise StudyError(
+                    f"{study.name}.toml: {algorithm.name} has no {kind} {name!r}:"
+                    f" {', '.join(known) or 'it has none'}"
+                )
+
+
+@cache
+def _validator() -> jsonschema.Draft202012Validator:
+    schema = json.loads((FOLDER / "study.schema.json").read_text(encoding="utf-8"))
+    return jsonschema.Draft202012Validator(schema)
+
+
+def _study(name: str, data: dict[str, Any]) -> Study:
+    subjects = _subjects(data["subjects"])
+    sweeps = tuple(_sweep(sweep, subjects) for sweep in data["sweeps"])
+    names = [sweep.name for sweep in sweeps]
+    if len(set(names)) < len(names):
+        raise StudyError(f"two sweeps have one name: {', '.join(names)}")
+    return Study(
+        name=name,
+        title=data["title"],
+        paper=data.get("paper"),
+        table=data.get("table"),
+        question=data["question"],
+        seed=data["seed"],
+        published=_published(data["published"]) if "published" in data else None,
+        sweeps=sweeps,
+        subjects=subjects,
+    )
+
+
+def _published(data: dict[str, Any]) -> Published:
+    shape = [len(row) for row in data["values"]]
+    if shape != [len(data["columns"])] * len(data["rows"]):
+        raise StudyError(
+            f"published.values: {len(data['rows'])} rows of {len(data['columns'])} numbers"
+            f" belong there, not rows of {shape}"
+        )
+    return Published(**{key: _frozen(value) for key, value in data.items()})
+
+
+def _sweep(data: dict[str, Any], inherited: tuple[Subject, ...]) -> Sweep:
+    fields = {
+        "subjects": inherited,
+        **_sweep_fields(data),
+        "requires": frozenset(data.get("requires", ())),
+        "quick": _sweep_fields(data.get("quick", {})),
+    }
+    return Sweep(**fields)
+
+
+def _sweep_fields(data: dict[str, Any]) -> dict[str, Any]:
+    return {
+        key: _subjects(value) if key == "subjects" else _frozen(value)
+        for key, value in data.items()
+    }
+
+
+def _subjects(data: Sequence[dict[str, Any]]) -> tuple[Subject, ...]:
+    """Expand lists of parameters into all their combinations."""
+    subjects: list[Subject] = []
+    for entry in data:
+        given = entry.get("parameters", {})
+        choices = [value if isinstance(value, list) else [value] for value in given.values()]
+        for values in itertools.product(*choices):
+            parameters = dict(zip(given, values, strict=True))
+            subject = Subject(entry["algorithm"], entry["form"], parameters)
+            if subject in subjects:
+                raise StudyError(f"{subject.label} appears twice among the subjects")
+            subjects.append(subject)
+    return tuple(subjects)
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(_frozen(item) for item in value) if isinstance(value, list) else value

@@ -1,0 +1,28 @@
+/* The cell grid, laid out as GRID_DTYPE in gpubench/grid.py, and the cell of a position. */
+#ifndef GPUBENCH_COMMON_GRID_H
+#define GPUBENCH_COMMON_GRID_H
+
+typedef struct Grid {
+    float low[3];
+    float size[3];
+    float inverse_cell[3];
+    int cells[3];
+    int periodic[3];
+} Grid;
+
+/* Cell coordinate along one axis. Subtract, multiply, floor: no step that a compiler may
+   contract, so that every device agrees with NumPy to the bit. Positions lie in the box, so
+   only one at (or rounded up to) the upper wall needs the clamp. */
+__device__ __forceinline__ int cell_along(GLOBAL const Grid *grid, int axis, float coordinate)
+{
+    int cell = (int)floorf((coordinate - grid->low[axis]) * grid->inverse_cell[axis]);
+    return max(0, min(grid->cells[axis] - 1, cell));
+}
+
+/* Cell number of three coordinates: x fastest, then y, then z (Rozen et al. 2008, section 2.3). */
+__device__ __forceinline__ int cell_number(GLOBAL const Grid *grid, int x, int y, int z)
+{
+    return (z * grid->cells[1] + y) * grid->cells[0] + x;
+}
+
+#endif

@@ -1,0 +1,31 @@
+/* Turns the words of the kernels' dialect, which are CUDA's, into OpenCL C 1.2. */
+#ifndef GPUBENCH_PRELUDE_OPENCL_H
+#define GPUBENCH_PRELUDE_OPENCL_H
+
+#define __global__ __kernel
+#define __device__
+#define __forceinline__ inline
+#define __restrict__ restrict
+#define __shared__ __local
+#define GLOBAL __global
+#define LOCAL __local
+
+#define threadIdx ((uint3)(get_local_id(0), get_local_id(1), get_local_id(2)))
+#define blockIdx ((uint3)(get_group_id(0), get_group_id(1), get_group_id(2)))
+#define blockDim ((uint3)(get_local_size(0), get_local_size(1), get_local_size(2)))
+#define gridDim ((uint3)(get_num_groups(0), get_num_groups(1), get_num_groups(2)))
+
+/* As in CUDA, the barrier orders the block's accesses to global memory too. */
+#define __syncthreads() barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
+
+#define atomicAdd(address, value) atomic_add(address, value)
+#define atomicExch(address, value) atomic_xchg(address, value)
+#define store_relaxed(address, value) ((void)atomic_xchg(address, value))
+
+#define floorf floor
+#define make_float4(x, y, z, w) ((float4)(x, y, z, w))
+
+typedef long int64;
+typedef ulong uint64;
+
+#endif

@@ -1,0 +1,284 @@
+"""The suites themselves: NumPy algorithms that are right pass them, and broken ones do not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from gpubench.conformance import Case, CaseResult, cases, large_cases, run_case, run_conformance
+from gpubench.contracts import Algorithm, CellList, Form, LinkedCells, Neighbours, SortedCells
+from gpubench.errors import NotSupported
+from gpubench.families import FAMILIES
+from gpubench.grid import Grid
+from gpubench.inputs import from_positions
+
+HOST: Any = SimpleNamespace(download=np.array)
+
+
+class HostCellList(CellList):
+    """The part that the two shapes share: an input kept on the host."""
+
+    name, summary, source = "host", "", ""
+    forms: ClassVar = {"only": Form("")}
+
+    def __init__(self, particles: int, grid: Grid) -> None:
+        super().__init__(HOST, particles, grid, "only", {})
+
+    def load(self, inputs) -> None:
+        self.positions, self.cell_of = inputs.positions, inputs.cell_of
+
+    def traffic_bytes(self) -> None:
+        return None
+
+
+class HostSorted(HostCellList):
+    """Sorted cells by NumPy's stable sort."""
+
+    forms: ClassVar = {"only": Form("", reorders=True)}
+
+    def build(self, cell_of: np.ndarray, positions: np.ndarray) -> None:
+        order = np.argsort(cell_of, kind="stable").astype(np.int32)
+        bounds = np.arange(self.grid.count + 1)
+        start = np.searchsorted(cell_of[order], bounds).astype(np.int32)
+        self._answer = SortedCells(start, order, positions[order])
+
+    @property
+    def answer(self) -> SortedCells:
+        return self._answer
+
+
+class HostLinked(HostCellList):
+    """Linked cells, each particle after the next of its cell in sorted order."""
+
+    def build(self, cell_of: np.ndarray, positions: np.ndarray) -> None:
+        order = np.argsort(cell_of, kind="stable").astype(np.int32)
+        first = np.diff(cell_of[order], prepend=-1) != 0
+        self.head = np.full(self.grid.count, -1, np.int32)
+        self.head[cell_of[order[first]]] = order[first]
+        self.next = np.full(self.particles, -1, np.int32)
+        self.next[order[:-1][~first[1:]]] = order[1:][~first[1:]]
+
+    @property
+    def answer(self) -> LinkedCells:
+        return LinkedCells(self.head, self.next)
+
+
+class HostQuery(Algorithm):
+    """The 27-cell query in float32, as a device does it."""
+
+    name, summary, source, family = "host", "", "", "neighbour-query"
+    forms: ClassVar = {"only": Form("")}
+
+    def __init__(self, particles: int, grid: Grid) -> None:
+        super().__init__(HOST, particles, grid, "only", {})
+        self.cutoff = min(grid.cell_size)
+
+    def load(self, inputs) -> None:
+        self.positions = inputs.positions
+        self.cells = HostSorted(self.particles, self.grid)
+        self.cells.load(inputs)
+        self.cells.launch()
+
+    def traffic_bytes(self) -> None:
+        return None
+
+    def launch(self) -> None:
+        pieces = [
+            self.near(step)
+            for step in np.stack(np.meshgrid(*[[-1, 0, 1]] * 3), axis=-1).reshape(-1, 3)
+        ]
+        rows, columns = np.concatenate(pieces, axis=1)
+        self.counts = np.bincount(rows, minlength=self.particles).astype(np.int32)
+        self.neighbours = columns[np.argsort(rows, kind="stable")].astype(np.int32)
+
+    def near(self, step: np.ndarray) -> np.ndarray:
+        """Return pairs (rows, columns) of particles with those one step of cells away."""
+        grid, answer = self.grid, self.cells.answer
+        coordinates = grid.coordinates(self.positions) + step
+        turns = np.floor_divide(coordinates, grid.cells)  # -1, 0 or 1 turn of a periodic box
+        rows = np.flatnonzero((np.asarray(grid.periodic) | (turns == 0)).all(axis=1))
+        x, y, z = (coordinates - turns * grid.cells)[rows].T
+        cell = (z * grid.cells[1] + y) * grid.cells[0] + x
+        lengths = answer.start[cell + 1] - answer.start[cell]
+        within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        columns = answer.order[np.repeat(answer.start[cell], lengths) + within]
+        rows = np.repeat(rows, lengths)
+        shift = turns[rows].astype(np.float32) * np.asarray(grid.size, np.float32)
+        near = self.squared_distance(rows, columns, shift) < np.float32(self.cutoff) ** 2
+        return np.stack((rows, columns))[:, near & (rows != columns)]
+
+    def squared_distance(self, rows, columns, shift) -> np.ndarray:
+        # Difference first, image second: the same rounding from both sides of a pair.
+        apart = (self.positions[rows, :3] - self.positions[columns, :3]) - shift
+        return (apart**2).sum(axis=1, dtype=np.float32)
+
+    @property
+    def answer(self) -> Neighbours:
+        offsets = np.append(0, np.cumsum(self.counts, dtype=np.int64))
+        return Neighbours(self.counts, offsets, self.neighbours)
+
+
+class HostCount(HostQuery):
+    """The form that only counts."""
+
+    @property
+    def answer(self) -> Neighbours:
+        return Neighbours(self.counts)
+
+
+RIGHT = [HostSorted, HostLinked, HostQuery, HostCount]
+
+
+@pytest.mark.parametrize("algorithm", RIGHT)
+def test_a_right_algorithm_passes_every_case(algorithm: type[Any]) -> None:
+    results = run_conformance(algorithm, algorithm.family)
+    assert [result for result in results if result.status != "ok"] == []
+    assert [result.name for result in results] == [case.name for case in cases(algorithm.family)]
+
+
+class LosesTheLast(HostSorted):
+    """Write one particle too few, as an inclusive bound does."""
+
+    def build(self, cell_of, positions) -> None:
+        super().build(cell_of, positions)
+        if self.particles > 1:
+            self._answer.order[-1] = self._answer.order[0]
+
+
+class RoundsUpTheCells(HostSorted):
+    """Scan whole blocks of 256 cells only, and leave the rest as it was."""
+
+    def build(self, cell_of, positions) -> None:
+        super().build(cell_of, positions)
+        if self.grid.count > 256 and self.grid.count % 256:
+            self._answer.start[self.grid.count // 256 * 256 + 1 :] = 0
+
+
+class ForgetsToClear(HostLinked):
+    """Push on the heads of the launch before: right once, rings the second time."""
+
+    def load(self, inputs) -> None:
+        super().load(inputs)
+        self.before = np.full(self.grid.count, -1, np.int32)
+
+    def build(self, cell_of, positions) -> None:
+        super().build(cell_of, positions)
+        last = np.flatnonzero(self.next == -1)
+        self.next[last] = self.before[cell_of[last]]
+        self.before = self.head
+
+
+class ClampsAtTheCutoff(HostQuery):
+    """Take the cutoff itself as near."""
+
+    def squared_distance(self, rows, columns, shift) -> np.ndarray:
+        return np.nextafter(super().squared_distance(rows, columns, shift), np.float32(-1))
+
+
+class ForgetsTheImage(HostQuery):
+    """Wrap cells, but not distances."""
+
+    def squared_distance(self, rows, columns, shift) -> np.ndarray:
+        return super().squared_distance(rows, columns, 0 * shift)
+
+
+class ShiftsOneSide(HostQuery):
+    """Move the particle before the difference is taken: each side of a pair rounds otherwise."""
+
+    def squared_distance(self, rows, columns, shift) -> np.ndarray:
+        apart = (self.positions[rows, :3] - shift) - self.positions[columns, :3]
+        return (apart**2).sum(axis=1, dtype=np.float32)
+
+
+class CutsRowsShort(HostQuery):
+    """Keep at most 64 neighbours, as a table of fixed width does."""
+
+    def launch(self) -> None:
+        super().launch()
+        self.counts = np.minimum(self.counts, 64)
+        self.neighbours = self.neighbours[: self.counts.sum()]
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "wrong_on", "right_on"),
+    [
+        (LosesTheLast, "two particles, far apart", "one particle"),
+        (RoundsUpTheCells, "257 cells", "256 cells"),
+        (ForgetsToClear, "one particle", "empty"),
+        (ClampsAtTheCutoff, "a pair at the cutoff", "a pair just nearer than the cutoff"),
+        (ForgetsTheImage, "pairs across a periodic wall", "no pairs across an open wall"),
+        (ShiftsOneSide, "within rounding of the cutoff, periodic", "on cell corners, periodic"),
+        (CutsRowsShort, "all in one cell", "two particles, far apart"),
+    ],
+)
+def test_a_broken_algorithm_fails_where_it_should(
+    algorithm: type[Any], wrong_on: str, right_on: str
+) -> None:
+    assert run_named(algorithm, wrong_on).status == "wrong"
+    assert run_named(algorithm, right_on) == CaseResult(right_on, "ok")
+
+
+def run_named(algorithm: type[Any], name: str) -> CaseResult:
+    case = next(case for case in cases(algorithm.family) if case.name == name)
+    return run_case(algorithm, algorithm.family, case)
+
+
+def test_the_launch_that_went_wrong_is_named() -> None:
+    reason = run_named(ForgetsToClear, "one particle").reason
+    assert reason.startswith("after the second launch: particle 0 ")
+
+
+def test_what_is_not_supported_is_skipped_with_its_reason() -> None:
+    def only_small(particles: int, grid: Grid) -> Algorithm:
+        if particles > 1024:
+            raise NotSupported("at most 1024 particles: use another form")
+        return HostSorted(particles, grid)
+
+    results = {result.name: result for result in run_conformance(only_small, "cell-list")}
+    assert results["1024 particles"].status == "ok"
+    assert results["1025 particles"].status == "skipped"
+    assert results["1025 particles"].reason == "at most 1024 particles: use another form"
+
+
+def test_an_algorithm_that_breaks_down_is_not_hidden() -> None:
+    class Breaks(HostSorted):
+        def build(self, cell_of, positions) -> None:
+            raise RuntimeError("no such kernel")
+
+    with pytest.raises(RuntimeError, match="no such kernel"):
+        run_conformance(Breaks, "cell-list")
+
+
+@pytest.mark.parametrize("listed", [cases, large_cases])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_names_are_unique(listed: Callable[[str], list[Case]], family: str) -> None:
+    names = [case.name for case in listed(family)]
+    assert len(set(names)) == len(names) > 0
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_cases_are_the_same_each_time_and_lie_in_their_boxes(family: str) -> None:
+    for case in cases(family):
+        inputs = case.make()
+        assert case.make().hash == inputs.hash, case.name
+        from_positions(inputs.positions, inputs.grid)
+
+
+def test_query_cases_have_three_cells_along_periodic_axes() -> None:
+    for case in cases("neighbour-query"):
+        grid = case.make().grid
+        assert all(n >= 3 for n, p in zip(grid.cells, grid.periodic, strict=True) if p), case.name
+
+
+def test_exact_cases_are_exact_in_float32() -> None:
+    """Coordinates, edges and cutoffs are multiples of 2^-20, at most 2^5."""
+    for case in (c for family in FAMILIES for c in cases(family) if c.exact):
+        inputs = case.make()
+        lengths = [*inputs.grid.size, *inputs.grid.low, min(inputs.grid.cell_size)]
+        for values in (inputs.positions, np.array(lengths)):
+            assert (np.abs(values) <= 32).all(), case.name
+            assert (np.rint(values * 2.0**20) == values * 2.0**20).all(), case.name

@@ -1,0 +1,448 @@
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpubench.errors import UserError
+from gpubench.results import (
+    IDENTITY,
+    Store,
+    frame,
+    load,
+    load_all,
+    make_record,
+    record_key,
+    validate,
+)
+
+ENVIRONMENT = {
+    "machine": "nvidia-h200",
+    "device": {"backend": "cuda", "name": "NVIDIA H200", "is_cpu": False},
+    "host": {"cpu": "AMD EPYC", "cores": 2},
+    "libraries": {"numpy": "2.0", "pycuda": None},
+    "commit": "0123456789abcdef0123456789abcdef01234567",
+    "dirty": False,
+    "code_hash": "feedfacefeedface",
+    "copy_bandwidth_gb_s": 3900.0,
+    "empty_launch_ms": 0.002,
+    "started": "2026-01-31T12:00:00Z",
+}
+TIMES = {
+    "samples_ms": [0.1, 0.2, 0.3],
+    "batch": 1,
+    "median_ms": 0.2,
+    "ci95_low_ms": 0.1,
+    "ci95_high_ms": 0.3,
+}
+NOT_OK = {"status": "failed", "reason": "ran out of luck"}
+
+
+def identity(**changes):
+    return {
+        "study": "table",
+        "sweep": "size",
+        "algorithm": "counting-sort",
+        "form": "order",
+        "parameters": {"block": 256},
+        "device": "cuda",
+        "particles": 1024,
+        "per_cell": 4.0,
+        "cells": [16, 4, 4],
+        "periodic": [False, False, False],
+        "distribution": "uniform",
+        "order": "random",
+        "moved": None,
+        "mode": "hot",
+        "input_hash": "0011223344556677",
+        "seed": 1,
+    } | changes
+
+
+def ok(**changes):
+    return make_record(**(identity() | {"status": "ok"} | TIMES | changes))
+
+
+def not_ok(**changes):
+    return make_record(**(identity() | NOT_OK | changes))
+
+
+def environment(**changes):
+    return ENVIRONMENT | changes
+
+
+# Records
+
+
+def test_a_record_is_complete_and_says_what_it_was_given():
+    record = ok(outcome={"rounds": np.int64(7)}, samples_ms=np.array([0.1, 0.2]))
+    assert record["outcome"] == {"rounds": 7}
+    assert record["samples_ms"] == [0.1, 0.2]
+    assert record["bytes_moved"] is None
+    assert record["key"] == record_key(**identity())
+    validate({"schema": 1, "environment": ENVIRONMENT, "records": [record]})
+
+
+@pytest.mark.parametrize("missing", TIMES)
+def test_ok_needs_its_times(missing):
+    with pytest.raises(ValueError, match=missing):
+        ok(**{missing: None})
+
+
+@pytest.mark.parametrize("status", ["wrong", "skipped", "failed"])
+def test_what_is_not_ok_has_a_reason_and_no_time(status):
+    assert not_ok(status=status)["median_ms"] is None
+    for offence in ({"reason": None}, {"reason": ""}, *({k: v} for k, v in TIMES.items())):
+        with pytest.raises(ValueError, match=next(iter(offence))):
+            not_ok(status=status, **offence)
+
+
+@pytest.mark.parametrize(
+    "offence", [{"status": "fine"}, {"mode": "warm"}, {"median": 1.0}, {"samples_ms": [-1.0]}]
+)
+def test_what_the_schema_does_not_know_is_refused(offence):
+    with pytest.raises(ValueError):
+        ok(**offence)
+
+
+def test_a_number_that_is_none_is_refused():
+    with pytest.raises(ValueError, match="JSON compliant"):
+        ok(median_ms=float("nan"))
+
+
+@pytest.mark.parametrize("name", IDENTITY)
+def test_every_part_of_the_identity_changes_the_key(name):
+    assert record_key(**identity(**{name: "other"})) != record_key(**identity())
+
+
+def test_the_key_needs_the_whole_identity_and_nothing_else():
+    with pytest.raises(TypeError, match="colour"):
+        record_key(**identity(), colour="red")
+    with pytest.raises(TypeError, match="seed"):
+        record_key(**{k: v for k, v in identity().items() if k != "seed"})
+
+
+@given(st.integers(1, 2**31))
+def test_the_key_depends_on_values_not_on_types_or_order(number):
+    first = identity(particles=number, per_cell=float(number), cells=(1, 2, number))
+    second = identity(particles=np.int64(number), per_cell=number, cells=np.array([1, 2, number]))
+    assert record_key(**first) == record_key(**dict(reversed(second.items())))
+
+
+def test_the_key_of_a_record_on_disk_can_be_computed_again(tmp_path):
+    store = Store(tmp_path / "a.json", ENVIRONMENT)
+    store.add([ok(per_cell=0.1)])
+    (record,) = load(store.path).records
+    assert record["key"] == record_key(**{name: record[name] for name in IDENTITY})
+
+
+# Reading
+
+
+def document(**changes):
+    return {"schema": 1, "environment": ENVIRONMENT, "records": [ok()]} | changes
+
+
+@pytest.mark.parametrize(
+    ("content", "named"),
+    [
+        ("", "no JSON"),
+        ("{", "no JSON"),
+        ("[" * 100_000, "no JSON"),
+        ("[]", "not of type 'object'"),
+        ("{}", "'schema' is a required property"),
+        (json.dumps(document(schema=2)), "$.schema"),
+        (json.dumps(document(records=[ok() | {"status": "wrong"}])), "$.records[0]"),
+        (json.dumps(document(records=[ok(), {"key": 1}])), "$.records[1]"),
+        (json.dumps(document(environment={"machine": "a"})), "$.environment"),
+        (json.dumps(document(environment=environment(machine="../up"))), "$.environment.machine"),
+        (json.dumps(document(records=[ok() | {"median_ms": float("nan")}])), "NaN"),
+    ],
+)
+def test_what_is_no_results_file_is_refused_in_one_line(tmp_path, content, named):
+    path = tmp_path / "file.json"
+    path.write_text(content)
+    with pytest.raises(UserError) as caught:
+        load(path)
+    message = str(caught.value)
+    assert str(path) in message
+    assert named in message
+    assert "\n" not in message
+    assert len(message) < 500
+
+
+def test_a_missing_or_unreadable_file_is_refused_in_one_line(tmp_path):
+    binary = tmp_path / "binary.json"
+    binary.write_bytes(b"\xff\xfe\x00")
+    for path in (tmp_path / "missing.json", tmp_path / "missing" / "a.json", binary):
+        with pytest.raises(UserError, match=r"\.json"):
+            load(path)
+
+
+def test_folders_are_searched_and_each_file_is_read_once(tmp_path):
+    for name in ("m/b.json", "m/a.json", "n/c.json"):
+        Store(tmp_path / name, ENVIRONMENT).add([ok()])
+    (tmp_path / "notes.txt").write_text("not read")
+    found = load_all([tmp_path / "n", tmp_path, tmp_path / "m" / "a.json"])
+    assert [result.path.name for result in found] == ["c.json", "a.json", "b.json"]
+
+
+def test_a_folder_without_results_is_refused(tmp_path):
+    with pytest.raises(UserError, match="gpubench run"):
+        load_all([tmp_path])
+
+
+def test_the_table_has_a_row_for_each_record_and_says_where_it_is_from(tmp_path):
+    store = Store(tmp_path / "a.json", ENVIRONMENT)
+    store.add([ok(particles=1), ok(particles=2), not_ok(particles=3)])
+    table = frame(load_all([tmp_path]))
+    assert list(table["particles"]) == [1, 2, 3]
+    assert list(table["status"]) == ["ok", "ok", "failed"]
+    assert table["median_ms"].isna().tolist() == [False, False, True]
+    assert table["median_ms"].dtype == float
+    assert set(table["machine"]) == {"nvidia-h200"}
+    assert set(table["device_name"]) == {"NVIDIA H200"}
+    assert set(table["file"]) == {str(store.path)}
+
+
+def test_the_table_leaves_out_a_failure_that_was_repeated_with_success(tmp_path):
+    store = Store(tmp_path / "a.json", ENVIRONMENT)
+    store.add([not_ok(), ok(seed=2)])
+    store.add([ok()])
+    table = frame([load(store.path)])
+    assert sorted(table["seed"]) == [1, 2]
+    assert set(table["status"]) == {"ok"}
+
+
+def test_the_table_of_nothing_has_its_columns():
+    table = frame([])
+    assert len(table) == 0
+    assert {"median_ms", "key", "machine", "file"} <= set(table.columns)
+
+
+# Storage
+
+
+def test_what_is_added_is_read_back_and_earlier_lines_stay_byte_for_byte(tmp_path):
+    store = Store(tmp_path / "deep" / "a.json", ENVIRONMENT)
+    store.add([ok(seed=1)])
+    before = store.path.read_text().splitlines()
+    store.add([ok(seed=2), not_ok(seed=3)])
+    after = store.path.read_text().splitlines()
+    records = load(store.path).records
+    assert [record["seed"] for record in records] == [1, 2, 3]
+    assert after[: len(before) - 2] == before[:-2]
+    assert sum('"samples_ms"' in line for line in after) == 3  # one record a line
+    assert store.done == {records[0]["key"], records[1]["key"]}
+
+
+def test_a_store_without_records_leaves_no_file(tmp_path):
+    store = Store(tmp_path / "a.json", ENVIRONMENT)
+    store.add([])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_existing_file_is_continued_under_its_own_environment(tmp_path):
+    path = tmp_path / "a.json"
+    Store(path, ENVIRONMENT).add([ok(seed=1)])
+    store = Store(path, environment(started="2027-01-01T00:00:00Z"))
+    store.add([ok(seed=2)])
+    assert len(load(path).records) == 2
+    assert load(path).environment == store.environment == ENVIRONMENT
+
+
+def test_bad_records_are_refused_before_anything_is_written(tmp_path):
+    store = Store(tmp_path / "a.json", ENVIRONMENT)
+    with pytest.raises(ValueError, match="status"):
+        store.add([ok(), ok() | {"status": "fine"}])
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(ValueError, match="code_hash"):
+        Store(tmp_path / "b.json", {k: v for k, v in ENVIRONMENT.items() if k != "code_hash"})
+
+
+@pytest.mark.parametrize("step", ["fsync", "replace"])
+def test_a_full_disk_leaves_the_older_file_and_nothing_else(tmp_path, monkeypatch, step):
+    store = Store(tmp_path / "a.json", ENVIRONMENT)
+    store.add([ok(seed=1)])
+    before = store.path.read_bytes()
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(os, step, full)
+        with pytest.raises(UserError, match="No space left on device") as caught:
+            store.add([ok(seed=2)])
+    assert "\n" not in str(caught.value)
+    assert store.path.read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
+    assert len(store.done) == 1
+    store.add([ok(seed=3)])  # room again
+    assert [record["seed"] for record in load(store.path).records] == [1, 3]
+
+
+def test_ctrl_c_while_writing_leaves_the_older_file_and_nothing_else(tmp_path, monkeypatch):
+    store = Store(tmp_path / "a.json", ENVIRONMENT)
+    store.add([ok(seed=1)])
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        store.add([ok(seed=2)])
+    assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
+    assert len(load(store.path).records) == 1
+
+
+def test_a_folder_that_cannot_be_made_is_one_line(tmp_path):
+    (tmp_path / "file").write_text("")
+    store = Store.open(tmp_path / "folder", "table", ENVIRONMENT)
+    (tmp_path / "folder").write_text("")
+    with pytest.raises(UserError, match="cannot write"):
+        store.add([ok()])
+
+
+def test_two_processes_do_not_overwrite_each_other(tmp_path):
+    first, second = (Store(tmp_path / "a.json", ENVIRONMENT) for _ in range(2))
+    first.add([ok(seed=1)])
+    with pytest.raises(UserError, match="another process"):
+        second.add([ok(seed=2)])
+    first.add([ok(seed=3)])
+    assert [record["seed"] for record in load(first.path).records] == [1, 3]
+    assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
+
+
+CHILD = textwrap.dedent(
+    """
+    import itertools, json, resource, sys
+    from pathlib import Path
+    from gpubench.errors import UserError
+    from gpubench.results import Store, load
+
+    path, limit = Path(sys.argv[1]), int(sys.argv[2])
+    environment, record = json.load(sys.stdin)
+    store = Store(path, environment)
+    if limit:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+    try:
+        for _ in itertools.count():
+            store.add([record])
+            print("added", flush=True)
+    except UserError as error:
+        print(f"refused: {error}", flush=True)
+    """
+)
+
+
+def start_child(path, limit=0):
+    child = subprocess.Popen(
+        [sys.executable, "-c", CHILD, str(path), str(limit)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parent.parent,
+    )
+    child.stdin.write(json.dumps([ENVIRONMENT, ok(samples_ms=[0.25] * 200)]))
+    child.stdin.close()
+    return child
+
+
+def test_a_write_that_the_system_cuts_short_leaves_the_older_file(tmp_path):
+    path = tmp_path / "a.json"
+    child = start_child(path, limit=20_000)
+    output = child.stdout.read().splitlines()
+    child.stdout.close()
+    assert child.wait(timeout=60) == 0
+    added = output.count("added")
+    assert added > 3
+    assert output[-1].startswith(f"refused: cannot write {path}: File too large")
+    assert len(load(path).records) == added
+    assert [found.name for found in tmp_path.iterdir()] == ["a.json"]
+
+
+def test_a_kill_at_any_time_leaves_a_whole_file(tmp_path):
+    path = tmp_path / "a.json"
+    before = 0
+    for adds in (1, 17, 40):
+        child = start_child(path)
+        for _ in range(adds):
+            assert child.stdout.readline() == "added\n"
+        child.send_signal(signal.SIGKILL)
+        added = adds + len(child.stdout.read().splitlines())
+        child.stdout.close()
+        child.wait(timeout=60)
+        # The last one may be in the file and not yet told.
+        after = len(load(path).records)
+        assert before + added <= after <= before + added + 1
+        before = after
+    Store(path, ENVIRONMENT)
+    assert [found.name for found in tmp_path.iterdir()] == ["a.json"]
+
+
+# Resuming
+
+
+def test_the_file_is_named_after_machine_date_commit_and_study(tmp_path):
+    store = Store.open(tmp_path, "rozen2008-table1", ENVIRONMENT)
+    assert store.path == tmp_path / "nvidia-h200" / "2026-01-31-0123456-rozen2008-table1.json"
+    store = Store.open(tmp_path, "rozen2008-table1", environment(commit=None, dirty=None))
+    assert store.path.name == "2026-01-31-feedfac-rozen2008-table1.json"
+
+
+def test_a_run_of_the_same_code_is_resumed_on_any_day(tmp_path):
+    first = Store.open(tmp_path, "table", ENVIRONMENT)
+    first.add([ok(seed=1), not_ok(seed=2), not_ok(seed=3, status="skipped")])
+    later = environment(started="2026-02-02T00:00:00Z", copy_bandwidth_gb_s=3800.0, dirty=True)
+    second = Store.open(tmp_path, "table", later)
+    assert second.path == first.path
+    assert second.done == {record_key(**identity(seed=seed)) for seed in (1, 3)}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"code_hash": "0" * 16},
+        {"device": {"backend": "opencl", "name": "NVIDIA H200"}},
+        {"device": ENVIRONMENT["device"] | {"driver": "2"}},
+        {"libraries": {"numpy": "2.1"}},
+        {"host": {"cpu": "other"}},
+    ],
+)
+def test_other_conditions_start_another_file(tmp_path, changes):
+    first = Store.open(tmp_path, "table", ENVIRONMENT)
+    first.add([ok()])
+    second = Store.open(tmp_path, "table", environment(**changes))
+    assert second.done == frozenset()
+    assert second.path.name == "2026-01-31-0123456-table-2.json"
+    second.add([ok()])
+    # From now on each is resumed under its own conditions.
+    assert Store.open(tmp_path, "table", ENVIRONMENT).path == first.path
+    assert Store.open(tmp_path, "table", environment(**changes)).path == second.path
+    third = Store.open(tmp_path, "table", environment(code_hash="1" * 16))
+    assert third.path.name == "2026-01-31-0123456-table-3.json"
+
+
+def test_studies_with_similar_names_are_kept_apart(tmp_path):
+    names = ("table", "table-2", "other-table", "table1")
+    for name in names:
+        Store.open(tmp_path, name, ENVIRONMENT).add([ok(study=name)])
+    for name in names:
+        assert Store.open(tmp_path, name, ENVIRONMENT).done == {
+            record_key(**identity(study=name))
+        }, name
+
+
+def test_every_status_but_failed_is_settled(tmp_path):
+    store = Store(tmp_path / "a.json", ENVIRONMENT)
+    statuses = ("wrong", "skipped", "failed")
+    store.add([ok(seed=0), *(not_ok(status=s, seed=n) for n, s in enumerate(statuses, 1))])
+    assert store.done == {record_key(**identity(seed=seed)) for seed in (0, 1, 2)}

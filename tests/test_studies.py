@@ -1,0 +1,443 @@
+import gc
+import itertools
+import json
+import weakref
+from dataclasses import replace
+from typing import get_args
+
+import numpy as np
+import pytest
+from fake_algorithms import ALGORITHMS, ENVIRONMENT, RightSort
+from fakes import FakeDevice
+
+from gpubench import registry, results
+from gpubench.errors import UserError
+from gpubench.inputs import DISTRIBUTIONS, ORDERS
+from gpubench.measure.sampling import Budget, Mode
+from gpubench.studies import runner
+from gpubench.studies.runner import plan, run
+from gpubench.studies.study import FOLDER, StudyError, Subject, check_names, load_study, parse_study
+
+BUDGET = Budget(seconds_per_task=0.001, min_samples=6, max_samples=6, max_batch=2)
+
+STUDY = """
+title = "A study"
+question = "Which?"
+seed = 7
+[[sweeps]]
+name = "table"
+particles = [64, 128]
+per_cell = [1, 4]
+distribution = ["uniform"]
+order = ["random"]
+modes = ["hot", "graph"]
+quick = { particles = [32], modes = ["hot"] }
+[[sweeps]]
+name = "beyond"
+requires = ["warp-speed"]
+particles = [256]
+per_cell = [1]
+distribution = ["uniform"]
+order = ["random"]
+modes = ["hot"]
+quick = { particles = [] }
+[[subjects]]
+algorithm = "right-sort"
+form = "plain"
+"""
+
+
+def subject(algorithm, form="plain"):
+    return f'\n[[subjects]]\nalgorithm = "{algorithm}"\nform = "{form}"\n'
+
+
+def one_sweep(*subjects):
+    """Return a study of one input, 64 particles, with right-sort and the given subjects."""
+    text = STUDY[: STUDY.index('[[sweeps]]\nname = "beyond"')]
+    text = text.replace("[64, 128]", "[64]").replace("[1, 4]", "[4]")
+    return parse_study("one", text + subject("right-sort") + "".join(subjects))
+
+
+@pytest.fixture(autouse=True)
+def fakes(monkeypatch):
+    monkeypatch.setattr(registry, "algorithms", lambda: ALGORITHMS)
+    monkeypatch.setattr(runner, "environment", lambda device: ENVIRONMENT)
+    RightSort.made.clear()
+
+
+@pytest.fixture
+def device():
+    return FakeDevice()
+
+
+def run_one(device, folder, *subjects, **options):
+    study = one_sweep(*subjects)
+    summary = run(study, device, folder, budget=BUDGET, **options)
+    return summary, results.load(summary.path).records
+
+
+def by_algorithm(records):
+    return {
+        name: [r for r in records if r["algorithm"] == name]
+        for name in {r["algorithm"] for r in records}
+    }
+
+
+# The file of a study
+
+
+def test_the_shipped_study_holds_the_table_as_printed():
+    study = load_study("rozen2008-table1")
+    assert study.published is not None
+    values = np.array(study.published.values)
+    assert values.shape == (len(study.published.rows), len(study.published.columns)) == (5, 5)
+    assert values[0, 0] == 13.28 and values[-1, -1] == 361.52
+    assert [sweep.name for sweep in study.sweeps] == ["table", "beyond", "order"]
+    assert study.sweeps[1].requires == {"cuda"}
+
+
+def test_every_shipped_study_names_what_exists(monkeypatch):
+    monkeypatch.undo()
+    for name in registry.studies():
+        check_names(load_study(name), registry.algorithms())
+
+
+def test_an_unknown_study_is_the_users_mistake():
+    with pytest.raises(UserError, match="did you mean rozen2008-table1"):
+        load_study("rozen2008-table")
+    with pytest.raises(UserError, match="no study"):
+        load_study("../../etc/passwd")
+
+
+def test_lists_of_parameters_become_all_combinations():
+    text = STUDY + "parameters = { width = [2, 4, 8], depth = 3 }"
+    found = parse_study("s", text).subjects
+    assert [s.parameters for s in found] == [{"width": w, "depth": 3} for w in (2, 4, 8)]
+    assert found[0] == Subject("right-sort", "plain", {"width": 2, "depth": 3})
+    text = STUDY + "parameters = { width = [2, 4, 8], depth = [1, 5] }"
+    assert len(parse_study("s", text).subjects) == 6
+
+
+def test_a_sweep_may_have_subjects_of_its_own():
+    text = STUDY.replace(
+        "[[subjects]]",
+        "[[sweeps.subjects]]\nalgorithm = 'wrong-sort'\nform = 'plain'\n[[subjects]]",
+    )
+    table, beyond = parse_study("s", text).sweeps
+    assert [s.algorithm for s in table.subjects] == ["right-sort"]
+    assert [s.algorithm for s in beyond.subjects] == ["wrong-sort"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("seed = 7", "seed = -1", "seed"),
+        ("seed = 7", "", "seed"),
+        ("seed = 7", "seed = ", "Invalid value"),
+        ("seed = 7", "seed = 7\ncolour = 'red'", "colour"),
+        ('"uniform"', '"unifrom"', "unifrom"),
+        ('"hot", "graph"', '"lukewarm"', "lukewarm"),
+        ("[64, 128]", "[0]", "0 is less"),
+        ('name = "beyond"', 'name = "table"', "two sweeps"),
+        ("[[subjects]]", subject("right-sort") + "[[subjects]]", "twice"),
+    ],
+)
+def test_a_wrong_file_says_where(old, new, message):
+    assert old in STUDY
+    with pytest.raises(StudyError, match=message):
+        parse_study("s", STUDY.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (subject("quicksort"), "no algorithm 'quicksort'"),
+        (subject("right-sort", "sideways"), "no form 'sideways': plain"),
+        (
+            subject("wrong-sort") + "parameters = { hight = 1 }",
+            "no parameter 'hight': width, depth",
+        ),
+    ],
+)
+def test_names_that_do_not_exist_are_refused(text, message):
+    with pytest.raises(StudyError, match=message):
+        check_names(parse_study("s", STUDY + text), ALGORITHMS)
+
+
+def test_the_schema_knows_the_inputs_that_can_be_made():
+    schema = json.loads((FOLDER / "study.schema.json").read_text())["$defs"]
+    assert tuple(schema["distribution"]["items"]["enum"]) == DISTRIBUTIONS
+    assert tuple(schema["order"]["items"]["enum"]) == ORDERS
+    assert set(schema["modes"]["items"]["enum"]) == set(get_args(Mode))
+
+
+def test_published_rows_and_columns_must_match():
+    published = """
+paper = "p"
+table = "t"
+[published]
+caption = "c"
+source = "s"
+device = "d"
+unit = "ms"
+algorithm = "right-sort"
+row_axis = "particles"
+column_axis = "per_cell"
+rows = [1, 2]
+columns = [1]
+values = [[1.5], [2.5, 3.5]]
+[[sweeps]]"""
+    with pytest.raises(StudyError, match="2 rows of 1 numbers"):
+        parse_study("s", STUDY.replace("[[sweeps]]", published, 1))
+
+
+# The plan
+
+
+def test_quick_replaces_what_it_names():
+    groups = plan(parse_study("s", STUDY), quick=True)
+    assert [(g.particles, g.per_cell, g.sweep.modes) for g in groups] == [
+        (32, 1, ("hot",)),
+        (32, 4, ("hot",)),
+    ]
+
+
+def test_every_input_of_every_sweep_is_planned():
+    groups = plan(parse_study("s", STUDY))
+    assert [(g.sweep.name, g.particles, g.per_cell, g.grid.count) for g in groups] == [
+        ("table", 64, 1, 64),
+        ("table", 64, 4, 16),
+        ("table", 128, 1, 128),
+        ("table", 128, 4, 32),
+        ("beyond", 256, 1, 256),
+    ]
+
+
+def test_sizes_given_by_hand_leave_out_what_quick_leaves_out():
+    groups = plan(parse_study("s", STUDY), quick=True, particles=16, per_cell=2)
+    assert [(g.sweep.name, g.particles, g.per_cell) for g in groups] == [("table", 16, 2)]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"particles": 0}, "at least 1"),
+        ({"particles": -5}, "at least 1"),
+        ({"particles": 2**31}, "2147483647"),
+        ({"particles": 10}, "whole number"),
+        ({"per_cell": -1.0}, "per cell"),
+        ({"per_cell": float("nan")}, "per cell"),
+        ({"per_cell": float("inf")}, "per cell"),
+        ({"algorithms": ["wrong-sort"]}, "does not measure wrong-sort: one of right-sort"),
+        ({"algorithms": ["rightsort"]}, "did you mean right-sort"),
+        ({"particles": 2**30}, "needs at least"),
+    ],
+)
+def test_bad_arguments_write_nothing(device, tmp_path, options, message):
+    with pytest.raises(UserError, match=message) as raised:
+        run(parse_study("s", STUDY), device, tmp_path / "out", **options)
+    assert "\n" not in str(raised.value)
+    assert not (tmp_path / "out").exists()
+
+
+# The run
+
+
+def test_measures_every_subject_in_every_mode(device, tmp_path):
+    summary, records = run_one(device, tmp_path, subject("right-sort", "graphs-only"))
+    assert (summary.measured, summary.resumed, summary.failed) == (4, 0, 0)
+    assert {(r["form"], r["mode"]) for r in records} == {
+        (form, mode) for form in ("plain", "graphs-only") for mode in ("hot", "graph")
+    }
+    for record in records:
+        assert record["status"] == "ok"
+        assert record["median_ms"] == 1.0 and record["samples_ms"] == [1.0] * 6
+        assert record["bytes_moved"] == 8 * 64
+        assert record["workspace_bytes"] == 4 * (17 + 64)
+        assert record["outcome"] == {"rounds": 3}
+        assert record["cells"] == [4, 2, 2] and record["input_hash"] and record["seed"] == 7
+
+
+def test_a_wrong_answer_has_no_time_and_stops_nobody(device, tmp_path):
+    summary, records = run_one(device, tmp_path, subject("wrong-sort"))
+    assert (summary.measured, summary.wrong) == (2, 2)
+    for record in by_algorithm(records)["wrong-sort"]:
+        assert record["status"] == "wrong"
+        assert "order[" in record["reason"]
+        assert record["median_ms"] is None and record["samples_ms"] is None
+    assert device.log.count("wrong-sort") == 1
+
+
+@pytest.mark.parametrize("algorithm", ["spoilt-sort", "bad-graph-sort"])
+def test_an_answer_that_is_wrong_after_timing_has_no_time(device, tmp_path, algorithm):
+    summary, records = run_one(device, tmp_path, subject(algorithm))
+    assert (summary.measured, summary.wrong) == (2, 2)
+    for record in by_algorithm(records)[algorithm]:
+        assert record["reason"].startswith("after timing: ")
+        assert record["median_ms"] is None and record["samples_ms"] is None
+
+
+@pytest.mark.parametrize("algorithm", ["broken-sort", "breaking-sort"])
+def test_a_failure_stays_with_its_subject(device, tmp_path, algorithm):
+    summary, records = run_one(device, tmp_path, subject(algorithm))
+    assert (summary.measured, summary.failed) == (2, 2)
+    for record in by_algorithm(records)[algorithm]:
+        assert record["status"] == "failed"
+        assert record["reason"] == "RuntimeError: illegal address"
+
+
+def test_what_does_not_fit_is_skipped(device, tmp_path):
+    summary, records = run_one(device, tmp_path, subject("huge-sort"))
+    assert (summary.measured, summary.skipped) == (2, 2)
+    for record in by_algorithm(records)["huge-sort"]:
+        assert record["status"] == "skipped" and "needs more memory than" in record["reason"]
+
+
+def test_what_the_device_lacks_is_skipped_with_the_next_step(tmp_path):
+    device = FakeDevice(backend="opencl", spec="opencl:x", features=frozenset({"opencl"}))
+    summary, records = run_one(device, tmp_path, subject("right-sort", "graphs-only"))
+    assert (summary.measured, summary.skipped) == (1, 3)
+    reasons = {(r["form"], r["mode"]): r["reason"] for r in records}
+    assert reasons["plain", "hot"] is None
+    assert all("--device cuda" in reason for reason in reasons.values() if reason)
+
+
+def test_a_loop_on_the_host_has_no_graph_mode(device, tmp_path):
+    _, records = run_one(device, tmp_path, subject("right-sort", "host-loop"))
+    found = {r["mode"]: r for r in records if r["form"] == "host-loop"}
+    assert found["hot"]["status"] == "ok"
+    assert found["graph"]["status"] == "skipped" and "host reads" in found["graph"]["reason"]
+
+
+def test_a_sweep_that_needs_another_device_is_skipped_unmade(device, tmp_path):
+    summary = run(parse_study("s", STUDY), device, tmp_path, budget=BUDGET)
+    assert (summary.measured, summary.skipped) == (8, 1)
+    assert {particles for _, particles, _ in RightSort.made} == {64, 128}
+    last = results.load(summary.path).records[-1]
+    assert last["sweep"] == "beyond" and "warp-speed" in last["reason"]
+
+
+def test_too_large_an_input_of_the_study_is_skipped(tmp_path):
+    summary, records = run_one(FakeDevice(memory_bytes=1024), tmp_path)
+    assert summary.skipped == 2
+    assert "needs at least" in records[0]["reason"]
+
+
+def test_parameters_reach_the_algorithm(device, tmp_path):
+    study = one_sweep()
+    subjects = (Subject("right-sort", "plain", {"width": 9}),)
+    study = replace(study, sweeps=(replace(study.sweeps[0], subjects=subjects),))
+    summary = run(study, device, tmp_path, budget=BUDGET)
+    assert RightSort.made == [("right-sort", 64, {"width": 9, "depth": 2})]
+    assert results.load(summary.path).records[0]["parameters"] == {"width": 9}
+
+
+def test_subjects_are_timed_in_turns(device, tmp_path):
+    run_one(device, tmp_path, subject("spoilt-sort"))
+    events = [entry for entry in device.log if entry in ("right-sort", "spoilt-sort")]
+    turns = sum(a != b for a, b in itertools.pairwise(events))
+    assert turns > 4
+
+
+# Stopping and going on
+
+
+def test_a_stopped_run_keeps_what_it_measured_and_goes_on(device, tmp_path, monkeypatch):
+    study = parse_study("s", STUDY)
+    real, calls = runner.measure, []
+
+    def stop_at_the_third(group, *rest):
+        calls.append(group)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return real(group, *rest)
+
+    monkeypatch.setattr(runner, "measure", stop_at_the_third)
+    with pytest.raises(KeyboardInterrupt):
+        run(study, device, tmp_path, budget=BUDGET)
+    (path,) = tmp_path.rglob("*.json")
+    kept = results.load(path).records
+    assert {(r["particles"], r["per_cell"]) for r in kept} == {(64, 1), (64, 4)}
+
+    monkeypatch.setattr(runner, "measure", real)
+    RightSort.made.clear()
+    summary = run(study, device, tmp_path, budget=BUDGET)
+    assert (summary.resumed, summary.measured, summary.skipped) == (4, 4, 1)
+    assert {particles for _, particles, _ in RightSort.made} == {128}
+    assert summary.path == path
+    assert results.load(path).records[:4] == kept
+
+    summary = run(study, device, tmp_path, budget=BUDGET)
+    assert (summary.resumed, summary.measured, summary.skipped) == (9, 0, 0)
+
+
+def test_records_are_stored_after_each_input(device, tmp_path, monkeypatch):
+    sizes = []
+    real = runner.Store.add
+
+    def add(store, records):
+        real(store, records)
+        sizes.append(len(results.load(store.path).records))
+
+    monkeypatch.setattr(runner.Store, "add", add)
+    run(parse_study("s", STUDY), device, tmp_path, budget=BUDGET)
+    assert sizes == [2, 4, 6, 8, 9]
+
+
+def test_only_what_is_missing_of_an_input_is_measured(device, tmp_path):
+    run_one(device, tmp_path, subject("spoilt-sort"), algorithms=["right-sort"])
+    RightSort.made.clear()
+    summary, _ = run_one(device, tmp_path, subject("spoilt-sort"))
+    assert (summary.resumed, summary.measured, summary.wrong) == (2, 0, 2)
+    assert [name for name, *_ in RightSort.made] == ["spoilt-sort"]
+
+
+def test_a_failure_is_tried_again(device, tmp_path):
+    run_one(device, tmp_path, subject("broken-sort"))
+    summary, _ = run_one(device, tmp_path, subject("broken-sort"))
+    assert (summary.resumed, summary.failed) == (2, 2)
+
+
+def test_fresh_measures_again(device, tmp_path):
+    run_one(device, tmp_path)
+    summary, _ = run_one(device, tmp_path, fresh=True)
+    assert (summary.resumed, summary.measured) == (0, 2)
+
+
+def test_a_folder_that_cannot_be_written_ends_the_run(device, tmp_path, monkeypatch):
+    real = runner.measure
+
+    def measure_and_spoil_the_folder(*args):
+        (tmp_path / "fake").write_text("a file where the machine's folder would be")
+        return real(*args)
+
+    monkeypatch.setattr(runner, "measure", measure_and_spoil_the_folder)
+    with pytest.raises(UserError, match="cannot write"):
+        run_one(device, tmp_path)
+
+
+def test_memory_is_let_go_between_inputs(device, tmp_path, monkeypatch):
+    alive = []
+    real = runner.Store.add
+
+    def add(store, records):
+        gc.disable()
+        alive.append(sum(ref() is not None for ref in made))
+        gc.enable()
+        real(store, records)
+
+    made = []
+    monkeypatch.setattr(runner.Store, "add", add)
+    monkeypatch.setattr(RightSort, "load", load_noting(made, weakref.ref))
+    run(parse_study("s", STUDY + subject("breaking-sort")), device, tmp_path, budget=BUDGET)
+    assert made and alive == [0] * 5
+
+
+def load_noting(made, ref):
+    original = RightSort.load
+
+    def load(self, inputs):
+        made.append(ref(self))
+        original(self, inputs)
+
+    return load
