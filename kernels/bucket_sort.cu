@@ -53,18 +53,32 @@ __global__ void link_elements(GLOBAL const int *__restrict__ cell_of, GLOBAL int
 
 #ifdef RESIDENT_THREADS /* CUDA only */
 
-/* Wait until all blocks of a grid that is resident as a whole have come here `passes` times. */
-__device__ __forceinline__ void grid_barrier(int *arrived, unsigned passes)
+/* Meet all blocks of a grid that is resident as a whole, and return the sum of what their warps
+   have left. What a block stored before the meeting, all see after it.
+
+   words: three, for passes modulo 3, each arrivals << 32 | left; zero for the first two passes.
+   left_in_block: shared, three, likewise; [0] and [1] zero. */
+__device__ __forceinline__ unsigned meet(uint64 *words, unsigned *left_in_block, unsigned pass,
+                                         unsigned left_in_warp)
 {
+    __shared__ unsigned left_in_grid;
+    if (threadIdx.x % 32 == 0 && left_in_warp > 0)
+        atomicAdd(&left_in_block[pass % 3], left_in_warp);
     __syncthreads();
     if (threadIdx.x == 0) {
-        __threadfence();
-        atomicAdd(arrived, 1);
-        while ((int)((unsigned)load_relaxed(arrived) - passes * gridDim.x) < 0) {
-        }
-        __threadfence();
+        /* Nobody reads the word of two passes ago any more: ready it for the coming pass. */
+        left_in_block[(pass + 1) % 3] = 0;
+        if (blockIdx.x == 0)
+            words[(pass + 1) % 3] = 0;
+        add_release(&words[pass % 3], (uint64)1 << 32 | left_in_block[pass % 3]);
+        uint64 seen;
+        do
+            seen = load_acquire(&words[pass % 3]);
+        while (seen >> 32 != gridDim.x);
+        left_in_grid = (unsigned)seen;
     }
     __syncthreads();
+    return left_in_grid;
 }
 
 /* The head of a list is the later of the last even and the last odd winner: the one that points
@@ -82,22 +96,22 @@ __device__ __forceinline__ void settle_heads(int *heads, const int *next, int bu
 /* The whole sort in one launch, over a grid that is resident as a whole. Each warp owns an equal
    stretch of the elements. Heads are double-buffered by the parity of the round: an element that
    lost reads one buffer and at once scatters to the other, which saves the second barrier a round.
-   After a barrier plain loads see what other blocks stored before it.
+   Only elements that are not done cost anything.
 
    heads: -1, shape (2, buckets); on return the first half holds the heads.
-   control: zeros; [0] arrivals at the barrier, [1..3] elements left, by round modulo 3,
-   [4] on return the number of rounds.
+   control: zeros, shape (4); [0..2] for the meetings, [3] on return the number of rounds.
 
    SLOTS > 0: a thread keeps its elements in SLOTS sets of registers; for up to SLOTS elements a
    resident thread. SLOTS = 0: a warp keeps its unvisited elements as a list in memory, in
-   `unvisited`, shape (elements, 3), and closes it up every round. Either way elements that are
-   done cost nothing. */
+   `unvisited`, shape (elements, 3), and closes it up every round. */
 __global__ void __launch_bounds__(RESIDENT_THREADS, RESIDENT_BLOCKS)
     resident_sort(const int *__restrict__ cell_of, int *heads, int *next, int *unvisited,
-                  int *control, int elements, int buckets)
+                  uint64 *control, int elements, int buckets)
 {
-    int *arrived = control, *left = control + 1;
-    __shared__ int left_in_block;
+    __shared__ unsigned left_in_block[3];
+    if (threadIdx.x == 0)
+        left_in_block[0] = 0;
+    __syncthreads();
     const unsigned lane = threadIdx.x % 32;
     const unsigned warps = gridDim.x * (blockDim.x / 32);
     const unsigned warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
@@ -129,18 +143,12 @@ __global__ void __launch_bounds__(RESIDENT_THREADS, RESIDENT_BLOCKS)
     }
     __syncwarp();
 #endif
-    grid_barrier(arrived, 1);
+    unsigned left = meet(control, left_in_block, 0, owned);
 
     unsigned round = 0;
-    do {
+    while (left > 0) {
         int *now = heads + (size_t)(round % 2) * buckets;
         int *coming = heads + (size_t)((round + 1) % 2) * buckets;
-        if (threadIdx.x == 0) {
-            left_in_block = 0;
-            if (blockIdx.x == 0)
-                left[(round + 1) % 3] = 0;
-        }
-        __syncthreads();
 
         /* Link against this round's heads: a winner points to the winner before it and is done;
            a loser notes the winner and scatters to the coming round's heads. */
@@ -177,6 +185,8 @@ __global__ void __launch_bounds__(RESIDENT_THREADS, RESIDENT_BLOCKS)
                 else
                     next[element] = list[2 * owned + k + lane];
             }
+            /* All lanes have read their entries before any is overwritten. */
+            __syncwarp();
             unsigned losers = __ballot_sync(0xffffffffu, lost);
             unsigned place = kept + __popc(losers & ((1u << lane) - 1));
             if (lost) {
@@ -189,18 +199,13 @@ __global__ void __launch_bounds__(RESIDENT_THREADS, RESIDENT_BLOCKS)
         }
         remaining = kept;
 #endif
-        if (lane == 0 && kept > 0)
-            atomicAdd(&left_in_block, kept);
-        __syncthreads();
-        if (threadIdx.x == 0 && left_in_block > 0)
-            atomicAdd(&left[round % 3], left_in_block);
-        grid_barrier(arrived, round + 2);
         ++round;
-    } while (load_relaxed(&left[(round - 1) % 3]) != 0);
+        left = meet(control, left_in_block, round, kept);
+    }
 
     settle_heads(heads, next, buckets);
     if (blockIdx.x == 0 && threadIdx.x == 0)
-        control[4] = elements > 0 ? round : 0;
+        control[3] = round;
 }
 
 #endif

@@ -134,6 +134,7 @@ __global__ void query(GLOBAL const float4 *__restrict__ positions, GLOBAL const 
                     stop = start[row[r] + (cx == 0 ? last : 0) + 1];
                     shift_x = cx == 0 ? -grid->size[0] : grid->size[0];
                 }
+#pragma unroll 2
                 for (; j < stop; ++j) {
                     if (is_near(p, positions[j], shift_x, shift_y[r], shift_z, cutoff2) &&
                         j != (int)slot) {

@@ -508,7 +508,7 @@ def test_no_results_make_a_page_that_says_what_to_do(tmp_path: Path) -> None:
 def test_study_without_a_published_table_has_medians_with_intervals(tmp_path: Path) -> None:
     page = write_page([results([record(study="not-shipped-here", median=2.0)])], tmp_path)
     assert page.tables["Medians, ms"][1] == [
-        "atomic-list", formats.count(65536), "2.00", "1.98 – 2.02",
+        "atomic-list", formats.count(65536), "2.00", f"1.98 {formats.DASH} 2.02",
     ]  # fmt: skip
 
 
@@ -530,6 +530,13 @@ def test_newer_results_of_one_machine_replace_older() -> None:
     assert [run.path.name for run in machine.runs] == ["older.json", "newer.json"]
 
 
+def test_of_two_sweeps_that_share_a_cell_the_first_counts() -> None:
+    run = run_of([record(median=1.0), record(median=2.0, sweep="order")])
+    [cell] = run.cells.values()
+    assert cell.median_ms == 1.0
+    assert run.replaced == 1
+
+
 def test_repeated_attempt_replaces_the_failed_one_before_it() -> None:
     run = run_of([record(status="failed", reason="the driver timed out"), record(median=2.0)])
     [cell] = run.cells.values()
@@ -544,7 +551,7 @@ def test_machines_are_compared_at_their_largest_common_size(tmp_path: Path) -> N
     time = synthetic_time("atomic-list", "one-pass", 2**18, 4)
     assert by_name["atomic-list"] == [
         formats.significant(time),
-        f"{formats.significant(40 * time)}ʰ 40.0×",
+        f"{formats.significant(40 * time)}ʰ {formats.ratio(40)}",
     ]
     assert page.text.count("These are CPU times") == 1
     ids = page.attributes("id")

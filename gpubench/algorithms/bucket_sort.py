@@ -14,8 +14,8 @@ from gpubench.grid import Grid
 
 BLOCK = 256
 RESIDENT_THREADS = 1024
-RESIDENT_BLOCKS = 2  # blocks of the resident form on one multiprocessor
-MAX_SLOTS = 4  # elements that a resident thread keeps in registers
+RESIDENT_BLOCKS = 1  # blocks of the resident form on one multiprocessor
+MAX_SLOTS = 8  # elements that a resident thread keeps in registers
 MAX_PARTS = 64  # one bit each in the kernels' mask
 
 
@@ -114,7 +114,7 @@ class BucketSort(HostLoop):
         self._heads = self.allocate(2 * grid.count, "int32")
         self._head = self._heads[: grid.count]
         self._next = self.allocate(particles, "int32")
-        self._control = self.allocate(5, "int32")
+        self._control = self.allocate(4, "uint64")
         self._blocks = RESIDENT_BLOCKS * device.compute_units
         # Elements of a thread, in whole warps; few enough of them live in registers.
         slots = max(1, -(-particles // (self._blocks * RESIDENT_THREADS)))
@@ -144,4 +144,4 @@ class BucketSort(HostLoop):
     def outcome(self) -> dict[str, int | float | str]:
         if self.form == "host-loop":
             return super().outcome()
-        return {"rounds": int(self.device.download(self._control)[4])}
+        return {"rounds": int(self.device.download(self._control)[3])}

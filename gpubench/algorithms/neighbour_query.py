@@ -23,7 +23,7 @@ from gpubench.grid import Grid
 from gpubench.inputs import ParticleSet
 from gpubench.primitives.scan import ExclusiveScan
 
-BLOCK = 128
+BLOCK = 512
 
 
 class NeighbourQuery(Algorithm):

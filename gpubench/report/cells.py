@@ -123,7 +123,9 @@ class StudyRun:
     @cached_property
     def labels(self) -> dict[Subject, str]:
         """Shortest name of each subject that tells it from the others."""
-        forms = Counter(s.algorithm for s in self.subjects)
+        forms = Counter(
+            algorithm for algorithm, _ in {(s.algorithm, s.form) for s in self.subjects}
+        )
         sets = Counter((s.algorithm, s.form) for s in self.subjects)
         labels = {}
         for subject in self.subjects:
@@ -237,19 +239,22 @@ def _machine(runs: list[Results]) -> Machine:
     studies: dict[str, StudyRun] = {}
     for run in runs:
         bandwidth = run.environment["copy_bandwidth_gb_s"]
-        # Of a failed attempt and its repetition the last counts, as in results.frame; of two
-        # sweeps of one run that share a cell the first, hence backwards.
-        settled = {record["key"]: record for record in run.records}
-        for record in reversed(settled.values()):
-            name = record["study"]
+        # Of a failed attempt and its repetition the last counts, as in results.frame.
+        latest = {record["key"]: record for record in run.records}
+        taken = set()
+        for record in latest.values():
+            name, mode = record["study"], record["mode"]
             if name not in studies:
                 studies[name] = StudyRun(study_of(name), {})
             study = studies[name]
             subject, place = _subject(record), _place(record)
             cell = study.cells.setdefault((subject, place), Cell(subject, place))
-            study.replaced += record["mode"] in cell.by_mode
-            cell.by_mode[record["mode"]] = record
-            cell.bandwidths[record["mode"]] = bandwidth
+            study.replaced += mode in cell.by_mode
+            # Of two sweeps of one run that share a cell the first counts.
+            if (name, subject, place, mode) not in taken:
+                taken.add((name, subject, place, mode))
+                cell.by_mode[mode] = record
+                cell.bandwidths[mode] = bandwidth
     return Machine(runs, list(studies.values()))
 
 

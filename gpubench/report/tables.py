@@ -13,7 +13,7 @@ from gpubench.report.verdict import Ranking, rankings, speedups
 from gpubench.studies.study import Published
 
 MODES = {
-    "graph": "CUDA graph replay (launch gaps removed)",
+    "graph": "graph (CUDA graph replay, launch gaps removed)",
     "hot": "hot (launches back to back, caches warm)",
     "cold": "cold (a buffer larger than the cache written before each launch)",
 }

@@ -158,6 +158,9 @@ def speedups(run: StudyRun, subject: Subject) -> dict[tuple[float, float], float
     return ratios
 
 
+_NO_TIME = {"skipped": "could not be made here", "failed": "failed"}
+
+
 def _trouble(run: StudyRun) -> list[str]:
     statuses = Counter(record["status"] for record in run.records)
     wrong, total = statuses["wrong"], len(run.records)
@@ -166,9 +169,9 @@ def _trouble(run: StudyRun) -> list[str]:
         said.append(f"{wrong} of {total} measurements gave a wrong answer and have no time.")
     elif statuses["ok"]:
         said.append("Every answer was checked, and none was wrong.")
-    rest = [f"{statuses[s]} {s}" for s in ("skipped", "failed") if statuses[s]]
+    rest = [f"{statuses[s]} {words}" for s, words in _NO_TIME.items() if statuses[s]]
     if rest:
-        said.append(f"Of {total} measurements, without a time: {formats.listing(rest)}.")
+        said.append(f"Of {total} measurements, {formats.listing(rest)}.")
     if wrong or rest:
         said.append("The reasons are below.")
     return [" ".join(said)] if said else []

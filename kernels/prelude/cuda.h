@@ -15,11 +15,17 @@ __device__ __forceinline__ void store_relaxed(int *address, int value)
     asm volatile("st.relaxed.gpu.s32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
 }
 
-/* A load that sees what other blocks have stored: it does not answer from the L1 cache. */
-__device__ __forceinline__ int load_relaxed(const int *address)
+/* Add to a word that blocks meet at, after everything this block has stored. */
+__device__ __forceinline__ void add_release(uint64 *address, uint64 value)
 {
-    int value;
-    asm volatile("ld.relaxed.gpu.s32 %0, [%1];" : "=r"(value) : "l"(address) : "memory");
+    asm volatile("red.release.gpu.add.u64 [%0], %1;" ::"l"(address), "l"(value) : "memory");
+}
+
+/* Read such a word, before everything this block will load. */
+__device__ __forceinline__ uint64 load_acquire(const uint64 *address)
+{
+    uint64 value;
+    asm volatile("ld.acquire.gpu.u64 %0, [%1];" : "=l"(value) : "l"(address) : "memory");
     return value;
 }
 
