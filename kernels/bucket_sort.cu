@@ -56,7 +56,8 @@ __global__ void link_elements(GLOBAL const int *__restrict__ cell_of, GLOBAL int
 /* Meet all blocks of a grid that is resident as a whole, and return the sum of what their warps
    have left. What a block stored before the meeting, all see after it.
 
-   words: three, for passes modulo 3, each arrivals << 32 | left; zero for the first two passes.
+   words: three, for passes modulo 3, each (arrivals << 32 | left) - 1: all bits set, like empty
+   heads, is none; so for the first two passes.
    left_in_block: shared, three, likewise; [0] and [1] zero. */
 __device__ __forceinline__ unsigned meet(uint64 *words, unsigned *left_in_block, unsigned pass,
                                          unsigned left_in_warp)
@@ -69,11 +70,11 @@ __device__ __forceinline__ unsigned meet(uint64 *words, unsigned *left_in_block,
         /* Nobody reads the word of two passes ago any more: ready it for the coming pass. */
         left_in_block[(pass + 1) % 3] = 0;
         if (blockIdx.x == 0)
-            words[(pass + 1) % 3] = 0;
+            words[(pass + 1) % 3] = ~(uint64)0;
         add_release(&words[pass % 3], (uint64)1 << 32 | left_in_block[pass % 3]);
         uint64 seen;
         do
-            seen = load_acquire(&words[pass % 3]);
+            seen = load_acquire(&words[pass % 3]) + 1;
         while (seen >> 32 != gridDim.x);
         left_in_grid = (unsigned)seen;
     }
@@ -98,14 +99,14 @@ __device__ __forceinline__ void settle_heads(int *heads, const int *next, int bu
    lost reads one buffer and at once scatters to the other, which saves the second barrier a round.
    Only elements that are not done cost anything.
 
+   control: -1, shape (4); [0..2] for the meetings, [3] on return the number of rounds.
    heads: -1, shape (2, buckets); on return the first half holds the heads.
-   control: zeros, shape (4); [0..2] for the meetings, [3] on return the number of rounds.
 
    SLOTS > 0: a thread keeps its elements in SLOTS sets of registers; for up to SLOTS elements a
-   resident thread. SLOTS = 0: a warp keeps its unvisited elements as a list in memory, in
-   `unvisited`, shape (elements, 3), and closes it up every round. */
+   resident thread. SLOTS = 0: a warp keeps its unvisited elements as a list of (element, bucket)
+   in `unvisited`, shape (elements), and closes it up every round. */
 __global__ void __launch_bounds__(RESIDENT_THREADS, RESIDENT_BLOCKS)
-    resident_sort(const int *__restrict__ cell_of, int *heads, int *next, int *unvisited,
+    resident_sort(const int *__restrict__ cell_of, int *heads, int *next, int2 *unvisited,
                   uint64 *control, int elements, int buckets)
 {
     __shared__ unsigned left_in_block[3];
@@ -117,14 +118,14 @@ __global__ void __launch_bounds__(RESIDENT_THREADS, RESIDENT_BLOCKS)
     const unsigned warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
     const unsigned stretch = (((unsigned)elements + warps - 1) / warps + 31) / 32 * 32;
     const unsigned begin = min((uint64)warp * stretch, (uint64)elements);
-    const unsigned owned = min(stretch, elements - begin);
+    unsigned left_in_warp = min(stretch, elements - begin);
 
     /* First scatter, to the even heads. */
 #if SLOTS
     int bucket[SLOTS], before[SLOTS];
 #pragma unroll
     for (int s = 0; s < SLOTS; ++s) {
-        bucket[s] = s * 32 + lane < owned ? cell_of[begin + s * 32 + lane] : -1;
+        bucket[s] = s * 32 + lane < left_in_warp ? cell_of[begin + s * 32 + lane] : -1;
         before[s] = -1;
     }
 #pragma unroll
@@ -132,75 +133,70 @@ __global__ void __launch_bounds__(RESIDENT_THREADS, RESIDENT_BLOCKS)
         if (bucket[s] >= 0)
             store_relaxed(&heads[bucket[s]], begin + s * 32 + lane);
 #else
-    int *const list = unvisited + 3 * (size_t)begin;
-    unsigned remaining = owned;
-    for (unsigned k = lane; k < owned; k += 32) {
-        int bucket = cell_of[begin + k];
-        store_relaxed(&heads[bucket], begin + k);
-        list[k] = begin + k;
-        list[owned + k] = bucket;
-        list[2 * owned + k] = -1;
-    }
-    __syncwarp();
+    for (unsigned k = lane; k < left_in_warp; k += 32)
+        store_relaxed(&heads[cell_of[begin + k]], begin + k);
 #endif
-    unsigned left = meet(control, left_in_block, 0, owned);
+    unsigned left = meet(control, left_in_block, 0, left_in_warp);
 
     unsigned round = 0;
     while (left > 0) {
         int *now = heads + (size_t)(round % 2) * buckets;
         int *coming = heads + (size_t)((round + 1) % 2) * buckets;
 
-        /* Link against this round's heads: a winner points to the winner before it and is done;
-           a loser notes the winner and scatters to the coming round's heads. */
-        unsigned kept = 0;
+        /* Link against this round's heads: winners are done, losers come after the winner and
+           scatter to the coming round's heads. */
 #if SLOTS
-        int winner[SLOTS];
+        /* Only the last winner before an element's own turn is its next: write that one. */
+        if (left_in_warp > 0) {
+            int winner[SLOTS];
 #pragma unroll
-        for (int s = 0; s < SLOTS; ++s)
-            winner[s] = bucket[s] >= 0 ? now[bucket[s]] : -1;
+            for (int s = 0; s < SLOTS; ++s)
+                winner[s] = bucket[s] >= 0 ? now[bucket[s]] : -1;
+            unsigned lost = 0;
 #pragma unroll
-        for (int s = 0; s < SLOTS; ++s) {
-            int element = begin + s * 32 + lane;
-            bool lost = bucket[s] >= 0 && winner[s] != element;
-            if (lost) {
-                store_relaxed(&coming[bucket[s]], element);
-                before[s] = winner[s];
-            } else if (bucket[s] >= 0) {
-                next[element] = before[s];
-                bucket[s] = -1;
+            for (int s = 0; s < SLOTS; ++s) {
+                int element = begin + s * 32 + lane;
+                if (bucket[s] >= 0 && winner[s] != element) {
+                    store_relaxed(&coming[bucket[s]], element);
+                    before[s] = winner[s];
+                    ++lost;
+                } else if (bucket[s] >= 0) {
+                    next[element] = before[s];
+                    bucket[s] = -1;
+                }
             }
-            kept += __popc(__ballot_sync(0xffffffffu, lost));
+            left_in_warp = __reduce_add_sync(0xffffffffu, lost);
         }
 #else
-        for (unsigned k = 0; k < remaining; k += 32) {
-            int element = 0, bucket = 0, winner = 0;
+        unsigned kept = 0;
+        for (unsigned k = 0; k < left_in_warp; k += 32) {
+            int2 element;
             bool lost = false;
-            if (k + lane < remaining) {
-                element = list[k + lane];
-                bucket = list[owned + k + lane];
-                winner = now[bucket];
-                lost = winner != element;
-                if (lost)
-                    store_relaxed(&coming[bucket], element);
-                else
-                    next[element] = list[2 * owned + k + lane];
+            if (k + lane < left_in_warp) {
+                /* The first round's list is all elements. */
+                element = round > 0 ? unvisited[begin + k + lane]
+                                    : make_int2(begin + k + lane, cell_of[begin + k + lane]);
+                int winner = now[element.y];
+                lost = winner != element.x;
+                if (lost) {
+                    store_relaxed(&coming[element.y], element.x);
+                    next[element.x] = winner;
+                } else if (round == 0) {
+                    next[element.x] = -1;
+                }
             }
             /* All lanes have read their entries before any is overwritten. */
             __syncwarp();
             unsigned losers = __ballot_sync(0xffffffffu, lost);
-            unsigned place = kept + __popc(losers & ((1u << lane) - 1));
-            if (lost) {
-                list[place] = element;
-                list[owned + place] = bucket;
-                list[2 * owned + place] = winner;
-            }
+            if (lost)
+                unvisited[begin + kept + __popc(losers & ((1u << lane) - 1))] = element;
             kept += __popc(losers);
             __syncwarp();
         }
-        remaining = kept;
+        left_in_warp = kept;
 #endif
         ++round;
-        left = meet(control, left_in_block, round, kept);
+        left = meet(control, left_in_block, round, left_in_warp);
     }
 
     settle_heads(heads, next, buckets);

@@ -92,7 +92,9 @@ def test_the_shipped_study_holds_the_table_as_printed():
     values = np.array(study.published.values)
     assert values.shape == (len(study.published.rows), len(study.published.columns)) == (5, 5)
     assert values[0, 0] == 13.28 and values[-1, -1] == 361.52
-    assert [sweep.name for sweep in study.sweeps] == ["table", "beyond", "order"]
+    assert study.sweeps[0].name == "table"
+    assert list(study.sweeps[0].particles) == list(study.published.rows)
+    assert list(study.sweeps[0].per_cell) == list(study.published.columns)
     assert study.sweeps[1].requires == {"cuda"}
 
 

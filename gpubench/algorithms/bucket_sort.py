@@ -14,7 +14,7 @@ from gpubench.grid import Grid
 
 BLOCK = 256
 RESIDENT_THREADS = 1024
-RESIDENT_BLOCKS = 1  # blocks of the resident form on one multiprocessor
+CONTROL = 8  # int32 words that the resident blocks meet at
 MAX_SLOTS = 8  # elements that a resident thread keeps in registers
 MAX_PARTS = 64  # one bit each in the kernels' mask
 
@@ -111,21 +111,23 @@ class BucketSort(HostLoop):
             self.parameters = {}
             return
         CellList.__init__(self, device, particles, grid, form, parameters)
-        self._heads = self.allocate(2 * grid.count, "int32")
+        # One array for the blocks' meetings and the heads: one fill readies both.
+        self._state = self.allocate(CONTROL + 2 * grid.count, "int32")
+        self._heads = self._state[CONTROL:]
         self._head = self._heads[: grid.count]
         self._next = self.allocate(particles, "int32")
-        self._control = self.allocate(4, "uint64")
-        self._blocks = RESIDENT_BLOCKS * device.compute_units
-        # Elements of a thread, in whole warps; few enough of them live in registers.
-        slots = max(1, -(-particles // (self._blocks * RESIDENT_THREADS)))
+        # Elements of a thread: few enough of them live in registers.
+        slots = max(1, -(-particles // (device.compute_units * RESIDENT_THREADS)))
         if slots > MAX_SLOTS:
             slots = 0
-        self._unvisited = self.allocate((0 if slots else particles, 3), "int32")
+        blocks_each = 1 if slots else 2
+        self._blocks = blocks_each * device.compute_units
+        self._unvisited = self.allocate((0 if slots else particles, 2), "int32")
         self._resident_sort = device.kernel(
             "bucket_sort.cu",
             "resident_sort",
             RESIDENT_THREADS=RESIDENT_THREADS,
-            RESIDENT_BLOCKS=RESIDENT_BLOCKS,
+            RESIDENT_BLOCKS=blocks_each,
             SLOTS=slots,
         )
 
@@ -134,14 +136,13 @@ class BucketSort(HostLoop):
             super().build(cell_of, positions)
             return
         device = self.device
-        device.fill(self._heads, 0xFF)
-        device.fill(self._control, 0x00)
+        device.fill(self._state, 0xFF)
         self._resident_sort(
-            RESIDENT_BLOCKS * device.compute_units, RESIDENT_THREADS, cell_of, self._heads,
-            self._next, self._unvisited, self._control, self.particles, self.grid.count,
+            self._blocks, RESIDENT_THREADS, cell_of, self._heads, self._next, self._unvisited,
+            self._state, self.particles, self.grid.count,
         )  # fmt: skip
 
     def outcome(self) -> dict[str, int | float | str]:
         if self.form == "host-loop":
             return super().outcome()
-        return {"rounds": int(self.device.download(self._control)[3])}
+        return {"rounds": int(self.device.download(self._state[:CONTROL]).view("uint64")[3])}

@@ -22,4 +22,4 @@ class BucketSortPartial(HostLoop):
     forms: ClassVar[Mapping[str, Form]] = {
         "host-loop": Form("the host reads back each part's count every round", capturable=False)
     }
-    defaults: ClassVar[Mapping[str, int]] = {"parts": 4, "threshold": 4096}
+    defaults: ClassVar[Mapping[str, int]] = {"parts": 4, "threshold": 65536}

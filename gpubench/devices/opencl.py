@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
+import re
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -23,7 +24,12 @@ INSTALL = "pip install 'gpubench[cpu]'"
 SYSTEM_VENDORS = Path("/etc/OpenCL/vendors")
 
 # Short names people know for platforms that call themselves otherwise.
-ALIASES = {"pocl": "portable computing language", "intel": "intel(r) opencl"}
+ALIASES = {
+    "amd-accelerated-parallel-processing": "amd",
+    "intel-r-opencl": "intel",
+    "nvidia-cuda": "nvidia",
+    "portable-computing-language": "pocl",
+}
 
 
 @cache
@@ -84,10 +90,13 @@ def survey() -> list[DeviceReport]:
     ]
 
 
+def _slug(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+
+
 def _spec(device: Any) -> str:
-    platform = device.platform.name.strip().lower()
-    short = next((alias for alias, name in ALIASES.items() if name == platform), platform)
-    return f"opencl:{short}"
+    platform = _slug(device.platform.name)
+    return f"opencl:{ALIASES.get(platform, platform)}"
 
 
 def _details(device: Any) -> dict[str, Any]:
@@ -101,13 +110,13 @@ def _details(device: Any) -> dict[str, Any]:
 
 
 def open_opencl(which: str = "") -> OpenCLDevice:
-    """Open the first device whose platform or name contains `which` (or is aliased to it)."""
+    """Open the first device whose platform, its short name, or own name contains `which`."""
     devices = _devices()
     if not devices:
         raise DeviceUnavailable(survey()[0].reason)
-    wanted = ALIASES.get(which.lower(), which.lower())
+    wanted = _slug(which)
     for device in devices:
-        if wanted in device.platform.name.lower() or wanted in device.name.lower():
+        if any(wanted in _slug(n) for n in (_spec(device), device.platform.name, device.name)):
             return OpenCLDevice(device)
     names = ", ".join(sorted({_spec(device) for device in devices}))
     raise DeviceUnavailable(f"no OpenCL platform or device matches {which!r}: there is {names}")

@@ -160,9 +160,9 @@ def _commit(repository: Path | None) -> tuple[str | None, bool | None]:
     """Return the commit, and whether the sources differ from it; None for what git cannot say.
 
     Results and reports that a run leaves in the tree do not make it dirty. A copy of the sources
-    without git, on an offline machine say, is told its commit through GPUBENCH_COMMIT.
+    without their history, on an offline machine say, is told its commit through GPUBENCH_COMMIT.
     """
-    if repository is None:
+    if "GPUBENCH_COMMIT" in os.environ or repository is None:
         return os.environ.get("GPUBENCH_COMMIT"), None
     commit = _git(repository, "rev-parse", "HEAD")
     changes = _git(repository, "status", "--porcelain", "--", "gpubench", "kernels")

@@ -1,0 +1,72 @@
+# The commands that the README and CI call. Everything is installed into .venv.
+
+PYTHON ?= python3
+BIN := .venv/bin
+
+# With an NVIDIA GPU, what nvcc's version asks for; without one, the CPU alone.
+# `make reproduce EXTRAS=cpu` leaves a GPU aside.
+GPU := $(shell nvidia-smi -L 2>/dev/null | grep -c '^GPU')
+CUDA := $(shell nvcc --version 2>/dev/null | sed -n 's/.*release \([0-9]*\)\..*/\1/p')
+ifeq ($(GPU),0)
+EXTRAS ?= cpu
+else
+EXTRAS ?= cpu,cuda$(CUDA)
+endif
+QUICK := $(if $(findstring cuda,$(EXTRAS)),,--quick)
+
+USER_STAMP := .venv/installed-$(EXTRAS)
+DEV_STAMP := .venv/installed-$(EXTRAS),dev
+
+.PHONY: help reproduce test test-gpu lint kernels clean
+
+help:
+	@echo 'make reproduce   measure Table 1 on this machine and write the report'
+	@echo 'make test        run the tests that need no GPU'
+	@echo 'make test-gpu    run the tests that need an NVIDIA GPU'
+	@echo 'make lint        check style and types'
+	@echo 'make kernels     compile every CUDA kernel; needs nvcc, but no GPU'
+	@echo 'make clean       remove .venv and caches; results and reports stay'
+
+reproduce: $(USER_STAMP)
+	$(BIN)/gpubench run rozen2008-table1 $(QUICK)
+	@page=$$($(BIN)/gpubench report) && echo "The report: $(CURDIR)/$$page"
+
+test: $(DEV_STAMP)
+	$(BIN)/pytest -m 'not cuda'
+
+# The check comes first: without a usable GPU it fails, where tests would be skipped.
+test-gpu: $(DEV_STAMP)
+	$(BIN)/gpubench check atomic-list --device cuda
+	$(BIN)/pytest -m cuda
+
+lint: $(DEV_STAMP)
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+kernels: $(DEV_STAMP)
+	$(BIN)/python tools/compile_kernels.py
+
+clean:
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv/installed-%: pyproject.toml | $(BIN)/python
+	@case '$*' in *cuda12* | *cuda13*) ;; *cuda*) \
+	  echo 'nvidia-smi finds a GPU, but there is no nvcc of CUDA 12 or 13: install the CUDA toolkit' \
+	       'and put its bin folder on PATH, or use the CPU alone: make reproduce EXTRAS=cpu' >&2; \
+	  exit 1 ;; esac
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
+	@touch '$@'
+
+$(BIN)/python:
+	@command -v $(PYTHON) >/dev/null || { \
+	  echo '$(PYTHON) is missing: install Python 3.11 to 3.13, or name one: make PYTHON=python3.12' \
+	  >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' || { \
+	  echo "gpubench needs Python 3.11 to 3.13, and $(PYTHON) is $$($(PYTHON) --version):" \
+	       'name another: make PYTHON=python3.12' >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo '$(PYTHON) cannot make virtual environments: on Debian and Ubuntu,' \
+	       'apt-get install python3-venv' >&2; exit 1; }
+	$(PYTHON) -m venv .venv

@@ -1,0 +1,221 @@
+"""Compile every CUDA kernel that the algorithms ask for, on a machine that needs no GPU.
+
+What they ask for is found by making them on a device that only takes notes: so the constants
+are those of a GPU, and there is no list to keep. Needs nvcc.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import itertools
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from gpubench import registry
+from gpubench.devices.base import Device, Graph, Kernel
+from gpubench.errors import NotSupported
+from gpubench.grid import Grid
+from gpubench.inputs import ParticleSet
+from gpubench.paths import kernel_folder
+
+ARCHITECTURES = ("sm_80", "sm_90")
+# The last two are past what the registers of a whole GPU hold of the bucket sort's elements.
+PARTICLES = (0, 1000, 2**20 + 1, 2**22, 2**24 + 1)
+CELLS = ((3, 4, 5), (64, 64, 64))
+JOBS = 2
+OPTIONS = ["-O3", "-Werror", "all-warnings", "-I", str(kernel_folder())]
+
+Constants = tuple[tuple[str, int | str], ...]
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One compilation: a file of kernels with its constants, or a library."""
+
+    file: str
+    constants: Constants
+    is_library: bool = False
+
+
+@dataclass
+class Recorder(Device):
+    """A CUDA device that takes notes of what is compiled for it, and computes nothing.
+
+    wanted: the names that were asked for of each unit.
+    """
+
+    backend: str = "cuda"
+    spec: str = "cuda:0"
+    name: str = "recorder"
+    is_cpu: bool = False
+    features: frozenset[str] = frozenset({"cuda", "graphs"})
+    compute_units: int = 132
+    cache_bytes: int = 50 << 20
+    memory_bytes: int = 80 << 30
+    stream: Any = field(default_factory=lambda: SimpleNamespace(handle=0))
+    wanted: dict[Unit, set[str]] = field(default_factory=lambda: defaultdict(set))
+
+    def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+        return np.zeros(shape, dtype)
+
+    def upload(self, host: NDArray[Any]) -> NDArray[Any]:
+        return host
+
+    def write(self, array: Any, host: NDArray[Any]) -> None:
+        pass
+
+    def download(self, array: Any) -> NDArray[Any]:
+        return np.asarray(array)
+
+    def fill(self, array: Any, byte: int) -> None:
+        pass
+
+    def copy(self, source: Any, target: Any) -> None:
+        pass
+
+    def kernel(self, file: str, name: str, **constants: int | str) -> Kernel:
+        self.wanted[Unit(file, tuple(sorted(constants.items())))].add(name)
+        return lambda *arguments: None
+
+    def library(self, file: str) -> Any:
+        """Note the library, and each function that is called while an algorithm is made."""
+        wanted = self.wanted[Unit(file, (), is_library=True)]
+
+        class Library:
+            def __getattr__(self, name: str) -> Callable[..., int]:
+                wanted.add(name)
+                return lambda *arguments: 0
+
+        return Library()
+
+    def record(self) -> None:
+        raise NotImplementedError
+
+    def elapsed_ms(self, start: Any, end: Any) -> float:
+        raise NotImplementedError
+
+    def synchronize(self) -> None:
+        pass
+
+    def capture(self, work: Callable[[], None]) -> Graph:
+        raise NotImplementedError
+
+    def environment(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def state(self) -> None:
+        return None
+
+    def close(self) -> None:
+        pass
+
+
+def wanted_units() -> dict[Unit, set[str]]:
+    """Return what the algorithms compile, with the names that they then ask for."""
+    device = Recorder()
+    forms = [
+        (cls, form)
+        for cls in registry.algorithms().values()
+        for form, described in cls.forms.items()
+        if described.requires <= device.features
+    ]
+    for (cls, form), particles, cells, periodic in itertools.product(
+        forms, PARTICLES, CELLS, (False, True)
+    ):
+        x, y, z = cells
+        grid = Grid(cells, (0.0,) * 3, (float(x), float(y), float(z)), (periodic,) * 3)
+        inputs = ParticleSet(np.zeros((particles, 4), np.float32), grid, "given", "given", None)
+        try:
+            cls(device, particles, grid, form, {}).load(inputs)
+        except NotSupported:
+            continue
+    return dict(device.wanted)
+
+
+def compile_kernels(unit: Unit, architecture: str, folder: Path) -> str | None:
+    """Compile a unit to PTX as PyCUDA would; return what is wrong, or None."""
+    source, ptx = folder / "unit.cu", folder / "unit.ptx"
+    source.write_text(f'extern "C" {{\n#include "prelude/cuda.h"\n#include "{unit.file}"\n}}\n')
+    defines = [f"-D{name}={value}" for name, value in unit.constants]
+    return _nvcc("-ptx", *defines, f"-arch={architecture}", "-o", str(ptx), str(source))
+
+
+def compile_library(unit: Unit, architecture: str, folder: Path) -> str | None:
+    """Compile a unit to a shared library as the CUDA device would; return what is wrong."""
+    source = kernel_folder() / unit.file
+    built = folder / "unit.so"
+    return _nvcc(
+        "-shared", "-Xcompiler", "-fPIC", f"-arch={architecture}", "-o", str(built), str(source)
+    )
+
+
+def _nvcc(*arguments: str) -> str | None:
+    done = subprocess.run(["nvcc", *OPTIONS, *arguments], capture_output=True, text=True)
+    return None if done.returncode == 0 else (done.stdout + done.stderr).strip()
+
+
+def check(unit: Unit, names: set[str], architecture: str) -> str | None:
+    """Compile a unit and look for the names asked for; return what is wrong, or None."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        if unit.is_library:
+            if problem := compile_library(unit, architecture, folder):
+                return problem
+            library = ctypes.CDLL(str(folder / "unit.so"))
+            missing = {name for name in names if not hasattr(library, name)}
+        else:
+            if problem := compile_kernels(unit, architecture, folder):
+                return problem
+            entries = re.findall(r"\.entry (\w+)\(", (folder / "unit.ptx").read_text())
+            missing = names - set(entries)
+    return f"has no {', '.join(sorted(missing))}" if missing else None
+
+
+def main() -> int:
+    """Compile everything, print a line for each file, and return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--arch", nargs="+", default=ARCHITECTURES, help="GPU architectures")
+    architectures = parser.parse_args().arch
+    if shutil.which("nvcc") is None:
+        print("nvcc is missing: install the CUDA toolkit and put its bin folder on PATH")
+        return 1
+    wanted = wanted_units()
+    problems: dict[str, list[str]] = {file.name: [] for file in kernel_folder().glob("*.cu")}
+    units: dict[str, int] = defaultdict(int)
+    with ThreadPoolExecutor(JOBS) as pool:
+        futures = {
+            (unit, architecture): pool.submit(check, unit, names, architecture)
+            for unit, names in wanted.items()
+            for architecture in architectures
+        }
+        for (unit, architecture), future in futures.items():
+            units[unit.file] += 1
+            if problem := future.result():
+                constants = " ".join(f"-D{name}={value}" for name, value in unit.constants)
+                problems[unit.file].append(f"{architecture} {constants}: {problem}")
+    for file in sorted(problems):
+        if not units[file]:
+            problems[file].append("no algorithm compiles this file")
+        verdict = "FAILED" if problems[file] else "ok"
+        print(f"{file:24} {units[file]:3} compilations  {verdict}")
+        for problem in problems[file]:
+            print(f"    {problem}", file=sys.stderr)
+    return 1 if any(problems.values()) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
