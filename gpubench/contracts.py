@@ -110,7 +110,10 @@ class Algorithm(ABC):
 
     @abstractmethod
     def traffic_bytes(self) -> int | None:
-        """Return the fewest bytes that one launch must move through device memory, or None."""
+        """Return the fewest bytes that the last launch had to move through device memory.
+
+        None where no model exists.
+        """
 
     def outcome(self) -> dict[str, int | float | str]:
         """Return what the last launch reports beside its answer, e.g. its round count."""

@@ -99,7 +99,8 @@ __device__ __forceinline__ void settle_heads(int *heads, const int *next, int bu
    lost reads one buffer and at once scatters to the other, which saves the second barrier a round.
    Only elements that are not done cost anything.
 
-   control: -1, shape (4); [0..2] for the meetings, [3] on return the number of rounds.
+   control: -1, shape (5); [0..2] for the meetings; on return [3] is the number of rounds, [4]
+   the elements drawn over all of them.
    heads: -1, shape (2, buckets); on return the first half holds the heads.
 
    SLOTS > 0: a thread keeps its elements in SLOTS sets of registers; for up to SLOTS elements a
@@ -139,7 +140,9 @@ __global__ void __launch_bounds__(RESIDENT_THREADS, RESIDENT_BLOCKS)
     unsigned left = meet(control, left_in_block, 0, left_in_warp);
 
     unsigned round = 0;
+    uint64 drawn = 0;
     while (left > 0) {
+        drawn += left;
         int *now = heads + (size_t)(round % 2) * buckets;
         int *coming = heads + (size_t)((round + 1) % 2) * buckets;
 
@@ -200,8 +203,10 @@ __global__ void __launch_bounds__(RESIDENT_THREADS, RESIDENT_BLOCKS)
     }
 
     settle_heads(heads, next, buckets);
-    if (blockIdx.x == 0 && threadIdx.x == 0)
+    if (blockIdx.x == 0 && threadIdx.x == 0) {
         control[3] = round;
+        control[4] = drawn;
+    }
 }
 
 #endif

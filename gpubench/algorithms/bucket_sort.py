@@ -14,7 +14,7 @@ from gpubench.grid import Grid
 
 BLOCK = 256
 RESIDENT_THREADS = 1024
-CONTROL = 8  # int32 words that the resident blocks meet at
+CONTROL = 10  # int32 words that the resident blocks meet at and report in
 MAX_SLOTS = 8  # elements that a resident thread keeps in registers
 MAX_PARTS = 64  # one bit each in the kernels' mask
 
@@ -45,7 +45,7 @@ class HostLoop(CellList):
         self._blocks_per_part = device.blocks(self._part_size, BLOCK)
         self._scatter = device.kernel("bucket_sort.cu", "scatter")
         self._link = device.kernel("bucket_sort.cu", "link_elements")
-        self._rounds = 0
+        self._rounds = self._drawn_in_all = self._scanned_in_all = 0
 
     def build(self, cell_of: Any, positions: Any) -> None:
         device = self.device
@@ -54,7 +54,8 @@ class HostLoop(CellList):
         device.fill(self._visited, 0x00)
         blocks = self._blocks_per_part * self._parts
         sizes = self._blocks_per_part, self._part_size, self.particles
-        active, joined, self._rounds = 1, 1, 0
+        active, joined = 1, 1
+        self._rounds = self._drawn_in_all = self._scanned_in_all = 0
         while active:
             device.fill(self._drawn, 0x00)
             self._scatter(
@@ -71,6 +72,8 @@ class HostLoop(CellList):
                 joined += 1
             active = drew | joining
             self._rounds += bool(drew)
+            self._drawn_in_all += int(drawn.sum())
+            self._scanned_in_all += active.bit_count() * self._part_size
             if active:
                 self._link(
                     blocks, BLOCK, cell_of, self._visited, self._head, self._next,
@@ -84,9 +87,11 @@ class HostLoop(CellList):
     def outcome(self) -> dict[str, int | float | str]:
         return {"rounds": self._rounds}
 
-    def traffic_bytes(self) -> None:
-        # Depends on the rounds, which depend on the input.
-        return None
+    def traffic_bytes(self) -> int | None:
+        # Fills; each round the visited flag of every element twice, and of those drawn the cell
+        # twice, the head written and read, the link or flag written.
+        fills = 4 * self.grid.count + 8 * self.particles
+        return fills + 8 * self._scanned_in_all + 20 * self._drawn_in_all
 
 
 class BucketSort(HostLoop):
@@ -145,4 +150,18 @@ class BucketSort(HostLoop):
     def outcome(self) -> dict[str, int | float | str]:
         if self.form == "host-loop":
             return super().outcome()
-        return {"rounds": int(self.device.download(self._state[:CONTROL]).view("uint64")[3])}
+        return {"rounds": self._report()[0]}
+
+    def traffic_bytes(self) -> int | None:
+        if self.form == "host-loop":
+            return super().traffic_bytes()
+        # Heads filled and settled; the cell read and the link written once; of those drawn the
+        # head written and read, and where they do not stay in registers, their list as well.
+        listed = 16 if self._unvisited.shape[0] else 0
+        fixed = 16 * self.grid.count + 8 * self.particles
+        return fixed + (8 + listed) * self._report()[1]
+
+    def _report(self) -> tuple[int, int]:
+        """Return the rounds of the last build, and the elements drawn over all of them."""
+        rounds, drawn = self.device.download(self._state[:CONTROL]).view("uint64")[3:]
+        return int(rounds), int(drawn)
