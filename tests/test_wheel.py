@@ -65,7 +65,11 @@ def test_holds_every_source_file(wheel):
 def test_takes_its_kernels_from_inside_the_wheel(run, installed):
     show = "import gpubench.paths as p; print(p.PACKAGE, p.kernel_folder(), p.repository())"
     package = installed / "gpubench"
-    assert run(sys.executable, "-c", show).split() == [str(package), str(package / "kernels"), "None"]
+    assert run(sys.executable, "-c", show).split() == [
+        str(package),
+        str(package / "kernels"),
+        "None",
+    ]
 
 
 def test_has_the_code_hash_of_the_checkout(run):

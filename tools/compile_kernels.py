@@ -194,7 +194,8 @@ def main() -> int:
         print("nvcc is missing: install the CUDA toolkit and put its bin folder on PATH")
         return 1
     wanted = wanted_units()
-    problems: dict[str, list[str]] = {file.name: [] for file in kernel_folder().glob("*.cu")}
+    files = {file.name for file in kernel_folder().glob("*.cu")} | {unit.file for unit in wanted}
+    problems: dict[str, list[str]] = {file: [] for file in files}
     units: dict[str, int] = defaultdict(int)
     with ThreadPoolExecutor(JOBS) as pool:
         futures = {

@@ -33,7 +33,7 @@ def open_device(spec: str = "auto") -> Device:
             except DeviceUnavailable as no_opencl:
                 raise DeviceUnavailable(f"no usable device: {no_cuda}; {no_opencl}") from None
     if backend == "cuda":
-        if which and not which.isdigit():
+        if which and not which.isdecimal():
             raise UserError(f"no CUDA device {which!r}: name it by number, as in cuda:0")
         return cuda.open_cuda(int(which or 0))
     if backend == "opencl":

@@ -114,12 +114,12 @@ class CUDADevice(Device):
         self._context = device.retain_primary_context()
         self._context.push()
         # PyCUDA aborts at exit when a context is still current: pop it whatever happens.
+        self._open = True
         atexit.register(self.close)
         cupy.cuda.Device(number).use()
         self.stream = driver.Stream()
-        self._cupy_stream = cupy.cuda.ExternalStream(self.stream.handle)
+        self._cupy_stream = _as_cupy_stream(cupy, self.stream)
         self._cupy_stream.use()
-        self._open = True
         self.spec = f"cuda:{number}"
         self.name = device.name()
         attribute = driver.device_attribute
@@ -293,11 +293,29 @@ class CUDADevice(Device):
         if not self._open:
             return
         self._open = False
-        self.stream.synchronize()
-        self._modules.clear()
-        self._cupy.cuda.Stream.null.use()
-        self._cupy.get_default_memory_pool().free_all_blocks()
-        self._context.pop()
+        try:
+            self._driver.Context.synchronize()
+            self._cupy.cuda.Stream.null.use()
+            self._cupy.get_default_memory_pool().free_all_blocks()
+        finally:
+            self._context.pop()
+
+
+class _StreamOf:
+    """A PyCUDA stream as the CUDA stream protocol has it, for CuPy 14 and later."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self._stream.handle
+
+
+def _as_cupy_stream(cupy: Any, stream: Any) -> Any:
+    """Let CuPy use a PyCUDA stream."""
+    if hasattr(cupy.cuda.Stream, "from_external"):
+        return cupy.cuda.Stream.from_external(_StreamOf(stream))
+    return cupy.cuda.ExternalStream(stream.handle)
 
 
 def _code(argument: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import importlib.metadata
 import os
 import re
@@ -9,7 +10,7 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ def _opencl() -> Any:
         if SYSTEM_VENDORS.is_dir():
             for icd in SYSTEM_VENDORS.glob("*.icd"):
                 Path(folder.name, icd.name).write_text(icd.read_text())
-        _opencl.vendors = folder  # type: ignore[attr-defined]  # lives as long as the process
+        atexit.register(folder.cleanup)  # it lives as long as the process
         os.environ["OCL_ICD_VENDORS"] = folder.name
     try:
         import pyopencl
@@ -207,6 +208,20 @@ class OpenCLDevice(Device):
             enqueue(queue, kernel, (blocks * threads,), (threads,))
 
         return launch
+
+    @cached_property
+    def radix_sort(self) -> Any:
+        """PyOpenCL's radix sort of int32 keys with int32 values."""
+        from pyopencl.algorithm import RadixSort
+
+        with self.quiet_compiler():
+            return RadixSort(
+                self.context,
+                "int *keys, int *values",
+                key_expr="keys[i]",
+                sort_arg_names=["keys", "values"],
+                key_dtype=np.int32,
+            )
 
     @contextmanager
     def quiet_compiler(self) -> Iterator[None]:

@@ -1,0 +1,245 @@
+"""What only CUDA has: large inputs, graphs, libraries from nvcc, one context for two packages.
+
+The conformance suites and contracts run on the GPU from test_algorithms.py and test_primitives.py.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gpubench import registry
+from gpubench.conformance import Case, large_cases
+from gpubench.devices import Device, cuda
+from gpubench.families import FAMILIES, Oracle
+from gpubench.grid import Grid
+from gpubench.inputs import ParticleSet, make
+
+pytestmark = pytest.mark.cuda
+
+FORMS = [(name, form) for name, cls in registry.algorithms().items() for form in cls.forms]
+CELL_LISTS = [
+    (name, form) for name, form in FORMS if registry.find_algorithm(name).family == "cell-list"
+]
+CAPTURABLE = [
+    (name, form) for name, form in FORMS if registry.find_algorithm(name).forms[form].capturable
+]
+BOX = Grid((16, 12, 20), (0.0,) * 3, (16.0, 12.0, 20.0), (True, False, True))
+
+
+def made(device: Device, name: str, form: str, particles: int, grid: Grid) -> Any:
+    return registry.find_algorithm(name)(device, particles, grid, form, {})
+
+
+@pytest.fixture(
+    scope="module", params=large_cases("cell-list"), ids=lambda case: case.name.replace(" ", "-")
+)
+def large(request: pytest.FixtureRequest, cuda_device: Device) -> tuple[ParticleSet, Oracle]:
+    """An input past 2^24 particles, where float32 no longer counts, and its oracle."""
+    case: Case = request.param
+    inputs = case.make()
+    return inputs, FAMILIES["cell-list"].oracle(inputs, case.exact)
+
+
+@pytest.mark.parametrize(("name", "form"), CELL_LISTS)
+def test_past_2_to_the_24_particles(
+    cuda_device: Device, large: tuple[ParticleSet, Oracle], name: str, form: str
+) -> None:
+    inputs, oracle = large
+    algorithm = made(cuda_device, name, form, inputs.particles, inputs.grid)
+    algorithm.load(inputs)
+    algorithm.launch()
+    assert oracle.check(algorithm) is None
+    if name == "bucket-sort":
+        assert algorithm.outcome()["rounds"] == np.bincount(inputs.cell_of).max()
+
+
+class TestGraphs:
+    @pytest.mark.parametrize(("name", "form"), CAPTURABLE)
+    def test_a_replay_computes_anew(self, cuda_device: Device, name: str, form: str) -> None:
+        first, *others = (
+            make(20000, BOX, distribution, seed=seed)
+            for seed, distribution in enumerate(("uniform", "clusters", "one-cell", "lattice"))
+        )
+        algorithm = made(cuda_device, name, form, 20000, BOX)
+        algorithm.load(first)
+        algorithm.launch()
+        graph = cuda_device.capture(algorithm.launch)
+        check = FAMILIES[algorithm.family].check
+        for _ in range(2):
+            self.spoil(cuda_device, algorithm)
+            graph.launch()
+            assert check(algorithm, first) is None
+        if algorithm.family != "cell-list":  # a query's cells belong to what it loaded
+            return
+        for inputs in others:
+            cuda_device.write(algorithm.positions, inputs.positions)
+            cuda_device.write(algorithm.cell_of, inputs.cell_of)
+            graph.launch()
+            assert check(algorithm, inputs) is None
+
+    @staticmethod
+    def spoil(device: Device, algorithm: Any) -> None:
+        """Overwrite the last answer, so that only a replay can bring it back."""
+        for array in vars(algorithm.answer).values():
+            if array is not None:
+                device.fill(array, 0x5A)
+
+    def test_capture_does_not_run(self, cuda_device: Device) -> None:
+        array = cuda_device.upload(np.zeros(100, np.int32))
+        graph = cuda_device.capture(lambda: cuda_device.fill(array, 0xFF))
+        assert not cuda_device.download(array).any()
+        graph.launch()
+        np.testing.assert_array_equal(cuda_device.download(array), -1)
+
+    def test_work_that_fails_leaves_a_device_that_works(self, cuda_device: Device) -> None:
+        def work() -> None:
+            raise KeyError("in the middle of a capture")
+
+        with pytest.raises(KeyError, match="in the middle"):
+            cuda_device.capture(work)
+        self.test_capture_does_not_run(cuda_device)
+
+
+class TestLibraries:
+    """Host code that nvcc compiles into the user's cache folder."""
+
+    SOURCE = 'extern "C" int answer() { return 42; }\n'
+
+    @pytest.fixture
+    def kernels(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        kernels, cache = tmp_path / "kernels", tmp_path / "cache"
+        kernels.mkdir()
+        cache.mkdir()
+        (kernels / "prelude").symlink_to(cuda.kernel_folder() / "prelude")
+        monkeypatch.setattr(cuda, "kernel_folder", lambda: kernels)
+        monkeypatch.setattr(cuda, "cache_folder", lambda: cache)
+        return kernels
+
+    @pytest.fixture
+    def compilations(self, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+        commands: list[list[str]] = []
+        run: Callable[..., Any] = subprocess.run
+
+        def counted(command: list[str], *arguments: Any, **options: Any) -> Any:
+            if "-shared" in command:
+                commands.append(command)
+            return run(command, *arguments, **options)
+
+        monkeypatch.setattr(subprocess, "run", counted)
+        return commands
+
+    def test_compile_once(
+        self, cuda_device: Any, kernels: Path, compilations: list[list[str]]
+    ) -> None:
+        (kernels / "answer.cu").write_text(self.SOURCE)
+        for _ in range(3):
+            assert cuda_device.library("answer.cu").answer() == 42
+        assert len(compilations) == 1
+        (kernels / "answer.cu").write_text(self.SOURCE.replace("42", "43"))
+        assert cuda_device.library("answer.cu").answer() == 43
+        assert len(compilations) == 2
+        # Nothing else stays behind.
+        assert [path.suffix for path in cuda.cache_folder().iterdir()] == [".so", ".so"]
+
+    def test_cub_is_kept(self, cuda_device: Any, compilations: list[list[str]]) -> None:
+        cuda_device.library("cub_radix_sort.cu")
+        compilations.clear()
+        made(cuda_device, "radix-grid", "order", 1000, BOX)
+        assert compilations == []
+
+    def test_what_does_not_compile_says_what_and_where(
+        self, cuda_device: Any, kernels: Path
+    ) -> None:
+        (kernels / "broken.cu").write_text('extern "C" int answer() { return voodoo; }\n')
+        with pytest.raises(RuntimeError, match=r"nvcc could not compile broken\.cu") as error:
+            cuda_device.library("broken.cu")
+        assert 'broken.cu(1): error: identifier "voodoo" is undefined' in str(error.value)
+        assert list(cuda.cache_folder().iterdir()) == []
+
+    def test_kernels_that_do_not_compile_say_what_and_where(
+        self, cuda_device: Device, kernels: Path
+    ) -> None:
+        (kernels / "broken.cu").write_text("__global__ void broken(int *out) { *out = voodoo; }\n")
+        with pytest.raises(Exception, match='identifier "voodoo" is undefined') as error:
+            cuda_device.kernel("broken.cu", "broken")
+        assert "broken.cu(1)" in str(error.value)
+
+
+class TestOneContext:
+    """CuPy's arrays, PyCUDA's kernels: the same primary context and the same stream."""
+
+    def test_both_use_the_primary_context(self, cuda_device: Any) -> None:
+        import cupy
+
+        driver = ctypes.CDLL("libcuda.so.1")
+        primary, current = ctypes.c_void_p(), ctypes.c_void_p()
+        number = int(cuda_device.spec.partition(":")[2])
+        assert driver.cuDevicePrimaryCtxRetain(ctypes.byref(primary), number) == 0
+        try:
+            for work in (lambda: cupy.arange(10).sum(), cuda_device.record):
+                work()
+                assert driver.cuCtxGetCurrent(ctypes.byref(current)) == 0
+                assert current.value == primary.value
+            assert cupy.cuda.runtime.getDevice() == number
+        finally:
+            driver.cuDevicePrimaryCtxRelease_v2(number)
+
+    def test_arrays_go_both_ways_in_order(self, cuda_device: Any) -> None:
+        import cupy
+
+        grid = Grid.with_count(64)
+        inputs = make(100_000, grid)
+        algorithm = made(cuda_device, "counting-sort", "order", inputs.particles, grid)
+        algorithm.load(inputs)
+        for shift in range(1, 4):  # no synchronisation between CuPy's work and PyCUDA's
+            algorithm.cell_of[...] = (algorithm.cell_of + 1) % 64
+            algorithm.build(algorithm.cell_of, algorithm.positions)
+            counts = cupy.diff(algorithm.answer.start)
+            expected = np.bincount((inputs.cell_of + shift) % 64, minlength=64)
+            np.testing.assert_array_equal(cuda_device.download(counts), expected)
+
+    def test_cupy_works_on_the_devices_stream(self, cuda_device: Any) -> None:
+        import cupy
+
+        assert cupy.cuda.get_current_stream().ptr == cuda_device.stream.handle
+
+    @pytest.mark.parametrize("closes", [True, False])
+    def test_the_interpreter_exits_cleanly(self, cuda_device: Device, closes: bool) -> None:
+        code = (
+            "from gpubench import inputs, registry\n"
+            "from gpubench.devices import open_device\n"
+            "from gpubench.families import FAMILIES\n"
+            "from gpubench.grid import Grid\n"
+            "device = open_device('cuda')\n"
+            "particles = inputs.make(1000, Grid.with_count(64))\n"
+            "cls = registry.find_algorithm('radix-grid')\n"
+            "algorithm = cls(device, 1000, particles.grid, 'reorder', {})\n"
+            "algorithm.load(particles)\n"
+            "graph = device.capture(algorithm.launch)\n"
+            "graph.launch()\n"
+            "print(FAMILIES['cell-list'].check(algorithm, particles))\n"
+            f"if {closes}: device.close()\n"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stdout, done.stderr) == (0, "None\n", "")
+
+
+def test_the_device_describes_itself(cuda_device: Device) -> None:
+    described = cuda_device.environment()
+    assert described["compute_capability"].count(".") == 1
+    assert described["multiprocessors"] == cuda_device.compute_units > 0
+    assert "release" in described["nvcc"] or "cuda_" in described["nvcc"]
+    assert cuda_device.cache_bytes > 2**20
+    reports = {report.spec: report for report in cuda.survey()}
+    assert reports[cuda_device.spec].usable
+    assert reports[cuda_device.spec].name == cuda_device.name

@@ -1,0 +1,226 @@
+"""Every kernel under Oclgrind, a simulator that sees data races and accesses out of bounds.
+
+Each algorithm runs in a process of its own, whose only OpenCL runtime is Oclgrind.
+
+Its search for uninitialised values is not used. In Oclgrind 21.10 it takes the operand of every
+atomic for uninitialised, constants too, and it abandons kernels at LLVM's `freeze`. Instead
+test_algorithms.py fills memory with rubbish before algorithms get it.
+
+`radix-grid` runs here with NumPy's sort, so that only the kernels of this package are judged.
+PyOpenCL's scan, which its radix sort is made of, has a race by the letter of the standard: it
+reads a sum from global memory behind a barrier that orders local memory only.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from gpubench import registry
+
+LIBRARIES = [
+    Path(folder, "liboclgrind-rt-icd.so")
+    for folder in (
+        "/usr/lib/oclgrind",
+        "/usr/lib/x86_64-linux-gnu/oclgrind",
+        "/usr/local/lib",
+        "/usr/local/lib/oclgrind",
+    )
+]
+LIBRARY = next((path for path in LIBRARIES if path.exists()), None)
+
+pytestmark = pytest.mark.skipif(
+    LIBRARY is None, reason="Oclgrind is not installed: `apt install oclgrind` on Debian"
+)
+
+FORMS = [
+    (name, form)
+    for name, cls in registry.algorithms().items()
+    for form, described in cls.forms.items()
+    if not described.requires - {"opencl"}
+]
+
+# Each case is checked twice: what the first launch left behind must not disturb the second.
+CHECK = """
+import json, sys
+import numpy as np
+from gpubench import registry
+from gpubench.algorithms import radix_grid
+from gpubench.devices import open_device
+from gpubench.families import FAMILIES
+from gpubench.grid import Grid
+from gpubench.inputs import make
+
+class HostSort:
+    form, workspace_bytes = "host", 0
+
+    def __init__(self, device, items, bits):
+        self.device = device
+
+    def launch(self, keys, values):
+        keys, values = self.device.download(keys), self.device.download(values)
+        order = np.argsort(keys, kind="stable")
+        self.keys = self.device.upload(keys[order])
+        self.values = self.device.upload(values[order])
+
+radix_grid.RadixSort = HostSort
+
+name, form = sys.argv[1:]
+cls = registry.find_algorithm(name)
+torus = Grid((8, 6, 7), (0.0,) * 3, (8.0, 6.0, 7.0), (True,) * 3)
+box = Grid((3, 4, 3), (-1.0, 0.0, 2.0), (3.0, 4.0, 3.0))
+long = Grid((40, 20, 1), (0.0,) * 3, (40.0, 20.0, 1.0))
+cell = Grid((1, 1, 1), (0.0,) * 3, (1.0,) * 3)
+cases = [
+    (make(600, torus), {}),
+    (make(100, box, "clusters"), {}),
+    (make(300, long), {}),
+    (make(60, long, "one-cell"), {}),
+    (make(60, cell), {}),
+    (make(1, box), {}),
+    (make(0, box), {}),
+]
+if name == "bitonic-search":
+    # Several tiles, so that every kind of merge runs.
+    cases.append((make(2100, torus, seed=1), {}))
+if name == "counting-sort":
+    # Several tiles of its scan.
+    cases.append((make(600, Grid((300, 20, 6), (0.0,) * 3, (300.0, 20.0, 6.0))), {}))
+if "parts" in cls.defaults:
+    cases.append((make(400, torus), {"parts": 3, "threshold": 50}))
+    cases.append((make(100, torus), {"parts": 8, "threshold": 1}))
+problems = []
+with open_device("opencl:oclgrind") as device:
+    for inputs, parameters in cases:
+        algorithm = cls(device, inputs.particles, inputs.grid, form, parameters)
+        algorithm.load(inputs)
+        for _ in range(2):
+            algorithm.launch()
+            problems.append(FAMILIES[cls.family].check(algorithm, inputs))
+print(json.dumps(problems))
+"""
+
+# More tiles than a block has threads, which would be millions of items with the blocks of real use.
+SCAN = """
+import numpy as np
+from gpubench.devices import open_device
+from gpubench.primitives import scan
+
+scan.BLOCK, scan.ITEMS_CPU = 32, 2
+items = 32 * 2 * 70 + 3
+counts = np.random.default_rng(0).integers(0, 9, items, np.int32)
+with open_device("opencl:oclgrind") as device:
+    sums = device.empty(items + 1, np.int64)
+    exclusive = scan.ExclusiveScan(device, items, sum_type="int64", clear=True)
+    exclusive.launch(device.upload(counts), sums)
+    print((device.download(sums) == np.concatenate(([0], np.cumsum(counts)))).all())
+"""
+
+# A kernel from argv, written to the folder in argv, run over one array of 128.
+FAULTY = """
+import pathlib, sys
+import numpy as np
+from gpubench.devices import open_device, opencl
+
+folder = pathlib.Path(sys.argv[1])
+(folder / "prelude").symlink_to(opencl.kernel_folder() / "prelude")
+(folder / "faulty.cu").write_text(sys.argv[2])
+opencl.kernel_folder = lambda: folder
+with open_device("opencl:oclgrind") as device:
+    values = device.upload(np.arange(128, dtype=np.int32))
+    device.kernel("faulty.cu", "faulty")(2, 64, values)
+    device.download(values)
+"""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a program printed, and what Oclgrind said of it."""
+
+    printed: str
+    log: str
+
+
+def under_oclgrind(folder: Path, code: str, *arguments: str) -> Outcome:
+    """Run Python code where Oclgrind is the only OpenCL runtime."""
+    vendors, log = folder / "vendors", folder / "oclgrind.log"
+    vendors.mkdir()
+    (vendors / "oclgrind.icd").write_text(f"{LIBRARY}\n")
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        env={
+            **os.environ,
+            "OCL_ICD_VENDORS": str(vendors),
+            "OCLGRIND_DATA_RACES": "1",
+            "OCLGRIND_MAX_ERRORS": "20",
+            "OCLGRIND_LOG": str(log),
+            "PYOPENCL_NO_CACHE": "1",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return Outcome(done.stdout, log.read_text())
+
+
+@pytest.mark.parametrize(("name", "form"), FORMS)
+def test_no_race_and_no_access_out_of_bounds(name: str, form: str, tmp_path: Path) -> None:
+    outcome = under_oclgrind(tmp_path, CHECK, name, form)
+    problems = json.loads(outcome.printed)
+    assert len(problems) >= 14
+    assert [problem for problem in problems if problem] == []
+    assert outcome.log == ""
+
+
+def test_scan_of_many_tiles(tmp_path: Path) -> None:
+    assert under_oclgrind(tmp_path, SCAN) == Outcome("True\n", "")
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ("values[0] = (int)get_global_id(0);", "Write-write data race at global memory"),
+        (
+            "values[threadIdx.x] = values[threadIdx.x + 1];",
+            "Read-write data race at global memory",
+        ),
+        (
+            "__shared__ int tile[64]; tile[threadIdx.x] = values[threadIdx.x];\n"
+            "values[blockIdx.x * 64 + threadIdx.x] = tile[63 - threadIdx.x];",
+            "data race at local memory",
+        ),
+        ("values[get_global_id(0) + 1] = 1;", "Invalid write of size 4 at global memory"),
+        (
+            "if (values[get_global_id(0) + 1] == -1) values[0] = 1;",
+            "Invalid read of size 4 at global memory",
+        ),
+    ],
+    ids=["write-write", "read-write", "no barrier", "write out of bounds", "read out of bounds"],
+)
+def test_faults_are_found(body: str, says: str, tmp_path: Path) -> None:
+    source = f"__global__ void faulty(GLOBAL int *values) {{ {body} }}"
+    outcome = under_oclgrind(tmp_path, FAULTY, str(tmp_path), source)
+    assert says in outcome.log
+    assert "Kernel: faulty" in outcome.log
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "__shared__ int tile[64]; tile[threadIdx.x] = values[get_global_id(0)];\n"
+        "__syncthreads(); values[get_global_id(0)] = tile[63 - threadIdx.x];",
+        "store_relaxed(&values[0], (int)get_global_id(0));",
+        "atomicAdd(&values[threadIdx.x % 2], 1);",
+    ],
+    ids=["barrier", "relaxed stores", "atomics"],
+)
+def test_the_right_way_is_silent(body: str, tmp_path: Path) -> None:
+    source = f"__global__ void faulty(GLOBAL int *values) {{ {body} }}"
+    assert under_oclgrind(tmp_path, FAULTY, str(tmp_path), source).log == ""
