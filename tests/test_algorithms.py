@@ -261,6 +261,19 @@ class TestBuild:
             )
 
 
+@pytest.mark.parametrize(("name", "form"), CELL_LISTS)
+def test_input_in_reverse_order(device: Device, name: str, form: str) -> None:
+    """What a sorting network finds hardest: every last comparator has to exchange."""
+    grid = Grid.with_count(2**13)
+    for particles in (2**12, 2**12 + 2**11, 2**12 + 1029):
+        given = make(particles, grid, order="cell")
+        inputs = from_positions(given.positions[::-1], grid)
+        algorithm = made(device, name, form, particles, grid)
+        algorithm.load(inputs)
+        algorithm.launch()
+        assert problem_of(algorithm, inputs) is None, particles
+
+
 class TestBucketSort:
     @staticmethod
     def sizes() -> Iterator[tuple[str, ParticleSet]]:
