@@ -30,7 +30,7 @@ from gpubench.studies.study import Study, Subject, Sweep, check_names
 
 # Enough for a 95 % interval of the median, short enough for a whole table on two cores.
 QUICK_CPU_BUDGET = Budget(
-    seconds_per_task=0.1, min_samples=7, max_samples=50, relative_half_width=0.02, max_batch=16
+    seconds_per_task=0.06, min_samples=6, max_samples=50, relative_half_width=0.02, max_batch=16
 )
 
 # Least memory for a particle and a cell on the device: position, cell id, link or rank; head.
