@@ -97,7 +97,7 @@ class Algorithm(ABC):
     Making it allocates and compiles everything. ``launch`` only launches: no allocation, no
     copy, no compilation; it is what gets timed.
 
-    launches: how many times ``launch`` does the work; reported times are of one.
+    launches: how many times ``launch`` does the work; reported times and traffic are of one.
     """
 
     name: ClassVar[str]
@@ -124,7 +124,7 @@ class Algorithm(ABC):
 
     @abstractmethod
     def traffic_bytes(self) -> int | None:
-        """Return the fewest bytes that the last launch had to move through device memory.
+        """Return the fewest bytes that the work had to move through device memory, done once.
 
         None where no model exists.
         """
