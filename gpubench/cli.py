@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -203,7 +204,8 @@ def run(
         str | None, typer.Option(metavar="A,B", help="Only these algorithms of the study.")
     ] = None,
     particles: Annotated[
-        int | None, typer.Option(metavar="N", help="In place of the study's numbers of particles.")
+        int | None,
+        typer.Option(metavar="N", help="In place of the study's numbers of particles or records."),
     ] = None,
     per_cell: Annotated[
         float | None, typer.Option(metavar="P", help="In place of the study's particles per cell.")
@@ -308,14 +310,18 @@ def _check_form(
 ) -> dict[str, Any]:
     from gpubench.conformance import run_conformance
     from gpubench.families import FAMILIES
+    from gpubench.kinds import Particles
     from gpubench.studies.runner import verdict_on
 
-    make = partial(cls, device, form=form, parameters={})
+    make: Callable[..., Algorithm] = partial(cls, device, form=form, parameters={})
+    family = FAMILIES[cls.family]
+    if inputs is not None and family.kind is not Particles:
+        return _outcome("skipped", f"takes {family.kind.kind}, not particles")
     try:
         if inputs is None:
             return _summarised(run_conformance(make, cls.family))
-        oracle = FAMILIES[cls.family].oracle(inputs, False)
-        algorithm = make(particles=inputs.particles, grid=inputs.grid)
+        oracle = family.oracle(inputs, False)
+        algorithm = make(**inputs.made_for)
         algorithm.load(inputs)
         algorithm.launch()
         wrong = oracle.check(algorithm)
@@ -395,6 +401,7 @@ def _described(algorithm: type[Algorithm]) -> dict[str, Any]:
             "requires": sorted(form.requires),
             "capturable": form.capturable,
             "reorders": form.reorders,
+            "stable": form.stable,
         }
         for name, form in algorithm.forms.items()
     }

@@ -7,7 +7,7 @@ algorithms break: nothing, one, all in one place, walls and edges, block sizes a
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -17,7 +17,19 @@ from gpubench.contracts import Algorithm
 from gpubench.errors import NotSupported
 from gpubench.families import FAMILIES
 from gpubench.grid import Grid
-from gpubench.inputs import ORDERS, ParticleSet, from_positions, make
+from gpubench.inputs import (
+    NULLS,
+    ORDERS,
+    RECORD_BYTES,
+    Inputs,
+    ParticleSet,
+    RecordSet,
+    from_positions,
+    make,
+    make_records,
+    move,
+    records_from,
+)
 
 Triple = tuple[bool, bool, bool]
 OPEN: Triple = (False, False, False)
@@ -34,7 +46,7 @@ class Case:
     """
 
     name: str
-    make: Callable[[], ParticleSet]
+    make: Callable[[], Inputs]
     exact: bool = False
 
 
@@ -49,13 +61,20 @@ class CaseResult:
 
 def cases(family: str) -> list[Case]:
     """Return the suite of a family."""
-    return [*_few(), *_edges(), *_sizes(), *_shapes(), *_random(), *_OWN[family]()]
+    return _SUITES[family]()
 
 
 def large_cases(family: str) -> list[Case]:
-    """Return the inputs just past 2^24 particles, where float32 no longer counts; for a GPU."""
-    dense = Grid.with_count({"cell-list": 2**22, "neighbour-query": 2**24}[family])
+    """Return the inputs just past 2^24 in size, where float32 no longer counts; for a GPU."""
+    if family == "stream-filter":
+        return [Case("2^24 + 1 records", partial(make_records, 2**24 + 1, 0.5))]
+    dense = Grid.with_count(2**24 if family == "neighbour-query" else 2**22)
     sparse = Grid.with_count(2**25, PERIODIC)
+    if family == "cell-list-update":
+        return [
+            Case("2^24 + 1 particles", lambda: _moved(make(2**24 + 1, dense), 2**20)),
+            Case("2^24 + 3 particles, all move", lambda: _moved(make(2**24 + 3, sparse))),
+        ]
     return [
         Case("2^24 + 1 particles", partial(make, 2**24 + 1, dense)),
         Case(
@@ -65,27 +84,23 @@ def large_cases(family: str) -> list[Case]:
     ]
 
 
-def run_conformance(
-    make_algorithm: Callable[[int, Grid], Algorithm], family: str
-) -> list[CaseResult]:
+def run_conformance(make_algorithm: Callable[..., Algorithm], family: str) -> list[CaseResult]:
     """Run the suite of a family.
 
-    make_algorithm: makes the algorithm for a number of particles and a grid; where it raises
-        NotSupported the case is skipped.
+    make_algorithm: makes the algorithm for an input, whose `made_for` it gets as keywords;
+        where it raises NotSupported the case is skipped.
     Each answer is checked after a first launch and after a second, which must not be disturbed
     by what the first left behind.
     """
     return [run_case(make_algorithm, family, case) for case in cases(family)]
 
 
-def run_case(
-    make_algorithm: Callable[[int, Grid], Algorithm], family: str, case: Case
-) -> CaseResult:
+def run_case(make_algorithm: Callable[..., Algorithm], family: str, case: Case) -> CaseResult:
     """Run one case, as run_conformance does."""
     inputs = case.make()
     oracle = FAMILIES[family].oracle(inputs, case.exact)
     try:
-        algorithm = make_algorithm(inputs.particles, inputs.grid)
+        algorithm = make_algorithm(**inputs.made_for)
     except NotSupported as reason:
         return CaseResult(case.name, "skipped", str(reason))
     algorithm.load(inputs)
@@ -251,7 +266,185 @@ def _neighbour_query_own() -> list[Case]:
     ]
 
 
-_OWN: dict[str, Callable[[], list[Case]]] = {
-    "cell-list": _cell_list_own,
-    "neighbour-query": _neighbour_query_own,
+def _moved(
+    before: ParticleSet, moved: int | None = None, destination: str = "random", seed: int = 1
+) -> ParticleSet:
+    """Move particles, all of them where no number is given."""
+    return move(before, before.particles if moved is None else moved, destination, seed)
+
+
+def _between(grid: Grid, *states: NDArray[np.intp]) -> ParticleSet:
+    """Return particles that are in the given cells, state after state, each at its centre."""
+    found: ParticleSet | None = None
+    for cell_of in states:
+        corner = np.stack(np.unravel_index(cell_of, grid.cells, order="F"), axis=1)
+        found = replace(from_positions(corner + 0.5, grid), before=found)
+    assert found is not None
+    return found
+
+
+def _in_a_row(start: ParticleSet, moves: int) -> ParticleSet:
+    """Move particles again and again: none, a few, many, all, to random and to next cells."""
+    n = start.particles
+    for seed in range(moves):
+        moved = (0, 1, n // 50, n // 2, n)[seed % 5]
+        start = move(start, moved, ("random", "next")[seed % 2], seed)
+    return start
+
+
+def _moves() -> list[Case]:
+    box, torus, row = _cube(4), _cube(4, PERIODIC), Grid.with_count(1)
+    flat = Grid((1, 37, 1), (0.0, 0.0, 0.0), (1.0, 37.0, 1.0))
+    pair = Grid((2, 1, 2), (-1.0, 0.0, 0.0), (2.0, 1.0, 2.0), PERIODIC)
+    some = make(600, box, seed=1)
+    tight = make(300, box, "one-cell")
+    lists = np.repeat(np.arange(64), 10)  # ten particles in each of 64 cells
+    swapped = np.arange(640) % 10 == 4
+
+    def leave(*which: int) -> NDArray[np.intp]:
+        """Return the cells after the given places of every list have gone to the next list."""
+        place = np.arange(640) % 10
+        return np.where(np.isin(place, which), (lists + 1) % 64, lists)
+
+    def between(*states: NDArray[np.intp]) -> Callable[[], ParticleSet]:
+        return partial(_between, box, lists, *states)
+
+    sizes = (1, 2, 31, 32, 33, 255, 256, 257, 1023, 1024, 1025, 4095, 4096, 4097)
+    return [
+        Case("empty", lambda: _moved(make(0, box))),
+        Case("empty, one cell", lambda: _moved(make(0, row), 0)),
+        Case("one cell, nothing moves", lambda: _moved(make(257, row), 0)),
+        Case("one periodic cell, nothing moves", lambda: _moved(make(100, _cube(1, PERIODIC)), 0)),
+        Case("never moved", lambda: some),
+        Case("nothing moves", lambda: _moved(some, 0)),
+        Case("one moves", lambda: _moved(some, 1)),
+        Case("two move", lambda: _moved(some, 2)),
+        Case("all but one move", lambda: _moved(some, 599)),
+        Case("everything moves", lambda: _moved(some)),
+        Case("everything moves, periodic", lambda: _moved(make(600, torus, seed=2))),
+        # Whichever end of its list the head is, one of the first and last places holds it.
+        Case("the first of each list leaves", between(leave(0))),
+        Case("the last of each list leaves", between(leave(9))),
+        Case("both ends of each list leave", between(leave(0, 9))),
+        Case("neighbours in each list leave", between(leave(3, 4, 5, 6))),
+        Case("all but the ends of each list leave", between(leave(*range(1, 9)))),
+        Case("every second of each list leaves", between(leave(*range(0, 10, 2)))),
+        Case("one of each list stays", between(leave(*range(9)))),
+        Case("lists empty, one fills", between(np.where(lists % 2, 0, lists))),
+        Case("lists change places", between(lists ^ 1)),
+        Case("movers swap cells", between(np.where(swapped, 63 - lists, lists))),
+        Case("all go into one cell", between(0 * lists + 17)),
+        Case("all go into one cell and out of it", between(0 * lists + 17, (63 - lists))),
+        Case("all go from one cell to the last", between(0 * lists, 0 * lists + 63)),
+        Case("out of one cell", lambda: _moved(tight)),
+        Case("half out of one cell, to next cells", lambda: _moved(tight, 150, "next")),
+        Case("out of one cell by one", lambda: _moved(tight, 1)),
+        Case("to next cells", lambda: _moved(some, 300, "next")),
+        Case("all to next cells, periodic", lambda: _moved(make(600, torus), None, "next")),
+        Case("to next cells in a column", lambda: _moved(make(500, flat), 250, "next")),
+        Case("two periodic cells", lambda: _moved(make(300, pair), 150, "next")),
+        Case("a simulation step", lambda: move(make(3000, _cube(9)), None, "step")),
+        Case(
+            "a simulation step, periodic, clusters",
+            lambda: move(make(3000, _cube(24, PERIODIC), "clusters"), None, "step"),
+        ),
+        *(Case(f"{n} particles", partial(_resized, n)) for n in sizes),
+        *(
+            Case(f"random, seed {s}", partial(_resized, 1777, (1, 17, 170, 888, 1777)[s], s))
+            for s in range(5)
+        ),
+        *(Case(f"{order} order", partial(_resized, 3000, 60, order=order)) for order in ORDERS),
+        Case(
+            "2^16 + 1 particles in 2^18 cells",
+            lambda: _moved(make(2**16 + 1, _cube(64)), 2**12, "next"),
+        ),
+        Case("2^17 + 1 particles", lambda: _moved(make(2**17 + 1, Grid.with_count(2**15)), 2621)),
+        Case("100 moves in a row", lambda: _in_a_row(make(500, _cube(5)), 100)),
+        Case("100 moves in a row, periodic", lambda: _in_a_row(make(257, torus), 100)),
+    ]
+
+
+def _resized(
+    particles: int, moved: int | None = None, seed: int = 0, order: str = "random"
+) -> ParticleSet:
+    """Move particles of a 10^3 grid, a third of them unless a number is given."""
+    before = make(particles, _cube(10), order=order, seed=seed)
+    return _moved(before, -(-particles // 3) if moved is None else moved, seed=seed)
+
+
+def _streams() -> list[Case]:
+    """Return every pattern with both sizes of record and both kinds of null."""
+    return [
+        Case(f"{name}, {size} bytes, {nulls}", partial(_stream, pattern, size, nulls))
+        for name, pattern in _patterns().items()
+        for size in RECORD_BYTES
+        for nulls in NULLS
+    ] + [
+        Case("NaN everywhere", partial(_filled, np.nan, 4)),
+        Case("NaN everywhere, 16 bytes", partial(_filled, np.nan, 16)),
+        Case("-infinity everywhere", partial(_filled, -np.inf, 4)),
+        Case("infinity after the first float", _infinite_tails),
+        Case("any keep but 0", _odd_keeps),
+    ]
+
+
+def _patterns() -> dict[str, NDArray[np.bool_]]:
+    """Return which records are kept, by the name of the pattern."""
+    n = 1000
+    place = np.arange(n)
+    edges = (31, 32, 33, 255, 256, 257, 1023, 1024, 1025, 4095, 4096, 4097, 2**16 + 1)
+    rng = np.random.default_rng(5)
+    return {
+        "no records": np.zeros(0, bool),
+        "one record": np.ones(1, bool),
+        "one null": np.zeros(1, bool),
+        "none kept": np.zeros(n, bool),
+        "all kept": np.ones(n, bool),
+        "only the first": place == 0,
+        "only the last": place == n - 1,
+        "all but the first": place != 0,
+        "all but the last": place != n - 1,
+        "alternating": place % 2 == 0,
+        "alternating, first null": place % 2 == 1,
+        "runs of 7": place // 7 % 2 == 0,
+        "runs of 100, first null": place // 100 % 2 == 1,
+        "first half": place < n // 2,
+        "last half": place >= n // 2,
+        "4096 kept of 8192, in blocks of 256": np.arange(8192) // 256 % 2 == 0,
+        **{f"{size} records": rng.random(size) < 0.5 for size in edges},
+        **{f"{share:.0%} kept": rng.random(5000) < share for share in (0.01, 0.1, 0.9, 0.99)},
+    }
+
+
+def _stream(is_kept: NDArray[np.bool_], record_bytes: int, nulls: str) -> RecordSet:
+    return records_from(is_kept, record_bytes, nulls, np.random.default_rng(len(is_kept)))
+
+
+def _filled(value: float, record_bytes: int) -> RecordSet:
+    return RecordSet(np.full((1025, record_bytes // 4), value, np.float32), None, None)
+
+
+def _infinite_tails() -> RecordSet:
+    records = np.full((500, 4), np.inf, np.float32)
+    records[::3, 0] = np.arange(167)
+    return RecordSet(records, None, None)
+
+
+def _odd_keeps() -> RecordSet:
+    stream = make_records(3000, 1, 16, "predicate", seed=3)
+    keep = np.random.default_rng(4).choice(
+        np.array([0, 1, -1, 2, 2**31 - 1, -(2**31), 65536], np.int32), 3000
+    )
+    return replace(stream, keep=keep)
+
+
+def _any_particles() -> list[Case]:
+    return [*_few(), *_edges(), *_sizes(), *_shapes(), *_random()]
+
+
+_SUITES: dict[str, Callable[[], list[Case]]] = {
+    "cell-list": lambda: [*_any_particles(), *_cell_list_own()],
+    "cell-list-update": _moves,
+    "neighbour-query": lambda: [*_any_particles(), *_neighbour_query_own()],
+    "stream-filter": _streams,
 }

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from gpubench import oracle
-from gpubench.contracts import Algorithm, LinkedCells, Neighbours, SortedCells
-from gpubench.inputs import ParticleSet
+from gpubench.contracts import Algorithm, Compacted, LinkedCells, Neighbours, SortedCells
+from gpubench.inputs import Inputs, ParticleSet, RecordSet
+from gpubench.kinds import Particles, Recipe, Records
 
 
 class Oracle(Protocol):
@@ -27,12 +28,14 @@ class Family:
     """Algorithms that answer the same question.
 
     oracle: make the oracle of an input; `exact` where float32 represents its distances exactly.
+    kind: what its inputs are.
     """
 
     name: str
-    oracle: Callable[[ParticleSet, bool], Oracle]
+    oracle: Callable[[Any, bool], Oracle]
+    kind: type[Recipe]
 
-    def check(self, algorithm: Algorithm, inputs: ParticleSet, exact: bool = False) -> str | None:
+    def check(self, algorithm: Algorithm, inputs: Inputs, exact: bool = False) -> str | None:
         """Check one answer. To check several on one input, keep the oracle."""
         return self.oracle(inputs, exact).check(algorithm)
 
@@ -68,6 +71,41 @@ class CellListOracle:
         raise TypeError(f"{algorithm.name} answers with {type(answer).__name__}, not a cell list")
 
 
+class CellListUpdateOracle:
+    """Check the list of every state of an input, each re-sorted from the one before."""
+
+    def __init__(self, inputs: ParticleSet, exact: bool = False) -> None:
+        self.states = [CellListOracle(state) for state in inputs.history]
+
+    def check(self, algorithm: Any) -> str | None:
+        """Check the list that a launch left, then re-sort through all states and back."""
+        if problem := self.states[0].check(algorithm):
+            return problem
+        newest = len(self.states) - 1
+        for state in [*range(1, newest + 1), 0]:
+            algorithm.move_to(*algorithm.states[state])
+            if problem := self.states[state].check(algorithm):
+                return f"re-sorted to state {state} of {newest}: {problem}"
+        return None
+
+
+class StreamFilterOracle:
+    """Check the records that a filter kept, bit for bit."""
+
+    def __init__(self, inputs: RecordSet, exact: bool = False) -> None:
+        self.kept = inputs.records[inputs.is_kept]
+
+    def check(self, algorithm: Any) -> str | None:
+        """Check count and records, in their order where the form keeps it."""
+        download, answer = algorithm.device.download, algorithm.answer
+        if not isinstance(answer, Compacted):
+            raise TypeError(f"{algorithm.name} answers with {type(answer).__name__}, not Compacted")
+        stable = algorithm.forms[algorithm.form].stable
+        return oracle.check_compacted(
+            self.kept, download(answer.records), download(answer.count), stable
+        )
+
+
 class NeighbourQueryOracle:
     """Check neighbour counts, and the neighbours where an algorithm lists them.
 
@@ -100,7 +138,9 @@ class NeighbourQueryOracle:
 FAMILIES = {
     family.name: family
     for family in (
-        Family("cell-list", CellListOracle),
-        Family("neighbour-query", NeighbourQueryOracle),
+        Family("cell-list", CellListOracle, Particles),
+        Family("cell-list-update", CellListUpdateOracle, Particles),
+        Family("neighbour-query", NeighbourQueryOracle, Particles),
+        Family("stream-filter", StreamFilterOracle, Records),
     )
 }

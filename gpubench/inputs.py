@@ -1,15 +1,16 @@
-"""Seeded particle sets: distribution, initial order, occupancy.
+"""Seeded inputs: particles in cells, particles that move, streams of records.
 
 Everything random comes from ``numpy.random.default_rng(seed)``; the same arguments give the
-same bytes on any machine, and ``ParticleSet.hash`` names them.
+same bytes on any machine, and ``hash`` names them.
 """
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +22,36 @@ MAX_PARTICLES = 2**31 - 1
 FLOAT32_MAX = float(np.finfo(np.float32).max)
 DISTRIBUTIONS = ("uniform", "lattice", "clusters", "one-cell")
 ORDERS = ("random", "cell", "morton", "nearly-sorted")
+DESTINATIONS = ("random", "next", "step")
+MAX_RECORDS = 2**31 - 1
+RECORD_BYTES = (4, 16)
+NULLS = ("infinity", "predicate")
 
 CLUSTERS = 32
 CLUSTER_WIDTH = 0.05  # standard deviation of a cluster, as a share of the box edge
 DISPLACED = 0.01  # share of the particles that `nearly-sorted` swaps out of cell order
+STEP = 0.02  # standard deviation of a simulation step along each axis, in cell edges
+MARGIN = 0.05  # of a cell's edge, which particles put into a cell keep from its walls
+POSITIVE_INFINITY = np.uint32(0x7F800000)
+# What sorts and copies get wrong: negative zero, denormals of both signs, -infinity, and quiet
+# and signalling NaNs with payloads.
+SPECIAL_BITS = np.array(
+    [0x80000000, 0x00000001, 0x807FFFFF, 0xFF800000, 0x7FC00001, 0xFFEDCBA9, 0x7FA12345],
+    np.uint32,
+)
+SPECIAL_SHARE = 1 / 8
+
+
+class Inputs(Protocol):
+    """An input of any kind."""
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 over all that an algorithm is given, first 16 hex digits."""
+
+    @property
+    def made_for(self) -> dict[str, Any]:
+        """What the constructor of an algorithm for it takes, beside device and form."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +60,7 @@ class ParticleSet:
 
     positions: float32, shape (particles, 4); the fourth component is free and zero here.
     grid: the cells they are sorted into.
+    before: the same particles before they moved, or None.
     """
 
     positions: NDArray[np.float32]
@@ -40,6 +68,7 @@ class ParticleSet:
     distribution: str
     order: str
     seed: int | None
+    before: ParticleSet | None = None
 
     @property
     def particles(self) -> int:
@@ -56,11 +85,73 @@ class ParticleSet:
         """The cell of each particle by NumPy, int32, shape (particles,)."""
         return self.grid.cell_ids(self.positions)
 
+    @property
+    def history(self) -> list[ParticleSet]:
+        """The states that the particles were in, oldest first, this one last."""
+        states = [self]
+        while (before := states[-1].before) is not None:
+            states.append(before)
+        return states[::-1]
+
+    @property
+    def moved(self) -> int | None:
+        """How many particles are in another cell than before; None where nothing was before."""
+        if self.before is None:
+            return None
+        return int(np.count_nonzero(self.cell_of != self.before.cell_of))
+
+    @property
+    def made_for(self) -> dict[str, Any]:
+        """What the constructor of an algorithm for these particles takes."""
+        return {"particles": self.particles, "grid": self.grid}
+
     @cached_property
     def hash(self) -> str:
-        """SHA-256 over positions and grid, first 16 hex digits."""
+        """SHA-256 over grid and positions in every state, first 16 hex digits."""
         digest = hashlib.sha256(self.grid.packed().tobytes())
-        digest.update(np.ascontiguousarray(self.positions).data)
+        for state in self.history:
+            digest.update(np.ascontiguousarray(state.positions).data)
+        return digest.hexdigest()[:16]
+
+
+@dataclass(frozen=True, eq=False)
+class RecordSet:
+    """A stream of records, some of which are null.
+
+    records: float32, shape (size, words), any bit patterns.
+    keep: int32, shape (size,), 0 where a record is null, whatever it holds; or None, and null
+        are those whose first float is +infinity (horn2005). -infinity and NaN are records.
+    """
+
+    records: NDArray[np.float32]
+    keep: NDArray[np.int32] | None
+    seed: int | None
+
+    @property
+    def nulls(self) -> str:
+        """How a null is told: `infinity` or `predicate`."""
+        return "infinity" if self.keep is None else "predicate"
+
+    @cached_property
+    def is_kept(self) -> NDArray[np.bool_]:
+        """Which records are not null, bool, shape (size,)."""
+        if self.keep is not None:
+            return np.not_equal(self.keep, 0)
+        return np.not_equal(self.records[:, 0].view(np.uint32), POSITIVE_INFINITY)
+
+    @property
+    def made_for(self) -> dict[str, Any]:
+        """What the constructor of an algorithm for these records takes."""
+        size, words = self.records.shape
+        return {"records": size, "record_bytes": 4 * words, "nulls": self.nulls}
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 over record size, records and keep, first 16 hex digits."""
+        digest = hashlib.sha256(f"{self.records.shape[1]} {self.nulls}".encode())
+        digest.update(np.ascontiguousarray(self.records).data)
+        if self.keep is not None:
+            digest.update(np.ascontiguousarray(self.keep).data)
         return digest.hexdigest()[:16]
 
 
@@ -175,6 +266,97 @@ def make(
     return ParticleSet(positions, grid, distribution, order, seed)
 
 
+def move(before: ParticleSet, moved: int | None, destination: str, seed: int = 0) -> ParticleSet:
+    """Move particles to other cells; particle i stays particle i.
+
+    Destinations: `random`, exactly `moved` particles go each to a uniformly random other cell;
+    `next`, to one of the up to 26 cells around their own, across periodic walls too; `step`,
+    every particle takes a Gaussian step of 0.02 cell edges along each axis, wrapped at periodic
+    walls and reflected at open ones, and what changes cell has moved (`moved` is None).
+    Raises UserError where that many cannot move.
+    """
+    check_move(before.particles, before.grid, moved, destination)
+    if seed < 0:
+        raise UserError(f"a seed is a whole number from 0 on, not {seed}")
+    rng = np.random.default_rng((seed, 1))  # not the stream that `make` draws positions from
+    positions = before.positions.copy()
+    if moved is None:
+        _step(rng, positions, before.grid)
+    else:
+        movers = rng.choice(before.particles, moved, replace=False)
+        relocate = {"random": _to_random_cells, "next": _to_next_cells}[destination]
+        target = relocate(rng, before.cell_of[movers], before.grid)
+        _place_inside(rng, positions, movers, target, before.grid)
+    return replace(before, positions=positions, before=before)
+
+
+def check_move(particles: int, grid: Grid, moved: int | None, destination: str) -> None:
+    """Raise UserError where `move` could not move that many particles there."""
+    if destination not in DESTINATIONS:
+        raise UserError(f"no destination {destination!r}: one of {', '.join(DESTINATIONS)}")
+    if (moved is None) != (destination == "step"):
+        raise UserError(
+            "a step decides for itself how many particles move, and a move to random or next"
+            " cells needs their number"
+        )
+    if moved is not None and not 0 <= moved <= particles:
+        raise UserError(
+            f"{moved} of {particles} particles cannot move: give a number from 0 to {particles}"
+        )
+    if moved and grid.count == 1:
+        raise UserError("in a grid of one cell no particle can move to another: use more cells")
+
+
+def make_records(
+    records: int, kept: float, record_bytes: int = 4, nulls: str = "infinity", seed: int = 0
+) -> RecordSet:
+    """Draw records of random bits, of which round(kept * records), at random places, are kept.
+
+    One word in eight is a value that is easily lost: negative zero, a denormal, -infinity, or a
+    NaN with a payload; +infinity too where nulls are told by a predicate. Raises UserError for a
+    fraction outside 0 to 1 and for other bad arguments.
+    """
+    check_records(records, kept, record_bytes, nulls)
+    if seed < 0:
+        raise UserError(f"a seed is a whole number from 0 on, not {seed}")
+    rng = np.random.default_rng(seed)
+    is_kept = np.zeros(records, bool)
+    is_kept[rng.choice(records, round(kept * records), replace=False, shuffle=False)] = True
+    return records_from(is_kept, record_bytes, nulls, rng, seed)
+
+
+def records_from(
+    is_kept: NDArray[np.bool_],
+    record_bytes: int,
+    nulls: str,
+    rng: np.random.Generator,
+    seed: int | None = None,
+) -> RecordSet:
+    """Draw records as `make_records` does, but keep those that `is_kept`, shape (size,), says."""
+    bits = rng.integers(0, 2**32, (len(is_kept), record_bytes // 4), np.uint32)
+    special = rng.random(bits.shape, np.float32) < SPECIAL_SHARE
+    choice = SPECIAL_BITS if nulls == "infinity" else np.append(SPECIAL_BITS, POSITIVE_INFINITY)
+    bits[special] = rng.choice(choice, np.count_nonzero(special))
+    if nulls == "predicate":
+        return RecordSet(bits.view(np.float32), is_kept.astype(np.int32), seed)
+    first = bits[:, 0]
+    first[first == POSITIVE_INFINITY] = SPECIAL_BITS[0]
+    first[~is_kept] = POSITIVE_INFINITY
+    return RecordSet(bits.view(np.float32), None, seed)
+
+
+def check_records(records: int, kept: float, record_bytes: int, nulls: str) -> None:
+    """Raise UserError where `make_records` could not make such records."""
+    if not 0 <= records <= MAX_RECORDS:
+        raise UserError(f"the number of records must be 0 to {MAX_RECORDS}, not {records}")
+    if not 0 <= kept <= 1:
+        raise UserError(f"the fraction of the records kept must be 0 to 1, not {kept}")
+    if record_bytes not in RECORD_BYTES:
+        raise UserError(f"records have 4 or 16 bytes, not {record_bytes}")
+    if nulls not in NULLS:
+        raise UserError(f"nulls are told by {' or '.join(NULLS)}, not by {nulls!r}")
+
+
 def _uniform(rng: np.random.Generator, particles: int, grid: Grid) -> NDArray[np.float32]:
     return rng.random((particles, 3), np.float32)
 
@@ -195,15 +377,75 @@ def _clusters(rng: np.random.Generator, particles: int, grid: Grid) -> NDArray[n
     centres = rng.random((CLUSTERS, 3), np.float32)
     spread = rng.standard_normal((particles, 3), np.float32) * np.float32(CLUSTER_WIDTH)
     unit = centres[rng.integers(0, CLUSTERS, particles)] + spread
-    wrapped = unit - np.floor(unit)
-    folded = np.abs(np.remainder(unit + 1, 2) - 1)  # a mirror at 0 and at 1
-    return np.where(grid.periodic, wrapped, folded).astype(np.float32)
+    return _back_inside(unit, grid).astype(np.float32)
 
 
 def _one_cell(rng: np.random.Generator, particles: int, grid: Grid) -> NDArray[np.float32]:
     middle = np.asarray(grid.cells) // 2
     inside = rng.uniform(0.05, 0.95, (particles, 3))
     return ((middle + inside) / grid.cells).astype(np.float32)
+
+
+def _step(rng: np.random.Generator, positions: NDArray[np.float32], grid: Grid) -> None:
+    low, size = np.asarray(grid.low), np.asarray(grid.size)
+    unit = (positions[:, :3] - low) / size
+    unit += rng.standard_normal(unit.shape, np.float32) * np.float32(STEP) / grid.cells
+    positions[:, :3] = low + _back_inside(unit, grid) * size
+    _keep_inside(positions, grid)
+
+
+def _to_random_cells(
+    rng: np.random.Generator, cell_of: NDArray[np.int32], grid: Grid
+) -> NDArray[np.int64]:
+    # A draw among the other cells: those from the own one on are one further.
+    target = rng.integers(0, max(1, grid.count - 1), len(cell_of))
+    return target + (target >= cell_of)
+
+
+def _to_next_cells(
+    rng: np.random.Generator, cell_of: NDArray[np.int32], grid: Grid
+) -> NDArray[np.int64]:
+    # Along each axis a particle can stay, and go down or up where there is such a cell and the
+    # two are not the same. All combinations but staying along every axis are equally likely.
+    start = np.unravel_index(cell_of, grid.cells, order="F")
+    down, up = [], []
+    for c, n, periodic in zip(start, grid.cells, grid.periodic, strict=True):
+        wraps = periodic and n > 2  # with two cells, down and up lead to the same one
+        down.append((c > 0) | wraps)
+        up.append((c < n - 1) | wraps)
+    ways = [1 + d.astype(np.int64) + u for d, u in zip(down, up, strict=True)]
+    pick = rng.integers(1, ways[0] * ways[1] * ways[2])
+    target = []
+    for c, n, d, way in zip(start, grid.cells, down, ways, strict=True):
+        pick, digit = np.divmod(pick, way)
+        step = np.where(digit == 0, 0, np.where((digit == 1) & d, -1, 1))
+        target.append((c + step) % n)
+    return np.asarray(np.ravel_multi_index(tuple(target), grid.cells, order="F"), np.int64)
+
+
+def _place_inside(
+    rng: np.random.Generator,
+    positions: NDArray[np.float32],
+    movers: NDArray[np.int64],
+    cells: NDArray[np.int64],
+    grid: Grid,
+) -> None:
+    """Put the movers at uniformly random places inside their cells."""
+    corner = np.stack(np.unravel_index(cells, grid.cells, order="F"), axis=1)
+    inside = rng.uniform(MARGIN, 1 - MARGIN, corner.shape)
+    positions[movers, :3] = grid.low + (corner + inside) * grid.cell_size
+    if not np.array_equal(grid.cell_ids(positions[movers]), cells):
+        raise UserError(
+            f"float32 positions cannot resolve the cells of a {grid.cells} grid well enough to"
+            " move particles into given ones: use fewer cells along an axis"
+        )
+
+
+def _back_inside(unit: NDArray[Any], grid: Grid) -> NDArray[Any]:
+    """Wrap coordinates in units of the box along its periodic axes, reflect along the others."""
+    wrapped = unit - np.floor(unit)
+    folded = np.abs(np.remainder(unit + 1, 2) - 1)  # a mirror at 0 and at 1
+    return np.asarray(np.where(grid.periodic, wrapped, folded))
 
 
 def _keep_inside(positions: NDArray[np.float32], grid: Grid) -> None:

@@ -126,6 +126,36 @@ def check_sorted(
     return None
 
 
+def check_compacted(
+    kept: NDArray[np.float32], records: NDArray[Any], count: Ints, stable: bool
+) -> str | None:
+    """Check the records that a filter kept, bit for bit, as they were or as a multiset of rows.
+
+    kept: float32, shape (kept, words), the right ones in their order.
+    records: float32, shape (at least kept, words); nothing is asked of the rows after them.
+    count: int32, shape (1,). stable: whether the order must be that of `kept`.
+    """
+    expected, words = kept.shape
+    if problem := _check_array("count", count, (1,), np.int32):
+        return problem
+    if count[0] != expected:
+        return f"count is {count[0]}, expected {expected}"
+    if records.ndim != 2 or len(records) < expected or records.shape[1] != words:
+        return f"records has shape {records.shape}, expected ({expected} or more, {words})"
+    if records.dtype != np.float32:
+        return f"records has type {records.dtype}, expected float32"
+    # As bits: a NaN keeps its payload, and -0.0 differs from 0.0.
+    found, wanted = (
+        np.ascontiguousarray(rows).view(np.uint32) for rows in (records[:expected], kept)
+    )
+    if not stable:
+        found, wanted = (rows[np.lexsort(rows.T)] for rows in (found, wanted))
+    if (k := _first((found != wanted).any(axis=1))) is not None:
+        place = f"record {k}" if stable else f"record {k} in sorted order"
+        return f"{place} is {_bits(found[k])}, expected {_bits(wanted[k])}"
+    return None
+
+
 class NeighbourOracle:
     """The pairs of particles strictly nearer than the cutoff, by SciPy's cKDTree in float64.
 
@@ -248,6 +278,10 @@ class NeighbourOracle:
         i, j = divmod(pair, self.particles)
         distance = float(np.sqrt(self._squared_distance(np.array([i]), np.array([j])))[0])
         return f"{i}: neighbour {j} at distance {distance:.9g} (cutoff {self.cutoff:.9g})"
+
+
+def _bits(words: NDArray[np.uint32]) -> str:
+    return " ".join(f"{word:08x}" for word in words)
 
 
 def _check_array(

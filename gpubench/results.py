@@ -31,15 +31,18 @@ SCHEMA_FILE = Path(__file__).with_name("results.schema.json")
 # What makes two records the same work on the same input.
 IDENTITY = (
     "study", "sweep", "algorithm", "form", "parameters", "device", "particles", "per_cell",
-    "cells", "periodic", "distribution", "order", "moved", "mode", "input_hash", "seed",
+    "cells", "periodic", "distribution", "order", "moved", "destination", "records", "kept",
+    "record_bytes", "nulls", "mode", "input_hash", "seed",
 )  # fmt: skip
 # What is not measured again when a run is resumed; a failed attempt is.
 SETTLED = frozenset({"ok", "skipped", "wrong"})
 # What must agree for new records to join those of an older file.
 SAME_CONDITIONS = ("machine", "device", "host", "libraries", "code_hash")
 
-_NUMBERS = ("per_cell", "moved", "median_ms", "ci95_low_ms", "ci95_high_ms")
-_INTEGERS = ("particles", "batch", "bytes_moved", "workspace_bytes", "seed")
+_NUMBERS = ("per_cell", "moved", "kept", "median_ms", "ci95_low_ms", "ci95_high_ms")
+_INTEGERS = (
+    "particles", "records", "record_bytes", "batch", "bytes_moved", "workspace_bytes", "seed"
+)  # fmt: skip
 _ENVIRONMENT_COLUMNS = ("machine", "device_name", "commit", "file")
 
 

@@ -75,43 +75,24 @@ __global__ void add_tile_offsets(GLOBAL SUM *sums, GLOBAL const SUM *tile_sums, 
 
 #ifdef __CUDACC__
 
-/* Single-pass scan with decoupled look-back (Merrill and Garland 2016). A tile publishes its own
-   sum, then adds up its predecessors' until it meets one whose inclusive prefix is known.
+#include "common/lookback.h"
 
-   status: zeros; [0] counts tiles handed out, so that a tile's predecessors always run;
-   [1 + t] is (value << 2) | flag of tile t. */
-#define TILE_SUM 1ull
-#define TILE_PREFIX 2ull
-
-__device__ __forceinline__ uint64 load_status(const uint64 *address)
-{
-    uint64 value;
-    asm volatile("ld.relaxed.gpu.u64 %0, [%1];" : "=l"(value) : "l"(address) : "memory");
-    return value;
-}
-
-__device__ __forceinline__ void store_status(uint64 *address, uint64 value)
-{
-    asm volatile("st.relaxed.gpu.u64 [%0], %1;" ::"l"(address), "l"(value) : "memory");
-}
-
+/* Single-pass scan with decoupled look-back. */
 __global__ void __launch_bounds__(BLOCK)
     scan_lookback(int *counts, SUM *sums, uint64 *status, int items)
 {
-    __shared__ unsigned shared_tile;
+    __shared__ Tile shared_tile;
     __shared__ SUM warp_sums[BLOCK / 32];
     __shared__ SUM tile_offset;
     const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
 
     if (threadIdx.x == 0)
-        shared_tile = (unsigned)atomicAdd(&status[0], 1ull);
+        shared_tile = claim_tile(status);
     __syncthreads();
-    const unsigned tile = shared_tile;
-    const unsigned tiles = gridDim.x;
-    status += 1;
+    const Tile tile = shared_tile;
 
     /* Load a thread's counts as vectors where the tile is whole. */
-    const size_t begin = (size_t)tile * TILE + threadIdx.x * ITEMS;
+    const size_t begin = (size_t)tile.number * TILE + threadIdx.x * ITEMS;
     int values[ITEMS];
     const bool whole = ITEMS % 4 == 0 && begin + ITEMS <= items;
     if (whole) {
@@ -150,34 +131,13 @@ __global__ void __launch_bounds__(BLOCK)
         block_sum += warp_sums[w];
     }
 
-    /* Publish, then look back 32 tiles at a time. */
+    if (threadIdx.x == 0)
+        publish_sum(status, tile, block_sum);
     if (warp == 0) {
-        if (lane == 0)
-            store_status(&status[tile], ((uint64)block_sum << 2) | (tile ? TILE_SUM : TILE_PREFIX));
-        SUM offset = 0;
-        int look = (int)tile - 1 - (int)lane;
-        while (tile > 0) {
-            uint64 seen = TILE_PREFIX;
-            do {
-                if (look >= 0)
-                    seen = load_status(&status[look]);
-            } while (__any_sync(0xffffffffu, (seen & 3) == 0));
-            unsigned known = __ballot_sync(0xffffffffu, (seen & 3) == TILE_PREFIX);
-            /* Add the sums up to and with the nearest known prefix. */
-            unsigned nearest = known ? __ffs(known) - 1 : 31;
-            SUM add = lane <= nearest ? (SUM)(seen >> 2) : 0;
-            for (int reach = 16; reach > 0; reach /= 2)
-                add += __shfl_down_sync(0xffffffffu, add, reach);
-            offset += __shfl_sync(0xffffffffu, add, 0);
-            if (known)
-                break;
-            look -= 32;
-        }
+        SUM offset = look_back(status, tile, block_sum);
         if (lane == 0) {
-            if (tile > 0)
-                store_status(&status[tile], ((uint64)(offset + block_sum) << 2) | TILE_PREFIX);
             tile_offset = offset;
-            if (tile == tiles - 1)
+            if (tile.number == gridDim.x - 1)
                 sums[items] = offset + block_sum;
         }
     }

@@ -10,7 +10,14 @@ import numpy as np
 import pytest
 
 from gpubench.conformance import Case, CaseResult, cases, large_cases, run_case, run_conformance
-from gpubench.contracts import Algorithm, CellList, Form, LinkedCells, Neighbours, SortedCells
+from gpubench.contracts import (
+    CellList,
+    Form,
+    LinkedCells,
+    Neighbours,
+    ParticleAlgorithm,
+    SortedCells,
+)
 from gpubench.errors import NotSupported
 from gpubench.families import FAMILIES
 from gpubench.grid import Grid
@@ -67,7 +74,7 @@ class HostLinked(HostCellList):
         return LinkedCells(self.head, self.next)
 
 
-class HostQuery(Algorithm):
+class HostQuery(ParticleAlgorithm):
     """The 27-cell query in float32, as a device does it."""
 
     name, summary, source, family = "host", "", "", "neighbour-query"
@@ -233,7 +240,7 @@ def test_the_launch_that_went_wrong_is_named() -> None:
 
 
 def test_what_is_not_supported_is_skipped_with_its_reason() -> None:
-    def only_small(particles: int, grid: Grid) -> Algorithm:
+    def only_small(particles: int, grid: Grid) -> HostSorted:
         if particles > 1024:
             raise NotSupported("at most 1024 particles: use another form")
         return HostSorted(particles, grid)
@@ -265,7 +272,8 @@ def test_cases_are_the_same_each_time_and_lie_in_their_boxes(family: str) -> Non
     for case in cases(family):
         inputs = case.make()
         assert case.make().hash == inputs.hash, case.name
-        from_positions(inputs.positions, inputs.grid)
+        for state in getattr(inputs, "history", ()):
+            from_positions(state.positions, state.grid)
 
 
 def test_query_cases_have_three_cells_along_periodic_axes() -> None:

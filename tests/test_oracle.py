@@ -15,7 +15,7 @@ from hypothesis.extra import numpy as hnp
 from gpubench.contracts import LinkedCells, Neighbours, SortedCells
 from gpubench.families import FAMILIES
 from gpubench.grid import Grid
-from gpubench.inputs import from_positions, make
+from gpubench.inputs import from_positions, make, make_records
 from gpubench.oracle import NeighbourOracle, check_cell_ids, check_linked, check_sorted
 
 CELLS = 6
@@ -433,12 +433,18 @@ def test_the_cell_list_family_checks_cell_ids_lists_and_positions() -> None:
 
 
 def test_an_algorithm_cannot_change_what_it_is_held_against() -> None:
-    for name in FAMILIES:
+    for name in ("cell-list", "neighbour-query"):
         inputs = from_positions(make(50, BOX).positions, BOX)
         oracle = FAMILIES[name].oracle(inputs, False)
         expected = inputs.positions.copy()
         inputs.positions[:] = 0
         assert np.array_equal(oracle.positions, expected)
+
+    records = make_records(50, 1, 4, "predicate")
+    kept = FAMILIES["stream-filter"].oracle(records, False)
+    expected = records.records.view(np.uint32).copy()
+    records.records[:] = 0
+    assert np.array_equal(kept.kept.view(np.uint32), expected)
 
 
 def test_the_neighbour_family_checks_counts_or_lists_and_finds_pairs_once(monkeypatch) -> None:

@@ -12,7 +12,6 @@ from fakes import FakeDevice
 
 from gpubench import registry, results
 from gpubench.errors import UserError
-from gpubench.inputs import DISTRIBUTIONS, ORDERS
 from gpubench.measure.sampling import Budget, Mode
 from gpubench.studies import runner
 from gpubench.studies.runner import plan, run
@@ -93,8 +92,8 @@ def test_the_shipped_study_holds_the_table_as_printed():
     assert values.shape == (len(study.published.rows), len(study.published.columns)) == (5, 5)
     assert values[0, 0] == 13.28 and values[-1, -1] == 361.52
     assert study.sweeps[0].name == "table"
-    assert list(study.sweeps[0].particles) == list(study.published.rows)
-    assert list(study.sweeps[0].per_cell) == list(study.published.columns)
+    assert list(study.sweeps[0].axes["particles"]) == list(study.published.rows)
+    assert list(study.sweeps[0].axes["per_cell"]) == list(study.published.columns)
     assert study.sweeps[1].requires == {"cuda"}
 
 
@@ -166,11 +165,9 @@ def test_names_that_do_not_exist_are_refused(text, message):
         check_names(parse_study("s", STUDY + text), ALGORITHMS)
 
 
-def test_the_schema_knows_the_inputs_that_can_be_made():
-    schema = json.loads((FOLDER / "study.schema.json").read_text())["$defs"]
-    assert tuple(schema["distribution"]["items"]["enum"]) == DISTRIBUTIONS
-    assert tuple(schema["order"]["items"]["enum"]) == ORDERS
-    assert set(schema["modes"]["items"]["enum"]) == set(get_args(Mode))
+def test_the_schema_knows_the_modes_that_can_be_measured():
+    modes = json.loads((FOLDER / "study.schema.json").read_text())["$defs"]["modes"]
+    assert set(modes["items"]["enum"]) == set(get_args(Mode))
 
 
 def test_published_rows_and_columns_must_match():
@@ -198,7 +195,7 @@ values = [[1.5], [2.5, 3.5]]
 
 def test_quick_replaces_what_it_names():
     groups = plan(parse_study("s", STUDY), quick=True)
-    assert [(g.particles, g.per_cell, g.sweep.modes) for g in groups] == [
+    assert [(g.recipe.particles, g.recipe.per_cell, g.sweep.modes) for g in groups] == [
         (32, 1, ("hot",)),
         (32, 4, ("hot",)),
     ]
@@ -206,7 +203,8 @@ def test_quick_replaces_what_it_names():
 
 def test_every_input_of_every_sweep_is_planned():
     groups = plan(parse_study("s", STUDY))
-    assert [(g.sweep.name, g.particles, g.per_cell, g.grid.count) for g in groups] == [
+    found = [(g.sweep.name, g.recipe) for g in groups]
+    assert [(name, r.particles, r.per_cell, r.grid.count) for name, r in found] == [
         ("table", 64, 1, 64),
         ("table", 64, 4, 16),
         ("table", 128, 1, 128),
@@ -217,7 +215,8 @@ def test_every_input_of_every_sweep_is_planned():
 
 def test_sizes_given_by_hand_leave_out_what_quick_leaves_out():
     groups = plan(parse_study("s", STUDY), quick=True, particles=16, per_cell=2)
-    assert [(g.sweep.name, g.particles, g.per_cell) for g in groups] == [("table", 16, 2)]
+    found = [(g.sweep.name, g.recipe) for g in groups]
+    assert [(name, r.particles, r.per_cell) for name, r in found] == [("table", 16, 2)]
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,7 @@ from typing import Any, ClassVar
 from gpubench.contracts import CellList, Form, SortedCells
 from gpubench.devices.base import Device
 from gpubench.grid import Grid
-
-BLOCK = 512
-TILE = 2 * BLOCK
+from gpubench.primitives.bitonic_merge import BLOCK, TILE, BitonicMerge
 
 
 class BitonicSearch(CellList):
@@ -33,31 +31,17 @@ class BitonicSearch(CellList):
         self._start = self.allocate(grid.count + 1, "int32")
         self._order = self.allocate(particles, "int32")
         self._sorted = self.allocate((particles if self._reorders else 0, 4), "float32")
-        # Sizes are powers of two; the network is that of the next one, with what lies past the
-        # last particle skipped.
-        self._log2_tile = TILE.bit_length() - 1
-        self._log2_size = max(self._log2_tile, (particles - 1).bit_length() if particles else 0)
+        self._merge = BitonicMerge(device, particles)
         constants = {"BLOCK": BLOCK, "REORDER": int(self._reorders)}
-        self._sort_tiles, self._mirrored, self._strided, self._tiles, self._search, self._unpack = (
+        self._sort_tiles, self._search, self._unpack = (
             device.kernel("bitonic_search.cu", name, **constants)
-            for name in (
-                "sort_tiles", "merge_mirrored", "merge_strided", "merge_tiles", "search_starts",
-                "unpack",
-            )
-        )  # fmt: skip
+            for name in ("sort_tiles", "search_starts", "unpack")
+        )
 
     def build(self, cell_of: Any, positions: Any) -> None:
         n, blocks = self.particles, self.device.blocks
-        tiles = blocks(n, TILE)
-        self._sort_tiles(tiles, BLOCK, cell_of, self._keys, n)
-        for log2_size in range(self._log2_tile + 1, self._log2_size + 1):
-            # The last merge of a size may reach past the last tile's pairs by less than a size.
-            covering = blocks(-(-n // (1 << log2_size)) << (log2_size - 1), BLOCK)
-            self._mirrored(covering, BLOCK, self._keys, log2_size, n)
-            for log2_stride in range(log2_size - 2, self._log2_tile - 1, -1):
-                covering = blocks(-(-n // (2 << log2_stride)) << log2_stride, BLOCK)
-                self._strided(covering, BLOCK, self._keys, log2_stride, n)
-            self._tiles(tiles, BLOCK, self._keys, n)
+        self._sort_tiles(blocks(n, TILE), BLOCK, cell_of, self._keys, n)
+        self._merge.launch(self._keys)
         self._search(
             blocks(self.grid.count + 1, BLOCK), BLOCK, self._keys, self._start, self.grid.count, n
         )
@@ -69,9 +53,5 @@ class BitonicSearch(CellList):
 
     def traffic_bytes(self) -> int:
         # Keys read and written once a launch over them; then keys, order, starts, positions.
-        steps = sum(
-            1 + max(0, size - 1 - self._log2_tile) + 1
-            for size in range(self._log2_tile + 1, self._log2_size + 1)
-        )
         gather = 12 + 32 * self._reorders
-        return (12 + 16 * steps + gather) * self.particles + 4 * self.grid.count
+        return (12 + 16 * self._merge.passes + gather) * self.particles + 4 * self.grid.count

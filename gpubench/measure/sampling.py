@@ -34,11 +34,13 @@ class Task:
     work: queues the launches that are timed, and nothing else.
     mode: `cold`, caches overwritten before each sample; `hot`, the same work just before;
         `graph`, as hot, replayed from a recorded graph without launch gaps.
+    launches: how many launches one call of `work` queues; times are of one.
     """
 
     label: str
     work: Callable[[], None]
     mode: Mode
+    launches: int = 1
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ class Budget:
         of the median is a true 95 % interval.
     max_samples: never exceeded.
     relative_half_width: narrow enough, as a share of the median.
-    max_batch: the most launches in one sample.
+    max_batch: the most calls of the work in one sample.
     """
 
     seconds_per_task: float = 0.25
@@ -70,8 +72,7 @@ class Budget:
 class Sampled:
     """The times of one task.
 
-    samples_ms: time of one launch of the work, each sample its mean over the batch; 6
-        significant digits.
+    samples_ms: time of one launch, each sample its mean over the batch; 6 significant digits.
     batch: launches per sample.
     summary: of exactly these samples.
     state_before, state_after: clocks and the like after the warm-up and after the last
@@ -119,7 +120,9 @@ def sample(
                     on_progress(1)
         still_open = [run for run in still_open if not run.finished(budget)]
     return [
-        Sampled(run.samples_ms, run.batch, summarise(run.samples_ms), state_before, run.state_after)
+        Sampled(
+            run.samples_ms, run.launches, summarise(run.samples_ms), state_before, run.state_after
+        )
         for run in runs
     ]
 
@@ -158,7 +161,12 @@ class _Run:
 
     def take_sample(self) -> None:
         """Add one sample."""
-        self.samples_ms.append(_six_digits(self._time_batch() / self.batch))
+        self.samples_ms.append(_six_digits(self._time_batch() / self.launches))
+
+    @property
+    def launches(self) -> int:
+        """Launches in a sample."""
+        return self.batch * self._task.launches
 
     def finished(self, budget: Budget) -> bool:
         """Return whether the task needs no more samples."""

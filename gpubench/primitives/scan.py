@@ -34,6 +34,7 @@ class ExclusiveScan:
         }  # fmt: skip
         if self._single_pass:
             self._status = device.empty(self._tiles + 1, "uint64")
+            device.fill(self._status, 0x00)
             self._lookback = device.kernel("scan.cu", "scan_lookback", **constants)
         else:
             self._status = device.empty(self._tiles, "int64" if sum_type == "int64" else "int32")
@@ -53,7 +54,6 @@ class ExclusiveScan:
         total.
         """
         if self._single_pass:
-            self._device.fill(self._status, 0)
             self._lookback(self._tiles, BLOCK, counts, sums, self._status, self._items)
             return
         self._scan_tiles(self._tiles, BLOCK, counts, sums, self._status, self._items)

@@ -20,8 +20,8 @@ from gpubench.contracts import Algorithm
 from gpubench.devices.base import Device
 from gpubench.errors import DeviceUnavailable, NotSupported, OutOfMemory, UserError
 from gpubench.families import FAMILIES, Oracle
-from gpubench.grid import Grid
-from gpubench.inputs import ParticleSet, grid_for, make
+from gpubench.inputs import Inputs, ParticleSet
+from gpubench.kinds import Recipe
 from gpubench.measure.environment import environment
 from gpubench.measure.progress import progress
 from gpubench.measure.sampling import Budget, Mode, Sampled, Task, sample
@@ -32,12 +32,6 @@ from gpubench.studies.study import Study, Subject, Sweep, check_names
 QUICK_CPU_BUDGET = Budget(
     seconds_per_task=0.06, min_samples=6, max_samples=50, relative_half_width=0.02, max_batch=16
 )
-
-# Least memory for a particle and a cell on the device: position, cell id, link or rank; head.
-DEVICE_BYTES_PER_PARTICLE = 16 + 4 + 4
-DEVICE_BYTES_PER_CELL = 4
-# What drawing the input and checking an answer take on the host at their peak.
-HOST_BYTES_PER_PARTICLE = 100
 
 NEEDS = {
     "cuda": "needs CUDA: run with --device cuda on a machine with an NVIDIA GPU",
@@ -52,17 +46,8 @@ class Group:
 
     study: str
     sweep: Sweep
-    particles: int
-    per_cell: float
-    distribution: str
-    order: str
+    recipe: Recipe
     seed: int
-    grid: Grid
-
-    @property
-    def title(self) -> str:
-        """What a progress bar says of it."""
-        return f"{self.particles:,} particles, {self.per_cell:g} per cell, {self.order}"
 
     @property
     def items(self) -> list[tuple[Subject, Mode]]:
@@ -71,20 +56,14 @@ class Group:
 
     def identity(self, device: Device, subject: Subject, mode: Mode) -> dict[str, Any]:
         """Return the fields of a record that say what it measures, but for the input's hash."""
-        return {
+        return dict.fromkeys(IDENTITY) | {
+            **self.recipe.identity,
             "study": self.study,
             "sweep": self.sweep.name,
             "algorithm": subject.algorithm,
             "form": subject.form,
             "parameters": dict(subject.parameters),
             "device": device.backend,
-            "particles": self.particles,
-            "per_cell": self.per_cell,
-            "cells": list(self.grid.cells),
-            "periodic": list(self.grid.periodic),
-            "distribution": self.distribution,
-            "order": self.order,
-            "moved": None,
             "mode": mode,
             "seed": self.seed,
         }
@@ -147,12 +126,14 @@ def plan(
 ) -> list[Group]:
     """List the inputs of a study and what is measured on each.
 
-    algorithms, particles, per_cell: in place of what the study says; a sweep that `--quick`
-    leaves out stays out. Raises UserError for an algorithm that the study does not measure and
-    for numbers of particles and cells that do not go together.
+    algorithms, particles (or records), per_cell: in place of what the study says; a sweep that
+    `--quick` leaves out stays out. Raises UserError for an algorithm that the study does not
+    measure, for a number per cell where there are no cells, and for inputs that cannot be made.
     """
     if particles is not None and particles < 1:
         raise UserError(f"the number of particles must be at least 1, not {particles}")
+    if per_cell is not None and not any("per_cell" in sweep.axes for sweep in study.sweeps):
+        raise UserError(f"{study.name} knows no cells: leave out --per-cell")
     check_names(study, registry.algorithms())
     sweeps = [sweep.quickened() if quick else sweep for sweep in study.sweeps]
     for name in algorithms or ():
@@ -167,26 +148,16 @@ def plan(
         if algorithms is not None:
             chosen = tuple(s for s in sweep.subjects if s.algorithm in algorithms)
             sweep = replace(sweep, subjects=chosen)
-        if particles is not None and sweep.particles:
-            sweep = replace(sweep, particles=(particles,))
-        if per_cell is not None and sweep.per_cell:
-            sweep = replace(sweep, per_cell=(per_cell,))
+        given = {sweep.kind.size_axis: particles, "per_cell": per_cell}
+        sweep = sweep.along(
+            {
+                axis: (value,)
+                for axis, value in given.items()
+                if value is not None and sweep.axes.get(axis)
+            }
+        )
         if sweep.subjects:
-            groups += [
-                Group(
-                    study=study.name,
-                    sweep=sweep,
-                    particles=count,
-                    per_cell=occupancy,
-                    distribution=distribution,
-                    order=order,
-                    seed=study.seed,
-                    grid=grid_for(count, occupancy, (sweep.periodic,) * 3),
-                )
-                for count, occupancy, distribution, order in itertools.product(
-                    sweep.particles, sweep.per_cell, sweep.distribution, sweep.order
-                )
-            ]
+            groups += [Group(study.name, sweep, recipe, study.seed) for recipe in sweep.recipes()]
     if not groups:
         raise UserError(f"nothing is left to measure of {study.name}: leave out --quick")
     return groups
@@ -214,8 +185,8 @@ def run(
     groups = plan(study, quick=quick, algorithms=algorithms, particles=particles, per_cell=per_cell)
     if particles is not None or per_cell is not None:
         for group in groups:
-            if reason := _too_large(group, device):
-                raise UserError(f"{group.title}: {reason}")
+            if reason := _too_large(group.recipe, device):
+                raise UserError(f"{group.recipe.title}: {reason}")
     if budget is None:
         budget = QUICK_CPU_BUDGET if quick and device.is_cpu else Budget()
     store = Store.open(store_folder, study.name, environment(device))
@@ -224,7 +195,7 @@ def run(
     resumed = 0
     with progress(sum(len(group.items) for group in groups), study.title) as bar:
         for group in groups:
-            bar.describe(group.title)
+            bar.describe(group.recipe.title)
             missing = [
                 (subject, mode)
                 for subject, mode in group.items
@@ -261,18 +232,20 @@ def measure(
         Trial(subject, [mode for _, mode in pairs])
         for subject, pairs in itertools.groupby(items, key=lambda item: item[0])
     ]
-    reason = missing_feature(group.sweep.requires, device) or _too_large(group, device)
-    input_hash = None
+    reason = missing_feature(group.sweep.requires, device) or _too_large(group.recipe, device)
+    drawn: dict[str, Any] = {}
     if reason:
         for trial in trials:
             trial.rule_out("skipped", reason)
     else:
-        inputs = make(group.particles, group.grid, group.distribution, group.order, group.seed)
-        input_hash = inputs.hash
+        inputs = group.recipe.make(group.seed)
+        drawn = {"input_hash": inputs.hash}
+        if isinstance(inputs, ParticleSet) and inputs.before is not None:
+            drawn["moved"] = inputs.moved
         _measure_trials(trials, inputs, device, budget, group.seed, on_progress)
     on_progress(len(items) - sum(len(trial.sampled) for trial in trials))
     return [
-        _record(group.identity(device, trial.subject, mode), trial, mode, input_hash)
+        _record(group.identity(device, trial.subject, mode) | drawn, trial, mode)
         for trial in trials
         for mode in (*trial.modes, *trial.refused)
     ]
@@ -287,7 +260,7 @@ def missing_feature(requires: Collection[str], device: Device) -> str | None:
 
 def _measure_trials(
     trials: Sequence[Trial],
-    inputs: ParticleSet,
+    inputs: Inputs,
     device: Device,
     budget: Budget,
     seed: int,
@@ -306,7 +279,7 @@ def _measure_trials(
 
 
 def _make_and_check(
-    trial: Trial, inputs: ParticleSet, device: Device, oracle: Callable[[str], Oracle]
+    trial: Trial, inputs: Inputs, device: Device, oracle: Callable[[str], Oracle]
 ) -> str | None:
     """Make the algorithm and launch it once; return what is wrong with its answer, or None."""
     subject = trial.subject
@@ -314,7 +287,8 @@ def _make_and_check(
     form = cls.forms[subject.form]
     if lacking := missing_feature(form.requires, device):
         raise NotSupported(lacking)
-    algorithm = cls(device, inputs.particles, inputs.grid, subject.form, subject.parameters)
+    make: Callable[..., Algorithm] = cls
+    algorithm = make(device, form=subject.form, parameters=subject.parameters, **inputs.made_for)
     algorithm.load(inputs)
     algorithm.launch()
     if wrong := oracle(cls.family).check(algorithm):
@@ -342,9 +316,7 @@ def _time_together(
         live = [(trial, mode) for trial in trials if trial.algorithm for mode in trial.modes]
         if not live:
             return
-        tasks = [
-            Task(f"{trial.subject.label} {mode}", _blaming(trial), mode) for trial, mode in live
-        ]
+        tasks = [_task(trial, mode) for trial, mode in live]
         try:
             sampled = sample(device, tasks, budget, seed, on_progress)
         except _LaunchError as error:
@@ -358,8 +330,8 @@ def _time_together(
             return
 
 
-def _blaming(trial: Trial) -> Callable[[], None]:
-    """Return the launch to be timed; what it raises names its trial."""
+def _task(trial: Trial, mode: Mode) -> Task:
+    """Return what is to be timed; what it raises names its trial."""
     algorithm = trial.algorithm
     assert algorithm is not None
     launch = algorithm.launch
@@ -370,7 +342,7 @@ def _blaming(trial: Trial) -> Callable[[], None]:
         except Exception as error:
             raise _LaunchError(trial, error) from error
 
-    return work
+    return Task(f"{trial.subject.label} {mode}", work, mode, algorithm.launches)
 
 
 def _check_again(trial: Trial, device: Device, oracle: Callable[[str], Oracle]) -> str | None:
@@ -413,10 +385,7 @@ def verdict_on(error: BaseException, device: Device) -> tuple[str, str]:
     return "failed", f"{kind}: {lines[0]}" if lines else kind
 
 
-def _record(
-    identity: dict[str, Any], trial: Trial, mode: Mode, input_hash: str | None
-) -> dict[str, Any]:
-    fields = {**identity, "input_hash": input_hash}
+def _record(fields: dict[str, Any], trial: Trial, mode: Mode) -> dict[str, Any]:
     if trial.verdict:
         status, reason = trial.verdict
         return make_record(**fields, status=status, reason=reason)
@@ -452,25 +421,23 @@ def _key(identity: dict[str, Any]) -> str:
     """Return the key of a record before its input is made.
 
     A results file is continued only by the same code, which makes the same input of the same
-    seed and sizes: to know what is done, nobody has to draw 2^26 particles.
+    seed and sizes: to know what is done, nobody has to draw 2^26 particles. How many of them a
+    simulation step moves is not known before either.
     """
-    return record_key(**{**identity, "input_hash": None})
+    unknown = {"input_hash", "moved"} if identity["destination"] == "step" else {"input_hash"}
+    return record_key(**identity | dict.fromkeys(unknown))
 
 
-def _too_large(group: Group, device: Device) -> str | None:
-    """Say in words which memory is too small for a group, before anything is allocated."""
-    on_host = group.particles * HOST_BYTES_PER_PARTICLE
+def _too_large(recipe: Recipe, device: Device) -> str | None:
+    """Say in words which memory is too small for an input, before anything is allocated."""
     host = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    on_device = (
-        group.particles * DEVICE_BYTES_PER_PARTICLE + group.grid.count * DEVICE_BYTES_PER_CELL
-    )
     for needed, available, place in (
-        (on_host, host, "this machine"),
-        (on_device, device.memory_bytes, device.name),
+        (recipe.host_bytes, host, "this machine"),
+        (recipe.device_bytes, device.memory_bytes, device.name),
     ):
         if needed > available:
             return (
                 f"needs at least {needed / 2**30:.1f} GiB of memory, more than the"
-                f" {available / 2**30:.1f} GiB of {place}: take fewer particles or cells"
+                f" {available / 2**30:.1f} GiB of {place}: make the input smaller"
             )
     return None

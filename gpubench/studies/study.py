@@ -14,6 +14,8 @@ import jsonschema
 
 from gpubench import registry
 from gpubench.contracts import Algorithm
+from gpubench.families import FAMILIES
+from gpubench.kinds import KINDS, Recipe, axes, required_axes
 from gpubench.measure.sampling import Mode
 from gpubench.paths import PACKAGE
 
@@ -31,6 +33,10 @@ class Published:
     values: one row for each of `rows` (values of `row_axis`), in each a number for each of
         `columns` (values of `column_axis`), in `unit`.
     algorithm: which of ours the numbers belong beside.
+    algorithms: where `column_axis` is "algorithm", and `columns` are the printed headings, which
+        of ours each column belongs beside.
+    axes: what the table holds fixed, e.g. {"per_cell": 4}; it chooses among measured inputs.
+    claim: what the text says that the table shows, in its own words.
     """
 
     caption: str
@@ -41,8 +47,11 @@ class Published:
     row_axis: str
     column_axis: str
     rows: tuple[float, ...]
-    columns: tuple[float, ...]
+    columns: tuple[Any, ...]
     values: tuple[tuple[float, ...], ...]
+    algorithms: tuple[str, ...] = ()
+    axes: Mapping[str, Any] = field(default_factory=dict)
+    claim: str = ""
     note: str = ""
 
 
@@ -65,25 +74,36 @@ class Subject:
 class Sweep:
     """Every combination of its axes, measured in every one of its modes.
 
+    kind: what its inputs are. axes: the values along the axes of the kind that it names.
     requires: device features without which the sweep is not run.
-    periodic: whether the box repeats along all three axes.
     quick: what `--quick` replaces, by the name of the field.
+    quick_axes: the axes that `--quick` replaces.
     """
 
     name: str
-    particles: tuple[int, ...]
-    per_cell: tuple[float, ...]
-    distribution: tuple[str, ...]
-    order: tuple[str, ...]
+    kind: type[Recipe]
+    axes: Mapping[str, tuple[Any, ...]]
     modes: tuple[Mode, ...]
     subjects: tuple[Subject, ...]
     requires: frozenset[str] = frozenset()
-    periodic: bool = False
     quick: Mapping[str, Any] = field(default_factory=dict)
+    quick_axes: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
 
     def quickened(self) -> Sweep:
         """Return the sweep as `--quick` runs it."""
-        return replace(self, **self.quick, quick={})
+        quicker = replace(self, **self.quick, quick={}, quick_axes={})
+        return quicker.along(self.quick_axes)
+
+    def along(self, changed: Mapping[str, tuple[Any, ...]]) -> Sweep:
+        """Return the sweep with other values along some axes."""
+        return replace(self, axes={**self.axes, **changed})
+
+    def recipes(self) -> list[Recipe]:
+        """List its inputs, none if an axis has no value; UserError where axes do not agree."""
+        return [
+            self.kind(**dict(zip(self.axes, values, strict=True)))
+            for values in itertools.product(*self.axes.values())
+        ]
 
 
 @dataclass(frozen=True)
@@ -130,16 +150,25 @@ def parse_study(name: str, text: str) -> Study:
 
 
 def check_names(study: Study, algorithms: Mapping[str, type[Algorithm]]) -> None:
-    """Raise StudyError where a study names an algorithm, form or parameter that does not exist."""
-    if study.published and study.published.algorithm not in algorithms:
-        raise StudyError(f"{study.name}.toml: no algorithm {study.published.algorithm!r}")
-    quick = (sweep.quickened() for sweep in study.sweeps)
-    for subject in itertools.chain(
-        study.subjects, *(sweep.subjects for sweep in (*study.sweeps, *quick))
-    ):
+    """Raise StudyError where a study names an algorithm, form or parameter that does not exist.
+
+    So it does where a sweep gives an algorithm another kind of input than it takes.
+    """
+    published = study.published
+    for name in (published.algorithm, *published.algorithms) if published else ():
+        if name not in algorithms:
+            raise StudyError(f"{study.name}.toml: no algorithm {name!r}")
+    sweeps = [*study.sweeps, *(sweep.quickened() for sweep in study.sweeps)]
+    measured = [(subject, sweep.kind) for sweep in sweeps for subject in sweep.subjects]
+    for subject, inputs in (*measured, *((subject, None) for subject in study.subjects)):
         algorithm = algorithms.get(subject.algorithm)
         if algorithm is None:
             raise StudyError(f"{study.name}.toml: no algorithm {subject.algorithm!r}")
+        takes = FAMILIES[algorithm.family].kind
+        if inputs not in (None, takes):
+            raise StudyError(
+                f"{study.name}.toml: {algorithm.name} takes {takes.kind}, which its sweep has not"
+            )
         for kind, given, known in (
             ("form", {subject.form}, algorithm.forms),
             ("parameter", set(subject.parameters), algorithm.defaults),
@@ -153,8 +182,18 @@ def check_names(study: Study, algorithms: Mapping[str, type[Algorithm]]) -> None
 
 @cache
 def _validator() -> jsonschema.Draft202012Validator:
-    schema = json.loads((FOLDER / "study.schema.json").read_text(encoding="utf-8"))
-    return jsonschema.Draft202012Validator(schema)
+    return jsonschema.Draft202012Validator(schema())
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON Schema of a study file: study.schema.json with the axes of every kind."""
+    found: dict[str, Any] = json.loads((FOLDER / "study.schema.json").read_text(encoding="utf-8"))
+    sweep = found["$defs"]["sweep"]["properties"]
+    for kind in KINDS.values():
+        for name, value in axes(kind).items():
+            values = {"type": "array", "items": value, "uniqueItems": True}
+            sweep[name] = sweep["quick"]["properties"][name] = values
+    return found
 
 
 def _study(name: str, data: dict[str, Any]) -> Study:
@@ -183,17 +222,43 @@ def _published(data: dict[str, Any]) -> Published:
             f"published.values: {len(data['rows'])} rows of {len(data['columns'])} numbers"
             f" belong there, not rows of {shape}"
         )
+    named = len(data.get("algorithms", ()))
+    if named != (len(data["columns"]) if data["column_axis"] == "algorithm" else 0):
+        raise StudyError(
+            "published.algorithms: one for each of the columns belongs there where column_axis"
+            f" is algorithm, and none elsewhere, not {named}"
+        )
     return Published(**{key: _frozen(value) for key, value in data.items()})
 
 
 def _sweep(data: dict[str, Any], inherited: tuple[Subject, ...]) -> Sweep:
-    fields = {
-        "subjects": inherited,
-        **_sweep_fields(data),
-        "requires": frozenset(data.get("requires", ())),
-        "quick": _sweep_fields(data.get("quick", {})),
-    }
-    return Sweep(**fields)
+    kinds = [kind for kind in KINDS.values() if kind.size_axis in data]
+    if len(kinds) != 1:
+        sizes = " or ".join(kind.size_axis for kind in KINDS.values())
+        raise StudyError(f"sweep {data['name']}: it needs one of {sizes}")
+    kind = kinds[0]
+    along, fields = _split(data, kind)
+    if missing := required_axes(kind) - along.keys():
+        raise StudyError(f"sweep {data['name']}: it needs {', '.join(sorted(missing))}")
+    quick_along, quick = _split(fields.pop("quick", {}), kind)
+    foreign = {name for other in KINDS.values() for name in axes(other)} - axes(kind).keys()
+    if wrong := foreign & {*fields, *quick}:
+        raise StudyError(
+            f"sweep {data['name']}: {', '.join(sorted(wrong))} does not go with {kind.size_axis}"
+        )
+    requires = frozenset(fields.pop("requires", ()))
+    fields = {"subjects": inherited, **_sweep_fields(fields), "requires": requires}
+    return Sweep(
+        kind=kind, axes=along, quick=_sweep_fields(quick), quick_axes=quick_along, **fields
+    )
+
+
+def _split(
+    data: dict[str, Any], kind: type[Recipe]
+) -> tuple[dict[str, tuple[Any, ...]], dict[str, Any]]:
+    """Tell the axes of a kind, in the kind's order, from the other fields."""
+    along = {name: _frozen(data[name]) for name in axes(kind) if name in data}
+    return along, {name: value for name, value in data.items() if name not in along}
 
 
 def _sweep_fields(data: dict[str, Any]) -> dict[str, Any]:

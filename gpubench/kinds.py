@@ -1,0 +1,194 @@
+"""Kinds of input: the axes along which a study varies them, and how each is made.
+
+A kind is a class whose fields are its axes; an object of it is one input that has not been
+drawn yet. Study files, plans, records and titles take their axes from here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar
+
+from gpubench.errors import UserError
+from gpubench.grid import Grid
+from gpubench.inputs import (
+    DESTINATIONS,
+    DISTRIBUTIONS,
+    MAX_PARTICLES,
+    MAX_RECORDS,
+    NULLS,
+    ORDERS,
+    RECORD_BYTES,
+    Inputs,
+    check_move,
+    check_records,
+    grid_for,
+    make,
+    make_records,
+    move,
+)
+
+
+def _axis(default: Any = dataclasses.MISSING, **schema: Any) -> Any:
+    """Declare an axis: its default, and the JSON Schema of a value."""
+    return field(default=default, metadata={"schema": schema})
+
+
+@dataclass(frozen=True)
+class Recipe(ABC):
+    """One input before it is drawn. Making a recipe raises UserError where its axes disagree.
+
+    kind: the kind's name. size_axis: the axis whose value is the size of the input.
+    """
+
+    kind: ClassVar[str]
+    size_axis: ClassVar[str]
+
+    @abstractmethod
+    def make(self, seed: int) -> Inputs:
+        """Draw the input."""
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """What a progress bar says of it."""
+
+    @property
+    @abstractmethod
+    def identity(self) -> dict[str, Any]:
+        """The fields of a record that say which input it is, but for seed and hash."""
+
+    @property
+    @abstractmethod
+    def host_bytes(self) -> int:
+        """Memory on the host to draw it and to check an answer, at their peak."""
+
+    @property
+    @abstractmethod
+    def device_bytes(self) -> int:
+        """The least memory on the device that any algorithm needs for it."""
+
+
+@dataclass(frozen=True)
+class Particles(Recipe):
+    """Particles in the cells of a grid, and the particles before they moved, where they did.
+
+    moved: how many particles have gone to another cell, or None where none has or where
+        `destination` is "step", which decides for itself.
+    destination: where they went, see inputs.move; None where nothing is moved.
+    """
+
+    kind: ClassVar[str] = "particles"
+    size_axis: ClassVar[str] = "particles"
+
+    particles: int = _axis(type="integer", minimum=1, maximum=MAX_PARTICLES)
+    per_cell: float = _axis(type="number", exclusiveMinimum=0)
+    distribution: str = _axis("uniform", enum=list(DISTRIBUTIONS))
+    order: str = _axis("random", enum=list(ORDERS))
+    periodic: bool = _axis(False, type="boolean")
+    moved: int | None = _axis(None, type="integer", minimum=0)
+    destination: str | None = _axis(None, enum=list(DESTINATIONS))
+
+    def __post_init__(self) -> None:
+        if self.moved is not None and self.destination is None:
+            raise UserError("particles that move need a destination: random or next")
+        if self.destination is not None:
+            check_move(self.particles, self.grid, self.moved, self.destination)
+
+    @cached_property
+    def grid(self) -> Grid:
+        """The cells that give `per_cell` particles each on average."""
+        return grid_for(self.particles, self.per_cell, (self.periodic,) * 3)
+
+    def make(self, seed: int) -> Inputs:
+        """Draw the particles, and move them."""
+        start = make(self.particles, self.grid, self.distribution, self.order, seed)
+        if self.destination is None:
+            return start
+        return move(start, self.moved, self.destination, seed)
+
+    @property
+    def title(self) -> str:
+        """Sizes, order and moves."""
+        parts = [f"{self.particles:,} particles", f"{self.per_cell:g} per cell", self.order]
+        if self.moved is not None:
+            parts.append(f"{self.moved:,} moved")
+        return ", ".join(parts)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Its axes, with the cells of the grid and the periodicity of each axis."""
+        grid = self.grid
+        return dataclasses.asdict(self) | {
+            "cells": list(grid.cells),
+            "periodic": list(grid.periodic),
+        }
+
+    @property
+    def host_bytes(self) -> int:
+        """Positions, their cells, and an answer being checked; twice that with a second state."""
+        return self.particles * (100 if self.destination is None else 200)
+
+    @property
+    def device_bytes(self) -> int:
+        """Positions, cell ids, and a list of them."""
+        # Position, cell id, link or rank; head. Of a second state, position and cell id.
+        second = 0 if self.destination is None else 16 + 4
+        return self.particles * (16 + 4 + 4 + second) + self.grid.count * 4
+
+
+@dataclass(frozen=True)
+class Records(Recipe):
+    """A stream of records, some of them null; see inputs.RecordSet."""
+
+    kind: ClassVar[str] = "records"
+    size_axis: ClassVar[str] = "records"
+
+    records: int = _axis(type="integer", minimum=1, maximum=MAX_RECORDS)
+    kept: float = _axis(0.5, type="number", minimum=0, maximum=1)
+    record_bytes: int = _axis(4, enum=list(RECORD_BYTES))
+    nulls: str = _axis("infinity", enum=list(NULLS))
+
+    def __post_init__(self) -> None:
+        check_records(self.records, self.kept, self.record_bytes, self.nulls)
+
+    def make(self, seed: int) -> Inputs:
+        """Draw the records."""
+        return make_records(self.records, self.kept, self.record_bytes, self.nulls, seed)
+
+    @property
+    def title(self) -> str:
+        """Sizes and the share kept."""
+        return f"{self.records:,} records of {self.record_bytes} bytes, {self.kept:.0%} kept"
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Its axes."""
+        return dataclasses.asdict(self)
+
+    @property
+    def host_bytes(self) -> int:
+        """Records, random draws, and an answer being checked."""
+        return self.records * (24 + 5 * self.record_bytes)
+
+    @property
+    def device_bytes(self) -> int:
+        """Records and what is kept of them."""
+        keep = 4 if self.nulls == "predicate" else 0
+        return self.records * (2 * self.record_bytes + keep)
+
+
+KINDS: dict[str, type[Recipe]] = {kind.kind: kind for kind in (Particles, Records)}
+
+
+def axes(kind: type[Recipe]) -> dict[str, dict[str, Any]]:
+    """Return the axes of a kind, each with the JSON Schema of its values."""
+    return {axis.name: axis.metadata["schema"] for axis in dataclasses.fields(kind)}
+
+
+def required_axes(kind: type[Recipe]) -> set[str]:
+    """Return the axes that have no default."""
+    return {axis.name for axis in dataclasses.fields(kind) if axis.default is dataclasses.MISSING}

@@ -1,0 +1,45 @@
+"""Merge sorted tiles of keys by Batcher's bitonic network."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpubench.devices.base import Device
+
+BLOCK = 512
+TILE = 2 * BLOCK
+
+
+class BitonicMerge:
+    """The bitonic merge sort (Batcher 1968) of 64-bit keys past the tiles that a block sorts.
+
+    The kernel that makes the keys also sorts each tile of TILE of them: common/bitonic_tile.h.
+    Sizes are powers of two; the network is that of the next one, with what lies past the last
+    key skipped: any number of keys will do.
+
+    passes: how often a launch reads and writes all keys.
+    """
+
+    def __init__(self, device: Device, items: int) -> None:
+        self._device, self._items = device, items
+        self._log2_tile = TILE.bit_length() - 1
+        self._log2_size = (items - 1).bit_length() if items else 0
+        self.passes = sum(
+            size - self._log2_tile + 1 for size in range(self._log2_tile + 1, self._log2_size + 1)
+        )
+        self._mirrored, self._strided, self._tiles = (
+            device.kernel("bitonic_merge.cu", name, BLOCK=BLOCK)
+            for name in ("merge_mirrored", "merge_strided", "merge_tiles")
+        )
+
+    def launch(self, keys: Any) -> None:
+        """Queue sorting the keys, uint64, shape (items,), whose tiles are sorted."""
+        n, blocks = self._items, self._device.blocks
+        for log2_size in range(self._log2_tile + 1, self._log2_size + 1):
+            # The last merge of a size may reach past the last tile's keys by less than a size.
+            covering = blocks(-(-n // (1 << log2_size)) << (log2_size - 1), BLOCK)
+            self._mirrored(covering, BLOCK, keys, log2_size, n)
+            for log2_stride in range(log2_size - 2, self._log2_tile - 1, -1):
+                covering = blocks(-(-n // (2 << log2_stride)) << log2_stride, BLOCK)
+                self._strided(covering, BLOCK, keys, log2_stride, n)
+            self._tiles(blocks(n, TILE), BLOCK, keys, n)

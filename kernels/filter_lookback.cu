@@ -1,0 +1,124 @@
+/* Stream filtering in a single pass: count the records of a tile that are kept, find how many the
+   tiles before it keep by decoupled look-back (Merrill and Garland 2016), and write them, in
+   order. CUDA only.
+
+   BLOCK threads a block; a thread takes LOADS loads of VECTOR consecutive records, a warp
+   consecutive ones in each load. A tile is what a block takes. Records to keep are put side by
+   side in shared memory first, so that a warp writes consecutive places. */
+#include "common/records.h"
+
+#define SUM int
+#include "common/lookback.h"
+
+#define TILE (BLOCK * LOADS * VECTOR)
+#define WARPS (BLOCK / 32)
+#define ALL_LANES 0xffffffffu
+
+typedef struct __align__(VECTOR * WORDS * 4) RecordVector {
+    Record at[VECTOR];
+} RecordVector;
+
+typedef struct __align__(VECTOR * 4) KeepVector {
+    int at[VECTOR];
+} KeepVector;
+
+__global__ void __launch_bounds__(BLOCK)
+    filter_lookback(const Record *__restrict__ records, const int *__restrict__ keep,
+                    Record *__restrict__ kept, int *__restrict__ count, uint64 *status, int n)
+{
+    __shared__ Record kept_by_tile[TILE];
+    __shared__ int kept_by_warp[WARPS];
+    __shared__ int tile_offset;
+    __shared__ Tile shared_tile;
+    const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+
+    if (threadIdx.x == 0)
+        shared_tile = claim_tile(status);
+    __syncthreads();
+    const Tile tile = shared_tile;
+
+    /* Load records, and set a bit of `is_kept` for each to keep. */
+    const unsigned warp_begin = tile.number * TILE + warp * (TILE / WARPS);
+    RecordVector mine[LOADS];
+    unsigned is_kept = 0;
+    if (warp_begin + TILE / WARPS <= n) {
+        const unsigned first = warp_begin / VECTOR + lane;
+#pragma unroll
+        for (int k = 0; k < LOADS; ++k)
+            mine[k] = ((const RecordVector *)records)[first + 32 * k];
+#pragma unroll
+        for (int k = 0; k < LOADS; ++k) {
+#if PREDICATE
+            KeepVector chosen = ((const KeepVector *)keep)[first + 32 * k];
+#endif
+#pragma unroll
+            for (int v = 0; v < VECTOR; ++v) {
+#if PREDICATE
+                bool null = chosen.at[v] == 0;
+#else
+                bool null = is_null(mine[k].at[v], keep, 0);
+#endif
+                is_kept |= (unsigned)!null << (k * VECTOR + v);
+            }
+        }
+    } else {
+#pragma unroll
+        for (int k = 0; k < LOADS; ++k)
+#pragma unroll
+            for (int v = 0; v < VECTOR; ++v) {
+                unsigned i = warp_begin + (32 * k + lane) * VECTOR + v;
+                if (i < n) {
+                    mine[k].at[v] = records[i];
+                    is_kept |= (unsigned)!is_null(records[i], keep, i) << (k * VECTOR + v);
+                }
+            }
+    }
+
+    /* Count them over the warp, over the block. */
+    int in_warp = __popc(is_kept);
+    for (int reach = 16; reach > 0; reach /= 2)
+        in_warp += __shfl_xor_sync(ALL_LANES, in_warp, reach);
+    if (lane == 0)
+        kept_by_warp[warp] = in_warp;
+    __syncthreads();
+    int in_tile = 0, place = 0;
+#pragma unroll
+    for (int w = 0; w < WARPS; ++w) {
+        if (w == warp)
+            place = in_tile;
+        in_tile += kept_by_warp[w];
+    }
+
+    if (threadIdx.x == 0)
+        publish_sum(status, tile, in_tile);
+
+    /* Put those to keep side by side. */
+    const unsigned lanes_below = (1u << lane) - 1;
+#pragma unroll
+    for (int k = 0; k < LOADS; ++k) {
+        int own = place;
+#pragma unroll
+        for (int v = 0; v < VECTOR; ++v) {
+            unsigned lanes = __ballot_sync(ALL_LANES, (is_kept >> (k * VECTOR + v)) & 1);
+            own += __popc(lanes & lanes_below);
+            place += __popc(lanes);
+        }
+#pragma unroll
+        for (int v = 0; v < VECTOR; ++v)
+            if ((is_kept >> (k * VECTOR + v)) & 1)
+                kept_by_tile[own++] = mine[k].at[v];
+    }
+
+    /* Look back, and write. */
+    if (warp == 0) {
+        int offset = look_back(status, tile, in_tile);
+        if (lane == 0) {
+            tile_offset = offset;
+            if (tile.number == gridDim.x - 1)
+                count[0] = offset + in_tile;
+        }
+    }
+    __syncthreads();
+    for (int i = threadIdx.x; i < in_tile; i += BLOCK)
+        kept[tile_offset + i] = kept_by_tile[i];
+}
