@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 if TYPE_CHECKING:
     from gpubench.devices.base import Device
     from gpubench.grid import Grid
-    from gpubench.inputs import ParticleSet
+    from gpubench.inputs import ParticleSet, RecordSet
 
 NULL = -1  # ends a linked list, marks an empty cell: the paper's "/" (rozen2008, Figure 1)
 
@@ -61,6 +61,19 @@ class Neighbours:
 
 
 @dataclass(frozen=True)
+class Compacted:
+    """The records that a filter kept, without gaps.
+
+    records: float32, shape (at least count[0], words); its first count[0] rows are the kept
+        records, bit for bit; nothing is said of the rows after them.
+    count: int32, shape (1,).
+    """
+
+    records: Any
+    count: Any
+
+
+@dataclass(frozen=True)
 class Form:
     """One way to run an algorithm.
 
@@ -68,19 +81,23 @@ class Form:
     requires: device features it needs, e.g. {"cuda"}.
     capturable: False where the host reads something back, which no CUDA graph can hold.
     reorders: whether positions come back in cell order.
+    stable: whether a filter keeps the records in their order.
     """
 
     summary: str
     requires: frozenset[str] = frozenset()
     capturable: bool = True
     reorders: bool = False
+    stable: bool = True
 
 
 class Algorithm(ABC):
-    """An algorithm made for one device, one number of particles, one grid, in one of its forms.
+    """An algorithm made for one device and one size of input, in one of its forms.
 
     Making it allocates and compiles everything. ``launch`` only launches: no allocation, no
     copy, no compilation; it is what gets timed.
+
+    launches: how many times ``launch`` does the work; reported times are of one.
     """
 
     name: ClassVar[str]
@@ -89,20 +106,17 @@ class Algorithm(ABC):
     source: ClassVar[str]
     forms: ClassVar[Mapping[str, Form]]
     defaults: ClassVar[Mapping[str, int]] = {}
+    launches: ClassVar[int] = 1
 
-    def __init__(
-        self, device: Device, particles: int, grid: Grid, form: str, parameters: Mapping[str, int]
-    ) -> None:
+    def __init__(self, device: Device, form: str, parameters: Mapping[str, int]) -> None:
         self.device = device
-        self.particles = particles
-        self.grid = grid
         self.form = form
         self.parameters = {**self.defaults, **parameters}
         self.workspace_bytes = 0
 
     @abstractmethod
-    def load(self, inputs: ParticleSet) -> None:
-        """Bring an input to the device; not timed."""
+    def load(self, inputs: Any) -> None:
+        """Bring an input of the family's kind to the device; not timed."""
 
     @abstractmethod
     def launch(self) -> None:
@@ -126,7 +140,18 @@ class Algorithm(ABC):
         return array
 
 
-class CellList(Algorithm):
+class ParticleAlgorithm(Algorithm):
+    """An algorithm over particles, made for their number and their grid."""
+
+    def __init__(
+        self, device: Device, particles: int, grid: Grid, form: str, parameters: Mapping[str, int]
+    ) -> None:
+        super().__init__(device, form, parameters)
+        self.particles = particles
+        self.grid = grid
+
+
+class CellList(ParticleAlgorithm):
     """An algorithm that sorts particles into the cells of a grid.
 
     It starts from cell ids, as the paper's Listing 1 does (``a[N]``); ``load`` computes them
@@ -162,3 +187,97 @@ class CellList(Algorithm):
     @abstractmethod
     def answer(self) -> LinkedCells | SortedCells:
         """The cell list that the last ``build`` made; overwritten by the next."""
+
+
+class CellListUpdate(CellList):
+    """An algorithm that brings a cell list up to date after particles have moved.
+
+    One launch re-sorts twice, to the state after the move and back, so that it can be repeated
+    and recorded; ``build`` makes the list that it starts from.
+
+    states: cell ids and positions of each state of the input, on the device, oldest first.
+    cell_of, positions: those of the state that the list is of.
+    """
+
+    family: ClassVar[str] = "cell-list-update"
+    launches: ClassVar[int] = 2
+
+    states: list[tuple[Any, Any]]
+
+    def load(self, inputs: ParticleSet) -> None:
+        """Upload the input with the states before it, and build the list of the oldest."""
+        self.states = []
+        for state in inputs.history:
+            super().load(state)
+            self.states.append((self.cell_of, self.positions))
+        self.cell_of, self.positions = self.states[0]
+        self.build(self.cell_of, self.positions)
+
+    def launch(self) -> None:
+        """Re-sort to the newest state, then back to the oldest."""
+        self.move_to(*self.states[-1])
+        self.move_to(*self.states[0])
+
+    def move_to(self, cell_of: Any, positions: Any) -> None:
+        """Update the list to a state, and remember which one it is of."""
+        self.update(cell_of, positions)
+        self.cell_of, self.positions = cell_of, positions
+
+    @abstractmethod
+    def update(self, cell_of: Any, positions: Any) -> None:
+        """Re-sort the present list, which is of `self.cell_of`, to other cell ids.
+
+        cell_of: int32, shape (particles,), each in [0, cells).
+        positions: float32, shape (particles, 4); read only by forms that reorder.
+        """
+
+
+class StreamFilter(Algorithm):
+    """An algorithm that removes the null records of a stream and closes the gaps.
+
+    A record is `record_bytes` long, a whole number of float32 words. Which are null, `nulls`
+    says: with "infinity" those whose first float is +infinity (horn2005); with "predicate" those
+    whose entry of `keep` is 0, whatever the record holds.
+    """
+
+    family: ClassVar[str] = "stream-filter"
+
+    records: Any
+    keep: Any
+
+    def __init__(
+        self,
+        device: Device,
+        records: int,
+        record_bytes: int,
+        form: str,
+        parameters: Mapping[str, int],
+        *,
+        nulls: str,
+    ) -> None:
+        super().__init__(device, form, parameters)
+        self.size = records
+        self.record_bytes = record_bytes
+        self.nulls = nulls
+
+    def load(self, inputs: RecordSet) -> None:
+        """Upload the records, float32 (size, words), and keep, int32 (size,), or None."""
+        self.records = self.device.upload(inputs.records)
+        self.keep = None if inputs.keep is None else self.device.upload(inputs.keep)
+
+    def launch(self) -> None:
+        """Filter the loaded records."""
+        self.filter(self.records, self.keep)
+
+    @abstractmethod
+    def filter(self, records: Any, keep: Any) -> None:
+        """Compact the records that are not null; leave the input as it is.
+
+        records: float32, shape (size, words).
+        keep: int32, shape (size,), 0 for null; or None where `nulls` is "infinity".
+        """
+
+    @property
+    @abstractmethod
+    def answer(self) -> Compacted:
+        """What the last ``filter`` kept; overwritten by the next."""

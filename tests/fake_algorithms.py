@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpubench.contracts import Algorithm, Form, SortedCells
+from gpubench.contracts import Form, ParticleAlgorithm, SortedCells
 from gpubench.errors import OutOfMemory
 
 ENVIRONMENT = {
@@ -23,7 +23,7 @@ ENVIRONMENT = {
 }
 
 
-class RightSort(Algorithm):
+class RightSort(ParticleAlgorithm):
     """Sorts when the device runs what was launched: at once, or when a graph is replayed."""
 
     name = "right-sort"

@@ -10,7 +10,14 @@ import numpy as np
 import pytest
 
 from gpubench.conformance import Case, CaseResult, cases, large_cases, run_case, run_conformance
-from gpubench.contracts import Algorithm, CellList, Form, LinkedCells, Neighbours, SortedCells
+from gpubench.contracts import (
+    CellList,
+    Form,
+    LinkedCells,
+    Neighbours,
+    ParticleAlgorithm,
+    SortedCells,
+)
 from gpubench.errors import NotSupported
 from gpubench.families import FAMILIES
 from gpubench.grid import Grid
@@ -67,7 +74,7 @@ class HostLinked(HostCellList):
         return LinkedCells(self.head, self.next)
 
 
-class HostQuery(Algorithm):
+class HostQuery(ParticleAlgorithm):
     """The 27-cell query in float32, as a device does it."""
 
     name, summary, source, family = "host", "", "", "neighbour-query"

@@ -10,11 +10,11 @@ import numpy as np
 from gpubench.algorithms.atomic_list import AtomicList
 from gpubench.algorithms.counting_sort import CountingSort
 from gpubench.contracts import (
-    Algorithm,
     CellList,
     Form,
     LinkedCells,
     Neighbours,
+    ParticleAlgorithm,
     SortedCells,
 )
 from gpubench.devices.base import Device
@@ -26,7 +26,7 @@ from gpubench.primitives.scan import ExclusiveScan
 BLOCK = 512
 
 
-class NeighbourQuery(Algorithm):
+class NeighbourQuery(ParticleAlgorithm):
     """Count or list the particles that are strictly nearer than the cutoff.
 
     The cutoff is the shortest cell edge. The cell list is built when an input is loaded and is
