@@ -5,9 +5,10 @@
 /* List the movers and, once each, the lists that they leave. BLOCK threads a block, ITEMS
    particles a thread; a block takes its places in the two lists at once.
 
-   listed_in: the cell whose list holds each particle; brought up to date.
+   listed_in: the cell whose list holds each particle.
    is_touched: zeros, shape (cells). counts: zeros; on return the lengths of movers and touched. */
-__global__ void find_movers(GLOBAL const int *__restrict__ cell_of, GLOBAL int *__restrict__ listed_in,
+__global__ void find_movers(GLOBAL const int *__restrict__ cell_of,
+                            GLOBAL const int *__restrict__ listed_in,
                             GLOBAL int *is_touched, GLOBAL int *counts, GLOBAL int *__restrict__ movers,
                             GLOBAL int *__restrict__ touched, int particles)
 {
@@ -24,10 +25,8 @@ __global__ void find_movers(GLOBAL const int *__restrict__ cell_of, GLOBAL int *
         mover_rank[k] = touched_rank[k] = -1;
         if (i >= particles)
             continue;
-        int cell = cell_of[i];
         was[k] = listed_in[i];
-        if (cell != was[k]) {
-            listed_in[i] = cell;
+        if (cell_of[i] != was[k]) {
             mover_rank[k] = atomicAdd(&in_block[0], 1);
             if (atomicExch(&is_touched[was[k]], 1) == 0)
                 touched_rank[k] = atomicAdd(&in_block[1], 1);

@@ -24,18 +24,16 @@ __global__ void unlink_lists(GLOBAL const int *__restrict__ cell_of, GLOBAL int 
         atomicAdd(moved, moved_from_block);
 }
 
-/* Clear the visited flag of what moved, and remember the bucket of every element. */
-__global__ void clear_moved(GLOBAL const int *__restrict__ cell_of, GLOBAL int *__restrict__ listed_in,
+/* Clear the visited flag of what moved. */
+__global__ void clear_moved(GLOBAL const int *__restrict__ cell_of,
+                            GLOBAL const int *__restrict__ listed_in,
                             GLOBAL int *__restrict__ visited, int elements)
 {
     unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= elements)
         return;
-    int bucket = cell_of[i];
-    if (listed_in[i] != bucket) {
-        listed_in[i] = bucket;
+    if (listed_in[i] != cell_of[i])
         visited[i] = 0;
-    }
 }
 
 #ifdef RESIDENT_THREADS /* CUDA only */
@@ -47,14 +45,14 @@ __global__ void clear_moved(GLOBAL const int *__restrict__ cell_of, GLOBAL int *
    equal stretch of the elements and keeps its movers, and the lists it has to mend, in its
    stretch of `movers` and `touched`.
 
-   listed_in: the bucket whose list holds each element; brought up to date.
+   listed_in: the bucket whose list holds each element.
    claims: shape (2, buckets), scratch: where movers meet, in turn for even and odd rounds.
    is_touched: zeros, shape (buckets); zeros again on return.
    control: [0..2] for the meetings, -1 before the first launch; on return [3] is the number of
    rounds, [4] the elements drawn over all of them, [5] the next pass modulo 3 (first 0). */
 __global__ void __launch_bounds__(RESIDENT_THREADS, RESIDENT_BLOCKS)
-    resident_resort(const int *__restrict__ cell_of, int *listed_in, int *head, int *next,
-                    int *claims, int *is_touched, int2 *movers, int *touched, uint64 *control,
+    resident_resort(const int *__restrict__ cell_of, const int *__restrict__ listed_in, int *head,
+                    int *next, int *claims, int *is_touched, int2 *movers, int *touched, uint64 *control,
                     int elements, int buckets)
 {
     __shared__ unsigned left_in_block[3];
@@ -84,10 +82,8 @@ __global__ void __launch_bounds__(RESIDENT_THREADS, RESIDENT_BLOCKS)
         for (int s = 0; s < AT_ONCE; ++s) {
             int i = begin + base + s * 32 + lane;
             bool leaves = bucket[s] != was[s], first = false;
-            if (leaves) {
-                listed_in[i] = bucket[s];
+            if (leaves)
                 first = atomicExch(&is_touched[was[s]], 1) == 0;
-            }
             unsigned leaving = __ballot_sync(0xffffffffu, leaves);
             unsigned touching = __ballot_sync(0xffffffffu, first);
             if (leaves)

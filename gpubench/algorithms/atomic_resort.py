@@ -30,7 +30,6 @@ class AtomicResort(CellListUpdate):
         self._lists = AtomicList(device, particles, grid, "one-pass", {})
         self.workspace_bytes += self._lists.workspace_bytes
         self._head, self._next = self._lists.answer.head, self._lists.answer.next
-        self._listed_in = self.allocate(particles, "int32")
         self._is_touched = self.allocate(grid.count, "int32")
         device.fill(self._is_touched, 0x00)
         self._movers = self.allocate(particles, "int32")
@@ -44,18 +43,15 @@ class AtomicResort(CellListUpdate):
 
     def build(self, cell_of: Any, positions: Any) -> None:
         self._lists.build(cell_of, positions)
-        self.device.copy(cell_of, self._listed_in)
 
     def update(self, cell_of: Any, positions: Any) -> None:
         device = self.device
         device.fill(self._counts, 0x00)
         self._find(
-            device.blocks(self.particles, BLOCK * ITEMS), BLOCK, cell_of, self._listed_in,
+            device.blocks(self.particles, BLOCK * ITEMS), BLOCK, cell_of, self.cell_of,
             self._is_touched, self._counts, self._movers, self._touched, self.particles,
         )  # fmt: skip
-        blocks = min(
-            BLOCKS_PER_UNIT * device.compute_units, device.blocks(self.particles, BLOCK)
-        )
+        blocks = min(BLOCKS_PER_UNIT * device.compute_units, device.blocks(self.particles, BLOCK))
         self._mend(
             blocks, BLOCK, cell_of, self._head, self._next, self._is_touched, self._counts,
             self._touched,

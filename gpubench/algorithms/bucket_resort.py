@@ -53,7 +53,6 @@ class BucketResort(CellListUpdate):
         self.workspace_bytes += self._sort.workspace_bytes
         lists = self._sort.answer
         self._head, self._next = lists.head, lists.next
-        self._listed_in = self.allocate(particles, "int32")
         if form == "host-loop":
             self._rounds = HostRounds(self, self.parameters["parts"])
             self._moved = self.allocate(1, "int32")
@@ -78,14 +77,13 @@ class BucketResort(CellListUpdate):
 
     def build(self, cell_of: Any, positions: Any) -> None:
         self._sort.build(cell_of, positions)
-        self.device.copy(cell_of, self._listed_in)
 
     def update(self, cell_of: Any, positions: Any) -> None:
         if self.form == "host-loop":
             self._update_from_host(cell_of)
             return
         self._resident_resort(
-            self.device.compute_units, RESIDENT_THREADS, cell_of, self._listed_in, self._head,
+            self.device.compute_units, RESIDENT_THREADS, cell_of, self.cell_of, self._head,
             self._next, self._claims, self._is_touched, self._movers, self._touched,
             self._control, self.particles, self.grid.count,
         )  # fmt: skip
@@ -100,7 +98,7 @@ class BucketResort(CellListUpdate):
         if moved == 0:
             return
         self._clear_moved(
-            device.blocks(self.particles, BLOCK), BLOCK, cell_of, self._listed_in,
+            device.blocks(self.particles, BLOCK), BLOCK, cell_of, self.cell_of,
             self._sort.visited, self.particles,
         )  # fmt: skip
         threshold = self.parameters["threshold"]
