@@ -5,7 +5,7 @@
    `resident_resort` does all of it in one launch and walks only lists that something left. */
 #include "common/unlink.h"
 
-/* Scan each list, take out what moved, clear its visited flag, and count it. */
+/* Scan each list, take out what moved, and count it. */
 __global__ void unlink_lists(GLOBAL const int *__restrict__ cell_of, GLOBAL int *head,
                              GLOBAL int *next, GLOBAL int *moved, int buckets)
 {
