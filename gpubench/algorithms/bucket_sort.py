@@ -19,12 +19,79 @@ MAX_SLOTS = 8  # elements that a resident thread keeps in registers
 MAX_PARTS = 64  # one bit each in the kernels' mask
 
 
-class HostLoop(CellList):
-    """Listing 1 with the loop on the host, over elements cut into equal parts.
+class HostRounds:
+    """Lines 4 to 17 of Listing 1 with the loop on the host, over elements cut into equal parts.
 
     Each round scatters the parts that take part, reads back how many unvisited elements each of
-    them drew (the paper's occlusion queries), and links. One part is the listing itself.
+    them drew (the paper's occlusion queries), and links. One part is the listing itself; more
+    are section 2.1's partial update: a part joins in the round after the part before it drew
+    fewer unvisited elements than the threshold, and one that drew nothing drops out.
+
+    rounds, drawn, traffic_bytes: of the last `run`; drawn over all its rounds.
     """
+
+    def __init__(self, owner: CellList, max_parts: int) -> None:
+        if not 1 <= max_parts <= MAX_PARTS:
+            raise UserError(f"parts must be 1 to {MAX_PARTS}, not {max_parts}")
+        self._device, self._elements = owner.device, owner.particles
+        self._drawn_by_part = owner.allocate(max_parts, "int32")
+        self._scatter = owner.device.kernel("bucket_sort.cu", "scatter")
+        self._link = owner.device.kernel("bucket_sort.cu", "link_elements")
+        self.rounds = self.drawn = self.traffic_bytes = 0
+
+    def run(
+        self,
+        cell_of: Any,
+        visited: Any,
+        head: Any,
+        next: Any,
+        *,
+        parts: int = 1,
+        threshold: int = 1,
+        into_lists: bool = False,
+    ) -> None:
+        """Sort the unvisited elements in.
+
+        into_lists: whether there may be lists already, which the elements must link to first.
+        """
+        device = self._device
+        part_size = max(1, -(-self._elements // parts))
+        blocks_per_part = device.blocks(part_size, BLOCK)
+        blocks = blocks_per_part * parts
+        sizes = blocks_per_part, part_size, self._elements
+
+        def link(active: int) -> None:
+            self._link(blocks, BLOCK, cell_of, visited, head, next, np.uint64(active), *sizes)
+            self.traffic_bytes += 4 * active.bit_count() * part_size
+
+        self.rounds = self.drawn = self.traffic_bytes = 0
+        if into_lists:
+            link((1 << parts) - 1)
+        active, joined = 1, 1
+        while active:
+            device.fill(self._drawn_by_part, 0x00)
+            self._scatter(
+                blocks, BLOCK, cell_of, visited, head, self._drawn_by_part,
+                np.uint64(active), *sizes,
+            )  # fmt: skip
+            drawn = device.download(self._drawn_by_part)
+            # A visited flag for every element that took part; of those drawn the cell twice, the
+            # head written and read, the link or flag written.
+            self.traffic_bytes += 4 * active.bit_count() * part_size + 20 * int(drawn.sum())
+            self.drawn += int(drawn.sum())
+            drew = sum(1 << part for part in range(parts) if drawn[part] > 0)
+            joining = 0
+            if joined < parts and drawn[joined - 1] < threshold:
+                joining = 1 << joined
+                joined += 1
+            active = drew | joining
+            self.rounds += bool(drew)
+            if active:
+                link(active)
+
+
+class HostLoop(CellList):
+    """Listing 1 with the loop on the host, with partial update where there are parts."""
 
     defaults: ClassVar[Mapping[str, int]] = {"parts": 1, "threshold": 1}
 
@@ -32,66 +99,34 @@ class HostLoop(CellList):
         self, device: Device, particles: int, grid: Grid, form: str, parameters: Mapping[str, int]
     ) -> None:
         super().__init__(device, particles, grid, form, parameters)
-        self._parts, self._threshold = self.parameters["parts"], self.parameters["threshold"]
-        if not 1 <= self._parts <= MAX_PARTS:
-            raise UserError(f"parts must be 1 to {MAX_PARTS}, not {self._parts}")
-        if self._threshold < 1:
-            raise UserError(f"the threshold must be at least 1 element, not {self._threshold}")
+        if self.parameters["threshold"] < 1:
+            raise UserError(
+                f"the threshold must be at least 1 element, not {self.parameters['threshold']}"
+            )
+        self._rounds = HostRounds(self, self.parameters["parts"])
         self._head = self.allocate(grid.count, "int32")
         self._next = self.allocate(particles, "int32")
-        self._visited = self.allocate(particles, "int32")
-        self._drawn = self.allocate(self._parts, "int32")
-        self._part_size = max(1, -(-particles // self._parts))
-        self._blocks_per_part = device.blocks(self._part_size, BLOCK)
-        self._scatter = device.kernel("bucket_sort.cu", "scatter")
-        self._link = device.kernel("bucket_sort.cu", "link_elements")
-        self._rounds = self._drawn_in_all = self._scanned_in_all = 0
+        self.visited = self.allocate(particles, "int32")
 
     def build(self, cell_of: Any, positions: Any) -> None:
-        device = self.device
-        device.fill(self._head, 0xFF)
-        device.fill(self._next, 0xFF)
-        device.fill(self._visited, 0x00)
-        blocks = self._blocks_per_part * self._parts
-        sizes = self._blocks_per_part, self._part_size, self.particles
-        active, joined = 1, 1
-        self._rounds = self._drawn_in_all = self._scanned_in_all = 0
-        while active:
-            device.fill(self._drawn, 0x00)
-            self._scatter(
-                blocks, BLOCK, cell_of, self._visited, self._head, self._drawn,
-                np.uint64(active), *sizes,
-            )  # fmt: skip
-            drawn = device.download(self._drawn)
-            # A part that drew nothing drops out; the next joins once the one before it is
-            # nearly done.
-            drew = sum(1 << part for part in range(self._parts) if drawn[part] > 0)
-            joining = 0
-            if joined < self._parts and drawn[joined - 1] < self._threshold:
-                joining = 1 << joined
-                joined += 1
-            active = drew | joining
-            self._rounds += bool(drew)
-            self._drawn_in_all += int(drawn.sum())
-            self._scanned_in_all += active.bit_count() * self._part_size
-            if active:
-                self._link(
-                    blocks, BLOCK, cell_of, self._visited, self._head, self._next,
-                    np.uint64(active), *sizes,
-                )  # fmt: skip
+        self.device.fill(self._head, 0xFF)
+        self.device.fill(self._next, 0xFF)
+        self.device.fill(self.visited, 0x00)
+        self._rounds.run(
+            cell_of, self.visited, self._head, self._next,
+            parts=self.parameters["parts"], threshold=self.parameters["threshold"],
+        )  # fmt: skip
 
     @property
     def answer(self) -> LinkedCells:
         return LinkedCells(self._head, self._next)
 
     def outcome(self) -> dict[str, int | float | str]:
-        return {"rounds": self._rounds}
+        return {"rounds": self._rounds.rounds}
 
     def traffic_bytes(self) -> int | None:
-        # Fills; each round the visited flag of every element twice, and of those drawn the cell
-        # twice, the head written and read, the link or flag written.
-        fills = 4 * self.grid.count + 8 * self.particles
-        return fills + 8 * self._scanned_in_all + 20 * self._drawn_in_all
+        # The fills, then the rounds.
+        return 4 * self.grid.count + 8 * self.particles + self._rounds.traffic_bytes
 
 
 class BucketSort(HostLoop):
@@ -113,7 +148,6 @@ class BucketSort(HostLoop):
     ) -> None:
         if form == "host-loop":
             super().__init__(device, particles, grid, form, {**HostLoop.defaults, **parameters})
-            self.parameters = {}
             return
         CellList.__init__(self, device, particles, grid, form, parameters)
         # One array for the blocks' meetings and the heads: one fill readies both.

@@ -1,0 +1,75 @@
+"""Re-sort of a counting-sorted order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from gpubench.algorithms.counting_sort import CountingSort
+from gpubench.contracts import CellListUpdate, Form, SortedCells
+from gpubench.devices.base import Device
+from gpubench.grid import Grid
+from gpubench.primitives.scan import ExclusiveScan
+
+BLOCK = 256
+
+
+class CountingResort(CellListUpdate):
+    """Only the movers pay for atomics on single particles; each cell's stayers go as one.
+
+    Starts and order are kept twice and change places at each update: the new order is written
+    from the present one. Starts of a dense order shift with every mover before them, so the
+    stayers' indices are rewritten too, but next to each other and without a look at their cells'
+    counters.
+    """
+
+    name = "counting-resort"
+    summary = "re-sort of a counting-sorted order: movers one by one, each cell's stayers at once"
+    source = "the sorted counterpart of rozen2008, section 2.2"
+    forms: ClassVar[Mapping[str, Form]] = {"order": Form("indices only")}
+
+    def __init__(
+        self, device: Device, particles: int, grid: Grid, form: str, parameters: Mapping[str, int]
+    ) -> None:
+        super().__init__(device, particles, grid, form, parameters)
+        self._sort = CountingSort(device, particles, grid, "order", {})
+        self.workspace_bytes += self._sort.workspace_bytes
+        self._other = SortedCells(
+            self.allocate(grid.count + 1, "int32"), self.allocate(particles, "int32")
+        )
+        self._built = self._present = self._sort.answer
+        self._counts = self.allocate(grid.count, "int32")
+        device.fill(self._counts, 0x00)
+        self._first = self.allocate(grid.count, "int32")
+        self._rank = self.allocate(particles, "int32")
+        self._scan = ExclusiveScan(device, grid.count, clear=True)
+        self.workspace_bytes += self._scan.workspace_bytes
+        self._count_again = device.kernel("counting_resort.cu", "count_again")
+        self._place_again = device.kernel("counting_resort.cu", "place_again")
+
+    def build(self, cell_of: Any, positions: Any) -> None:
+        if self._present is not self._built:
+            self._present, self._other = self._built, self._present
+        self._sort.build(cell_of, positions)
+
+    def update(self, cell_of: Any, positions: Any) -> None:
+        present, other, cells = self._present, self._other, self.grid.count
+        blocks = self.device.blocks(cells, BLOCK)
+        self._count_again(
+            blocks, BLOCK, cell_of, present.start, present.order, self._counts, self._first,
+            self._rank, cells,
+        )  # fmt: skip
+        self._scan.launch(self._counts, other.start)
+        self._place_again(
+            blocks, BLOCK, cell_of, present.start, present.order, other.start, self._first,
+            self._rank, other.order, cells,
+        )  # fmt: skip
+        self._present, self._other = other, present
+
+    @property
+    def answer(self) -> SortedCells:
+        return self._present
+
+    def traffic_bytes(self) -> int:
+        # Order and cell twice, rank written and read, new order; a cell's starts, counts, first.
+        return 28 * self.particles + 28 * self.grid.count
