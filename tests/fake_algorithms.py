@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpubench.contracts import Form, ParticleAlgorithm, SortedCells
+from gpubench.contracts import Compacted, Form, ParticleAlgorithm, SortedCells, StreamFilter
 from gpubench.errors import OutOfMemory
 
 ENVIRONMENT = {
@@ -128,6 +128,36 @@ class HugeSort(RightSort):
         raise OutOfMemory("100 GiB asked for, 1 GiB free")
 
 
+class TwiceSort(RightSort):
+    """Sorts twice a launch."""
+
+    name = "twice-sort"
+    launches = 2
+
+    def launch(self) -> None:
+        super().launch()
+        super().launch()
+
+
+class RightFilter(StreamFilter):
+    name = "right-filter"
+    summary = "filters"
+    source = "nowhere"
+    forms: ClassVar[dict[str, Form]] = {"plain": Form("one pass")}
+
+    def filter(self, records: Any, keep: Any) -> None:
+        is_kept = records[:, 0] != np.inf if keep is None else keep != 0
+        self.device.work(self.name, 1.0)()
+        self.kept = records[is_kept]
+
+    @property
+    def answer(self) -> Compacted:
+        return Compacted(self.kept, np.array([len(self.kept)], np.int32))
+
+    def traffic_bytes(self) -> int:
+        return self.size * self.record_bytes
+
+
 ALGORITHMS = {
     cls.name: cls
     for cls in (
@@ -138,5 +168,7 @@ ALGORITHMS = {
         BrokenSort,
         BreakingSort,
         HugeSort,
+        TwiceSort,
+        RightFilter,
     )
 }

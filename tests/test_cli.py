@@ -232,6 +232,8 @@ def test_check_exits_1_for_a_wrong_answer_and_goes_on(gpubench_command, two_case
         "spoilt-sort": "wrong",
         "broken-sort": "failed",
         "huge-sort": "skipped",
+        "twice-sort": "ok",
+        "right-filter": "ok",
     }
     assert found["wrong-sort"]["reason"].startswith("32 particles: ")
     assert found["wrong-sort"]["reason"].endswith("(and 1 more)")

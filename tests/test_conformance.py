@@ -12,18 +12,21 @@ import pytest
 from gpubench.conformance import Case, CaseResult, cases, large_cases, run_case, run_conformance
 from gpubench.contracts import (
     CellList,
+    CellListUpdate,
+    Compacted,
     Form,
     LinkedCells,
     Neighbours,
     ParticleAlgorithm,
     SortedCells,
+    StreamFilter,
 )
 from gpubench.errors import NotSupported
 from gpubench.families import FAMILIES
 from gpubench.grid import Grid
 from gpubench.inputs import from_positions
 
-HOST: Any = SimpleNamespace(download=np.array)
+HOST: Any = SimpleNamespace(download=np.array, upload=np.array)
 
 
 class HostCellList(CellList):
@@ -137,7 +140,90 @@ class HostCount(HostQuery):
         return Neighbours(self.counts)
 
 
-RIGHT = [HostSorted, HostLinked, HostQuery, HostCount]
+class HostUpdate(CellListUpdate):
+    """Linked lists from which each mover is unlinked, then pushed on the list of its new cell."""
+
+    name, summary, source = "host", "", ""
+    forms: ClassVar = {"only": Form("")}
+    build = HostLinked.build
+    answer = HostLinked.answer
+    traffic_bytes = HostLinked.traffic_bytes
+
+    def __init__(self, particles: int, grid: Grid) -> None:
+        super().__init__(HOST, particles, grid, "only", {})
+
+    def load(self, inputs) -> None:
+        self.states = [(state.cell_of, state.positions) for state in inputs.history]
+        self.cell_of, self.positions = self.states[0]
+        self.build(self.cell_of, self.positions)
+
+    def update(self, cell_of: np.ndarray, positions: np.ndarray) -> None:
+        movers = np.flatnonzero(cell_of != self.cell_of)
+        for cell in np.unique(self.cell_of[movers]):
+            self.mend(cell, cell_of)
+        for i in movers:
+            self.next[i], self.head[cell_of[i]] = self.head[cell_of[i]], i
+
+    def mend(self, cell: int, cell_of: np.ndarray) -> None:
+        """Link those that stay in a cell to each other."""
+        last = -1
+        for i in self.members(cell):
+            if cell_of[i] == cell:
+                self.link(cell, last, i)
+                last = i
+        self.link(cell, last, -1)
+
+    def members(self, cell: int) -> list[int]:
+        """Return the list of a cell; a ring, which a broken update leaves, is cut."""
+        found, i = [], self.head[cell]
+        while i != -1 and len(found) < self.particles:
+            found.append(i)
+            i = self.next[i]
+        return found
+
+    def link(self, cell: int, last: int, i: int) -> None:
+        if last == -1:
+            self.head[cell] = i
+        else:
+            self.next[last] = i
+
+
+class HostFilter(StreamFilter):
+    """Compaction by NumPy, over what an earlier launch left."""
+
+    name, summary, source = "host", "", ""
+    forms: ClassVar = {"only": Form("")}
+
+    def __init__(self, records: int, record_bytes: int, nulls: str, form: str = "only") -> None:
+        super().__init__(HOST, records, record_bytes, form, {}, nulls=nulls)
+        self.kept = np.full((records, record_bytes // 4), 5, np.float32)
+
+    def is_kept(self, records: np.ndarray, keep: np.ndarray | None) -> np.ndarray:
+        return records[:, 0] != np.inf if keep is None else keep != 0
+
+    def filter(self, records: np.ndarray, keep: np.ndarray | None) -> None:
+        found = records[self.is_kept(records, keep)]
+        self.kept[: len(found)] = found
+        self.count = np.array([len(found)], np.int32)
+
+    def traffic_bytes(self) -> None:
+        return None
+
+    @property
+    def answer(self) -> Compacted:
+        return Compacted(self.kept, self.count)
+
+
+class HostUnordered(HostFilter):
+    """The form that does not keep the order."""
+
+    forms: ClassVar = {"only": Form("", stable=False)}
+
+    def filter(self, records: np.ndarray, keep: np.ndarray | None) -> None:
+        super().filter(records[::-1], None if keep is None else keep[::-1])
+
+
+RIGHT = [HostSorted, HostLinked, HostQuery, HostCount, HostUpdate, HostFilter, HostUnordered]
 
 
 @pytest.mark.parametrize("algorithm", RIGHT)
@@ -210,6 +296,76 @@ class CutsRowsShort(HostQuery):
         self.neighbours = self.neighbours[: self.counts.sum()]
 
 
+class MendsOneLink(HostUpdate):
+    """Unlink a mover by its neighbours' links as they were: wrong where neighbours leave."""
+
+    def mend(self, cell: int, cell_of: np.ndarray) -> None:
+        places, before = self.members(cell), self.next.copy()
+        for k, i in enumerate(places):
+            if cell_of[i] != cell:
+                self.link(cell, places[k - 1] if k else -1, before[i])
+
+
+class ForgetsTheHead(HostUpdate):
+    """Leave the head where it is."""
+
+    def mend(self, cell: int, cell_of: np.ndarray) -> None:
+        head = self.head[cell]
+        super().mend(cell, cell_of)
+        self.head[cell] = head
+
+
+class UpdatesNothing(HostUpdate):
+    """Leave the list as it is, which looks right after there and back again."""
+
+    def update(self, cell_of: np.ndarray, positions: np.ndarray) -> None:
+        pass
+
+
+class WearsOut(HostUpdate):
+    """Right for the first updates only."""
+
+    updates = 0
+
+    def update(self, cell_of: np.ndarray, positions: np.ndarray) -> None:
+        self.updates += 1
+        if self.updates < 90:
+            super().update(cell_of, positions)
+
+
+class DropsNan(HostFilter):
+    """Take a NaN for null too."""
+
+    def is_kept(self, records: np.ndarray, keep: np.ndarray | None) -> np.ndarray:
+        return records[:, 0] < np.inf if keep is None else keep != 0
+
+
+class DropsBothInfinities(HostFilter):
+    def is_kept(self, records: np.ndarray, keep: np.ndarray | None) -> np.ndarray:
+        return ~np.isinf(records[:, 0]) if keep is None else keep != 0
+
+
+class TakesOneForKeep(HostFilter):
+    def is_kept(self, records: np.ndarray, keep: np.ndarray | None) -> np.ndarray:
+        return super().is_kept(records, keep) if keep is None else keep == 1
+
+
+class LooksAtEveryFloat(HostFilter):
+    def is_kept(self, records: np.ndarray, keep: np.ndarray | None) -> np.ndarray:
+        return (records != np.inf).all(axis=1) if keep is None else keep != 0
+
+
+class QuietsNan(HostFilter):
+    """Move floats through arithmetic, which loses the payloads of NaN."""
+
+    def filter(self, records: np.ndarray, keep: np.ndarray | None) -> None:
+        super().filter(np.where(np.isnan(records), np.float32(np.nan), records), keep)
+
+
+class LosesTheOrder(HostUnordered):
+    forms: ClassVar = HostFilter.forms
+
+
 @pytest.mark.parametrize(
     ("algorithm", "wrong_on", "right_on"),
     [
@@ -220,6 +376,16 @@ class CutsRowsShort(HostQuery):
         (ForgetsTheImage, "pairs across a periodic wall", "no pairs across an open wall"),
         (ShiftsOneSide, "within rounding of the cutoff, periodic", "on cell corners, periodic"),
         (CutsRowsShort, "all in one cell", "two particles, far apart"),
+        (MendsOneLink, "neighbours in each list leave", "the first of each list leaves"),
+        (ForgetsTheHead, "lists empty, one fills", "nothing moves"),
+        (UpdatesNothing, "one moves", "nothing moves"),
+        (WearsOut, "100 moves in a row", "everything moves"),
+        (DropsNan, "NaN everywhere", "-infinity everywhere"),
+        (DropsBothInfinities, "-infinity everywhere", "NaN everywhere"),
+        (TakesOneForKeep, "any keep but 0", "alternating, 4 bytes, predicate"),
+        (LooksAtEveryFloat, "infinity after the first float", "alternating, 4 bytes, infinity"),
+        (QuietsNan, "all kept, 4 bytes, infinity", "no records, 4 bytes, infinity"),
+        (LosesTheOrder, "runs of 7, 16 bytes, infinity", "only the last, 4 bytes, infinity"),
     ],
 )
 def test_a_broken_algorithm_fails_where_it_should(

@@ -52,6 +52,15 @@ def test_the_order_depends_on_the_seed_alone():
     assert log(1) != log(2)
 
 
+@pytest.mark.parametrize("mode", ["cold", "hot", "graph"])
+def test_times_are_of_one_of_the_launches_that_a_task_queues(mode):
+    device = FakeDevice()
+    task = Task("a", device.work("a", 1.0), mode, launches=2)
+    (result,) = sample(device, [task], FIXED, seed=0)
+    assert result.samples_ms == [0.5] * 8 and result.summary.median_ms == 0.5
+    assert result.batch == 2
+
+
 @pytest.mark.parametrize("mode", ["hot", "graph"])
 @pytest.mark.parametrize("cost_ms", [0.001, 0.01, 0.05, 0.19, 0.5])
 def test_short_work_is_batched_until_a_sample_is_long_enough(mode, cost_ms):
