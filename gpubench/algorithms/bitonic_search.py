@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from gpubench.contracts import CellList, Form, SortedCells
 from gpubench.devices.base import Device
 from gpubench.grid import Grid
+from gpubench.primitives.sorted_keys import CellsOfSortedKeys
 
 BLOCK = 512
 TILE = 2 * BLOCK
@@ -37,14 +38,12 @@ class BitonicSearch(CellList):
         # last particle skipped.
         self._log2_tile = TILE.bit_length() - 1
         self._log2_size = max(self._log2_tile, (particles - 1).bit_length() if particles else 0)
-        constants = {"BLOCK": BLOCK, "REORDER": int(self._reorders)}
-        self._sort_tiles, self._mirrored, self._strided, self._tiles, self._search, self._unpack = (
+        constants = {"BLOCK": BLOCK, "TILE": TILE}
+        self._sort_tiles, self._mirrored, self._strided, self._tiles = (
             device.kernel("bitonic_search.cu", name, **constants)
-            for name in (
-                "sort_tiles", "merge_mirrored", "merge_strided", "merge_tiles", "search_starts",
-                "unpack",
-            )
-        )  # fmt: skip
+            for name in ("sort_tiles", "merge_mirrored", "merge_strided", "merge_tiles")
+        )
+        self._cells = CellsOfSortedKeys(device, particles, grid.count, reorder=self._reorders)
 
     def build(self, cell_of: Any, positions: Any) -> None:
         n, blocks = self.particles, self.device.blocks
@@ -58,10 +57,7 @@ class BitonicSearch(CellList):
                 covering = blocks(-(-n // (2 << log2_stride)) << log2_stride, BLOCK)
                 self._strided(covering, BLOCK, self._keys, log2_stride, n)
             self._tiles(tiles, BLOCK, self._keys, n)
-        self._search(
-            blocks(self.grid.count + 1, BLOCK), BLOCK, self._keys, self._start, self.grid.count, n
-        )
-        self._unpack(blocks(n, BLOCK), BLOCK, self._keys, self._order, positions, self._sorted, n)
+        self._cells.launch(self._keys, self._start, self._order, positions, self._sorted)
 
     @property
     def answer(self) -> SortedCells:
