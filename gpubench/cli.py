@@ -310,12 +310,12 @@ def _check_form(
     from gpubench.families import FAMILIES
     from gpubench.studies.runner import verdict_on
 
-    make = partial(cls, device, form=form, parameters={})
     try:
         if inputs is None:
+            make = partial(cls, device, form=form, parameters=cls.conformance_parameters)
             return _summarised(run_conformance(make, cls.family))
         oracle = FAMILIES[cls.family].oracle(inputs, False)
-        algorithm = make(particles=inputs.particles, grid=inputs.grid)
+        algorithm = cls(device, inputs.particles, inputs.grid, form, {})
         algorithm.load(inputs)
         algorithm.launch()
         wrong = oracle.check(algorithm)

@@ -70,8 +70,8 @@ def run_conformance(
 ) -> list[CaseResult]:
     """Run the suite of a family.
 
-    make_algorithm: makes the algorithm for a number of particles and a grid; where it raises
-        NotSupported the case is skipped.
+    make_algorithm: makes the algorithm for a number of particles and a grid, with its
+        conformance_parameters; where it raises NotSupported the case is skipped.
     Each answer is checked after a first launch and after a second, which must not be disturbed
     by what the first left behind.
     """

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from gpubench import oracle
-from gpubench.contracts import Algorithm, LinkedCells, Neighbours, SortedCells
+from gpubench.contracts import Algorithm, LimitedCells, LinkedCells, Neighbours, SortedCells
 from gpubench.inputs import ParticleSet
 
 
@@ -38,7 +38,7 @@ class Family:
 
 
 class CellListOracle:
-    """Check cell ids and cell lists, linked or sorted."""
+    """Check cell ids and cell lists: linked, sorted, or of limited capacity."""
 
     def __init__(self, inputs: ParticleSet, exact: bool = False) -> None:
         self.cells = inputs.grid.count
@@ -64,6 +64,15 @@ class CellListOracle:
                     download(order),
                     self.positions,
                     reordered,
+                )
+            case LimitedCells(count, slots, lost, allow_overflow):
+                return oracle.check_limited(
+                    self.cell_of,
+                    self.cells,
+                    download(count),
+                    download(slots),
+                    download(lost),
+                    allow_overflow,
                 )
         raise TypeError(f"{algorithm.name} answers with {type(answer).__name__}, not a cell list")
 
