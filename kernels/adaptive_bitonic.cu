@@ -11,7 +11,7 @@
    Node i stands at place i of its array in order, which gives each fresh node its sons. Places
    past the last particle hold infinite keys by convention: no step of a merge moves those, since
    the rising run ends with them, so that there is no memory behind them. CHUNK is a power of two
-   from 2 up; BLOCK threads a block. */
+   from 2 up; BLOCK threads a block, at least 2 * SEARCHERS. */
 
 #include "common/bitonic.h"
 
@@ -84,13 +84,13 @@ __global__ void sort_chunks(GLOBAL const int *__restrict__ cell_of, GLOBAL Node 
                             GLOBAL uint64 *__restrict__ keys, int log2_chunk, int is_last,
                             int particles, GLOBAL int *comparisons)
 {
-    __shared__ uint64 chunk[CHUNK];
+    __shared__ uint64 chunk[TILE_WORDS(CHUNK)];
     unsigned begin = blockIdx.x * CHUNK;
     for (unsigned k = threadIdx.x; k < CHUNK; k += BLOCK)
-        chunk[k] = begin + k < particles ? pair_key(cell_of[begin + k], begin + k) : INFINITE;
+        chunk[AT(k)] = begin + k < particles ? pair_key(cell_of[begin + k], begin + k) : INFINITE;
     sort_tile(chunk, CHUNK);
     for (unsigned k = threadIdx.x; k < CHUNK; k += BLOCK)
-        store_sorted(nodes, keys, chunk[k], begin + k, log2_chunk, is_last, particles);
+        store_sorted(nodes, keys, chunk[AT(k)], begin + k, log2_chunk, is_last, particles);
     if (COUNT && threadIdx.x == 0)
         atomicAdd(comparisons, CHUNK / 2 * log2_chunk * (log2_chunk + 1) / 2);
 }
@@ -182,34 +182,34 @@ __global__ void merge_chunks(GLOBAL const Node *__restrict__ nodes,
                              GLOBAL uint64 *__restrict__ keys, int log2_size, int log2_chunk,
                              int is_last, int particles, GLOBAL int *comparisons)
 {
-    __shared__ uint64 chunk[CHUNK];
+    __shared__ uint64 chunk[TILE_WORDS(CHUNK)];
     unsigned begin = blockIdx.x * CHUNK;
     bool merging = has_two_runs(begin, log2_size, particles);
 
     /* Walk the tree a level at a time: the places of its nodes wait where their keys will be. */
     if (threadIdx.x == 0) {
         Tree tree = merging ? trees[blockIdx.x] : fresh_tree(begin, CHUNK);
-        chunk[CHUNK / 2 - 1] = tree.root;
-        chunk[CHUNK - 1] = load_node(nodes, tree.spare, particles).key;
+        chunk[AT(CHUNK / 2 - 1)] = tree.root;
+        chunk[AT(CHUNK - 1)] = load_node(nodes, tree.spare, particles).key;
     }
     for (unsigned reach = CHUNK / 2; reach > 0; reach /= 2) {
         __syncthreads();
         for (unsigned t = threadIdx.x; t < CHUNK / 2 / reach; t += BLOCK) {
             unsigned k = (2 * t + 1) * reach - 1;
-            Node node = load_node(nodes, (unsigned)chunk[k], particles);
-            chunk[k] = node.key;
+            Node node = load_node(nodes, (unsigned)chunk[AT(k)], particles);
+            chunk[AT(k)] = node.key;
             if (reach > 1) {
-                chunk[k - reach / 2] = node.left;
-                chunk[k + reach / 2] = node.right;
+                chunk[AT(k - reach / 2)] = node.left;
+                chunk[AT(k + reach / 2)] = node.right;
             }
         }
     }
     if (merging)
-        merge_tile(chunk, CHUNK, CHUNK / 2);
+        merge_tile(chunk, CHUNK);
     else
         __syncthreads();
     for (unsigned k = threadIdx.x; k < CHUNK; k += BLOCK)
-        store_sorted(merged, keys, chunk[k], begin + k, log2_size, is_last, particles);
+        store_sorted(merged, keys, chunk[AT(k)], begin + k, log2_size, is_last, particles);
     if (COUNT && merging && threadIdx.x == 0)
         atomicAdd(comparisons, CHUNK / 2 * log2_chunk);
 }
@@ -221,50 +221,60 @@ __global__ void merge_intervals(GLOBAL const uint64 *__restrict__ keys,
                                 GLOBAL uint64 *__restrict__ merged, int log2_size, int log2_chunk,
                                 int particles, GLOBAL int *comparisons)
 {
-    __shared__ uint64 chunk[CHUNK];
-    __shared__ unsigned cuts[2];
+    __shared__ uint64 chunk[TILE_WORDS(CHUNK)];
+    __shared__ unsigned least[2], most[2];
     unsigned run = 1u << (log2_size - 1);
     unsigned begin = blockIdx.x * CHUNK, base = begin >> log2_size << log2_size;
     unsigned first_length = min(run, particles - base);
     unsigned second_length = min(run, particles - base - first_length);
     GLOBAL const uint64 *first = keys + base, *second = first + first_length;
 
-    /* How many keys of the first run are among the smallest before this chunk, and up to its end. */
+    /* How many keys of the first run are among the smallest before this chunk, and up to its end:
+       SEARCHERS threads each look at evenly spaced places until one answer is left. */
     unsigned before = begin - base;
     unsigned upto = min(before + CHUNK, first_length + second_length);
-    for (unsigned t = threadIdx.x; t < 2; t += BLOCK) {
-        unsigned smallest = t ? upto : before;
-        unsigned low = (unsigned)max((int)smallest - (int)second_length, 0);
-        unsigned high = min(smallest, first_length);
-        int compared = 0;
-        while (low < high) {
-            unsigned middle = low + (high - low) / 2;
-            if (first[middle] < second[smallest - 1 - middle])
-                low = middle + 1;
-            else
-                high = middle;
-            ++compared;
-        }
-        cuts[t] = low;
-        if (COUNT && compared)
-            atomicAdd(comparisons, compared);
+    unsigned end = threadIdx.x / SEARCHERS, searcher = threadIdx.x % SEARCHERS;
+    unsigned smallest = end ? upto : before;
+    if (end < 2 && searcher == 0) {
+        least[end] = (unsigned)max((int)smallest - (int)second_length, 0);
+        most[end] = min(smallest, first_length);
     }
     __syncthreads();
+    int compared = 0;
+    while (least[0] < most[0] || least[1] < most[1]) {
+        unsigned low = end < 2 ? least[end] : 0, high = end < 2 ? most[end] : 0;
+        __syncthreads();
+        if (low < high) {
+            unsigned apart = (high - low + SEARCHERS - 1) / SEARCHERS;
+            unsigned here = low + searcher * apart, there = here + apart;
+            bool more = here < high && first[here] < second[smallest - 1 - here];
+            bool less = there >= high || second[smallest - 1 - there] < first[there];
+            if (more && less) {
+                least[end] = here + 1;
+                most[end] = min(there, high);
+            } else if (searcher == 0 && !more) {
+                most[end] = low;
+            }
+            compared += (here < high) + (there < high);
+        }
+        __syncthreads();
+    }
+    if (COUNT && compared)
+        atomicAdd(comparisons, compared);
 
     /* One stretch rising from the front, the other falling to the end: bitonic. */
-    unsigned from_first = cuts[1] - cuts[0], from_second = upto - before - from_first;
-    first += cuts[0];
-    second += before - cuts[0];
+    unsigned from_first = least[1] - least[0], from_second = upto - before - from_first;
+    first += least[0];
+    second += before - least[0];
     for (unsigned k = threadIdx.x; k < CHUNK; k += BLOCK) {
         unsigned from_end = CHUNK - 1 - k;
-        chunk[k] = k < from_first             ? first[k]
-                   : from_end < from_second ? second[from_end]
-                                            : INFINITE;
+        chunk[AT(k)] = k < from_first ? first[k]
+                       : from_end < from_second ? second[from_end] : INFINITE;
     }
-    merge_tile(chunk, CHUNK, CHUNK / 2);
+    merge_tile(chunk, CHUNK);
     for (unsigned k = threadIdx.x; k < CHUNK; k += BLOCK)
         if (begin + k < particles)
-            merged[begin + k] = chunk[k];
+            merged[begin + k] = chunk[AT(k)];
     if (COUNT && threadIdx.x == 0)
         atomicAdd(comparisons, CHUNK / 2 * log2_chunk);
 }

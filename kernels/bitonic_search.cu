@@ -8,14 +8,14 @@
 __global__ void sort_tiles(GLOBAL const int *__restrict__ cell_of, GLOBAL uint64 *__restrict__ keys,
                            int particles)
 {
-    __shared__ uint64 tile[TILE];
+    __shared__ uint64 tile[TILE_WORDS(TILE)];
     unsigned begin = blockIdx.x * TILE;
     for (unsigned k = threadIdx.x; k < TILE; k += BLOCK)
-        tile[k] = begin + k < particles ? pair_key(cell_of[begin + k], begin + k) : INFINITE;
+        tile[AT(k)] = begin + k < particles ? pair_key(cell_of[begin + k], begin + k) : INFINITE;
     sort_tile(tile, TILE);
     for (unsigned k = threadIdx.x; k < TILE; k += BLOCK)
         if (begin + k < particles)
-            keys[begin + k] = tile[k];
+            keys[begin + k] = tile[AT(k)];
 }
 
 /* First step of merging two sorted halves of `size` keys: compare mirror images. */
@@ -53,12 +53,12 @@ __global__ void merge_strided(GLOBAL uint64 *keys, int log2_stride, int particle
 /* All steps whose strides fit in a tile. */
 __global__ void merge_tiles(GLOBAL uint64 *keys, int particles)
 {
-    __shared__ uint64 tile[TILE];
+    __shared__ uint64 tile[TILE_WORDS(TILE)];
     unsigned begin = blockIdx.x * TILE;
     for (unsigned k = threadIdx.x; k < TILE; k += BLOCK)
-        tile[k] = begin + k < particles ? keys[begin + k] : INFINITE;
-    merge_tile(tile, TILE, TILE / 2);
+        tile[AT(k)] = begin + k < particles ? keys[begin + k] : INFINITE;
+    merge_tile(tile, TILE);
     for (unsigned k = threadIdx.x; k < TILE; k += BLOCK)
         if (begin + k < particles)
-            keys[begin + k] = tile[k];
+            keys[begin + k] = tile[AT(k)];
 }

@@ -11,7 +11,8 @@ from gpubench.errors import UserError
 from gpubench.grid import Grid
 from gpubench.primitives.sorted_keys import CellsOfSortedKeys
 
-BLOCK = 512  # threads that sort a chunk in shared memory
+KEYS_PER_THREAD = 8  # that the threads of a chunk hold in registers
+SEARCHERS = 32  # threads that search one end of an interval
 SPLIT_BLOCK = 256  # threads that split trees
 MAX_STAGES = SPLIT_BLOCK.bit_length() - 1  # how often a tree is split in one launch
 MAX_CHUNK = 4096  # keys that the 48 KiB of shared memory of a block hold
@@ -68,9 +69,10 @@ class AdaptiveBitonic(CellList):
         self._comparisons = self.allocate(counts, "int32")
         self._log2_chunk = self._chunk.bit_length() - 1
         self._log2_size = max(self._log2_chunk, (particles - 1).bit_length() if particles else 0)
-        self._block = min(BLOCK, self._chunk // 2)
+        self._block = max(2 * SEARCHERS, self._chunk // KEYS_PER_THREAD)
         constants = {
-            "CHUNK": self._chunk, "BLOCK": self._block, "SPLIT_BLOCK": SPLIT_BLOCK, "COUNT": counts,
+            "CHUNK": self._chunk, "BLOCK": self._block, "SPLIT_BLOCK": SPLIT_BLOCK,
+            "SEARCHERS": SEARCHERS, "COUNT": counts,
         }  # fmt: skip
         self._sort_chunks, self._split, self._merge_chunks, self._merge_intervals = (
             device.kernel("adaptive_bitonic.cu", name, **constants)
