@@ -313,15 +313,16 @@ def _check_form(
     from gpubench.kinds import Particles
     from gpubench.studies.runner import verdict_on
 
-    make: Callable[..., Algorithm] = partial(cls, device, form=form, parameters={})
+    make: Callable[..., Algorithm] = partial(cls, device, form=form)
     family = FAMILIES[cls.family]
     if inputs is not None and family.kind is not Particles:
         return _outcome("skipped", f"takes {family.kind.kind}, not particles")
     try:
         if inputs is None:
-            return _summarised(run_conformance(make, cls.family))
+            conforming = partial(make, parameters=cls.conformance_parameters)
+            return _summarised(run_conformance(conforming, cls.family))
         oracle = family.oracle(inputs, False)
-        algorithm = make(**inputs.made_for)
+        algorithm = make(parameters={}, **inputs.made_for)
         algorithm.load(inputs)
         algorithm.launch()
         wrong = oracle.check(algorithm)

@@ -87,8 +87,8 @@ def large_cases(family: str) -> list[Case]:
 def run_conformance(make_algorithm: Callable[..., Algorithm], family: str) -> list[CaseResult]:
     """Run the suite of a family.
 
-    make_algorithm: makes the algorithm for an input, whose `made_for` it gets as keywords;
-        where it raises NotSupported the case is skipped.
+    make_algorithm: makes the algorithm, with its conformance_parameters, for an input, whose
+        `made_for` it gets as keywords; where it raises NotSupported the case is skipped.
     Each answer is checked after a first launch and after a second, which must not be disturbed
     by what the first left behind.
     """

@@ -47,6 +47,23 @@ class SortedCells:
 
 
 @dataclass(frozen=True)
+class LimitedCells:
+    """Cells with room for so many particles; the rest of a fuller cell is lost.
+
+    count: int32, shape (cells,), how many particles lie in each cell, kept or not.
+    slots: int32, shape (cells, capacity); the first min(count[c], capacity) of slots[c] are
+        particles of cell c, what is behind them means nothing.
+    lost: int32, shape (1,), how many particles are in no slot.
+    allow_overflow: whether an answer that lost particles is right.
+    """
+
+    count: Any
+    slots: Any
+    lost: Any
+    allow_overflow: bool = False
+
+
+@dataclass(frozen=True)
 class Neighbours:
     """Neighbours strictly nearer than the cutoff, each pair from both sides, no self-pairs.
 
@@ -98,6 +115,8 @@ class Algorithm(ABC):
     copy, no compilation; it is what gets timed.
 
     launches: how many times ``launch`` does the work; reported times and traffic are of one.
+    conformance_parameters: what differs from the defaults where the conformance suite is run,
+        for an algorithm that by default must not answer all of it.
     """
 
     name: ClassVar[str]
@@ -107,6 +126,7 @@ class Algorithm(ABC):
     forms: ClassVar[Mapping[str, Form]]
     defaults: ClassVar[Mapping[str, int]] = {}
     launches: ClassVar[int] = 1
+    conformance_parameters: ClassVar[Mapping[str, int]] = {}
 
     def __init__(self, device: Device, form: str, parameters: Mapping[str, int]) -> None:
         self.device = device
@@ -185,7 +205,7 @@ class CellList(ParticleAlgorithm):
 
     @property
     @abstractmethod
-    def answer(self) -> LinkedCells | SortedCells:
+    def answer(self) -> LinkedCells | SortedCells | LimitedCells:
         """The cell list that the last ``build`` made; overwritten by the next."""
 
 

@@ -11,7 +11,14 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from gpubench import oracle
-from gpubench.contracts import Algorithm, Compacted, LinkedCells, Neighbours, SortedCells
+from gpubench.contracts import (
+    Algorithm,
+    Compacted,
+    LimitedCells,
+    LinkedCells,
+    Neighbours,
+    SortedCells,
+)
 from gpubench.inputs import Inputs, ParticleSet, RecordSet
 from gpubench.kinds import Particles, Recipe, Records
 
@@ -41,7 +48,7 @@ class Family:
 
 
 class CellListOracle:
-    """Check cell ids and cell lists, linked or sorted."""
+    """Check cell ids and cell lists: linked, sorted, or of limited capacity."""
 
     def __init__(self, inputs: ParticleSet, exact: bool = False) -> None:
         self.cells = inputs.grid.count
@@ -67,6 +74,15 @@ class CellListOracle:
                     download(order),
                     self.positions,
                     reordered,
+                )
+            case LimitedCells(count, slots, lost, allow_overflow):
+                return oracle.check_limited(
+                    self.cell_of,
+                    self.cells,
+                    download(count),
+                    download(slots),
+                    download(lost),
+                    allow_overflow,
                 )
         raise TypeError(f"{algorithm.name} answers with {type(answer).__name__}, not a cell list")
 

@@ -156,6 +156,50 @@ def check_compacted(
     return None
 
 
+def check_limited(
+    cell_of: NDArray[np.int32],
+    cells: int,
+    count: Ints,
+    slots: Ints,
+    lost: Ints,
+    allow_overflow: bool,
+) -> str | None:
+    """Check cells of limited capacity: each kept particle once and in its cell, full cells full.
+
+    cell_of: int32, shape (particles,), each in [0, cells); the right cell of each particle.
+    count, slots, lost, allow_overflow: as in LimitedCells.
+    """
+    particles, capacity = len(cell_of), slots.shape[-1]
+    problem = (
+        _check_array("count", count, (cells,), np.int32)
+        or _check_array("slots", slots, (cells, capacity), np.int32)
+        or _check_array("lost", lost, (1,), np.int32)
+    )
+    if problem:
+        return problem
+    per_cell = np.bincount(cell_of, minlength=cells)
+    if (c := _first(count != per_cell)) is not None:
+        return f"cell {c} counts {count[c]} particles, expected {per_cell[c]}"
+    kept_per_cell = np.minimum(per_cell, capacity)
+    kept = slots[np.arange(capacity) < kept_per_cell[:, None]]
+    owner = np.repeat(np.arange(cells), kept_per_cell)
+    if (k := _first((kept < 0) | (kept >= particles))) is not None:
+        return f"cell {owner[k]} holds {kept[k]}, expected particles 0 to {particles - 1}"
+    if (k := _first(cell_of[kept] != owner)) is not None:
+        return f"cell {owner[k]} holds particle {kept[k]} of cell {cell_of[kept[k]]}"
+    seen = np.bincount(kept, minlength=particles)
+    if (i := _first(seen > 1)) is not None:
+        return f"particle {i} of cell {cell_of[i]} is kept {seen[i]} times, expected once"
+    if lost[0] != particles - len(kept):
+        return f"{lost[0]} particles are reported as lost, but {particles - len(kept)} are"
+    if lost[0] and not allow_overflow:
+        return (
+            f"{lost[0]} of {particles} particles are lost: up to {per_cell.max()} lie in a cell"
+            f" of capacity {capacity}"
+        )
+    return None
+
+
 class NeighbourOracle:
     """The pairs of particles strictly nearer than the cutoff, by SciPy's cKDTree in float64.
 

@@ -1,7 +1,7 @@
 /* Merges of sorted tiles of 64-bit keys into one sorted sequence: the part of a bitonic merge sort
    (Batcher 1968) whose strides are too long for shared memory, for any number of keys.
-   One thread a comparator, BLOCK threads a block. */
-#include "common/bitonic_tile.h"
+   One thread a comparator, BLOCK threads a block, tiles of TILE keys. */
+#include "common/bitonic.h"
 
 /* First step of merging two sorted halves of `size` keys: compare mirror images. */
 __global__ void merge_mirrored(GLOBAL uint64 *keys, int log2_size, int items)
@@ -38,13 +38,12 @@ __global__ void merge_strided(GLOBAL uint64 *keys, int log2_stride, int items)
 /* All steps whose strides fit in a tile. */
 __global__ void merge_tiles(GLOBAL uint64 *keys, int items)
 {
-    __shared__ uint64 tile[TILE];
+    __shared__ uint64 tile[TILE_WORDS(TILE)];
     unsigned begin = blockIdx.x * TILE;
-    for (int k = threadIdx.x; k < TILE; k += BLOCK)
-        tile[k] = begin + k < items ? keys[begin + k] : INFINITE_KEY;
-    merge_tile(tile, TILE / 2);
-    __syncthreads();
-    for (int k = threadIdx.x; k < TILE; k += BLOCK)
+    for (unsigned k = threadIdx.x; k < TILE; k += BLOCK)
+        tile[AT(k)] = begin + k < items ? keys[begin + k] : INFINITE;
+    merge_tile(tile, TILE);
+    for (unsigned k = threadIdx.x; k < TILE; k += BLOCK)
         if (begin + k < items)
-            keys[begin + k] = tile[k];
+            keys[begin + k] = tile[AT(k)];
 }

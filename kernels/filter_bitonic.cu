@@ -3,8 +3,8 @@
 
    A record's key has its null flag in the upper half and its index in the lower, so that the
    sort is stable; records are gathered once the keys are in order. The merges past a tile are
-   in bitonic_merge.cu. BLOCK threads a block. */
-#include "common/bitonic_tile.h"
+   in bitonic_merge.cu. BLOCK threads a block, tiles of TILE keys. */
+#include "common/bitonic.h"
 #include "common/records.h"
 
 /* Make the keys and sort each tile. */
@@ -12,17 +12,16 @@ __global__ void sort_tiles(GLOBAL const Record *__restrict__ records,
                            GLOBAL const int *__restrict__ keep, GLOBAL uint64 *__restrict__ keys,
                            int n)
 {
-    __shared__ uint64 tile[TILE];
+    __shared__ uint64 tile[TILE_WORDS(TILE)];
     unsigned begin = blockIdx.x * TILE;
-    for (int k = threadIdx.x; k < TILE; k += BLOCK) {
+    for (unsigned k = threadIdx.x; k < TILE; k += BLOCK) {
         unsigned i = begin + k;
-        tile[k] = i < n ? ((uint64)is_null(records[i], keep, i) << 32) | i : INFINITE_KEY;
+        tile[AT(k)] = i < n ? pair_key(is_null(records[i], keep, i), i) : INFINITE;
     }
-    sort_tile(tile);
-    __syncthreads();
-    for (int k = threadIdx.x; k < TILE; k += BLOCK)
+    sort_tile(tile, TILE);
+    for (unsigned k = threadIdx.x; k < TILE; k += BLOCK)
         if (begin + k < n)
-            keys[begin + k] = tile[k];
+            keys[begin + k] = tile[AT(k)];
 }
 
 /* Gather the records whose keys come before those of the nulls. Their number is where the nulls

@@ -9,6 +9,7 @@ from gpubench.contracts import CellList, Form, SortedCells
 from gpubench.devices.base import Device
 from gpubench.grid import Grid
 from gpubench.primitives.bitonic_merge import BLOCK, TILE, BitonicMerge
+from gpubench.primitives.sorted_keys import CellsOfSortedKeys
 
 
 class BitonicSearch(CellList):
@@ -32,20 +33,14 @@ class BitonicSearch(CellList):
         self._order = self.allocate(particles, "int32")
         self._sorted = self.allocate((particles if self._reorders else 0, 4), "float32")
         self._merge = BitonicMerge(device, particles)
-        constants = {"BLOCK": BLOCK, "REORDER": int(self._reorders)}
-        self._sort_tiles, self._search, self._unpack = (
-            device.kernel("bitonic_search.cu", name, **constants)
-            for name in ("sort_tiles", "search_starts", "unpack")
-        )
+        self._sort_tiles = device.kernel("bitonic_search.cu", "sort_tiles", BLOCK=BLOCK, TILE=TILE)
+        self._cells = CellsOfSortedKeys(device, particles, grid.count, reorder=self._reorders)
 
     def build(self, cell_of: Any, positions: Any) -> None:
-        n, blocks = self.particles, self.device.blocks
-        self._sort_tiles(blocks(n, TILE), BLOCK, cell_of, self._keys, n)
+        n = self.particles
+        self._sort_tiles(self.device.blocks(n, TILE), BLOCK, cell_of, self._keys, n)
         self._merge.launch(self._keys)
-        self._search(
-            blocks(self.grid.count + 1, BLOCK), BLOCK, self._keys, self._start, self.grid.count, n
-        )
-        self._unpack(blocks(n, BLOCK), BLOCK, self._keys, self._order, positions, self._sorted, n)
+        self._cells.launch(self._keys, self._start, self._order, positions, self._sorted)
 
     @property
     def answer(self) -> SortedCells:

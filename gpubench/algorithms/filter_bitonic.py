@@ -35,7 +35,7 @@ class FilterBitonic(RecordFilter):
         self._keys = self.allocate(records, "uint64")
         self._merge = BitonicMerge(device, records)
         self._sort_tiles, self._gather = (
-            device.kernel("filter_bitonic.cu", kernel, BLOCK=BLOCK, **self._constants)
+            device.kernel("filter_bitonic.cu", kernel, BLOCK=BLOCK, TILE=TILE, **self._constants)
             for kernel in ("sort_tiles", "gather")
         )
 

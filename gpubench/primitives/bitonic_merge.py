@@ -13,7 +13,7 @@ TILE = 2 * BLOCK
 class BitonicMerge:
     """The bitonic merge sort (Batcher 1968) of 64-bit keys past the tiles that a block sorts.
 
-    The kernel that makes the keys also sorts each tile of TILE of them: common/bitonic_tile.h.
+    The kernel that makes the keys also sorts each tile of TILE of them: common/bitonic.h.
     Sizes are powers of two; the network is that of the next one, with what lies past the last
     key skipped: any number of keys will do.
 
@@ -28,7 +28,7 @@ class BitonicMerge:
             size - self._log2_tile + 1 for size in range(self._log2_tile + 1, self._log2_size + 1)
         )
         self._mirrored, self._strided, self._tiles = (
-            device.kernel("bitonic_merge.cu", name, BLOCK=BLOCK)
+            device.kernel("bitonic_merge.cu", name, BLOCK=BLOCK, TILE=TILE)
             for name in ("merge_mirrored", "merge_strided", "merge_tiles")
         )
 

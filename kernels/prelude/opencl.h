@@ -22,6 +22,7 @@
 #define atomicExch(address, value) atomic_xchg(address, value)
 #define store_relaxed(address, value) ((void)atomic_xchg(address, value))
 
+#define __clz(x) clz(x)
 #define floorf floor
 #define make_float4(x, y, z, w) ((float4)(x, y, z, w))
 

@@ -1,0 +1,31 @@
+"""Turn sorted (cell, particle) keys into sorted cells."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpubench.devices.base import Device
+
+BLOCK = 512
+
+
+class CellsOfSortedKeys:
+    """A binary search for the start of each cell, and the particles taken out of their keys."""
+
+    def __init__(self, device: Device, particles: int, cells: int, *, reorder: bool) -> None:
+        self._device, self._particles, self._cells = device, particles, cells
+        constants = {"BLOCK": BLOCK, "REORDER": int(reorder)}
+        self._search = device.kernel("sorted_keys.cu", "search_starts", **constants)
+        self._unpack = device.kernel("sorted_keys.cu", "unpack", **constants)
+
+    def launch(self, keys: Any, start: Any, order: Any, positions: Any, reordered: Any) -> None:
+        """Queue the answer of SortedCells.
+
+        keys: uint64, shape (particles,), sorted; the cell in the upper half, the particle in the
+            lower one.
+        start, order, reordered: as in SortedCells. positions: float32, shape (particles, 4);
+            read, and reordered written, only to reorder.
+        """
+        n, cells, blocks = self._particles, self._cells, self._device.blocks
+        self._search(blocks(cells + 1, BLOCK), BLOCK, keys, start, cells, n)
+        self._unpack(blocks(n, BLOCK), BLOCK, keys, order, positions, reordered, n)

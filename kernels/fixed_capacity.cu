@@ -1,0 +1,27 @@
+/* Limited buckets: a fixed number of slots for each cell, as Harada, Koshizuka and Kawaguchi 2007
+   keep them (four, as Rozen et al. 2008 read it). One pass, one thread a particle: the count of
+   its cell before an addition is its slot. Who finds no slot left is lost, and counted.
+   BLOCK threads a block, CAPACITY slots a cell; counts and `lost` are zero beforehand. */
+
+__global__ void fill_slots(GLOBAL const int *__restrict__ cell_of, GLOBAL int *__restrict__ counts,
+                           GLOBAL int *__restrict__ slots, GLOBAL int *__restrict__ lost,
+                           int particles)
+{
+    __shared__ int lost_here;
+    unsigned i = blockIdx.x * BLOCK + threadIdx.x;
+    if (threadIdx.x == 0)
+        lost_here = 0;
+    __syncthreads();
+    if (i < particles) {
+        int cell = cell_of[i];
+        int rank = atomicAdd(&counts[cell], 1);
+        if (rank < CAPACITY)
+            slots[(uint64)cell * CAPACITY + rank] = (int)i;
+        else
+            atomicAdd(&lost_here, 1);
+    }
+    /* One addition a block to the word that all of them meet at. */
+    __syncthreads();
+    if (threadIdx.x == 0 && lost_here > 0)
+        atomicAdd(lost, lost_here);
+}
