@@ -12,7 +12,7 @@ from gpubench.devices.base import Device
 BLOCK = 256
 # By the bytes of a record: how many a thread loads at once, and how often it loads.
 VECTOR: Mapping[int, int] = {4: 4, 16: 1}
-LOADS: Mapping[int, int] = {4: 4, 16: 4}
+LOADS: Mapping[int, int] = {4: 4, 16: 8}
 
 
 class FilterLookback(RecordFilter):
