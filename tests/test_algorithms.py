@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,49 +13,84 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpubench import registry
+from gpubench import oracle, registry
+from gpubench.algorithms.bucket_sort import HostRounds
 from gpubench.conformance import run_conformance
-from gpubench.contracts import Algorithm, CellList, LinkedCells, Neighbours
+from gpubench.contracts import (
+    Algorithm,
+    CellListUpdate,
+    Compacted,
+    LimitedCells,
+    LinkedCells,
+    Neighbours,
+    SortedCells,
+)
 from gpubench.devices import Device
 from gpubench.errors import UserError
 from gpubench.families import FAMILIES
 from gpubench.grid import Grid
-from gpubench.inputs import DISTRIBUTIONS, ORDERS, ParticleSet, from_positions, make
+from gpubench.inputs import (
+    DISTRIBUTIONS,
+    NULLS,
+    ORDERS,
+    RECORD_BYTES,
+    Inputs,
+    ParticleSet,
+    from_positions,
+    make,
+    make_records,
+    move,
+)
 from gpubench.studies.runner import missing_feature
 
 FORMS = [(name, form) for name, cls in registry.algorithms().items() for form in cls.forms]
 CELL_LISTS = [pair for pair in FORMS if registry.find_algorithm(pair[0]).family == "cell-list"]
+UPDATES = [pair for pair in FORMS if registry.find_algorithm(pair[0]).family == "cell-list-update"]
 BUCKET_SORTS = [pair for pair in FORMS if pair[0].startswith("bucket-sort")]
 
 BOX = Grid((5, 4, 6), (-1.0, 0.0, 2.5), (5.0, 2.0, 3.0))
+KEPT = {"uniform": 0.5, "one-cell": 1.0, "clusters": 0.1}
 
 
-def made(
-    device: Device, name: str, form: str, particles: int, grid: Grid, **parameters: int
-) -> Any:
-    """Make an algorithm, or skip with the reason why the device cannot run it."""
-    cls = registry.find_algorithm(name)
+def made(device: Device, name: str, form: str, inputs: Inputs, **parameters: int) -> Any:
+    """Make an algorithm that must be right, or skip with the reason why it cannot run here."""
+    cls: Any = registry.find_algorithm(name)
     if lacking := missing_feature(cls.forms[form].requires, device):
         pytest.skip(lacking)
-    return cls(device, particles, grid, form, parameters)
+    return cls(
+        device,
+        form=form,
+        parameters={**cls.conformance_parameters, **parameters},
+        **inputs.made_for,
+    )
 
 
-def problem_of(algorithm: Algorithm, inputs: ParticleSet) -> str | None:
+def drawn(name: str, size: int, distribution: str = "uniform", seed: int = 0) -> Any:
+    """Draw an input of the kind that an algorithm takes; the distribution says of what sort."""
+    match registry.find_algorithm(name).family:
+        case "stream-filter":
+            return make_records(size, KEPT[distribution], 16, "predicate", seed)
+        case "cell-list-update":
+            return move(make(size, BOX, distribution, seed=seed), size // 3, "random", seed)
+    return make(size, BOX, distribution, seed=seed)
+
+
+def problem_of(algorithm: Algorithm, inputs: Inputs) -> str | None:
     return FAMILIES[algorithm.family].check(algorithm, inputs)
 
 
 def arrays_of(algorithm: Any) -> list[Any]:
     answer = algorithm.answer
-    return [array for array in vars(answer).values() if array is not None]
+    return [array for array in vars(answer).values() if hasattr(array, "nbytes")]
 
 
 @pytest.mark.parametrize(("name", "form"), FORMS)
 def test_conformance(device: Device, name: str, form: str) -> None:
-    made(device, name, form, 0, BOX)  # skips what cannot run here
-    results = run_conformance(
-        lambda particles, grid: made(device, name, form, particles, grid),
-        registry.find_algorithm(name).family,
-    )
+    cls: Any = registry.find_algorithm(name)
+    if lacking := missing_feature(cls.forms[form].requires, device):
+        pytest.skip(lacking)
+    conforming = partial(cls, device, form=form, parameters=cls.conformance_parameters)
+    results = run_conformance(conforming, cls.family)
     assert len(results) > 50
     assert [f"{r.name}: {r.status}, {r.reason}" for r in results if r.status != "ok"] == []
 
@@ -77,17 +113,43 @@ def particle_sets(draw: st.DrawFn) -> ParticleSet:
     )
 
 
-@given(inputs=particle_sets(), chosen=st.sampled_from(FORMS))
-@settings(max_examples=60, deadline=None)
-def test_any_input(device: Device, inputs: ParticleSet, chosen: tuple[str, str]) -> None:
+@st.composite
+def moved_particles(draw: st.DrawFn) -> ParticleSet:
+    before = draw(particle_sets())
+    can_move = before.particles if before.grid.count > 1 else 0
+    destination = draw(st.sampled_from(["random", "next"]))
+    return move(before, draw(st.integers(0, can_move)), destination, draw(st.integers(0, 2**32)))
+
+
+# What inputs each family is tried on.
+TRIED = {
+    "cell-list": particle_sets(),
+    "cell-list-update": moved_particles(),
+    "neighbour-query": particle_sets(),
+    "stream-filter": st.builds(
+        make_records,
+        st.integers(0, 5000),
+        st.floats(0, 1),
+        st.sampled_from(RECORD_BYTES),
+        st.sampled_from(NULLS),
+        st.integers(0, 2**32),
+    ),
+}
+
+
+@given(chosen=st.sampled_from(FORMS), data=st.data())
+@settings(max_examples=80, deadline=None)
+def test_any_input(device: Device, chosen: tuple[str, str], data: st.DataObject) -> None:
     name, form = chosen
     cls = registry.find_algorithm(name)
     if missing_feature(cls.forms[form].requires, device):
         return
-    algorithm = cls(device, inputs.particles, inputs.grid, form, {})
+    inputs = data.draw(TRIED[cls.family])
+    algorithm = made(device, name, form, inputs)
     algorithm.load(inputs)
-    algorithm.launch()
-    assert problem_of(algorithm, inputs) is None
+    for _ in range(2):
+        algorithm.launch()
+        assert problem_of(algorithm, inputs) is None
 
 
 class TestContract:
@@ -100,8 +162,8 @@ class TestContract:
     def test_launch_neither_allocates_nor_compiles(
         self, device: Device, pair: tuple[str, str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        inputs = make(5000, BOX, seed=1)
-        algorithm = made(device, *pair, inputs.particles, BOX)
+        inputs = drawn(pair[0], 5000, seed=1)
+        algorithm = made(device, *pair, inputs)
         algorithm.load(inputs)
         held = device.pool.managed_bytes if device.backend == "opencl" else 0
 
@@ -138,20 +200,21 @@ class TestContract:
         if device.backend == "opencl":
             _ = device.radix_sort  # compiled once a device, with what that needs
         monkeypatch.setattr(device, "empty", counted)
-        algorithm = made(device, *pair, 3001, BOX)
-        if isinstance(algorithm, CellList):
+        inputs = drawn(pair[0], 3001, seed=2)
+        algorithm = made(device, *pair, inputs)
+        if algorithm.family != "neighbour-query":  # that one sizes its lists in `load`
             if pair[0] == "radix-grid" and device.backend == "opencl":
                 allocated.append(4 * 4 * 3001)  # PyOpenCL's two buffers of pairs, from the pool
                 allocated.remove(4 * 3001)  # what its first run sorts
             assert algorithm.workspace_bytes == sum(allocated)
-        algorithm.load(make(3001, BOX, seed=2))
+        algorithm.load(inputs)
         algorithm.launch()
         assert sum(allocated) >= algorithm.workspace_bytes
         assert algorithm.workspace_bytes >= sum(array.nbytes for array in arrays_of(algorithm))
 
     def test_workspace_of_lists_follows_the_input(self, device: Device) -> None:
-        algorithm = made(device, "neighbour-query", "list-sorted", 500, BOX)
         few, many = make(500, BOX, "lattice"), make(500, BOX, "one-cell")
+        algorithm = made(device, "neighbour-query", "list-sorted", few)
         sizes = []
         for inputs in (few, many, few):
             algorithm.load(inputs)
@@ -161,8 +224,8 @@ class TestContract:
         assert len(set(sizes)) == 1
 
     def test_traffic_and_outcome(self, device: Device, pair: tuple[str, str]) -> None:
-        inputs = make(2000, BOX, seed=3)
-        algorithm = made(device, *pair, 2000, BOX)
+        inputs = drawn(pair[0], 2000, seed=3)
+        algorithm = made(device, *pair, inputs)
         algorithm.load(inputs)
         algorithm.launch()
         traffic = algorithm.traffic_bytes()
@@ -174,7 +237,7 @@ class TestContract:
         self, device: Device, pair: tuple[str, str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         empty = device.empty
-        inputs = make(3000, BOX, seed=4)
+        inputs = drawn(pair[0], 3000, seed=4)
         for byte in (0x00, 0x5A, 0xFF):
 
             def soiled(shape: Any, dtype: Any, byte: int = byte) -> Any:
@@ -183,45 +246,52 @@ class TestContract:
                 return array
 
             monkeypatch.setattr(device, "empty", soiled)
-            algorithm = made(device, *pair, 3000, BOX)
+            algorithm = made(device, *pair, inputs)
             algorithm.load(inputs)
             algorithm.launch()
             assert problem_of(algorithm, inputs) is None, f"memory full of {byte:#x}"
             for array in arrays_of(algorithm):
                 device.fill(array, byte)
+            if isinstance(algorithm, CellListUpdate):  # a launch starts from the list that is there
+                algorithm.build(*algorithm.states[0])
             algorithm.launch()
             assert problem_of(algorithm, inputs) is None, f"last answer {byte:#x}"
 
     def test_load_again_leaves_nothing_behind(self, device: Device, pair: tuple[str, str]) -> None:
-        algorithm = made(device, *pair, 1500, BOX)
+        algorithm = made(device, *pair, drawn(pair[0], 1500))
         for distribution in ("uniform", "one-cell", "clusters", "uniform"):
-            inputs = make(1500, BOX, distribution, seed=5)
+            inputs = drawn(pair[0], 1500, distribution, seed=5)
             algorithm.load(inputs)
             algorithm.launch()
             assert problem_of(algorithm, inputs) is None, distribution
 
     def test_two_of_a_kind_do_not_share_memory(self, device: Device, pair: tuple[str, str]) -> None:
-        inputs = [make(800, BOX, seed=seed) for seed in (6, 7)]
-        algorithms = [made(device, *pair, 800, BOX) for _ in inputs]
-        for algorithm, particles in zip(algorithms, inputs, strict=True):
-            algorithm.load(particles)
+        inputs = [drawn(pair[0], 800, seed=seed) for seed in (6, 7)]
+        algorithms = [made(device, *pair, one) for one in inputs]
+        for algorithm, one in zip(algorithms, inputs, strict=True):
+            algorithm.load(one)
         for algorithm in algorithms:
             algorithm.launch()
-        for algorithm, particles in zip(algorithms, inputs, strict=True):
-            assert problem_of(algorithm, particles) is None
+        for algorithm, one in zip(algorithms, inputs, strict=True):
+            assert problem_of(algorithm, one) is None
 
     def test_an_answer_has_the_shape_of_its_family(
         self, device: Device, pair: tuple[str, str]
     ) -> None:
-        algorithm = made(device, *pair, 100, BOX)
-        algorithm.load(make(100, BOX))
+        inputs = drawn(pair[0], 100)
+        algorithm = made(device, *pair, inputs)
+        algorithm.load(inputs)
         algorithm.launch()
         answer, form = algorithm.answer, algorithm.forms[pair[1]]
-        if algorithm.family == "neighbour-query":
-            assert isinstance(answer, Neighbours)
-            assert (answer.neighbours is not None) == pair[1].startswith("list")
-        elif not isinstance(answer, LinkedCells):
-            assert (answer.positions is not None) == form.reorders
+        match algorithm.family:
+            case "neighbour-query":
+                assert isinstance(answer, Neighbours)
+                assert (answer.neighbours is not None) == pair[1].startswith("list")
+            case "stream-filter":
+                assert isinstance(answer, Compacted)
+            case _:
+                assert isinstance(answer, LinkedCells | SortedCells | LimitedCells)
+                assert (getattr(answer, "positions", None) is not None) == form.reorders
 
 
 @pytest.mark.parametrize(("name", "form"), CELL_LISTS)
@@ -229,8 +299,9 @@ class TestBuild:
     """`build` takes any cell ids and positions, not only those that `load` brought."""
 
     def test_from_arrays_of_the_callers(self, device: Device, name: str, form: str) -> None:
-        algorithm = made(device, name, form, 1200, BOX)
-        algorithm.load(make(1200, BOX, seed=8))
+        loaded = make(1200, BOX, seed=8)
+        algorithm = made(device, name, form, loaded)
+        algorithm.load(loaded)
         algorithm.launch()
         for seed, distribution in ((9, "uniform"), (10, "one-cell"), (11, "lattice")):
             inputs = make(1200, BOX, distribution, seed=seed)
@@ -250,7 +321,7 @@ class TestBuild:
         """The fourth component is the user's, and goes where its particle goes."""
         inputs = make(900, BOX, seed=12)
         inputs.positions[:, 3] = np.arange(900)
-        algorithm = made(device, name, form, 900, BOX)
+        algorithm = made(device, name, form, inputs)
         algorithm.load(inputs)
         algorithm.launch()
         assert problem_of(algorithm, inputs) is None
@@ -261,6 +332,18 @@ class TestBuild:
             )
 
 
+@pytest.mark.parametrize(("name", "form"), UPDATES)
+def test_an_update_leaves_its_input_as_it_was(device: Device, name: str, form: str) -> None:
+    inputs = drawn(name, 1200, seed=8)
+    algorithm = made(device, name, form, inputs)
+    algorithm.load(inputs)
+    algorithm.launch()
+    assert problem_of(algorithm, inputs) is None
+    for (cell_of, positions), state in zip(algorithm.states, inputs.history, strict=True):
+        np.testing.assert_array_equal(device.download(cell_of), state.cell_of)
+        np.testing.assert_array_equal(device.download(positions), state.positions)
+
+
 @pytest.mark.parametrize(("name", "form"), CELL_LISTS)
 def test_input_in_reverse_order(device: Device, name: str, form: str) -> None:
     """What a sorting network finds hardest: every last comparator has to exchange."""
@@ -268,7 +351,7 @@ def test_input_in_reverse_order(device: Device, name: str, form: str) -> None:
     for particles in (2**12, 2**12 + 2**11, 2**12 + 1029):
         given = make(particles, grid, order="cell")
         inputs = from_positions(given.positions[::-1], grid)
-        algorithm = made(device, name, form, particles, grid)
+        algorithm = made(device, name, form, inputs)
         algorithm.load(inputs)
         algorithm.launch()
         assert problem_of(algorithm, inputs) is None, particles
@@ -290,7 +373,7 @@ class TestBucketSort:
     def test_rounds(self, device: Device, name: str, form: str) -> None:
         # Each round finishes one element of every bucket that has any left.
         for what, inputs in self.sizes():
-            algorithm = made(device, name, form, inputs.particles, inputs.grid)
+            algorithm = made(device, name, form, inputs)
             algorithm.load(inputs)
             algorithm.launch()
             assert problem_of(algorithm, inputs) is None, what
@@ -302,9 +385,17 @@ class TestBucketSort:
                 assert rounds >= fullest, what
                 assert (rounds == 0) == (inputs.particles == 0), what
 
-    @pytest.mark.parametrize("form", ["host-loop", "device-loop"])
-    def test_no_parameters(self, device: Device, form: str) -> None:
-        assert made(device, "bucket-sort", form, 10, BOX).parameters == {}
+    def test_one_part_is_listing_1(self, device: Device) -> None:
+        assert registry.find_algorithm("bucket-sort").defaults == {}
+        inputs = make(2500, BOX, "clusters", seed=13)
+        listing = made(device, "bucket-sort", "host-loop", inputs)
+        partial_update = made(device, "bucket-sort-partial", "host-loop", inputs, parts=1)
+        for algorithm in (listing, partial_update):
+            algorithm.load(inputs)
+            algorithm.launch()
+            assert problem_of(algorithm, inputs) is None
+        assert listing.outcome() == partial_update.outcome()
+        assert listing.traffic_bytes() == partial_update.traffic_bytes()
 
     @given(
         particles=st.integers(0, 3000),
@@ -325,9 +416,8 @@ class TestBucketSort:
     ) -> None:
         inputs = make(particles, BOX, distribution, seed=seed)
         algorithm = made(
-            device, "bucket-sort-partial", "host-loop", particles, BOX,
-            parts=parts, threshold=threshold,
-        )  # fmt: skip
+            device, "bucket-sort-partial", "host-loop", inputs, parts=parts, threshold=threshold
+        )
         assert algorithm.parameters == {"parts": parts, "threshold": threshold}
         algorithm.load(inputs)
         for _ in range(2):
@@ -343,7 +433,7 @@ class TestBucketSort:
         inputs = make(4000, BOX, seed=14)
         fullest = int(np.bincount(inputs.cell_of).max())
         algorithm = made(
-            device, "bucket-sort-partial", "host-loop", 4000, BOX, parts=4, threshold=4000
+            device, "bucket-sort-partial", "host-loop", inputs, parts=4, threshold=4000
         )
         algorithm.load(inputs)
         algorithm.launch()
@@ -364,15 +454,72 @@ class TestBucketSort:
         self, opencl_device: Device, parameters: dict[str, int], says: str
     ) -> None:
         with pytest.raises(UserError) as error:
-            made(opencl_device, "bucket-sort-partial", "host-loop", 10, BOX, **parameters)
+            made(opencl_device, "bucket-sort-partial", "host-loop", make(10, BOX), **parameters)
         assert str(error.value) == says
+
+
+class TestHostRounds:
+    """The rounds that bucket sort, partial update and re-sort share."""
+
+    class Owner:
+        """What the rounds need of the algorithm whose they are."""
+
+        def __init__(self, device: Device, particles: int) -> None:
+            self.device, self.particles = device, particles
+
+        def allocate(self, shape: int, dtype: str) -> Any:
+            return self.device.empty(shape, dtype)
+
+    @given(
+        particles=st.integers(0, 2000),
+        parts=st.integers(1, 8),
+        threshold=st.integers(1, 400),
+        share=st.floats(0, 1),
+        distribution=st.sampled_from(DISTRIBUTIONS),
+        seed=st.integers(0, 2**16),
+    )
+    @settings(max_examples=15, deadline=None)
+    def test_some_first_then_the_others_into_their_lists(
+        self,
+        device: Device,
+        particles: int,
+        parts: int,
+        threshold: int,
+        share: float,
+        distribution: str,
+        seed: int,
+    ) -> None:
+        cell_of = make(particles, BOX, distribution, seed=seed).cell_of
+        is_late = np.random.default_rng(seed).random(particles) < share
+        rounds: Any = HostRounds(self.Owner(device, particles), parts)
+        head, next = device.empty(BOX.count, "int32"), device.empty(particles, "int32")
+        device.fill(head, 0xFF)
+        device.fill(next, 0xFF)
+        cells = device.upload(cell_of)
+        for is_in_turn, into_lists in ((~is_late, False), (is_late, True)):
+            visited = device.upload((~is_in_turn).astype(np.int32))
+            rounds.run(
+                cells, visited, head, next, parts=parts, threshold=threshold, into_lists=into_lists
+            )
+            per_cell = np.bincount(cell_of[is_in_turn], minlength=BOX.count)
+            assert device.download(visited).all()
+            assert rounds.rounds >= per_cell.max()
+            if parts == 1:
+                # Of n elements of a cell n are drawn in the first round, n - 1 in the next.
+                assert rounds.rounds == per_cell.max()
+                assert rounds.drawn == (per_cell * (per_cell + 1) // 2).sum()
+                # The last of the scatters finds nothing, and no link follows it.
+                passes = 2 * rounds.rounds + 1 + into_lists
+                assert rounds.traffic_bytes == 4 * passes * max(1, particles) + 20 * rounds.drawn
+        links = device.download(head), device.download(next)
+        assert oracle.check_linked(cell_of, BOX.count, *links) is None
 
 
 class TestCountingSort:
     def test_empty_and_full_cells_in_turn(self, device: Device) -> None:
         """Counts are cleared by the scan that reads them, also when cells go from full to empty."""
         grid = Grid.with_count(2**15)
-        algorithm = made(device, "counting-sort", "reorder", 2**12, grid)
+        algorithm = made(device, "counting-sort", "reorder", make(2**12, grid))
         for distribution in ("one-cell", "lattice", "clusters", "lattice"):
             inputs = make(2**12, grid, distribution)
             algorithm.load(inputs)
@@ -392,7 +539,7 @@ class TestBounds:
         for x in (0, gap - 1):
             xyz[:, 0] = x + 0.5
             inputs = from_positions(xyz, grid)
-            algorithm = made(device, "radix-grid", "order", 257, grid)
+            algorithm = made(device, "radix-grid", "order", inputs)
             algorithm.load(inputs)
             algorithm.launch()
             assert problem_of(algorithm, inputs) is None
@@ -405,15 +552,16 @@ class TestQuery:
     ) -> None:
         grid = Grid((4, 2, 4), (0.0,) * 3, (4.0, 2.0, 4.0), (False, True, False))
         with pytest.raises(UserError, match="at least 3 cells"):
-            made(opencl_device, "neighbour-query", form, 10, grid)
+            made(opencl_device, "neighbour-query", form, make(10, grid))
 
     @pytest.mark.parametrize("form", ["list-linked", "list-sorted"])
     def test_more_pairs_than_there_is_room_for_write_nothing_outside(
         self, device: Device, form: str
     ) -> None:
         """Lists are sized by `load`; particles moved since then must not spill over."""
-        algorithm = made(device, "neighbour-query", form, 300, BOX)
-        algorithm.load(make(300, BOX, "lattice"))
+        loaded = make(300, BOX, "lattice")
+        algorithm = made(device, "neighbour-query", form, loaded)
+        algorithm.load(loaded)
         room = algorithm.answer.neighbours
         guard = device.empty(room.shape[0] + 64, np.int32)
         device.fill(guard, 0xFF)
