@@ -94,7 +94,7 @@ def validate(document: object, source: str = "results") -> None:
 
 
 def load(path: Path) -> Results:
-    """Read one results file.
+    """Read one results file; every record has every field of the schema.
 
     Raises UserError where it is missing, unreadable, no JSON, or no results file.
     """
@@ -111,7 +111,11 @@ def load(path: Path) -> Results:
     except (ValueError, RecursionError) as error:
         raise UserError(f"{path} is not a gpubench results file: no JSON: {error}") from error
     validate(document, str(path))
-    return Results(document["environment"], document["records"], path)
+    # Fields that came later do not apply to older records: they are null there.
+    later = dict.fromkeys(_schema()["$defs"]["record"]["properties"])
+    return Results(
+        document["environment"], [later | record for record in document["records"]], path
+    )
 
 
 def load_all(paths: Iterable[Path]) -> list[Results]:

@@ -451,3 +451,23 @@ def test_every_status_but_failed_is_settled(tmp_path):
     statuses = ("wrong", "skipped", "failed")
     store.add([ok(seed=0), *(not_ok(status=s, seed=n) for n, s in enumerate(statuses, 1))])
     assert store.done == {record_key(**identity(seed=seed)) for seed in (0, 1, 2)}
+
+
+def test_fields_that_came_later_are_null_in_older_records(tmp_path):
+    document = {
+        "schema": 1,
+        "environment": ENVIRONMENT,
+        "records": [make_record(**identity(), **TIMES, status="ok")],
+    }
+    for name in ("destination", "records", "kept", "record_bytes", "nulls"):
+        del document["records"][0][name]
+    path = tmp_path / "older.json"
+    path.write_text(json.dumps(document))
+    (read,) = load(path).records
+    assert read["kept"] is None and read["destination"] is None
+    assert read["median_ms"] == document["records"][0]["median_ms"]
+
+
+def test_the_shipped_results_are_read():
+    shipped = load_all([Path(__file__).parent.parent / "results" / "measured"])
+    assert sum(len(results.records) for results in shipped) > 1000
