@@ -17,16 +17,19 @@ import pytest
 
 from gpubench import registry
 from gpubench.conformance import Case, large_cases
+from gpubench.contracts import CellListUpdate
 from gpubench.devices import Device, cuda
 from gpubench.families import FAMILIES, Oracle
 from gpubench.grid import Grid
-from gpubench.inputs import ParticleSet, make
+from gpubench.inputs import Inputs, make, make_records, move
 
 pytestmark = pytest.mark.cuda
 
 FORMS = [(name, form) for name, cls in registry.algorithms().items() for form in cls.forms]
-CELL_LISTS = [
-    (name, form) for name, form in FORMS if registry.find_algorithm(name).family == "cell-list"
+LARGE = [
+    pytest.param(case, family, id=case.name.replace(" ", "-").replace(",", ""))
+    for family in ("cell-list", "cell-list-update", "stream-filter")
+    for case in large_cases(family)
 ]
 CAPTURABLE = [
     (name, form) for name, form in FORMS if registry.find_algorithm(name).forms[form].capturable
@@ -34,63 +37,87 @@ CAPTURABLE = [
 BOX = Grid((16, 12, 20), (0.0,) * 3, (16.0, 12.0, 20.0), (True, False, True))
 
 
-def made(device: Device, name: str, form: str, particles: int, grid: Grid) -> Any:
-    return registry.find_algorithm(name)(device, particles, grid, form, {})
+def made(device: Device, name: str, form: str, inputs: Inputs) -> Any:
+    cls: Any = registry.find_algorithm(name)
+    return cls(device, form=form, parameters=cls.conformance_parameters, **inputs.made_for)
 
 
-@pytest.fixture(
-    scope="module", params=large_cases("cell-list"), ids=lambda case: case.name.replace(" ", "-")
-)
-def large(request: pytest.FixtureRequest, cuda_device: Device) -> tuple[ParticleSet, Oracle]:
-    """An input past 2^24 particles, where float32 no longer counts, and its oracle."""
-    case: Case = request.param
-    inputs = case.make()
-    return inputs, FAMILIES["cell-list"].oracle(inputs, case.exact)
+def drawn(family: str, distribution: str, seed: int) -> Any:
+    """Draw an input of a family's kind; inputs of one family have one size."""
+    if family == "stream-filter":
+        kept = {"uniform": 0.5, "clusters": 0.1, "one-cell": 1, "lattice": 0}[distribution]
+        return make_records(20000, kept, 16, "predicate", seed)
+    inputs = make(20000, BOX, distribution, seed=seed)
+    return move(inputs, 5000, "random", seed) if family == "cell-list-update" else inputs
 
 
-@pytest.mark.parametrize(("name", "form"), CELL_LISTS)
-def test_past_2_to_the_24_particles(
-    cuda_device: Device, large: tuple[ParticleSet, Oracle], name: str, form: str
-) -> None:
-    inputs, oracle = large
-    algorithm = made(cuda_device, name, form, inputs.particles, inputs.grid)
-    algorithm.load(inputs)
-    algorithm.launch()
-    assert oracle.check(algorithm) is None
-    if name == "bucket-sort":
-        assert algorithm.outcome()["rounds"] == np.bincount(inputs.cell_of).max()
+@pytest.mark.parametrize(("case", "family"), LARGE)
+def test_past_2_to_the_24(cuda_device: Device, case: Case, family: str) -> None:
+    """Every form on inputs past 2^24 in size, where float32 no longer counts."""
+    inputs: Any = case.make()
+    oracle: Oracle = FAMILIES[family].oracle(inputs, case.exact)
+    for name, form in FORMS:
+        if registry.find_algorithm(name).family != family:
+            continue
+        algorithm = made(cuda_device, name, form, inputs)
+        algorithm.load(inputs)
+        algorithm.launch()
+        assert oracle.check(algorithm) is None, (name, form)
+        if name == "bucket-sort":
+            assert algorithm.outcome()["rounds"] == np.bincount(inputs.cell_of).max()
 
 
 class TestGraphs:
     @pytest.mark.parametrize(("name", "form"), CAPTURABLE)
     def test_a_replay_computes_anew(self, cuda_device: Device, name: str, form: str) -> None:
+        family = registry.find_algorithm(name).family
         first, *others = (
-            make(20000, BOX, distribution, seed=seed)
+            drawn(family, distribution, seed)
             for seed, distribution in enumerate(("uniform", "clusters", "one-cell", "lattice"))
         )
-        algorithm = made(cuda_device, name, form, 20000, BOX)
+        algorithm = made(cuda_device, name, form, first)
         algorithm.load(first)
         algorithm.launch()
         graph = cuda_device.capture(algorithm.launch)
-        check = FAMILIES[algorithm.family].check
+        check = FAMILIES[family].check
         for _ in range(2):
             self.spoil(cuda_device, algorithm)
             graph.launch()
             assert check(algorithm, first) is None
-        if algorithm.family != "cell-list":  # a query's cells belong to what it loaded
+        if family == "neighbour-query":  # its cells belong to what it loaded
             return
         for inputs in others:
-            cuda_device.write(algorithm.positions, inputs.positions)
-            cuda_device.write(algorithm.cell_of, inputs.cell_of)
+            self.overwrite(cuda_device, algorithm, inputs)
+            self.spoil(cuda_device, algorithm)
             graph.launch()
             assert check(algorithm, inputs) is None
 
     @staticmethod
+    def overwrite(device: Device, algorithm: Any, inputs: Any) -> None:
+        """Write another input into the arrays that the graph reads."""
+        match algorithm.family:
+            case "stream-filter":
+                device.write(algorithm.records, inputs.records)
+                device.write(algorithm.keep, inputs.keep)
+            case "cell-list-update":
+                for arrays, state in zip(algorithm.states, inputs.history, strict=True):
+                    device.write(arrays[0], state.cell_of)
+                    device.write(arrays[1], state.positions)
+            case _:
+                device.write(algorithm.cell_of, inputs.cell_of)
+                device.write(algorithm.positions, inputs.positions)
+
+    @staticmethod
     def spoil(device: Device, algorithm: Any) -> None:
-        """Overwrite the last answer, so that only a replay can bring it back."""
+        """Overwrite the last answer, so that only a replay can bring it back.
+
+        The answer of an update is also what it starts from: that is built again.
+        """
         for array in vars(algorithm.answer).values():
-            if array is not None:
+            if hasattr(array, "nbytes"):
                 device.fill(array, 0x5A)
+        if isinstance(algorithm, CellListUpdate):
+            algorithm.build(*algorithm.states[0])
 
     def test_capture_does_not_run(self, cuda_device: Device) -> None:
         array = cuda_device.upload(np.zeros(100, np.int32))
@@ -152,7 +179,7 @@ class TestLibraries:
     def test_cub_is_kept(self, cuda_device: Any, compilations: list[list[str]]) -> None:
         cuda_device.library("cub_radix_sort.cu")
         compilations.clear()
-        made(cuda_device, "radix-grid", "order", 1000, BOX)
+        made(cuda_device, "radix-grid", "order", make(1000, BOX))
         assert compilations == []
 
     def test_what_does_not_compile_says_what_and_where(
@@ -197,7 +224,7 @@ class TestOneContext:
 
         grid = Grid.with_count(64)
         inputs = make(100_000, grid)
-        algorithm = made(cuda_device, "counting-sort", "order", inputs.particles, grid)
+        algorithm = made(cuda_device, "counting-sort", "order", inputs)
         algorithm.load(inputs)
         for shift in range(1, 4):  # no synchronisation between CuPy's work and PyCUDA's
             algorithm.cell_of[...] = (algorithm.cell_of + 1) % 64

@@ -121,7 +121,7 @@ def test_every_shipped_study_names_what_exists(monkeypatch):
 
 
 def test_an_unknown_study_is_the_users_mistake():
-    with pytest.raises(UserError, match="did you mean .*rozen2008-table1"):
+    with pytest.raises(UserError, match=r"did you mean .*rozen2008-table1"):
         load_study("rozen2008-table")
     with pytest.raises(UserError, match="no study"):
         load_study("../../etc/passwd")

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,15 +26,18 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from gpubench import registry
+from gpubench.contracts import Algorithm
 from gpubench.devices.base import Device, Graph, Kernel
 from gpubench.errors import NotSupported
+from gpubench.families import FAMILIES
 from gpubench.grid import Grid
-from gpubench.inputs import ParticleSet
+from gpubench.inputs import RECORD_BYTES, Inputs, ParticleSet, RecordSet
+from gpubench.kinds import Particles, Recipe, Records
 from gpubench.paths import kernel_folder
 
 ARCHITECTURES = ("sm_80", "sm_90")
 # The last two are past what the registers of a whole GPU hold of the bucket sort's elements.
-PARTICLES = (0, 1000, 2**20 + 1, 2**22, 2**24 + 1)
+SIZES = (0, 1000, 2**20 + 1, 2**22, 2**24 + 1)
 CELLS = ((3, 4, 5), (64, 64, 64))
 JOBS = 2
 OPTIONS = ["-O3", "-Werror", "all-warnings", "-I", str(kernel_folder())]
@@ -124,25 +127,40 @@ class Recorder(Device):
         pass
 
 
+def particle_sets() -> Iterator[ParticleSet]:
+    """Yield particles of every size, in few and in many cells, open and periodic, that moved."""
+    for particles, cells, periodic in itertools.product(SIZES, CELLS, (False, True)):
+        x, y, z = cells
+        grid = Grid(cells, (0.0,) * 3, (float(x), float(y), float(z)), (periodic,) * 3)
+        positions = np.zeros((particles, 4), np.float32)
+        before = ParticleSet(positions, grid, "given", "given", None)
+        yield ParticleSet(positions, grid, "given", "given", None, before)
+
+
+def record_sets() -> Iterator[RecordSet]:
+    """Yield streams of every size, with every size of record and both kinds of null."""
+    for size, record_bytes, has_keep in itertools.product(SIZES, RECORD_BYTES, (False, True)):
+        records = np.zeros((size, record_bytes // 4), np.float32)
+        yield RecordSet(records, np.zeros(size, np.int32) if has_keep else None, None)
+
+
+INPUTS: dict[type[Recipe], Callable[[], Iterator[Inputs]]] = {
+    Particles: particle_sets,
+    Records: record_sets,
+}
+
+
 def wanted_units() -> dict[Unit, set[str]]:
     """Return what the algorithms compile, with the names that they then ask for."""
     device = Recorder()
-    forms = [
-        (cls, form)
-        for cls in registry.algorithms().values()
-        for form, described in cls.forms.items()
-        if described.requires <= device.features
-    ]
-    for (cls, form), particles, cells, periodic in itertools.product(
-        forms, PARTICLES, CELLS, (False, True)
-    ):
-        x, y, z = cells
-        grid = Grid(cells, (0.0,) * 3, (float(x), float(y), float(z)), (periodic,) * 3)
-        inputs = ParticleSet(np.zeros((particles, 4), np.float32), grid, "given", "given", None)
-        try:
-            cls(device, particles, grid, form, {}).load(inputs)
-        except NotSupported:
-            continue
+    for cls in registry.algorithms().values():
+        make: Callable[..., Algorithm] = cls
+        forms = [form for form, found in cls.forms.items() if found.requires <= device.features]
+        for form, inputs in itertools.product(forms, INPUTS[FAMILIES[cls.family].kind]()):
+            try:
+                make(device, form=form, parameters={}, **inputs.made_for).load(inputs)
+            except NotSupported:
+                continue
     return dict(device.wanted)
 
 
