@@ -6,7 +6,7 @@ import dataclasses
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -210,6 +210,16 @@ def run(
     per_cell: Annotated[
         float | None, typer.Option(metavar="P", help="In place of the study's particles per cell.")
     ] = None,
+    moved: Annotated[
+        int | None, typer.Option(metavar="N", help="In place of the study's moved particles.")
+    ] = None,
+    kept: Annotated[
+        float | None, typer.Option(metavar="F", help="In place of the study's fractions kept.")
+    ] = None,
+    parameter: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="For algorithms that have it; may be repeated."),
+    ] = None,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Measure again what is there already.")
     ] = False,
@@ -227,7 +237,8 @@ def run(
     only = [name.strip() for name in algorithms.split(",")] if algorithms is not None else None
     _require_folder("--out", out)
     selection: dict[str, Any] = {
-        "quick": quick, "algorithms": only, "particles": particles, "per_cell": per_cell
+        "quick": quick, "algorithms": only, "particles": particles, "per_cell": per_cell,
+        "moved": moved, "kept": kept, "parameters": _parameters(parameter or []),
     }  # fmt: skip
     for study in chosen:  # before the first is measured, so that a mistake costs no time
         runner.plan(study, **selection)
@@ -252,6 +263,15 @@ def run(
     _say("for the report: gpubench report" + ("" if out == RESULTS else f" {out}"))
     if unsound:
         raise typer.Exit(1)
+
+
+def _parameters(given: Sequence[str]) -> dict[str, int]:
+    """Read NAME=VALUE pairs."""
+    pairs = [text.partition("=") for text in given]
+    for (name, _, value), text in zip(pairs, given, strict=True):
+        if not name or not value.lstrip("-").isdecimal():
+            raise UserError(f"--parameter takes NAME=VALUE with a whole number, not {text!r}")
+    return {name: int(value) for name, _, value in pairs}
 
 
 @app.command()

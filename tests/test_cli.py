@@ -390,3 +390,43 @@ def test_a_reader_that_leaves_is_no_error():
     )
     os.close(write)
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["rozen2008-table2", "--moved", "2000000"], "2000000 of 65536 particles cannot move"),
+        (["rozen2008-table2", "--moved", "-1"], "cannot move"),
+        (["rozen2008-table1", "--moved", "3"], "does not vary moved"),
+        (["horn2005-table36-1", "--kept", "1.5"], "must be 0 to 1, not 1.5"),
+        (["horn2005-table36-1", "--kept", "nan"], "must be 0 to 1, not nan"),
+        (["rozen2008-table3", "--parameter", "capacty=3"], "did you mean capacity"),
+        (["rozen2008-table3", "--parameter", "capacity=x"], "NAME=VALUE"),
+        (["rozen2008-table3", "--parameter", "capacity=0"], "at least 1 particle a cell, not 0"),
+        (["rozen2008-partial-update", "--parameter", "parts=100"], "1 to 64, not 100"),
+    ],
+)
+def test_bad_axes_and_parameters_are_one_line(tmp_path, arguments, sentence):
+    out = tmp_path / "out"
+    command = [sys.executable, "-m", "gpubench", "run", *arguments, "--quick", "--out", str(out)]
+    done = subprocess.run(
+        [*command, "--device", "opencl:intel"], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert done.returncode == 2
+    last = done.stderr.splitlines()[-1]
+    assert sentence in last
+    assert "Traceback" not in done.stderr and done.stdout == ""
+    assert not list(tmp_path.rglob("*.json"))
+
+
+def test_axes_and_parameters_take_the_place_of_the_studys(tmp_path):
+    out = tmp_path / "out"
+    command = [sys.executable, "-m", "gpubench", "run", "rozen2008-table2", "--quick"]
+    command += ["--device", "opencl:intel", "--out", str(out), "--particles", "4096"]
+    command += ["--moved", "100", "--algorithms", "bucket-resort", "--parameter", "parts=2"]
+    subprocess.run(command, check=True, capture_output=True, cwd=tmp_path)
+    (path,) = out.rglob("*.json")
+    records = [r for r in json.loads(path.read_text())["records"] if r["sweep"] == "table"]
+    assert {(r["particles"], r["moved"], r["parameters"]["parts"]) for r in records} == {
+        (4096, 100, 2)
+    }

@@ -459,7 +459,7 @@ def test_sizes_given_by_hand_are_records_where_a_study_has_those():
     study = parse_study("r", RECORDS)
     found = [group.recipe for group in plan(study, particles=7)]
     assert [(r.records, r.record_bytes) for r in found] == [(7, 4), (7, 16)]
-    with pytest.raises(UserError, match="knows no cells: leave out --per-cell"):
+    with pytest.raises(UserError, match="does not vary per_cell: leave out --per-cell"):
         plan(study, per_cell=4)
     with pytest.raises(UserError, match="2147483647"):
         plan(study, particles=2**31)

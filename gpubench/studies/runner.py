@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
@@ -123,17 +123,24 @@ def plan(
     algorithms: Collection[str] | None = None,
     particles: int | None = None,
     per_cell: float | None = None,
+    moved: int | None = None,
+    kept: float | None = None,
+    parameters: Mapping[str, int] | None = None,
 ) -> list[Group]:
     """List the inputs of a study and what is measured on each.
 
-    algorithms, particles (or records), per_cell: in place of what the study says; a sweep that
-    `--quick` leaves out stays out. Raises UserError for an algorithm that the study does not
-    measure, for a number per cell where there are no cells, and for inputs that cannot be made.
+    algorithms, particles (or records), per_cell, moved, kept: in place of what the study says; a
+    sweep that `--quick` leaves out stays out. parameters: for the algorithms that have them.
+    Raises UserError for an algorithm that the study does not measure, for an axis or a parameter
+    that it does not have, and for inputs that cannot be made.
     """
     if particles is not None and particles < 1:
         raise UserError(f"the number of particles must be at least 1, not {particles}")
-    if per_cell is not None and not any("per_cell" in sweep.axes for sweep in study.sweeps):
-        raise UserError(f"{study.name} knows no cells: leave out --per-cell")
+    chosen_axes = {"per_cell": per_cell, "moved": moved, "kept": kept}
+    for axis, value in chosen_axes.items():
+        if value is not None and not any(sweep.axes.get(axis) for sweep in study.sweeps):
+            option = f"--{axis.replace('_', '-')}"
+            raise UserError(f"{study.name} does not vary {axis}: leave out {option}")
     check_names(study, registry.algorithms())
     sweeps = [sweep.quickened() if quick else sweep for sweep in study.sweeps]
     for name in algorithms or ():
@@ -143,12 +150,18 @@ def plan(
             raise UserError(
                 f"{study.name} does not measure {name}: one of {', '.join(sorted(among))}"
             )
+    for name in parameters or ():
+        known = {n for s in sweeps for one in s.subjects for n in _parameters_of(one)}
+        registry.require_known("parameter", name, known)
     groups = []
     for sweep in sweeps:
         if algorithms is not None:
             chosen = tuple(s for s in sweep.subjects if s.algorithm in algorithms)
             sweep = replace(sweep, subjects=chosen)
-        given = {sweep.kind.size_axis: particles, "per_cell": per_cell}
+        if parameters:
+            subjects = tuple(_with_parameters(subject, parameters) for subject in sweep.subjects)
+            sweep = replace(sweep, subjects=subjects)
+        given = {sweep.kind.size_axis: particles, **chosen_axes}
         sweep = sweep.along(
             {
                 axis: (value,)
@@ -163,6 +176,16 @@ def plan(
     return groups
 
 
+def _parameters_of(subject: Subject) -> Collection[str]:
+    return registry.find_algorithm(subject.algorithm).defaults
+
+
+def _with_parameters(subject: Subject, parameters: Mapping[str, int]) -> Subject:
+    known = _parameters_of(subject)
+    own = {name: value for name, value in parameters.items() if name in known}
+    return replace(subject, parameters={**subject.parameters, **own})
+
+
 def run(
     study: Study,
     device: Device,
@@ -172,6 +195,9 @@ def run(
     algorithms: Collection[str] | None = None,
     particles: int | None = None,
     per_cell: float | None = None,
+    moved: int | None = None,
+    kept: float | None = None,
+    parameters: Mapping[str, int] | None = None,
     fresh: bool = False,
     budget: Budget | None = None,
 ) -> RunSummary:
@@ -179,10 +205,14 @@ def run(
 
     quick: the small sizes of the study and, on a CPU, a smaller budget.
     fresh: measure again what the folder already holds.
-    Raises UserError for bad arguments (before anything is written) and for a folder that
-    cannot be written; what one algorithm raises ends as a record of status `failed`.
+    Raises UserError for bad arguments (before anything is written), for a folder that cannot be
+    written, and for parameters that an algorithm refuses; what else one algorithm raises ends as
+    a record of status `failed`.
     """
-    groups = plan(study, quick=quick, algorithms=algorithms, particles=particles, per_cell=per_cell)
+    groups = plan(
+        study, quick=quick, algorithms=algorithms, particles=particles, per_cell=per_cell,
+        moved=moved, kept=kept, parameters=parameters,
+    )  # fmt: skip
     if particles is not None or per_cell is not None:
         for group in groups:
             if reason := _too_large(group.recipe, device):
@@ -364,10 +394,15 @@ def _check_again(trial: Trial, device: Device, oracle: Callable[[str], Oracle]) 
 
 
 def _attempt(trial: Trial, device: Device, step: Callable[[], str | None]) -> None:
-    """Take one step of a trial; turn a wrong answer, or what the step raises, into its verdict."""
+    """Take one step of a trial; turn a wrong answer, or what the step raises, into its verdict.
+
+    What the user must mend is raised on.
+    """
     try:
         wrong = step()
     except Exception as error:
+        if type(error) is UserError:
+            raise
         trial.rule_out(*verdict_on(error, device))
     else:
         if wrong:
