@@ -32,7 +32,7 @@ reproduce: $(USER_STAMP)
 	@page=$$($(BIN)/gpubench report) && echo "The report: $(CURDIR)/$$page"
 
 test: $(DEV_STAMP)
-	$(BIN)/pytest -m 'not cuda'
+	$(BIN)/pytest -n 2 -m 'not cuda'
 
 # Without a usable GPU these fail, where they would be skipped.
 test-gpu: $(DEV_STAMP)

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.cuda
 
 FORMS = [(name, form) for name, cls in registry.algorithms().items() for form in cls.forms]
 LARGE = [
-    pytest.param(case, family, id=case.name.replace(" ", "-").replace(",", ""))
+    pytest.param(case, family, id=f"{family}: {case.name}")
     for family in ("cell-list", "cell-list-update", "stream-filter")
     for case in large_cases(family)
 ]
