@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpubench import report
-from gpubench.report import cells, figures, formats, tables, verdict
+from gpubench.report import cells, document, figures, formats, tables, verdict
 from gpubench.results import Results, make_record
 from gpubench.studies.study import load_study
 
@@ -342,7 +342,9 @@ def test_verdict_claims_no_winner_where_intervals_overlap() -> None:
         "atomic-list and counting-sort are fastest at 4 per cell and cannot be told apart" in text
     )
     assert "times as long" not in text
-    [row] = tables.fastest(run_of(close), 65536).rows
+    fastest = tables.fastest(run_of(close))
+    assert fastest is not None
+    [row] = fastest.rows
     assert row.items[-1].text == "intervals overlap"
 
 
@@ -591,3 +593,251 @@ def test_the_same_results_give_the_same_bytes(tmp_path: Path) -> None:
     first = report.write([cpu_results()], tmp_path / "a").read_bytes()
     second = report.write([cpu_results()], tmp_path / "b").read_bytes()
     assert first == second
+
+
+TABLE_2, TABLE_3, TABLE_36_1 = "rozen2008-table2", "rozen2008-table3", "horn2005-table36-1"
+MOVED = (0, 256, 4096, 20971, 209715, 419430, 1048576)
+
+
+def resort_time(algorithm: str, moved: int, destination: str = "random") -> float:
+    """Re-sorts cost a tenth of their full sort and more for each that moved."""
+    full = {"bucket-sort": 2.0, "atomic-list": 1.0}
+    if algorithm in full:
+        return full[algorithm]
+    own = full[cells.FULL_SORTS[algorithm]]
+    return own * (0.1 + moved / 500000) * (0.5 if destination == "next" else 1)
+
+
+def resort_records() -> list[dict[str, Any]]:
+    return [
+        record(
+            algorithm, form, 2**20, study=TABLE_2, moved=moved, destination=destination,
+            median=resort_time(algorithm, moved, destination),
+        )
+        for moved in MOVED
+        for destination in ("random", "next")
+        for algorithm, form in (
+            ("bucket-sort", "host-loop"), ("bucket-resort", "host-loop"),
+            ("atomic-list", "one-pass"), ("atomic-resort", "one-pass"),
+        )
+    ]  # fmt: skip
+
+
+def table_3_records() -> list[dict[str, Any]]:
+    found = []
+    for n in SIZES:
+        found += [
+            record("bucket-sort", "host-loop", n, study=TABLE_3, median=n / 1e5),
+            record("bitonic-search", "order", n, study=TABLE_3, median=n / 2e5),
+            record(
+                "bucket-resort", "host-loop", n, study=TABLE_3, sweep=f"resort-{n}",
+                moved=n // 50, destination="random", median=n / 1e6,
+            ),
+        ]  # fmt: skip
+    return found
+
+
+def filter_time(algorithm: str, records: int, kept: float = 0.5) -> float:
+    """Return milliseconds: the sort takes log2 n times as long, keeping more takes longer."""
+    scan = records * (1 + kept) / 1e6
+    return scan * (math.log2(records) if algorithm == "filter-bitonic" else 1)
+
+
+def filter_records() -> list[dict[str, Any]]:
+    published = load_study(TABLE_36_1).published
+    assert published is not None
+    places = [(int(n), 0.5) for n in published.rows]
+    places += [(2**22, kept) for kept in (0.0, 0.1, 1.0)]
+    return [
+        stream_record(algorithm, form, n, kept)
+        for n, kept in places
+        for algorithm, form in (("filter-scan-search", "loop"), ("filter-bitonic", "sort"))
+    ]
+
+
+def stream_record(algorithm: str, form: str, records: int, kept: float) -> dict[str, Any]:
+    made = record(algorithm, form, study=TABLE_36_1, median=filter_time(algorithm, records, kept))
+    no_particles = ("particles", "per_cell", "cells", "periodic", "distribution", "order")
+    stream = {"records": records, "kept": kept, "record_bytes": 4, "nulls": "infinity"}
+    fields = made | dict.fromkeys(no_particles) | stream
+    del fields["key"]
+    return make_record(**fields)
+
+
+def breakdown_records() -> list[dict[str, Any]]:
+    return [
+        record(
+            algorithm, form, 65536, p, study="rozen2008-breakdown", median=time,
+            distribution="uniform", outcome={"rounds": p} if algorithm == "bucket-sort" else {},
+        )
+        for p in (1, 4, 16, 64, 256)
+        for algorithm, form, time in (
+            ("bucket-sort", "host-loop", 0.1 * p),
+            ("counting-sort", "order", 0.8),
+            ("atomic-list", "one-pass", 0.01),
+            ("radix-grid", "order", 1000.0),
+        )
+    ]  # fmt: skip
+
+
+def number(text: str) -> float:
+    return float(text.split()[0].replace(",", ""))
+
+
+def test_table_of_moved_particles_stands_beside_its_print(tmp_path: Path) -> None:
+    page = write_page([results(resort_records())], tmp_path)
+    published = load_study(TABLE_2).published
+    assert published is not None
+    head, *rows = page.tables["Measured: best form of each, median, ms"][1:]
+    assert head == ["Moved", "Sort: bucket-sort", "Re-sort: bucket-resort"]
+    for moved, row, printed in zip(MOVED, rows, published.values, strict=True):
+        assert row[0] == f"{moved:,}"
+        for algorithm, text, value in zip(published.algorithms, row[1:], printed, strict=True):
+            time = resort_time(algorithm, moved)
+            assert text == f"{formats.significant(time)} {formats.ratio(value / time)}"
+
+
+def test_resort_is_a_share_of_its_own_full_sort_on_the_same_input(tmp_path: Path) -> None:
+    page = write_page([results(resort_records())], tmp_path)
+    head, *rows = page.tables["Re-sort as a share of its own full sort"]
+    assert head == ["Input", "As printed", "bucket-resort", "atomic-resort"]
+    by_input = {row[0]: row[1:] for row in rows}
+    assert len(by_input) == 2 * len(MOVED)
+    assert by_input["0 moved, destination random"] == ["33.8 %", "10.0 %", "10.0 %"]
+    assert by_input["20,971 moved, destination random"] == ["52.2 %", "14.2 %", "14.2 %"]
+    assert by_input["20,971 moved, destination next"] == [formats.DASH, "7.10 %", "7.10 %"]
+    text = " ".join(verdict.sentences(run_of(resort_records())))
+    assert (
+        "bucket-resort is faster than its full sort, bucket-sort, up to 419,430 moved (random);"
+        " up to 419,430 moved (next)" in text
+    )
+
+
+def test_verdict_claims_a_faster_resort_only_where_intervals_are_apart() -> None:
+    close = [
+        record("bucket-sort", "host-loop", study=TABLE_2, moved=m, destination="random", width=0.05)
+        for m in (0, 256)
+    ]
+    close += [
+        record("bucket-resort", "host-loop", study=TABLE_2, moved=m, destination="random",
+               width=0.05, median=median)
+        for m, median in ((0, 0.5), (256, 0.95))
+    ]  # fmt: skip
+    text = " ".join(verdict.sentences(run_of(close)))
+    assert "faster than its full sort, bucket-sort, only at 0 moved" in text
+    table = tables.resorts(run_of(close))
+    assert table is not None
+    assert [row.items[0].strong for row in table.rows] == [True, False]
+
+
+def test_a_resort_beside_full_sorts_of_particles_that_never_moved(tmp_path: Path) -> None:
+    page = write_page([results(table_3_records())], tmp_path)
+    head, *rows = page.tables["Measured: best form of each, median, ms"][1:]
+    assert head[1:] == [
+        "GPUBuck: bucket-sort", "2% re-sort: bucket-resort", "GPUSort: bitonic-search",
+    ]  # fmt: skip
+    for n, row in zip(SIZES, rows, strict=True):
+        times = [formats.significant(n / divisor) for divisor in (1e5, 1e6, 2e5)]
+        assert [text.split()[0] for text in row[1:]] == times
+    shares = page.tables["Re-sort as a share of its own full sort"][1:]
+    assert [row[2] for row in shares] == ["10.0 %"] * len(SIZES)
+    assert shares[0][1] == formats.percent(7.68 / 19.34)
+    # The re-sort does another work, so that it is never called the fastest.
+    assert {row[1] for row in page.tables["Fastest at 4 per cell"][1:]} == {"bitonic-search"}
+
+
+def test_times_a_record_in_the_unit_of_the_print(tmp_path: Path) -> None:
+    page = write_page([results(filter_records())], tmp_path)
+    published = load_study(TABLE_36_1).published
+    assert published is not None
+    rows = page.tables["Measured: best form of each, median, µs per record"][2:]
+    for n, row, printed in zip(published.rows, rows, published.values, strict=True):
+        for algorithm, text, value in zip(published.algorithms, row[1:], printed, strict=True):
+            each = 1000 * filter_time(algorithm, int(n)) / n
+            assert text == f"{formats.significant(each)} {formats.ratio(value / each)}"
+    kept = {row[0]: row[1:] for row in page.tables[
+        "2²² (4,194,304) records, records of 4 bytes, nulls by infinity"
+    ]}  # fmt: skip
+    assert kept["Algorithm"] == ["0", "0.1", "0.5", "1"]
+    assert [number(text) for text in kept["filter-scan-search"]] == [0.001, 0.0011, 0.0015, 0.002]
+    assert "which is 8.00 to 11.0 in its table." in page.text
+    assert "here the ratio is 16.0 to 22.0." in page.text
+    measured = pd.read_csv(tmp_path / f"{TABLE_36_1}-measured.csv")
+    scan = measured[measured["column"] == "X800, Scan/Search"].iloc[0]
+    assert scan["algorithm"] == "filter-scan-search"
+    assert scan["printed_ms"] == pytest.approx(0.428 * 65536 / 1000)
+
+
+def test_every_record_of_a_stream_shows_its_axes(tmp_path: Path) -> None:
+    page = write_page([results(filter_records())], tmp_path)
+    head, *rows = page.tables["Every cell in every mode"]
+    assert {"Records", "Share kept"} <= set(head)
+    assert "Particles" not in head
+    assert len(rows) == len(filter_records())
+
+
+def test_ratio_figure_holds_print_measurement_and_claim() -> None:
+    charts = {c.slug: c for c in document.charts(run_of(filter_records()), "s")}
+    assert {"s-time", "s-time-kept", "s-ratio"} <= charts.keys()
+    published = load_study(TABLE_36_1).published
+    assert published is not None
+    assert len(charts["s-ratio"].panels) == 2
+    for panel, (scan, sort) in zip(charts["s-ratio"].panels, ((0, 1), (2, 3)), strict=True):
+        lines = {line.label: line.y for line in panel.lines}
+        assert lines["printed"] == pytest.approx([v[sort] / v[scan] for v in published.values])
+        assert lines["measured"] == pytest.approx([math.log2(n) for n in published.rows])
+        assert lines["0.5 log₂ n"] == pytest.approx([math.log2(n) / 2 for n in published.rows])
+
+
+def test_resort_shares_the_colour_of_its_full_sort() -> None:
+    charts = {c.slug: c for c in document.charts(run_of(resort_records()), "s")}
+    titles = [panel.title for panel in charts["s-time"].panels]
+    assert titles == ["destination random", "destination next"]
+    looks = {line.label: (line.colour, line.variant) for line in charts["s-time"].panels[0].lines}
+    assert looks["bucket-sort"][0] == looks["bucket-resort"][0] != looks["atomic-list"][0]
+    assert len(set(looks.values())) == 4
+    assert charts["s-time"].panels[0].lines[0].x == MOVED
+
+
+def test_breakdown_names_where_each_rival_overtakes() -> None:
+    run = run_of(breakdown_records())
+    found = {each.subject.algorithm: each for each in verdict.overtakings(run)}
+    assert found["counting-sort"].faster == [16, 64, 256]
+    assert found["counting-sort"].crossing == pytest.approx(8)
+    assert found["atomic-list"].faster == found["atomic-list"].values
+    assert found["radix-grid"].faster == []
+    assert found["radix-grid"].crossing is None
+    text = " ".join(verdict.sentences(run))
+    assert "from 16 per cell on: counting-sort" in text
+    assert "throughout, from 1 to 256 per cell: atomic-list" in text
+    assert "nowhere: radix-grid" in text
+    charts = {c.slug: c for c in document.charts(run, "s")}
+    assert "counting-sort 8.00" in charts["s-time"].caption
+    assert charts["s-rounds"].y.kind == "number"
+    [line] = charts["s-rounds"].panels[0].lines
+    assert list(line.y) == [1, 4, 16, 64, 256]
+
+
+def test_lists_and_sorted_orders_are_not_called_one_product() -> None:
+    queries = [
+        record("neighbour-query", form, study="neighbour-query", order=order, median=median)
+        for order, linked in (("random", 6.0), ("cell", 2.0))
+        for form, median in (("count-linked", linked), ("count-sorted", 1.5))
+    ]
+    [machine] = cells.machines([results(full_records() + queries)])
+    sorting, query = machine.studies
+    assert "over linked lists takes 4.00 times as long as over sorted cells" in " ".join(
+        verdict.sentences(sorting, [query])
+    )
+    assert "it was not run on this machine" in " ".join(verdict.sentences(sorting))
+
+
+def test_figures_of_an_earlier_report_are_removed(tmp_path: Path) -> None:
+    report.write([results(full_records())], tmp_path)
+    kept = tmp_path / "figures" / "notes.txt"
+    kept.write_text("mine", encoding="utf-8")
+    report.write([results(breakdown_records())], tmp_path)
+    text = (tmp_path / "report.md").read_text(encoding="utf-8")
+    left = {f"figures/{path.name}" for path in (tmp_path / "figures").glob("*.svg")}
+    assert left == set(re.findall(r"\((figures/[^)]+)\)", text))
+    assert kept.exists()

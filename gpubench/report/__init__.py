@@ -18,7 +18,8 @@ def write(results: Sequence[Results], out: Path) -> Path:
 
     Writes `index.html` (self-contained), `report.md` with `figures/*.svg`, and as CSV
     `records.csv` (all records, without samples) and, for each study with a published table,
-    `<study>-printed.csv` and `<study>-measured.csv`. Each file is replaced whole or not at all.
+    `<study>-printed.csv` and `<study>-measured.csv`. Each file is replaced whole or not at all;
+    figures of an earlier report are removed.
     """
     found = machines(results)
     report = document.build(found)
@@ -29,6 +30,9 @@ def write(results: Sequence[Results], out: Path) -> Path:
     }
     for name, text in files.items():
         _replace(out / name, text)
+    for figure in (out / "figures").glob("*.svg"):
+        if f"figures/{figure.name}" not in files:
+            figure.unlink()
     return out / "index.html"
 
 

@@ -1,7 +1,7 @@
 """Results put in order: machines, studies, and what was measured in each cell of a study.
 
-A cell is one subject (an algorithm in one form) at one place (particles, particles per cell,
-distribution, order). It holds a record for each mode of timing.
+A cell is one subject (an algorithm in one form) at one place (the values of every axis of its
+input). It holds a record for each mode of timing.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any
 
 from gpubench import registry
+from gpubench.report.axes import AXES, SIZES
 from gpubench.results import Results
 from gpubench.studies.study import Study, load_study
 
@@ -21,6 +22,12 @@ Record = dict[str, Any]
 
 # The headline of a cell is the first of these that was measured.
 HEADLINE_MODES = ("graph", "hot", "cold")
+# What builds the cell list from nothing that each of these mends.
+FULL_SORTS = {
+    "bucket-resort": "bucket-sort",
+    "atomic-resort": "atomic-list",
+    "counting-resort": "counting-sort",
+}
 
 
 @dataclass(frozen=True, order=True)
@@ -31,6 +38,12 @@ class Subject:
     form: str
     parameters: tuple[tuple[str, float], ...] = ()
 
+    @property
+    def full_sort(self) -> Subject | None:
+        """What does from nothing what a re-sort mends, in the same form; None for all others."""
+        full = FULL_SORTS.get(self.algorithm)
+        return Subject(full, self.form) if full else None
+
 
 @dataclass(frozen=True)
 class Place:
@@ -38,10 +51,27 @@ class Place:
 
     particles: int | None
     per_cell: float | None
+    records: int | None
+    kept: float | None
+    record_bytes: int | None
+    nulls: str | None
     distribution: str | None
     order: str | None
-    moved: float | None
+    moved: int | None
+    destination: str | None
     periodic: tuple[bool, ...] | None
+
+    @property
+    def kind(self) -> dict[str, Any]:
+        """All but the sizes; what moved as a share, so that it is of one kind at every size."""
+        found = {name: value for name, value in vars(self).items() if name not in SIZES}
+        if self.moved is not None and self.particles:
+            found["moved"] = round(self.moved / self.particles, 3)
+        return found
+
+    def has(self, **axes: object) -> bool:
+        """Say whether it has these values."""
+        return all(getattr(self, name) == value for name, value in axes.items())
 
 
 @dataclass
@@ -82,6 +112,12 @@ class Cell:
         """Headline 95 % interval of the median in milliseconds."""
         return float(self.headline["ci95_low_ms"]), float(self.headline["ci95_high_ms"])
 
+    def unit_ms(self, unit: str) -> float:
+        """Return how many milliseconds one of a unit of published times is for this input."""
+        if unit == "us/record":
+            return 0.001 * (self.place.records or 1)
+        return {"s": 1000.0, "ms": 1.0, "us": 0.001}[unit]
+
     @property
     def copy_share(self) -> float | None:
         """Least traffic over time, as a share of the measured copy bandwidth; None if unknown."""
@@ -111,6 +147,12 @@ class StudyRun:
     def records(self) -> list[Record]:
         """Every record shown, in the order in which they were measured."""
         return [record for cell in self.cells.values() for record in cell.by_mode.values()]
+
+    @property
+    def unit(self) -> str:
+        """What its times are shown in: milliseconds, or as printed where that is per record."""
+        printed = self.study.published.unit if self.study.published else "ms"
+        return printed if printed == "us/record" else "ms"
 
     @cached_property
     def subjects(self) -> list[Subject]:
@@ -146,24 +188,59 @@ class StudyRun:
             for axis in fields(Place)
         }
 
+    @cached_property
+    def kind(self) -> dict[str, Any]:
+        """The commonest kind of input."""
+        return _commonest([place.kind for _, place in self.cells])
+
+    @cached_property
+    def _of(self) -> dict[Subject, tuple[dict[str, Any], list[Cell]]]:
+        """The kind of input and the cells of each subject.
+
+        The kind is the commonest of the study, or where a subject has none of that (Table 3 of
+        Rozen has re-sorts among full sorts) its own commonest.
+        """
+        found = {}
+        for subject in self.subjects:
+            own = [cell for cell in self.cells.values() if cell.subject == subject]
+            kinds = [cell.place.kind for cell in own]
+            found[subject] = (self.kind if self.kind in kinds else _commonest(kinds), own)
+        return found
+
+    def select(self, subject: Subject, free: str = "", **axes: object) -> list[Cell]:
+        """Return a subject's cells at these values, of its kind on the other axes but `free`."""
+        kind, own = self._of.get(subject, ({}, []))
+        rest = {name: v for name, v in kind.items() if name not in axes and name != free}
+        return [
+            cell
+            for cell in own
+            if cell.place.has(**axes) and rest.items() <= cell.place.kind.items()
+        ]
+
     def find(self, subject: Subject, **axes: object) -> Cell | None:
-        """Return a subject's cell at these values of axes and the common values of the others."""
-        return self.cells.get((subject, Place(**(self.common | axes))))
+        """Return a subject's cell at these values, of its kind and of common sizes otherwise."""
+        sizes = {name: self.common[name] for name in SIZES}
+        return next(iter(self.select(subject, **(sizes | axes))), None)
 
     def at(self, **axes: object) -> list[Cell]:
         """Return the cell of each subject that has one there, in the order of the subjects."""
         found = (self.find(subject, **axes) for subject in self.subjects)
         return [cell for cell in found if cell is not None]
 
-    def values(self, axis: str) -> list[Any]:
-        """Return the values of one axis of input size among cells of the common kind, ascending."""
-        kind = ("distribution", "order", "moved", "periodic")
-        alike = (
-            getattr(place, axis)
-            for _, place in self.cells
-            if all(getattr(place, name) == self.common[name] for name in kind)
-        )
-        return sorted({value for value in alike if value is not None})
+    def values(self, axis: str, **axes: object) -> list[Any]:
+        """Return the values of one axis among cells of the usual kind at these values of others.
+
+        Numbers ascend; names are in the order of the report.
+        """
+        found = {
+            getattr(cell.place, axis)
+            for subject in self.subjects
+            for cell in self.select(subject, axis, **axes)
+        } - {None}
+        if all(isinstance(value, int | float) for value in found):
+            return sorted(found)
+        seen = [getattr(place, axis) for _, place in self.cells]
+        return AXES[axis].order([value for value in seen if value in found])
 
 
 @dataclass
@@ -264,12 +341,11 @@ def _subject(record: Record) -> Subject:
 
 
 def _place(record: Record) -> Place:
-    periodic = record["periodic"]
-    return Place(
-        record["particles"],
-        record["per_cell"],
-        record["distribution"],
-        record["order"],
-        record["moved"],
-        None if periodic is None else tuple(periodic),
-    )
+    found = {axis.name: record[axis.name] for axis in fields(Place)}
+    if found["periodic"] is not None:
+        found["periodic"] = tuple(found["periodic"])
+    return Place(**found)
+
+
+def _commonest(kinds: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    return dict(Counter(tuple(kind.items()) for kind in kinds).most_common(1)[0][0])

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from gpubench.report import formats, tables, verdict
-from gpubench.report.cells import Cell, Machine, StudyRun, Subject
+from gpubench.report.axes import AXES, SIZES
+from gpubench.report.cells import FULL_SORTS, Cell, Machine, StudyRun, Subject
 from gpubench.report.figures import Axis, Chart, Drawing, Line, Panel, draw
 from gpubench.report.tables import Table
+from gpubench.report.verdict import Scan
 
-_ORDERS = ("random", "nearly-sorted", "morton", "cell")  # from least to most ordered
-_PARTICLES = Axis("particles", "particles")
-_PER_CELL = Axis("particles per cell", "number")
-_TIME = Axis("median time, ms", "number")
+_MOST_LINES = 12  # more in one panel cannot be told apart
+_NAMED = {
+    "order": (
+        "Effect of the initial order",
+        "The same particles given in another order: at random, in cell order with 1 % swapped,"
+        " along a Morton curve of the cells, in cell order.",
+    ),
+    "distribution": (
+        "Effect of clustering",
+        "As many particles in as many cells, from evenly spread to all in one cell.",
+    ),
+    "record_bytes": ("Effect of the record size", "As many records, each of more bytes."),
+    "nulls": ("Effect of how nulls are marked", "By a value of the record, or beside it."),
+}
 
 
 @dataclass(frozen=True)
@@ -35,6 +48,8 @@ class StudyPart:
     fastest: Table | None
     printed: Table | None
     measured: Table | None
+    resorts: Table | None
+    crossovers: Table | None
     subjects: Sequence[Table]
     subject_notes: Sequence[str]
     kind: str
@@ -72,7 +87,9 @@ def build(machines: Sequence[Machine]) -> Document:
         taken = [part.slug for part in parts]
         if slug in taken:  # two devices of one machine under one back end
             slug = f"{slug}-{len(taken) + 1}"
-        studies = [_study(run, f"{slug}-{_slug(run.study.name)}") for run in machine.studies]
+        studies = [
+            _study(run, machine, f"{slug}-{_slug(run.study.name)}") for run in machine.studies
+        ]
         parts.append(
             MachinePart(slug, machine, studies, tables.environment(machine), tables.runs(machine))
         )
@@ -81,21 +98,21 @@ def build(machines: Sequence[Machine]) -> Document:
     return Document(parts, [table for table in comparisons if table is not None])
 
 
-def _study(run: StudyRun, slug: str) -> StudyPart:
+def _study(run: StudyRun, machine: Machine, slug: str) -> StudyPart:
     published = run.study.published
-    subject = verdict.best_form(run, published.algorithm) if published else None
-    size = verdict.largest_size(run)
-    by_size, notes = tables.subjects(run) if run.values("per_cell") else ([], [])
+    by_subject, notes = tables.subjects(run)
     troubles = tables.troubles(run)
     first = next(iter(run.cells.values()))
     return StudyPart(
         slug=slug,
         run=run,
-        verdict=verdict.sentences(run),
-        fastest=tables.fastest(run, size) if size is not None else None,
+        verdict=verdict.sentences(run, [other for other in machine.studies if other is not run]),
+        fastest=tables.fastest(run),
         printed=tables.printed(published) if published else None,
-        measured=tables.measured(run, published, subject) if published and subject else None,
-        subjects=by_size,
+        measured=tables.measured(run, published) if published else None,
+        resorts=tables.resorts(run),
+        crossovers=tables.crossovers(run),
+        subjects=by_subject,
         subject_notes=notes,
         kind=tables.kind(run),
         cells=None if published else tables.headline_cells(run),
@@ -108,115 +125,258 @@ def _study(run: StudyRun, slug: str) -> StudyPart:
 
 def charts(run: StudyRun, slug: str) -> list[Chart]:
     """Return the figures of a study that its records allow."""
-    made = (_times(run, slug), _rounds(run, slug), _copy_share(run, slug), _orders(run, slug))
+    made = [
+        *_times(run, slug),
+        _parameters(run, slug),
+        _ratios(run, slug),
+        _rounds(run, slug),
+        _copy_share(run, slug),
+        *(_named(run, slug, axis) for axis in _NAMED),
+    ]
     return [chart for chart in made if chart is not None]
 
 
-def _times(run: StudyRun, slug: str) -> Chart | None:
-    panels = []
-    for per_cell in run.values("per_cell"):
-        lines = _lines(
-            run,
-            [(n, run.at(particles=n, per_cell=per_cell)) for n in run.values("particles")],
-            lambda cell: cell.median_ms,
-            band=True,
+def _times(run: StudyRun, slug: str) -> list[Chart | None]:
+    """Draw time against each axis that a study goes along, with a panel for each scan."""
+    scans = verdict.scans(run)
+    if scans and scans[0].axis == "per_cell" and len(run.values("particles")) > 1:
+        scans = [Scan("particles", {"per_cell": p}) for p in run.values("per_cell")]
+    by_axis: dict[str, list[Scan]] = {}
+    for scan in scans:
+        by_axis.setdefault(scan.axis, []).append(scan)
+    made: list[Chart | None] = []
+    for name, along in by_axis.items():
+        what = f"Time against {AXES[name].label}"
+        panels = []
+        for scan, title in zip(along, _titles(along), strict=True):
+            lines = _lines(run, _columns(run, scan), _unit_time(run), band=True)
+            if len(lines) <= _MOST_LINES:
+                panels.append(Panel(title, lines, _describe(what, title, lines, _unit(run))))
+        made.append(
+            _chart(
+                f"{slug}-time" if not made else f"{slug}-time-{_slug(name)}",
+                what,
+                ("One panel for each case, all on the same axes. " if len(panels) > 1 else "")
+                + "Bands are the 95 % intervals of the medians; where none shows, it is narrower"
+                " than its line." + _crossings(run, name),
+                _figure_axis(name),
+                _time_axis(run),
+                panels,
+            )
         )
-        title = f"{formats.plain(per_cell)} per cell"
-        panels.append(Panel(title, lines, _describe("Time against particles", title, lines, "ms")))
+    return made
+
+
+def _crossings(run: StudyRun, axis: str) -> str:
+    """Name the places where the lines of the rivals cross, if that is what a study is about."""
+    found = [
+        f"{run.labels[each.subject]} {formats.significant(each.crossing)}"
+        for each in verdict.overtakings(run)
+        if each.crossing and axis == verdict.scans(run)[0].axis
+    ]
+    if not found or len(found) > _MOST_LINES:
+        return ""
+    name = verdict.rivals(run)[0][0].algorithm
+    return (
+        f" The medians meet those of the best form of {name} near ({AXES[axis].label}):"
+        f" {formats.listing(found)}."
+    )
+
+
+def _parameters(run: StudyRun, slug: str) -> Chart | None:
+    """Draw time against the parameter with the most values, a line for each set of the others."""
+    tried: dict[str, set[float]] = {}
+    for subject in run.subjects:
+        for name, value in subject.parameters:
+            tried.setdefault(name, set()).add(value)
+    name = max(tried, key=lambda key: len(tried[key]), default="")
+    if len(tried.get(name, ())) < 2:
+        return None
+    panels = []
+    for scan in verdict.scans(run)[:1]:
+        for value in scan.values(run):
+            points: dict[str, list[tuple[float, float, tuple[float, float]]]] = {}
+            for cell in scan.at(run, value):
+                given = dict(cell.subject.parameters)
+                x = [given.pop(name)] if name in given else sorted(tried[name])
+                rest = " ".join(f"{key}={number:g}" for key, number in given.items())
+                if cell.ok:
+                    label = rest or cell.subject.algorithm
+                    points.setdefault(label, []).extend(
+                        (at, cell.median_ms, cell.interval_ms) for at in x
+                    )
+            lines = [_line(label, sorted(p), i, 0) for i, (label, p) in enumerate(points.items())]
+            title = AXES[scan.axis].say(value)
+            text = _describe(f"Time against {name}", title, lines, "ms")
+            panels.append(Panel(title, lines, text))
     return _chart(
-        f"{slug}-time",
-        "Time against particles",
-        "One panel for each number of particles per cell, all on the same axes, both logarithmic."
-        " Bands are the 95 % intervals of the medians; where none shows, it is narrower than"
-        " its line.",
-        _PARTICLES,
-        _TIME,
+        f"{slug}-parameters",
+        f"Time against {name}",
+        "One line for each value of the other parameters; what has no parameters is level.",
+        Axis(name, "number"),
+        _time_axis(run),
+        panels,
+    )
+
+
+def _ratios(run: StudyRun, slug: str) -> Chart | None:
+    """Draw the ratio of columns of a published table: printed, measured, and as claimed."""
+    published = run.study.published
+    if published is None or not published.algorithms:
+        return None
+    grid = verdict.matches(run, published, verdict.best_forms(run, published))
+    panels = []
+    for pair in verdict.pairs(published):
+        printed = [line[pair.over].printed / line[pair.under].printed for line in grid]
+        lines = [Line("printed", published.rows, printed, colour=5, variant=1)]
+        ratios = [verdict.measured_ratio(line[pair.over], line[pair.under]) for line in grid]
+        both = [(x, y) for x, y in zip(published.rows, ratios, strict=True) if y is not None]
+        if not both:
+            continue
+        xs, ys = zip(*both, strict=True)
+        lines.append(Line("measured", xs, ys))
+        if run.study.name in verdict.CLAIMS:
+            name, claim = verdict.CLAIMS[run.study.name]
+            claimed = [claim(row) for row in published.rows]
+            lines.append(Line(name, published.rows, claimed, colour=1, variant=2))
+        title = f"{published.columns[pair.over]} / {published.columns[pair.under]}"
+        panels.append(Panel(title, lines, _describe("Ratio of two columns", title, lines, "ratio")))
+    return _chart(
+        f"{slug}-ratio",
+        "Ratio of the columns, printed and measured",
+        "The time of one printed column divided by that of another, and the same of the best"
+        " forms measured here.",
+        _figure_axis(published.row_axis),
+        Axis("ratio of times", "linear"),
         panels,
     )
 
 
 def _rounds(run: StudyRun, slug: str) -> Chart | None:
-    sizes, occupancies = run.values("particles"), run.values("per_cell")
+    grids = verdict.grids(run)
+    along = [scan for scan in grids if scan.axis == grids[0].axis]
     panels = []
     for subject in run.subjects:
         lines = []
-        for index, size in enumerate(sizes):
-            cells = [run.find(subject, particles=size, per_cell=p) for p in occupancies]
+        for index, (scan, label) in enumerate(zip(along, _titles(along, short=True), strict=True)):
             points = [
-                (p, float(cell.headline["outcome"]["rounds"]))
-                for p, cell in zip(occupancies, cells, strict=True)
-                if cell is not None and cell.ok and "rounds" in cell.headline["outcome"]
+                (x, float(cell.headline["outcome"]["rounds"]))
+                for x, cells in _columns(run, scan)
+                for cell in cells
+                if cell.subject == subject and cell.ok and "rounds" in cell.headline["outcome"]
             ]
             if points:
-                x, y = zip(*points, strict=True)
-                lines.append(Line(formats.power(size), x, y, colour=index))
+                xs, ys = zip(*points, strict=True)
+                lines.append(Line(label if len(along) > 1 else "rounds", xs, ys, colour=index))
         if lines:
             title = run.labels[subject]
-            text = _describe("Rounds against particles per cell", title, lines, "rounds")
+            text = _describe(f"Rounds against {AXES[along[0].axis].label}", title, lines, "rounds")
             panels.append(Panel(title, lines, text))
+    if len(panels) > _MOST_LINES:
+        return None
+    counts = [y for panel in panels for line in panel.lines for y in line.y]
+    steep = counts and min(counts) > 0 and max(counts) > 100 * min(counts)
     return _chart(
         f"{slug}-rounds",
-        "Rounds against occupancy",
+        "Rounds against " + ("occupancy" if _first_axis(run) == "per_cell" else "input"),
         "How often the loop goes round until every particle is linked. A round links at most one"
-        " particle of a cell, so the fullest cell sets the least number. One line for each"
-        " number of particles.",
-        _PER_CELL,
-        Axis("rounds", "linear"),
+        " particle of a cell, so the fullest cell sets the least number."
+        + (" One line for each case." if len(along) > 1 else ""),
+        _figure_axis(_first_axis(run)),
+        Axis("rounds", "number" if steep else "linear"),
         panels,
     )
 
 
 def _copy_share(run: StudyRun, slug: str) -> Chart | None:
-    paper = verdict.largest_size(run)
-    sizes = dict.fromkeys(s for s in (paper, max(run.values("particles"), default=None)) if s)
+    grids = verdict.grids(run)
+    along = [scan for scan in grids if scan.axis == grids[0].axis]
+    if _first_axis(run) == "per_cell":
+        ends = {verdict.largest_size(run), max(run.values("particles"), default=None)}
+        along = [scan for scan in along if scan.fixed["particles"] in ends]
     panels = []
-    for size in sizes:
+    for scan, title in zip(along, _titles(along), strict=True):
         lines = _lines(
             run,
-            [(p, run.at(particles=size, per_cell=p)) for p in run.values("per_cell")],
+            _columns(run, scan),
             lambda cell: None if cell.copy_share is None else 100 * cell.copy_share,
         )
-        title = f"{formats.power(size)} particles"
         text = _describe("Share of the copy bandwidth", title, lines, "%")
-        panels.append(Panel(title, lines, text))
+        if len(lines) <= _MOST_LINES:
+            panels.append(Panel(title, lines, text))
     return _chart(
         f"{slug}-bandwidth",
         "Share of the copy bandwidth",
         "The fewest bytes that an algorithm must move, over its median time, as a share of the"
         " bandwidth of a plain copy measured on the same machine (dotted: all of it). Data that"
         " stay in a cache can go above.",
-        _PER_CELL,
+        _figure_axis(_first_axis(run)),
         Axis("% of copy bandwidth", "number"),
         panels,
         reference=100,
     )
 
 
-def _orders(run: StudyRun, slug: str) -> Chart | None:
-    found = {place.order for _, place in run.cells}
-    orders = [o for o in _ORDERS if o in found]
+def _named(run: StudyRun, slug: str, axis: str) -> Chart | None:
+    """Draw time against an axis whose values are names, a panel for each size."""
+    sizes = [name for name in SIZES if run.values(name)]
+    found = {getattr(place, axis) for _, place in run.cells} - {None}
+    names = AXES[axis].order([getattr(p, axis) for _, p in run.cells if getattr(p, axis) in found])
     panels = []
-    for size in run.values("particles"):
-        for per_cell in run.values("per_cell"):
-            at = [run.at(particles=size, per_cell=per_cell, order=order) for order in orders]
-            if sum(any(cell.ok for cell in cells) for cells in at) < 2:
-                continue
-            lines = _lines(run, list(enumerate(at)), lambda cell: cell.median_ms, band=True)
-            title = f"{formats.power(size)} particles, {formats.plain(per_cell)} per cell"
-            text = _describe("Time against initial order", title, lines, "ms")
-            panels.append(Panel(title, lines, text))
-    return _chart(
-        f"{slug}-order",
-        "Effect of the initial order",
-        "The same particles given in another order: at random, in cell order with 1 % swapped,"
-        " along a Morton curve of the cells, in cell order.",
-        Axis("", "names", tuple(_ORDER_NAMES.get(o, o) for o in orders)),
-        _TIME,
-        panels,
-    )
+    for values in itertools.product(*(run.values(name) for name in sizes)):
+        at = dict(zip(sizes, values, strict=True))
+        columns = [(i, run.at(**at, **{axis: name})) for i, name in enumerate(names)]
+        if sum(any(cell.ok for cell in cells) for _, cells in columns) < 2:
+            continue
+        lines = _lines(run, columns, _unit_time(run), band=True)
+        title = ", ".join(AXES[name].say(value) for name, value in at.items())
+        text = _describe(f"Time against {AXES[axis].label}", title, lines, _unit(run))
+        panels.append(Panel(title, lines, text))
+    title, caption = _NAMED[axis]
+    short = AXES[axis].names or {}
+    labels = tuple(short.get(name, formats.plain(name)) for name in names)
+    x = Axis("", "names", labels)
+    return _chart(f"{slug}-{_slug(axis)}", title, caption, x, _time_axis(run), panels)
 
 
-_ORDER_NAMES = {"nearly-sorted": "nearly", "morton": "Morton"}
+def _first_axis(run: StudyRun) -> str:
+    return next((scan.axis for scan in verdict.grids(run)), "per_cell")
+
+
+def _titles(scans: Sequence[Scan], short: bool = False) -> list[str]:
+    """Name each scan by what tells it from the others, by its sizes where it is alone.
+
+    short: leave out what the values are of, where one axis tells them apart.
+    """
+    names = list(dict.fromkeys(name for scan in scans for name in scan.fixed))
+    telling = [n for n in names if len({scan.fixed.get(n) for scan in scans}) > 1]
+    telling = telling or [name for name in names if name in SIZES]
+    if short and len(telling) == 1 and len(scans) > 1:
+        return [AXES[telling[0]].write(scan.fixed.get(telling[0])) for scan in scans]
+    return [
+        ", ".join(AXES[name].say(scan.fixed[name]) for name in telling if name in scan.fixed)
+        for scan in scans
+    ]
+
+
+def _columns(run: StudyRun, scan: Scan) -> list[tuple[float, list[Cell]]]:
+    return [(value, scan.at(run, value)) for value in scan.values(run) if value is not None]
+
+
+def _unit(run: StudyRun) -> str:
+    return tables.unit_name(run.unit)
+
+
+def _unit_time(run: StudyRun) -> Callable[[Cell], float]:
+    return lambda cell: cell.median_ms / cell.unit_ms(run.unit)
+
+
+def _time_axis(run: StudyRun) -> Axis:
+    return Axis(f"median time, {_unit(run)}", "number")
+
+
+def _figure_axis(name: str) -> Axis:
+    return Axis(AXES[name].label, AXES[name].kind)
 
 
 def _lines(
@@ -228,25 +388,35 @@ def _lines(
     """Make one line for each subject from the cells at each x."""
     lines = []
     for subject in run.subjects:
-        points = [
-            (x, y, cell.interval_ms if band else (y, y))
-            for x, cells in columns
-            for cell in cells
-            if cell.subject == subject and cell.ok and (y := value(cell))
-        ]
+        points = []
+        for x, cells in columns:
+            for cell in cells:
+                if cell.subject == subject and cell.ok and (y := value(cell)):
+                    scale = y / cell.median_ms
+                    low, high = cell.interval_ms
+                    points.append((x, y, (low * scale, high * scale) if band else (y, y)))
         if points:
-            xs, ys, intervals = zip(*points, strict=True)
-            low, high = zip(*intervals, strict=True)
-            colour, variant = _look(run, subject)
-            lines.append(Line(run.labels[subject], xs, ys, low, high, colour, variant))
+            lines.append(_line(run.labels[subject], points, *_look(run, subject)))
     return lines
 
 
+def _line(
+    label: str,
+    points: Sequence[tuple[float, float, tuple[float, float]]],
+    colour: int,
+    variant: int,
+) -> Line:
+    xs, ys, intervals = zip(*points, strict=True)
+    low, high = zip(*intervals, strict=True)
+    return Line(label, xs, ys, low, high, colour, variant)
+
+
 def _look(run: StudyRun, subject: Subject) -> tuple[int, int]:
-    """Return a subject's colour (by algorithm) and dashes (by form)."""
-    algorithms = list(dict.fromkeys(s.algorithm for s in run.subjects))
-    siblings = [s for s in run.subjects if s.algorithm == subject.algorithm]
-    return algorithms.index(subject.algorithm), siblings.index(subject)
+    """Return a subject's colour, that of its algorithm or full sort, and its dashes, its own."""
+    hues = [FULL_SORTS.get(s.algorithm, s.algorithm) for s in run.subjects]
+    own = FULL_SORTS.get(subject.algorithm, subject.algorithm)
+    siblings = [s for s, hue in zip(run.subjects, hues, strict=True) if hue == own]
+    return list(dict.fromkeys(hues)).index(own), siblings.index(subject)
 
 
 def _chart(
@@ -258,7 +428,7 @@ def _chart(
     panels: Sequence[Panel],
     reference: float | None = None,
 ) -> Chart | None:
-    shown = [panel for panel in panels if panel.lines]
+    shown = [panel for panel in panels if any(len(line.x) > 1 for line in panel.lines)]
     return Chart(slug, title, caption, x, y, shown, reference) if shown else None
 
 

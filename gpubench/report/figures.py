@@ -30,6 +30,7 @@ _INK, _RULE = "#010101", "#020202"
 _SERIES = tuple(f"#0303{index:02x}" for index in range(len(LIGHT)))
 
 _WIDTH, _HEIGHT = 4.7, 3.4  # inches of 72 points; one point is one CSS pixel of the SVG
+_TICK_GAP = 0.22  # of the width of a panel, between two long numbers
 _LABEL_GAP = 11.5  # points between two labels
 _SVG = "http://www.w3.org/2000/svg"
 _XLINK = "http://www.w3.org/1999/xlink"
@@ -84,7 +85,8 @@ class Panel:
 class Axis:
     """An axis: its label and how its values are written.
 
-    kind: "particles" or "number" (logarithmic), "linear", or "names" (values are indices).
+    kind: "size" or "number" (logarithmic), "with zero" (logarithmic but for a first zero),
+        "linear", or "names" (values are indices).
     """
 
     label: str
@@ -182,6 +184,10 @@ def _set_axes(axes: Axes, chart: Chart) -> None:
     if chart.x.kind == "names":
         axes.set_xlim(-0.2, len(chart.x.names) - 0.8)
         axes.set_xticks(range(len(chart.x.names)), chart.x.names)
+    elif chart.x.kind == "linear":
+        axes.set_xlim(min(xs), max(xs))
+    elif chart.x.kind == "with zero" and min(xs) <= 0 < max(xs):
+        _zero_axis(axes, xs)
     else:
         _log_axis(axes, "x", chart.x.kind, xs)
     if chart.y.kind == "linear":
@@ -207,10 +213,30 @@ def _log_axis(axes: Axes, which: str, kind: str, values: Sequence[float]) -> Non
         axis.set_major_locator(LogLocator(10, subs=(1, 2, 5) if narrow else (1,)))
     axis.set_minor_locator(NullLocator())
     axis.set_minor_formatter(NullFormatter())
-    write = formats.power if kind == "particles" else None
+    write = formats.power if kind == "size" else None
     axis.set_major_formatter(
         FuncFormatter(lambda value, _: write(int(value)) if write else f"{value:,.12g}")
     )
+
+
+def _zero_axis(axes: Axes, values: Sequence[float]) -> None:
+    """Make the x axis logarithmic above its least positive value, with zero a little left of it."""
+    known = sorted(set(values))
+    axes.set_xscale("symlog", linthresh=known[1], base=10)
+    axes.set_xlim(0, known[-1])
+    places = [
+        float(axes.transAxes.inverted().transform(axes.transData.transform((v, 0)))[0])
+        for v in known
+    ]
+    ticks: list[float] = []
+    last = math.inf
+    for value, place in reversed(list(zip(known, places, strict=True))):
+        if last - place >= _TICK_GAP:
+            ticks.append(value)
+            last = place
+    axes.xaxis.set_major_locator(FixedLocator(ticks))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.12g}"))
 
 
 def _label_lines(axes: Axes, lines: Sequence[Line]) -> None:

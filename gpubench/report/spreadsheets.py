@@ -9,8 +9,8 @@ from typing import Any
 
 import pandas as pd
 
-from gpubench.report.cells import Cell, Machine, StudyRun
-from gpubench.report.verdict import MILLISECONDS
+from gpubench.report.cells import Cell, Machine, StudyRun, Subject
+from gpubench.report.verdict import Match, matches
 from gpubench.results import Results, frame
 from gpubench.studies.study import Published
 
@@ -41,40 +41,46 @@ def records(results: Sequence[Results]) -> pd.DataFrame:
 
 def printed(published: Published) -> list[dict[str, Any]]:
     """Return the published table as printed: a row for each printed row."""
+    names = [f"{published.column_axis}={column}" for column in published.columns]
     return [
-        {published.row_axis: row}
-        | {
-            f"{published.column_axis}={column:g}": value
-            for column, value in zip(published.columns, values, strict=True)
-        }
+        {published.row_axis: row} | dict(zip(names, values, strict=True))
         for row, values in zip(published.rows, published.values, strict=True)
     ]
 
 
 def measured(machines: Sequence[Machine], name: str, published: Published) -> list[dict[str, Any]]:
-    """Return the published table as measured: a row for each machine, subject and cell timed."""
+    """Return the published table as measured: a row for each machine, subject and cell timed.
+
+    Where the columns are algorithms, each is for the subjects of its algorithm.
+    """
     return [
-        _measured_row(machine, cell, published, row, column, value)
+        _measured_row(machine, match.cell, published, row, column, match.speedup)
         for machine in machines
         for run in machine.studies
         if run.study.name == name
-        for row, values in zip(published.rows, published.values, strict=True)
-        for column, value in zip(published.columns, values, strict=True)
-        for cell in _timed(run, published, row, column)
+        for subject in run.subjects
+        for row, line in zip(published.rows, _grid(run, published, subject), strict=True)
+        for column, match in zip(published.columns, line, strict=True)
+        if match.cell is not None and match.cell.ok
     ]
 
 
-def _timed(run: StudyRun, published: Published, row: float, column: float) -> list[Cell]:
-    cells = run.at(**{published.row_axis: row, published.column_axis: column})
-    return [cell for cell in cells if cell.ok]
+def _grid(run: StudyRun, published: Published, subject: Subject) -> list[list[Match]]:
+    own = subject.algorithm if published.algorithms else published.algorithm
+    return matches(run, published, {own: subject})
 
 
 def _measured_row(
-    machine: Machine, cell: Cell, published: Published, row: float, column: float, value: float
+    machine: Machine,
+    cell: Cell,
+    published: Published,
+    row: float,
+    column: Any,
+    speedup: float | None,
 ) -> dict[str, Any]:
     record = cell.headline
-    same = record["algorithm"] == published.algorithm and published.unit in MILLISECONDS
-    value_ms = value * MILLISECONDS[published.unit] if same else None
+    same = record["algorithm"] in (published.algorithms or (published.algorithm,))
+    over = speedup if same else None
     return {
         "machine": machine.environment["machine"],
         "device_name": machine.device_name,
@@ -82,13 +88,13 @@ def _measured_row(
         "form": record["form"],
         "parameters": json.dumps(record["parameters"]),
         published.row_axis: row,
-        published.column_axis: column,
+        "column" if published.algorithms else published.column_axis: column,
         "mode": record["mode"],
         "median_ms": record["median_ms"],
         "ci95_low_ms": record["ci95_low_ms"],
         "ci95_high_ms": record["ci95_high_ms"],
-        "printed_ms": value_ms,
-        "printed_over_measured": value_ms / record["median_ms"] if value_ms else None,
+        "printed_ms": over * record["median_ms"] if over else None,
+        "printed_over_measured": over,
     }
 
 

@@ -8,8 +8,29 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpubench.report import formats
-from gpubench.report.cells import HEADLINE_MODES, Cell, Machine, Record, StudyRun, Subject
-from gpubench.report.verdict import Ranking, rankings, speedups
+from gpubench.report.axes import AXES, SIZES, describe
+from gpubench.report.cells import (
+    HEADLINE_MODES,
+    Cell,
+    Machine,
+    Place,
+    Record,
+    StudyRun,
+    Subject,
+    told_apart,
+)
+from gpubench.report.verdict import (
+    Ranking,
+    Scan,
+    best_forms,
+    column_algorithm,
+    grids,
+    matches,
+    overtakings,
+    rankings,
+    rivals,
+    scans,
+)
 from gpubench.studies.study import Published
 
 MODES = {
@@ -19,7 +40,7 @@ MODES = {
 }
 _MARKS = {"graph": "ᵍ", "hot": "ʰ", "cold": "ᶜ"}
 _TIMES = "\N{MULTIPLICATION SIGN}"
-_AXES = {"particles": "Particles", "per_cell": "Particles per cell", "moved": "Moved share"}
+UNITS = {"us/record": "µs per record"}  # how a unit is written, where not as it is
 
 
 @dataclass(frozen=True)
@@ -61,130 +82,247 @@ class Table:
 
 def printed(published: Published) -> Table:
     """Return the published table as printed."""
+    axis = AXES[published.row_axis]
     rows = [
-        Row(_axis_value(published.row_axis, row), [Item(formats.as_printed(v)) for v in values])
+        Row(axis.count(row), [Item(formats.as_printed(v)) for v in values])
         for row, values in zip(published.rows, published.values, strict=True)
     ]
     notes = [published.note] if published.note else []
+    unit = unit_name(published.unit)
     return Table(
-        f"As printed: {published.device}, {published.unit}",
-        _axes(published),
+        f"As printed: {published.device}, {unit}",
+        _columns(published, [""] * len(published.columns)),
         rows,
-        f"{_axis_name(published.column_axis)}; time, {published.unit}",
+        _over(published, f"time, {unit}"),
         notes,
     )
 
 
-def measured(run: StudyRun, published: Published, subject: Subject) -> Table:
-    """Return the published table as one subject measured it, with the speed-up over the print."""
-    ratios = speedups(run, subject)
-    grid = [
-        [
-            run.find(subject, **{published.row_axis: row, published.column_axis: column})
-            for column in published.columns
-        ]
-        for row in published.rows
-    ]
-    marks, note = _modes(cell for line in grid for cell in line)
+def measured(run: StudyRun, published: Published) -> Table | None:
+    """Return the published table as measured, each time with the speed-up over the print.
+
+    Each column is of the best form of its algorithm. None where nothing of it was measured.
+    """
+    forms = best_forms(run, published)
+    grid = matches(run, published, forms)
+    if not any(match.cell for line in grid for match in line):
+        return None
+    marks, note = _modes(match.cell for line in grid for match in line)
     rows = []
     for row, line in zip(published.rows, grid, strict=True):
         items = []
-        for column, cell in zip(published.columns, line, strict=True):
-            ratio = ratios.get((row, column))
-            detail = formats.ratio(ratio) if ratio is not None else ""
-            items.append(_time(cell, marks, detail))
-        rows.append(Row(_axis_value(published.row_axis, row), items))
+        for match in line:
+            detail = formats.ratio(match.speedup) if match.speedup is not None else ""
+            items.append(_time(match.cell, marks, detail, unit=run.unit))
+        rows.append(Row(AXES[published.row_axis].count(row), items))
     notes = [note] if note else []
-    if ratios:
+    if any(match.speedup for line in grid for match in line):
         notes.append(
             f"{_TIMES} is the printed time divided by the measured one ({published.device})."
         )
+    labels = [
+        run.labels[subject] if (subject := forms[column_algorithm(published, i)]) else "not timed"
+        for i in range(len(published.columns))
+    ]
+    median = f"median, {unit_name(run.unit)}"
+    shown = "best form of each" if published.algorithms else labels[0]
     return Table(
-        f"Measured: {run.labels[subject]}, median, ms",
-        _axes(published),
+        f"Measured: {shown}, {median}",
+        _columns(published, [f": {label}" for label in labels]),
         rows,
-        f"{_axis_name(published.column_axis)}; median, ms",
+        _over(published, median),
         notes,
     )
 
 
-def fastest(run: StudyRun, particles: int) -> Table:
-    """Return which subject is fastest at each occupancy of one size, and by how much."""
-    ranked = [r for r in rankings(run, particles) if r.per_cell is not None]
+def unit_name(unit: str) -> str:
+    """Write a unit of time."""
+    return UNITS.get(unit, unit)
+
+
+def _columns(published: Published, labels: Sequence[str]) -> list[str]:
+    head = AXES[published.row_axis].heading
+    if published.algorithms:
+        named = zip(published.columns, labels, strict=True)
+        return [head, *(f"{column}{label}" for column, label in named)]
+    return [head, *(AXES[published.column_axis].count(c) for c in published.columns)]
+
+
+def _over(published: Published, what: str) -> str:
+    over = "Algorithm" if published.algorithms else AXES[published.column_axis].heading
+    return f"{over}; {what}"
+
+
+def fastest(run: StudyRun) -> Table | None:
+    """Return which subject is fastest along the first scan of a study, and by how much."""
+    scan = next(iter(scans(run)), None)
+    ranked = [r for r in rankings(run, scan) if r.value is not None] if scan else []
+    if scan is None or not ranked:
+        return None
     marks, note = _modes(cell for r in ranked for cell in r.cells[:2])
-    rows = [
-        Row(formats.plain(ranking.per_cell), _fastest_items(run, ranking, marks))
-        for ranking in ranked
-    ]
-    columns = ["Per cell", "Fastest", "Median, ms", "Next", "Median, ms", "Next / fastest"]
-    return Table(
-        f"Fastest at {formats.count(particles)} particles",
-        columns,
-        rows,
-        notes=[note] if note else [],
-    )
+    axis = AXES[scan.axis]
+    rows = [Row(axis.count(r.value), _fastest_items(run, r, marks)) for r in ranked]
+    median = f"Median, {unit_name(run.unit)}"
+    columns = [axis.heading, "Fastest", median, "Next", median, "Next / fastest"]
+    title = scan.title(lambda axis, value: axis.count(value))
+    caption = f"Fastest at {title}" if title else "Fastest"
+    return Table(caption, columns, rows, notes=[note] if note else [])
 
 
 def _fastest_items(run: StudyRun, ranking: Ranking, marks: dict[str, str]) -> list[Item]:
-    items = [Item(run.labels[ranking.fastest.subject], "name"), _time(ranking.fastest, marks)]
+    own = _time(ranking.fastest, marks, unit=run.unit)
+    items = [Item(run.labels[ranking.fastest.subject], "name"), own]
     if len(ranking.cells) == 1:
         return [*items, _NOTHING, _NOTHING, _NOTHING]
     second = ranking.cells[1]
-    items += [Item(run.labels[second.subject], "name"), _time(second, marks)]
+    items += [Item(run.labels[second.subject], "name"), _time(second, marks, unit=run.unit)]
     apart = ranking.factor is not None
     text = formats.ratio(ranking.factor) if ranking.factor else "intervals overlap"
     return [*items, Item(text, "number" if apart else "none")]
 
 
 def subjects(run: StudyRun) -> tuple[list[Table], list[str]]:
-    """Return the headline time of every subject by occupancy, a table a size, and their notes."""
-    grids = {size: _by_subject(run, size) for size in run.values("particles")}
-    marks, note = _modes(c for grid in grids.values() for line in grid.values() for c in line)
+    """Return the headline time of every subject along each scan, and the notes of the tables.
+
+    Along the particles per cell there is a table for each number of particles.
+    """
+    filled = [(scan, _by_subject(run, scan)) for scan in grids(run)]
+    marks, note = _modes(c for _, grid in filled for line in grid.values() for c in line)
     made = []
-    for size, grid in grids.items():
-        best = {id(cell) for ranking in rankings(run, size) for cell in ranking.tied}
+    for scan, grid in filled:
+        best = {id(cell) for ranking in rankings(run, scan) for cell in ranking.tied}
         rows = [
             Row(
                 run.labels[subject],
-                [_time(cell, marks, strong=id(cell) in best) for cell in line],
+                [_time(cell, marks, strong=id(cell) in best, unit=run.unit) for cell in line],
             )
             for subject, line in grid.items()
         ]
-        columns = ["Algorithm", *(formats.plain(p) for p in _occupancies(run, size))]
-        over = "Particles per cell; median, ms"
-        made.append(Table(f"{formats.count(size)} particles", columns, rows, over))
+        axis = AXES[scan.axis]
+        columns = ["Algorithm", *(axis.write(value) for value in scan.values(run))]
+        over = f"{axis.heading}; median, {unit_name(run.unit)}"
+        caption = scan.title(lambda axis, value: axis.count(value)) or axis.heading
+        made.append(Table(caption, columns, rows, over))
     bold = (
-        "Bold: the fastest of its size and occupancy, and what cannot be told apart from it"
+        "Bold: the fastest on its input, and what cannot be told apart from it"
         " (95 % intervals of the medians overlap)."
     )
     return made, [line for line in (note, bold) if line]
 
 
-def _occupancies(run: StudyRun, size: int) -> list[float]:
-    return [p for p in run.values("per_cell") if run.at(particles=size, per_cell=p)]
-
-
-def _by_subject(run: StudyRun, size: int) -> dict[Subject, list[Cell | None]]:
-    """Return each subject's cells of one size by occupancy, for subjects that have any."""
+def _by_subject(run: StudyRun, scan: Scan) -> dict[Subject, list[Cell | None]]:
+    """Return each subject's cells along a scan, for subjects that have any."""
     lines = {
-        subject: [run.find(subject, particles=size, per_cell=p) for p in _occupancies(run, size)]
+        subject: [
+            run.find(subject, **{**scan.fixed, scan.axis: value}) for value in scan.values(run)
+        ]
         for subject in run.subjects
     }
     return {subject: line for subject, line in lines.items() if any(line)}
 
 
+def resorts(run: StudyRun) -> Table | None:
+    """Return each re-sort's time as a share of its own full sort, beside the printed share."""
+    shares: dict[Place, dict[Subject, tuple[Cell, Cell]]] = {}
+    for cell in in_order(run):
+        full = _full_sort(run, cell)
+        if cell.ok and full is not None and full.ok and full.median_ms:
+            shares.setdefault(cell.place, {})[cell.subject] = (cell, full)
+    if not shares:
+        return None
+    columns = [s for s in run.subjects if any(s in found for found in shares.values())]
+    axes = _varying(list(shares))
+    print_of = {place: _printed_share(run, place) for place in shares}
+    has_print = any(share is not None for share in print_of.values())
+    rows = []
+    for place, found in shares.items():
+        share = print_of[place]
+        items = (
+            [Item(formats.percent(share)) if share is not None else _NOTHING] if has_print else []
+        )
+        for subject in columns:
+            if subject not in found:
+                items.append(_NOTHING)
+                continue
+            cell, full = found[subject]
+            text = formats.percent(cell.median_ms / full.median_ms)
+            items.append(Item(text, strong=told_apart(cell, full)))
+        rows.append(Row(describe(place, axes, lambda a, v: a.write(v)), items))
+    names = [run.labels[subject] for subject in columns]
+    return Table(
+        "Re-sort as a share of its own full sort",
+        ["Input", *(["As printed"] if has_print else []), *names],
+        rows,
+        notes=[
+            "A re-sort is divided by the full sort of the same algorithm and form."
+            " Bold: less than its full sort, and told apart from it."
+        ],
+    )
+
+
+def _full_sort(run: StudyRun, cell: Cell) -> Cell | None:
+    """Return the full sort that a re-sort saves: on the same input, or on one that never moved."""
+    full = cell.subject.full_sort
+    if full is None:
+        return None
+    sizes = {name: getattr(cell.place, name) for name in SIZES}
+    return run.cells.get((full, cell.place)) or run.find(full, **sizes)
+
+
+def _printed_share(run: StudyRun, place: Place) -> float | None:
+    published = run.study.published
+    if published is None or not place.has(**published.axes):
+        return None
+    for index, name in enumerate(published.algorithms):
+        full = Subject(name, "").full_sort
+        row = getattr(place, published.row_axis)
+        if full and full.algorithm in published.algorithms and row in published.rows:
+            values = published.values[published.rows.index(row)]
+            return values[index] / values[published.algorithms.index(full.algorithm)]
+    return None
+
+
+def crossovers(run: StudyRun) -> Table | None:
+    """Return where each rival overtakes the algorithm that a study is about."""
+    found = overtakings(run)
+    if not found:
+        return None
+    axis = AXES[scans(run)[0].axis]
+    rows = [
+        Row(
+            run.labels[each.subject],
+            [
+                Item(each.where(axis), "words"),
+                Item(formats.significant(each.crossing)) if each.crossing else _NOTHING,
+            ],
+        )
+        for each in found
+    ]
+    name = rivals(run)[0][0].algorithm
+    return Table(
+        f"Where each rival is faster than {name}",
+        ["Rival", "Faster", f"Medians equal at, {axis.label}"],
+        rows,
+        notes=[
+            f"Against the form of {name} that is fastest at each place; faster where the 95 %"
+            " intervals do not overlap. Where the medians are equal is read off a line between"
+            " the two nearest measurements that can be told apart, both axes logarithmic."
+        ],
+    )
+
+
 def headline_cells(run: StudyRun) -> Table:
     """Return the headline median and interval of every cell, by the axes of the study."""
     marks, note = _modes(run.cells.values())
-    axes = _varying_axes(run)
+    axes = _shown_axes(run, {"particles"})
     rows = []
-    for cell in _in_order(run):
+    for cell in in_order(run):
         low_high = cell.interval_ms if cell.ok else None
         rows.append(
             Row(
                 run.labels[cell.subject],
                 [
-                    *(Item(_axis_value(a, getattr(cell.place, a))) for a in axes),
+                    *(_axis_item(cell.place, a) for a in axes),
                     _time(cell, marks),
                     _interval(low_high),
                 ],
@@ -192,7 +330,7 @@ def headline_cells(run: StudyRun) -> Table:
         )
     return Table(
         "Medians, ms",
-        ["Algorithm", *(_axis_name(a) for a in axes), "Median, ms", "95 % interval, ms"],
+        ["Algorithm", *(AXES[a].heading for a in axes), "Median, ms", "95 % interval, ms"],
         rows,
         notes=[note] if note else [],
     )
@@ -200,18 +338,19 @@ def headline_cells(run: StudyRun) -> Table:
 
 def every_record(run: StudyRun) -> Table:
     """Return one row for each record: all modes, with the command that repeats it."""
-    columns = ["Algorithm", "Form", "Particles", "Per cell", "Order", "Mode", "Median, ms"]
+    axes = _shown_axes(run, {"particles", "per_cell", "records", "order"})
+    columns = ["Algorithm", "Form", *(AXES[a].heading for a in axes), "Mode", "Median, ms"]
     columns += ["95 % interval, ms", "Samples", "Batch", "Workspace", "Copy bandwidth", "Repeat"]
     rows = [
-        _record_row(cell, cell.by_mode[mode])
-        for cell in _in_order(run)
+        _record_row(cell, cell.by_mode[mode], axes)
+        for cell in in_order(run)
         for mode in HEADLINE_MODES
         if mode in cell.by_mode
     ]
     return Table("Every cell in every mode", columns, rows)
 
 
-def _record_row(cell: Cell, record: Record) -> Row:
+def _record_row(cell: Cell, record: Record, axes: Sequence[str]) -> Row:
     timed = record["status"] == "ok"
     alone = Cell(cell.subject, cell.place, {record["mode"]: record}, cell.bandwidths)
     share = alone.copy_share
@@ -221,9 +360,7 @@ def _record_row(cell: Cell, record: Record) -> Row:
         record["algorithm"],
         [
             Item(form, "name"),
-            Item(formats.plain(record["particles"])),
-            Item(formats.plain(record["per_cell"])),
-            Item(formats.plain(record["order"]), "name"),
+            *(Item(formats.plain(record[a]), _axis_item(cell.place, a).kind) for a in axes),
             Item(record["mode"], "name"),
             _time(alone, {}),
             _interval(alone.interval_ms if timed else None),
@@ -240,8 +377,9 @@ def command(record: Record) -> str:
     """Return the command that measures the cell of a record again."""
     words = ["gpubench", "run", record["study"], "--device", record["device"]]
     words += ["--algorithms", record["algorithm"]]
-    if record["particles"] is not None:
-        words += ["--particles", str(record["particles"])]
+    size = record["particles"] or record["records"]
+    if size is not None:
+        words += ["--particles", str(size)]
     if record["per_cell"] is not None:
         words += ["--per-cell", f"{record['per_cell']:g}"]
     return shlex.join(words)
@@ -250,7 +388,7 @@ def command(record: Record) -> str:
 def troubles(run: StudyRun) -> Table:
     """Return what has no time, one row for each status and reason."""
     groups: dict[tuple[str, str], list[Record]] = {}
-    for cell in _in_order(run):
+    for cell in in_order(run):
         for record in cell.by_mode.values():
             if record["status"] != "ok":
                 groups.setdefault((record["status"], record["reason"]), []).append(record)
@@ -278,14 +416,14 @@ def troubles(run: StudyRun) -> Table:
 
 
 def _where(records: Sequence[Record]) -> str:
-    sizes = sorted({r["particles"] for r in records if r["particles"] is not None})
-    occupancies = sorted({r["per_cell"] for r in records if r["per_cell"] is not None})
     parts = []
-    if sizes:
-        ends = dict.fromkeys((formats.power(sizes[0]), formats.power(sizes[-1])))
-        parts.append(f"{' to '.join(ends)} particles")
-    if occupancies:
-        parts.append(f"{', '.join(formats.plain(p) for p in occupancies)} per cell")
+    for name in SIZES:
+        values = sorted({r[name] for r in records if r[name] is not None})
+        if values and AXES[name].kind == "size":
+            ends = dict.fromkeys((values[0], values[-1]))
+            parts.append(AXES[name].phrase.format(" to ".join(AXES[name].write(v) for v in ends)))
+        elif values:
+            parts.append(AXES[name].phrase.format(", ".join(map(formats.plain, values))))
     parts.append(f"{', '.join(_distinct(r['mode'] for r in records))}")
     return "; ".join(parts)
 
@@ -329,21 +467,19 @@ def runs(machine: Machine) -> Table:
 
 
 def comparison(machines: Sequence[Machine], name: str) -> Table | None:
-    """Return one study on several machines at their largest common size and a middle occupancy."""
+    """Return one study on several machines at their largest common size, in the middle of it."""
     pairs = [(m, run) for m in machines for run in m.studies if run.study.name == name]
-    places = set.intersection(
-        *(
-            {(p.particles, p.per_cell) for (_, p), c in run.cells.items() if c.ok}
-            for _, run in pairs
-        )
-    )
-    sizes = [size for size, _ in places if size is not None]
-    if len(pairs) < 2 or not sizes:
+    common = set.intersection(*({p for (_, p), c in run.cells.items() if c.ok} for _, run in pairs))
+    usual = [place for place in common if place.kind == pairs[0][1].kind] or list(common)
+    if len(pairs) < 2 or not usual:
         return None
-    size = max(sizes)
-    occupancies = sorted(p for s, p in places if s == size and p is not None)
-    occupancy = occupancies[len(occupancies) // 2] if occupancies else None
-    found = [{c.subject: c for c in run.at(particles=size, per_cell=occupancy)} for _, run in pairs]
+    size = max(place.particles or place.records or 0 for place in usual)
+    largest = sorted(
+        (place for place in usual if size in (place.particles, place.records)),
+        key=lambda place: [value or 0 for value in (place.per_cell, place.kept, place.moved)],
+    )
+    place = largest[len(largest) // 2]
+    found = [{c.subject: c for (_, p), c in run.cells.items() if p == place} for _, run in pairs]
     marks, note = _modes(cell for cells in found for cell in cells.values())
     labels = {s: label for _, run in reversed(pairs) for s, label in run.labels.items()}
     known = [s for s in labels if any(s in cells for cells in found)]
@@ -363,8 +499,8 @@ def comparison(machines: Sequence[Machine], name: str) -> Table | None:
         rows.append(Row(labels[subject], items))
     first = pairs[0][0].device_name
     return Table(
-        f"{pairs[0][1].study.title}: {formats.count(size)} particles"
-        + (f", {formats.plain(occupancy)} per cell" if occupancy is not None else ""),
+        f"{pairs[0][1].study.title}: "
+        + describe(place, (*SIZES, "moved"), lambda axis, value: axis.count(value)),
         ["Algorithm", *(m.device_name + (" (CPU)" if m.is_cpu else "") for m, _ in pairs)],
         rows,
         "Median, ms",
@@ -372,13 +508,20 @@ def comparison(machines: Sequence[Machine], name: str) -> Table | None:
     )
 
 
-def _time(cell: Cell | None, marks: dict[str, str], detail: str = "", strong: bool = False) -> Item:
+def _time(
+    cell: Cell | None,
+    marks: dict[str, str],
+    detail: str = "",
+    strong: bool = False,
+    unit: str = "ms",
+) -> Item:
     if cell is None:
         return _NOTHING
     if not cell.ok:
         return Item(cell.headline["status"], "none")
     mark = marks.get(cell.headline["mode"], "")
-    return Item(formats.significant(cell.median_ms), "number", detail, mark, strong)
+    text = formats.significant(cell.median_ms / cell.unit_ms(unit))
+    return Item(text, "number", detail, mark, strong)
 
 
 def _interval(low_high: tuple[float, float] | None) -> Item:
@@ -405,53 +548,45 @@ def _modes(cells: Iterable[Cell | None]) -> tuple[dict[str, str], str]:
 def kind(run: StudyRun) -> str:
     """Describe the kind of input that the tables hold fixed."""
     common = run.common
-    parts = []
-    if common["distribution"]:
-        parts.append(str(common["distribution"]))
-    if common["order"]:
-        parts.append(f"{common['order']} order")
-    if common["moved"] is not None:
-        parts.append(f"{formats.plain(100 * common['moved'])} % moved")
-    if common["periodic"] is not None:
-        parts.append("periodic box" if any(common["periodic"]) else "open box")
-    return ", ".join(parts)
+    names = ("record_bytes", "nulls", "distribution", "order", "destination", "periodic")
+    return ", ".join(AXES[name].say(common[name]) for name in names if common[name] is not None)
 
 
-def _varying_axes(run: StudyRun) -> list[str]:
+def _varying(places: Sequence[Place]) -> list[str]:
+    return [a for a in AXES if len({getattr(place, a) for place in places}) > 1]
+
+
+def _shown_axes(run: StudyRun, always: set[str]) -> list[str]:
+    """Return the axes that vary, and those of `always` that the inputs have."""
     places = [cell.place for cell in run.cells.values()]
-    axes = list(run.common)
-    return [a for a in axes if len({getattr(p, a) for p in places}) > 1 or a == "particles"]
+    varying = _varying(places)
+    had = {a for a in AXES if any(getattr(place, a) is not None for place in places)}
+    return [a for a in AXES if a in varying or a in always & had]
 
 
-def _in_order(run: StudyRun) -> list[Cell]:
+def _axis_item(place: Place, name: str) -> Item:
+    value = getattr(place, name)
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return Item(AXES[name].count(value), "number" if number or value is None else "name")
+
+
+def in_order(run: StudyRun) -> list[Cell]:
+    """Return the cells by size, then the usual input before others, then by subject."""
     rank = {subject: index for index, subject in enumerate(run.subjects)}
 
     def key(cell: Cell) -> tuple[Any, ...]:
         place = cell.place
+        sizes = (place.particles, place.per_cell, place.records, place.kept)
+        others = (place.distribution, place.record_bytes, place.nulls, place.destination)
         return (
-            place.particles or 0,
-            place.per_cell or 0,
-            place.order != run.common["order"],
-            str((place.distribution, place.order, place.moved, place.periodic)),
+            *(size or 0 for size in sizes),
+            *(getattr(place, name) != run.common[name] for name in ("order", "destination")),
+            str((*others, place.periodic, place.order)),
+            place.moved or 0,
             rank[cell.subject],
         )
 
     return sorted(run.cells.values(), key=key)
-
-
-def _axes(published: Published) -> list[str]:
-    columns = [_axis_value(published.column_axis, c) for c in published.columns]
-    return [_axis_name(published.row_axis), *columns]
-
-
-def _axis_name(axis: str) -> str:
-    return _AXES.get(axis, axis.replace("_", " ").capitalize())
-
-
-def _axis_value(axis: str, value: Any) -> str:
-    if axis == "particles" and value is not None:
-        return formats.count(int(value))
-    return formats.plain(value)
 
 
 def _distinct(words: Iterable[str]) -> list[str]:

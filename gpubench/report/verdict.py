@@ -2,24 +2,57 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from dataclasses import dataclass
-from itertools import groupby
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby, pairwise
+from typing import Any
 
 from gpubench.report import formats
+from gpubench.report.axes import AXES, Axis
 from gpubench.report.cells import Cell, StudyRun, Subject, told_apart
+from gpubench.studies.study import Published
 
-MILLISECONDS = {"s": 1000.0, "ms": 1.0, "us": 0.001}  # units of printed times
+# What a paper claims of the ratio of two columns of its table, along the rows.
+CLAIMS: Mapping[str, tuple[str, Callable[[float], float]]] = {
+    "horn2005-table36-1": ("0.5 log₂ n", lambda n: 0.5 * math.log2(n)),
+}
+_LISTS = ("bucket-sort", "atomic-list")
+_SORTED = ("counting-sort", "radix-grid")
+
+
+@dataclass(frozen=True)
+class Scan:
+    """One axis to go along, and what stays as it is meanwhile."""
+
+    axis: str
+    fixed: dict[str, Any] = field(default_factory=dict)
+
+    def values(self, run: StudyRun) -> list[Any]:
+        """Return the values along the axis at which anything was measured."""
+        return run.values(self.axis, **self.fixed) or [run.common[self.axis]]
+
+    def at(self, run: StudyRun, value: Any) -> list[Cell]:
+        """Return the cell of each subject at one value."""
+        return run.at(**{**self.fixed, self.axis: value})
+
+    def title(self, write: Callable[[Axis, Any], str] = Axis.write) -> str:
+        """Say what stays as it is."""
+        return ", ".join(
+            AXES[name].phrase.format(write(AXES[name], value)) for name, value in self.fixed.items()
+        )
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """The timed cells at one occupancy, fastest first.
+    """The timed cells at one place, fastest first.
 
-    tied: those that the fastest cannot be told apart from, itself included.
+    value: where that is along the axis of a scan. tied: those that the fastest cannot be told
+    apart from, itself included.
     """
 
-    per_cell: float | None
+    value: Any
     cells: list[Cell]
 
     @property
@@ -40,6 +73,30 @@ class Ranking:
         return self.cells[1].median_ms / self.fastest.median_ms
 
 
+@dataclass(frozen=True)
+class Match:
+    """A printed number in the printed unit, and the cell that belongs beside it, if measured."""
+
+    printed: float
+    unit: str
+    cell: Cell | None
+
+    @property
+    def speedup(self) -> float | None:
+        """Printed over measured time."""
+        if self.cell is None or not self.cell.ok or not self.cell.median_ms:
+            return None
+        return self.printed * self.cell.unit_ms(self.unit) / self.cell.median_ms
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two columns of a published table by their places in it, one to be divided by the other."""
+
+    over: int
+    under: int
+
+
 def largest_size(run: StudyRun) -> int | None:
     """Return the largest particle count of the published table that was timed, else of any."""
     timed = {p.particles for (_, p), cell in run.cells.items() if cell.ok}
@@ -50,48 +107,225 @@ def largest_size(run: StudyRun) -> int | None:
     return max(sizes, default=None)
 
 
-def rankings(run: StudyRun, particles: int) -> list[Ranking]:
-    """Rank the subjects at one size, for each occupancy with anything timed."""
+def scans(run: StudyRun) -> list[Scan]:
+    """Return the ways through a study: the first is that of its published table.
+
+    Without algorithms for columns, it goes along the particles per cell at the largest size.
+    """
+    published = run.study.published
+    main = "records" if run.values("records") else "per_cell"
+    fixed: dict[str, Any] = {}
+    if published is not None:
+        main = published.row_axis if published.column_axis == "algorithm" else main
+        fixed = {k: v for k, v in published.axes.items() if v in run.values(k)}
+    size = largest_size(run)
+    if main != "particles" and size is not None:
+        fixed = {"particles": size} | fixed
+    fixed.pop(main, None)
+    found = [Scan(main, fixed)]
+    if main == "moved":
+        others = run.values("destination", **{main: run.common[main]})
+        found += [
+            Scan(main, fixed | {"destination": d}) for d in others if d != fixed.get("destination")
+        ]
+    if main == "records" and len(run.values("kept")) > 1:
+        rest = {k: v for k, v in fixed.items() if k != "kept"}
+        found.append(Scan("kept", {"records": run.common["records"]} | rest))
+    return [scan for scan in found if rankings(run, scan)]
+
+
+def grids(run: StudyRun) -> list[Scan]:
+    """Return the scans of a study; that along the particles per cell once for each size."""
+    found = scans(run)
+    if found and found[0].axis == "per_cell" and run.values("per_cell"):
+        return [Scan("per_cell", {"particles": size}) for size in run.values("particles")]
+    return found
+
+
+def rankings(run: StudyRun, scan: Scan) -> list[Ranking]:
+    """Rank the subjects at each value along a scan with anything timed.
+
+    Only what ran on one input is ranked: the commonest there.
+    """
     ranked = []
-    for per_cell in run.values("per_cell") or [run.common["per_cell"]]:
-        cells = [c for c in run.at(particles=particles, per_cell=per_cell) if c.ok]
+    for value in scan.values(run):
+        cells = [cell for cell in scan.at(run, value) if cell.ok]
         if cells:
-            ranked.append(Ranking(per_cell, sorted(cells, key=lambda c: c.median_ms)))
+            place = Counter(cell.place for cell in cells).most_common(1)[0][0]
+            alike = [cell for cell in cells if cell.place == place]
+            ranked.append(Ranking(value, sorted(alike, key=lambda c: c.median_ms)))
     return ranked
 
 
 def best_form(run: StudyRun, algorithm: str) -> Subject | None:
-    """Return the subject of an algorithm that is fastest in most of the cells, or None.
+    """Return the subject of an algorithm that is fastest on most of the inputs, or None.
 
-    Cells are those of the common kind; a tie goes to the subject that the study names first.
+    A tie goes to the subject that the study names first.
     """
-    wins: Counter[Subject] = Counter()
-    for particles in run.values("particles"):
-        for ranking in rankings(run, particles):
-            for cell in ranking.cells:
-                if cell.subject.algorithm == algorithm:
-                    wins[cell.subject] += 1
-                    break
+    best: dict[Any, Cell] = {}
+    for (subject, place), cell in run.cells.items():
+        if subject.algorithm == algorithm and cell.ok:
+            best[place] = min(best.get(place, cell), cell, key=lambda c: c.median_ms)
+    wins = Counter(cell.subject for cell in best.values())
     return max(run.subjects, key=lambda s: wins[s]) if wins else None
 
 
-def sentences(run: StudyRun) -> list[str]:
-    """Return the verdict, one statement a string."""
+def matches(
+    run: StudyRun, published: Published, forms: Mapping[str, Subject | None]
+) -> list[list[Match]]:
+    """Return the published table with what was measured: rows and columns as printed.
+
+    forms: which subject stands for each algorithm.
+    """
+    grid = []
+    for row, values in zip(published.rows, published.values, strict=True):
+        line = []
+        for index, value in enumerate(values):
+            subject = forms.get(column_algorithm(published, index))
+            axes = dict(published.axes) | {published.row_axis: row}
+            if not published.algorithms:
+                axes[published.column_axis] = published.columns[index]
+            cell = run.find(subject, **axes) if subject else None
+            line.append(Match(value, published.unit, cell))
+        grid.append(line)
+    return grid
+
+
+def column_algorithm(published: Published, index: int) -> str:
+    """Return which of our algorithms the numbers of a printed column belong beside."""
+    return published.algorithms[index] if published.algorithms else published.algorithm
+
+
+def best_forms(run: StudyRun, published: Published) -> dict[str, Subject | None]:
+    """Return the best form of each algorithm of a published table."""
+    names = published.algorithms or (published.algorithm,)
+    return {name: best_form(run, name) for name in names}
+
+
+def pairs(published: Published) -> list[Pair]:
+    """Return each column of another algorithm with the nearest of the published algorithm.
+
+    Before it if there is one before, else after it: a table may hold both for several cards.
+    """
+    own = [i for i, name in enumerate(published.algorithms) if name == published.algorithm]
+    found = []
+    for index, name in enumerate(published.algorithms):
+        if name != published.algorithm:
+            before = [i for i in own if i < index]
+            found.append(Pair(index, before[-1] if before else own[0]))
+    return found
+
+
+def measured_ratio(over: Match, under: Match) -> float | None:
+    """Return the ratio of two measured times, None where one is missing."""
+    if over.cell is None or under.cell is None or not (over.cell.ok and under.cell.ok):
+        return None
+    return over.cell.median_ms / under.cell.median_ms if under.cell.median_ms else None
+
+
+@dataclass(frozen=True)
+class Overtaking:
+    """Where along a scan a subject is told apart as faster than another.
+
+    values: of the scan, where both were timed. faster: those at which it is. crossing: where
+    the medians become equal, the last time if there are several: on a line in logarithms through
+    the two nearest values at which they are told apart.
+    """
+
+    subject: Subject
+    values: list[Any]
+    faster: list[Any]
+    crossing: float | None
+
+    def where(self, axis: Axis) -> str:
+        """Say where."""
+        if not self.faster:
+            return "nowhere"
+        if self.faster == self.values:
+            return (
+                f"throughout, at {axis.say(*self.values)}"
+                if len(self.values) < 3
+                else (
+                    f"throughout, from {axis.write(self.values[0])} to {axis.say(self.values[-1])}"
+                )
+            )
+        if self.faster == self.values[-len(self.faster) :]:
+            return (
+                f"from {axis.say(self.faster[0])} on"
+                if len(self.faster) > 1
+                else f"only at {axis.say(self.faster[0])}"
+            )
+        if self.faster == self.values[: len(self.faster)] and len(self.faster) > 1:
+            return f"up to {axis.say(self.faster[-1])}"
+        return f"only at {axis.say(*self.faster)}"
+
+
+def overtaking(
+    run: StudyRun, scan: Scan, subject: Subject, rivals: Sequence[Subject]
+) -> Overtaking | None:
+    """Compare a subject with the fastest of its rivals along a scan; None if never both timed."""
+    both = []
+    for value in scan.values(run):
+        cells = {cell.subject: cell for cell in scan.at(run, value) if cell.ok}
+        against = [cells[rival] for rival in rivals if rival in cells]
+        if subject in cells and against:
+            both.append((value, cells[subject], min(against, key=lambda c: c.median_ms)))
+    if not both:
+        return None
+    apart = [
+        (x, math.log(own.median_ms / other.median_ms))
+        for x, own, other in both
+        if told_apart(own, other) or told_apart(other, own)
+    ]
+    crossing = None
+    for (x0, y0), (x1, y1) in pairwise(apart):
+        if y0 * y1 < 0 and x0 > 0:
+            crossing = x0 * (x1 / x0) ** (y0 / (y0 - y1))
+    faster = [value for value, own, other in both if told_apart(own, other)]
+    return Overtaking(subject, [value for value, _, _ in both], faster, crossing)
+
+
+def rivals(run: StudyRun) -> tuple[list[Subject], list[Subject]]:
+    """Return the forms of the algorithm that a study is about, and all other subjects.
+
+    That algorithm is the first that the study names.
+    """
+    first = run.study.subjects[0].algorithm if run.study.subjects else ""
+    own = [subject for subject in run.subjects if subject.algorithm == first]
+    return own, [subject for subject in run.subjects if subject not in own]
+
+
+def overtakings(run: StudyRun) -> list[Overtaking]:
+    """Return where each rival overtakes the algorithm that a study without a print is about."""
+    own, others = rivals(run)
+    if run.study.published is not None or not own:
+        return []
+    found = [overtaking(run, scan, other, own) for scan in scans(run)[:1] for other in others]
+    return [each for each in found if each is not None and len(each.values) > 1]
+
+
+def sentences(run: StudyRun, beside: Sequence[StudyRun] = ()) -> list[str]:
+    """Return the verdict, one statement a string; `beside` are the machine's other studies."""
     if not any(cell.ok for cell in run.cells.values()):
         return ["Nothing was timed, so there is nothing to compare.", *_trouble(run)]
-    size = largest_size(run)
-    if size is None:
-        return _trouble(run)
-    ranked = rankings(run, size)
-    return [*_winners(run, size, ranked), *_published(run, size, ranked), *_trouble(run)]
+    return [
+        *(_winners(run, scan) for scan in scans(run)),
+        *_overtaken(run),
+        *_resorts(run),
+        *_published(run),
+        *_ratios(run),
+        *_products(run, beside),
+        *_trouble(run),
+    ]
 
 
-def _winners(run: StudyRun, size: int, ranked: list[Ranking]) -> list[str]:
+def _winners(run: StudyRun, scan: Scan) -> str:
     parts = []
-    for tied, group in groupby(ranked, key=lambda r: [c.subject for c in r.tied]):
+    axis = AXES[scan.axis]
+    for tied, group in groupby(rankings(run, scan), key=lambda r: [c.subject for c in r.tied]):
         same = list(group)
-        occupancies = [formats.plain(r.per_cell) for r in same if r.per_cell is not None]
-        where = f"at {formats.listing(occupancies)} per cell" if occupancies else "there"
+        values = [r.value for r in same if r.value is not None]
+        where = f"at {axis.say(*values)}" if values else "there"
         names = [run.labels[subject] for subject in tied]
         factors = [r.factor for r in same if r.factor is not None]
         if len(names) > 1:
@@ -107,21 +341,63 @@ def _winners(run: StudyRun, size: int, ranked: list[Ranking]) -> list[str]:
         else:
             part = f"{names[0]} is the only one timed {where}"
         parts.append(part)
-    return [f"At {formats.count(size)} particles, {'; '.join(parts)}."]
+    title = scan.title(Axis.count)
+    said = "; ".join(parts)
+    return f"At {title}, {said}." if title else f"{said[0].upper()}{said[1:]}."
 
 
-def _published(run: StudyRun, size: int, ranked: list[Ranking]) -> list[str]:
-    """Say how each form of the published algorithm does against the print and the fastest."""
+def _overtaken(run: StudyRun) -> list[str]:
+    found = overtakings(run)
+    if not found:
+        return []
+    axis = AXES[scans(run)[0].axis]
+    name = rivals(run)[0][0].algorithm
+    groups: dict[str, list[str]] = {}
+    for each in found:
+        groups.setdefault(each.where(axis), []).append(run.labels[each.subject])
+    parts = []
+    for where, labels in groups.items():
+        few = formats.listing(labels) if len(labels) <= 4 else f"{len(labels)} of the {len(found)}"
+        parts.append(f"{where}: {few}")
+    return [f"Where each rival is faster than the best form of {name}: {'; '.join(parts)}."]
+
+
+def _resorts(run: StudyRun) -> list[str]:
+    said = []
+    for subject in run.subjects:
+        full = subject.full_sort
+        parts = []
+        for scan in scans(run) if full else []:
+            found = overtaking(run, scan, subject, [full] if full else [])
+            if found is not None:
+                other = AXES["destination"].write(scan.fixed.get("destination"))
+                aim = f" ({other})" if scan.axis == "moved" else ""
+                parts.append(found.where(AXES[scan.axis]) + aim)
+        if parts and full:
+            said.append(
+                f"{run.labels[subject]} is faster than its full sort, {run.labels[full]},"
+                f" {'; '.join(parts)}."
+            )
+    return said
+
+
+def _published(run: StudyRun) -> list[str]:
+    """Say how each algorithm of the published table does against the print and the fastest."""
     published = run.study.published
     if published is None:
         return []
+    if published.algorithms:
+        return _published_columns(run, published)
     said = []
+    [*main] = scans(run)[:1]
+    ranked = [r for scan in main for r in rankings(run, scan)]
     for subject in run.subjects:
         own = [(r, c) for r in ranked for c in r.cells if c.subject == subject]
         if subject.algorithm != published.algorithm or not own:
             continue
         parts = []
-        if ratios := list(speedups(run, subject).values()):
+        grid = matches(run, published, {published.algorithm: subject})
+        if ratios := [m.speedup for line in grid for m in line if m.speedup is not None]:
             cells = len(published.rows) * len(published.columns)
             parts.append(
                 f"runs {formats.span(ratios)} times as fast here as printed for"
@@ -133,7 +409,7 @@ def _published(run: StudyRun, size: int, ranked: list[Ranking]) -> list[str]:
             where = "" if len(behind) == len(own) else f" in {len(behind)} of {len(own)} columns"
             parts.append(
                 f"takes {formats.span(behind)} times as long as the fastest at"
-                f" {formats.power(size)} particles{where}"
+                f" {main[0].title()}{where}"
             )
         if parts:
             said.append(
@@ -142,20 +418,82 @@ def _published(run: StudyRun, size: int, ranked: list[Ranking]) -> list[str]:
     return said
 
 
-def speedups(run: StudyRun, subject: Subject) -> dict[tuple[float, float], float]:
-    """Return printed over measured time for each (row, column) of the published table timed."""
+def _published_columns(run: StudyRun, published: Published) -> list[str]:
+    forms = best_forms(run, published)
+    grid = matches(run, published, forms)
+    parts = []
+    for index, column in enumerate(published.columns):
+        subject = forms[column_algorithm(published, index)]
+        ratios = [line[index].speedup for line in grid]
+        known = [ratio for ratio in ratios if ratio is not None]
+        if subject and known:
+            parts.append(
+                f"{run.labels[subject]} {formats.span(known)} times as fast as {column}"
+                f" ({len(known)} of {len(published.rows)} rows)"
+            )
+    if not parts:
+        where = run.study.table or "the published table"
+        return [f"None of the inputs of {where} was measured here."]
+    return [f"Against the print for {published.device}: {'; '.join(parts)}."]
+
+
+def _ratios(run: StudyRun) -> list[str]:
+    """Set the ratio of two columns beside what the paper claims of it."""
     published = run.study.published
-    if published is None or published.unit not in MILLISECONDS:
-        return {}
-    unit = MILLISECONDS[published.unit]
-    ratios = {}
-    for row, printed_row in zip(published.rows, published.values, strict=True):
-        for column, printed in zip(published.columns, printed_row, strict=True):
-            axes = {published.row_axis: row, published.column_axis: column}
-            cell = run.find(subject, **axes)
-            if cell is not None and cell.ok and cell.median_ms:
-                ratios[row, column] = printed * unit / cell.median_ms
-    return ratios
+    if published is None or run.study.name not in CLAIMS:
+        return []
+    name, claim = CLAIMS[run.study.name]
+    grid = matches(run, published, best_forms(run, published))
+    said = []
+    printed, here = [], []
+    for pair in pairs(published):
+        printed += [line[pair.over].printed / line[pair.under].printed for line in grid]
+        ratios = [measured_ratio(line[pair.over], line[pair.under]) for line in grid]
+        here = [ratio for ratio in ratios if ratio is not None]
+    if printed and here:
+        claimed = [claim(row) for row in published.rows]
+        words = published.claim or f"the ratio is {name}"
+        said.append(
+            f"The paper says: \u201c{words}\u201d, which is {formats.span(claimed)} in its table."
+            f" Its own numbers give {formats.span(printed)}; here the ratio is"
+            f" {formats.span(here)}."
+        )
+    return said
+
+
+def _products(run: StudyRun, beside: Sequence[StudyRun]) -> list[str]:
+    """Say where what is compared does not leave the same thing behind."""
+    found = {subject.algorithm for subject in run.subjects}
+    said = []
+    if "filter-atomic" in found and len(found) > 1:
+        said.append("filter-atomic does not keep the order of the records; the others do.")
+    if not (run.study.published and found & set(_LISTS) and found & set(_SORTED)):
+        return said
+    if run.study.published.algorithms:
+        return said
+    text = "Linked lists and sorted orders are not the same product: a list leaves the particles"
+    text += " where they are, which saves time in building it and costs time in every query."
+    ratios = [ratio for other in beside for ratio in _query_ratios(other)]
+    if ratios:
+        text += (
+            f" On this machine a neighbour query over linked lists takes {formats.span(ratios)}"
+            " times as long as over sorted cells, where the particles come in random order."
+        )
+    else:
+        text += " The study neighbour-query measures how much; it was not run on this machine."
+    return [*said, text]
+
+
+def _query_ratios(run: StudyRun) -> list[float]:
+    """Return linked over sorted for every input in random order that both were timed on."""
+    found = []
+    for (subject, place), linked in run.cells.items():
+        if subject.algorithm == "neighbour-query" and subject.form.endswith("-linked"):
+            form = subject.form.replace("-linked", "-sorted")
+            cells = run.cells.get((Subject(subject.algorithm, form, subject.parameters), place))
+            if place.order == "random" and cells and cells.ok and linked.ok:
+                found.append(linked.median_ms / cells.median_ms)
+    return found
 
 
 _NO_TIME = {"skipped": "could not be made here", "failed": "failed"}

@@ -1,0 +1,89 @@
+"""How a report writes the axes along which inputs differ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gpubench.report import formats
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One axis of an input.
+
+    heading: what heads its values in a table. label: what stands below it in a figure.
+    phrase: one value or several in a sentence. kind: its scale in a figure, see figures.Axis.
+    names: how a figure writes its values, where it writes them otherwise or in an order of its
+    own.
+    """
+
+    heading: str
+    label: str
+    phrase: str
+    kind: str = "names"
+    names: Mapping[str, str] | None = None
+
+    def say(self, *values: Any) -> str:
+        """Write values in a sentence: "4 and 16 per cell"."""
+        return self.phrase.format(formats.listing(self.write(value) for value in values))
+
+    def write(self, value: Any) -> str:
+        """Write a value: a size as a power of two where it is one, all else as it is."""
+        if isinstance(value, tuple):  # periodicity of each axis
+            return "periodic box" if any(value) else "open box"
+        return formats.power(int(value)) if self.kind == "size" and value else formats.plain(value)
+
+    def count(self, value: Any) -> str:
+        """Write a value where there is room: a size with its plain number beside the power."""
+        return formats.count(int(value)) if self.kind == "size" and value else self.write(value)
+
+    def order(self, values: Sequence[Any]) -> list[Any]:
+        """Return the values of `names` in its order, then the others as they come."""
+        known = [value for value in self.names or () if value in values]
+        return known + [value for value in dict.fromkeys(values) if value not in known]
+
+
+# The axes of an input in the order in which tables show them.
+AXES: Mapping[str, Axis] = {
+    "particles": Axis("Particles", "particles", "{} particles", "size"),
+    "per_cell": Axis("Particles per cell", "particles per cell", "{} per cell", "number"),
+    "records": Axis("Records", "records", "{} records", "size"),
+    "kept": Axis("Share kept", "share of the records kept", "a share of {} kept", "linear"),
+    "record_bytes": Axis("Bytes per record", "bytes per record", "records of {} bytes"),
+    "nulls": Axis("Nulls by", "how nulls are marked", "nulls by {}"),
+    "distribution": Axis(
+        "Distribution",
+        "distribution",
+        "{} distribution",
+        # From least to most clustered.
+        names={name: name for name in ("lattice", "uniform", "clusters", "one-cell")},
+    ),
+    "order": Axis(
+        "Order",
+        "initial order",
+        "{} order",
+        # From least to most ordered.
+        names={"random": "random", "nearly-sorted": "nearly", "morton": "Morton", "cell": "cell"},
+    ),
+    "moved": Axis("Moved", "particles moved", "{} moved", "with zero"),
+    "destination": Axis(
+        "Destination",
+        "destination",
+        "destination {}",
+        names={"random": "random", "next": "next", "step": "step"},
+    ),
+    "periodic": Axis("Box", "box", "{}"),
+}
+SIZES = ("particles", "per_cell", "records", "kept")
+
+
+def describe(
+    place: Any, names: Iterable[str], write: Callable[[Axis, Any], str] = Axis.write
+) -> str:
+    """Write a place by some of its axes: "2¹⁸ particles, 4 per cell"; leaves out what is None."""
+    found = ((AXES[name], getattr(place, name)) for name in names)
+    return ", ".join(
+        axis.phrase.format(write(axis, value)) for axis, value in found if value is not None
+    )
