@@ -118,6 +118,7 @@ class CUDADevice(Device):
         atexit.register(self.close)
         cupy.cuda.Device(number).use()
         self.stream = driver.Stream()
+        self._outer_stream = cupy.cuda.get_current_stream()
         self._cupy_stream = _as_cupy_stream(cupy, self.stream)
         self._cupy_stream.use()
         self.spec = f"cuda:{number}"
@@ -295,7 +296,7 @@ class CUDADevice(Device):
         self._open = False
         try:
             self._driver.Context.synchronize()
-            self._cupy.cuda.Stream.null.use()
+            self._outer_stream.use()
             self._cupy.get_default_memory_pool().free_all_blocks()
         finally:
             self._context.pop()

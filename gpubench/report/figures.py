@@ -7,6 +7,7 @@ stack them; panels of one figure share their axes. Lines are labelled at their r
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from io import StringIO
@@ -297,7 +298,7 @@ def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list
 
 
 def _tidy(svg: str, description: str) -> str:
-    """Drop metadata and unused ids, let the page set size and font, add the description."""
+    """Drop metadata, unused ids and digits; let the page set size and font; add the description."""
     ElementTree.register_namespace("", _SVG)
     ElementTree.register_namespace("xlink", _XLINK)
     root = ElementTree.fromstring(svg)
@@ -313,7 +314,15 @@ def _tidy(svg: str, description: str) -> str:
     root.set("role", "img")
     root.set("aria-label", description)
     root.set("font-family", "system-ui, sans-serif")
-    return ElementTree.tostring(root, encoding="unicode")
+    for element in root.iter():
+        for place in {"d", "x", "y", "transform"} & element.attrib.keys():
+            # Hundredths of a point are finer than any screen or printer.
+            element.set(place, re.sub(r"\d+\.\d{3,}", _hundredths, element.attrib[place]))
+    return re.sub(r"\n\s*", "\n", ElementTree.tostring(root, encoding="unicode"))
+
+
+def _hundredths(number: re.Match[str]) -> str:
+    return f"{float(number[0]):.2f}"
 
 
 def _page_colours(svg: str) -> str:
