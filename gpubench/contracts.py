@@ -134,6 +134,12 @@ class Algorithm(ABC):
         self.parameters = {**self.defaults, **parameters}
         self.workspace_bytes = 0
 
+    def prepare(self) -> None:  # noqa: B027  # an algorithm may need nothing
+        """Allocate all arrays and make all kernels; called once, with everything else set.
+
+        Raises UserError for bad parameters, NotSupported where the device lacks something.
+        """
+
     @abstractmethod
     def load(self, inputs: Any) -> None:
         """Bring an input of the family's kind to the device; not timed."""
@@ -169,6 +175,7 @@ class ParticleAlgorithm(Algorithm):
         super().__init__(device, form, parameters)
         self.particles = particles
         self.grid = grid
+        self.prepare()
 
 
 class CellList(ParticleAlgorithm):
@@ -279,6 +286,7 @@ class StreamFilter(Algorithm):
         self.size = records
         self.record_bytes = record_bytes
         self.nulls = nulls
+        self.prepare()
 
     def load(self, inputs: RecordSet) -> None:
         """Upload the records, float32 (size, words), and keep, int32 (size,), or None."""

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
 from typing import Any
 
 from gpubench.contracts import Compacted, StreamFilter
-from gpubench.devices.base import Device
 from gpubench.errors import NotSupported
 
 
@@ -17,17 +15,8 @@ class RecordFilter(StreamFilter):
     constants: what kernels/common/records.h is compiled with.
     """
 
-    def __init__(
-        self,
-        device: Device,
-        records: int,
-        record_bytes: int,
-        form: str,
-        parameters: Mapping[str, int],
-        *,
-        nulls: str,
-    ) -> None:
-        super().__init__(device, records, record_bytes, form, parameters, nulls=nulls)
+    def prepare(self) -> None:
+        records, record_bytes, nulls = self.size, self.record_bytes, self.nulls
         if record_bytes not in (4, 16):
             raise NotSupported(f"records of {record_bytes} bytes: {self.name} moves 4 or 16")
         self._by_predicate = {"infinity": False, "predicate": True}[nulls]

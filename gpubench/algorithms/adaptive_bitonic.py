@@ -6,9 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from gpubench.contracts import CellList, Form, SortedCells
-from gpubench.devices.base import Device
 from gpubench.errors import UserError
-from gpubench.grid import Grid
 from gpubench.primitives.sorted_keys import CellsOfSortedKeys
 
 KEYS_PER_THREAD = 8  # that the threads of a chunk hold in registers
@@ -37,10 +35,8 @@ class AdaptiveBitonic(CellList):
     }  # fmt: skip
     defaults: ClassVar[Mapping[str, int]] = {"chunk": 2048, "count_comparisons": 0}
 
-    def __init__(
-        self, device: Device, particles: int, grid: Grid, form: str, parameters: Mapping[str, int]
-    ) -> None:
-        super().__init__(device, particles, grid, form, parameters)
+    def prepare(self) -> None:
+        device, particles, grid, form = self.device, self.particles, self.grid, self.form
         self._chunk, counts = self.parameters["chunk"], self.parameters["count_comparisons"]
         if not 2 <= self._chunk <= MAX_CHUNK or self._chunk.bit_count() != 1:
             raise UserError(

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from gpubench.contracts import CellList, Form, LinkedCells
-from gpubench.devices.base import Device
-from gpubench.grid import Grid
 
 BLOCK = 256
 
@@ -20,10 +18,8 @@ class AtomicList(CellList):
     source = "the atomic successor of rozen2008, Listing 1"
     forms: ClassVar[Mapping[str, Form]] = {"one-pass": Form("atomic exchange on the head")}
 
-    def __init__(
-        self, device: Device, particles: int, grid: Grid, form: str, parameters: Mapping[str, int]
-    ) -> None:
-        super().__init__(device, particles, grid, form, parameters)
+    def prepare(self) -> None:
+        device, particles, grid = self.device, self.particles, self.grid
         self._head = self.allocate(grid.count, "int32")
         self._next = self.allocate(particles, "int32")
         self._push_front = device.kernel("atomic_list.cu", "push_front")

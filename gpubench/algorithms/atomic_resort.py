@@ -7,8 +7,6 @@ from typing import Any, ClassVar
 
 from gpubench.algorithms.atomic_list import AtomicList
 from gpubench.contracts import CellListUpdate, Form, LinkedCells
-from gpubench.devices.base import Device
-from gpubench.grid import Grid
 
 BLOCK = 256
 ITEMS = 4
@@ -23,10 +21,8 @@ class AtomicResort(CellListUpdate):
     source = "the atomic successor of rozen2008, section 2.2"
     forms: ClassVar[Mapping[str, Form]] = {"one-pass": Form("find, unlink, push")}
 
-    def __init__(
-        self, device: Device, particles: int, grid: Grid, form: str, parameters: Mapping[str, int]
-    ) -> None:
-        super().__init__(device, particles, grid, form, parameters)
+    def prepare(self) -> None:
+        device, particles, grid = self.device, self.particles, self.grid
         self._lists = AtomicList(device, particles, grid, "one-pass", {})
         self.workspace_bytes += self._lists.workspace_bytes
         self._head, self._next = self._lists.answer.head, self._lists.answer.next

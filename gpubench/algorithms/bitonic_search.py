@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from gpubench.contracts import CellList, Form, SortedCells
-from gpubench.devices.base import Device
-from gpubench.grid import Grid
 from gpubench.primitives.bitonic_merge import BLOCK, TILE, BitonicMerge
 from gpubench.primitives.sorted_keys import CellsOfSortedKeys
 
@@ -23,10 +21,8 @@ class BitonicSearch(CellList):
         "reorder": Form("positions gathered when the pairs are unpacked", reorders=True),
     }
 
-    def __init__(
-        self, device: Device, particles: int, grid: Grid, form: str, parameters: Mapping[str, int]
-    ) -> None:
-        super().__init__(device, particles, grid, form, parameters)
+    def prepare(self) -> None:
+        device, particles, grid, form = self.device, self.particles, self.grid, self.form
         self._reorders = self.forms[form].reorders
         self._keys = self.allocate(particles, "uint64")
         self._start = self.allocate(grid.count + 1, "int32")

@@ -15,9 +15,7 @@ from gpubench.algorithms.bucket_sort import (
     HostRounds,
 )
 from gpubench.contracts import CellListUpdate, Form, LinkedCells
-from gpubench.devices.base import Device
 from gpubench.errors import UserError
-from gpubench.grid import Grid
 
 
 class BucketResort(CellListUpdate):
@@ -41,10 +39,8 @@ class BucketResort(CellListUpdate):
     }
     defaults: ClassVar[Mapping[str, int]] = {"parts": 4, "threshold": 65536}
 
-    def __init__(
-        self, device: Device, particles: int, grid: Grid, form: str, parameters: Mapping[str, int]
-    ) -> None:
-        super().__init__(device, particles, grid, form, parameters)
+    def prepare(self) -> None:
+        device, particles, grid, form = self.device, self.particles, self.grid, self.form
         if self.parameters["threshold"] < 1:
             raise UserError(
                 f"the threshold must be at least 1 element, not {self.parameters['threshold']}"

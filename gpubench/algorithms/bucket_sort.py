@@ -8,9 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gpubench.contracts import CellList, Form, LinkedCells
-from gpubench.devices.base import Device
 from gpubench.errors import UserError
-from gpubench.grid import Grid
 
 BLOCK = 256
 RESIDENT_THREADS = 1024
@@ -95,10 +93,8 @@ class HostLoop(CellList):
 
     defaults: ClassVar[Mapping[str, int]] = {"parts": 1, "threshold": 1}
 
-    def __init__(
-        self, device: Device, particles: int, grid: Grid, form: str, parameters: Mapping[str, int]
-    ) -> None:
-        super().__init__(device, particles, grid, form, parameters)
+    def prepare(self) -> None:
+        particles, grid = self.particles, self.grid
         if self.parameters["threshold"] < 1:
             raise UserError(
                 f"the threshold must be at least 1 element, not {self.parameters['threshold']}"
@@ -143,13 +139,12 @@ class BucketSort(HostLoop):
     }  # fmt: skip
     defaults: ClassVar[Mapping[str, int]] = {}
 
-    def __init__(
-        self, device: Device, particles: int, grid: Grid, form: str, parameters: Mapping[str, int]
-    ) -> None:
-        if form == "host-loop":
-            super().__init__(device, particles, grid, form, {**HostLoop.defaults, **parameters})
+    def prepare(self) -> None:
+        if self.form == "host-loop":
+            self.parameters = dict(HostLoop.defaults)
+            super().prepare()
             return
-        CellList.__init__(self, device, particles, grid, form, parameters)
+        device, particles, grid = self.device, self.particles, self.grid
         # One array for the blocks' meetings and the heads: one fill readies both.
         self._state = self.allocate(CONTROL + 2 * grid.count, "int32")
         self._heads = self._state[CONTROL:]

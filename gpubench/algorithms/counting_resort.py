@@ -7,8 +7,6 @@ from typing import Any, ClassVar
 
 from gpubench.algorithms.counting_sort import CountingSort
 from gpubench.contracts import CellListUpdate, Form, SortedCells
-from gpubench.devices.base import Device
-from gpubench.grid import Grid
 from gpubench.primitives.scan import ExclusiveScan
 
 BLOCK = 256
@@ -28,10 +26,8 @@ class CountingResort(CellListUpdate):
     source = "the sorted counterpart of rozen2008, section 2.2"
     forms: ClassVar[Mapping[str, Form]] = {"order": Form("indices only")}
 
-    def __init__(
-        self, device: Device, particles: int, grid: Grid, form: str, parameters: Mapping[str, int]
-    ) -> None:
-        super().__init__(device, particles, grid, form, parameters)
+    def prepare(self) -> None:
+        device, particles, grid = self.device, self.particles, self.grid
         self._sort = CountingSort(device, particles, grid, "order", {})
         self.workspace_bytes += self._sort.workspace_bytes
         self._other = SortedCells(

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from gpubench.contracts import CellList, Form, SortedCells
-from gpubench.devices.base import Device
-from gpubench.grid import Grid
 from gpubench.primitives.scan import ExclusiveScan
 
 BLOCK = 256
@@ -25,10 +23,8 @@ class CountingSort(CellList):
         "reorder": Form("positions travel in the scatter pass", reorders=True),
     }
 
-    def __init__(
-        self, device: Device, particles: int, grid: Grid, form: str, parameters: Mapping[str, int]
-    ) -> None:
-        super().__init__(device, particles, grid, form, parameters)
+    def prepare(self) -> None:
+        device, particles, grid, form = self.device, self.particles, self.grid, self.form
         self._reorders = self.forms[form].reorders
         # Counts are zero between builds: the scan clears what it has read.
         self._counts = self.allocate(grid.count, "int32")

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 from gpubench.algorithms._record_filter import RecordFilter
 from gpubench.contracts import Form
-from gpubench.devices.base import Device
 
 BLOCK = 256
 ITEMS: Mapping[int, int] = {4: 8, 16: 4}  # records a thread, by the bytes of a record
@@ -23,17 +22,9 @@ class FilterAtomic(RecordFilter):
         "aggregated": Form("one atomic addition a block; the order is lost", stable=False)
     }
 
-    def __init__(
-        self,
-        device: Device,
-        records: int,
-        record_bytes: int,
-        form: str,
-        parameters: Mapping[str, int],
-        *,
-        nulls: str,
-    ) -> None:
-        super().__init__(device, records, record_bytes, form, parameters, nulls=nulls)
+    def prepare(self) -> None:
+        super().prepare()
+        device, records, record_bytes = self.device, self.size, self.record_bytes
         items = ITEMS[record_bytes]
         self._blocks = device.blocks(records, BLOCK * items)
         self._kernel = device.kernel(

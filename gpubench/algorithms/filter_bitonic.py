@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 from gpubench.algorithms._record_filter import RecordFilter
 from gpubench.contracts import Form
-from gpubench.devices.base import Device
 from gpubench.primitives.bitonic_merge import BLOCK, TILE, BitonicMerge
 
 
@@ -21,17 +20,9 @@ class FilterBitonic(RecordFilter):
         "sort": Form("sorts keys; records move once, at the end")
     }
 
-    def __init__(
-        self,
-        device: Device,
-        records: int,
-        record_bytes: int,
-        form: str,
-        parameters: Mapping[str, int],
-        *,
-        nulls: str,
-    ) -> None:
-        super().__init__(device, records, record_bytes, form, parameters, nulls=nulls)
+    def prepare(self) -> None:
+        super().prepare()
+        device, records = self.device, self.size
         self._keys = self.allocate(records, "uint64")
         self._merge = BitonicMerge(device, records)
         self._sort_tiles, self._gather = (

@@ -20,20 +20,12 @@ class FilterCub(RecordFilter):
         "select": Form("cub::DeviceSelect; order kept", requires=frozenset({"cuda"}))
     }
 
-    def __init__(
-        self,
-        device: Any,
-        records: int,
-        record_bytes: int,
-        form: str,
-        parameters: Mapping[str, int],
-        *,
-        nulls: str,
-    ) -> None:
-        super().__init__(device, records, record_bytes, form, parameters, nulls=nulls)
+    def prepare(self) -> None:
+        super().prepare()
+        device: Any = self.device  # a CUDA device: the form requires one
         self._select = device.library("cub_select.cu").select_records
         self._kind = self._words, int(self._by_predicate)
-        self._end = records, ctypes.c_void_p(device.stream.handle)
+        self._end = self.size, ctypes.c_void_p(device.stream.handle)
         scratch = ctypes.c_size_t()
         nothing = (ctypes.c_void_p(),) * 4
         _check(self._select(ctypes.c_void_p(), ctypes.byref(scratch), *self._kind, *nothing,

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 from gpubench.algorithms._record_filter import RecordFilter
 from gpubench.contracts import Form
-from gpubench.devices.base import Device
 
 BLOCK = 256
 # By the bytes of a record: how many a thread loads at once, and how often it loads.
@@ -25,17 +24,9 @@ class FilterLookback(RecordFilter):
         "single-pass": Form("one launch; order kept", requires=frozenset({"cuda"}))
     }
 
-    def __init__(
-        self,
-        device: Device,
-        records: int,
-        record_bytes: int,
-        form: str,
-        parameters: Mapping[str, int],
-        *,
-        nulls: str,
-    ) -> None:
-        super().__init__(device, records, record_bytes, form, parameters, nulls=nulls)
+    def prepare(self) -> None:
+        super().prepare()
+        device, records, record_bytes = self.device, self.size, self.record_bytes
         vector, loads = VECTOR[record_bytes], LOADS[record_bytes]
         self._tiles = device.blocks(records, BLOCK * vector * loads)
         self._status = self.allocate(1 + self._tiles, "uint64")

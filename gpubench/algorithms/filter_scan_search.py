@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 from gpubench.algorithms._record_filter import RecordFilter
 from gpubench.contracts import Form
-from gpubench.devices.base import Device
 
 BLOCK = 256
 
@@ -23,17 +22,9 @@ class FilterScanSearch(RecordFilter):
         "loop": Form("Listing 36-2: the search and the gather in one kernel"),
     }
 
-    def __init__(
-        self,
-        device: Device,
-        records: int,
-        record_bytes: int,
-        form: str,
-        parameters: Mapping[str, int],
-        *,
-        nulls: str,
-    ) -> None:
-        super().__init__(device, records, record_bytes, form, parameters, nulls=nulls)
+    def prepare(self) -> None:
+        super().prepare()
+        device, records, form = self.device, self.size, self.form
         # The nulls up to and with each record, before and after a pass of the scan.
         self._nulls = [self.allocate(records, "int32") for _ in range(2)]
         self._reaches = [1 << bit for bit in range(1, (records - 1).bit_length())]

@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from gpubench.contracts import CellList, Form, LimitedCells
-from gpubench.devices.base import Device
 from gpubench.errors import UserError
-from gpubench.grid import Grid
 
 BLOCK = 256
 
@@ -24,10 +22,8 @@ class FixedCapacity(CellList):
     # The suite has all particles in one cell: a right answer is one that says how many it lost.
     conformance_parameters: ClassVar[Mapping[str, int]] = {"allow_overflow": 1}
 
-    def __init__(
-        self, device: Device, particles: int, grid: Grid, form: str, parameters: Mapping[str, int]
-    ) -> None:
-        super().__init__(device, particles, grid, form, parameters)
+    def prepare(self) -> None:
+        device, grid = self.device, self.grid
         capacity, allow_overflow = self.parameters["capacity"], self.parameters["allow_overflow"]
         if capacity < 1:
             raise UserError(f"the capacity must be at least 1 particle a cell, not {capacity}")

@@ -17,9 +17,7 @@ from gpubench.contracts import (
     ParticleAlgorithm,
     SortedCells,
 )
-from gpubench.devices.base import Device
 from gpubench.errors import UserError
-from gpubench.grid import Grid
 from gpubench.inputs import ParticleSet
 from gpubench.primitives.scan import ExclusiveScan
 
@@ -46,10 +44,8 @@ class NeighbourQuery(ParticleAlgorithm):
         "list-sorted": Form("full list (count, scan, fill) over sorted cells"),
     }
 
-    def __init__(
-        self, device: Device, particles: int, grid: Grid, form: str, parameters: Mapping[str, int]
-    ) -> None:
-        super().__init__(device, particles, grid, form, parameters)
+    def prepare(self) -> None:
+        device, particles, grid, form = self.device, self.particles, self.grid, self.form
         if any(p and n < 3 for p, n in zip(grid.periodic, grid.cells, strict=True)):
             raise UserError(
                 f"a periodic axis needs at least 3 cells for neighbours, this grid is"

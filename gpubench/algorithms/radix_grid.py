@@ -8,8 +8,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gpubench.contracts import CellList, Form, SortedCells
-from gpubench.devices.base import Device
-from gpubench.grid import Grid
 from gpubench.primitives.radix_sort import RadixSort
 
 BLOCK = 256
@@ -26,10 +24,8 @@ class RadixGrid(CellList):
         "reorder": Form("positions gathered in the bounds pass", reorders=True),
     }
 
-    def __init__(
-        self, device: Device, particles: int, grid: Grid, form: str, parameters: Mapping[str, int]
-    ) -> None:
-        super().__init__(device, particles, grid, form, parameters)
+    def prepare(self) -> None:
+        device, particles, grid, form = self.device, self.particles, self.grid, self.form
         self._reorders = self.forms[form].reorders
         self._bits = max(1, (grid.count - 1).bit_length())
         self._indices = self.allocate(particles, "int32")
