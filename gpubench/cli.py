@@ -329,7 +329,7 @@ def _check_form(
     cls: type[Algorithm], form: str, device: Device, inputs: ParticleSet | None
 ) -> dict[str, Any]:
     from gpubench.conformance import run_conformance
-    from gpubench.families import FAMILIES
+    from gpubench.families import FAMILIES, first_launch
     from gpubench.kinds import Particles
     from gpubench.studies.runner import verdict_on
 
@@ -343,9 +343,7 @@ def _check_form(
             return _summarised(run_conformance(conforming, cls.family))
         oracle = family.oracle(inputs, False)
         algorithm = make(parameters={}, **inputs.made_for)
-        algorithm.load(inputs)
-        algorithm.launch()
-        wrong = oracle.check(algorithm)
+        wrong = first_launch(algorithm, inputs, oracle)
     except Exception as error:
         return _outcome(*verdict_on(error, device))
     return _outcome("wrong", wrong) if wrong else _outcome("ok")

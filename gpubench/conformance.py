@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gpubench.contracts import Algorithm
 from gpubench.errors import NotSupported
-from gpubench.families import FAMILIES
+from gpubench.families import FAMILIES, first_launch
 from gpubench.grid import Grid
 from gpubench.inputs import (
     NULLS,
@@ -103,11 +103,11 @@ def run_case(make_algorithm: Callable[..., Algorithm], family: str, case: Case) 
         algorithm = make_algorithm(**inputs.made_for)
     except NotSupported as reason:
         return CaseResult(case.name, "skipped", str(reason))
-    algorithm.load(inputs)
-    for launch in ("first", "second"):
-        algorithm.launch()
-        if problem := oracle.check(algorithm):
-            return CaseResult(case.name, "wrong", f"after the {launch} launch: {problem}")
+    if problem := first_launch(algorithm, inputs, oracle):
+        return CaseResult(case.name, "wrong", f"after the first launch: {problem}")
+    algorithm.launch()
+    if problem := oracle.check(algorithm):
+        return CaseResult(case.name, "wrong", f"after the second launch: {problem}")
     return CaseResult(case.name, "ok")
 
 

@@ -115,6 +115,7 @@ class Algorithm(ABC):
     copy, no compilation; it is what gets timed.
 
     launches: how many times ``launch`` does the work; reported times and traffic are of one.
+    answers_once_loaded: whether there is an answer to check before the first launch.
     conformance_parameters: what differs from the defaults where the conformance suite is run,
         for an algorithm that by default must not answer all of it.
     """
@@ -126,6 +127,7 @@ class Algorithm(ABC):
     forms: ClassVar[Mapping[str, Form]]
     defaults: ClassVar[Mapping[str, int]] = {}
     launches: ClassVar[int] = 1
+    answers_once_loaded: ClassVar[bool] = False
     conformance_parameters: ClassVar[Mapping[str, int]] = {}
 
     def __init__(self, device: Device, form: str, parameters: Mapping[str, int]) -> None:
@@ -228,6 +230,7 @@ class CellListUpdate(CellList):
 
     family: ClassVar[str] = "cell-list-update"
     launches: ClassVar[int] = 2
+    answers_once_loaded: ClassVar[bool] = True
 
     states: list[tuple[Any, Any]]
 

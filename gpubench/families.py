@@ -47,6 +47,19 @@ class Family:
         return self.oracle(inputs, exact).check(algorithm)
 
 
+def first_launch(algorithm: Algorithm, inputs: Inputs, oracle: Oracle) -> str | None:
+    """Load an input, launch once, and check; return None, or a sentence on what is wrong.
+
+    Where an input comes with an answer, that is checked first: a launch would work on it, and a
+    broken list may have no end.
+    """
+    algorithm.load(inputs)
+    if algorithm.answers_once_loaded and (problem := oracle.check(algorithm)):
+        return problem
+    algorithm.launch()
+    return oracle.check(algorithm)
+
+
 class CellListOracle:
     """Check cell ids and cell lists: linked, sorted, or of limited capacity."""
 

@@ -50,7 +50,7 @@ __global__ void mend_lists(GLOBAL const int *__restrict__ cell_of, GLOBAL int *h
                            GLOBAL const int *__restrict__ touched)
 {
     int lists = counts[1];
-    for (int k = blockIdx.x * blockDim.x + threadIdx.x; k < lists; k += gridDim.x * blockDim.x) {
+    for (unsigned k = blockIdx.x * blockDim.x + threadIdx.x; k < lists; k += gridDim.x * blockDim.x) {
         unlink_movers(head, next, cell_of, touched[k]);
         is_touched[touched[k]] = 0;
     }
@@ -61,6 +61,6 @@ __global__ void push_movers(GLOBAL const int *__restrict__ cell_of, GLOBAL int *
                             GLOBAL const int *counts, GLOBAL const int *__restrict__ movers)
 {
     int moved = counts[0];
-    for (int k = blockIdx.x * blockDim.x + threadIdx.x; k < moved; k += gridDim.x * blockDim.x)
+    for (unsigned k = blockIdx.x * blockDim.x + threadIdx.x; k < moved; k += gridDim.x * blockDim.x)
         next[movers[k]] = atomicExch(&head[cell_of[movers[k]]], movers[k]);
 }

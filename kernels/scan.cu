@@ -6,7 +6,22 @@
 
 #define TILE (BLOCK * ITEMS)
 
-/* Scan the tiles on their own (Hillis and Steele 1986 within the block) and note their sums. */
+/* Scan one sum a thread over the block (Hillis and Steele 1986); return what comes before this
+   thread's. `partial` then holds the inclusive sums. */
+__device__ __forceinline__ SUM scan_block(LOCAL SUM *partial, SUM sum)
+{
+    partial[threadIdx.x] = sum;
+    __syncthreads();
+    for (int reach = 1; reach < BLOCK; reach *= 2) {
+        SUM before = threadIdx.x >= reach ? partial[threadIdx.x - reach] : 0;
+        __syncthreads();
+        partial[threadIdx.x] += before;
+        __syncthreads();
+    }
+    return partial[threadIdx.x] - sum;
+}
+
+/* Scan the tiles on their own and note their sums. */
 __global__ void scan_tiles(GLOBAL int *counts, GLOBAL SUM *sums, GLOBAL SUM *tile_sums, int items)
 {
     __shared__ SUM partial[BLOCK];
@@ -21,15 +36,7 @@ __global__ void scan_tiles(GLOBAL int *counts, GLOBAL SUM *sums, GLOBAL SUM *til
                 counts[begin + k] = 0;
         }
     }
-    partial[threadIdx.x] = sum;
-    __syncthreads();
-    for (int reach = 1; reach < BLOCK; reach *= 2) {
-        SUM before = threadIdx.x >= reach ? partial[threadIdx.x - reach] : 0;
-        __syncthreads();
-        partial[threadIdx.x] += before;
-        __syncthreads();
-    }
-    SUM offset = partial[threadIdx.x] - sum;
+    SUM offset = scan_block(partial, sum);
     for (int k = 0; k < ITEMS; ++k)
         if (begin + k < items)
             sums[begin + k] = offset + values[k];
@@ -46,16 +53,9 @@ __global__ void scan_tile_sums(GLOBAL SUM *tile_sums, GLOBAL SUM *sums, int item
     for (int base = 0; base < tiles; base += BLOCK) {
         int tile = base + threadIdx.x;
         SUM sum = tile < tiles ? tile_sums[tile] : 0;
-        partial[threadIdx.x] = sum;
-        __syncthreads();
-        for (int reach = 1; reach < BLOCK; reach *= 2) {
-            SUM before = threadIdx.x >= reach ? partial[threadIdx.x - reach] : 0;
-            __syncthreads();
-            partial[threadIdx.x] += before;
-            __syncthreads();
-        }
+        SUM before = scan_block(partial, sum);
         if (tile < tiles)
-            tile_sums[tile] = carry + partial[threadIdx.x] - sum;
+            tile_sums[tile] = carry + before;
         carry += partial[BLOCK - 1];
         __syncthreads();
     }

@@ -64,9 +64,11 @@ class Device(AbstractContextManager["Device"], ABC):
     def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> Any:
         """Allocate an uninitialised array; a zero-length one is allowed. Raises OutOfMemory."""
 
-    @abstractmethod
     def upload(self, host: NDArray[Any]) -> Any:
         """Copy a host array to a new device array."""
+        array = self.empty(host.shape, host.dtype)
+        self.write(array, host)
+        return array
 
     @abstractmethod
     def write(self, array: Any, host: NDArray[Any]) -> None:

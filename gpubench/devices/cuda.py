@@ -142,11 +142,6 @@ class CUDADevice(Device):
                 f" ({free / 2**30:.2f} of {total / 2**30:.2f} GiB): use fewer particles"
             ) from None
 
-    def upload(self, host: NDArray[Any]) -> Any:
-        array = self.empty(host.shape, host.dtype)
-        self.write(array, host)
-        return array
-
     def write(self, array: Any, host: NDArray[Any]) -> None:
         if host.size:
             array.set(np.ascontiguousarray(host), stream=self._cupy_stream)

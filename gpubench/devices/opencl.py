@@ -155,11 +155,6 @@ class OpenCLDevice(Device):
         with self._memory_errors(shape, dtype):
             return self._array.empty(self.queue, shape, np.dtype(dtype))
 
-    def upload(self, host: NDArray[Any]) -> Any:
-        array = self.empty(host.shape, host.dtype)
-        self.write(array, host)
-        return array
-
     def write(self, array: Any, host: NDArray[Any]) -> None:
         if host.size:
             array.set(np.ascontiguousarray(host), queue=self.queue)

@@ -19,7 +19,7 @@ from gpubench import registry
 from gpubench.contracts import Algorithm
 from gpubench.devices.base import Device
 from gpubench.errors import DeviceUnavailable, NotSupported, OutOfMemory, UserError
-from gpubench.families import FAMILIES, Oracle
+from gpubench.families import FAMILIES, Oracle, first_launch
 from gpubench.inputs import Inputs, ParticleSet
 from gpubench.kinds import Recipe
 from gpubench.measure.environment import environment
@@ -319,9 +319,7 @@ def _make_and_check(
         raise NotSupported(lacking)
     make: Callable[..., Algorithm] = cls
     algorithm = make(device, form=subject.form, parameters=subject.parameters, **inputs.made_for)
-    algorithm.load(inputs)
-    algorithm.launch()
-    if wrong := oracle(cls.family).check(algorithm):
+    if wrong := first_launch(algorithm, inputs, oracle(cls.family)):
         return wrong
     trial.algorithm = algorithm
     if "graph" in trial.modes:
