@@ -23,8 +23,17 @@
 #define store_relaxed(address, value) ((void)atomic_xchg(address, value))
 
 #define __clz(x) clz(x)
+#define __umulhi(a, b) mul_hi(a, b)
 #define floorf floor
+#define fmaf fma
+#define rsqrtf rsqrt
+#define fmaxf fmax
+#define fabsf fabs
+#define rintf rint
 #define make_float4(x, y, z, w) ((float4)(x, y, z, w))
+#define make_uint4(x, y, z, w) ((uint4)(x, y, z, w))
+#define __int_as_float(x) as_float(x)
+#define __float_as_int(x) as_int(x)
 
 typedef long int64;
 typedef ulong uint64;

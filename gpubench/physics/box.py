@@ -1,0 +1,100 @@
+"""The box of a simulation, and positions in it as 32-bit fractions of its edges.
+
+Fixed-point positions are as fine everywhere and for ever: they wrap without a rounding, and the
+difference of two is exact and already that of the nearest images. A float32 in a box of 100 edges
+would lose seven bits to its distance from the corner.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpubench.errors import UserError
+from gpubench.grid import MAX_CELLS, Grid
+
+# The layout of `struct Box` in kernels/common/box.h.
+BOX_DTYPE = np.dtype(
+    [
+        ("length", np.float32, 3),
+        ("units", np.float32, 3),
+        ("cells", np.uint32, 3),
+        ("periodic", np.int32, 3),
+        ("reach", np.float32, 3),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Box:
+    """A box with one corner at the origin.
+
+    size: edges, in units of length.
+    periodic: along which axes it repeats; along the others walls reflect.
+    """
+
+    size: tuple[float, float, float]
+    periodic: tuple[bool, bool, bool] = (True, True, True)
+
+    def __post_init__(self) -> None:
+        if not all(math.isfinite(edge) and edge > 0 for edge in self.size):
+            raise UserError(f"a box needs positive, finite edges, not {self.size}")
+
+    @property
+    def volume(self) -> float:
+        """The product of the edges."""
+        return math.prod(self.size)
+
+    @property
+    def units(self) -> tuple[float, float, float]:
+        """Units along each edge: 2^32 where it is periodic, so that sums wrap by themselves.
+
+        2^31 between walls, so that differences keep their sign.
+        """
+        x, y, z = (2.0**32 if periodic else 2.0**31 for periodic in self.periodic)
+        return x, y, z
+
+    def to_units(self, positions: NDArray[np.float64]) -> NDArray[np.uint32]:
+        """Return positions (particles, 3) as units, uint32; those outside a wall are put inside."""
+        units = np.asarray(self.units)
+        fraction = np.asarray(positions, np.float64) / self.size
+        fraction -= np.where(self.periodic, np.floor(fraction), 0.0)
+        scaled = np.floor(fraction * units)
+        return np.clip(scaled, 0, units - 1).astype(np.uint32)
+
+    def to_positions(self, units: NDArray[np.uint32]) -> NDArray[np.float64]:
+        """Return units (particles, 3 or more) as positions, float64 (particles, 3)."""
+        positions: NDArray[np.float64] = units[:, :3] * (np.asarray(self.size) / self.units)
+        return positions
+
+    def grid(self, cell_size: float) -> Grid:
+        """Cut the box into as many cells as fit that are at least cell_size long.
+
+        Raises UserError where a periodic edge has no room for three.
+        """
+        for axis, edge, periodic in zip("xyz", self.size, self.periodic, strict=True):
+            if periodic and edge < 3 * cell_size:
+                raise UserError(
+                    f"the box is {edge:g} long along {axis}, where it is periodic: it needs at"
+                    f" least three cells of {cell_size:g}, so make it {3 * cell_size:g} or longer"
+                )
+            if edge / cell_size >= MAX_CELLS:
+                raise UserError(f"a box of {self.size} has too many cells of {cell_size:g}")
+        nx, ny, nz = (max(1, math.floor(edge / cell_size)) for edge in self.size)
+        return Grid((nx, ny, nz), (0.0, 0.0, 0.0), self.size, self.periodic)
+
+    def packed(self, grid: Grid) -> NDArray[np.void]:
+        """Return the box with its cells as the kernels read it: one element of BOX_DTYPE.
+
+        length: of a unit. units: in a length of 1. reach: the edges of a cell, which no particle
+        may cross in a step.
+        """
+        packed = np.zeros(1, BOX_DTYPE)
+        packed["length"] = np.asarray(self.size) / self.units
+        packed["units"] = np.asarray(self.units) / self.size
+        packed["cells"], packed["periodic"] = grid.cells, self.periodic
+        packed["reach"] = grid.cell_size
+        return packed

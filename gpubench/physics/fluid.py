@@ -1,0 +1,152 @@
+"""The fluid of dissipative particle dynamics: two species, their pair coefficients, gravity.
+
+Forces have the form of Groot and Warren (J. Chem. Phys. 107, 4423, 1997), with w = 1 - r / cutoff:
+conservative a w, dissipative -gamma w^2 (e . v), random sigma theta w / sqrt(time step), along the
+unit vector e between two particles. Species are 0 and 1; pairs are (0, 0), (0, 1), (1, 1), so that
+the species of two particles add up to the number of their pair.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpubench.errors import UserError
+
+# Share of the last acceleration that the velocity in the drag has beyond the half step:
+# velocity at t + lambda dt of Groot and Warren, seen from the half step.
+INTEGRATORS = {"velocity-verlet": 0.5, "groot-warren": 0.65, "leap-frog": 1.0}
+
+# The layout of `struct Fluid` in kernels/dpd.cu.
+FLUID_DTYPE = np.dtype(
+    [
+        ("repulsion", np.float32, 3),
+        ("friction", np.float32, 3),
+        ("noise", np.float32, 3),
+        ("inverse_mass", np.float32, 2),
+        ("gravity", np.float32, 3),
+        ("time_step", np.float32),
+        ("ahead", np.float32),
+        ("cutoff", np.float32),
+        ("rounder", np.float32),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Fluid:
+    """Coefficients of the three pairs of species, masses, and what acts on all.
+
+    repulsion, friction, noise: a, gamma and sigma of the pairs (0, 0), (0, 1), (1, 1).
+    mass: of a particle of each species.
+    gravity: acceleration along x, y, z.
+    """
+
+    repulsion: tuple[float, float, float] = (25.0, 25.0, 25.0)
+    friction: tuple[float, float, float] = (4.5, 4.5, 4.5)
+    noise: tuple[float, float, float] = (3.0, 3.0, 3.0)
+    mass: tuple[float, float] = (1.0, 1.0)
+    gravity: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    cutoff: float = 1.0
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            values = value if isinstance(value, tuple) else (value,)
+            if not all(math.isfinite(v) for v in values):
+                raise UserError(f"{field.name} must be finite, not {value}")
+            if field.name != "gravity" and min(values) < 0:
+                raise UserError(f"{field.name} must not be negative, and is {value}")
+        if min(self.mass) <= 0 or self.cutoff <= 0:
+            raise UserError(
+                f"masses and cutoff must be positive, not {self.mass} and {self.cutoff}"
+            )
+
+    @classmethod
+    def of_paper(
+        cls,
+        repulsion: tuple[float, float, float],
+        friction: tuple[float, float, float],
+        noise: tuple[float, float, float],
+        *,
+        density: float,
+        dimensions: int,
+        mass: tuple[float, float] = (1.0, 1.0),
+        gravity: tuple[float, float, float] = (0.0, 0.0, 0.0),
+        cutoff: float = 1.0,
+    ) -> Fluid:
+        """Convert the coefficients pi, gamma M and sigma of rozen2008, section 4.1.
+
+        There both weights are normalised, density times the integral of each over the space of
+        its dimensions being 1, and the second is the square of the first as well; no weight is
+        both. Each gets a factor of its own here, which goes into its coefficient; what the
+        fluctuation-dissipation theorem asks for, that the weights be in the proportion of a
+        function and its square, holds with any factors.
+        """
+        first, second = (normalisation(power, density, dimensions, cutoff) for power in (1, 2))
+
+        def scaled(factor: float, values: tuple[float, float, float]) -> tuple[float, float, float]:
+            x, y, z = (factor * value for value in values)
+            return x, y, z
+
+        return cls(
+            scaled(first, repulsion), scaled(second, friction), scaled(first, noise), mass,
+            gravity, cutoff,
+        )  # fmt: skip
+
+    @property
+    def temperature(self) -> tuple[float, float, float]:
+        """k T that each pair's noise and friction keep: sigma^2 / (2 gamma); NaN without both."""
+        x, y, z = (
+            sigma**2 / (2 * gamma) if gamma > 0 else math.nan
+            for sigma, gamma in zip(self.noise, self.friction, strict=True)
+        )
+        return x, y, z
+
+    def force_step(self, time_step: float) -> float:
+        """Return the step to which each pair's force is rounded, so that sums are exact.
+
+        Multiples of a power of two add up without a rounding as long as the sum stays below
+        2^24 of them: in any order of the neighbours, the sum is the same to the bit. The range
+        holds 32 of the strongest forces that a pair can be expected to feel.
+        """
+        speed = 5 * max(math.sqrt(kt) if kt > 0 else 1.0 for kt in (*self.temperature, 1.0))
+        strongest = (
+            max(self.repulsion)
+            + max(self.friction) * speed
+            + max(self.noise) * math.sqrt(3 / time_step)
+        )
+        return 2.0 ** (math.ceil(math.log2(32 * max(strongest, 1e-6))) - 24)
+
+    def packed(self, time_step: float, integrator: str) -> NDArray[np.void]:
+        """Return the fluid as the kernels read it: one element of FLUID_DTYPE.
+
+        noise: times sqrt(3 / time step), for a number that is uniform from -1 to 1.
+        ahead: what the velocity in the drag adds of the last step's change of velocity.
+        rounder: 1.5 * 2^23 force steps; adding and subtracting it rounds to whole force steps.
+        """
+        packed = np.zeros(1, FLUID_DTYPE)
+        packed["repulsion"], packed["friction"] = self.repulsion, self.friction
+        packed["noise"] = np.asarray(self.noise) * math.sqrt(3 / time_step)
+        packed["inverse_mass"] = 1 / np.asarray(self.mass)
+        packed["gravity"], packed["cutoff"] = self.gravity, self.cutoff
+        packed["time_step"] = time_step
+        packed["ahead"] = INTEGRATORS[integrator] - 0.5
+        packed["rounder"] = 1.5 * 2**23 * self.force_step(time_step)
+        return packed
+
+
+def normalisation(power: int, density: float, dimensions: int, cutoff: float = 1.0) -> float:
+    """Return c with density * integral of c (1 - r / cutoff)^power over space = 1.
+
+    power: 1 or 2. dimensions: 2 or 3.
+    """
+    # Integral of 2 pi r (1 - r)^p, and of 4 pi r^2 (1 - r)^p, from 0 to 1.
+    integrals = {
+        (1, 2): math.pi / 3, (2, 2): math.pi / 6,
+        (1, 3): math.pi / 3, (2, 3): 2 * math.pi / 15,
+    }  # fmt: skip
+    return 1 / (density * integrals[power, dimensions] * cutoff**dimensions)

@@ -1,0 +1,133 @@
+"""What every workload offers to whoever runs it: steps, phases, state, and what can be seen."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpubench.errors import UserError
+
+if TYPE_CHECKING:
+    from gpubench.contracts import CellList
+    from gpubench.devices.base import Device
+
+Value = float | int | str
+
+
+class BlowUp(UserError):
+    """A particle moved too far in a step or is nowhere: what was computed since is worthless."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """All particles at one moment, in order of their ids.
+
+    step, time: since the beginning.
+    size, periodic: edges of the box, whose corner is the origin, and where it repeats.
+    positions: float64 (particles, 3), inside the box.
+    velocities: float64 (particles, 3), of the moment of the positions as nearly as is known.
+    species: int8 (particles,), an index into species_names.
+    """
+
+    step: int
+    time: float
+    size: tuple[float, float, float]
+    periodic: tuple[bool, bool, bool]
+    positions: NDArray[np.float64]
+    velocities: NDArray[np.float64]
+    species: NDArray[np.int8]
+    species_names: tuple[str, ...]
+
+
+class Workload(ABC):
+    """A simulation made for one device, one number of particles and one algorithm.
+
+    Making it allocates and compiles everything, and draws the initial state from the seed.
+
+    defaults: its parameters with the values that they have if none are given.
+    particles_by_default: of a run that asks for no number.
+    steps_by_default: likewise.
+    algorithm: what keeps the cells, and in which form.
+    step: steps done since the beginning, counting those queued.
+    time_step: in the workload's unit of time.
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    source: ClassVar[str]
+    defaults: ClassVar[Mapping[str, Value]]
+    particles_by_default: ClassVar[int]
+    steps_by_default: ClassVar[int]
+
+    device: Device
+    particles: int
+    algorithm: CellList
+    parameters: dict[str, Value]
+    seed: int
+    step: int
+    time_step: float
+    workspace_bytes: int
+
+    def __init__(
+        self,
+        device: Device,
+        particles: int,
+        algorithm: type[CellList],
+        form: str,
+        parameters: Mapping[str, Value],
+        seed: int,
+        skin: float = 0.0,
+    ) -> None:
+        """Make the simulation.
+
+        skin: above 0, lists of neighbours within cutoff plus skin are kept until a particle has
+            moved half of it. Raises UserError for bad parameters.
+        """
+        raise NotImplementedError
+
+    @abstractmethod
+    def advance(self, steps: int) -> None:
+        """Queue that many steps, replayed from a graph where the device and the form can."""
+
+    @abstractmethod
+    def phases(self) -> list[tuple[str, Callable[[], None]]]:
+        """Return the launches of one step in their order, each under the name of its phase.
+
+        Calling all of them in order is one step; `step` counts it when the last is called. Names
+        may repeat: their times add up.
+        """
+
+    @abstractmethod
+    def require_sound(self) -> None:
+        """Wait for the queue; raise BlowUp if a step since the last restore has gone wrong.
+
+        The message names the step, the particle, and what to change.
+        """
+
+    @abstractmethod
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Download all that a checkpoint needs to go on, bit for bit on the same device."""
+
+    @abstractmethod
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Go on from a state that `state` returned; raise UserError if it is not of this workload."""
+
+    @abstractmethod
+    def snapshot(self) -> Snapshot:
+        """Download the particles as physics has them."""
+
+    @abstractmethod
+    def observe(self, snapshot: Snapshot) -> dict[str, float]:
+        """Return what this workload is about, by name with unit, e.g. kinetic temperature."""
+
+    def view(self, snapshot: Snapshot) -> tuple[NDArray[np.float64], str, str]:
+        """Return the two axes of a picture, by index, as labels, and the depth that it shows.
+
+        Default: x to the right, z upwards.
+        """
+        return np.array([0, 2]), "x", "z"
