@@ -30,7 +30,7 @@ FLUID_DTYPE = np.dtype(
         ("gravity", np.float32, 3),
         ("time_step", np.float32),
         ("ahead", np.float32),
-        ("cutoff", np.float32),
+        ("inverse_cutoff", np.float32),
         ("rounder", np.float32),
     ]
 )
@@ -132,7 +132,7 @@ class Fluid:
         packed["repulsion"], packed["friction"] = self.repulsion, self.friction
         packed["noise"] = np.asarray(self.noise) * math.sqrt(3 / time_step)
         packed["inverse_mass"] = 1 / np.asarray(self.mass)
-        packed["gravity"], packed["cutoff"] = self.gravity, self.cutoff
+        packed["gravity"], packed["inverse_cutoff"] = self.gravity, 1 / self.cutoff
         packed["time_step"] = time_step
         packed["ahead"] = INTEGRATORS[integrator] - 0.5
         packed["rounder"] = 1.5 * 2**23 * self.force_step(time_step)

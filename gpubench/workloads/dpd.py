@@ -1,0 +1,447 @@
+"""Dissipative particle dynamics (rozen2008, section 4), over any algorithm that makes cells.
+
+A step: the cell of each particle; the sort; particles into the order of their cells where it
+gives one; forces; leap-frog. State, forces and their sums are such that every algorithm gives
+the same trajectory to the bit on one device; see kernels/dpd.cu.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpubench.contracts import CellList, CellListUpdate, LimitedCells, LinkedCells, SortedCells
+from gpubench.devices.base import Device, Graph
+from gpubench.errors import UserError
+from gpubench.physics.box import Box
+from gpubench.physics.fluid import INTEGRATORS, Fluid
+from gpubench.workloads.workload import BlowUp, Snapshot, Value, Workload
+
+BLOCK = 128
+DEFERRED = 24  # neighbours kept before their forces are computed, on a GPU
+SORTED, LINKED, LIMITED, LISTED = range(4)  # TRAVERSAL in kernels/dpd.cu
+LIST_MARGIN = 2.5  # room in a list of neighbours, over the mean
+NOISES = {"philox": 0, "rozen2008": 1}
+STEPS_PER_GRAPH = 2  # what takes turns with its arrays is back where it was
+
+
+@dataclass(frozen=True)
+class Model:
+    """What a workload simulates: the box, the fluid, and how it begins.
+
+    positions: float64 (particles, 3). species: int8 (particles,).
+    flat: axes along which nothing moves, for two dimensions.
+    """
+
+    box: Box
+    fluid: Fluid
+    positions: NDArray[np.float64]
+    species: NDArray[np.int8]
+    species_names: tuple[str, ...] = ("fluid",)
+    flat: tuple[int, ...] = field(default=())
+
+
+class DPD(Workload):
+    """What the DPD workloads have in common; they differ in their model."""
+
+    source = "rozen2008, section 4; Groot and Warren, J. Chem. Phys. 107, 4423 (1997)"
+    common: ClassVar[Mapping[str, Value]] = {
+        "time_step": 0.04,
+        "integrator": "velocity-verlet",
+        "pair_noise": "philox",
+        "density": 3.0,
+        "repulsion": 25.0,
+        "friction": 4.5,
+        "noise": 3.0,
+    }
+
+    def __init__(
+        self,
+        device: Device,
+        particles: int,
+        algorithm: type[CellList],
+        form: str,
+        parameters: Mapping[str, Value],
+        seed: int,
+        skin: float = 0.0,
+    ) -> None:
+        self.device, self.particles, self.seed, self.skin = device, particles, seed, skin
+        of_algorithm = {n: int(v) for n, v in parameters.items() if n in algorithm.defaults}
+        self.parameters = {**self.defaults, **parameters}
+        self._require_sensible()
+        rng = np.random.default_rng(seed)
+        self.model = model = self.make_model(rng)
+        self.box, self.fluid = model.box, model.fluid
+        self.grid = self.box.grid(self.fluid.cutoff + skin)
+        self.workspace_bytes = 0
+        self.algorithm = algorithm(device, particles, self.grid, form, of_algorithm)
+        self._allocate()
+        self.restore(self._initial_state(rng))
+        self._prepare_kernels()
+
+    @abstractmethod
+    def make_model(self, rng: np.random.Generator) -> Model:
+        """Draw what the parameters and the number of particles describe."""
+
+    def number(self, name: str) -> float:
+        """Return a parameter that is a number."""
+        return float(self.parameters[name])
+
+    def advance(self, steps: int) -> None:
+        left = steps
+        while left > 0:
+            if left >= STEPS_PER_GRAPH and self._replays():
+                assert self._graph is not None
+                self._graph.launch()
+                self.step += STEPS_PER_GRAPH
+                left -= STEPS_PER_GRAPH
+                continue
+            for _, launch in self.phases():
+                launch()
+            left -= 1
+
+    def phases(self) -> list[tuple[str, Callable[[], None]]]:
+        work = [("force", self._add_forces), ("integrate", self._integrate)]
+        if self.skin == 0:
+            return [("cell ids", self._find_cells), ("sort", self._sort), *work]
+        return [
+            ("test", self._test),
+            ("cell ids", self._if_stale(self._find_cells)),
+            ("sort", self._if_stale(self._sort)),
+            ("lists", self._if_stale(self._make_lists)),
+            *work,
+        ]
+
+    def require_sound(self) -> None:
+        flag, low, high, particle = (int(word) for word in self.device.download(self._fault))
+        if flag:
+            step = low % 2**32 + (high << 32)
+            raise BlowUp(
+                f"step {step}: particle {particle} would move further than a cell, or nowhere:"
+                f" make the time step smaller than {self.time_step:g}"
+                " (--parameter time_step=...), or the forces weaker"
+            )
+        answer = self.algorithm.answer
+        if isinstance(answer, LimitedCells) and (lost := int(self.device.download(answer.lost)[0])):
+            raise BlowUp(
+                f"step {self.step}: {self.algorithm.name} has no room for {lost} particles:"
+                " choose another algorithm"
+            )
+        if self.skin > 0 and int(self.device.download(self._counts).max(initial=0)) > self._room:
+            raise BlowUp(
+                f"step {self.step}: a particle has more than {self._room} neighbours:"
+                " choose a smaller skin, or 0"
+            )
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        download = self.device.download
+        found = {
+            "step": np.array(self.step, np.int64),
+            "places": download(self._places).view(np.uint32),
+            "velocities": download(self._velocities),
+        }
+        return found | ({"drags": download(self._drags)} if self._ahead else {})
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        device = self.device
+        wanted = {"step", "places", "velocities"} | ({"drags"} if self._ahead else set())
+        if state.keys() != wanted or state["places"].shape != (self.particles, 4):
+            raise UserError(f"this is no state of {self.name} with {self.particles} particles")
+        self.step = int(state["step"])
+        device.write(self._places, state["places"].view(np.float32))
+        device.write(self._velocities, state["velocities"])
+        if self._ahead:
+            device.write(self._drags, state["drags"])
+        clock = [self.step % 2**32, self.step >> 32, self.seed % 2**32, self.seed >> 32]
+        device.write(self._clock, np.array([clock, clock], np.uint32))
+        device.fill(self._fault, 0x00)
+        device.fill(self._force, 0x00)
+        # A list must be built before it can be updated, and lists of neighbours made anew.
+        self._is_built = False
+        device.fill(self._stale, 0xFF)
+        self._has_lists = False
+        self._current = self._places, self._velocities, self._drags
+
+    def snapshot(self) -> Snapshot:
+        """Return places and half-step velocities; see `full_step_velocities`."""
+        download = self.device.download
+        places = download(self._places).view(np.uint32)
+        velocities = download(self._velocities)
+        by_id = np.argsort(places[:, 3])
+        return Snapshot(
+            step=self.step,
+            time=self.step * self.time_step,
+            size=self.box.size,
+            periodic=self.box.periodic,
+            positions=self.box.to_positions(places[by_id]),
+            velocities=velocities[by_id, :3].astype(np.float64),
+            species=velocities[by_id, 3].view(np.int32).astype(np.int8),
+            species_names=self.model.species_names,
+        )
+
+    def full_step_velocities(self) -> NDArray[np.float64]:
+        """Return velocities at the last full step, float64 (particles, 3), in order of ids.
+
+        They are the mean of those at the half steps around it: half a kick less than the present
+        ones.
+        """
+        download = self.device.download
+        ids = download(self._places).view(np.uint32)[:, 3]
+        velocities = download(self._velocities)
+        species = velocities[:, 3].view(np.int32)
+        force = download(self._force)[:, :3].astype(np.float64)
+        if self._scatters:
+            force[download(self.algorithm.answer.order)] = force.copy()
+        kick = self.time_step / np.asarray(self.fluid.mass)[species]
+        change = force * kick[:, None] + np.asarray(self.fluid.gravity) * self.time_step
+        return (velocities[:, :3] - change / 2)[np.argsort(ids)]
+
+    def observe(self, snapshot: Snapshot) -> dict[str, float]:
+        mass = np.asarray(self.fluid.mass)[snapshot.species][:, None]
+        energy = float((mass * snapshot.velocities**2).sum())
+        return {"kinetic_temperature": energy / ((3 - len(self.model.flat)) * self.particles)}
+
+    def _require_sensible(self) -> None:
+        if self.particles < 1:
+            raise UserError(f"a simulation needs particles, not {self.particles}")
+        self.time_step = self.number("time_step")
+        if not 0 < self.time_step < math.inf:
+            raise UserError(f"time_step must be positive and finite, not {self.time_step}")
+        if not (self.skin >= 0 and math.isfinite(self.skin)):
+            raise UserError(f"the skin must be 0 or positive, not {self.skin}")
+        if not self.number("density") > 0:
+            raise UserError(f"density must be positive, not {self.number('density'):g}")
+        if not 0 <= self.seed < 2**64:
+            raise UserError(f"the seed must be 0 to 2^64 - 1, not {self.seed}")
+        for name, known in (("integrator", INTEGRATORS), ("pair_noise", NOISES)):
+            if self.parameters[name] not in known:
+                raise UserError(
+                    f"{name} must be one of {', '.join(known)}, not {self.parameters[name]}"
+                )
+        self._integrator = str(self.parameters["integrator"])
+        self._ahead = INTEGRATORS[self._integrator] != 0.5
+
+    def _initial_state(self, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
+        """Number the particles in the order of their cells; draw velocities without a sum."""
+        model, particles = self.model, self.particles
+        units = self.box.to_units(model.positions)
+        cells = np.asarray(self.box.grid(self.fluid.cutoff).cells, np.uint64)
+        at = (units * cells // np.asarray(self.box.units, np.uint64)).astype(np.int64)
+        order = np.argsort((at[:, 2] * cells[1] + at[:, 1]) * cells[0] + at[:, 0], kind="stable")
+        species = model.species[order].astype(np.int32)
+        mass = np.asarray(self.fluid.mass)[species][:, None]
+        kt = self.fluid.temperature[0]
+        velocities = rng.normal(size=(particles, 3)) * np.sqrt((kt if kt > 0 else 0.0) / mass)
+        velocities -= (mass * velocities).sum(axis=0) / mass.sum()
+        velocities[:, model.flat] = 0
+        state = {
+            "step": np.array(0, np.int64),
+            "places": np.column_stack([units[order], np.arange(particles, dtype=np.uint32)]),
+            "velocities": np.column_stack([velocities, np.zeros(particles)]).astype(np.float32),
+        }
+        state["velocities"][:, 3] = species.view(np.float32)
+        return state | ({"drags": state["velocities"].copy()} if self._ahead else {})
+
+    def _allocate(self) -> None:
+        n, device, skin = self.particles, self.device, self.skin
+        self._places, self._velocities, self._force = (
+            self._array((n, 4), "float32") for _ in range(3)
+        )
+        self._drags = self._array((n, 4), "float32") if self._ahead else self._velocities
+        self._cell_of = [self._array(n, "int32") for _ in range(2)]
+        self._clock = self._array((2, 4), "uint32")
+        self._fault, self._stale = self._array(4, "int32"), self._array(1, "int32")
+        self._packed_box = device.upload(self.box.packed(self.grid).view("uint8"))
+        fluid = self.fluid.packed(self.time_step, self._integrator)
+        self._packed_fluid = device.upload(fluid.view("uint8"))
+        # Neighbours in a sphere, or a circle, of cutoff and skin.
+        reach = self.fluid.cutoff + skin
+        flat = bool(self.model.flat)
+        area = math.prod(e for a, e in enumerate(self.box.size) if a not in self.model.flat)
+        ball = math.pi * reach**2 if flat else 4 / 3 * math.pi * reach**3
+        self._room = math.ceil(LIST_MARGIN * ball * n / area) + 16 if skin > 0 else 0
+        self._counts = self._array(n if skin > 0 else 0, "int32")
+        self._lists = self._array(n * self._room, "int32")
+        self._graph: Graph | None = None
+        self._graph_cells: Any = None
+
+    def _array(self, shape: int | tuple[int, ...], dtype: str) -> Any:
+        array = self.device.empty(shape, dtype)
+        self.workspace_bytes += array.nbytes
+        return array
+
+    def _prepare_kernels(self) -> None:
+        """Build the cells once, to see of which kind they are, and make the kernels for it."""
+        device, n = self.device, self.particles
+        self._blocks = device.blocks(n, BLOCK)
+        self._scatters = False
+        kernels: dict[str, int | str] = {
+            "BLOCK": BLOCK, "AHEAD": int(self._ahead), "KEEP": int(self.skin > 0),
+            "NOISE": NOISES[str(self.parameters["pair_noise"])], "LISTS": 0, "DEFER": 0,
+            "TRAVERSAL": 0, "SCATTER": 0, "GATHER_PLACES": 1, "LIST_BY_PARTICLE": 0, "CAPACITY": 0,
+        }  # fmt: skip
+        self._cell_ids = device.kernel("dpd.cu", "cell_ids", **kernels)
+        self._find_cells()
+        self.algorithm.build(self._cell_of[0], self._places)
+        answer = self.algorithm.answer
+        match answer:
+            case SortedCells():
+                kernels["TRAVERSAL"] = SORTED
+                kernels["GATHER_PLACES"] = int(answer.positions is None)
+                self._scatters = isinstance(self.algorithm, CellListUpdate) and self.skin == 0
+                kernels["SCATTER"] = int(self._scatters)
+                self._sorted_velocities = self._array((n, 4), "float32")
+                self._sorted_drags = self._sorted_velocities
+                if self._ahead:
+                    self._sorted_drags = self._array((n, 4), "float32")
+                gathered = n if answer.positions is None else 0
+                self._sorted_places = self._array((gathered, 4), "float32")
+            case LinkedCells():
+                kernels["TRAVERSAL"] = LINKED
+            case LimitedCells():
+                kernels["TRAVERSAL"] = LIMITED
+                kernels["CAPACITY"] = int(answer.slots.shape[1])
+        if not isinstance(answer, SortedCells) and self.skin > 0:
+            self._since = self._array((n, 4), "float32")
+        self._gather = device.kernel("dpd.cu", "gather", **kernels)
+        if self.skin > 0:
+            kernels["LIST_BY_PARTICLE"] = int(device.is_cpu)
+            listing = {"CAPACITY": self._room} if kernels["TRAVERSAL"] != LIMITED else {}
+            self._list = device.kernel(
+                "dpd.cu", "list_neighbours", **{**kernels, **listing, "LISTS": 1}
+            )
+            kernels |= {"TRAVERSAL": LISTED, "CAPACITY": self._room}
+        kernels["DEFER"] = 0 if device.is_cpu else DEFERRED
+        self._forces = device.kernel("dpd.cu", "forces", **kernels)
+        self._leap = device.kernel("dpd.cu", "integrate", **kernels)
+
+    def _replays(self) -> bool:
+        """Make a graph of some steps if that is possible; return whether it can be replayed now."""
+        form = self.algorithm.forms[self.algorithm.form]
+        if "graphs" not in self.device.features or not form.capturable or self.skin > 0:
+            return False
+        if not self._is_built:
+            return False
+        if self._graph is None:
+            step, self._graph_cells = self.step, self._cells_in_use()
+            self._graph = self.device.capture(self._steps_of_graph)
+            self.step = step
+        return self._graph_cells is self._cells_in_use()
+
+    def _steps_of_graph(self) -> None:
+        for _ in range(STEPS_PER_GRAPH):
+            for _, launch in self.phases():
+                launch()
+
+    def _cells_in_use(self) -> Any:
+        """Return the array of cell ids that the present list is of, which takes turns."""
+        return self.algorithm.cell_of if isinstance(self.algorithm, CellListUpdate) else None
+
+    def _find_cells(self) -> None:
+        first, second = self._cell_of
+        self._next_cells = first
+        if isinstance(self.algorithm, CellListUpdate) and self._is_built:
+            self._next_cells = second if self.algorithm.cell_of is first else first
+        self._cell_ids(
+            self._blocks, BLOCK, self._places, self._next_cells, self._packed_box, self.particles
+        )
+
+    def _sort(self) -> None:
+        algorithm, cells = self.algorithm, self._next_cells
+        if isinstance(algorithm, CellListUpdate) and self._is_built and self.skin == 0:
+            algorithm.move_to(cells, self._places)
+        else:
+            algorithm.build(cells, self._places)
+            algorithm.cell_of, algorithm.positions = cells, self._places
+        self._is_built = True
+        answer = algorithm.answer
+        if not isinstance(answer, SortedCells):
+            return
+        places = self._sorted_places if answer.positions is None else answer.positions
+        self._gather(
+            self._blocks, BLOCK, answer.order, self._places, self._velocities, self._drags, places,
+            self._sorted_velocities, self._sorted_drags, self.particles,
+        )  # fmt: skip
+        self._current = places, self._sorted_velocities, self._sorted_drags
+
+    def _cells_for_kernel(self) -> tuple[Any, Any]:
+        match self.algorithm.answer:
+            case SortedCells(start, order, _):
+                return start, order
+            case LinkedCells(head, following):
+                return head, following
+            case LimitedCells(count, slots):
+                return count, slots
+        raise TypeError(f"{self.algorithm.name} makes no cells")
+
+    def _add_forces(self) -> None:
+        places, _, drags = self._current
+        cells = (self._counts, self._lists) if self.skin > 0 else self._cells_for_kernel()
+        self._forces(
+            self._blocks, BLOCK, places, drags, *cells, self._packed_box, self._packed_fluid,
+            self._clock, self.fluid.cutoff, self.particles, self._force,
+        )  # fmt: skip
+
+    def _integrate(self) -> None:
+        places, velocities, _ = self._current
+        order, since = self._force, places
+        if self._scatters:
+            order = self.algorithm.answer.order
+        if self.skin > 0:
+            since = self._since
+        self._leap(
+            self._blocks, BLOCK, places, velocities, self._force, order, since, self._packed_box,
+            self._packed_fluid, self._clock, self.particles, (self.skin / 2) ** 2, self._places,
+            self._velocities, self._drags, self._stale, self._fault,
+        )  # fmt: skip
+        if self.skin > 0:
+            # What was sorted for the lists is the state from now on, in the same order.
+            self._current = self._places, self._velocities, self._drags
+        self.step += 1
+
+    def _test(self) -> None:
+        """Read back whether the lists still hold."""
+        self._is_stale = bool(self.device.download(self._stale)[0])
+
+    def _if_stale(self, work: Callable[[], None]) -> Callable[[], None]:
+        def launch() -> None:
+            if self._is_stale:
+                work()
+
+        return launch
+
+    def _make_lists(self) -> None:
+        places = self._current[0]
+        if isinstance(self.algorithm.answer, SortedCells):
+            self._since = places
+        else:
+            self.device.copy(places, self._since)
+        self._list(
+            self._blocks, BLOCK, places, *self._cells_for_kernel(), self._packed_box,
+            self.fluid.cutoff + self.skin, self.particles, self._counts, self._lists,
+        )  # fmt: skip
+        self.device.fill(self._stale, 0x00)
+
+
+class DPDStandard(DPD):
+    """The fluid on which DPD codes are compared, in a periodic cube."""
+
+    name = "dpd-standard"
+    summary = "one fluid in a periodic cube: density 3, repulsion 25, kT 1"
+    defaults: ClassVar[Mapping[str, Value]] = DPD.common
+    particles_by_default = 65536
+    steps_by_default = 1000
+
+    def make_model(self, rng: np.random.Generator) -> Model:
+        edge = (self.particles / self.number("density")) ** (1 / 3)
+        box = Box((edge, edge, edge))
+        a, gamma, sigma = (self.number(name) for name in ("repulsion", "friction", "noise"))
+        fluid = Fluid((a, a, a), (gamma, gamma, gamma), (sigma, sigma, sigma))
+        positions = rng.random((self.particles, 3)) * edge
+        return Model(box, fluid, positions, np.zeros(self.particles, np.int8))

@@ -1,0 +1,66 @@
+/* The box of a simulation, laid out as BOX_DTYPE in gpubench/physics/box.py, and places in it:
+   x, y, z in units of 2^-32 of a periodic edge, or 2^-31 of one between walls, and an id. */
+#ifndef GPUBENCH_COMMON_BOX_H
+#define GPUBENCH_COMMON_BOX_H
+
+typedef struct Box {
+    float length[3];
+    float units[3];
+    unsigned cells[3];
+    int periodic[3];
+    float reach[3];
+} Box;
+
+/* From a place to another, to the nearest image where the box repeats: unsigned differences wrap
+   as the box does. Exact up to the rounding to float32, and antisymmetric to the bit. */
+__device__ __forceinline__ float4 displacement(GLOBAL const Box *box, uint4 from, uint4 to)
+{
+    return make_float4((float)(int)(to.x - from.x) * box->length[0],
+                       (float)(int)(to.y - from.y) * box->length[1],
+                       (float)(int)(to.z - from.z) * box->length[2], 0.0f);
+}
+
+__device__ __forceinline__ float square_length(float4 d)
+{
+    return fmaf(d.z, d.z, fmaf(d.y, d.y, d.x * d.x));
+}
+
+/* Cell coordinate along an axis: exact, whole-number arithmetic. */
+__device__ __forceinline__ int cell_at(GLOBAL const Box *box, int axis, unsigned place)
+{
+    return (int)__umulhi(box->periodic[axis] ? place : place << 1, box->cells[axis]);
+}
+
+/* Coordinate of a neighbouring cell: wrapped where the box repeats, -1 behind a wall. */
+__device__ __forceinline__ int neighbour_at(GLOBAL const Box *box, int axis, int cell)
+{
+    int last = (int)box->cells[axis] - 1;
+    if (cell >= 0 && cell <= last)
+        return cell;
+    if (!box->periodic[axis])
+        return -1;
+    return cell < 0 ? last : 0;
+}
+
+__device__ __forceinline__ int cell_index(GLOBAL const Box *box, int x, int y, int z)
+{
+    return (z * (int)box->cells[1] + y) * (int)box->cells[0] + x;
+}
+
+/* Move along an axis and return the new place. A wall sends back, and `turn` becomes -1. */
+__device__ __forceinline__ unsigned moved_along(GLOBAL const Box *box, int axis, unsigned place,
+                                                float distance, float *turn)
+{
+    int step = (int)rintf(distance * box->units[axis]);
+    *turn = 1.0f;
+    if (box->periodic[axis])
+        return place + (unsigned)step;
+    int64 last = 0x7FFFFFFF, to = (int64)place + step;
+    if (to < 0 || to > last) {
+        to = to < 0 ? -1 - to : 2 * last + 1 - to;
+        *turn = -1.0f;
+    }
+    return (unsigned)to;
+}
+
+#endif
