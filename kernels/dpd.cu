@@ -144,7 +144,9 @@ __global__ void forces(GLOBAL const uint4 *__restrict__ places,
         return;
     float square_range = range * range;
     uint4 p = places[i];
-    int met = 0;
+#if LISTS || DEFER > 0
+    int met = 0; /* neighbours noted */
+#endif
 #if !LISTS
     uint4 now = clock[0];
     float4 u = drags[i];
