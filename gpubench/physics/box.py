@@ -63,7 +63,8 @@ class Box:
         fraction = np.asarray(positions, np.float64) / self.size
         fraction -= np.where(self.periodic, np.floor(fraction), 0.0)
         scaled = np.floor(fraction * units)
-        return np.clip(scaled, 0, units - 1).astype(np.uint32)
+        places: NDArray[np.uint32] = np.clip(scaled, 0, units - 1).astype(np.uint32)
+        return places
 
     def to_positions(self, units: NDArray[np.uint32]) -> NDArray[np.float64]:
         """Return units (particles, 3 or more) as positions, float64 (particles, 3)."""

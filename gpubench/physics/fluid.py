@@ -99,7 +99,7 @@ class Fluid:
 
     @property
     def temperature(self) -> tuple[float, float, float]:
-        """k T that each pair's noise and friction keep: sigma^2 / (2 gamma); NaN without both."""
+        """The thermal energy kT that noise and friction keep: sigma^2 / (2 gamma); NaN without."""
         x, y, z = (
             sigma**2 / (2 * gamma) if gamma > 0 else math.nan
             for sigma, gamma in zip(self.noise, self.friction, strict=True)

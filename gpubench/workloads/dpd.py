@@ -24,10 +24,12 @@ from gpubench.physics.fluid import INTEGRATORS, Fluid
 from gpubench.workloads.workload import BlowUp, Snapshot, Value, Workload
 
 BLOCK = 128
-DEFERRED = 24  # neighbours kept before their forces are computed, on a GPU
+# Neighbours kept before their forces are computed; fewer fit beside each other on a GPU.
+DEFERRED, DEFERRED_ON_CPU = 24, 48
 SORTED, LINKED, LIMITED, LISTED = range(4)  # TRAVERSAL in kernels/dpd.cu
 LIST_MARGIN = 2.5  # room in a list of neighbours, over the mean
 NOISES = {"philox": 0, "rozen2008": 1}
+WEIGHTS = ("groot-warren", "rozen2008")
 STEPS_PER_GRAPH = 2  # what takes turns with its arrays is back where it was
 
 
@@ -56,9 +58,7 @@ class DPD(Workload):
         "integrator": "velocity-verlet",
         "pair_noise": "philox",
         "density": 3.0,
-        "repulsion": 25.0,
-        "friction": 4.5,
-        "noise": 3.0,
+        "weights": "groot-warren",
     }
 
     def __init__(
@@ -92,6 +92,33 @@ class DPD(Workload):
     def number(self, name: str) -> float:
         """Return a parameter that is a number."""
         return float(self.parameters[name])
+
+    def share(self, name: str) -> float:
+        """Return a parameter that is a share of a whole."""
+        value = self.number(name)
+        if not 0 <= value <= 1:
+            raise UserError(f"{name} must be 0 to 1, not {value:g}")
+        return value
+
+    @property
+    def dimensions(self) -> int:
+        """2 or 3."""
+        return int(self.parameters.get("dimensions", 3))
+
+    def make_fluid(
+        self,
+        repulsion: tuple[float, float, float],
+        friction: tuple[float, float, float],
+        noise: tuple[float, float, float],
+        **others: Any,
+    ) -> Fluid:
+        """Make a fluid of coefficients for the weights that the parameters name."""
+        if self.parameters["weights"] == "groot-warren":
+            return Fluid(repulsion, friction, noise, **others)
+        return Fluid.of_paper(
+            repulsion, friction, noise, density=self.number("density"),
+            dimensions=self.dimensions, **others,
+        )  # fmt: skip
 
     def advance(self, steps: int) -> None:
         left = steps
@@ -141,7 +168,7 @@ class DPD(Workload):
 
     def state(self) -> dict[str, NDArray[Any]]:
         download = self.device.download
-        found = {
+        found: dict[str, NDArray[Any]] = {
             "step": np.array(self.step, np.int64),
             "places": download(self._places).view(np.uint32),
             "velocities": download(self._velocities),
@@ -197,7 +224,7 @@ class DPD(Workload):
         species = velocities[:, 3].view(np.int32)
         force = download(self._force)[:, :3].astype(np.float64)
         if self._scatters:
-            force[download(self.algorithm.answer.order)] = force.copy()
+            force[download(self._cells_for_kernel()[1])] = force.copy()
         kick = self.time_step / np.asarray(self.fluid.mass)[species]
         change = force * kick[:, None] + np.asarray(self.fluid.gravity) * self.time_step
         return (velocities[:, :3] - change / 2)[np.argsort(ids)]
@@ -219,7 +246,11 @@ class DPD(Workload):
             raise UserError(f"density must be positive, not {self.number('density'):g}")
         if not 0 <= self.seed < 2**64:
             raise UserError(f"the seed must be 0 to 2^64 - 1, not {self.seed}")
-        for name, known in (("integrator", INTEGRATORS), ("pair_noise", NOISES)):
+        for name, known in (
+            ("integrator", INTEGRATORS),
+            ("pair_noise", NOISES),
+            ("weights", WEIGHTS),
+        ):
             if self.parameters[name] not in known:
                 raise UserError(
                     f"{name} must be one of {', '.join(known)}, not {self.parameters[name]}"
@@ -228,7 +259,7 @@ class DPD(Workload):
         self._ahead = INTEGRATORS[self._integrator] != 0.5
 
     def _initial_state(self, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
-        """Number the particles in the order of their cells; draw velocities without a sum."""
+        """Draw the state at the beginning: ids in the order of cells, velocities without a sum."""
         model, particles = self.model, self.particles
         units = self.box.to_units(model.positions)
         cells = np.asarray(self.box.grid(self.fluid.cutoff).cells, np.uint64)
@@ -317,7 +348,7 @@ class DPD(Workload):
                 "dpd.cu", "list_neighbours", **{**kernels, **listing, "LISTS": 1}
             )
             kernels |= {"TRAVERSAL": LISTED, "CAPACITY": self._room}
-        kernels["DEFER"] = 0 if device.is_cpu else DEFERRED
+        kernels["DEFER"] = DEFERRED_ON_CPU if device.is_cpu else DEFERRED
         self._forces = device.kernel("dpd.cu", "forces", **kernels)
         self._leap = device.kernel("dpd.cu", "integrate", **kernels)
 
@@ -392,7 +423,7 @@ class DPD(Workload):
         places, velocities, _ = self._current
         order, since = self._force, places
         if self._scatters:
-            order = self.algorithm.answer.order
+            order = self._cells_for_kernel()[1]
         if self.skin > 0:
             since = self._since
         self._leap(
@@ -434,14 +465,134 @@ class DPDStandard(DPD):
 
     name = "dpd-standard"
     summary = "one fluid in a periodic cube: density 3, repulsion 25, kT 1"
-    defaults: ClassVar[Mapping[str, Value]] = DPD.common
+    defaults: ClassVar[Mapping[str, Value]] = {
+        **DPD.common,
+        "repulsion": 25.0,
+        "friction": 4.5,
+        "noise": 3.0,
+    }
     particles_by_default = 65536
     steps_by_default = 1000
 
     def make_model(self, rng: np.random.Generator) -> Model:
         edge = (self.particles / self.number("density")) ** (1 / 3)
-        box = Box((edge, edge, edge))
         a, gamma, sigma = (self.number(name) for name in ("repulsion", "friction", "noise"))
-        fluid = Fluid((a, a, a), (gamma, gamma, gamma), (sigma, sigma, sigma))
+        fluid = self.make_fluid((a, a, a), (gamma, gamma, gamma), (sigma, sigma, sigma))
         positions = rng.random((self.particles, 3)) * edge
-        return Model(box, fluid, positions, np.zeros(self.particles, np.int8))
+        species = np.zeros(self.particles, np.int8)
+        return Model(Box((edge, edge, edge)), fluid, positions, species)
+
+
+class TwoSpecies(DPD):
+    """What the two runs of the paper have in common."""
+
+    common: ClassVar[Mapping[str, Value]] = {
+        **DPD.common,
+        **{
+            f"{name}_{pair}": value
+            for name, value in (("repulsion", 25.0), ("friction", 4.5), ("noise", 3.0))
+            for pair in ("aa", "ab", "bb")
+        },
+        "mass_a": 1.0,
+        "mass_b": 1.0,
+        "dimensions": 3,
+        "walls": "z",
+    }
+
+    def fluid_of_pairs(self, gravity: float = 0.0) -> Fluid:
+        """Make the fluid that the parameters describe, with gravity downwards."""
+
+        def pairs(name: str) -> tuple[float, float, float]:
+            return self.number(f"{name}_aa"), self.number(f"{name}_ab"), self.number(f"{name}_bb")
+
+        return self.make_fluid(
+            pairs("repulsion"), pairs("friction"), pairs("noise"),
+            mass=(self.number("mass_a"), self.number("mass_b")), gravity=(0.0, 0.0, -gravity),
+        )  # fmt: skip
+
+    def box_of(self, x: float, y: float, z: float) -> Box:
+        """Return a box with or without walls below and above; a flat one has walls along y too."""
+        if self.parameters["walls"] not in ("z", "none"):
+            raise UserError(f"walls must be z or none, not {self.parameters['walls']}")
+        return Box((x, y, z), (True, not self.flat, self.parameters["walls"] == "none"))
+
+    @property
+    def flat(self) -> tuple[int, ...]:
+        """The axes along which a simulation in two dimensions has no extent."""
+        if self.dimensions not in (2, 3):
+            raise UserError(f"dimensions must be 2 or 3, not {self.dimensions}")
+        return (1,) if self.dimensions == 2 else ()
+
+    def uniform_in(self, box: Box, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Draw positions, float64 (particles, 3)."""
+        positions: NDArray[np.float64] = rng.random((self.particles, 3)) * box.size
+        positions[:, self.flat] = 0
+        return positions
+
+
+class DPDSeparation(TwoSpecies):
+    """Two immiscible fluids, mixed at first (rozen2008, Figure 3)."""
+
+    name = "dpd-separation"
+    summary = "phase separation of two immiscible fluids between walls"
+    defaults: ClassVar[Mapping[str, Value]] = {
+        **TwoSpecies.common,
+        "repulsion_ab": 50.0,
+        "share_b": 0.5,
+    }
+    particles_by_default = 65536
+    steps_by_default = 5000
+
+    def make_model(self, rng: np.random.Generator) -> Model:
+        edge = (self.particles / self.number("density")) ** (1 / self.dimensions)
+        box = self.box_of(edge, edge if not self.flat else 1.0, edge)
+        share = self.share("share_b")
+        species = rng.permutation(np.arange(self.particles) < round(share * self.particles))
+        return Model(
+            box, self.fluid_of_pairs(), self.uniform_in(box, rng), species.astype(np.int8),
+            ("A", "B"), self.flat,
+        )  # fmt: skip
+
+
+class DPDRayleighTaylor(TwoSpecies):
+    """A heavy fluid over a light one (rozen2008, Figure 4).
+
+    depth: edge along y. height: edge along z in edges along x. share_b: how much of the height
+    is the heavy fluid's. wave: number of waves of the interface along x, each `amplitude` high;
+    0 for a flat one.
+    """
+
+    name = "dpd-rayleigh-taylor"
+    summary = "Rayleigh-Taylor instability: a heavy fluid over a light one, between walls"
+    defaults: ClassVar[Mapping[str, Value]] = {
+        **TwoSpecies.common,
+        "repulsion_ab": 35.0,
+        "mass_a": 0.5,
+        "mass_b": 1.5,
+        "gravity": 0.02,
+        "share_b": 0.4,
+        "depth": 6.0,
+        "height": 1.0,
+        "wave": 0,
+        "amplitude": 0.0,
+    }
+    particles_by_default = 65536
+    steps_by_default = 8000
+
+    def make_model(self, rng: np.random.Generator) -> Model:
+        depth = 1.0 if self.flat else self.number("depth")
+        height, share = self.number("height"), self.share("share_b")
+        if min(depth, height) <= 0:
+            raise UserError(f"depth and height must be positive, not {depth:g} and {height:g}")
+        area = self.particles / self.number("density") / (1.0 if self.flat else depth)
+        width = math.sqrt(area / height)
+        box = self.box_of(width, depth, height * width)
+        positions = self.uniform_in(box, rng)
+        wave = 2 * math.pi * self.number("wave") / width
+        interface = (1 - share) * box.size[2] + self.number("amplitude") * np.cos(
+            wave * positions[:, 0]
+        )
+        return Model(
+            box, self.fluid_of_pairs(self.number("gravity")), positions,
+            (positions[:, 2] > interface).astype(np.int8), ("light", "heavy"), self.flat,
+        )  # fmt: skip

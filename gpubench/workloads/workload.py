@@ -115,7 +115,7 @@ class Workload(ABC):
 
     @abstractmethod
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Go on from a state that `state` returned; raise UserError if it is not of this workload."""
+        """Go on from what `state` returned; raise UserError if it is not of this workload."""
 
     @abstractmethod
     def snapshot(self) -> Snapshot:
@@ -124,10 +124,3 @@ class Workload(ABC):
     @abstractmethod
     def observe(self, snapshot: Snapshot) -> dict[str, float]:
         """Return what this workload is about, by name with unit, e.g. kinetic temperature."""
-
-    def view(self, snapshot: Snapshot) -> tuple[NDArray[np.float64], str, str]:
-        """Return the two axes of a picture, by index, as labels, and the depth that it shows.
-
-        Default: x to the right, z upwards.
-        """
-        return np.array([0, 2]), "x", "z"
