@@ -6,10 +6,11 @@ device that made them can download (CuPy's under CUDA, PyOpenCL's under OpenCL).
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, get_type_hints
 
 if TYPE_CHECKING:
     from gpubench.devices.base import Device
@@ -216,6 +217,14 @@ class CellList(ParticleAlgorithm):
     @abstractmethod
     def answer(self) -> LinkedCells | SortedCells | LimitedCells:
         """The cell list that the last ``build`` made; overwritten by the next."""
+
+    @classmethod
+    def shape(cls) -> type[LinkedCells] | type[SortedCells] | type[LimitedCells]:
+        """Return which of the shapes ``answer`` has, as it declares."""
+        getter = inspect.getattr_static(cls, "answer").fget
+        shape: type[LinkedCells] | type[SortedCells] | type[LimitedCells]
+        shape = get_type_hints(getter)["return"]
+        return shape
 
 
 class CellListUpdate(CellList):

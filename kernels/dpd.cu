@@ -165,12 +165,14 @@ __global__ void forces(GLOBAL const uint4 *__restrict__ places,
 #else
     int cx = cell_at(box, 0, p.x), cy = cell_at(box, 1, p.y), cz = cell_at(box, 2, p.z);
 #if TRAVERSAL == 0
-    /* Cells that follow each other along x are one stretch of particles; at the end of a
-       periodic row the third cell lies at the row's other end. */
+    /* Cells that follow each other along x are one stretch of particles. So they may be short,
+       REACH of them to the range, which leaves fewer particles out of reach. Past the end of a
+       periodic row the stretch goes on at the row's other end. */
     int last = (int)box->cells[0] - 1;
-    int first_x = max(cx - 1, 0), last_x = min(cx + 1, last);
-    int wraps = box->periodic[0] && (cx == 0 || cx == last);
-    int far_x = cx == 0 ? last : 0;
+    int first_x = max(cx - REACH, 0), last_x = min(cx + REACH, last);
+    int wraps = box->periodic[0] && (cx < REACH || cx > last - REACH);
+    int first_far = cx < REACH ? last + 1 + cx - REACH : 0;
+    int last_far = cx < REACH ? last : cx + REACH - last - 1;
     for (int dz = -1; dz <= 1; ++dz) {
         int z = neighbour_at(box, 2, cz + dz);
         if (z < 0)
@@ -191,8 +193,8 @@ __global__ void forces(GLOBAL const uint4 *__restrict__ places,
                 if (piece) {
                     if (row[r] < 0)
                         break;
-                    j = cells[row[r] + far_x];
-                    stop = cells[row[r] + far_x + 1];
+                    j = cells[row[r] + first_far];
+                    stop = cells[row[r] + last_far + 1];
                 }
                 for (; j < stop; ++j) {
                     if (IS_NEAR(j)) {
@@ -273,7 +275,7 @@ __global__ void integrate(GLOBAL const uint4 *places, GLOBAL const float4 *veloc
     float sx = v.x * dt, sy = v.y * dt, sz = v.z * dt;
     float turn_x = 1.0f, turn_y = 1.0f, turn_z = 1.0f;
     /* Written so that what is not a number fails too. */
-    if (fabsf(sx) < box->reach[0] && fabsf(sy) < box->reach[1] && fabsf(sz) < box->reach[2]) {
+    if (fabsf(sx) < box->reach && fabsf(sy) < box->reach && fabsf(sz) < box->reach) {
         p.x = moved_along(box, 0, p.x, sx, &turn_x);
         p.y = moved_along(box, 1, p.y, sy, &turn_y);
         p.z = moved_along(box, 2, p.z, sz, &turn_z);

@@ -23,7 +23,7 @@ BOX_DTYPE = np.dtype(
         ("units", np.float32, 3),
         ("cells", np.uint32, 3),
         ("periodic", np.int32, 3),
-        ("reach", np.float32, 3),
+        ("reach", np.float32),
     ]
 )
 
@@ -71,10 +71,11 @@ class Box:
         positions: NDArray[np.float64] = units[:, :3] * (np.asarray(self.size) / self.units)
         return positions
 
-    def grid(self, cell_size: float) -> Grid:
+    def grid(self, cell_size: float, parts: int = 1) -> Grid:
         """Cut the box into as many cells as fit that are at least cell_size long.
 
-        Raises UserError where a periodic edge has no room for three.
+        parts: along x, cells are that many times as short, and at least cell_size / parts.
+        Raises UserError where a periodic edge has no room for three whole ones.
         """
         for axis, edge, periodic in zip("xyz", self.size, self.periodic, strict=True):
             if periodic and edge < 3 * cell_size:
@@ -84,18 +85,20 @@ class Box:
                 )
             if edge / cell_size >= MAX_CELLS:
                 raise UserError(f"a box of {self.size} has too many cells of {cell_size:g}")
-        nx, ny, nz = (max(1, math.floor(edge / cell_size)) for edge in self.size)
+        sizes = (cell_size / parts, cell_size, cell_size)
+        nx, ny, nz = (
+            max(1, math.floor(edge / size)) for edge, size in zip(self.size, sizes, strict=True)
+        )
         return Grid((nx, ny, nz), (0.0, 0.0, 0.0), self.size, self.periodic)
 
-    def packed(self, grid: Grid) -> NDArray[np.void]:
+    def packed(self, grid: Grid, reach: float) -> NDArray[np.void]:
         """Return the box with its cells as the kernels read it: one element of BOX_DTYPE.
 
-        length: of a unit. units: in a length of 1. reach: the edges of a cell, which no particle
-        may cross in a step.
+        length: of a unit. units: in a length of 1. reach: how far a particle may move in a step.
         """
         packed = np.zeros(1, BOX_DTYPE)
         packed["length"] = np.asarray(self.size) / self.units
         packed["units"] = np.asarray(self.units) / self.size
         packed["cells"], packed["periodic"] = grid.cells, self.periodic
-        packed["reach"] = grid.cell_size
+        packed["reach"] = reach
         return packed

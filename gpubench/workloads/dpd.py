@@ -26,7 +26,10 @@ from gpubench.workloads.workload import BlowUp, Snapshot, Value, Workload
 BLOCK = 128
 # Neighbours kept before their forces are computed; fewer fit beside each other on a GPU.
 DEFERRED, DEFERRED_ON_CPU = 24, 48
-SORTED, LINKED, LIMITED, LISTED = range(4)  # TRAVERSAL in kernels/dpd.cu
+PARTS = 3  # of the range, which sorted cells are long along x
+# TRAVERSAL in kernels/dpd.cu.
+TRAVERSALS = {SortedCells: 0, LinkedCells: 1, LimitedCells: 2}
+LISTED = 3
 LIST_MARGIN = 2.5  # room in a list of neighbours, over the mean
 NOISES = {"philox": 0, "rozen2008": 1}
 WEIGHTS = ("groot-warren", "rozen2008")
@@ -78,7 +81,9 @@ class DPD(Workload):
         rng = np.random.default_rng(seed)
         self.model = model = self.make_model(rng)
         self.box, self.fluid = model.box, model.fluid
-        self.grid = self.box.grid(self.fluid.cutoff + skin)
+        self._shape = algorithm.shape()
+        self._parts = PARTS if self._shape is SortedCells else 1
+        self.grid = self.box.grid(self.fluid.cutoff + skin, self._parts)
         self.workspace_bytes = 0
         self.algorithm = algorithm(device, particles, self.grid, form, of_algorithm)
         self._allocate()
@@ -288,7 +293,9 @@ class DPD(Workload):
         self._cell_of = [self._array(n, "int32") for _ in range(2)]
         self._clock = self._array((2, 4), "uint32")
         self._fault, self._stale = self._array(4, "int32"), self._array(1, "int32")
-        self._packed_box = device.upload(self.box.packed(self.grid).view("uint8"))
+        self._packed_box = device.upload(
+            self.box.packed(self.grid, self.fluid.cutoff).view("uint8")
+        )
         fluid = self.fluid.packed(self.time_step, self._integrator)
         self._packed_fluid = device.upload(fluid.view("uint8"))
         # Neighbours in a sphere, or a circle, of cutoff and skin.
@@ -308,7 +315,7 @@ class DPD(Workload):
         return array
 
     def _prepare_kernels(self) -> None:
-        """Build the cells once, to see of which kind they are, and make the kernels for it."""
+        """Allocate what this shape of cells needs, and make the kernels for it."""
         device, n = self.device, self.particles
         self._blocks = device.blocks(n, BLOCK)
         self._scatters = False
@@ -316,34 +323,29 @@ class DPD(Workload):
             "BLOCK": BLOCK, "AHEAD": int(self._ahead), "KEEP": int(self.skin > 0),
             "NOISE": NOISES[str(self.parameters["pair_noise"])], "LISTS": 0, "DEFER": 0,
             "TRAVERSAL": 0, "SCATTER": 0, "GATHER_PLACES": 1, "LIST_BY_PARTICLE": 0, "CAPACITY": 0,
+            "REACH": self._parts,
         }  # fmt: skip
-        self._cell_ids = device.kernel("dpd.cu", "cell_ids", **kernels)
-        self._find_cells()
-        self.algorithm.build(self._cell_of[0], self._places)
-        answer = self.algorithm.answer
-        match answer:
-            case SortedCells():
-                kernels["TRAVERSAL"] = SORTED
-                kernels["GATHER_PLACES"] = int(answer.positions is None)
-                self._scatters = isinstance(self.algorithm, CellListUpdate) and self.skin == 0
-                kernels["SCATTER"] = int(self._scatters)
-                self._sorted_velocities = self._array((n, 4), "float32")
-                self._sorted_drags = self._sorted_velocities
-                if self._ahead:
-                    self._sorted_drags = self._array((n, 4), "float32")
-                gathered = n if answer.positions is None else 0
-                self._sorted_places = self._array((gathered, 4), "float32")
-            case LinkedCells():
-                kernels["TRAVERSAL"] = LINKED
-            case LimitedCells():
-                kernels["TRAVERSAL"] = LIMITED
-                kernels["CAPACITY"] = int(answer.slots.shape[1])
-        if not isinstance(answer, SortedCells) and self.skin > 0:
+        kernels["TRAVERSAL"] = TRAVERSALS[self._shape]
+        if self._shape is SortedCells:
+            reorders = self.algorithm.forms[self.algorithm.form].reorders
+            kernels["GATHER_PLACES"] = int(not reorders)
+            self._scatters = isinstance(self.algorithm, CellListUpdate) and self.skin == 0
+            kernels["SCATTER"] = int(self._scatters)
+            self._sorted_velocities = self._array((n, 4), "float32")
+            self._sorted_drags = self._sorted_velocities
+            if self._ahead:
+                self._sorted_drags = self._array((n, 4), "float32")
+            self._sorted_places = self._array((0 if reorders else n, 4), "float32")
+        elif self.skin > 0:
             self._since = self._array((n, 4), "float32")
+        if self._shape is LimitedCells:
+            slots = self.algorithm.answer.slots  # type: ignore[union-attr]
+            kernels["CAPACITY"] = int(slots.shape[1])
+        self._cell_ids = device.kernel("dpd.cu", "cell_ids", **kernels)
         self._gather = device.kernel("dpd.cu", "gather", **kernels)
         if self.skin > 0:
             kernels["LIST_BY_PARTICLE"] = int(device.is_cpu)
-            listing = {"CAPACITY": self._room} if kernels["TRAVERSAL"] != LIMITED else {}
+            listing = {"CAPACITY": self._room} if self._shape is not LimitedCells else {}
             self._list = device.kernel(
                 "dpd.cu", "list_neighbours", **{**kernels, **listing, "LISTS": 1}
             )

@@ -8,7 +8,7 @@ typedef struct Box {
     float units[3];
     unsigned cells[3];
     int periodic[3];
-    float reach[3];
+    float reach;
 } Box;
 
 /* From a place to another, to the nearest image where the box repeats: unsigned differences wrap
