@@ -32,7 +32,7 @@ SCHEMA_FILE = Path(__file__).with_name("results.schema.json")
 IDENTITY = (
     "study", "sweep", "algorithm", "form", "parameters", "device", "particles", "per_cell",
     "cells", "periodic", "distribution", "order", "moved", "destination", "records", "kept",
-    "record_bytes", "nulls", "mode", "input_hash", "seed",
+    "record_bytes", "nulls", "pairs", "mode", "input_hash", "seed",
 )  # fmt: skip
 # What is not measured again when a run is resumed; a failed attempt is.
 SETTLED = frozenset({"ok", "skipped", "wrong"})
@@ -41,7 +41,8 @@ SAME_CONDITIONS = ("machine", "device", "host", "libraries", "code_hash")
 
 _NUMBERS = ("per_cell", "moved", "kept", "median_ms", "ci95_low_ms", "ci95_high_ms")
 _INTEGERS = (
-    "particles", "records", "record_bytes", "batch", "bytes_moved", "workspace_bytes", "seed"
+    "particles", "records", "record_bytes", "pairs", "batch", "bytes_moved", "workspace_bytes",
+    "seed",
 )  # fmt: skip
 _ENVIRONMENT_COLUMNS = ("machine", "device_name", "commit", "file")
 

@@ -66,6 +66,7 @@ def identity(**changes):
         "kept": None,
         "record_bytes": None,
         "nulls": None,
+        "pairs": None,
         "mode": "hot",
         "input_hash": "0011223344556677",
         "seed": 1,
@@ -459,12 +460,12 @@ def test_fields_that_came_later_are_null_in_older_records(tmp_path):
         "environment": ENVIRONMENT,
         "records": [make_record(**identity(), **TIMES, status="ok")],
     }
-    for name in ("destination", "records", "kept", "record_bytes", "nulls"):
+    for name in ("destination", "records", "kept", "record_bytes", "nulls", "pairs"):
         del document["records"][0][name]
     path = tmp_path / "older.json"
     path.write_text(json.dumps(document))
     (read,) = load(path).records
-    assert read["kept"] is None and read["destination"] is None
+    assert read["kept"] is None and read["destination"] is None and read["pairs"] is None
     assert read["median_ms"] == document["records"][0]["median_ms"]
 
 
