@@ -116,8 +116,18 @@ def test_only_measure_reads_a_clock(path):
     assert not attributes & CLOCK_METHODS
 
 
+PHYSICS = sorted(f"gpubench.physics.{path.stem}" for path in (PACKAGE / "physics").glob("[!_]*.py"))
+
+
 @pytest.mark.parametrize(
-    "module", ["gpubench.report", "gpubench.results", "gpubench.oracle", "gpubench.conformance"]
+    "module",
+    [
+        "gpubench.report",
+        "gpubench.results",
+        "gpubench.oracle",
+        "gpubench.conformance",
+        ", ".join(PHYSICS),
+    ],
 )
 def test_needs_no_device(module):
     loaded = modules_after(f"import {module}")
