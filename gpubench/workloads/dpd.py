@@ -20,7 +20,10 @@ from gpubench.contracts import CellList, CellListUpdate, LimitedCells, LinkedCel
 from gpubench.devices.base import Device, Graph
 from gpubench.errors import UserError
 from gpubench.physics.box import Box
+from gpubench.physics.domains import domain_size, order_parameter, structure_factor
 from gpubench.physics.fluid import INTEGRATORS, Fluid
+from gpubench.physics.mixing import heavy_fraction, interface_wave, mixing_layer
+from gpubench.physics.observables import momentum, temperature
 from gpubench.workloads.workload import BlowUp, Snapshot, Value, Workload
 
 BLOCK = 128
@@ -30,6 +33,7 @@ PARTS = 3  # of the range, which sorted cells are long along x
 # TRAVERSAL in kernels/dpd.cu.
 TRAVERSALS = {SortedCells: 0, LinkedCells: 1, LimitedCells: 2}
 LISTED = 3
+MESH, LAYER = 1.5, 1.0  # of the fields of which domains and mixing are observed
 LIST_MARGIN = 2.5  # room in a list of neighbours, over the mean
 NOISES = {"philox": 0, "rozen2008": 1}
 WEIGHTS = ("groot-warren", "rozen2008")
@@ -239,9 +243,13 @@ class DPD(Workload):
         return (velocities[:, :3] - change / 2)[np.argsort(ids)]
 
     def observe(self, snapshot: Snapshot) -> dict[str, float]:
-        mass = np.asarray(self.fluid.mass)[snapshot.species][:, None]
-        energy = float((mass * snapshot.velocities**2).sum())
-        return {"kinetic_temperature": energy / ((3 - len(self.model.flat)) * self.particles)}
+        dimensions = 3 - len(self.model.flat)
+        found = temperature(snapshot.velocities, snapshot.species, self.fluid, dimensions)
+        total = momentum(snapshot.velocities, snapshot.species, self.fluid)
+        return {
+            "kinetic_temperature": found.overall,
+            "momentum_per_particle": float(np.linalg.norm(total)) / self.particles,
+        }
 
     def _require_sensible(self) -> None:
         if self.particles < 1:
@@ -564,6 +572,11 @@ class DPDSeparation(TwoSpecies):
             ("A", "B"), self.flat,
         )  # fmt: skip
 
+    def observe(self, snapshot: Snapshot) -> dict[str, float]:
+        field = order_parameter(snapshot.positions, snapshot.species, self.box, MESH)
+        size = domain_size(structure_factor(field, self.box))
+        return {**super().observe(snapshot), "domain_size": size}
+
 
 class DPDRayleighTaylor(TwoSpecies):
     """A heavy fluid over a light one (rozen2008, Figure 4).
@@ -607,3 +620,17 @@ class DPDRayleighTaylor(TwoSpecies):
             box, self.fluid_of_pairs(self.number("gravity")), positions,
             (positions[:, 2] > interface).astype(np.int8), ("light", "heavy"), self.flat,
         )  # fmt: skip
+
+    def observe(self, snapshot: Snapshot) -> dict[str, float]:
+        positions, species = snapshot.positions, snapshot.species
+        layer = mixing_layer(*heavy_fraction(positions, species, self.box, LAYER))
+        found = {
+            **super().observe(snapshot),
+            "mixing_height": layer.height,
+            "spike": layer.spike,
+            "bubble": layer.bubble,
+        }
+        if mode := round(self.number("wave")):
+            wave = interface_wave(positions, species, self.box, mode=mode)
+            found["wave_amplitude"] = float(abs(wave))
+        return found
