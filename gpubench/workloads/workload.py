@@ -53,6 +53,7 @@ class Workload(ABC):
     particles_by_default: of a run that asks for no number.
     steps_by_default: likewise.
     algorithm: what keeps the cells, and in which form.
+    parameters: those that were given, and the defaults of the others.
     step: steps done since the beginning, counting those queued.
     time_step: in the workload's unit of time.
     """
@@ -69,6 +70,7 @@ class Workload(ABC):
     algorithm: CellList
     parameters: dict[str, Value]
     seed: int
+    skin: float
     step: int
     time_step: float
     workspace_bytes: int
@@ -115,7 +117,7 @@ class Workload(ABC):
 
     @abstractmethod
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Go on from a state that `state` returned; raise UserError if it is not of this workload."""
+        """Go on from what `state` returned; raise UserError if that is not of this workload."""
 
     @abstractmethod
     def snapshot(self) -> Snapshot:
@@ -124,10 +126,3 @@ class Workload(ABC):
     @abstractmethod
     def observe(self, snapshot: Snapshot) -> dict[str, float]:
         """Return what this workload is about, by name with unit, e.g. kinetic temperature."""
-
-    def view(self, snapshot: Snapshot) -> tuple[NDArray[np.float64], str, str]:
-        """Return the two axes of a picture, by index, as labels, and the depth that it shows.
-
-        Default: x to the right, z upwards.
-        """
-        return np.array([0, 2]), "x", "z"
