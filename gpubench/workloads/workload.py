@@ -117,7 +117,7 @@ class Workload(ABC):
 
     @abstractmethod
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Go on from what `state` returned; raise UserError if that is not of this workload."""
+        """Go on from what `state` returned; raise UserError if it is not of this workload."""
 
     @abstractmethod
     def snapshot(self) -> Snapshot:
