@@ -292,7 +292,7 @@ def simulate(
         int | None,
         typer.Option(
             metavar="S",
-            help="In all, those of a resumed run included. Default: the workload's own.",
+            help="Counted from the beginning, also with --resume. Default: the workload's own.",
         ),
     ] = None,
     algorithm: Annotated[
@@ -323,23 +323,27 @@ def simulate(
     ] = None,
     frame_every: Annotated[
         int | None,
-        typer.Option(metavar="K", help="Steps between frames, also of a trajectory."),
+        typer.Option(
+            metavar="K", help="Steps between frames, also of a trajectory. Default: 50 frames."
+        ),
     ] = None,
     trajectory: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write FILE.gsd or FILE.xyz.")
     ] = None,
     observe_every: Annotated[
-        int | None, typer.Option(metavar="K", help="Steps between observations.")
+        int | None,
+        typer.Option(metavar="K", help="Steps between observations. Default: 10 in all."),
     ] = None,
     checkpoint: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Keep a checkpoint to go on from.")
     ] = None,
     checkpoint_every: Annotated[
-        int | None, typer.Option(metavar="K", help="Steps between checkpoints.")
+        int | None,
+        typer.Option(metavar="K", help="Steps between checkpoints. Default: 10 in all."),
     ] = None,
     resume: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Go on from a checkpoint, with all that it was made of."),
+        typer.Option(metavar="FILE", help="Go on from a checkpoint, whose options hold again."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -113,8 +113,21 @@ def test_frames_animation_and_panel(simulate):
 
 @pytest.mark.parametrize("name", ["run.gsd", "run.xyz"])
 def test_resuming_continues_everything(simulate, name):
-    options = ["--frames", "pictures", "--trajectory", name, "--frame-every", 5, "--observe-every",
-               4, "--checkpoint", "run.npz", "--json", "--particles", 50]  # fmt: skip
+    options = [
+        "--frames",
+        "pictures",
+        "--trajectory",
+        name,
+        "--frame-every",
+        10,
+        "--observe-every",
+        4,
+        "--checkpoint",
+        "run.npz",
+        "--particles",
+        50,
+        "--json",
+    ]
     whole = json.loads(simulate(*options, "--steps", 40)[1])
     kept = {path: Path(path).read_bytes() for path in written()}
     for path in kept:
@@ -126,18 +139,17 @@ def test_resuming_continues_everything(simulate, name):
     assert (told["first_step"], told["steps"]) == (20, 40)
     assert told["observations"] == whole["observations"]
     assert written() == sorted(kept)
-    different = {path for path in kept if Path(path).read_bytes() != kept[path]}
-    assert different <= {"run.gsd"}  # it may hold its frames in another order
-    if different:
-        assert moments(kept["run.gsd"], Path("whole.gsd")) == moments(
-            Path("run.gsd").read_bytes(), Path("resumed.gsd")
-        )
+    for path, content in kept.items():
+        if path == "run.gsd":  # the same, if perhaps laid out in another way
+            assert moments(Path(path).read_bytes()) == moments(content)
+        else:
+            assert Path(path).read_bytes() == content, path
 
 
-def moments(content, path):
+def moments(content):
     """Return what a GSD file of that content says: step and positions of each moment."""
-    path.write_bytes(content)
-    with gsd.hoomd.open(str(path), "r") as file:
+    Path("copy.gsd").write_bytes(content)
+    with gsd.hoomd.open("copy.gsd", "r") as file:
         return [(m.configuration.step, m.particles.position.tolist()) for m in file]
 
 
@@ -232,7 +244,8 @@ def test_an_unknown_workload_is_answered_with_the_nearest(simulate):
 
 
 def test_what_is_there_is_left_alone(simulate):
-    simulate("--checkpoint", "run.npz", "--trajectory", "run.xyz", "--frames", "pictures")
+    outputs = ["--checkpoint", "run.npz", "--trajectory", "run.xyz", "--frames", "pictures"]
+    simulate(*outputs, "--frame-every", 24)
     shutil.copy("run.npz", "other.npz")
     kept = {path: Path(path).read_bytes() for path in written()}
     for arguments, message in [

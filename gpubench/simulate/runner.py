@@ -52,9 +52,7 @@ class Timetable:
     def room(self, step: int) -> int:
         """Return the number of steps until something is due."""
         intervals = (self.observe_every, self.frame_every, self.checkpoint_every)
-        return min(
-            self.steps - step, *(every - step % every for every in intervals if every > 0), 2**62
-        )
+        return min([self.steps - step, *(n - step % n for n in intervals if n > 0)])
 
 
 @dataclass(frozen=True)
