@@ -399,6 +399,7 @@ def simulate(
             "trajectory": str(trajectory) if trajectory else None,
             "checkpoint": str(checkpoint) if checkpoint else None,
         }
+        writers.keep(told)
     if as_json:
         _print_json(told)
     else:
