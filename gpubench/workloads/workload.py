@@ -69,6 +69,7 @@ class Workload(ABC):
     algorithm: CellList
     parameters: dict[str, Value]
     seed: int
+    skin: float
     step: int
     time_step: float
     workspace_bytes: int
@@ -107,6 +108,13 @@ class Workload(ABC):
         """Wait for the queue; raise BlowUp if a step since the last restore has gone wrong.
 
         The message names the step, the particle, and what to change.
+        """
+
+    @abstractmethod
+    def check(self) -> str | None:
+        """Do one step and hold it against the right one; return None, or what is wrong with it.
+
+        Steps of a recorded graph that others replayed are counted from then on.
         """
 
     @abstractmethod
