@@ -10,7 +10,7 @@
      0  SortedCells: start, none; particles are in the order of their cells
      1  LinkedCells: head, next
      2  LimitedCells: count, slots (CAPACITY a cell)
-     3  lists of neighbours: their numbers, and the lists (CAPACITY a particle)
+     3  lists of neighbours: their numbers, and the lists (ROOM a particle)
    DEFER > 0: collect that many neighbours of a thread before their forces are computed, so that
    a warp computes forces of all its lanes together. AHEAD: the drag has a velocity of its own. */
 #include "common/box.h"
@@ -95,7 +95,7 @@ __device__ __forceinline__ void add_force(float4 *sum, uint4 p, float4 u, uint4 
    skin then. Else its force is added, now or DEFER at a time. */
 #if LISTS
 #define MEET(j)                                                                                    \
-    if (met < CAPACITY)                                                                            \
+    if (met < ROOM)                                                                                \
         lists[LIST_ITEM(i, met)] = (j);                                                            \
     ++met
 #elif DEFER > 0
@@ -115,9 +115,9 @@ __device__ __forceinline__ void add_force(float4 *sum, uint4 p, float4 u, uint4 
 #define IS_NEAR(j) (square_length(displacement(box, p, places[j])) < square_range && (j) != (int)i)
 
 #if LIST_BY_PARTICLE
-#define LIST_ITEM(i, k) ((i)*CAPACITY + (k))
+#define LIST_ITEM(i, k) ((int64)(i)*ROOM + (k))
 #else
-#define LIST_ITEM(i, k) ((k)*particles + (i))
+#define LIST_ITEM(i, k) ((int64)(k)*particles + (i))
 #endif
 
 /* Force on each particle, or with LISTS its neighbours within `range`; one thread a particle.

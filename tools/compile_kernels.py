@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from gpubench import registry
-from gpubench.contracts import Algorithm
+from gpubench.contracts import Algorithm, CellList
 from gpubench.devices.base import Device, Graph, Kernel
 from gpubench.errors import NotSupported
 from gpubench.families import FAMILIES
@@ -39,6 +39,7 @@ ARCHITECTURES = ("sm_80", "sm_90")
 # The last two are past what the registers of a whole GPU hold of the bucket sort's elements.
 SIZES = (0, 1000, 2**20 + 1, 2**22, 2**24 + 1)
 CELLS = ((3, 4, 5), (64, 64, 64))
+WORKLOAD_SIZE = 4096
 JOBS = 2
 OPTIONS = ["-O3", "-Werror", "all-warnings", "-I", str(kernel_folder())]
 
@@ -161,7 +162,22 @@ def wanted_units() -> dict[Unit, set[str]]:
                 make(device, form=form, parameters={}, **inputs.made_for).load(inputs)
             except NotSupported:
                 continue
+    make_workloads(device)
     return dict(device.wanted)
+
+
+def make_workloads(device: Recorder) -> None:
+    """Make every workload over every algorithm that keeps cells, with and without a skin."""
+    for workload, algorithm in itertools.product(
+        registry.workloads().values(), registry.algorithms().values()
+    ):
+        if not issubclass(algorithm, CellList):
+            continue
+        for form, variant, skin in itertools.product(
+            algorithm.forms, workload.variants, (0.0, 0.3)
+        ):
+            if not (variant and skin):
+                workload(device, WORKLOAD_SIZE, algorithm, form, variant, seed=1, skin=skin)
 
 
 def compile_kernels(unit: Unit, architecture: str, folder: Path) -> str | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -57,6 +57,11 @@ class DPD(Workload):
     """What the DPD workloads have in common; they differ in their model."""
 
     source = "rozen2008, section 4; Groot and Warren, J. Chem. Phys. 107, 4423 (1997)"
+    variants: ClassVar[Sequence[Mapping[str, Value]]] = (
+        {},
+        {"integrator": "leap-frog"},
+        {"pair_noise": "rozen2008"},
+    )
     common: ClassVar[Mapping[str, Value]] = {
         "time_step": 0.04,
         "integrator": "velocity-verlet",
@@ -214,7 +219,6 @@ class DPD(Workload):
         # A list must be built before it can be updated, and lists of neighbours made anew.
         self._is_built = False
         device.fill(self._stale, 0xFF)
-        self._has_lists = False
         self._current = self._places, self._velocities, self._drags
 
     def snapshot(self) -> Snapshot:
@@ -307,7 +311,8 @@ class DPD(Workload):
         return state | ({"drags": state["velocities"].copy()} if self._ahead else {})
 
     def _allocate(self) -> None:
-        n, device, skin = self.particles, self.device, self.skin
+        n, device = self.particles, self.device
+        self._blocks = device.blocks(n, BLOCK)
         self._places, self._velocities, self._force = (
             self._array((n, 4), "float32") for _ in range(3)
         )
@@ -320,16 +325,39 @@ class DPD(Workload):
         )
         fluid = self.fluid.packed(self.time_step, self._integrator)
         self._packed_fluid = device.upload(fluid.view("uint8"))
-        # Neighbours in a sphere, or a circle, of cutoff and skin.
-        reach = self.fluid.cutoff + skin
-        flat = bool(self.model.flat)
-        area = math.prod(e for a, e in enumerate(self.box.size) if a not in self.model.flat)
-        ball = math.pi * reach**2 if flat else 4 / 3 * math.pi * reach**3
-        self._room = math.ceil(LIST_MARGIN * ball * n / area) + 16 if skin > 0 else 0
-        self._counts = self._array(n if skin > 0 else 0, "int32")
-        self._lists = self._array(n * self._room, "int32")
+        self._allocate_for_shape()
+        self._allocate_lists()
         self._graph: Graph | None = None
         self._graph_cells: Any = None
+
+    def _allocate_for_shape(self) -> None:
+        """Allocate what is kept in the order of the cells, if the cells are sorted."""
+        n, is_sorted = self.particles, self._shape is SortedCells
+        form = self.algorithm.forms[self.algorithm.form]
+        self._reorders = is_sorted and form.reorders
+        # What is updated cannot change its numbers: it is put back after each step.
+        self._scatters = is_sorted and isinstance(self.algorithm, CellListUpdate) and self.skin == 0
+        self._sorted_velocities = self._array((n if is_sorted else 0, 4), "float32")
+        self._sorted_drags = self._sorted_velocities
+        if self._ahead:
+            self._sorted_drags = self._array((n if is_sorted else 0, 4), "float32")
+        gathers = is_sorted and not self._reorders
+        self._sorted_places = self._array((n if gathers else 0, 4), "float32")
+        self._capacity = 0
+        if self._shape is LimitedCells:
+            slots = self.algorithm.answer.slots  # type: ignore[union-attr]
+            self._capacity = int(slots.shape[1])
+
+    def _allocate_lists(self) -> None:
+        """Allocate lists with room for more neighbours than a ball of cutoff and skin holds."""
+        listed = self.particles if self.skin > 0 else 0
+        reach = self.fluid.cutoff + self.skin
+        extent = math.prod(e for a, e in enumerate(self.box.size) if a not in self.model.flat)
+        ball = math.pi * reach**2 if self.model.flat else 4 / 3 * math.pi * reach**3
+        self._room = math.ceil(LIST_MARGIN * ball * self.particles / extent) + 16 if listed else 0
+        self._counts = self._array(listed, "int32")
+        self._lists = self._array(listed * self._room, "int32")
+        self._since = self._array((listed, 4), "float32")
 
     def _array(self, shape: int | tuple[int, ...], dtype: str) -> Any:
         array = self.device.empty(shape, dtype)
@@ -337,44 +365,31 @@ class DPD(Workload):
         return array
 
     def _prepare_kernels(self) -> None:
-        """Allocate what this shape of cells needs, and make the kernels for it."""
-        device, n = self.device, self.particles
-        self._blocks = device.blocks(n, BLOCK)
-        self._scatters = False
-        kernels: dict[str, int | str] = {
-            "BLOCK": BLOCK, "AHEAD": int(self._ahead), "KEEP": int(self.skin > 0),
-            "NOISE": NOISES[str(self.parameters["pair_noise"])], "LISTS": 0, "DEFER": 0,
-            "TRAVERSAL": 0, "SCATTER": 0, "GATHER_PLACES": 1, "LIST_BY_PARTICLE": 0, "CAPACITY": 0,
+        """Make the kernels for this shape of cells, with and without lists of neighbours."""
+        device, listed = self.device, self.skin > 0
+        constants: dict[str, int | str] = {
+            "BLOCK": BLOCK,
+            "NOISE": NOISES[str(self.parameters["pair_noise"])],
+            "AHEAD": int(self._ahead),
+            "TRAVERSAL": TRAVERSALS[self._shape],
             "REACH": self._parts,
-        }  # fmt: skip
-        kernels["TRAVERSAL"] = TRAVERSALS[self._shape]
-        if self._shape is SortedCells:
-            reorders = self.algorithm.forms[self.algorithm.form].reorders
-            kernels["GATHER_PLACES"] = int(not reorders)
-            self._scatters = isinstance(self.algorithm, CellListUpdate) and self.skin == 0
-            kernels["SCATTER"] = int(self._scatters)
-            self._sorted_velocities = self._array((n, 4), "float32")
-            self._sorted_drags = self._sorted_velocities
-            if self._ahead:
-                self._sorted_drags = self._array((n, 4), "float32")
-            self._sorted_places = self._array((0 if reorders else n, 4), "float32")
-        elif self.skin > 0:
-            self._since = self._array((n, 4), "float32")
-        if self._shape is LimitedCells:
-            slots = self.algorithm.answer.slots  # type: ignore[union-attr]
-            kernels["CAPACITY"] = int(slots.shape[1])
-        self._cell_ids = device.kernel("dpd.cu", "cell_ids", **kernels)
-        self._gather = device.kernel("dpd.cu", "gather", **kernels)
-        if self.skin > 0:
-            kernels["LIST_BY_PARTICLE"] = int(device.is_cpu)
-            listing = {"CAPACITY": self._room} if self._shape is not LimitedCells else {}
-            self._list = device.kernel(
-                "dpd.cu", "list_neighbours", **{**kernels, **listing, "LISTS": 1}
-            )
-            kernels |= {"TRAVERSAL": LISTED, "CAPACITY": self._room}
-        kernels["DEFER"] = DEFERRED_ON_CPU if device.is_cpu else DEFERRED
-        self._forces = device.kernel("dpd.cu", "forces", **kernels)
-        self._leap = device.kernel("dpd.cu", "integrate", **kernels)
+            "CAPACITY": self._capacity,
+            "LISTS": 0,
+            "ROOM": self._room,
+            "LIST_BY_PARTICLE": int(device.is_cpu),
+            "KEEP": int(listed),
+            "SCATTER": int(self._scatters),
+            "GATHER_PLACES": int(not self._reorders),
+            "DEFER": DEFERRED_ON_CPU if device.is_cpu else DEFERRED,
+        }
+        if listed:
+            making = {**constants, "LISTS": 1}
+            self._list = device.kernel("dpd.cu", "list_neighbours", **making)
+            constants["TRAVERSAL"] = LISTED
+        self._cell_ids, self._gather, self._forces, self._leap = (
+            device.kernel("dpd.cu", name, **constants)
+            for name in ("cell_ids", "gather", "forces", "integrate")
+        )
 
     def _replays(self) -> bool:
         """Make a graph of some steps if that is possible; return whether it can be replayed now."""
@@ -445,15 +460,12 @@ class DPD(Workload):
 
     def _integrate(self) -> None:
         places, velocities, _ = self._current
-        order, since = self._force, places
-        if self._scatters:
-            order = self._cells_for_kernel()[1]
-        if self.skin > 0:
-            since = self._since
+        order = self._cells_for_kernel()[1] if self._scatters else self._cell_of[0]
         self._leap(
-            self._blocks, BLOCK, places, velocities, self._force, order, since, self._packed_box,
-            self._packed_fluid, self._clock, self.particles, (self.skin / 2) ** 2, self._places,
-            self._velocities, self._drags, self._stale, self._fault,
+            self._blocks, BLOCK, places, velocities, self._force, order, self._since,
+            self._packed_box, self._packed_fluid, self._clock, self.particles,
+            (self.skin / 2) ** 2, self._places, self._velocities, self._drags, self._stale,
+            self._fault,
         )  # fmt: skip
         if self.skin > 0:
             # What was sorted for the lists is the state from now on, in the same order.
@@ -473,10 +485,7 @@ class DPD(Workload):
 
     def _make_lists(self) -> None:
         places = self._current[0]
-        if isinstance(self.algorithm.answer, SortedCells):
-            self._since = places
-        else:
-            self.device.copy(places, self._since)
+        self.device.copy(places, self._since)
         self._list(
             self._blocks, BLOCK, places, *self._cells_for_kernel(), self._packed_box,
             self.fluid.cutoff + self.skin, self.particles, self._counts, self._lists,

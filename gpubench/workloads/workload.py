@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -50,6 +50,7 @@ class Workload(ABC):
     Making it allocates and compiles everything, and draws the initial state from the seed.
 
     defaults: its parameters with the values that they have if none are given.
+    variants: parameters with which its kernels are compiled otherwise.
     particles_by_default: of a run that asks for no number.
     steps_by_default: likewise.
     algorithm: what keeps the cells, and in which form.
@@ -61,6 +62,7 @@ class Workload(ABC):
     summary: ClassVar[str]
     source: ClassVar[str]
     defaults: ClassVar[Mapping[str, Value]]
+    variants: ClassVar[Sequence[Mapping[str, Value]]] = ({},)
     particles_by_default: ClassVar[int]
     steps_by_default: ClassVar[int]
 
