@@ -205,7 +205,9 @@ def run(
     ] = None,
     particles: Annotated[
         int | None,
-        typer.Option(metavar="N", help="In place of the study's numbers of particles or records."),
+        typer.Option(
+            metavar="N", help="In place of the study's numbers of particles, records or pairs."
+        ),
     ] = None,
     per_cell: Annotated[
         float | None, typer.Option(metavar="P", help="In place of the study's particles per cell.")

@@ -10,6 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from gpubench import oracle
 from gpubench.contracts import (
     Algorithm,
@@ -17,10 +20,11 @@ from gpubench.contracts import (
     LimitedCells,
     LinkedCells,
     Neighbours,
+    Noise,
     SortedCells,
 )
-from gpubench.inputs import Inputs, ParticleSet, RecordSet
-from gpubench.kinds import Particles, Recipe, Records
+from gpubench.inputs import Inputs, PairSet, ParticleSet, RecordSet
+from gpubench.kinds import Pairs, Particles, Recipe, Records
 
 
 class Oracle(Protocol):
@@ -164,6 +168,27 @@ class NeighbourQueryOracle:
         return pairs.check_list(counts, download(answer.offsets), download(answer.neighbours))
 
 
+class PairNoiseOracle:
+    """Check the random numbers of pairs, bit for bit; those of a generator are drawn once."""
+
+    def __init__(self, inputs: PairSet, exact: bool = False) -> None:
+        self.i, self.j = inputs.i.copy(), inputs.j.copy()
+        self.step, self.key = inputs.step, inputs.key
+        self._expected: dict[str, NDArray[np.float32]] = {}
+
+    def check(self, algorithm: Any) -> str | None:
+        """Check the numbers of every pair in all steps of a launch."""
+        answer, name = algorithm.answer, algorithm.generator
+        if not isinstance(answer, Noise):
+            raise TypeError(f"{algorithm.name} answers with {type(answer).__name__}, not Noise")
+        if name not in self._expected:
+            self._expected[name] = oracle.noise(
+                name, self.i, self.j, self.step, self.key, algorithm.launches
+            )
+        found = algorithm.device.download(answer.values)
+        return oracle.check_noise(self._expected[name], found, self.i, self.j, self.step)
+
+
 FAMILIES = {
     family.name: family
     for family in (
@@ -171,5 +196,6 @@ FAMILIES = {
         Family("cell-list-update", CellListUpdateOracle, Particles),
         Family("neighbour-query", NeighbourQueryOracle, Particles),
         Family("stream-filter", StreamFilterOracle, Records),
+        Family("pair-noise", PairNoiseOracle, Pairs),
     )
 }

@@ -17,6 +17,7 @@ from gpubench.grid import Grid
 from gpubench.inputs import (
     DESTINATIONS,
     DISTRIBUTIONS,
+    MAX_PAIRS,
     MAX_PARTICLES,
     MAX_RECORDS,
     NULLS,
@@ -27,6 +28,7 @@ from gpubench.inputs import (
     check_records,
     grid_for,
     make,
+    make_pairs,
     make_records,
     move,
 )
@@ -181,7 +183,41 @@ class Records(Recipe):
         return self.records * (2 * self.record_bytes + keep)
 
 
-KINDS: dict[str, type[Recipe]] = {kind.kind: kind for kind in (Particles, Records)}
+@dataclass(frozen=True)
+class Pairs(Recipe):
+    """Pairs of particles whose random numbers are wanted; see inputs.PairSet."""
+
+    kind: ClassVar[str] = "pairs"
+    size_axis: ClassVar[str] = "pairs"
+
+    pairs: int = _axis(type="integer", minimum=1, maximum=MAX_PAIRS)
+
+    def make(self, seed: int) -> Inputs:
+        """Draw the pairs."""
+        return make_pairs(self.pairs, seed)
+
+    @property
+    def title(self) -> str:
+        """Their number."""
+        return f"{self.pairs:,} pairs"
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Its axis."""
+        return dataclasses.asdict(self)
+
+    @property
+    def host_bytes(self) -> int:
+        """Ids, and the numbers of several steps, drawn by an algorithm and by each oracle."""
+        return self.pairs * 180
+
+    @property
+    def device_bytes(self) -> int:
+        """Ids, and the numbers of one step."""
+        return self.pairs * 12
+
+
+KINDS: dict[str, type[Recipe]] = {kind.kind: kind for kind in (Particles, Records, Pairs)}
 
 
 def axes(kind: type[Recipe]) -> dict[str, dict[str, Any]]:

@@ -23,6 +23,7 @@ from gpubench.contracts import (
     LimitedCells,
     LinkedCells,
     Neighbours,
+    Noise,
     SortedCells,
 )
 from gpubench.devices import Device
@@ -38,6 +39,7 @@ from gpubench.inputs import (
     ParticleSet,
     from_positions,
     make,
+    make_pairs,
     make_records,
     move,
 )
@@ -72,6 +74,8 @@ def drawn(name: str, size: int, distribution: str = "uniform", seed: int = 0) ->
             return make_records(size, KEPT[distribution], 16, "predicate", seed)
         case "cell-list-update":
             return move(make(size, BOX, distribution, seed=seed), size // 3, "random", seed)
+        case "pair-noise":
+            return make_pairs(size, seed + sum(distribution.encode()))
     return make(size, BOX, distribution, seed=seed)
 
 
@@ -134,6 +138,7 @@ TRIED = {
         st.sampled_from(NULLS),
         st.integers(0, 2**32),
     ),
+    "pair-noise": st.builds(make_pairs, st.integers(0, 5000), st.integers(0, 2**32)),
 }
 
 
@@ -289,6 +294,9 @@ class TestContract:
                 assert (answer.neighbours is not None) == pair[1].startswith("list")
             case "stream-filter":
                 assert isinstance(answer, Compacted)
+            case "pair-noise":
+                assert isinstance(answer, Noise)
+                assert answer.values.shape == (algorithm.launches, 100)
             case _:
                 assert isinstance(answer, LinkedCells | SortedCells | LimitedCells)
                 assert (getattr(answer, "positions", None) is not None) == form.reorders

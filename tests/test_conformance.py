@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
+from gpubench import oracle
 from gpubench.conformance import Case, CaseResult, cases, large_cases, run_case, run_conformance
 from gpubench.contracts import (
     CellList,
@@ -17,6 +18,8 @@ from gpubench.contracts import (
     Form,
     LinkedCells,
     Neighbours,
+    Noise,
+    PairNoise,
     ParticleAlgorithm,
     SortedCells,
     StreamFilter,
@@ -223,7 +226,37 @@ class HostUnordered(HostFilter):
         super().filter(records[::-1], None if keep is None else keep[::-1])
 
 
-RIGHT = [HostSorted, HostLinked, HostQuery, HostCount, HostUpdate, HostFilter, HostUnordered]
+class HostNoise(PairNoise):
+    """Philox by NumPy."""
+
+    name, summary, source, generator = "host", "", "", "philox-10"
+    forms: ClassVar = {"only": Form("")}
+
+    def __init__(self, pairs: int) -> None:
+        super().__init__(HOST, pairs, "only", {})
+
+    def load(self, inputs) -> None:
+        super().load(inputs)
+        self.step, self.key = inputs.step, inputs.key
+
+    def draw(self, step: int, key: int) -> np.ndarray:
+        return oracle.noise(self.generator, self.i, self.j, step, key, 1)
+
+    def launch(self) -> None:
+        steps = range(self.step, self.step + self.launches)
+        self.values = np.concatenate([self.draw(step, self.key) for step in steps])
+
+    def traffic_bytes(self) -> None:
+        return None
+
+    @property
+    def answer(self) -> Noise:
+        return Noise(self.values)
+
+
+RIGHT = [
+    HostSorted, HostLinked, HostQuery, HostCount, HostUpdate, HostFilter, HostUnordered, HostNoise,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("algorithm", RIGHT)
@@ -366,6 +399,32 @@ class LosesTheOrder(HostUnordered):
     forms: ClassVar = HostFilter.forms
 
 
+class TakesSides(HostNoise):
+    """Count with the ids as they come: two particles push each other by different numbers."""
+
+    def draw(self, step: int, key: int) -> np.ndarray:
+        generate = oracle.GENERATORS[self.generator]
+        return generate(self.i.view(np.uint32), self.j.view(np.uint32), step, key)[None]
+
+
+class ForgetsTheCarry(HostNoise):
+    """Count steps in the low word alone."""
+
+    def draw(self, step: int, key: int) -> np.ndarray:
+        high = self.step // 2**32 * 2**32
+        return super().draw(high + step % 2**32, key)
+
+
+class CutsTheStep(HostNoise):
+    def draw(self, step: int, key: int) -> np.ndarray:
+        return super().draw(step % 2**32, key)
+
+
+class CutsTheKey(HostNoise):
+    def draw(self, step: int, key: int) -> np.ndarray:
+        return super().draw(step, key % 2**32)
+
+
 @pytest.mark.parametrize(
     ("algorithm", "wrong_on", "right_on"),
     [
@@ -386,6 +445,10 @@ class LosesTheOrder(HostUnordered):
         (LooksAtEveryFloat, "infinity after the first float", "alternating, 4 bytes, infinity"),
         (QuietsNan, "all kept, 4 bytes, infinity", "no records, 4 bytes, infinity"),
         (LosesTheOrder, "runs of 7, 16 bytes, infinity", "only the last, 4 bytes, infinity"),
+        (TakesSides, "one pair, the other way round", "one pair"),
+        (ForgetsTheCarry, "across step 2^32", "past step 2^32"),
+        (CutsTheStep, "past step 2^32", "across step 2^31"),
+        (CutsTheKey, "key past 2^32", "key 2^32 - 1"),
     ],
 )
 def test_a_broken_algorithm_fails_where_it_should(

@@ -21,14 +21,14 @@ from gpubench.contracts import CellListUpdate
 from gpubench.devices import Device, cuda
 from gpubench.families import FAMILIES, Oracle
 from gpubench.grid import Grid
-from gpubench.inputs import Inputs, make, make_records, move
+from gpubench.inputs import Inputs, make, make_pairs, make_records, move
 
 pytestmark = pytest.mark.cuda
 
 FORMS = [(name, form) for name, cls in registry.algorithms().items() for form in cls.forms]
 LARGE = [
     pytest.param(case, family, id=f"{family}: {case.name}")
-    for family in ("cell-list", "cell-list-update", "stream-filter")
+    for family in ("cell-list", "cell-list-update", "stream-filter", "pair-noise")
     for case in large_cases(family)
 ]
 CAPTURABLE = [
@@ -47,6 +47,8 @@ def drawn(family: str, distribution: str, seed: int) -> Any:
     if family == "stream-filter":
         kept = {"uniform": 0.5, "clusters": 0.1, "one-cell": 1, "lattice": 0}[distribution]
         return make_records(20000, kept, 16, "predicate", seed)
+    if family == "pair-noise":
+        return make_pairs(20000, seed)
     inputs = make(20000, BOX, distribution, seed=seed)
     return move(inputs, 5000, "random", seed) if family == "cell-list-update" else inputs
 
@@ -99,6 +101,10 @@ class TestGraphs:
             case "stream-filter":
                 device.write(algorithm.records, inputs.records)
                 device.write(algorithm.keep, inputs.keep)
+            case "pair-noise":
+                device.write(algorithm.i, inputs.i)
+                device.write(algorithm.j, inputs.j)
+                device.write(algorithm.clock, inputs.clock)
             case "cell-list-update":
                 for arrays, state in zip(algorithm.states, inputs.history, strict=True):
                     device.write(arrays[0], state.cell_of)

@@ -17,7 +17,7 @@ PACKAGE = Path(gpubench.__file__).parent
 # From the bottom up; a module may import its own layer and those below.
 LAYERS = [
     {"__init__", "errors", "paths", "contracts", "grid", "inputs", "kinds"},
-    {"oracle"},
+    {"oracle", "physics"},
     {"families", "conformance", "results"},
     {"devices"},
     {"measure"},

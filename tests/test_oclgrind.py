@@ -55,7 +55,7 @@ from gpubench.algorithms import radix_grid
 from gpubench.devices import open_device
 from gpubench.families import FAMILIES
 from gpubench.grid import Grid
-from gpubench.inputs import NULLS, RECORD_BYTES, make, make_records, move
+from gpubench.inputs import NULLS, RECORD_BYTES, make, make_pairs, make_records, move
 
 class HostSort:
     form, workspace_bytes = "host", 0
@@ -120,9 +120,15 @@ def records():
     for size, kept in ((300, 0), (300, 1), (1, 1), (0, 0.5)):
         yield make_records(size, kept, 16, "infinity"), {}
 
+def pairs():
+    for size in (0, 1, 255, 256, 300, 600):
+        yield make_pairs(size, seed=size), {}
+
 name, form = sys.argv[1:]
 cls = registry.find_algorithm(name)
-cases = {"cell-list-update": moved, "stream-filter": records}.get(cls.family, particles)
+cases = {"cell-list-update": moved, "stream-filter": records, "pair-noise": pairs}.get(
+    cls.family, particles
+)
 problems = []
 with open_device("opencl:oclgrind") as device:
     for inputs, parameters in cases():

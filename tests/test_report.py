@@ -596,6 +596,7 @@ def test_the_same_results_give_the_same_bytes(tmp_path: Path) -> None:
 
 
 TABLE_2, TABLE_3, TABLE_36_1 = "rozen2008-table2", "rozen2008-table3", "horn2005-table36-1"
+NOISE = "rozen2008-random-numbers"
 MOVED = (0, 256, 4096, 20971, 209715, 419430, 1048576)
 
 
@@ -830,6 +831,59 @@ def test_lists_and_sorted_orders_are_not_called_one_product() -> None:
         verdict.sentences(sorting, [query])
     )
     assert "it was not run on this machine" in " ".join(verdict.sentences(sorting))
+
+
+def noise_records() -> list[dict[str, Any]]:
+    no_particles = ("particles", "per_cell", "cells", "periodic", "distribution", "order")
+    made = []
+    for pairs in (65536, 262144):
+        for algorithm, form, factor, outcome in (
+            ("noise-philox", "rounds-10", 2.0, {}),
+            ("noise-rozen", "fourth-draw", 1.0,
+             {"tail": 30, "cycle": 1200, "longest_cycle": 4000, "cycle_mean": -0.0625}),
+        ):  # fmt: skip
+            fields = record(
+                algorithm, form, study=NOISE, median=factor * pairs / 2**22,
+                outcome={"mean": -0.00012345, "numbers": 8 * pairs, "not_named": 5, **outcome},
+            ) | dict.fromkeys(no_particles)  # fmt: skip
+            del fields["key"]
+            made.append(make_record(**fields | {"pairs": pairs}))
+    return made
+
+
+def test_what_algorithms_report_stands_below_their_times(tmp_path: Path) -> None:
+    page = write_page([results(noise_records())], tmp_path)
+    head, *rows = page.tables["What the algorithms report at 2¹⁸ pairs"]
+    assert head == ["", "noise-philox", "noise-rozen"]
+    named = load_study(NOISE).outcomes
+    assert rows == [
+        ["Median, ms", "0.125", "0.0625"],
+        ["Pairs per second, 10⁹", "2.10", "4.19"],
+        [named["numbers"], "2,097,152", "2,097,152"],
+        [named["mean"], "-0.000123", "-0.000123"],
+        [named["tail"], formats.DASH, "30"],
+        [named["cycle"], formats.DASH, "1,200"],
+        [named["cycle_mean"], formats.DASH, "-0.0625"],
+        [named["longest_cycle"], formats.DASH, "4,000"],
+    ]
+    assert "The recurrence of noise-rozen repeats itself: from r₀ = 0 on after 1,230 draws" in (
+        page.text
+    )
+    assert "at most 4,000 draws" in page.text
+    assert page.tables["Every cell in every mode"][0][2] == "Pairs"
+    assert "--particles 262144" in page.text
+
+
+def test_a_study_that_names_no_outcomes_has_no_table_of_them(tmp_path: Path) -> None:
+    page = write_page([results(full_records())], tmp_path)
+    assert not [caption for caption in page.tables if caption.startswith("What the algorithms")]
+
+
+def test_time_is_drawn_against_pairs() -> None:
+    charts = {c.slug: c for c in document.charts(run_of(noise_records()), "s")}
+    [panel] = charts["s-time"].panels
+    assert [list(line.x) for line in panel.lines] == [[65536, 262144]] * 2
+    assert panel.description.startswith("Time against pairs. At the right end, ms: noise-philox")
 
 
 def test_figures_of_an_earlier_report_are_removed(tmp_path: Path) -> None:

@@ -441,6 +441,18 @@ def test_more_moved_than_there_are_is_refused_before_anything_runs(device, tmp_p
     assert not (tmp_path / "out").exists()
 
 
+def test_outcomes_keep_the_order_of_the_file():
+    named = '[outcomes]\nrounds = "Rounds"\nlost = "Particles lost"\n[[subjects]]'
+    study = parse_study("named", STUDY.replace("[[subjects]]", named))
+    assert list(study.outcomes.items()) == [("rounds", "Rounds"), ("lost", "Particles lost")]
+    assert one_sweep().outcomes == {}
+    for wrong in ("rounds = 3", 'rounds = ""'):
+        with pytest.raises(StudyError, match=r"outcomes\.rounds"):
+            parse_study(
+                "named", STUDY.replace("[[subjects]]", f"[outcomes]\n{wrong}\n[[subjects]]")
+            )
+
+
 def test_filters_run_over_records(device, tmp_path):
     summary = run(parse_study("r", RECORDS), device, tmp_path, budget=BUDGET)
     assert summary.measured == 4

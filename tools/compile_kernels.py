@@ -31,8 +31,8 @@ from gpubench.devices.base import Device, Graph, Kernel
 from gpubench.errors import NotSupported
 from gpubench.families import FAMILIES
 from gpubench.grid import Grid
-from gpubench.inputs import RECORD_BYTES, Inputs, ParticleSet, RecordSet
-from gpubench.kinds import Particles, Recipe, Records
+from gpubench.inputs import RECORD_BYTES, Inputs, PairSet, ParticleSet, RecordSet
+from gpubench.kinds import Pairs, Particles, Recipe, Records
 from gpubench.paths import kernel_folder
 
 ARCHITECTURES = ("sm_80", "sm_90")
@@ -145,9 +145,17 @@ def record_sets() -> Iterator[RecordSet]:
         yield RecordSet(records, np.zeros(size, np.int32) if has_keep else None, None)
 
 
+def pair_sets() -> Iterator[PairSet]:
+    """Yield pairs of every number."""
+    for pairs in SIZES:
+        ids = np.zeros(pairs, np.int32)
+        yield PairSet(ids, ids, 0, 0, None)
+
+
 INPUTS: dict[type[Recipe], Callable[[], Iterator[Inputs]]] = {
     Particles: particle_sets,
     Records: record_sets,
+    Pairs: pair_sets,
 }
 
 

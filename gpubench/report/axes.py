@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gpubench.kinds import KINDS
 from gpubench.report import formats
 
 
@@ -53,6 +54,7 @@ AXES: Mapping[str, Axis] = {
     "kept": Axis("Share kept", "share of the records kept", "a share of {} kept", "linear"),
     "record_bytes": Axis("Bytes per record", "bytes per record", "records of {} bytes"),
     "nulls": Axis("Nulls by", "how nulls are marked", "nulls by {}"),
+    "pairs": Axis("Pairs", "pairs", "{} pairs", "size"),
     "distribution": Axis(
         "Distribution",
         "distribution",
@@ -76,7 +78,8 @@ AXES: Mapping[str, Axis] = {
     ),
     "periodic": Axis("Box", "box", "{}"),
 }
-SIZES = ("particles", "per_cell", "records", "kept")
+SIZES = ("particles", "per_cell", "records", "kept", "pairs")
+COUNTS = tuple(kind.size_axis for kind in KINDS.values())  # an input has one of these
 
 
 def describe(

@@ -55,11 +55,18 @@ class Place:
     kept: float | None
     record_bytes: int | None
     nulls: str | None
+    pairs: int | None
     distribution: str | None
     order: str | None
     moved: int | None
     destination: str | None
     periodic: tuple[bool, ...] | None
+
+    @property
+    def count(self) -> int:
+        """How many particles, records or pairs there are."""
+        counts = (self.particles, self.records, self.pairs)
+        return next(number for number in counts if number is not None)
 
     @property
     def kind(self) -> dict[str, Any]:

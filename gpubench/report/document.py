@@ -50,6 +50,7 @@ class StudyPart:
     measured: Table | None
     resorts: Table | None
     crossovers: Table | None
+    outcomes: Table | None
     subjects: Sequence[Table]
     subject_notes: Sequence[str]
     kind: str
@@ -112,6 +113,7 @@ def _study(run: StudyRun, machine: Machine, slug: str) -> StudyPart:
         measured=tables.measured(run, published) if published else None,
         resorts=tables.resorts(run),
         crossovers=tables.crossovers(run),
+        outcomes=tables.outcomes(run),
         subjects=by_subject,
         subject_notes=notes,
         kind=tables.kind(run),
@@ -435,7 +437,8 @@ def _chart(
 def _describe(what: str, where: str, lines: Sequence[Line], unit: str) -> str:
     """Say in words what a panel shows: each line's last value."""
     ends = ", ".join(f"{line.label} {formats.significant(line.y[-1])}" for line in lines)
-    return f"{what}, {where}. At the right end, {unit}: {ends}."
+    place = f", {where}" if where else ""
+    return f"{what}{place}. At the right end, {unit}: {ends}."
 
 
 def _slug(text: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpubench.report import formats
-from gpubench.report.axes import AXES, SIZES, describe
+from gpubench.report.axes import AXES, COUNTS, SIZES, Axis, describe
 from gpubench.report.cells import (
     HEADLINE_MODES,
     Cell,
@@ -311,10 +311,58 @@ def crossovers(run: StudyRun) -> Table | None:
     )
 
 
+def outcomes(run: StudyRun) -> Table | None:
+    """Return what the subjects report beside their answers, as far as the study names it.
+
+    That is at the largest value of the study's first scan, below the times there. None where
+    nothing of it was reported.
+    """
+    scan = next(iter(scans(run)), None)
+    if scan is None:
+        return None
+    value = scan.values(run)[-1]
+    cells = [cell for cell in scan.at(run, value) if cell.ok]
+    named = run.study.outcomes
+    if not any(named.keys() & cell.headline["outcome"].keys() for cell in cells):
+        return None
+    marks, note = _modes(cells)
+    rows = [
+        Row(f"Median, {unit_name(run.unit)}", [_time(cell, marks, unit=run.unit) for cell in cells])
+    ]
+    for name in COUNTS:
+        rates = [_per_second(cell, name) for cell in cells]
+        if any(rate is not _NOTHING for rate in rates):
+            rows.append(Row(f"{AXES[name].heading} per second, 10⁹", rates))
+    for name, heading in named.items():
+        found = [cell.headline["outcome"].get(name) for cell in cells]
+        if any(number is not None for number in found):
+            rows.append(Row(heading, [_reported(number) for number in found]))
+    title = ", ".join(t for t in (scan.title(Axis.count), AXES[scan.axis].say(value)) if t)
+    return Table(
+        f"What the algorithms report at {title}",
+        ["", *(run.labels[cell.subject] for cell in cells)],
+        rows,
+        notes=[note] if note else [],
+    )
+
+
+def _per_second(cell: Cell, name: str) -> Item:
+    number = getattr(cell.place, name)
+    if number is None or not cell.median_ms:
+        return _NOTHING
+    return Item(formats.significant(number / cell.median_ms * 1e-6))
+
+
+def _reported(value: float | str | None) -> Item:
+    if value is None:
+        return _NOTHING
+    return Item(formats.significant(value) if isinstance(value, float) else formats.plain(value))
+
+
 def headline_cells(run: StudyRun) -> Table:
     """Return the headline median and interval of every cell, by the axes of the study."""
     marks, note = _modes(run.cells.values())
-    axes = _shown_axes(run, {"particles"})
+    axes = _shown_axes(run, {*COUNTS})
     rows = []
     for cell in in_order(run):
         low_high = cell.interval_ms if cell.ok else None
@@ -338,7 +386,7 @@ def headline_cells(run: StudyRun) -> Table:
 
 def every_record(run: StudyRun) -> Table:
     """Return one row for each record: all modes, with the command that repeats it."""
-    axes = _shown_axes(run, {"particles", "per_cell", "records", "order"})
+    axes = _shown_axes(run, {*COUNTS, "per_cell", "order"})
     columns = ["Algorithm", "Form", *(AXES[a].heading for a in axes), "Mode", "Median, ms"]
     columns += ["95 % interval, ms", "Samples", "Batch", "Workspace", "Copy bandwidth", "Repeat"]
     rows = [
@@ -377,9 +425,9 @@ def command(record: Record) -> str:
     """Return the command that measures the cell of a record again."""
     words = ["gpubench", "run", record["study"], "--device", record["device"]]
     words += ["--algorithms", record["algorithm"]]
-    size = record["particles"] or record["records"]
-    if size is not None:
-        words += ["--particles", str(size)]
+    sizes = [record[name] for name in COUNTS if record[name] is not None]
+    if sizes:
+        words += ["--particles", str(sizes[0])]
     if record["per_cell"] is not None:
         words += ["--per-cell", f"{record['per_cell']:g}"]
     return shlex.join(words)
@@ -473,9 +521,9 @@ def comparison(machines: Sequence[Machine], name: str) -> Table | None:
     usual = [place for place in common if place.kind == pairs[0][1].kind] or list(common)
     if len(pairs) < 2 or not usual:
         return None
-    size = max(place.particles or place.records or 0 for place in usual)
+    size = max(place.count for place in usual)
     largest = sorted(
-        (place for place in usual if size in (place.particles, place.records)),
+        (place for place in usual if place.count == size),
         key=lambda place: [value or 0 for value in (place.per_cell, place.kept, place.moved)],
     )
     place = largest[len(largest) // 2]
@@ -576,7 +624,7 @@ def in_order(run: StudyRun) -> list[Cell]:
 
     def key(cell: Cell) -> tuple[Any, ...]:
         place = cell.place
-        sizes = (place.particles, place.per_cell, place.records, place.kept)
+        sizes = (getattr(place, name) for name in SIZES)
         others = (place.distribution, place.record_bytes, place.nulls, place.destination)
         return (
             *(size or 0 for size in sizes),

@@ -10,7 +10,7 @@ from itertools import groupby, pairwise
 from typing import Any
 
 from gpubench.report import formats
-from gpubench.report.axes import AXES, Axis
+from gpubench.report.axes import AXES, COUNTS, Axis
 from gpubench.report.cells import Cell, StudyRun, Subject, told_apart
 from gpubench.studies.study import Published
 
@@ -113,7 +113,8 @@ def scans(run: StudyRun) -> list[Scan]:
     Without algorithms for columns, it goes along the particles per cell at the largest size.
     """
     published = run.study.published
-    main = "records" if run.values("records") else "per_cell"
+    streams = [axis for axis in COUNTS if axis != "particles" and run.values(axis)]
+    main = streams[0] if streams else "per_cell"
     fixed: dict[str, Any] = {}
     if published is not None:
         main = published.row_axis if published.column_axis == "algorithm" else main
@@ -467,6 +468,7 @@ def _products(run: StudyRun, beside: Sequence[StudyRun]) -> list[str]:
     said = []
     if "filter-atomic" in found and len(found) > 1:
         said.append("filter-atomic does not keep the order of the records; the others do.")
+    said += _repetition(run)
     if not (run.study.published and found & set(_LISTS) and found & set(_SORTED)):
         return said
     if run.study.published.algorithms:
@@ -482,6 +484,22 @@ def _products(run: StudyRun, beside: Sequence[StudyRun]) -> list[str]:
     else:
         text += " The study neighbour-query measures how much; it was not run on this machine."
     return [*said, text]
+
+
+def _repetition(run: StudyRun) -> list[str]:
+    """Say of each random generator that reports its cycles how short they are."""
+    reports = {
+        run.labels[subject]: cell.headline["outcome"]
+        for (subject, _), cell in run.cells.items()
+        if cell.ok and "longest_cycle" in cell.headline["outcome"]
+    }
+    return [
+        f"The recurrence of {label} repeats itself: from r₀ = 0 on after"
+        f" {formats.plain(found['tail'] + found['cycle'])} draws, the last"
+        f" {formats.plain(found['cycle'])} of them again and again; and from whatever start, it"
+        f" ends in a cycle of at most {formats.plain(found['longest_cycle'])} draws."
+        for label, found in reports.items()
+    ]
 
 
 def _query_ratios(run: StudyRun) -> list[float]:

@@ -129,8 +129,8 @@ def plan(
 ) -> list[Group]:
     """List the inputs of a study and what is measured on each.
 
-    algorithms, particles (or records), per_cell, moved, kept: in place of what the study says; a
-    sweep that `--quick` leaves out stays out. parameters: for the algorithms that have them.
+    algorithms, particles (records, pairs), per_cell, moved, kept: in place of what the study says;
+    a sweep that `--quick` leaves out stays out. parameters: for the algorithms that have them.
     Raises UserError for an algorithm that the study does not measure, for an axis or a parameter
     that it does not have, and for inputs that cannot be made.
     """

@@ -112,6 +112,7 @@ class Study:
 
     paper, table: where the published numbers come from, or None for a sweep of our own.
     subjects: what every sweep measures that names no subjects of its own.
+    outcomes: what algorithms report that belongs beside their times, with its heading in a table.
     """
 
     name: str
@@ -123,6 +124,7 @@ class Study:
     published: Published | None
     sweeps: tuple[Sweep, ...]
     subjects: tuple[Subject, ...]
+    outcomes: Mapping[str, str] = field(default_factory=dict)
 
 
 def load_study(name: str) -> Study:
@@ -212,6 +214,7 @@ def _study(name: str, data: dict[str, Any]) -> Study:
         published=_published(data["published"]) if "published" in data else None,
         sweeps=sweeps,
         subjects=subjects,
+        outcomes=data.get("outcomes", {}),
     )
 
 

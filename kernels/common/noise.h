@@ -28,12 +28,14 @@ __device__ __forceinline__ unsigned philox(unsigned c0, unsigned c1, unsigned c2
     return c0;
 }
 
-/* One draw of the generator of Rozen et al. 2008 from the draw before it, in float32. */
+/* One draw of the generator of Rozen et al. 2008 from the draw before it, both in [0, 1). Every
+   operation is rounded to float32 by itself: the period depends on each bit, and the one product
+   that is subtracted from must not be contracted with its difference. */
 __device__ __forceinline__ float rozen_next(float r)
 {
-    float root = r + 1.7320508f;
+    float root = r + 1.7320508f; /* sqrt(3) */
     float square = root * root;
-    float x = 1.000005f * (square * square * root);
+    float x = __fmul_rn(1.000005f, square * square * root);
     return x - floorf(x);
 }
 
@@ -43,13 +45,16 @@ __device__ __forceinline__ float pair_noise(unsigned i, unsigned j, uint4 clock)
 {
     unsigned first = min(i, j), second = max(i, j);
 #if NOISE == 0
+    /* The odd multiples of 2^-24 within (-1, 1), which float32 holds and whose mean is 0. */
     unsigned word = philox(first, second, clock.x, clock.y, clock.z, clock.w);
-    return (float)(int)word * 4.656612873e-10f; /* 2^-31 */
+    return (float)((int)word >> 7 | 1) * 5.9604644775390625e-8f; /* 2^-24 */
 #else
     /* The print leaves open where a pair's sequence begins: a multiplicative hash puts it at one
        of 2^24 fractions, and the fourth draw is taken. */
-    unsigned word = (first * 0x9E3779B1u ^ second * 0x85EBCA77u) + clock.x * 0xC2B2AE3Du + clock.z;
-    float r = (float)(word >> 8) * 5.960464478e-8f; /* 2^-24 */
+    unsigned now = clock.x * 0xC2B2AE3Du + clock.y * 0x27D4EB2Fu + clock.z * 0x165667B1u +
+                   clock.w * 0x2C1B3C6Du;
+    unsigned word = (first * 0x9E3779B1u ^ second * 0x85EBCA77u) + now;
+    float r = (float)(word >> 8) * 5.9604644775390625e-8f; /* 2^-24 */
     for (int draw = 0; draw < 4; ++draw)
         r = rozen_next(r);
     return 2.0f * r - 1.0f;

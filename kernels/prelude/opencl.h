@@ -35,6 +35,13 @@
 #define __int_as_float(x) as_float(x)
 #define __float_as_int(x) as_int(x)
 
+/* A product that is not contracted with the sum or difference it goes into. */
+inline float __fmul_rn(float a, float b)
+{
+#pragma OPENCL FP_CONTRACT OFF
+    return a * b;
+}
+
 typedef long int64;
 typedef ulong uint64;
 

@@ -1,0 +1,47 @@
+"""The cycles that a map of a finite set into itself ends in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Cycles:
+    """Where each of n elements leads to.
+
+    successor: int64, shape (n,), what follows each element.
+    cycle_of: int64, shape (n,), the number of the cycle that it ends in.
+    lengths: int64, shape (cycles,), the elements on each.
+    """
+
+    successor: NDArray[np.int64]
+    cycle_of: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+
+    def walk(self, start: int) -> tuple[int, NDArray[np.int64]]:
+        """Return how many steps from an element its cycle is away, and the cycle in its order."""
+        place: dict[int, int] = {}
+        while start not in place:
+            place[start] = len(place)
+            start = int(self.successor[start])
+        tail = place[start]
+        return tail, np.array(list(place)[tail:])
+
+
+def cycles(successor: NDArray[np.int64]) -> Cycles:
+    """Find the cycles of a map of 0 to n - 1 into itself, in O(n log n)."""
+    n = len(successor)
+    # After n steps or more every element is on its cycle; by squaring, the map is applied 2^k
+    # times. The least element met on the way round names the cycle.
+    end, least = successor, np.minimum(np.arange(n), successor)
+    for _ in range(n.bit_length()):
+        least = np.minimum(least, least[end])
+        end = end[end]
+    name = least[end]
+    on_cycle = np.zeros(n, bool)
+    on_cycle[end] = True
+    names, cycle_of = np.unique(name, return_inverse=True)
+    return Cycles(successor, cycle_of, np.bincount(cycle_of[on_cycle], minlength=len(names)))
