@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from gpubench import registry
-from gpubench.contracts import Algorithm
+from gpubench.contracts import Algorithm, CellList
 from gpubench.devices.base import Device
 from gpubench.errors import DeviceUnavailable, NotSupported, OutOfMemory, UserError
 from gpubench.families import FAMILIES, Oracle, first_launch
@@ -334,6 +334,7 @@ def _make_and_check(
         raise NotSupported(lacking)
     make: Callable[..., Algorithm] = cls
     if isinstance(inputs, SimulationStart):
+        assert issubclass(cls, CellList)  # see study.check_names
         workload = registry.find_workload(inputs.workload)
         make = partial(WorkloadStep, workload=workload, algorithm=cls)
     algorithm = make(device, form=subject.form, parameters=subject.parameters, **inputs.made_for)
