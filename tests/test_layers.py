@@ -117,6 +117,9 @@ def test_only_measure_reads_a_clock(path):
     assert not attributes & CLOCK_METHODS
 
 
+PHYSICS = sorted(f"gpubench.physics.{path.stem}" for path in (PACKAGE / "physics").glob("[!_]*.py"))
+
+
 @pytest.mark.parametrize(
     "module",
     [
@@ -124,7 +127,7 @@ def test_only_measure_reads_a_clock(path):
         "gpubench.results",
         "gpubench.oracle",
         "gpubench.conformance",
-        "gpubench.physics.fluid",
+        ", ".join(PHYSICS),
     ],
 )
 def test_needs_no_device(module):

@@ -1,0 +1,108 @@
+"""Estimates with standard errors, from samples that depend on each other."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import linregress
+
+from gpubench.errors import UserError
+
+Floats = NDArray[np.float64]
+
+LEAST_POINTS = 3
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value and its standard error, in the value's unit."""
+
+    value: float
+    error: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.4g} ± {self.error:.2g}"
+
+    def times(self, factor: float) -> Estimate:
+        """Return the estimate of so many times the quantity."""
+        return Estimate(factor * self.value, abs(factor) * self.error)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A straight line through points, slope times x plus intercept."""
+
+    slope: Estimate
+    intercept: Estimate
+
+
+def mean_of_series(samples: Floats, blocks: int = 16) -> Estimate:
+    """Return the mean of an equilibrium series, with the error from means of blocks of it.
+
+    Blocks must be longer than the samples remember each other (Flyvbjerg and Petersen, J. Chem.
+    Phys. 91, 461, 1989). samples: float64 (samples,); the last that fill no block are left out.
+    """
+    per_block = len(samples) // blocks
+    if blocks < 2 or per_block == 0:
+        raise UserError(
+            f"{len(samples)} samples do not fill {blocks} blocks: two or more are needed"
+        )
+    means = np.asarray(samples, np.float64)[: blocks * per_block].reshape(blocks, -1).mean(axis=1)
+    return Estimate(float(means.mean()), float(means.std(ddof=1)) / math.sqrt(blocks))
+
+
+def in_window(times: Floats, window: tuple[float, float]) -> NDArray[np.bool_]:
+    """Return which times lie in a window, ends included; UserError if too few for a fit."""
+    first, last = window
+    chosen = (times >= first) & (times <= last)
+    if (count := int(chosen.sum())) < LEAST_POINTS:
+        raise UserError(
+            f"{count} samples lie between times {first:g} and {last:g}: a fit needs at least"
+            f" {LEAST_POINTS}, so sample more often or widen the window"
+        )
+    return chosen
+
+
+def fit_line(x: Floats, y: Floats) -> Line:
+    """Fit a straight line by least squares to points in the order in which they were sampled.
+
+    Samples of one run stray from a trend together. Where the residuals' correlation from one to
+    the next, r, is positive, errors are larger by sqrt((1 + r) / (1 - r)), as if there were that
+    many fewer points (Santer et al., J. Geophys. Res. 105, 7337, 2000).
+    """
+    fit = linregress(x, y)
+    residuals = y - (fit.slope * x + fit.intercept)
+    total = float(residuals @ residuals)
+    r = max(0.0, float(residuals[1:] @ residuals[:-1]) / total) if total > 0 else 0.0
+    inflation = math.sqrt((1 + r) / (1 - r))
+    return Line(
+        Estimate(float(fit.slope), float(fit.stderr) * inflation),
+        Estimate(float(fit.intercept), float(fit.intercept_stderr) * inflation),
+    )
+
+
+def growth_rate(times: Floats, amplitudes: Floats, window: tuple[float, float]) -> Estimate:
+    """Return n of amplitudes that go as exp(n t) in a window of time; negative for decay.
+
+    times, amplitudes: float64 (samples,), amplitudes positive.
+    """
+    chosen = in_window(times, window)
+    return fit_line(times[chosen], _log(amplitudes[chosen], "amplitudes")).slope
+
+
+def growth_exponent(times: Floats, sizes: Floats, window: tuple[float, float]) -> Estimate:
+    """Return p of sizes that go as t^p in a window of time.
+
+    times, sizes: float64 (samples,), positive within the window.
+    """
+    chosen = in_window(times, window)
+    return fit_line(_log(times[chosen], "times"), _log(sizes[chosen], "sizes")).slope
+
+
+def _log(values: Floats, name: str) -> Floats:
+    if not (values > 0).all():
+        raise UserError(f"{name} must be positive to have a logarithm, and one is {values.min():g}")
+    return np.log(values)

@@ -1,0 +1,142 @@
+"""Forces of dissipative particle dynamics in float64, to hold the kernels' against.
+
+The forces are those of gpubench.physics.fluid; walls reflect, and gravity acts on the velocities,
+so neither is among them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpubench.physics.box import Box
+from gpubench.physics.fluid import Fluid
+from gpubench.physics.noise import pair_noise
+from gpubench.physics.pairs import nearest_image, ordered_pairs
+
+Integers = NDArray[np.integer[Any]]
+
+PARTS = ("conservative", "dissipative", "random")
+
+
+def pair_forces(
+    positions: NDArray[np.float64],
+    velocities: NDArray[np.float64],
+    ids: Integers,
+    species: Integers,
+    box: Box,
+    fluid: Fluid,
+    time_step: float,
+    step: int,
+    seed: int,
+    parts: Collection[str] = PARTS,
+) -> NDArray[np.float64]:
+    """Return the force on each particle from all others, float64 (particles, 3).
+
+    positions: float64 (particles, 3). velocities: likewise, those that the drag sees.
+    ids: what names the particles to the noise. species: 0 or 1.
+    step, seed: of the noise. parts: which of PARTS to add up.
+    Coincident particles feel no force from each other: they have no direction.
+    """
+    if unknown := set(parts) - set(PARTS):
+        raise ValueError(f"no part of the force is called {unknown}: they are {PARTS}")
+    repulsion, friction, noise = (
+        np.asarray(values) for values in (fluid.repulsion, fluid.friction, fluid.noise)
+    )
+    forces = np.zeros((3, len(positions)))
+    for pairs in ordered_pairs(positions, box, fluid.cutoff):
+        i, j = pairs.first, pairs.second
+        kind = species[i] + species[j]
+        weight = 1 - pairs.distance / fluid.cutoff
+        direction = pairs.offset / np.where(pairs.distance > 0, pairs.distance, 1)[:, None]
+        strength = np.zeros(len(i))
+        if "conservative" in parts:
+            strength += repulsion[kind] * weight
+        if "dissipative" in parts:
+            receding = np.einsum("pk,pk->p", direction, velocities[i] - velocities[j])
+            strength -= friction[kind] * weight**2 * receding
+        if "random" in parts:
+            unit_variance = math.sqrt(3) * pair_noise(ids[i], ids[j], step, seed)
+            strength += noise[kind] * weight * unit_variance / math.sqrt(time_step)
+        for axis in range(3):
+            np.add.at(forces[axis], i, strength * direction[:, axis])
+    return forces.T
+
+
+def forces_in_region(
+    positions: NDArray[np.float64],
+    velocities: NDArray[np.float64],
+    ids: Integers,
+    species: Integers,
+    box: Box,
+    fluid: Fluid,
+    time_step: float,
+    step: int,
+    seed: int,
+    parts: Collection[str] = PARTS,
+    *,
+    wanted: int = 20_000,
+    rng: np.random.Generator,
+) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """Return the forces on the particles in a cube around one of them, drawn from rng.
+
+    The cube holds the `wanted` particles nearest to its middle, and those as far as the last of
+    them; all there are where there are fewer. Time beyond a few passes over all positions goes
+    with `wanted`. Returns the indices of the particles, and their forces as `pair_forces` has them.
+    """
+    inside, around = _region(positions, box, fluid.cutoff, wanted, rng)
+    near = np.concatenate((inside, around))
+    forces = pair_forces(
+        positions[near], velocities[near], ids[near], species[near], box, fluid, time_step, step,
+        seed, parts,
+    )  # fmt: skip
+    return inside, forces[: len(inside)]
+
+
+def _region(
+    positions: NDArray[np.float64], box: Box, cutoff: float, wanted: int, rng: np.random.Generator
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the particles in a cube, and those around it that may be within the cutoff of them."""
+    particles = len(positions)
+    if particles == 0:
+        nothing = np.zeros(0, np.intp)
+        return nothing, nothing
+    middle = positions[rng.integers(particles)]
+    # Of two points the greatest difference along an axis is a metric too, and its ball is a cube.
+    away = np.abs(nearest_image(positions - middle, box)).max(axis=1)
+    last = min(wanted, particles) - 1
+    half_edge = np.partition(away, last)[last]
+    margin = cutoff * (1 + 1e-9)
+    inside = np.flatnonzero(away <= half_edge)
+    return inside, np.flatnonzero((away > half_edge) & (away <= half_edge + margin))
+
+
+def conservative_energy(
+    positions: NDArray[np.float64], species: Integers, box: Box, fluid: Fluid
+) -> float:
+    """Return the potential energy of the conservative forces: a cutoff w^2 / 2 for each pair."""
+    repulsion = np.asarray(fluid.repulsion)
+    energy = 0.0
+    for pairs in ordered_pairs(positions, box, fluid.cutoff):
+        weight = 1 - pairs.distance / fluid.cutoff
+        energy += float(repulsion[species[pairs.first] + species[pairs.second]] @ weight**2)
+    return energy * fluid.cutoff / 4  # each pair came twice
+
+
+def virial(positions: NDArray[np.float64], species: Integers, box: Box, fluid: Fluid) -> float:
+    """Return the virial of the conservative forces: the sum of distance times force of each pair.
+
+    Minus the derivative of `conservative_energy` by the logarithm of the scale of everything.
+    """
+    repulsion = np.asarray(fluid.repulsion)
+    total = 0.0
+    for pairs in ordered_pairs(positions, box, fluid.cutoff):
+        force = repulsion[species[pairs.first] + species[pairs.second]] * (
+            1 - pairs.distance / fluid.cutoff
+        )
+        total += float(force @ pairs.distance)
+    return total / 2  # each pair came twice

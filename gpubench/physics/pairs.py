@@ -1,0 +1,93 @@
+"""Pairs of particles within a distance, by SciPy's cKDTree in float64, a bounded number at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
+
+from gpubench.errors import UserError
+from gpubench.physics.box import Box
+
+# A pair takes some 200 bytes in what works on it.
+PAIRS_AT_ONCE = 2**20
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Ordered pairs of particles: each pair comes once from either side.
+
+    first, second: intp (pairs,), indices of the particles.
+    offset: float64 (pairs, 3), position of the first minus that of the second's nearest image.
+        From the other side it is the same with its sign turned, to the bit.
+    distance: float64 (pairs,), 0 for coincident particles.
+    """
+
+    first: NDArray[np.intp]
+    second: NDArray[np.intp]
+    offset: NDArray[np.float64]
+    distance: NDArray[np.float64]
+
+
+def nearest_image(offset: NDArray[np.float64], box: Box) -> NDArray[np.float64]:
+    """Return offsets (any, 3) less the whole periods in them: half an edge at most along each axis.
+
+    Along axes that are not periodic they stay as they are.
+    """
+    shortened = offset.copy()
+    for axis in np.flatnonzero(box.periodic):
+        edge = box.size[axis]
+        shortened[:, axis] -= edge * np.rint(offset[:, axis] / edge)
+    return shortened
+
+
+def ordered_pairs(positions: NDArray[np.float64], box: Box, reach: float) -> Iterator[Pairs]:
+    """Yield all ordered pairs nearer than `reach`, some PAIRS_AT_ONCE at a time.
+
+    positions: float64 (particles, 3), anywhere along periodic axes. All pairs of a first particle
+    come together.
+    Raises UserError where a periodic edge is shorter than twice the reach, so that a particle
+    could see two images of another.
+    """
+    for axis, edge, periodic in zip("xyz", box.size, box.periodic, strict=True):
+        if periodic and edge < 2 * reach:
+            raise UserError(
+                f"the box is {edge:g} long along {axis}, where it is periodic: pairs up to"
+                f" {reach:g} apart need {2 * reach:g} or more"
+            )
+    wrapped = _wrap(positions, box)
+    boxsize = np.where(box.periodic, box.size, 0.0)  # 0 where open, as cKDTree has it
+    # The tree rounds: ask for a little more, then select.
+    radius = reach * (1 + 1e-9)
+    tree = cKDTree(wrapped, boxsize=boxsize)
+    for chunk in _chunks(tree, wrapped, radius):
+        of_chunk = cKDTree(wrapped[chunk], boxsize=boxsize)
+        found = of_chunk.sparse_distance_matrix(tree, radius, output_type="ndarray")
+        first, second = chunk[found["i"]], found["j"]
+        others = first != second
+        first, second = first[others], second[others]
+        offset = nearest_image(wrapped[first] - wrapped[second], box)
+        distance = np.sqrt(np.einsum("pk,pk->p", offset, offset))
+        near = distance < reach
+        yield Pairs(first[near], second[near], offset[near], distance[near])
+
+
+def _wrap(positions: NDArray[np.float64], box: Box) -> NDArray[np.float64]:
+    """Return positions inside the box along its periodic axes, below the upper edge."""
+    wrapped = positions.copy()
+    for axis in np.flatnonzero(box.periodic):
+        edge = box.size[axis]
+        inside = positions[:, axis] % edge
+        wrapped[:, axis] = np.where(inside < edge, inside, 0.0)  # the edge: of a tiny negative
+    return wrapped
+
+
+def _chunks(tree: cKDTree, positions: NDArray[np.float64], radius: float) -> list[NDArray[np.intp]]:
+    """Split the particles, in the tree's own order, so that each part has PAIRS_AT_ONCE or so."""
+    order = tree.indices
+    pairs = tree.query_ball_point(positions[order], radius, return_length=True)
+    part = np.cumsum(pairs) // PAIRS_AT_ONCE
+    return np.split(order, np.flatnonzero(np.diff(part)) + 1)
