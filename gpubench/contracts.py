@@ -347,7 +347,7 @@ class PairNoise(Algorithm):
     launch draws it for each pair in `launches` successive steps; as with any work that a launch
     does several times, the time reported is of one.
 
-    generator: which of `oracle.GENERATORS` it is, bit for bit.
+    generator: which of `physics.noise.GENERATORS` it is, bit for bit.
     """
 
     family: ClassVar[str] = "pair-noise"

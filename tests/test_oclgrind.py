@@ -157,6 +157,37 @@ with open_device("opencl:oclgrind") as device:
     print((device.download(sums) == np.concatenate(([0], np.cumsum(counts)))).all())
 """
 
+# Every workload for some steps, and one particle that goes nowhere at the end.
+STEPS = """
+import json, sys
+import numpy as np
+from gpubench import registry
+from gpubench.devices import open_device
+from gpubench.workloads import dpd
+
+dpd.DEFERRED_ON_CPU = 5  # so that it is emptied on the way
+name, form, skin = sys.argv[1], sys.argv[2], float(sys.argv[3])
+algorithm = registry.find_algorithm(name)
+room = {"capacity": 30} if name == "fixed-capacity" else {}
+said = []
+with open_device("opencl:oclgrind") as device:
+    for index, workload in enumerate(registry.workloads().values()):
+        for variant in workload.variants if index == 0 else [{}]:
+            given = {**variant, **room, "time_step": 0.01}
+            simulation = workload(device, 260, algorithm, form, given, seed=1, skin=skin)
+            simulation.advance(2)
+            simulation.require_sound()
+            state = simulation.state()
+            state["velocities"][7, 0] = np.nan
+            simulation.restore(state)
+            simulation.advance(1)
+            try:
+                simulation.require_sound()
+            except dpd.BlowUp as error:
+                said.append(str(error))
+print(json.dumps(said))
+"""
+
 # A kernel from argv, written to the folder in argv, run over one array of 128.
 FAULTY = """
 import pathlib, sys
@@ -216,6 +247,24 @@ def test_no_race_and_no_access_out_of_bounds(name: str, form: str, tmp_path: Pat
 
 def test_scan_of_many_tiles(tmp_path: Path) -> None:
     assert under_oclgrind(tmp_path, SCAN) == Outcome("True\n", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "form", "skin"),
+    [
+        ("counting-sort", "order", "0"),
+        ("counting-sort", "reorder", "0.2"),
+        ("counting-resort", "order", "0"),
+        ("atomic-list", "one-pass", "0.2"),
+        ("fixed-capacity", "one-pass", "0"),
+    ],
+)
+def test_steps_of_workloads(name: str, form: str, skin: str, tmp_path: Path) -> None:
+    outcome = under_oclgrind(tmp_path, STEPS, name, form, skin)
+    said = json.loads(outcome.printed)
+    assert len(said) > len(registry.workloads())
+    assert all(sentence.startswith("step 2: particle") for sentence in said)
+    assert outcome.log == ""
 
 
 @pytest.mark.parametrize(

@@ -1,68 +1,93 @@
-"""The phases of a step, each timed by the device events around it."""
+"""The time of each phase of a simulation step, by device events between them."""
 
 from __future__ import annotations
 
 import itertools
 import math
 import statistics
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpubench.measure import clock
-from gpubench.measure.sampling import MIN_SCRATCH_BYTES
 
 if TYPE_CHECKING:
     from gpubench.devices.base import Device
+    from gpubench.workloads.workload import Workload
 
-Phases = Sequence[tuple[str, Callable[[], None]]]
+SCRATCH_BYTES = 256 << 20  # of a fill that keeps the device busy
+LEAD = 2.0  # how much longer it is kept busy than the host needs to queue the steps
+MOST_FILLS = 100
 
-LEAD = 2.0  # the lead-in lasts that many times as long as the host needs to queue all phases
-MOST_FILLS = 40  # in a lead-in
+
+@dataclass(frozen=True)
+class PhaseTime:
+    """How long a phase takes in a step, in milliseconds.
+
+    median_ms: of the steps. mean_ms: also counts a phase that only some steps have, such as
+    making lists of neighbours anew; the means of all phases add up to a step.
+    """
+
+    median_ms: float
+    mean_ms: float
 
 
-def phase_times(device: Device, phases: Phases, repeats: int = 10) -> dict[str, float]:
-    """Return the device time of each phase in milliseconds, by name, in the order of the phases.
+def phase_times(workload: Workload, repeats: int) -> dict[str, PhaseTime]:
+    """Time the phases of that many steps, in the order in which they first appear.
 
-    phases: launches in their order, each under the name of its phase. Those of one name add up.
-    repeats: how often all are run and timed; a time is the median over that.
-
-    Before each repetition the device is kept busy, so that no phase waits for the host to queue
-    it, then all phases run once untimed, so that each finds the caches as the one before leaves
-    them. Raises ValueError for no repeats.
+    Launches of one name in a step add up. All steps are queued before the first event is read,
+    behind work that keeps the device busy meanwhile, so that no phase waits for the host to queue
+    it, and behind one step that is not timed and brings the caches into their usual state. The
+    simulation goes on by three steps more than are counted. Raises ValueError for no repeats.
     """
     if repeats < 1:
-        raise ValueError(f"phases are timed over at least one repetition, not {repeats}")
-    scratch = device.empty(MIN_SCRATCH_BYTES, np.uint8)
-    fills = _fills(device, phases, scratch)
-    times: dict[str, list[float]] = {name: [0.0] * repeats for name, _ in phases}
-    for repeat in range(repeats):
-        for _ in range(fills):
-            device.fill(scratch, 0xFF)
-        _launch(phases)
-        events = [device.record()]
-        for _, launch in phases:
-            launch()
-            events.append(device.record())
-        for (name, _), (start, end) in zip(phases, itertools.pairwise(events), strict=True):
-            times[name][repeat] += device.elapsed_ms(start, end)
-    return {name: float(f"{statistics.median(each):.6g}") for name, each in times.items()}
+        raise ValueError(f"phases are timed over at least one step, not {repeats}")
+    _keep_busy(workload, repeats + 1)
+    _queue_step(workload)
+    steps = [_queue_step(workload) for _ in range(repeats)]
+    times: defaultdict[str, list[float]] = defaultdict(lambda: [0.0] * repeats)
+    for index, marks in enumerate(steps):
+        for name, elapsed_ms in _between(workload.device, marks):
+            times[name][index] += elapsed_ms
+    return {
+        name: PhaseTime(_six_digits(statistics.median(each)), _six_digits(statistics.fmean(each)))
+        for name, each in times.items()
+    }
 
 
-def _fills(device: Device, phases: Phases, scratch: Any) -> int:
-    """Return how many fills keep the device busy for as long as the host queues the phases."""
-    _launch(phases)  # whatever is lazy happens here
+def _keep_busy(workload: Workload, steps: int) -> None:
+    """Queue fills that last longer than the host needs to queue so many steps."""
+    device = workload.device
+    _queue_step(workload)  # whatever is lazy happens here
     device.synchronize()
     begin = clock.now()
-    _launch(phases)
-    queueing_ms = 1e3 * (clock.now() - begin)
+    _queue_step(workload)
+    queueing_ms = 1e3 * (clock.now() - begin) * steps
+    scratch = device.empty(SCRATCH_BYTES, np.uint8)
     start = device.record()
     device.fill(scratch, 0xFF)
-    fill_ms = device.elapsed_ms(start, device.record())
-    return min(MOST_FILLS, math.ceil(LEAD * queueing_ms / fill_ms)) if fill_ms > 0 else MOST_FILLS
+    fill_ms = max(device.elapsed_ms(start, device.record()), 1e-6)
+    for _ in range(min(MOST_FILLS, math.ceil(LEAD * queueing_ms / fill_ms))):
+        device.fill(scratch, 0xFF)
 
 
-def _launch(phases: Phases) -> None:
-    for _, launch in phases:
+def _queue_step(workload: Workload) -> list[tuple[str, Any]]:
+    """Queue a step; return an event of its beginning, and one after each launch with its name."""
+    marks = [("", workload.device.record())]
+    for name, launch in workload.phases():
         launch()
+        marks.append((name, workload.device.record()))
+    return marks
+
+
+def _between(device: Device, marks: list[tuple[str, Any]]) -> list[tuple[str, float]]:
+    return [
+        (name, device.elapsed_ms(start, end))
+        for (_, start), (name, end) in itertools.pairwise(marks)
+    ]
+
+
+def _six_digits(value: float) -> float:
+    return float(f"{value:.6g}")

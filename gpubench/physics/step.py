@@ -40,14 +40,12 @@ def check_dpd_step(
     integrator: str,
     time_step: float,
     seed: int,
-    *,
-    knows_noise: bool = True,
+    generator: str,
 ) -> str | None:
     """Return None where one step leads from `before` to `after`, else what is wrong with it.
 
     force: float32 (particles, 4), those of the step, in the order of `after`.
-    knows_noise: whether the noise of pairs is that of gpubench.physics.noise; where it is not,
-        single forces are not compared.
+    generator: of the noise of pairs, see gpubench.physics.noise.
     Single forces are compared in a region of SAMPLE particles or so. A force that only one side
     of a pair felt shows wherever it is: the sum over all particles is 0 to the bit.
     """
@@ -56,11 +54,8 @@ def check_dpd_step(
         return f"step {step}: {problem}"
     start, end = _by_id(before), _by_id(after)
     felt = force[_order(after), :3].astype(np.float64)
-    problem = None
-    if knows_noise:
-        problem = _wrong_force(start, felt, box, fluid, time_step, step, seed)
     problem = (
-        problem
+        _wrong_force(start, felt, box, fluid, time_step, step, seed, generator)
         or _wrong_sum(felt, fluid.force_step(time_step))
         or _wrong_motion(start, end, felt, box, fluid, INTEGRATORS[integrator] - 0.5, time_step)
     )
@@ -109,11 +104,19 @@ def _wrong_ids(ids: NDArray[np.uint32], particles: int) -> str | None:
 
 
 def _wrong_force(
-    start: _Particles, felt: Floats, box: Box, fluid: Fluid, time_step: float, step: int, seed: int
+    start: _Particles,
+    felt: Floats,
+    box: Box,
+    fluid: Fluid,
+    time_step: float,
+    step: int,
+    seed: int,
+    generator: str,
 ) -> str | None:
     ids, expected = forces_in_region(
         box.to_positions(start.places), start.drags, np.arange(len(felt)), start.species, box,
-        fluid, time_step, step, seed, wanted=SAMPLE, rng=np.random.default_rng((seed, step)),
+        fluid, time_step, step, seed, generator=generator, wanted=SAMPLE,
+        rng=np.random.default_rng((seed, step)),
     )  # fmt: skip
     tolerance = FORCE_STEPS * fluid.force_step(time_step)
     worst = _worst(felt[ids] - expected, tolerance)

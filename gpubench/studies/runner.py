@@ -17,7 +17,7 @@ from typing import Any
 
 from gpubench import registry
 from gpubench.contracts import Algorithm, CellList
-from gpubench.devices.base import Device
+from gpubench.devices import Device, missing_feature
 from gpubench.errors import DeviceUnavailable, NotSupported, OutOfMemory, UserError
 from gpubench.families import FAMILIES, Oracle, first_launch
 from gpubench.inputs import Inputs, ParticleSet, SimulationStart
@@ -33,12 +33,6 @@ from gpubench.workloads.step import WorkloadStep
 QUICK_CPU_BUDGET = Budget(
     seconds_per_task=0.06, min_samples=6, max_samples=50, relative_half_width=0.02, max_batch=16
 )
-
-NEEDS = {
-    "cuda": "needs CUDA: run with --device cuda on a machine with an NVIDIA GPU",
-    "opencl": "needs OpenCL: run with --device opencl",
-    "graphs": "needs CUDA graphs: run with --device cuda on a machine with an NVIDIA GPU",
-}
 
 
 @dataclass(frozen=True)
@@ -294,13 +288,6 @@ def measure(
         for trial in trials
         for mode in (*trial.modes, *trial.refused)
     ]
-
-
-def missing_feature(requires: Collection[str], device: Device) -> str | None:
-    """Say in words what a device lacks of the features required, and the next step; or None."""
-    for feature in sorted(set(requires) - device.features):
-        return NEEDS.get(feature, f"needs {feature}, which {device.spec} does not offer")
-    return None
 
 
 def _measure_trials(

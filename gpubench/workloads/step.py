@@ -18,7 +18,7 @@ from gpubench.workloads.workload import Value, Workload
 STEPS = 2
 # Lists are made anew every few steps: enough of them that each launch has its share.
 STEPS_WITH_SKIN = 20
-PHASE_STEPS = 20  # over which phases are timed, at least
+PHASE_STEPS = 20  # over which phases are timed
 
 
 class WorkloadStep(Algorithm):
@@ -69,11 +69,11 @@ class WorkloadStep(Algorithm):
         return self.workload.check()
 
     def phases_ms(self) -> dict[str, float]:
-        """Time the phases of a step, each a mean over a launch and a median over several."""
-        steps = self.launches
-        phases = [phase for _ in range(steps) for phase in self.workload.phases()]
-        found = phase_times(self.device, phases, repeats=max(2, PHASE_STEPS // steps))
-        return {name: float(f"{total / steps:.6g}") for name, total in found.items()}
+        """Time the phases of some steps: medians, or with a skin, where steps differ, means."""
+        found = phase_times(self.workload, PHASE_STEPS)
+        if self.workload.skin > 0:
+            return {name: time.mean_ms for name, time in found.items()}
+        return {name: time.median_ms for name, time in found.items()}
 
     @property
     def no_graph(self) -> str | None:

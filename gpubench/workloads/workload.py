@@ -54,6 +54,7 @@ class Workload(ABC):
     particles_by_default: of a run that asks for no number.
     steps_by_default: likewise.
     algorithm: what keeps the cells, and in which form.
+    parameters: those that were given, and the defaults of the others.
     step: steps done since the beginning, counting those queued.
     time_step: in the workload's unit of time.
     """
