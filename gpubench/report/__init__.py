@@ -21,7 +21,8 @@ def write(
 
     Writes `index.html` (self-contained), `report.md` with `figures/*.svg`, and as CSV
     `records.csv` (all records, without samples) and, for each study with a published table,
-    `<study>-printed.csv` and `<study>-measured.csv`. Each file is replaced whole or not at all;
+    `<study>-printed.csv` and `<study>-measured.csv`, for each with simulation steps
+    `<study>-phases.csv`. Each file is replaced whole or not at all;
     figures and pictures of an earlier report are removed.
     """
     found = machines(results)

@@ -24,6 +24,7 @@ from gpubench.physics.domains import domain_size, order_parameter, structure_fac
 from gpubench.physics.fluid import INTEGRATORS, Fluid
 from gpubench.physics.mixing import heavy_fraction, interface_wave, mixing_layer
 from gpubench.physics.observables import momentum, temperature
+from gpubench.physics.step import check_dpd_step
 from gpubench.workloads.workload import BlowUp, Snapshot, Value, Workload
 
 BLOCK = 128
@@ -36,6 +37,7 @@ LISTED = 3
 MESH, LAYER = 1.5, 1.0  # of the fields of which domains and mixing are observed
 LIST_MARGIN = 2.5  # room in a list of neighbours, over the mean
 NOISES = {"philox": 0, "rozen2008": 1}
+GENERATORS = {"philox": "philox-10", "rozen2008": "rozen2008"}  # the same in physics.noise
 WEIGHTS = ("groot-warren", "rozen2008")
 STEPS_PER_GRAPH = 2  # what takes turns with its arrays is back where it was
 
@@ -180,6 +182,22 @@ class DPD(Workload):
                 " choose a smaller skin, or 0"
             )
 
+    def check(self) -> str | None:
+        # A graph of steps counts on the device; the host sees only what it queues itself.
+        low, high = self.device.download(self._clock)[0, :2]
+        self.step = int(low) + (int(high) << 32)
+        before = self.state()
+        for _, launch in self.phases():
+            launch()
+        try:
+            self.require_sound()
+        except BlowUp as error:
+            return str(error)
+        return check_dpd_step(
+            before, self.state(), self._forces_in_place(), self.box, self.fluid, self._integrator,
+            self.time_step, self.seed, GENERATORS[str(self.parameters["pair_noise"])],
+        )  # fmt: skip
+
     def state(self) -> dict[str, NDArray[Any]]:
         download = self.device.download
         found: dict[str, NDArray[Any]] = {
@@ -235,12 +253,17 @@ class DPD(Workload):
         ids = download(self._places).view(np.uint32)[:, 3]
         velocities = download(self._velocities)
         species = velocities[:, 3].view(np.int32)
-        force = download(self._force)[:, :3].astype(np.float64)
-        if self._scatters:
-            force[download(self._cells_for_kernel()[1])] = force.copy()
+        force = self._forces_in_place()[:, :3].astype(np.float64)
         kick = self.time_step / np.asarray(self.fluid.mass)[species]
         change = force * kick[:, None] + np.asarray(self.fluid.gravity) * self.time_step
         return (velocities[:, :3] - change / 2)[np.argsort(ids)]
+
+    def _forces_in_place(self) -> NDArray[np.float32]:
+        """Return the forces of the last step in the present order of the particles."""
+        force = self.device.download(self._force)
+        if self._scatters:
+            force[self.device.download(self._cells_for_kernel()[1])] = force.copy()
+        return force
 
     def observe(self, snapshot: Snapshot) -> dict[str, float]:
         dimensions = 3 - len(self.model.flat)
