@@ -15,7 +15,7 @@ from gpubench.algorithms.counting_sort import CountingSort
 from gpubench.contracts import CellList
 from gpubench.devices import Device, missing_feature
 from gpubench.errors import UserError
-from gpubench.families import FAMILIES, first_launch
+from gpubench.families import ORACLES, first_launch
 from gpubench.kinds import Simulation
 from gpubench.measure.sampling import Budget
 from gpubench.physics import step as step_check
@@ -236,7 +236,7 @@ def stepper(device: Device, algorithm: str, form: str, skin: float = 0.0) -> Wor
 def test_a_launch_is_an_even_number_of_steps(device, algorithm, form):
     subject = stepper(device, algorithm, form)
     inputs = Simulation("dpd-standard", PARTICLES).make(3)
-    oracle = FAMILIES["workload-step"].oracle(inputs, False)
+    oracle = ORACLES["workload-step"](inputs, False)
     assert first_launch(subject, inputs, oracle) is None
     assert subject.launches == 2
     assert subject.outcome() == {"steps_done": 3}
