@@ -157,9 +157,12 @@ def _wrong_motion(
     inverse_mass = 1 / np.asarray(fluid.mass)[start.species]
     for axis, name in enumerate("xyz"):
         units = box.units[axis] / box.size[axis]
-        change = time_step * (felt[:, axis] * inverse_mass + fluid.gravity[axis])
+        pushed = time_step * felt[:, axis] * inverse_mass
+        pulled = time_step * fluid.gravity[axis]
+        change = pushed + pulled
         velocity = start.velocities[:, axis] + change
-        error = RELATIVE_ERROR * (np.abs(start.velocities[:, axis]) + np.abs(change))
+        sizes = np.abs(start.velocities[:, axis]) + np.abs(pushed) + abs(pulled)
+        error = RELATIVE_ERROR * sizes
         place = start.places[:, axis] + velocity * time_step * units
         place_error = UNITS + error * time_step * units
         place, turn = _reflected(place, place_error, velocity, end.velocities[:, axis], box, axis)

@@ -394,7 +394,7 @@ def _phases(run: StudyRun, caption: str, cells: Sequence[Cell]) -> Table:
     ]
     columns = ["Algorithm", *(AXES[name].heading for name in axes), "Step, ms"]
     columns += ["Particle-steps/s, 10⁶", *(f"{name.capitalize()}, ms" for name in named)]
-    return Table(caption, columns, rows, notes=[note, _PHASES])
+    return Table(f"Phases of {caption}", columns, rows, notes=[note, _PHASES])
 
 
 def _millions(rate: float | None) -> Item:
