@@ -106,7 +106,15 @@ def list_everything(as_json: JsonOption = False) -> None:
         _print_json(
             {
                 "algorithms": [_described(algorithm) for algorithm in algorithms],
-                "workloads": list(registry.workloads()),
+                "workloads": [
+                    {
+                        "name": workload.name,
+                        "summary": workload.summary,
+                        "source": workload.source,
+                        "parameters": dict(workload.defaults),
+                    }
+                    for workload in registry.workloads().values()
+                ],
                 "studies": [
                     {
                         "name": study.name,
@@ -127,9 +135,9 @@ def list_everything(as_json: JsonOption = False) -> None:
             table.add_row("", name, form.summary, ", ".join(sorted(form.requires)))
     _print_table(table)
     if registry.workloads():
-        table = _table("workload")
-        for name in registry.workloads():
-            table.add_row(name)
+        table = _table("workload", "what it is")
+        for workload in registry.workloads().values():
+            table.add_row(workload.name, workload.summary)
         _print_table(table)
     table = _table("study", "published in", "question")
     for study in studies:
@@ -277,6 +285,163 @@ def _parameters(given: Sequence[str]) -> dict[str, int]:
 
 
 @app.command()
+def simulate(
+    workload: Annotated[str, typer.Argument(metavar="WORKLOAD", help="See `gpubench list`.")],
+    particles: Annotated[
+        int | None, typer.Option(metavar="N", help="Default: the workload's own.")
+    ] = None,
+    steps: Annotated[
+        int | None,
+        typer.Option(
+            metavar="S",
+            help="Counted from the beginning, also with --resume. Default: the workload's own.",
+        ),
+    ] = None,
+    algorithm: Annotated[
+        str | None,
+        typer.Option(metavar="A", help="What makes the cells. Default: counting-sort."),
+    ] = None,
+    form: Annotated[
+        str | None,
+        typer.Option(metavar="F", help="Default: the first that reorders, of those that can run."),
+    ] = None,
+    device: DeviceOption = "auto",
+    skin: Annotated[
+        float | None,
+        typer.Option(
+            metavar="X", help="Keep lists of neighbours within cutoff and X. Default: 0, no lists."
+        ),
+    ] = None,
+    seed: Annotated[int | None, typer.Option(metavar="N", help="Default: 1.")] = None,
+    parameter: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE", help="Of the workload or the algorithm; may be repeated."
+        ),
+    ] = None,
+    frames: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write pictures, an animation and a panel there."),
+    ] = None,
+    frame_every: Annotated[
+        int | None,
+        typer.Option(
+            metavar="K", help="Steps between frames, also of a trajectory. Default: 50 frames."
+        ),
+    ] = None,
+    trajectory: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write FILE.gsd or FILE.xyz.")
+    ] = None,
+    observe_every: Annotated[
+        int | None,
+        typer.Option(metavar="K", help="Steps between observations. Default: 10 in all."),
+    ] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Keep a checkpoint to go on from.")
+    ] = None,
+    checkpoint_every: Annotated[
+        int | None,
+        typer.Option(metavar="K", help="Steps between checkpoints. Default: 10 in all."),
+    ] = None,
+    resume: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Go on from a checkpoint, whose options hold again."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run a simulation; tell its speed, the time of each phase, and what was observed.
+
+    Ctrl-C ends it after the present steps, with a checkpoint where --checkpoint is given; exit 130.
+    Exit 2 where it blows up.
+    """
+    from gpubench.devices import open_device
+    from gpubench.simulate import checkpoint as checkpoints
+    from gpubench.simulate import runner, session
+    from gpubench.simulate.setup import settle
+
+    saved = checkpoints.load(resume) if resume is not None else None
+    given = {
+        "particles": particles, "algorithm": algorithm, "form": form, "seed": seed, "skin": skin,
+    }  # fmt: skip
+    setup = settle(workload, given, parameter or [], saved.setup if saved else None)
+    outputs = session.Outputs(
+        frames, trajectory, frame_every, observe_every, checkpoint, checkpoint_every
+    )
+    wanted = registry.find_workload(workload).steps_by_default if steps is None else steps
+    timetable = outputs.timetable(wanted, saved.step if saved else 0)
+    if frames is not None:
+        _require_folder("--frames", frames)
+    for option, path in (("--trajectory", trajectory), ("--checkpoint", checkpoint)):
+        if path is not None:
+            _require_file(option, path)
+    outputs.require_free(resume)
+    with (
+        session.Writers(outputs, setup, is_resumed=saved is not None) as writers,
+        open_device(device) as opened,
+    ):
+        made = setup.make(opened)
+        if saved is not None:
+            saved.resume(made)
+            for reason in saved.why_inexact(opened):
+                _say(f"going on, but not bit for bit: {reason}")
+        _say(f"simulating {made.particles:,} particles on {opened.name} ({opened.spec})")
+        done = runner.simulate(
+            made,
+            timetable,
+            on_frame=writers.on_frame,
+            checkpoint=checkpoint,
+            observations=saved.observations if saved else (),
+        )
+        pictures = writers.finish()
+        told = session.account(made, done) | {
+            "animation": str(pictures[0]) if pictures else None,
+            "panel": str(pictures[1]) if pictures else None,
+            "trajectory": str(trajectory) if trajectory else None,
+            "checkpoint": str(checkpoint) if checkpoint else None,
+        }
+        writers.keep(told)
+    if as_json:
+        _print_json(told)
+    else:
+        _print_simulation(told)
+    if done.stopped:
+        way_on = f"the same command with --resume {checkpoint} goes on from there"
+        without = "nothing is there to go on from: next time, --checkpoint FILE keeps it"
+        _say(f"stopped after step {done.step:,}: {way_on if checkpoint else without}")
+        raise typer.Exit(130)
+
+
+def _print_simulation(told: dict[str, Any]) -> None:
+    """Print what `account` told as tables."""
+    rate = told["particle_steps_per_s"]
+    table = _table(told["workload"], "")
+    table.add_row("device", f"{told['device_name']} ({told['device']})")
+    table.add_row("algorithm", f"{told['algorithm']} {told['form']}")
+    table.add_row("particles", f"{told['particles']:,}")
+    table.add_row("steps", f"{told['steps'] - told['first_step']:,}, to step {told['steps']:,}")
+    if rate:
+        median, low, high = (f"{value / 1e6:,.4g}" for value in rate.values())
+        table.add_row(
+            "particle-steps/s", f"{median} million (95 % interval of the median: {low} to {high})"
+        )
+    for name in ("animation", "panel", "trajectory", "checkpoint"):
+        if told[name]:
+            table.add_row(name, told[name])
+    _print_table(table)
+    if told["phases_ms"]:
+        table = _table("phase of a step", "median ms", "mean ms", "share of the mean")
+        means = told["phases_mean_ms"]
+        for name, median_ms in told["phases_ms"].items():
+            share = means[name] / (sum(means.values()) or 1)
+            table.add_row(name, f"{median_ms:.4g}", f"{means[name]:.4g}", f"{share:.1%}")
+        _print_table(table)
+    table = _table("last observation", "")
+    for name, value in told["observations"][-1].items():
+        table.add_row(name, "none" if value is None else f"{value:.6g}")
+    _print_table(table)
+
+
+@app.command()
 def report(
     results: Annotated[
         list[Path] | None,
@@ -291,16 +456,16 @@ def report(
 ) -> None:
     """Write a report as HTML, Markdown, CSV and figures, and print where."""
     from gpubench.report import write
-    from gpubench.results import load_all
+    from gpubench.report.sources import sort_out
 
     _require_folder("--out", out)
-    print(write(load_all(results or [_default_results()]), out))
+    found = sort_out(results or [_default_results()])
+    print(write(found.results, out, found.simulations))
 
 
 def _default_results() -> Path:
     repository = paths.repository()
-    candidates = [RESULTS, *([repository / "results" / "measured"] if repository else [])]
-    for folder in candidates:
+    for folder in (RESULTS, *([repository / "results"] if repository else [])):
         if any(folder.rglob("*.json")):
             return folder
     raise UserError("there are no results yet: make some with `gpubench run STUDY`")
@@ -310,8 +475,8 @@ def _check_forms(
     chosen: list[type[Algorithm]], device: Device, inputs: ParticleSet | None
 ) -> list[dict[str, Any]]:
     """Check every form of the algorithms; return what came of each, ready for JSON."""
+    from gpubench.devices import missing_feature
     from gpubench.measure.progress import progress
-    from gpubench.studies.runner import missing_feature
 
     forms = [(cls, name, form) for cls in chosen for name, form in cls.forms.items()]
     outcomes: list[dict[str, Any]] = []
@@ -413,6 +578,17 @@ def _require_folder(option: str, folder: Path) -> None:
         raise UserError(f"{option} takes a folder, but {existing} is a file")
     if not os.access(existing, os.W_OK | os.X_OK):
         raise UserError(f"{option} needs a folder that you may write to, not {folder}")
+
+
+def _require_file(option: str, path: Path) -> None:
+    """Raise UserError where a file cannot be written, before any work is done for it."""
+    if path.is_dir():
+        raise UserError(f"{option} takes a file, but {path} is a folder")
+    existing = next(folder for folder in path.absolute().parents if folder.exists())
+    if not existing.is_dir():
+        raise UserError(f"{option} takes a file in a folder, but {existing} is a file")
+    if not os.access(existing, os.W_OK | os.X_OK):
+        raise UserError(f"{option} needs a folder that you may write to, not {existing}")
 
 
 def _described(algorithm: type[Algorithm]) -> dict[str, Any]:

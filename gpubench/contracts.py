@@ -168,6 +168,13 @@ class Algorithm(ABC):
         None where no model exists.
         """
 
+    @property
+    def no_graph(self) -> str | None:
+        """Say why no graph can hold a launch, or return None where one can."""
+        if self.forms[self.form].capturable:
+            return None
+        return "the host reads a value back in the middle, which no CUDA graph can hold"
+
     def outcome(self) -> dict[str, int | float | str]:
         """Return what the last launch reports beside its answer, e.g. its round count."""
         return {}
@@ -340,7 +347,7 @@ class PairNoise(Algorithm):
     launch draws it for each pair in `launches` successive steps; as with any work that a launch
     does several times, the time reported is of one.
 
-    generator: which of `oracle.GENERATORS` it is, bit for bit.
+    generator: which of `physics.noise.GENERATORS` it is, bit for bit.
     """
 
     family: ClassVar[str] = "pair-noise"

@@ -23,8 +23,8 @@ from gpubench.contracts import (
     Noise,
     SortedCells,
 )
-from gpubench.inputs import Inputs, PairSet, ParticleSet, RecordSet
-from gpubench.kinds import Pairs, Particles, Recipe, Records
+from gpubench.inputs import Inputs, PairSet, ParticleSet, RecordSet, SimulationStart
+from gpubench.kinds import Pairs, Particles, Recipe, Records, Simulation
 
 
 class Oracle(Protocol):
@@ -189,6 +189,18 @@ class PairNoiseOracle:
         return oracle.check_noise(self._expected[name], found, self.i, self.j, self.step)
 
 
+class WorkloadStepOracle:
+    """Check a step of a simulation, by what the workload knows of its own physics."""
+
+    def __init__(self, inputs: SimulationStart, exact: bool = False) -> None:
+        """Take nothing of the inputs: a step is checked from the state before it."""
+
+    def check(self, algorithm: Any) -> str | None:
+        """Let the simulation do one step more, and check that."""
+        problem: str | None = algorithm.check()
+        return problem
+
+
 FAMILIES = {
     family.name: family
     for family in (
@@ -197,5 +209,6 @@ FAMILIES = {
         Family("neighbour-query", NeighbourQueryOracle, Particles),
         Family("stream-filter", StreamFilterOracle, Records),
         Family("pair-noise", PairNoiseOracle, Pairs),
+        Family("workload-step", WorkloadStepOracle, Simulation),
     )
 }

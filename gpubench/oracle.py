@@ -7,9 +7,7 @@ index. Time and memory grow linearly with the particles (and with the pairs, for
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,10 +18,10 @@ from scipy.spatial import cKDTree
 
 from gpubench.contracts import NULL
 from gpubench.grid import Grid
+from gpubench.physics.noise import pair_noise
 
 Ints = NDArray[np.integer[Any]]
 
-WORD = 2**32
 NOISE_BLOCK = 2**14  # pairs whose numbers are computed together, so that they stay in a cache
 
 
@@ -237,88 +235,16 @@ def noise(
 ) -> NDArray[np.float32]:
     """Return the random numbers of pairs, float32, shape (steps, pairs), from `step` on.
 
-    generator: one of GENERATORS. i, j: int32, shape (pairs,). key: the simulation's seed.
+    generator: one of physics.noise.GENERATORS. i, j: int32, shape (pairs,). key: the seed.
     """
-    ids = i.view(np.uint32), j.view(np.uint32)
-    low, high = np.minimum(*ids), np.maximum(*ids)
+    first, second = i.view(np.uint32), j.view(np.uint32)
     values = np.empty((steps, len(i)), np.float32)
     for after in range(steps):
         for start in range(0, len(i), NOISE_BLOCK):
             block = slice(start, start + NOISE_BLOCK)
             clock = (step + after) % 2**64
-            values[after, block] = GENERATORS[generator](low[block], high[block], clock, key)
+            values[after, block] = pair_noise(first[block], second[block], clock, key, generator)
     return values
-
-
-def philox(
-    counter: tuple[Any, Any, Any, Any], key: tuple[int, int], rounds: int
-) -> NDArray[np.uint32]:
-    """Return the first word of Philox4x32 (Salmon et al., SC 2011, section 3.3).
-
-    counter: four words, each a number or an array.
-    """
-    c0, c1, c2, c3 = (np.asarray(word, np.uint64) for word in counter)
-    low_word, word_bits = np.uint64(WORD - 1), np.uint64(32)
-    for number in range(rounds):
-        k0, k1 = (
-            np.uint64((word + number * weyl) % WORD)
-            for word, weyl in zip(key, (0x9E3779B9, 0xBB67AE85), strict=True)
-        )
-        first, second = c0 * np.uint64(0xD2511F53), c2 * np.uint64(0xCD9E8D57)
-        c0, c1 = (second >> word_bits) ^ c1 ^ k0, second & low_word
-        c2, c3 = (first >> word_bits) ^ c3 ^ k1, first & low_word
-    return c0.astype(np.uint32)
-
-
-def symmetric(words: NDArray[np.uint32]) -> NDArray[np.float32]:
-    """Return the odd multiple of 2^-24 between -1 and 1 that the high 24 bits of a word choose.
-
-    Those are the numbers of 24 bits that lie evenly about 0, and float32 holds each exactly.
-    """
-    odd = words.view(np.int32) >> 7 | 1
-    return np.ldexp(odd.astype(np.float32), -24)
-
-
-def rozen_next(r: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the draws after the draws r, in [0, 1); each operation is rounded to float32.
-
-    Source: rozen2008, section 4.2: x = 1.000005 (r + sqrt(3))^5, of which the fraction is kept.
-    """
-    root = r + np.float32(math.sqrt(3))
-    square = root * root
-    x = np.float32(1.000005) * (square * square * root)
-    fraction: NDArray[np.float32] = x - np.floor(x)
-    return fraction
-
-
-def _philox_noise(
-    low: NDArray[np.uint32], high: NDArray[np.uint32], step: int, key: int, rounds: int
-) -> NDArray[np.float32]:
-    counter = low, high, step % WORD, step // WORD
-    return symmetric(philox(counter, (key % WORD, key // WORD), rounds))
-
-
-def _rozen_noise(
-    low: NDArray[np.uint32], high: NDArray[np.uint32], step: int, key: int
-) -> NDArray[np.float32]:
-    words = step % WORD, step // WORD, key % WORD, key // WORD
-    factors = 0xC2B2AE3D, 0x27D4EB2F, 0x165667B1, 0x2C1B3C6D
-    now = sum(word * factor for word, factor in zip(words, factors, strict=True)) % WORD
-    pair = (low * np.uint32(0x9E3779B1)) ^ (high * np.uint32(0x85EBCA77))
-    fraction = (pair + np.uint32(now)) >> np.uint32(8)
-    draw = np.ldexp(fraction.astype(np.float32), -24)
-    for _ in range(4):
-        draw = rozen_next(draw)
-    return np.float32(2) * draw - np.float32(1)
-
-
-# Random numbers of pairs, float32, shape (pairs,), uniform from -1 to 1: of the lower ids and the
-# higher ids, uint32, shape (pairs,), a step and a key.
-GENERATORS: Mapping[str, Callable[..., NDArray[np.float32]]] = {
-    "philox-10": partial(_philox_noise, rounds=10),
-    "philox-7": partial(_philox_noise, rounds=7),
-    "rozen2008": _rozen_noise,
-}
 
 
 class NeighbourOracle:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import difflib
 import importlib
-import importlib.util
 import inspect
 import pkgutil
 import re
@@ -20,6 +19,7 @@ from typing import Any
 from gpubench.contracts import Algorithm
 from gpubench.errors import UserError
 from gpubench.paths import PACKAGE
+from gpubench.workloads.workload import Workload
 
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
@@ -41,11 +41,9 @@ def algorithms() -> dict[str, type[Algorithm]]:
 
 
 @cache
-def workloads() -> dict[str, type[Any]]:
+def workloads() -> dict[str, type[Workload]]:
     """Return every workload class by its name, in order of the names."""
-    if importlib.util.find_spec("gpubench.workloads") is None:
-        return {}
-    return named_classes("gpubench.workloads", object)
+    return named_classes("gpubench.workloads", Workload)
 
 
 def studies() -> list[str]:
@@ -57,6 +55,13 @@ def find_algorithm(name: str) -> type[Algorithm]:
     """Return the algorithm of that name, or raise UserError with the names that come close."""
     known = algorithms()
     require_known("algorithm", name, known)
+    return known[name]
+
+
+def find_workload(name: str) -> type[Workload]:
+    """Return the workload of that name, or raise UserError with the names that come close."""
+    known = workloads()
+    require_known("workload", name, known)
     return known[name]
 
 

@@ -26,7 +26,7 @@ from gpubench.contracts import (
     Noise,
     SortedCells,
 )
-from gpubench.devices import Device
+from gpubench.devices import Device, missing_feature
 from gpubench.errors import UserError
 from gpubench.families import FAMILIES
 from gpubench.grid import Grid
@@ -43,7 +43,6 @@ from gpubench.inputs import (
     make_records,
     move,
 )
-from gpubench.studies.runner import missing_feature
 
 FORMS = [(name, form) for name, cls in registry.algorithms().items() for form in cls.forms]
 CELL_LISTS = [pair for pair in FORMS if registry.find_algorithm(pair[0]).family == "cell-list"]

@@ -28,6 +28,7 @@ from gpubench.errors import NotSupported
 from gpubench.families import FAMILIES
 from gpubench.grid import Grid
 from gpubench.inputs import from_positions
+from gpubench.physics.noise import GENERATORS
 
 HOST: Any = SimpleNamespace(download=np.array, upload=np.array)
 
@@ -403,8 +404,9 @@ class TakesSides(HostNoise):
     """Count with the ids as they come: two particles push each other by different numbers."""
 
     def draw(self, step: int, key: int) -> np.ndarray:
-        generate = oracle.GENERATORS[self.generator]
-        return generate(self.i.view(np.uint32), self.j.view(np.uint32), step, key)[None]
+        clock = step % 2**32, step >> 32, key % 2**32, key >> 32
+        ids = self.i.view(np.uint32), self.j.view(np.uint32)
+        return GENERATORS[self.generator](*ids, clock)[None]
 
 
 class ForgetsTheCarry(HostNoise):

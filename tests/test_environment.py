@@ -1,4 +1,5 @@
 import io
+import itertools
 import json
 import os
 import re
@@ -7,6 +8,7 @@ import subprocess
 import pytest
 from fakes import FakeDevice
 from rich.console import Console
+from rich.progress import Progress
 
 from gpubench import paths
 from gpubench.measure import clock, progress
@@ -113,19 +115,19 @@ def checkout(tmp_path, monkeypatch):
 
 
 def test_the_commit_is_dirty_only_when_sources_differ(checkout):
-    commit, dirty = env._commit(paths.repository())
+    commit, dirty = env.commit_of(paths.repository())
     assert re.fullmatch("[0-9a-f]{40}", commit)
     assert dirty is False
     (checkout / "results").mkdir()
     (checkout / "results" / "new.json").write_text("{}")
-    assert env._commit(checkout) == (commit, False)
+    assert env.commit_of(checkout) == (commit, False)
     (checkout / "kernels" / "new.cu").write_text("// new\n")
-    assert env._commit(checkout) == (commit, True)
+    assert env.commit_of(checkout) == (commit, True)
 
 
 def test_no_commit_is_told_outside_a_repository(tmp_path):
-    assert env._commit(None) == (None, None)
-    assert env._commit(tmp_path / "missing") == (None, None)
+    assert env.commit_of(None) == (None, None)
+    assert env.commit_of(tmp_path / "missing") == (None, None)
 
 
 def test_the_code_hash_follows_content_and_names_of_sources(checkout):
@@ -182,6 +184,29 @@ def test_progress_is_silent_where_the_output_is_no_terminal(monkeypatch, capfd):
     with progress.progress(1, "Sorting") as bar:
         bar.advance()
     assert capfd.readouterr() == ("", "")
+
+
+def test_progress_goes_on_from_what_was_done_before(monkeypatch):
+    monkeypatch.setattr(progress, "SHOWN_AFTER_S", 3600)
+    console = Console(file=io.StringIO(), force_terminal=True, force_interactive=True, width=200)
+    with progress.progress(50, "Gas", console, done=10, unit="steps") as bar:
+        bar.advance(5)
+        bar.show()
+    assert "15/50" in console.file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("steps", "told"), [(5000, "5,000 steps/s"), (10, "10 steps/s"), (0.25, "0.25 steps/s")]
+)
+def test_progress_tells_the_rate_of_this_run_alone(steps, told):
+    """What was done before counts for how far it is, not for how fast."""
+    column, second = progress.RateColumn("steps"), itertools.count()
+    bar = Progress(column, get_time=lambda: float(next(second)))
+    task = bar.add_task("Gas", total=1e6, completed=900_000)
+    assert column.render(bar.tasks[0]).plain == ""
+    for _ in range(20):
+        bar.advance(task, steps)
+    assert column.render(bar.tasks[0]).plain == told
 
 
 def test_progress_ends_with_the_work_when_that_fails(monkeypatch):

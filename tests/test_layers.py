@@ -22,9 +22,9 @@ LAYERS = [
     {"devices"},
     {"measure"},
     {"algorithms", "primitives"},
-    {"registry"},
     {"workloads"},
-    {"report", "studies"},
+    {"registry"},
+    {"report", "studies", "simulate"},
     {"cli"},
     {"__main__"},
 ]
@@ -34,6 +34,7 @@ LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 FORBIDDEN = {
     "report": {"devices", "algorithms", "primitives", "measure", "workloads"},
     "studies": {"report"},
+    "simulate": {"report", "studies"},
 }
 DEVICE_LIBRARIES = {"pycuda", "cupy", "pynvml", "pyopencl"}
 CLOCKS = {"time", "timeit"}

@@ -20,6 +20,7 @@ from gpubench.devices import Device
 from gpubench.errors import UserError
 from gpubench.families import FAMILIES
 from gpubench.inputs import MAX_PAIRS, PARTNERS, PairSet, make_pairs
+from gpubench.physics.noise import GENERATORS, philox4x32, rozen_next, symmetric
 from gpubench.studies.study import load_study
 
 # First words of the known-answer tests of the Random123 library, file kat_vectors: counter of
@@ -40,7 +41,7 @@ FORMS = [
     ("noise-rozen", "fourth-draw"),
 ]
 every_form = pytest.mark.parametrize(("name", "form"), FORMS)
-every_generator = pytest.mark.parametrize("generator", oracle.GENERATORS)
+every_generator = pytest.mark.parametrize("generator", GENERATORS)
 SOME = make_pairs(1000, seed=1)
 
 
@@ -112,7 +113,7 @@ def test_bad_pairs_are_refused(arguments: tuple[int, int], message: str) -> None
 def test_philox_by_numpy_gives_the_published_words(
     words: tuple[int, ...], rounds: int, first: int
 ) -> None:
-    assert oracle.philox(words[:4], words[4:], rounds) == first
+    assert philox4x32(*words, rounds=rounds)[0] == first
 
 
 @every_generator
@@ -126,9 +127,9 @@ def test_numbers_lie_between_minus_one_and_one(generator: str) -> None:
 def test_the_ends_of_philox_are_symmetric() -> None:
     """Words 0, 2^32 - 1, 2^31 - 1 and 2^31, as the least, and the two ends of the range."""
     words = np.array([0, 2**32 - 1, 2**31 - 1, 2**31], np.uint32)
-    numbers = oracle.symmetric(words)
+    numbers = symmetric(words)
     assert numbers.tolist() == [2.0**-24, -(2.0**-24), 1 - 2.0**-24, 2.0**-24 - 1]
-    assert oracle.symmetric(np.arange(0, 2**32, 2**20 + 1, np.uint32)).all()
+    assert symmetric(np.arange(0, 2**32, 2**20 + 1, np.uint32)).all()
 
 
 @every_generator
@@ -144,7 +145,7 @@ def test_every_bit_counts(generator: str, word: str) -> None:
 def test_the_recurrence_is_that_of_the_paper() -> None:
     r = np.linspace(0, 1, 1001)[:-1].astype(np.float32)
     x = 1.000005 * (r.astype(np.float64) + np.sqrt(3)) ** 5
-    apart = np.abs(oracle.rozen_next(r) - x % 1)
+    apart = np.abs(rozen_next(r) - x % 1)
     assert np.minimum(apart, 1 - apart).max() < 1e-4
 
 
@@ -178,7 +179,7 @@ def test_philox_on_the_device_gives_the_published_words(
     i, j, step_low, step_high, key_low, key_high = words
     inputs = PairSet(ids(i), ids(j), step_low + (step_high << 32), key_low + (key_high << 32), None)
     values = drawn(device, "noise-philox", f"rounds-{rounds}", inputs)
-    assert values[0, 0] == oracle.symmetric(np.array([first], np.uint32))[0]
+    assert values[0, 0] == symmetric(np.array([first], np.uint32))[0]
 
 
 @every_form
@@ -206,7 +207,7 @@ def test_no_compiler_contracts_the_recurrence(device: Device) -> None:
     kernel = device.kernel("pair_noise.cu", "follow_fractions", BLOCK=256, NOISE=1, STEPS=1)
     kernel(FRACTIONS // 256, 256, draws, 1 / FRACTIONS, np.uint32(FRACTIONS))
     fractions = np.ldexp(np.arange(FRACTIONS, dtype=np.float32), -24)
-    expected = oracle.rozen_next(fractions)
+    expected = rozen_next(fractions)
     assert np.array_equal(device.download(draws).view(np.uint32), expected.view(np.uint32))
 
 
@@ -257,15 +258,15 @@ def test_the_paper_generator_repeats_as_numpy_finds(device: Device) -> None:
     """Its sequence from 0, and the cycles of all fractions, by walking instead of squaring."""
     found = made(device, "noise-rozen", "fourth-draw", make_pairs(100)).outcome()
     sequence = list(itertools.takewhile(distinct(), follow(np.float32(0))))
-    again = oracle.rozen_next(sequence[-1])
+    again = rozen_next(sequence[-1])
     tail = sequence.index(again)
     assert (found["tail"], found["cycle"]) == (tail, len(sequence) - tail)
     noise = np.sqrt(3) * (2 * np.array(sequence[tail:], np.float64) - 1)
     assert found["cycle_mean"] == pytest.approx(noise.mean())
 
-    left, size = np.unique(oracle.rozen_next(np.arange(2**20, dtype=np.float32) / 2**20)), 0
+    left, size = np.unique(rozen_next(np.arange(2**20, dtype=np.float32) / 2**20)), 0
     while len(left) != size:  # a map of a set onto itself is one of cycles alone
-        size, left = len(left), np.unique(oracle.rozen_next(left))
+        size, left = len(left), np.unique(rozen_next(left))
     lengths = []
     members = set(left.tolist())
     while members:
@@ -286,14 +287,14 @@ def test_a_contracted_product_would_end_elsewhere() -> None:
         return np.float32(exact - np.floor(np.float32(exact)))
 
     lengths = []
-    for following in (oracle.rozen_next, contracted):
+    for following in (rozen_next, contracted):
         sequence = list(itertools.takewhile(distinct(), follow(np.float32(0), following)))
         lengths.append((len(sequence), len(sequence) - sequence.index(following(sequence[-1]))))
     assert lengths[0] != lengths[1]
     assert lengths[1][1] == 1
 
 
-def follow(r: np.float32, following: Callable[[Any], Any] = oracle.rozen_next) -> Any:
+def follow(r: np.float32, following: Callable[[Any], Any] = rozen_next) -> Any:
     while True:
         yield r
         r = following(r)

@@ -8,6 +8,7 @@ from gpubench import registry
 from gpubench.contracts import Algorithm
 from gpubench.errors import UserError
 from gpubench.registry import RegistryError, named_classes, study_names
+from gpubench.workloads.workload import Workload
 
 ALGORITHM = """
 from gpubench.contracts import Algorithm, Form
@@ -111,6 +112,23 @@ def test_an_unknown_name_is_answered_with_the_nearest(monkeypatch):
         registry.find_algorithm("zzz")
 
 
+def test_workloads_are_concrete_classes_of_their_kind(package, monkeypatch):
+    methods = ["advance", "phases", "require_sound", "state", "restore", "snapshot", "observe"]
+    name = package(
+        one="from gpubench.workloads.workload import Workload\n\n"
+        "class Unfinished(Workload):\n    name = 'unfinished'\n\n"
+        "class Gas(Workload):\n    name = 'a-gas'\n"
+        + "".join(f"    def {method}(self, *_): ...\n" for method in methods)
+        + "class Helper:\n    name = 'helper'\n"
+    )
+    found = named_classes(name, Workload)
+    assert list(found) == ["a-gas"]
+    monkeypatch.setattr(registry, "workloads", lambda: found)
+    assert registry.find_workload("a-gas") is found["a-gas"]
+    with pytest.raises(UserError, match="no workload 'a-gaz': did you mean a-gas"):
+        registry.find_workload("a-gaz")
+
+
 def test_what_is_shipped_is_in_order():
     algorithms = registry.algorithms()
     assert list(algorithms) == sorted(algorithms)
@@ -118,3 +136,6 @@ def test_what_is_shipped_is_in_order():
     for algorithm in algorithms.values():
         assert algorithm.summary and algorithm.source
         json.dumps(dict(algorithm.defaults))
+    for workload in registry.workloads().values():
+        assert workload.summary and workload.source
+        json.dumps(dict(workload.defaults))

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from gpubench.devices.base import Device, DeviceReport
 from gpubench.errors import DeviceUnavailable, UserError
 
-__all__ = ["Device", "DeviceReport", "open_device", "survey"]
+__all__ = ["Device", "DeviceReport", "missing_feature", "open_device", "survey"]
+
+NEEDS = {
+    "cuda": "needs CUDA: run with --device cuda on a machine with an NVIDIA GPU",
+    "opencl": "needs OpenCL: run with --device opencl",
+    "graphs": "needs CUDA graphs: run with --device cuda on a machine with an NVIDIA GPU",
+}
 
 
 def survey() -> list[DeviceReport]:
@@ -39,3 +47,10 @@ def open_device(spec: str = "auto") -> Device:
     if backend == "opencl":
         return opencl.open_opencl(which)
     raise UserError(f"no device {spec!r}: cuda, cuda:1, opencl, opencl:NAME, or auto")
+
+
+def missing_feature(requires: Collection[str], device: Device) -> str | None:
+    """Say in words what a device lacks of the features required, and the next step; or None."""
+    for feature in sorted(set(requires) - device.features):
+        return NEEDS.get(feature, f"needs {feature}, which {device.spec} does not offer")
+    return None

@@ -7,24 +7,49 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
 
 SHOWN_AFTER_S = 2.0
+
+
+class RateColumn(ProgressColumn):
+    """How many of something are done in a second, once that is known."""
+
+    def __init__(self, unit: str) -> None:
+        super().__init__()
+        self._unit = unit
+
+    def render(self, task: Task) -> Text:
+        """Return the rate of the last half minute."""
+        if task.speed is None:
+            return Text("")
+        digits = 0 if task.speed >= 10 else 2
+        return Text(f"{task.speed:,.{digits}f} {self._unit}/s")
 
 
 class Bar:
     """How far the work has come."""
 
-    def __init__(self, total: int, title: str, console: Console) -> None:
+    def __init__(self, total: int, title: str, console: Console, done: int, unit: str) -> None:
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
+            *([RateColumn(unit)] if unit else []),
             TimeRemainingColumn(),
             console=console,
             transient=True,
         )
-        self._task = self._progress.add_task(title, total=total)
+        self._task = self._progress.add_task(title, total=total, completed=done)
 
     def advance(self, n: int = 1) -> None:
         """Note that `n` more steps are done."""
@@ -44,16 +69,20 @@ class Bar:
 
 
 @contextmanager
-def progress(total: int, title: str, console: Console | None = None) -> Iterator[Bar]:
+def progress(
+    total: int, title: str, console: Console | None = None, *, done: int = 0, unit: str = ""
+) -> Iterator[Bar]:
     """Show a bar with the time left, while the body of the `with` runs.
 
     It is drawn on standard error (or `console`) after two seconds, if that is a terminal;
     otherwise nothing is ever printed.
 
     total: number of steps; the body calls `advance` on the bar that it is given.
+    done: steps that were done before.
+    unit: what the steps are, to show how many are done in a second; empty for no rate.
     """
     console = console or Console(stderr=True)
-    bar = Bar(total, title, console)
+    bar = Bar(total, title, console, done, unit)
     if not console.is_interactive:
         yield bar
         return

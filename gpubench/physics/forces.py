@@ -34,12 +34,13 @@ def pair_forces(
     step: int,
     seed: int,
     parts: Collection[str] = PARTS,
+    generator: str = "philox-10",
 ) -> NDArray[np.float64]:
     """Return the force on each particle from all others, float64 (particles, 3).
 
     positions: float64 (particles, 3). velocities: likewise, those that the drag sees.
     ids: what names the particles to the noise. species: 0 or 1.
-    step, seed: of the noise. parts: which of PARTS to add up.
+    step, seed, generator: of the noise. parts: which of PARTS to add up.
     Coincident particles feel no force from each other: they have no direction.
     """
     if unknown := set(parts) - set(PARTS):
@@ -60,7 +61,7 @@ def pair_forces(
             receding = np.einsum("pk,pk->p", direction, velocities[i] - velocities[j])
             strength -= friction[kind] * weight**2 * receding
         if "random" in parts:
-            unit_variance = math.sqrt(3) * pair_noise(ids[i], ids[j], step, seed)
+            unit_variance = math.sqrt(3) * pair_noise(ids[i], ids[j], step, seed, generator)
             strength += noise[kind] * weight * unit_variance / math.sqrt(time_step)
         for axis in range(3):
             np.add.at(forces[axis], i, strength * direction[:, axis])
@@ -78,6 +79,7 @@ def forces_in_region(
     step: int,
     seed: int,
     parts: Collection[str] = PARTS,
+    generator: str = "philox-10",
     *,
     wanted: int = 20_000,
     rng: np.random.Generator,
@@ -92,7 +94,7 @@ def forces_in_region(
     near = np.concatenate((inside, around))
     forces = pair_forces(
         positions[near], velocities[near], ids[near], species[near], box, fluid, time_step, step,
-        seed, parts,
+        seed, parts, generator,
     )  # fmt: skip
     return inside, forces[: len(inside)]
 

@@ -6,6 +6,9 @@ of a counter under a key: a pair's number at a step needs no state, and either s
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -43,17 +46,64 @@ def philox4x32(
     return w0, w1, w2, w3
 
 
+def symmetric(words: Words) -> NDArray[np.float32]:
+    """Return the odd multiple of 2^-24 between -1 and 1 that the high 24 bits of a word choose.
+
+    Those are the numbers of 24 bits that lie evenly about 0, and float32 holds each exactly.
+    """
+    odd = words.view(np.int32) >> 7 | 1
+    return np.ldexp(odd.astype(np.float32), -24)
+
+
+def rozen_next(r: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the draws after the draws r, in [0, 1); each operation is rounded to float32.
+
+    Source: rozen2008, section 4.2: x = 1.000005 (r + sqrt(3))^5, of which the fraction is kept.
+    """
+    root = r + np.float32(math.sqrt(3))
+    square = root * root
+    x = np.float32(1.000005) * (square * square * root)
+    fraction: NDArray[np.float32] = x - np.floor(x)
+    return fraction
+
+
 def pair_noise(
-    i: NDArray[np.integer[Any]], j: NDArray[np.integer[Any]], step: int, seed: int
+    i: NDArray[np.integer[Any]],
+    j: NDArray[np.integer[Any]],
+    step: int,
+    seed: int,
+    generator: str = "philox-10",
 ) -> NDArray[np.float64]:
-    """Return a number uniform in (-1, 1) for each pair of ids, the same for (i, j) and (j, i).
+    """Return a number uniform from -1 to 1 for each pair of ids, the same for (i, j) and (j, i).
 
     i, j: ids, 0 to 2^32 - 1, of shapes that broadcast. step, seed: 0 to 2^64 - 1.
-    The numbers are the odd multiples of 2^-24: float32 holds them, and their mean is 0.
+    generator: one of GENERATORS. Philox gives the odd multiples of 2^-24, whose mean is 0.
+    Float32 holds each number exactly.
     """
-    word, *_ = philox4x32(
-        np.minimum(i, j), np.maximum(i, j), step & 0xFFFFFFFF, step >> 32, seed & 0xFFFFFFFF,
-        seed >> 32,
-    )  # fmt: skip
-    odd = word.view(np.int32) >> 7 | 1
-    return odd.astype(np.float64) * 2.0**-24
+    low, high = (np.asarray(ids, np.uint32) for ids in (np.minimum(i, j), np.maximum(i, j)))
+    clock = tuple(word for number in (step, seed) for word in (number & 0xFFFFFFFF, number >> 32))
+    return GENERATORS[generator](low, high, clock).astype(np.float64)
+
+
+def _philox_noise(low: Words, high: Words, clock: tuple[int, ...], rounds: int) -> Any:
+    c2, c3, k0, k1 = clock
+    return symmetric(philox4x32(low, high, c2, c3, k0, k1, rounds)[0])
+
+
+def _rozen_noise(low: Words, high: Words, clock: tuple[int, ...]) -> Any:
+    factors = 0xC2B2AE3D, 0x27D4EB2F, 0x165667B1, 0x2C1B3C6D
+    now = sum(word * factor for word, factor in zip(clock, factors, strict=True)) % 2**32
+    pair = (low * np.uint32(0x9E3779B1)) ^ (high * np.uint32(0x85EBCA77))
+    draw = np.ldexp(((pair + np.uint32(now)) >> np.uint32(8)).astype(np.float32), -24)
+    for _ in range(4):
+        draw = rozen_next(draw)
+    return np.float32(2) * draw - np.float32(1)
+
+
+# By name: random numbers of the lower ids and the higher ids, and the low and high words of step
+# and seed.
+GENERATORS: Mapping[str, Callable[[Words, Words, tuple[int, ...]], NDArray[np.float32]]] = {
+    "philox-10": partial(_philox_noise, rounds=10),
+    "philox-7": partial(_philox_noise, rounds=7),
+    "rozen2008": _rozen_noise,
+}

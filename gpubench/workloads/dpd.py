@@ -20,7 +20,11 @@ from gpubench.contracts import CellList, CellListUpdate, LimitedCells, LinkedCel
 from gpubench.devices.base import Device, Graph
 from gpubench.errors import UserError
 from gpubench.physics.box import Box
+from gpubench.physics.domains import domain_size, order_parameter, structure_factor
 from gpubench.physics.fluid import INTEGRATORS, Fluid
+from gpubench.physics.mixing import heavy_fraction, interface_wave, mixing_layer
+from gpubench.physics.observables import momentum, temperature
+from gpubench.physics.step import check_dpd_step
 from gpubench.workloads.workload import BlowUp, Snapshot, Value, Workload
 
 BLOCK = 128
@@ -30,8 +34,10 @@ PARTS = 3  # of the range, which sorted cells are long along x
 # TRAVERSAL in kernels/dpd.cu.
 TRAVERSALS = {SortedCells: 0, LinkedCells: 1, LimitedCells: 2}
 LISTED = 3
+MESH, LAYER = 1.5, 1.0  # of the fields of which domains and mixing are observed
 LIST_MARGIN = 2.5  # room in a list of neighbours, over the mean
 NOISES = {"philox": 0, "rozen2008": 1}
+GENERATORS = {"philox": "philox-10", "rozen2008": "rozen2008"}  # the same in physics.noise
 WEIGHTS = ("groot-warren", "rozen2008")
 STEPS_PER_GRAPH = 2  # what takes turns with its arrays is back where it was
 
@@ -176,6 +182,22 @@ class DPD(Workload):
                 " choose a smaller skin, or 0"
             )
 
+    def check(self) -> str | None:
+        # A graph of steps counts on the device; the host sees only what it queues itself.
+        low, high = self.device.download(self._clock)[0, :2]
+        self.step = int(low) + (int(high) << 32)
+        before = self.state()
+        for _, launch in self.phases():
+            launch()
+        try:
+            self.require_sound()
+        except BlowUp as error:
+            return str(error)
+        return check_dpd_step(
+            before, self.state(), self._forces_in_place(), self.box, self.fluid, self._integrator,
+            self.time_step, self.seed, GENERATORS[str(self.parameters["pair_noise"])],
+        )  # fmt: skip
+
     def state(self) -> dict[str, NDArray[Any]]:
         download = self.device.download
         found: dict[str, NDArray[Any]] = {
@@ -231,17 +253,26 @@ class DPD(Workload):
         ids = download(self._places).view(np.uint32)[:, 3]
         velocities = download(self._velocities)
         species = velocities[:, 3].view(np.int32)
-        force = download(self._force)[:, :3].astype(np.float64)
-        if self._scatters:
-            force[download(self._cells_for_kernel()[1])] = force.copy()
+        force = self._forces_in_place()[:, :3].astype(np.float64)
         kick = self.time_step / np.asarray(self.fluid.mass)[species]
         change = force * kick[:, None] + np.asarray(self.fluid.gravity) * self.time_step
         return (velocities[:, :3] - change / 2)[np.argsort(ids)]
 
+    def _forces_in_place(self) -> NDArray[np.float32]:
+        """Return the forces of the last step in the present order of the particles."""
+        force = self.device.download(self._force)
+        if self._scatters:
+            force[self.device.download(self._cells_for_kernel()[1])] = force.copy()
+        return force
+
     def observe(self, snapshot: Snapshot) -> dict[str, float]:
-        mass = np.asarray(self.fluid.mass)[snapshot.species][:, None]
-        energy = float((mass * snapshot.velocities**2).sum())
-        return {"kinetic_temperature": energy / ((3 - len(self.model.flat)) * self.particles)}
+        dimensions = 3 - len(self.model.flat)
+        found = temperature(snapshot.velocities, snapshot.species, self.fluid, dimensions)
+        total = momentum(snapshot.velocities, snapshot.species, self.fluid)
+        return {
+            "kinetic_temperature": found.overall,
+            "momentum_per_particle": float(np.linalg.norm(total)) / self.particles,
+        }
 
     def _require_sensible(self) -> None:
         if self.particles < 1:
@@ -564,6 +595,11 @@ class DPDSeparation(TwoSpecies):
             ("A", "B"), self.flat,
         )  # fmt: skip
 
+    def observe(self, snapshot: Snapshot) -> dict[str, float]:
+        field = order_parameter(snapshot.positions, snapshot.species, self.box, MESH)
+        size = domain_size(structure_factor(field, self.box))
+        return {**super().observe(snapshot), "domain_size": size}
+
 
 class DPDRayleighTaylor(TwoSpecies):
     """A heavy fluid over a light one (rozen2008, Figure 4).
@@ -607,3 +643,17 @@ class DPDRayleighTaylor(TwoSpecies):
             box, self.fluid_of_pairs(self.number("gravity")), positions,
             (positions[:, 2] > interface).astype(np.int8), ("light", "heavy"), self.flat,
         )  # fmt: skip
+
+    def observe(self, snapshot: Snapshot) -> dict[str, float]:
+        positions, species = snapshot.positions, snapshot.species
+        layer = mixing_layer(*heavy_fraction(positions, species, self.box, LAYER))
+        found = {
+            **super().observe(snapshot),
+            "mixing_height": layer.height,
+            "spike": layer.spike,
+            "bubble": layer.bubble,
+        }
+        if mode := round(self.number("wave")):
+            wave = interface_wave(positions, species, self.box, mode=mode)
+            found["wave_amplitude"] = float(abs(wave))
+        return found

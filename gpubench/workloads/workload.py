@@ -54,6 +54,7 @@ class Workload(ABC):
     particles_by_default: of a run that asks for no number.
     steps_by_default: likewise.
     algorithm: what keeps the cells, and in which form.
+    parameters: those that were given, and the defaults of the others.
     step: steps done since the beginning, counting those queued.
     time_step: in the workload's unit of time.
     """
@@ -71,6 +72,7 @@ class Workload(ABC):
     algorithm: CellList
     parameters: dict[str, Value]
     seed: int
+    skin: float
     step: int
     time_step: float
     workspace_bytes: int
@@ -109,6 +111,13 @@ class Workload(ABC):
         """Wait for the queue; raise BlowUp if a step since the last restore has gone wrong.
 
         The message names the step, the particle, and what to change.
+        """
+
+    @abstractmethod
+    def check(self) -> str | None:
+        """Do one step and hold it against the right one; return None, or what is wrong with it.
+
+        Steps of a recorded graph that others replayed are counted from then on.
         """
 
     @abstractmethod

@@ -1,0 +1,281 @@
+"""Run a workload block by block: step, check, time, and then write what is due.
+
+A block is some steps that are queued together and timed by two device events. It ends where
+something is to be written, or after some tenths of a second; pictures and checkpoints are made
+between blocks, and so are not in any time.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from gpubench.measure.phases import PhaseTime, phase_times
+from gpubench.measure.progress import progress
+from gpubench.measure.statistics import Summary, summarise
+from gpubench.simulate import checkpoint as checkpoints
+from gpubench.workloads.workload import BlowUp, Snapshot, Workload
+
+BLOCK_MS = 300.0  # long enough to hide the start of a block, short enough for Ctrl-C
+MIN_BLOCKS = 12  # in a short run, for an interval
+MAX_GROWTH = 8  # from one block to the next
+WARM_UP_BLOCKS = 2  # compile and record what is lazy; not counted if others follow
+PHASES_MS = 1000.0  # spent on the times of the phases
+MIN_REPEATS, MAX_REPEATS = 5, 50
+
+Observation = dict[str, float]
+
+
+@dataclass(frozen=True)
+class Timetable:
+    """When a run ends, and what is due when.
+
+    steps: since the beginning of the simulation, after which the run ends.
+    observe_every, frame_every, checkpoint_every: due where the number of steps is a multiple of
+        these, the first moment included, and after the last step; 0 for never.
+    """
+
+    steps: int
+    observe_every: int = 0
+    frame_every: int = 0
+    checkpoint_every: int = 0
+
+    def is_due(self, every: int, step: int) -> bool:
+        """Return whether something with that interval is due after so many steps."""
+        return every > 0 and (step % every == 0 or step == self.steps)
+
+    def room(self, step: int) -> int:
+        """Return the number of steps until something is due."""
+        intervals = (self.observe_every, self.frame_every, self.checkpoint_every)
+        return min([self.steps - step, *(n - step % n for n in intervals if n > 0)])
+
+
+@dataclass(frozen=True)
+class Block:
+    """Steps that were queued together, and the device time of all of them."""
+
+    steps: int
+    elapsed_ms: float
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A median per second, with its 95 % confidence interval."""
+
+    median: float
+    ci95_low: float
+    ci95_high: float
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """What came of a run.
+
+    particles: of the workload.
+    start, step, time: the step before the first, the last step, and the time then.
+    stopped: whether Ctrl-C ended it before all steps were done.
+    blocks: in their order.
+    observations: what Workload.observe returned, with step and time, oldest first.
+    phases: times by name; empty where no step was done or the run was stopped.
+    """
+
+    particles: int
+    start: int
+    step: int
+    time: float
+    stopped: bool
+    blocks: list[Block]
+    observations: list[Observation]
+    phases: dict[str, PhaseTime]
+
+    @property
+    def step_ms(self) -> Summary | None:
+        """Device time of a step over the blocks after the warm-up; None without blocks."""
+        counted = self.blocks[WARM_UP_BLOCKS:] or self.blocks[-1:]
+        if not counted:
+            return None
+        return summarise([block.elapsed_ms / block.steps for block in counted])
+
+    @property
+    def particle_steps_per_s(self) -> Rate | None:
+        """Particles times steps a second; None without a time, or if the clock saw none."""
+        step = self.step_ms
+        if step is None or step.ci95_low_ms <= 0:
+            return None
+        ends = (step.median_ms, step.ci95_high_ms, step.ci95_low_ms)
+        return Rate(*(float(f"{1e3 * self.particles / ms:.6g}") for ms in ends))
+
+
+def simulate(
+    workload: Workload,
+    timetable: Timetable,
+    *,
+    on_frame: Sequence[Callable[[Snapshot], None]] = (),
+    checkpoint: Path | None = None,
+    observations: Sequence[Observation] = (),
+) -> Simulated:
+    """Run a workload to the end of its timetable.
+
+    on_frame: what to do with each frame.
+    checkpoint: the file to keep, or None.
+    observations: of before, where a run is resumed; those of this one follow.
+
+    Nothing is written before the workload has said that all is sound. Ctrl-C lets the present
+    block end and writes the checkpoint; a second one raises KeyboardInterrupt. Raises BlowUp with
+    the checkpoint that is left, ValueError where more steps are done than the timetable has.
+    """
+    if timetable.steps < workload.step:
+        raise ValueError(f"{timetable.steps} steps are asked for, and {workload.step} are done")
+    return _Run(workload, timetable, on_frame, checkpoint, observations).finish()
+
+
+class _Run:
+    """A run under way."""
+
+    def __init__(
+        self,
+        workload: Workload,
+        timetable: Timetable,
+        on_frame: Sequence[Callable[[Snapshot], None]],
+        checkpoint: Path | None,
+        observations: Sequence[Observation],
+    ) -> None:
+        self._workload = workload
+        self._timetable = timetable
+        self._on_frame = on_frame
+        self._checkpoint = checkpoint
+        self._saved_step: int | None = None
+        self._observations = list(observations)
+        self._blocks: list[Block] = []
+        self._pace = _Pace(timetable.steps - workload.step)
+
+    def finish(self) -> Simulated:
+        """Do all blocks and what is due between them; stop early if asked to."""
+        workload, last = self._workload, self._timetable.steps
+        start = workload.step
+        with (
+            _ctrl_c_noted() as was_pressed,
+            progress(last, workload.name, done=start, unit="steps") as bar,
+        ):
+            self._require_sound()
+            self._do_what_is_due()
+            while workload.step < last and not was_pressed():
+                bar.advance(self._do_block())
+                self._do_what_is_due()
+            stopped = workload.step < last
+            if stopped:
+                self._save()
+            phases = {} if stopped or not self._blocks else self._time_phases()
+        return Simulated(
+            workload.particles,
+            start,
+            workload.step,
+            workload.step * workload.time_step,
+            stopped,
+            self._blocks,
+            self._observations,
+            phases,
+        )
+
+    def _do_block(self) -> int:
+        """Queue some steps, wait for them, and make sure that they went well; return how many."""
+        workload, device = self._workload, self._workload.device
+        steps = self._pace.steps_within(self._timetable.room(workload.step))
+        begin = device.record()
+        workload.advance(steps)
+        end = device.record()
+        self._require_sound()
+        block = Block(steps, device.elapsed_ms(begin, end))
+        self._blocks.append(block)
+        self._pace.note(block)
+        return steps
+
+    def _do_what_is_due(self) -> None:
+        workload, timetable = self._workload, self._timetable
+        is_observed = timetable.is_due(timetable.observe_every, workload.step)
+        is_shown = bool(self._on_frame) and timetable.is_due(timetable.frame_every, workload.step)
+        if is_observed or is_shown:
+            snapshot = workload.snapshot()
+            if is_observed:
+                self._observe(snapshot)
+            if is_shown:
+                for show in self._on_frame:
+                    show(snapshot)
+        # Last, so that a checkpoint never knows of less than what has been written before it.
+        if timetable.is_due(timetable.checkpoint_every, workload.step):
+            self._save()
+
+    def _observe(self, snapshot: Snapshot) -> None:
+        if self._observations and self._observations[-1]["step"] >= snapshot.step:
+            return  # by the run that wrote the checkpoint
+        seen = self._workload.observe(snapshot)
+        self._observations.append({"step": snapshot.step, "time": snapshot.time, **seen})
+
+    def _save(self) -> None:
+        if self._checkpoint is not None and self._saved_step != self._workload.step:
+            checkpoints.save(self._checkpoint, self._workload, self._observations)
+            self._saved_step = self._workload.step
+
+    def _require_sound(self) -> None:
+        try:
+            self._workload.require_sound()
+        except BlowUp as error:
+            if self._checkpoint is not None and self._checkpoint.exists():
+                left = f"the last good checkpoint is {self._checkpoint}"
+            else:
+                left = "there is no checkpoint of before"
+            raise BlowUp(f"{error}; {left}") from error
+
+    def _time_phases(self) -> dict[str, PhaseTime]:
+        """Time the phases over steps that are taken back afterwards."""
+        block = self._blocks[-1]
+        repeats = PHASES_MS * block.steps / max(block.elapsed_ms, 1e-6)
+        state = self._workload.state()
+        try:
+            return phase_times(self._workload, round(min(max(repeats, MIN_REPEATS), MAX_REPEATS)))
+        finally:
+            self._workload.restore(state)
+
+
+class _Pace:
+    """How many steps to queue at once, learnt from the last block."""
+
+    def __init__(self, steps: int) -> None:
+        self._most = max(1, steps // MIN_BLOCKS)
+        self._steps = 1
+
+    def note(self, block: Block) -> None:
+        """Aim at BLOCK_MS for the next block."""
+        step_ms = max(block.elapsed_ms / block.steps, 1e-6)
+        wanted = min(round(BLOCK_MS / step_ms), MAX_GROWTH * block.steps, self._most)
+        self._steps = max(1, wanted)
+
+    def steps_within(self, room: int) -> int:
+        """Return how many steps to queue, so that blocks of even length fill the room."""
+        blocks = -(-room // self._steps)
+        return -(-room // blocks)
+
+
+@contextmanager
+def _ctrl_c_noted() -> Iterator[Callable[[], bool]]:
+    """Give a function that says whether Ctrl-C was pressed; the second time it takes effect."""
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False  # Python tells the main thread alone
+        return
+    pressed = threading.Event()
+    before = signal.getsignal(signal.SIGINT)
+
+    def note(_number: int, _frame: FrameType | None) -> None:
+        pressed.set()
+        signal.signal(signal.SIGINT, before)
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield pressed.is_set
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,154 @@
+"""A run from beginning to end: what it writes where and how often, and the account of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gpubench import __version__
+from gpubench.errors import UserError
+from gpubench.measure.environment import code_hash, commit_of, machine
+from gpubench.paths import repository
+from gpubench.simulate.files import whole_file
+from gpubench.simulate.frames import FrameFolder
+from gpubench.simulate.runner import Simulated, Timetable
+from gpubench.simulate.setup import Setup
+from gpubench.simulate.trajectory import format_of
+from gpubench.workloads.workload import Snapshot, Workload
+
+# How many of each a run has, where no interval is given.
+OBSERVATIONS, FRAMES, CHECKPOINTS = 10, 50, 10
+ACCOUNT = "simulation.json"
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """What a run writes, and how often: after so many steps, or None for an interval that fits.
+
+    frames: a folder. trajectory, checkpoint: files. None for what is not wanted.
+    """
+
+    frames: Path | None = None
+    trajectory: Path | None = None
+    frame_every: int | None = None
+    observe_every: int | None = None
+    checkpoint: Path | None = None
+    checkpoint_every: int | None = None
+
+    def timetable(self, steps: int, done: int) -> Timetable:
+        """Return when what is due in a run to `steps` steps of which `done` are done.
+
+        Raises UserError for an impossible number of steps, an interval below 1, and an interval
+        of what is not wanted.
+        """
+        if steps < 0:
+            raise UserError(f"the number of steps must be 0 or more, not {steps}")
+        if steps < done:
+            raise UserError(
+                f"{done} steps are done already: ask for at least as many, e.g."
+                f" --steps {2 * done}; it counts from the beginning"
+            )
+        has_frames = self.frames is not None or self.trajectory is not None
+        if self.frame_every is not None and not has_frames:
+            raise UserError("--frame-every needs --frames DIR or --trajectory FILE")
+        if self.checkpoint_every is not None and self.checkpoint is None:
+            raise UserError("--checkpoint-every needs --checkpoint FILE")
+        return Timetable(
+            steps,
+            _interval("--observe-every", self.observe_every, steps, OBSERVATIONS),
+            _interval("--frame-every", self.frame_every, steps, FRAMES) if has_frames else 0,
+            _interval("--checkpoint-every", self.checkpoint_every, steps, CHECKPOINTS)
+            if self.checkpoint is not None
+            else 0,
+        )
+
+    def require_free(self, resumed: Path | None) -> None:
+        """Raise UserError where the checkpoint would take the place of another run's.
+
+        resumed: the checkpoint that this run goes on from, which may be replaced.
+        """
+        path = self.checkpoint
+        if path is None or not path.exists() or (resumed and resumed.samefile(path)):
+            return
+        raise UserError(f"{path} is there already: go on with --resume {path}, or name a new file")
+
+
+class Writers(AbstractContextManager["Writers"]):
+    """Whatever shows the frames of a run.
+
+    on_frame: what to do with each. Raises UserError, before anything is written, where files of
+    another run are in the way.
+    """
+
+    def __init__(self, outputs: Outputs, setup: Setup, *, is_resumed: bool) -> None:
+        self.on_frame: list[Callable[[Snapshot], None]] = []
+        self._open = ExitStack()
+        self._folder: FrameFolder | None = None
+        if outputs.frames is not None:
+            self._folder = FrameFolder(outputs.frames, setup.workload, is_resumed=is_resumed)
+            self.on_frame.append(self._folder.write)
+        if outputs.trajectory is not None:
+            make = format_of(outputs.trajectory)
+            trajectory = make(outputs.trajectory, setup.particles, is_resumed=is_resumed)
+            self.on_frame.append(self._open.enter_context(trajectory).write)
+
+    def finish(self) -> tuple[Path, Path] | None:
+        """Make animation and panel of the frames, and return their paths; None without frames."""
+        return self._folder.finish() if self._folder is not None else None
+
+    def keep(self, told: dict[str, Any]) -> None:
+        """Write the account of the run beside the frames, for a report."""
+        if self._folder is not None:
+            with whole_file(self._folder.folder / ACCOUNT) as file:
+                file.write(json.dumps(told, indent=1, allow_nan=False).encode())
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+
+def account(workload: Workload, run: Simulated) -> dict[str, Any]:
+    """Tell all of a run as plain values for JSON; what is no finite number is None."""
+    rate = run.particle_steps_per_s
+    return {
+        **dataclasses.asdict(Setup.of(workload)),
+        "given": {
+            name: value
+            for name, value in workload.parameters.items()
+            if workload.defaults.get(name) != value
+        },
+        "time_step": workload.time_step,
+        "device": workload.device.spec,
+        "device_name": workload.device.name,
+        "version": __version__,
+        "code_hash": code_hash(),
+        "commit": commit_of(repository())[0],
+        "machine": machine(workload.device.name, workload.device.is_cpu),
+        "workspace_bytes": workload.workspace_bytes,
+        "first_step": run.start,
+        "steps": run.step,
+        "time": run.time,
+        "stopped": run.stopped,
+        "particle_steps_per_s": dataclasses.asdict(rate) if rate else None,
+        "blocks": [dataclasses.asdict(block) for block in run.blocks],
+        "phases_ms": {name: phase.median_ms for name, phase in run.phases.items()},
+        "phases_mean_ms": {name: phase.mean_ms for name, phase in run.phases.items()},
+        "observations": [
+            {name: value if math.isfinite(value) else None for name, value in observation.items()}
+            for observation in run.observations
+        ],
+    }
+
+
+def _interval(option: str, given: int | None, steps: int, times: int) -> int:
+    """Return the interval that was given, else one that fits so many times into the steps."""
+    if given is None:
+        return max(1, math.ceil(steps / times))
+    if given < 1:
+        raise UserError(f"{option} takes a number of steps of at least 1, not {given}")
+    return given
