@@ -16,6 +16,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import typer
 from typer.main import get_command
 from typer.testing import CliRunner
 
@@ -198,6 +199,15 @@ def test_our_rate_leaves_the_warm_up_out(monkeypatch):
     assert log == [warm_up, "wait", "clock", 60, "wait", "clock", "sound"]
 
 
+def test_a_wrong_step_ends_the_program():
+    right = SimpleNamespace(check=lambda: None)
+    compare_lammps.require_right({"skin 0": right})
+    wrong = SimpleNamespace(check=lambda: "particle 3")
+    with pytest.raises(typer.Exit) as exited:
+        compare_lammps.require_right({"skin 0": right, "skin 1": wrong})
+    assert exited.value.exit_code == 1
+
+
 def test_rounds_turn_around():
     order = []
     contestants = {
@@ -325,9 +335,7 @@ def test_the_exit_status_tells_whether_physics_agrees(shift, status, monkeypatch
     monkeypatch.setattr(compare_lammps.Lammps, "inside", lambda folder: lammps)
 
     def series(_lammps, _start, simulation, protocol, _ranks):
-        other = compare_lammps.make(
-            simulation.device, simulation.particles, "counting-sort", None, 0.04, 7, 0.0
-        )
+        other = compare_lammps.make(simulation.device, 0.04, particles=simulation.particles, seed=7)
         found = compare_lammps.our_series(other, protocol)
         shifted = found.pressure + shift
         return compare_lammps.LammpsSeries(found.temperature, shifted, shifted, (1.0, 1.0))

@@ -37,8 +37,6 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from gpubench import registry
-from gpubench.contracts import CellList
 from gpubench.devices import Device, open_device
 from gpubench.errors import UserError
 from gpubench.measure import clock
@@ -47,6 +45,8 @@ from gpubench.paths import cache_folder
 from gpubench.physics.fits import Estimate, mean_of_series
 from gpubench.physics.forces import conservative_energy
 from gpubench.physics.observables import pressure, temperature
+from gpubench.simulate.files import whole_file
+from gpubench.simulate.setup import settle
 from gpubench.workloads.dpd import DPDStandard
 from gpubench.workloads.workload import Snapshot
 
@@ -259,17 +259,12 @@ class LammpsSeries(Series):
     energies: tuple[float, float]
 
 
-def make(
-    device: Device, particles: int, algorithm: str, form: str | None, time_step: float,
-    seed: int, skin: float,
-) -> DPDStandard:  # fmt: skip
-    """Make the standard fluid; raises UserError for an algorithm that keeps no cells."""
-    cells = registry.find_algorithm(algorithm)
-    if not issubclass(cells, CellList):
-        raise UserError(f"{algorithm} keeps no cells: choose another algorithm")
-    form = next(iter(cells.forms)) if form is None else form
-    registry.require_known(f"form of {algorithm}", form, cells.forms)
-    return DPDStandard(device, particles, cells, form, {"time_step": time_step}, seed, skin)
+def make(device: Device, time_step: float, **given: Any) -> DPDStandard:
+    """Make the standard fluid; `given` are fields of gpubench.simulate.setup.Setup."""
+    setup = settle("dpd-standard", given, [f"time_step={time_step!r}"])
+    simulation = setup.make(device)
+    assert isinstance(simulation, DPDStandard)
+    return simulation
 
 
 def write_data(path: Path, snapshot: Snapshot) -> None:
@@ -439,6 +434,14 @@ def share_equilibrium(simulations: Sequence[DPDStandard], steps: int) -> None:
         other.restore(first.state())
 
 
+def require_right(simulations: Mapping[str, DPDStandard]) -> None:
+    """Check a step of each; one that is wrong ends the program with status 1, and has no time."""
+    for name, simulation in simulations.items():
+        if wrong := simulation.check():
+            say(f"{name} is wrong: {wrong}")
+            raise typer.Exit(1)
+
+
 def rates_by_rounds(
     contestants: Mapping[str, Callable[[], float]], rounds: int
 ) -> dict[str, list[float]]:
@@ -531,11 +534,9 @@ class Session:
 
     def save(self, part: str, found: Json) -> None:
         """Replace one part of the results file, in one step."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = self.path.with_name(self.path.name + ".part")
         document = self.results | {part: self.account | found}
-        temporary.write_text(json.dumps(document, indent=1, allow_nan=False) + "\n")
-        temporary.replace(self.path)
+        with whole_file(self.path) as file:
+            file.write((json.dumps(document, indent=1, allow_nan=False) + "\n").encode())
         say(f"results: {self.path}")
 
 
@@ -647,7 +648,8 @@ OutOption = Annotated[
 DeviceOption = Annotated[str, typer.Option(help="Of ours, see `gpubench devices`.")]
 AlgorithmOption = Annotated[str, typer.Option(help="Of ours, see `gpubench list`.")]
 FormOption = Annotated[
-    str | None, typer.Option(help="Of the algorithm. Default: its first.", show_default=False)
+    str | None,
+    typer.Option(help="Of the algorithm. Default: as `gpubench simulate`.", show_default=False),
 ]
 RanksOption = Annotated[
     int | None,
@@ -677,12 +679,13 @@ def physics(
 ) -> None:
     """Compare temperature and conservative pressure. Exit 1 unless all agree."""
     protocols = [Protocol.lasting(dt, equilibration, duration, samples) for dt in time_step]
+    given = {"algorithm": algorithm, "form": form, "seed": seed}
     runs: list[Json] = []
     with begun(context, device, ranks, environment, out) as session:
         for protocol in protocols:
             dt = protocol.time_step
             say(f"simulating {particles} particles at time step {dt:g}")
-            simulation = make(session.device, particles, algorithm, form, dt, seed, skin)
+            simulation = make(session.device, dt, particles=particles, **given, skin=skin)
             start = simulation.snapshot()
             # Ours first: it says in a line that a time step is too long.
             ours = our_series(simulation, protocol)
@@ -713,17 +716,20 @@ def speed(
     out: OutOption = None,
 ) -> None:
     """Compare particle-steps per second, in rounds of one run: a busy machine slows all alike."""
+    given = {"algorithm": algorithm, "form": form, "seed": seed}
     races: list[Json] = []
     with begun(context, device, ranks, environment, out) as session:
         for size, dt in itertools.product(particles, time_step):
             say(f"timing {size} particles at time step {dt:g}")
             simulations = {
-                f"gpubench skin {s:g}": make(session.device, size, algorithm, form, dt, seed, s)
+                f"gpubench skin {s:g}": make(session.device, dt, particles=size, **given, skin=s)
                 for s in dict.fromkeys(skin)
             }
             share_equilibrium(list(simulations.values()), steps_in(equilibration, dt))
             steps = max(LEAST_TIMED_STEPS, round(work / size))
+            require_right(simulations)
             races.append(race(session.lammps, simulations, steps, rounds, session.ranks))
+            require_right(simulations)
         session.save("speed", {"races": races})
     show(speed_table(races))
 
