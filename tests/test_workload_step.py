@@ -168,7 +168,7 @@ def right_step(open_once):
     return {
         "before": before,
         "after": simulation.state(),
-        "force": simulation._forces_in_place(),
+        "force": simulation.in_place(simulation._force),
         "box": simulation.box,
         "fluid": simulation.fluid,
         "integrator": "leap-frog",
