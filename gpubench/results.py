@@ -125,24 +125,6 @@ def load(path: Path) -> Results:
     )
 
 
-def load_all(paths: Iterable[Path]) -> list[Results]:
-    """Read results files, and every .json file in and below folders, each once.
-
-    Raises UserError for one that is no results file, and for a folder without any.
-    """
-    files: dict[Path, None] = {}
-    for path in paths:
-        if not path.is_dir():
-            files[path] = None
-            continue
-        inside = sorted(path.rglob("*.json"))
-        if not inside:
-            raise UserError(f"no results in {path}: make some with `gpubench run STUDY`")
-        files.update(dict.fromkeys(inside))
-    unique = {path.resolve(): path for path in reversed(files)}
-    return [load(path) for path in reversed(unique.values())]
-
-
 def frame(results: Iterable[Results]) -> pd.DataFrame:
     """Return a table with one row a record: its fields, and machine, device_name, commit, file.
 

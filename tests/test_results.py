@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpubench.errors import UserError
+from gpubench.report.sources import sort_out
 from gpubench.results import (
     IDENTITY,
     Store,
     frame,
     load,
-    load_all,
     make_record,
     record_key,
     validate,
@@ -201,19 +201,19 @@ def test_folders_are_searched_and_each_file_is_read_once(tmp_path):
     for name in ("m/b.json", "m/a.json", "n/c.json"):
         Store(tmp_path / name, ENVIRONMENT).add([ok()])
     (tmp_path / "notes.txt").write_text("not read")
-    found = load_all([tmp_path / "n", tmp_path, tmp_path / "m" / "a.json"])
+    found = sort_out([tmp_path / "n", tmp_path, tmp_path / "m" / "a.json"]).results
     assert [result.path.name for result in found] == ["c.json", "a.json", "b.json"]
 
 
 def test_a_folder_without_results_is_refused(tmp_path):
     with pytest.raises(UserError, match="gpubench run"):
-        load_all([tmp_path])
+        sort_out([tmp_path])
 
 
 def test_the_table_has_a_row_for_each_record_and_says_where_it_is_from(tmp_path):
     store = Store(tmp_path / "a.json", ENVIRONMENT)
     store.add([ok(particles=1), ok(particles=2), not_ok(particles=3)])
-    table = frame(load_all([tmp_path]))
+    table = frame(sort_out([tmp_path]).results)
     assert list(table["particles"]) == [1, 2, 3]
     assert list(table["status"]) == ["ok", "ok", "failed"]
     assert table["median_ms"].isna().tolist() == [False, False, True]
@@ -501,5 +501,5 @@ def test_a_record_of_simulation_steps(tmp_path):
 
 
 def test_the_shipped_results_are_read():
-    shipped = load_all([SHIPPED])
+    shipped = sort_out([SHIPPED]).results
     assert sum(len(results.records) for results in shipped) > 1000

@@ -21,6 +21,7 @@ from gpubench.report.figures import (
     Panel,
     draw,
 )
+from gpubench.report.simulations import SimulationPart
 from gpubench.report.tables import Table
 from gpubench.report.verdict import Scan
 
@@ -89,9 +90,10 @@ class Document:
 
     machines: Sequence[MachinePart]
     comparisons: Sequence[Table]
+    simulations: Sequence[SimulationPart]
 
 
-def build(machines: Sequence[Machine]) -> Document:
+def build(machines: Sequence[Machine], simulations: Sequence[SimulationPart]) -> Document:
     """Work out everything that a report says about these machines."""
     parts: list[MachinePart] = []
     for machine in machines:
@@ -107,7 +109,7 @@ def build(machines: Sequence[Machine]) -> Document:
         )
     shared = dict.fromkeys(run.study.name for machine in machines for run in machine.studies)
     comparisons = [tables.comparison(machines, name) for name in shared]
-    return Document(parts, [table for table in comparisons if table is not None])
+    return Document(parts, [table for table in comparisons if table is not None], simulations)
 
 
 def _study(run: StudyRun, machine: Machine, slug: str) -> StudyPart:

@@ -117,6 +117,11 @@ def account(workload: Workload, run: Simulated) -> dict[str, Any]:
     rate = run.particle_steps_per_s
     return {
         **dataclasses.asdict(Setup.of(workload)),
+        "given": {
+            name: value
+            for name, value in workload.parameters.items()
+            if workload.defaults.get(name) != value
+        },
         "time_step": workload.time_step,
         "device": workload.device.spec,
         "device_name": workload.device.name,
