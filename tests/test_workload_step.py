@@ -218,6 +218,18 @@ def test_another_seed_or_time_step_is_wrong(right_step, name):
     assert check_dpd_step(**{**right_step, name: right_step[name] * 2 + 1}) is not None
 
 
+def test_a_start_is_drawn_once_for_all_algorithms(device):
+    first = made(device, "counting-sort")
+    again = made(device, "fixed-capacity", "one-pass")
+    other = made(device, "counting-sort", density=4.0)
+    assert again.model is first.model and other.model is not first.model
+    first.advance(3)
+    same = made(device, "atomic-list", "one-pass", density=4.0)
+    assert same.model is other.model
+    for name, values in same.state().items():
+        assert np.array_equal(values, other.state()[name], equal_nan=True)
+
+
 # As something that a study measures
 
 

@@ -58,6 +58,10 @@ class Model:
     flat: tuple[int, ...] = field(default=())
 
 
+# What was drawn last, by all that it depends on; see DPD._draw.
+_last_drawn: dict[Any, tuple[Model, dict[str, NDArray[Any]]]] = {}
+
+
 class DPD(Workload):
     """What the DPD workloads have in common; they differ in their model."""
 
@@ -89,16 +93,15 @@ class DPD(Workload):
         of_algorithm = {n: int(v) for n, v in parameters.items() if n in algorithm.defaults}
         self.parameters = {**self.defaults, **parameters}
         self._require_sensible()
-        rng = np.random.default_rng(seed)
-        self.model = model = self.make_model(rng)
-        self.box, self.fluid = model.box, model.fluid
+        self.model, start = self._draw()
+        self.box, self.fluid = self.model.box, self.model.fluid
         self._shape = algorithm.shape()
         self._parts = PARTS if self._shape is SortedCells else 1
         self.grid = self.box.grid(self.fluid.cutoff + skin, self._parts)
         self.workspace_bytes = 0
         self.algorithm = algorithm(device, particles, self.grid, form, of_algorithm)
         self._allocate()
-        self.restore(self._initial_state(rng))
+        self.restore(start)
         self._prepare_kernels()
 
     @abstractmethod
@@ -298,16 +301,32 @@ class DPD(Workload):
         self._integrator = str(self.parameters["integrator"])
         self._ahead = INTEGRATORS[self._integrator] != 0.5
 
-    def _initial_state(self, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
+    def _draw(self) -> tuple[Model, dict[str, NDArray[Any]]]:
+        """Draw model and initial state, or return the last that were drawn if these are the same.
+
+        A study makes the same simulation for each of its algorithms; drawing 2^24 particles takes
+        longer than to simulate a thousand steps.
+        """
+        own = (self.parameters[name] for name in self.defaults)
+        key = type(self), self.particles, self.seed, *own
+        if key not in _last_drawn:
+            rng = np.random.default_rng(self.seed)
+            model = self.make_model(rng)
+            start = self._initial_state(model, rng)
+            _last_drawn.clear()
+            _last_drawn[key] = model, start
+        return _last_drawn[key]
+
+    def _initial_state(self, model: Model, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
         """Draw the state at the beginning: ids in the order of cells, velocities without a sum."""
-        model, particles = self.model, self.particles
-        units = self.box.to_units(model.positions)
-        cells = np.asarray(self.box.grid(self.fluid.cutoff).cells, np.uint64)
-        at = (units * cells // np.asarray(self.box.units, np.uint64)).astype(np.int64)
+        particles, box, fluid = self.particles, model.box, model.fluid
+        units = box.to_units(model.positions)
+        cells = np.asarray(box.grid(fluid.cutoff).cells, np.uint64)
+        at = (units * cells // np.asarray(box.units, np.uint64)).astype(np.int64)
         order = np.argsort((at[:, 2] * cells[1] + at[:, 1]) * cells[0] + at[:, 0], kind="stable")
         species = model.species[order].astype(np.int32)
-        mass = np.asarray(self.fluid.mass)[species][:, None]
-        kt = self.fluid.temperature[0]
+        mass = np.asarray(fluid.mass)[species][:, None]
+        kt = fluid.temperature[0]
         velocities = rng.normal(size=(particles, 3)) * np.sqrt((kt if kt > 0 else 0.0) / mass)
         velocities -= (mass * velocities).sum(axis=0) / mass.sum()
         velocities[:, model.flat] = 0
