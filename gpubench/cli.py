@@ -399,6 +399,7 @@ def simulate(
             "trajectory": str(trajectory) if trajectory else None,
             "checkpoint": str(checkpoint) if checkpoint else None,
         }
+        writers.keep(told)
     if as_json:
         _print_json(told)
     else:
@@ -455,16 +456,16 @@ def report(
 ) -> None:
     """Write a report as HTML, Markdown, CSV and figures, and print where."""
     from gpubench.report import write
-    from gpubench.results import load_all
+    from gpubench.report.sources import sort_out
 
     _require_folder("--out", out)
-    print(write(load_all(results or [_default_results()]), out))
+    found = sort_out(results or [_default_results()])
+    print(write(found.results, out, found.simulations))
 
 
 def _default_results() -> Path:
     repository = paths.repository()
-    candidates = [RESULTS, *([repository / "results" / "measured"] if repository else [])]
-    for folder in candidates:
+    for folder in (RESULTS, *([repository / "results"] if repository else [])):
         if any(folder.rglob("*.json")):
             return folder
     raise UserError("there are no results yet: make some with `gpubench run STUDY`")

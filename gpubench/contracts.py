@@ -168,6 +168,13 @@ class Algorithm(ABC):
         None where no model exists.
         """
 
+    @property
+    def no_graph(self) -> str | None:
+        """Say why no graph can hold a launch, or return None where one can."""
+        if self.forms[self.form].capturable:
+            return None
+        return "the host reads a value back in the middle, which no CUDA graph can hold"
+
     def outcome(self) -> dict[str, int | float | str]:
         """Return what the last launch reports beside its answer, e.g. its round count."""
         return {}

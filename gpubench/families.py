@@ -23,7 +23,7 @@ from gpubench.contracts import (
     Noise,
     SortedCells,
 )
-from gpubench.inputs import Inputs, PairSet, ParticleSet, RecordSet
+from gpubench.inputs import Inputs, PairSet, ParticleSet, RecordSet, SimulationStart
 from gpubench.kinds import Pairs, Particles, Recipe, Records
 
 
@@ -189,6 +189,18 @@ class PairNoiseOracle:
         return oracle.check_noise(self._expected[name], found, self.i, self.j, self.step)
 
 
+class WorkloadStepOracle:
+    """Check a step of a simulation, by what the workload knows of its own physics."""
+
+    def __init__(self, inputs: SimulationStart, exact: bool = False) -> None:
+        """Take nothing of the inputs: a step is checked from the state before it."""
+
+    def check(self, algorithm: Any) -> str | None:
+        """Let the simulation do one step more, and check that."""
+        problem: str | None = algorithm.check()
+        return problem
+
+
 FAMILIES = {
     family.name: family
     for family in (
@@ -198,4 +210,11 @@ FAMILIES = {
         Family("stream-filter", StreamFilterOracle, Records),
         Family("pair-noise", PairNoiseOracle, Pairs),
     )
+}
+
+# What checks an answer, by the family of what is measured. The steps of a workload have one too,
+# and are no family: no algorithm is registered for them, and their suite is that of the workloads.
+ORACLES: dict[str, Callable[[Any, bool], Oracle]] = {
+    **{family.name: family.oracle for family in FAMILIES.values()},
+    "workload-step": WorkloadStepOracle,
 }

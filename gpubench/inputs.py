@@ -48,8 +48,11 @@ class Inputs(Protocol):
     """An input of any kind."""
 
     @property
-    def hash(self) -> str:
-        """SHA-256 over all that an algorithm is given, first 16 hex digits."""
+    def hash(self) -> str | None:
+        """SHA-256 over all that an algorithm is given, first 16 hex digits.
+
+        None where it is not drawn yet.
+        """
 
     @property
     def made_for(self) -> dict[str, Any]:
@@ -193,6 +196,36 @@ class PairSet:
         digest.update(np.ascontiguousarray(self.i).data)
         digest.update(np.ascontiguousarray(self.j).data)
         return digest.hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class SimulationStart:
+    """What a simulation begins from; the workload draws its particles from the seed itself.
+
+    workload: its name. skin: how much further than the cutoff its lists of neighbours reach; 0
+        for none. time_step: None for the workload's own.
+    """
+
+    workload: str
+    particles: int
+    skin: float
+    time_step: float | None
+    seed: int
+
+    @property
+    def hash(self) -> None:
+        """None: there are no particles yet."""
+        return
+
+    @property
+    def made_for(self) -> dict[str, Any]:
+        """What the steps of a workload are made for, beside the workload and the algorithm."""
+        return {
+            "particles": self.particles,
+            "skin": self.skin,
+            "time_step": self.time_step,
+            "seed": self.seed,
+        }
 
 
 def from_positions(positions: NDArray[np.floating], grid: Grid) -> ParticleSet:

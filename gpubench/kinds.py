@@ -24,6 +24,7 @@ from gpubench.inputs import (
     ORDERS,
     RECORD_BYTES,
     Inputs,
+    SimulationStart,
     check_move,
     check_records,
     grid_for,
@@ -44,10 +45,12 @@ class Recipe(ABC):
     """One input before it is drawn. Making a recipe raises UserError where its axes disagree.
 
     kind: the kind's name. size_axis: the axis whose value is the size of the input.
+    named_by: the axis by which a sweep says that its inputs are of this kind.
     """
 
     kind: ClassVar[str]
     size_axis: ClassVar[str]
+    named_by: ClassVar[str]
 
     @abstractmethod
     def make(self, seed: int) -> Inputs:
@@ -85,6 +88,7 @@ class Particles(Recipe):
 
     kind: ClassVar[str] = "particles"
     size_axis: ClassVar[str] = "particles"
+    named_by: ClassVar[str] = "particles"
 
     particles: int = _axis(type="integer", minimum=1, maximum=MAX_PARTICLES)
     per_cell: float = _axis(type="number", exclusiveMinimum=0)
@@ -148,6 +152,7 @@ class Records(Recipe):
 
     kind: ClassVar[str] = "records"
     size_axis: ClassVar[str] = "records"
+    named_by: ClassVar[str] = "records"
 
     records: int = _axis(type="integer", minimum=1, maximum=MAX_RECORDS)
     kept: float = _axis(0.5, type="number", minimum=0, maximum=1)
@@ -189,6 +194,7 @@ class Pairs(Recipe):
 
     kind: ClassVar[str] = "pairs"
     size_axis: ClassVar[str] = "pairs"
+    named_by: ClassVar[str] = "pairs"
 
     pairs: int = _axis(type="integer", minimum=1, maximum=MAX_PAIRS)
 
@@ -217,7 +223,52 @@ class Pairs(Recipe):
         return self.pairs * 12
 
 
-KINDS: dict[str, type[Recipe]] = {kind.kind: kind for kind in (Particles, Records, Pairs)}
+@dataclass(frozen=True)
+class Simulation(Recipe):
+    """Whole steps of a workload, of which a cell list is one part; see inputs.SimulationStart."""
+
+    kind: ClassVar[str] = "simulation"
+    size_axis: ClassVar[str] = "particles"
+    named_by: ClassVar[str] = "workload"
+
+    workload: str = _axis(type="string")
+    particles: int = _axis(type="integer", minimum=1, maximum=MAX_PARTICLES)
+    skin: float = _axis(0.0, type="number", minimum=0)
+    time_step: float | None = _axis(None, type="number", exclusiveMinimum=0)
+
+    def make(self, seed: int) -> Inputs:
+        """Say what the simulation begins from."""
+        return SimulationStart(seed=seed, **dataclasses.asdict(self))
+
+    @property
+    def title(self) -> str:
+        """Workload, size and steps."""
+        parts = [self.workload, f"{self.particles:,} particles"]
+        if self.time_step is not None:
+            parts.append(f"time step {self.time_step:g}")
+        if self.skin > 0:
+            parts.append(f"skin {self.skin:g}")
+        return ", ".join(parts)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Its axes."""
+        return dataclasses.asdict(self)
+
+    @property
+    def host_bytes(self) -> int:
+        """The states around a step, and the same in float64 while it is checked."""
+        return self.particles * 500
+
+    @property
+    def device_bytes(self) -> int:
+        """Places, velocities, forces, two cell ids, and a list of the cells."""
+        return self.particles * (3 * 16 + 2 * 4 + 4)
+
+
+KINDS: dict[str, type[Recipe]] = {
+    kind.kind: kind for kind in (Particles, Records, Pairs, Simulation)
+}
 
 
 def axes(kind: type[Recipe]) -> dict[str, dict[str, Any]]:

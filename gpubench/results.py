@@ -32,17 +32,22 @@ SCHEMA_FILE = Path(__file__).with_name("results.schema.json")
 IDENTITY = (
     "study", "sweep", "algorithm", "form", "parameters", "device", "particles", "per_cell",
     "cells", "periodic", "distribution", "order", "moved", "destination", "records", "kept",
-    "record_bytes", "nulls", "pairs", "mode", "input_hash", "seed",
+    "record_bytes", "nulls", "pairs", "workload", "skin", "time_step", "mode", "input_hash", "seed",
 )  # fmt: skip
+# Of these, what came later: where it is null, the key is what it was before.
+CAME_LATER = frozenset({"pairs", "workload", "skin", "time_step"})
 # What is not measured again when a run is resumed; a failed attempt is.
 SETTLED = frozenset({"ok", "skipped", "wrong"})
 # What must agree for new records to join those of an older file.
 SAME_CONDITIONS = ("machine", "device", "host", "libraries", "code_hash")
 
-_NUMBERS = ("per_cell", "moved", "kept", "median_ms", "ci95_low_ms", "ci95_high_ms")
+_NUMBERS = (
+    "per_cell", "moved", "kept", "skin", "time_step", "median_ms", "ci95_low_ms", "ci95_high_ms",
+    "particle_steps_per_s",
+)  # fmt: skip
 _INTEGERS = (
-    "particles", "records", "record_bytes", "pairs", "batch", "bytes_moved", "workspace_bytes",
-    "seed",
+    "particles", "records", "record_bytes", "pairs", "batch", "steps", "bytes_moved",
+    "workspace_bytes", "seed",
 )  # fmt: skip
 _ENVIRONMENT_COLUMNS = ("machine", "device_name", "commit", "file")
 
@@ -65,7 +70,8 @@ def record_key(**identity: Any) -> str:
     if identity.keys() != set(IDENTITY):
         wrong = sorted(identity.keys() ^ set(IDENTITY))
         raise TypeError(f"a record's key is made of {', '.join(IDENTITY)}; check {wrong}")
-    canonical = json.loads(_json(identity), parse_float=_whole_where_possible)
+    known = {n: v for n, v in identity.items() if v is not None or n not in CAME_LATER}
+    canonical = json.loads(_json(known), parse_float=_whole_where_possible)
     text = json.dumps(canonical, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -125,24 +131,6 @@ def read_json(path: Path) -> Any:
         return json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise UserError(f"{path} is not a gpubench results file: no JSON: {error}") from error
-
-
-def load_all(paths: Iterable[Path]) -> list[Results]:
-    """Read results files, and every .json file in and below folders, each once.
-
-    Raises UserError for one that is no results file, and for a folder without any.
-    """
-    files: dict[Path, None] = {}
-    for path in paths:
-        if not path.is_dir():
-            files[path] = None
-            continue
-        inside = sorted(path.rglob("*.json"))
-        if not inside:
-            raise UserError(f"no results in {path}: make some with `gpubench run STUDY`")
-        files.update(dict.fromkeys(inside))
-    unique = {path.resolve(): path for path in reversed(files)}
-    return [load(path) for path in reversed(unique.values())]
 
 
 def frame(results: Iterable[Results]) -> pd.DataFrame:

@@ -52,6 +52,8 @@ def test_commands_are_understood(document, words):
     parameters = command.make_context(words[0], list(words[1:])).params
     for name in parameters.get("studies") or ():
         load_study(name)
+    if "workload" in parameters:
+        registry.find_workload(parameters["workload"])
     names = parameters.get("algorithms") or ()
     for name in names.split(",") if isinstance(names, str) else names:
         registry.find_algorithm(name)

@@ -115,19 +115,19 @@ def checkout(tmp_path, monkeypatch):
 
 
 def test_the_commit_is_dirty_only_when_sources_differ(checkout):
-    commit, dirty = env._commit(paths.repository())
+    commit, dirty = env.commit_of(paths.repository())
     assert re.fullmatch("[0-9a-f]{40}", commit)
     assert dirty is False
     (checkout / "results").mkdir()
     (checkout / "results" / "new.json").write_text("{}")
-    assert env._commit(checkout) == (commit, False)
+    assert env.commit_of(checkout) == (commit, False)
     (checkout / "kernels" / "new.cu").write_text("// new\n")
-    assert env._commit(checkout) == (commit, True)
+    assert env.commit_of(checkout) == (commit, True)
 
 
 def test_no_commit_is_told_outside_a_repository(tmp_path):
-    assert env._commit(None) == (None, None)
-    assert env._commit(tmp_path / "missing") == (None, None)
+    assert env.commit_of(None) == (None, None)
+    assert env.commit_of(tmp_path / "missing") == (None, None)
 
 
 def test_the_code_hash_follows_content_and_names_of_sources(checkout):

@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpubench.errors import UserError
+from gpubench.report.sources import sort_out
 from gpubench.results import (
     IDENTITY,
     Store,
     frame,
     load,
-    load_all,
     make_record,
     record_key,
     validate,
@@ -43,6 +43,7 @@ TIMES = {
     "ci95_low_ms": 0.1,
     "ci95_high_ms": 0.3,
 }
+SHIPPED = Path(__file__).parents[1] / "results" / "measured"
 NOT_OK = {"status": "failed", "reason": "ran out of luck"}
 
 
@@ -66,6 +67,9 @@ def identity(**changes):
         "kept": None,
         "record_bytes": None,
         "nulls": None,
+        "workload": None,
+        "skin": None,
+        "time_step": None,
         "pairs": None,
         "mode": "hot",
         "input_hash": "0011223344556677",
@@ -197,19 +201,19 @@ def test_folders_are_searched_and_each_file_is_read_once(tmp_path):
     for name in ("m/b.json", "m/a.json", "n/c.json"):
         Store(tmp_path / name, ENVIRONMENT).add([ok()])
     (tmp_path / "notes.txt").write_text("not read")
-    found = load_all([tmp_path / "n", tmp_path, tmp_path / "m" / "a.json"])
+    found = sort_out([tmp_path / "n", tmp_path, tmp_path / "m" / "a.json"]).results
     assert [result.path.name for result in found] == ["c.json", "a.json", "b.json"]
 
 
 def test_a_folder_without_results_is_refused(tmp_path):
     with pytest.raises(UserError, match="gpubench run"):
-        load_all([tmp_path])
+        sort_out([tmp_path])
 
 
 def test_the_table_has_a_row_for_each_record_and_says_where_it_is_from(tmp_path):
     store = Store(tmp_path / "a.json", ENVIRONMENT)
     store.add([ok(particles=1), ok(particles=2), not_ok(particles=3)])
-    table = frame(load_all([tmp_path]))
+    table = frame(sort_out([tmp_path]).results)
     assert list(table["particles"]) == [1, 2, 3]
     assert list(table["status"]) == ["ok", "ok", "failed"]
     assert table["median_ms"].isna().tolist() == [False, False, True]
@@ -460,15 +464,42 @@ def test_fields_that_came_later_are_null_in_older_records(tmp_path):
         "environment": ENVIRONMENT,
         "records": [make_record(**identity(), **TIMES, status="ok")],
     }
-    for name in ("destination", "records", "kept", "record_bytes", "nulls", "pairs"):
+    later = ("destination", "records", "kept", "record_bytes", "nulls", "pairs")
+    of_simulations = ("workload", "skin", "time_step", "steps", "particle_steps_per_s", "phases_ms")
+    for name in (*later, *of_simulations):
         del document["records"][0][name]
     path = tmp_path / "older.json"
     path.write_text(json.dumps(document))
     (read,) = load(path).records
-    assert read["kept"] is None and read["destination"] is None and read["pairs"] is None
+    assert all(read[name] is None for name in (*later, *of_simulations))
     assert read["median_ms"] == document["records"][0]["median_ms"]
 
 
+def test_what_came_later_leaves_keys_as_they_were():
+    (older,) = SHIPPED.rglob("2026-11-20-3b9dfe6-rozen2008-table1.json")
+    assert '"workload"' not in older.read_text()
+    for record in load(older).records:
+        assert record["key"] == record_key(**{name: record[name] for name in IDENTITY})
+    keys = {record_key(**identity(skin=skin, time_step=0.04)) for skin in (None, 0, 0.3)}
+    assert len(keys) == 3
+
+
+SIMULATION = {"workload": "dpd-standard", "skin": 0, "time_step": 0.04}
+
+
+def test_a_record_of_simulation_steps(tmp_path):
+    phases = {"sort": np.float64(0.05), "force": 0.15}
+    store = Store(tmp_path / "a.json", ENVIRONMENT)
+    store.add([ok(**SIMULATION, steps=2, particle_steps_per_s=5e6, phases_ms=phases)])
+    table = frame([load(store.path)])
+    assert table["phases_ms"][0] == {"sort": 0.05, "force": 0.15}
+    assert table["steps"].dtype == "Int64" and table["steps"][0] == 2
+    assert table["particle_steps_per_s"][0] == 5e6 and table["skin"][0] == 0.0
+    for offence in ({"steps": 0}, {"phases_ms": {"sort": -1}}, {"skin": -0.1}, {"time_step": 0}):
+        with pytest.raises(ValueError, match=next(iter(offence))):
+            ok(**(SIMULATION | offence))
+
+
 def test_the_shipped_results_are_read():
-    shipped = load_all([Path(__file__).parent.parent / "results" / "measured"])
+    shipped = sort_out([SHIPPED]).results
     assert sum(len(results.records) for results in shipped) > 1000

@@ -44,7 +44,7 @@ def environment(device: Device) -> dict[str, Any]:
     Measures the copy bandwidth and the time of an empty event pair on the way, which takes up
     to about a second on a CPU. Raises OutOfMemory where the device has no room for the copy.
     """
-    commit, dirty = _commit(paths.repository())
+    commit, dirty = commit_of(paths.repository())
     return {
         "machine": machine(device.name, device.is_cpu),
         "device": device.environment(),
@@ -156,7 +156,7 @@ def _version(distributions: tuple[str, ...]) -> str | None:
     return None
 
 
-def _commit(repository: Path | None) -> tuple[str | None, bool | None]:
+def commit_of(repository: Path | None) -> tuple[str | None, bool | None]:
     """Return the commit, and whether the sources differ from it; None for what git cannot say.
 
     Results and reports that a run leaves in the tree do not make it dirty. A copy of the sources

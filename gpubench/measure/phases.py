@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import itertools
+import math
 import statistics
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from gpubench.measure import clock
+
 if TYPE_CHECKING:
     from gpubench.devices.base import Device
     from gpubench.workloads.workload import Workload
+
+SCRATCH_BYTES = 256 << 20  # of a fill that keeps the device busy
+LEAD = 2.0  # how much longer it is kept busy than the host needs to queue the steps
+MOST_FILLS = 100
 
 
 @dataclass(frozen=True)
@@ -28,12 +37,14 @@ class PhaseTime:
 def phase_times(workload: Workload, repeats: int) -> dict[str, PhaseTime]:
     """Time the phases of that many steps, in the order in which they first appear.
 
-    Launches of one name in a step add up. The simulation goes on by one step more than are
-    counted: all are queued before the first event is read, and the one in front keeps the device
-    busy meanwhile. Raises ValueError for no repeats.
+    Launches of one name in a step add up. All steps are queued before the first event is read,
+    behind work that keeps the device busy meanwhile, so that no phase waits for the host to queue
+    it, and behind one step that is not timed and brings the caches into their usual state. The
+    simulation goes on by three steps more than are counted. Raises ValueError for no repeats.
     """
     if repeats < 1:
         raise ValueError(f"phases are timed over at least one step, not {repeats}")
+    _keep_busy(workload, repeats + 1)
     _queue_step(workload)
     steps = [_queue_step(workload) for _ in range(repeats)]
     times: defaultdict[str, list[float]] = defaultdict(lambda: [0.0] * repeats)
@@ -44,6 +55,22 @@ def phase_times(workload: Workload, repeats: int) -> dict[str, PhaseTime]:
         name: PhaseTime(_six_digits(statistics.median(each)), _six_digits(statistics.fmean(each)))
         for name, each in times.items()
     }
+
+
+def _keep_busy(workload: Workload, steps: int) -> None:
+    """Queue fills that last longer than the host needs to queue so many steps."""
+    device = workload.device
+    _queue_step(workload)  # whatever is lazy happens here
+    device.synchronize()
+    begin = clock.now()
+    _queue_step(workload)
+    queueing_ms = 1e3 * (clock.now() - begin) * steps
+    scratch = device.empty(SCRATCH_BYTES, np.uint8)
+    start = device.record()
+    device.fill(scratch, 0xFF)
+    fill_ms = max(device.elapsed_ms(start, device.record()), 1e-6)
+    for _ in range(min(MOST_FILLS, math.ceil(LEAD * queueing_ms / fill_ms))):
+        device.fill(scratch, 0xFF)
 
 
 def _queue_step(workload: Workload) -> list[tuple[str, Any]]:

@@ -48,6 +48,7 @@ class Axis:
 
 # The axes of an input in the order in which tables show them.
 AXES: Mapping[str, Axis] = {
+    "workload": Axis("Workload", "workload", "{}"),
     "particles": Axis("Particles", "particles", "{} particles", "size"),
     "per_cell": Axis("Particles per cell", "particles per cell", "{} per cell", "number"),
     "records": Axis("Records", "records", "{} records", "size"),
@@ -55,6 +56,8 @@ AXES: Mapping[str, Axis] = {
     "record_bytes": Axis("Bytes per record", "bytes per record", "records of {} bytes"),
     "nulls": Axis("Nulls by", "how nulls are marked", "nulls by {}"),
     "pairs": Axis("Pairs", "pairs", "{} pairs", "size"),
+    "time_step": Axis("Time step", "time step", "time step {}", "linear"),
+    "skin": Axis("Skin", "skin", "skin {}", "linear"),
     "distribution": Axis(
         "Distribution",
         "distribution",
@@ -79,7 +82,7 @@ AXES: Mapping[str, Axis] = {
     "periodic": Axis("Box", "box", "{}"),
 }
 SIZES = ("particles", "per_cell", "records", "kept", "pairs")
-COUNTS = tuple(kind.size_axis for kind in KINDS.values())  # an input has one of these
+COUNTS = tuple(dict.fromkeys(kind.size_axis for kind in KINDS.values()))  # an input has one
 
 
 def describe(

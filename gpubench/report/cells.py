@@ -61,6 +61,9 @@ class Place:
     moved: int | None
     destination: str | None
     periodic: tuple[bool, ...] | None
+    workload: str | None
+    time_step: float | None
+    skin: float | None
 
     @property
     def count(self) -> int:
@@ -126,6 +129,23 @@ class Cell:
         return {"s": 1000.0, "ms": 1.0, "us": 0.001}[unit]
 
     @property
+    def phases_ms(self) -> dict[str, float]:
+        """Time of each phase of a simulation step in milliseconds; empty where it has none."""
+        return dict(self.headline["phases_ms"] or {}) if self.ok else {}
+
+    def phase_share(self, *names: str) -> float | None:
+        """Return which part of the time of all phases some of them take; None where unknown."""
+        found = self.phases_ms
+        total = sum(found.values())
+        return sum(found.get(name, 0.0) for name in names) / total if total else None
+
+    @property
+    def particle_steps_per_s(self) -> float | None:
+        """How many particles a simulation advances by a step in a second; None elsewhere."""
+        rate = self.headline["particle_steps_per_s"]
+        return float(rate) if self.ok and rate else None
+
+    @property
     def copy_share(self) -> float | None:
         """Least traffic over time, as a share of the measured copy bandwidth; None if unknown."""
         record, bandwidth = self.headline, self.bandwidths[self.headline["mode"]]
@@ -154,6 +174,11 @@ class StudyRun:
     def records(self) -> list[Record]:
         """Every record shown, in the order in which they were measured."""
         return [record for cell in self.cells.values() for record in cell.by_mode.values()]
+
+    @property
+    def is_simulation(self) -> bool:
+        """Whether its times are those of whole steps of a workload."""
+        return any(place.workload for _, place in self.cells)
 
     @property
     def unit(self) -> str:
@@ -185,6 +210,15 @@ class StudyRun:
                 label += " " + " ".join(f"{name}={value:g}" for name, value in subject.parameters)
             labels[subject] = label
         return labels
+
+    @cached_property
+    def phases(self) -> list[str]:
+        """Names of the phases of a step, in the order in which they come.
+
+        Steps with more phases say where those belong that others do not have.
+        """
+        found = sorted((cell.phases_ms for cell in self.cells.values()), key=len, reverse=True)
+        return list(dict.fromkeys(name for phases in found for name in phases))
 
     @cached_property
     def common(self) -> dict[str, Any]:

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
-from gpubench.report import formats, tables, verdict
+from gpubench.report import formats, steps, tables, verdict
 from gpubench.report.axes import AXES, SIZES
 from gpubench.report.cells import FULL_SORTS, Cell, Machine, StudyRun, Subject
-from gpubench.report.figures import Axis, Chart, Drawing, Line, Panel, draw
+from gpubench.report.figures import (
+    Axis,
+    Bar,
+    BarChart,
+    BarPanel,
+    Chart,
+    Drawing,
+    Line,
+    Panel,
+    draw,
+)
+from gpubench.report.simulations import SimulationPart
 from gpubench.report.tables import Table
 from gpubench.report.verdict import Scan
 
@@ -34,7 +45,7 @@ _NAMED = {
 class FigurePart:
     """A drawn figure."""
 
-    chart: Chart
+    chart: Chart | BarChart
     drawings: Sequence[Drawing]
 
 
@@ -55,6 +66,7 @@ class StudyPart:
     subject_notes: Sequence[str]
     kind: str
     cells: Table | None
+    phases: Sequence[Table]
     figures: Sequence[FigurePart]
     troubles: Table | None
     every_record: Table
@@ -78,9 +90,10 @@ class Document:
 
     machines: Sequence[MachinePart]
     comparisons: Sequence[Table]
+    simulations: Sequence[SimulationPart]
 
 
-def build(machines: Sequence[Machine]) -> Document:
+def build(machines: Sequence[Machine], simulations: Sequence[SimulationPart]) -> Document:
     """Work out everything that a report says about these machines."""
     parts: list[MachinePart] = []
     for machine in machines:
@@ -96,18 +109,19 @@ def build(machines: Sequence[Machine]) -> Document:
         )
     shared = dict.fromkeys(run.study.name for machine in machines for run in machine.studies)
     comparisons = [tables.comparison(machines, name) for name in shared]
-    return Document(parts, [table for table in comparisons if table is not None])
+    return Document(parts, [table for table in comparisons if table is not None], simulations)
 
 
 def _study(run: StudyRun, machine: Machine, slug: str) -> StudyPart:
     published = run.study.published
+    others = [other for other in machine.studies if other is not run]
     by_subject, notes = tables.subjects(run)
     troubles = tables.troubles(run)
     first = next(iter(run.cells.values()))
     return StudyPart(
         slug=slug,
         run=run,
-        verdict=verdict.sentences(run, [other for other in machine.studies if other is not run]),
+        verdict=verdict.sentences(run, others, steps.sentences(run, others)),
         fastest=tables.fastest(run),
         printed=tables.printed(published) if published else None,
         measured=tables.measured(run, published) if published else None,
@@ -118,6 +132,7 @@ def _study(run: StudyRun, machine: Machine, slug: str) -> StudyPart:
         subject_notes=notes,
         kind=tables.kind(run),
         cells=None if published else tables.headline_cells(run),
+        phases=tables.phases(run),
         figures=[FigurePart(chart, draw(chart)) for chart in charts(run, slug)],
         troubles=troubles if troubles.rows else None,
         every_record=tables.every_record(run),
@@ -125,9 +140,11 @@ def _study(run: StudyRun, machine: Machine, slug: str) -> StudyPart:
     )
 
 
-def charts(run: StudyRun, slug: str) -> list[Chart]:
+def charts(run: StudyRun, slug: str) -> list[Chart | BarChart]:
     """Return the figures of a study that its records allow."""
     made = [
+        _phases(run, slug),
+        _particle_steps(run, slug),
         *_times(run, slug),
         _parameters(run, slug),
         _ratios(run, slug),
@@ -138,6 +155,82 @@ def charts(run: StudyRun, slug: str) -> list[Chart]:
     return [chart for chart in made if chart is not None]
 
 
+def _phases(run: StudyRun, slug: str) -> BarChart | None:
+    """Draw what each step is made of: a panel for each size, and for each scan along the skin."""
+    panels = []
+    for scan in verdict.scans(run):
+        ranked = [(r.value, r.cells) for r in verdict.rankings(run, scan)]
+        if scan.axis == "skin":
+            panels.append(_bars(run, scan.title(), [c for _, cells in ranked for c in cells]))
+        else:
+            panels += [_bars(run, AXES[scan.axis].say(value), cells) for value, cells in ranked]
+    shown = [panel for panel in panels if panel.bars]
+    return BarChart(
+        f"{slug}-phases",
+        "Phases of a step",
+        "The time of a step over the number of particles, divided as its phases are. Fastest step"
+        " first, each panel on a scale of its own; bars with an arrow are cut off.",
+        "ns per particle and step",
+        run.phases,
+        shown,
+    ) if shown else None  # fmt: skip
+
+
+def _bars(run: StudyRun, title: str, cells: Sequence[Cell]) -> BarPanel:
+    skins = len({cell.place.skin for cell in cells}) > 1
+    bars = []
+    for cell in sorted(cells, key=lambda cell: cell.median_ms):
+        label = run.labels[cell.subject]
+        if skins:
+            label += f", {AXES['skin'].say(cell.place.skin)}"
+        length = 1e6 * cell.median_ms / (cell.place.particles or 1)  # nanoseconds
+        parts = [length * (cell.phase_share(name) or 0.0) for name in run.phases]
+        if any(parts):
+            bars.append(Bar(label, parts))
+    lengths = ", ".join(f"{bar.label} {formats.significant(sum(bar.parts))}" for bar in bars)
+    first = ", ".join(
+        f"{name} {formats.significant(part)}"
+        for bar in bars[:1]
+        for name, part in zip(run.phases, bar.parts, strict=True)
+        if part
+    )
+    text = f"Phases of a step, {title}. ns per particle and step: {lengths}. Of the first: {first}."
+    return BarPanel(title, bars, text)
+
+
+def _particle_steps(run: StudyRun, slug: str) -> Chart | None:
+    """Draw particle-steps per second against the size, with the best form of each algorithm."""
+    scans = [scan for scan in verdict.scans(run) if run.is_simulation and scan.axis == "particles"]
+    named = dict.fromkeys(subject.algorithm for subject in run.subjects)
+    best = {verdict.best_form(run, name) for name in named}
+    what = "Particle-steps per second"
+    panels = []
+    for scan in scans:
+        lines = [
+            line
+            for line in _lines(run, _columns(run, scan), _millions_per_s, only=best)
+            if len(line.x) > 1
+        ]
+        text = _describe(
+            f"{what} against {AXES[scan.axis].label}", scan.title(), lines, "10⁶ a second"
+        )
+        panels.append(Panel(scan.title(), lines, text))
+    return _chart(
+        f"{slug}-rate",
+        f"{what} against particles",
+        "Particles times steps over the time of the whole step, for the best form of each"
+        " algorithm: higher is better.",
+        _figure_axis("particles"),
+        Axis("10⁶ particle-steps per second", "number"),
+        panels,
+    )
+
+
+def _millions_per_s(cell: Cell) -> float | None:
+    rate = cell.particle_steps_per_s
+    return rate / 1e6 if rate else None
+
+
 def _times(run: StudyRun, slug: str) -> list[Chart | None]:
     """Draw time against each axis that a study goes along, with a panel for each scan."""
     scans = verdict.scans(run)
@@ -145,6 +238,8 @@ def _times(run: StudyRun, slug: str) -> list[Chart | None]:
         scans = [Scan("particles", {"per_cell": p}) for p in run.values("per_cell")]
     by_axis: dict[str, list[Scan]] = {}
     for scan in scans:
+        if run.is_simulation and scan.axis == "particles":
+            continue  # particle-steps per second show the same
         by_axis.setdefault(scan.axis, []).append(scan)
     made: list[Chart | None] = []
     for name, along in by_axis.items():
@@ -386,10 +481,11 @@ def _lines(
     columns: Sequence[tuple[float, Sequence[Cell]]],
     value: Callable[[Cell], float | None],
     band: bool = False,
+    only: Collection[Subject | None] | None = None,
 ) -> list[Line]:
-    """Make one line for each subject from the cells at each x."""
+    """Make one line for each subject, or of those `only`, from the cells at each x."""
     lines = []
-    for subject in run.subjects:
+    for subject in run.subjects if only is None else [s for s in run.subjects if s in only]:
         points = []
         for x, cells in columns:
             for cell in cells:

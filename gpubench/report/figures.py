@@ -1,15 +1,17 @@
 """Figures as inline SVG that takes its colours from the page, so that it follows dark mode.
 
 Every figure is a row of panels. A panel is an SVG of its own, so that a narrow screen can
-stack them; panels of one figure share their axes. Lines are labelled at their right ends.
+stack them. Panels of lines share their axes, and lines are labelled at their right ends; panels
+of bars have a scale each.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from io import StringIO
 from typing import Any
 from xml.etree import ElementTree
@@ -17,6 +19,7 @@ from xml.etree import ElementTree
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 from gpubench.report import formats
@@ -33,6 +36,9 @@ _SERIES = tuple(f"#0303{index:02x}" for index in range(len(LIGHT)))
 _WIDTH, _HEIGHT = 4.7, 3.4  # inches of 72 points; one point is one CSS pixel of the SVG
 _TICK_GAP = 0.22  # of the width of a panel, between two long numbers
 _LABEL_GAP = 11.5  # points between two labels
+_CHARACTER = 4.9  # points, of a label
+_BAR = 0.235  # inches from bar to bar
+_CUT = 4.0  # of the shortest bar of a panel: longer ones are cut off there, or all were short
 _SVG = "http://www.w3.org/2000/svg"
 _XLINK = "http://www.w3.org/1999/xlink"
 _STYLE: dict[Any, Any] = {
@@ -109,6 +115,35 @@ class Chart:
 
 
 @dataclass(frozen=True)
+class Bar:
+    """One labelled bar, of parts laid end to end."""
+
+    label: str
+    parts: Sequence[float]
+
+
+@dataclass(frozen=True)
+class BarPanel:
+    """Bars below each other: a title, the bars, and a description for those who cannot see it."""
+
+    title: str
+    bars: Sequence[Bar]
+    description: str
+
+
+@dataclass(frozen=True)
+class BarChart:
+    """A figure of bars; `parts` names their parts, `label` says what their length is."""
+
+    slug: str
+    title: str
+    caption: str
+    label: str
+    parts: Sequence[str]
+    panels: Sequence[BarPanel]
+
+
+@dataclass(frozen=True)
 class Drawing:
     """A drawn panel: `inline` for a page with the CSS variables, `standalone` for a file."""
 
@@ -117,13 +152,25 @@ class Drawing:
     standalone: str
 
 
-def draw(chart: Chart) -> list[Drawing]:
+def draw(chart: Chart | BarChart) -> list[Drawing]:
     """Draw each panel of a chart."""
-    drawings = []
-    for index, panel in enumerate(chart.panels):
-        svg = _tidy(_render(chart, panel, f"{chart.slug}-{index}"), panel.description)
-        drawings.append(Drawing(panel.description, _page_colours(svg), _fixed_colours(svg)))
-    return drawings
+    if isinstance(chart, BarChart):
+        return [
+            _drawn(f"{chart.slug}-{index}", panel.description, partial(_bar_figure, chart, panel))
+            for index, panel in enumerate(chart.panels)
+        ]
+    return [
+        _drawn(f"{chart.slug}-{index}", panel.description, partial(_line_figure, chart, panel))
+        for index, panel in enumerate(chart.panels)
+    ]
+
+
+def _drawn(salt: str, description: str, make: Callable[[], Figure]) -> Drawing:
+    with rc_context({**_STYLE, "svg.hashsalt": salt}):
+        buffer = StringIO()
+        make().savefig(buffer, format="svg", transparent=True)
+    svg = _tidy(buffer.getvalue(), description)
+    return Drawing(description, _page_colours(svg), _fixed_colours(svg))
 
 
 def css_variables(palette: Sequence[str]) -> str:
@@ -131,22 +178,63 @@ def css_variables(palette: Sequence[str]) -> str:
     return " ".join(f"--line-{index}: {colour};" for index, colour in enumerate(palette))
 
 
-def _render(chart: Chart, panel: Panel, salt: str) -> str:
-    with rc_context({**_STYLE, "svg.hashsalt": salt}):
-        figure = Figure(figsize=(_WIDTH, _HEIGHT))
-        labels = max((len(line.label) for line in panel.lines), default=0)
-        right = 1 - (labels * 5.2 + 16) / (_WIDTH * 72)
-        axes = figure.add_axes((0.11, 0.13, max(0.4, right - 0.11), 0.765))
-        axes.set_title(panel.title, loc="left", fontweight="bold", pad=16)
-        _set_axes(axes, chart)
-        if chart.reference is not None:
-            axes.axhline(chart.reference, color=_INK, linewidth=0.8, linestyle=(0, (1, 2)))
-        for line in panel.lines:
-            _plot(axes, line)
-        _label_lines(axes, panel.lines)
-        buffer = StringIO()
-        figure.savefig(buffer, format="svg", transparent=True)
-    return buffer.getvalue()
+def _line_figure(chart: Chart, panel: Panel) -> Figure:
+    figure = Figure(figsize=(_WIDTH, _HEIGHT))
+    labels = max((len(line.label) for line in panel.lines), default=0)
+    right = 1 - (labels * 5.2 + 16) / (_WIDTH * 72)
+    axes = figure.add_axes((0.11, 0.13, max(0.4, right - 0.11), 0.765))
+    axes.set_title(panel.title, loc="left", fontweight="bold", pad=16)
+    _set_axes(axes, chart)
+    if chart.reference is not None:
+        axes.axhline(chart.reference, color=_INK, linewidth=0.8, linestyle=(0, (1, 2)))
+    for line in panel.lines:
+        _plot(axes, line)
+    _label_lines(axes, panel.lines)
+    return figure
+
+
+def _bar_figure(chart: BarChart, panel: BarPanel) -> Figure:
+    """Draw bars from the top down, with their labels on the left and their lengths behind them."""
+    used = [i for i in range(len(chart.parts)) if any(bar.parts[i] for bar in panel.bars)]
+    # A key takes its words, and a square with the gaps around it.
+    keys = sum(len(chart.parts[index]) * _CHARACTER + 26 for index in used)
+    legend_rows = math.ceil(keys / (_WIDTH * 72))
+    above, below = 0.32 + 0.19 * legend_rows, 0.5  # inches
+    height = above + _BAR * len(panel.bars) + below
+    figure = Figure(figsize=(_WIDTH, height))
+    left = (max(len(bar.label) for bar in panel.bars) * _CHARACTER + 8) / (_WIDTH * 72)
+    width = 1 - left - 0.14
+    axes = figure.add_axes((left, below / height, width, 1 - (above + below) / height))
+    lengths = [sum(bar.parts) for bar in panel.bars]
+    limit = min(max(lengths), _CUT * min(lengths))
+    for row, (bar, length) in enumerate(zip(panel.bars, lengths, strict=True)):
+        start = 0.0
+        for index, part in enumerate(bar.parts):
+            end = min(start + part, limit)
+            axes.barh(row, end - start, 0.72, start, color=_SERIES[index % len(_SERIES)])
+            start = end
+        cut = "\N{RIGHTWARDS ARROW} " if length > limit else ""
+        text = f"{cut}{formats.significant(length)}"
+        axes.annotate(text, (start, row), (4, 0), textcoords="offset points", va="center", size=9)
+    axes.set_xlim(0, limit)
+    axes.set_ylim(len(panel.bars) - 0.5, -0.5)
+    axes.set_yticks(range(len(panel.bars)), [bar.label for bar in panel.bars])
+    axes.tick_params(axis="y", length=0, labelsize=9)
+    axes.set_xlabel(chart.label)
+    axes.grid(axis="x")
+    axes.set_axisbelow(True)
+    axes.spines["left"].set_visible(False)
+    figure.text(0, 1 - 0.16 / height, panel.title, fontweight="bold", size=10.5, va="center")
+    figure.legend(
+        handles=[
+            Patch(color=_SERIES[index % len(_SERIES)], label=chart.parts[index]) for index in used
+        ],
+        loc="upper left", bbox_to_anchor=(0, 1 - 0.27 / height),
+        ncols=math.ceil(len(used) / legend_rows), frameon=False,
+        fontsize=9, handlelength=0.9, handleheight=0.9, columnspacing=1.4, borderpad=0,
+        borderaxespad=0, labelspacing=0.35, handletextpad=0.5,
+    )  # fmt: skip
+    return figure
 
 
 def _plot(axes: Axes, line: Line) -> None:

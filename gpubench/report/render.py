@@ -19,16 +19,24 @@ def html(report: Document) -> str:
     )
 
 
-def markdown(report: Document) -> dict[str, str]:
-    """Return a report as Markdown with the figures beside it: text of each file by its name."""
+def markdown(report: Document) -> dict[str, str | bytes]:
+    """Return a report as Markdown with figures and pictures: content of each file by its name."""
     environment = _environment(autoescape=False)
     environment.filters["md"] = escape_markdown
-    files = {"report.md": environment.get_template("report.md.j2").render(**_names(report))}
+    files: dict[str, str | bytes] = {
+        "report.md": environment.get_template("report.md.j2").render(**_names(report))
+    }
     for machine in report.machines:
         for study in machine.studies:
             for figure in study.figures:
                 for index, drawing in enumerate(figure.drawings):
                     files[f"figures/{figure.chart.slug}-{index}.svg"] = drawing.standalone
+    for part in report.simulations:
+        if part.panel is not None:
+            files[f"figures/{part.slug}.png"] = part.panel
+        for chart, drawings in part.figures:
+            for index, drawing in enumerate(drawings):
+                files[f"figures/{chart.slug}-{index}.svg"] = drawing.standalone
     return files
 
 

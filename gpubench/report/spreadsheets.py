@@ -18,6 +18,11 @@ from gpubench.studies.study import Published
 def files(results: Sequence[Results], machines: Sequence[Machine]) -> dict[str, str]:
     """Return the text of each CSV file by its name."""
     texts = {"records.csv": _csv(records(results))}
+    simulations = dict.fromkeys(
+        run.study.name for machine in machines for run in machine.studies if run.phases
+    )
+    for name in simulations:
+        texts[f"{name}-phases.csv"] = _csv(pd.DataFrame(phases(machines, name)))
     studies = {run.study.name: run.study for machine in machines for run in machine.studies}
     for name, study in studies.items():
         if study.published is not None:
@@ -33,10 +38,40 @@ def records(results: Sequence[Results]) -> pd.DataFrame:
     table = frame(results)
     samples = table["samples_ms"].map(len, na_action="ignore").astype("Int64")
     table.insert(list(table.columns).index("samples_ms"), "samples", samples)
-    for name in ("parameters", "cells", "periodic", "outcome", "state_before", "state_after"):
+    for name in (
+        "parameters", "cells", "periodic", "phases_ms", "outcome", "state_before", "state_after"
+    ):  # fmt: skip
         table[name] = table[name].map(json.dumps, na_action="ignore")
     table["file"] = table["file"].map(lambda path: Path(path).name)
     return table.drop(columns="samples_ms")
+
+
+def phases(machines: Sequence[Machine], name: str) -> list[dict[str, Any]]:
+    """Return what the steps of a study are made of: a row for each cell and phase."""
+    return [
+        {
+            "machine": machine.environment["machine"],
+            "device_name": machine.device_name,
+            "workload": cell.place.workload,
+            "algorithm": cell.subject.algorithm,
+            "form": cell.subject.form,
+            "parameters": json.dumps(dict(cell.subject.parameters)),
+            "particles": cell.place.particles,
+            "time_step": cell.place.time_step,
+            "skin": cell.place.skin,
+            "mode": cell.headline["mode"],
+            "median_ms": cell.median_ms,
+            "particle_steps_per_s": cell.particle_steps_per_s,
+            "phase": phase,
+            "phase_ms": phase_ms,
+            "share": cell.phase_share(phase),
+        }
+        for machine in machines
+        for run in machine.studies
+        if run.study.name == name
+        for cell in run.cells.values()
+        for phase, phase_ms in cell.phases_ms.items()
+    ]
 
 
 def printed(published: Published) -> list[dict[str, Any]]:

@@ -59,6 +59,10 @@ class Item:
 
 
 _NOTHING = Item(formats.DASH, "none")
+_PHASES = (
+    "Phases were timed by themselves after the step, launched one by one with an event between"
+    " each two, so they do not add up to it exactly; below each stands its share of their sum."
+)
 
 
 @dataclass(frozen=True)
@@ -224,7 +228,7 @@ def _by_subject(run: StudyRun, scan: Scan) -> dict[Subject, list[Cell | None]]:
 def resorts(run: StudyRun) -> Table | None:
     """Return each re-sort's time as a share of its own full sort, beside the printed share."""
     shares: dict[Place, dict[Subject, tuple[Cell, Cell]]] = {}
-    for cell in in_order(run):
+    for cell in in_order(run) if not run.is_simulation else ():
         full = _full_sort(run, cell)
         if cell.ok and full is not None and full.ok and full.median_ms:
             shares.setdefault(cell.place, {})[cell.subject] = (cell, full)
@@ -357,6 +361,51 @@ def _reported(value: float | str | None) -> Item:
     if value is None:
         return _NOTHING
     return Item(formats.significant(value) if isinstance(value, float) else formats.plain(value))
+
+
+def phases(run: StudyRun) -> list[Table]:
+    """Return what steps are made of, a table for each size and time step of a workload.
+
+    Rows are in the order of the step times.
+    """
+    names = ("workload", "particles", "time_step")
+    groups: dict[str, list[Cell]] = {}
+    for cell in in_order(run):
+        if cell.phases_ms:
+            groups.setdefault(describe(cell.place, names, Axis.count), []).append(cell)
+    return [_phases(run, caption, cells) for caption, cells in groups.items()]
+
+
+def _phases(run: StudyRun, caption: str, cells: Sequence[Cell]) -> Table:
+    marks, note = _modes(cells)
+    axes = [name for name in ("skin",) if name in _varying([cell.place for cell in cells])]
+    named = [name for name in run.phases if any(name in cell.phases_ms for cell in cells)]
+    rows = [
+        Row(
+            run.labels[cell.subject],
+            [
+                *(_axis_item(cell.place, name) for name in axes),
+                _time(cell, marks),
+                _millions(cell.particle_steps_per_s),
+                *(_phase(cell, name) for name in named),
+            ],
+        )
+        for cell in sorted(cells, key=lambda cell: cell.median_ms)
+    ]
+    columns = ["Algorithm", *(AXES[name].heading for name in axes), "Step, ms"]
+    columns += ["Particle-steps/s, 10⁶", *(f"{name.capitalize()}, ms" for name in named)]
+    return Table(f"Phases of {caption}", columns, rows, notes=[note, _PHASES])
+
+
+def _millions(rate: float | None) -> Item:
+    return _NOTHING if rate is None else Item(formats.significant(rate / 1e6))
+
+
+def _phase(cell: Cell, name: str) -> Item:
+    share = cell.phase_share(name)
+    if name not in cell.phases_ms or share is None:
+        return _NOTHING
+    return Item(formats.significant(cell.phases_ms[name]), detail=formats.percent(share))
 
 
 def headline_cells(run: StudyRun) -> Table:
@@ -596,7 +645,10 @@ def _modes(cells: Iterable[Cell | None]) -> tuple[dict[str, str], str]:
 def kind(run: StudyRun) -> str:
     """Describe the kind of input that the tables hold fixed."""
     common = run.common
-    names = ("record_bytes", "nulls", "distribution", "order", "destination", "periodic")
+    names = (
+        "workload", "time_step", "skin", "record_bytes", "nulls", "distribution", "order",
+        "destination", "periodic",
+    )  # fmt: skip
     return ", ".join(AXES[name].say(common[name]) for name in names if common[name] is not None)
 
 
@@ -629,8 +681,8 @@ def in_order(run: StudyRun) -> list[Cell]:
         return (
             *(size or 0 for size in sizes),
             *(getattr(place, name) != run.common[name] for name in ("order", "destination")),
-            str((*others, place.periodic, place.order)),
-            place.moved or 0,
+            str((*others, place.periodic, place.order, place.workload)),
+            *(value or 0 for value in (place.moved, place.time_step, place.skin)),
             rank[cell.subject],
         )
 

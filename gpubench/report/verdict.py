@@ -110,8 +110,11 @@ def largest_size(run: StudyRun) -> int | None:
 def scans(run: StudyRun) -> list[Scan]:
     """Return the ways through a study: the first is that of its published table.
 
-    Without algorithms for columns, it goes along the particles per cell at the largest size.
+    Without algorithms for columns, it goes along the particles per cell at the largest size; for
+    a workload along the particles, and along the skin wherever that varies.
     """
+    if run.is_simulation:
+        return [scan for scan in _simulations(run) if rankings(run, scan)]
     published = run.study.published
     streams = [axis for axis in COUNTS if axis != "particles" and run.values(axis)]
     main = streams[0] if streams else "per_cell"
@@ -133,6 +136,24 @@ def scans(run: StudyRun) -> list[Scan]:
         rest = {k: v for k, v in fixed.items() if k != "kept"}
         found.append(Scan("kept", {"records": run.common["records"]} | rest))
     return [scan for scan in found if rankings(run, scan)]
+
+
+def _simulations(run: StudyRun) -> list[Scan]:
+    """Return a scan along the particles for each workload, then those along the skin."""
+    sizes, skins = [], []
+    for workload in run.values("workload"):
+        usual = {name: run.kind[name] for name in ("time_step", "skin")}
+        sizes.append(Scan("particles", {"workload": workload} | usual))
+        tried: dict[tuple[int | None, float | None], set[float | None]] = {}
+        for _, place in run.cells:
+            if place.workload == workload:
+                tried.setdefault((place.particles, place.time_step), set()).add(place.skin)
+        skins += [
+            Scan("skin", {"workload": workload, "particles": particles, "time_step": time_step})
+            for (particles, time_step), values in tried.items()
+            if len(values) > 1
+        ]
+    return [*sizes, *skins]
 
 
 def grids(run: StudyRun) -> list[Scan]:
@@ -299,20 +320,26 @@ def rivals(run: StudyRun) -> tuple[list[Subject], list[Subject]]:
 def overtakings(run: StudyRun) -> list[Overtaking]:
     """Return where each rival overtakes the algorithm that a study without a print is about."""
     own, others = rivals(run)
-    if run.study.published is not None or not own:
+    if run.study.published is not None or run.is_simulation or not own:
         return []
     found = [overtaking(run, scan, other, own) for scan in scans(run)[:1] for other in others]
     return [each for each in found if each is not None and len(each.values) > 1]
 
 
-def sentences(run: StudyRun, beside: Sequence[StudyRun] = ()) -> list[str]:
-    """Return the verdict, one statement a string; `beside` are the machine's other studies."""
+def sentences(
+    run: StudyRun, beside: Sequence[StudyRun] = (), more: Sequence[str] = ()
+) -> list[str]:
+    """Return the verdict, one statement a string.
+
+    beside: the machine's other studies. more: statements that belong to this kind of study.
+    """
     if not any(cell.ok for cell in run.cells.values()):
         return ["Nothing was timed, so there is nothing to compare.", *_trouble(run)]
     return [
-        *(_winners(run, scan) for scan in scans(run)),
+        *(_winners(run, scan) for scan in scans(run) if scan.axis != "skin"),
         *_overtaken(run),
-        *_resorts(run),
+        *([] if run.is_simulation else _resorts(run)),
+        *more,
         *_published(run),
         *_ratios(run),
         *_products(run, beside),
@@ -344,7 +371,8 @@ def _winners(run: StudyRun, scan: Scan) -> str:
         parts.append(part)
     title = scan.title(Axis.count)
     said = "; ".join(parts)
-    return f"At {title}, {said}." if title else f"{said[0].upper()}{said[1:]}."
+    where = "In" if run.is_simulation else "At"
+    return f"{where} {title}, {said}." if title else f"{said[0].upper()}{said[1:]}."
 
 
 def _overtaken(run: StudyRun) -> list[str]:

@@ -11,6 +11,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,8 @@ DIAMETER = 1.1  # of a particle, in mean distances of those shown
 LAYERS = 8  # of depth, drawn from the back to the front
 
 PANEL_MOMENTS = 6
-ANIMATION_COLOURS = 32  # of an animation
+PANEL_COLOURS = 24
+ANIMATION_COLOURS = 32
 ANIMATION_MS = 10_000  # all frames together, but within these for each
 LEAST_FRAME_MS, MOST_FRAME_MS = 40, 500
 
@@ -183,7 +185,7 @@ def write_panel(frames: Sequence[Frame], path: Path) -> None:
     gap, over, under = 0.15, 0.3, 0.45
     width, height = tile + gap, tile * ratio + over
     figure_width = max(columns * width + gap, LEAST_WIDTH)
-    figure = Figure((figure_width, rows * height + under), dpi=1.5 * DPI)
+    figure = Figure((figure_width, rows * height + under), dpi=DPI)
     margin = (figure_width - columns * width + gap) / 2
     for index, frame in enumerate(moments):
         row, column = divmod(index, columns)
@@ -193,7 +195,11 @@ def write_panel(frames: Sequence[Frame], path: Path) -> None:
         axes.imshow(np.asarray(_pixels(frame).crop(frame.box)), aspect="auto")
         axes.set_title(f"({'abcdef'[index]}) time {frame.time:g}", size=9, color=INK, pad=4)
     _add_legend(figure, moments[0].species_names)
-    _save(figure, path, {"Title": "panel"})
+    drawn = BytesIO()
+    figure.savefig(drawn, format="png")
+    few = Image.open(drawn).convert("RGB").quantize(PANEL_COLOURS, Image.Quantize.MAXCOVERAGE)
+    with whole_file(path) as file:
+        few.save(file, "PNG", optimize=True)
 
 
 def _draw_particles(axes: Axes, snapshot: Snapshot, view: View, points: float) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
@@ -12,7 +13,9 @@ from typing import Any
 
 from gpubench import __version__
 from gpubench.errors import UserError
-from gpubench.measure.environment import code_hash
+from gpubench.measure.environment import code_hash, commit_of, machine
+from gpubench.paths import repository
+from gpubench.simulate.files import whole_file
 from gpubench.simulate.frames import FrameFolder
 from gpubench.simulate.runner import Simulated, Timetable
 from gpubench.simulate.setup import Setup
@@ -21,6 +24,7 @@ from gpubench.workloads.workload import Snapshot, Workload
 
 # How many of each a run has, where no interval is given.
 OBSERVATIONS, FRAMES, CHECKPOINTS = 10, 50, 10
+ACCOUNT = "simulation.json"
 
 
 @dataclass(frozen=True)
@@ -98,6 +102,12 @@ class Writers(AbstractContextManager["Writers"]):
         """Make animation and panel of the frames, and return their paths; None without frames."""
         return self._folder.finish() if self._folder is not None else None
 
+    def keep(self, told: dict[str, Any]) -> None:
+        """Write the account of the run beside the frames, for a report."""
+        if self._folder is not None:
+            with whole_file(self._folder.folder / ACCOUNT) as file:
+                file.write(json.dumps(told, indent=1, allow_nan=False).encode())
+
     def __exit__(self, *_: object) -> None:
         self._open.close()
 
@@ -107,11 +117,18 @@ def account(workload: Workload, run: Simulated) -> dict[str, Any]:
     rate = run.particle_steps_per_s
     return {
         **dataclasses.asdict(Setup.of(workload)),
+        "given": {
+            name: value
+            for name, value in workload.parameters.items()
+            if workload.defaults.get(name) != value
+        },
         "time_step": workload.time_step,
         "device": workload.device.spec,
         "device_name": workload.device.name,
         "version": __version__,
         "code_hash": code_hash(),
+        "commit": commit_of(repository())[0],
+        "machine": machine(workload.device.name, workload.device.is_cpu),
         "workspace_bytes": workload.workspace_bytes,
         "first_step": run.start,
         "steps": run.step,

@@ -16,17 +16,18 @@ from pathlib import Path
 from typing import Any
 
 from gpubench import registry
-from gpubench.contracts import Algorithm
+from gpubench.contracts import Algorithm, CellList
 from gpubench.devices import Device, missing_feature
 from gpubench.errors import DeviceUnavailable, NotSupported, OutOfMemory, UserError
-from gpubench.families import FAMILIES, Oracle, first_launch
-from gpubench.inputs import Inputs, ParticleSet
-from gpubench.kinds import Recipe
+from gpubench.families import ORACLES, Oracle, first_launch
+from gpubench.inputs import Inputs, ParticleSet, SimulationStart
+from gpubench.kinds import Recipe, Simulation
 from gpubench.measure.environment import environment
 from gpubench.measure.progress import progress
 from gpubench.measure.sampling import Budget, Mode, Sampled, Task, sample
 from gpubench.results import IDENTITY, SETTLED, Store, load, make_record, record_key
 from gpubench.studies.study import Study, Subject, Sweep, check_names
+from gpubench.workloads.step import WorkloadStep
 
 # Enough for a 95 % interval of the median, short enough for a whole table on two cores.
 QUICK_CPU_BUDGET = Budget(
@@ -85,7 +86,9 @@ class Trial:
     modes: those to be timed; refused: those that cannot be, with the reason.
     verdict: status and reason for every mode, once something has ruled the subject out.
     algorithm: None before it is made, and again once there is a verdict.
-    facts: what the algorithm says of itself: bytes_moved, workspace_bytes, outcome.
+    drawn: what it knows of its input: the hash, where it drew that itself.
+    facts: what the algorithm says of itself: bytes_moved, workspace_bytes, outcome, and of the
+        steps of a simulation their number in a launch and their phases.
     """
 
     subject: Subject
@@ -93,6 +96,7 @@ class Trial:
     refused: dict[Mode, str] = field(default_factory=dict)
     verdict: tuple[str, str] | None = None
     algorithm: Algorithm | None = None
+    drawn: dict[str, Any] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
     sampled: dict[Mode, Sampled] = field(default_factory=dict)
 
@@ -164,10 +168,21 @@ def plan(
             }
         )
         if sweep.subjects:
-            groups += [Group(study.name, sweep, recipe, study.seed) for recipe in sweep.recipes()]
+            recipes = map(_complete, sweep.recipes())
+            groups += [Group(study.name, sweep, recipe, study.seed) for recipe in recipes]
     if not groups:
         raise UserError(f"nothing is left to measure of {study.name}: leave out --quick")
     return groups
+
+
+def _complete(recipe: Recipe) -> Recipe:
+    """Write down the time step of a simulation that takes its workload's own."""
+    if not isinstance(recipe, Simulation):
+        return recipe
+    workload = registry.find_workload(recipe.workload)
+    if recipe.time_step is not None or "time_step" not in workload.defaults:
+        return recipe
+    return replace(recipe, time_step=float(workload.defaults["time_step"]))
 
 
 def _parameters_of(subject: Subject) -> Collection[str]:
@@ -269,7 +284,7 @@ def measure(
         _measure_trials(trials, inputs, device, budget, group.seed, on_progress)
     on_progress(len(items) - sum(len(trial.sampled) for trial in trials))
     return [
-        _record(group.identity(device, trial.subject, mode) | drawn, trial, mode)
+        _record(group.identity(device, trial.subject, mode) | drawn | trial.drawn, trial, mode)
         for trial in trials
         for mode in (*trial.modes, *trial.refused)
     ]
@@ -285,7 +300,7 @@ def _measure_trials(
 ) -> None:
     @cache
     def oracle(family: str) -> Oracle:
-        return FAMILIES[family].oracle(inputs, False)
+        return ORACLES[family](inputs, False)
 
     for trial in trials:
         _attempt(trial, device, partial(_make_and_check, trial, inputs, device, oracle))
@@ -305,14 +320,18 @@ def _make_and_check(
     if lacking := missing_feature(form.requires, device):
         raise NotSupported(lacking)
     make: Callable[..., Algorithm] = cls
+    if isinstance(inputs, SimulationStart):
+        assert issubclass(cls, CellList)  # see study.check_names
+        workload = registry.find_workload(inputs.workload)
+        make = partial(WorkloadStep, workload=workload, algorithm=cls)
     algorithm = make(device, form=subject.form, parameters=subject.parameters, **inputs.made_for)
-    if wrong := first_launch(algorithm, inputs, oracle(cls.family)):
+    if isinstance(algorithm, WorkloadStep):
+        trial.drawn = {"input_hash": algorithm.input_hash}
+    if wrong := first_launch(algorithm, inputs, oracle(algorithm.family)):
         return wrong
     trial.algorithm = algorithm
     if "graph" in trial.modes:
-        lacking = missing_feature({"graphs"}, device)
-        if not form.capturable:
-            lacking = "the host reads a value back in the middle, which no CUDA graph can hold"
+        lacking = algorithm.no_graph or missing_feature({"graphs"}, device)
         if lacking:
             trial.modes.remove("graph")
             trial.refused["graph"] = lacking
@@ -375,6 +394,8 @@ def _check_again(trial: Trial, device: Device, oracle: Callable[[str], Oracle]) 
         "workspace_bytes": algorithm.workspace_bytes,
         "outcome": algorithm.outcome(),
     }
+    if isinstance(algorithm, WorkloadStep):
+        trial.facts |= {"steps": algorithm.launches, "phases_ms": algorithm.phases_ms()}
     return None
 
 
@@ -412,6 +433,9 @@ def _record(fields: dict[str, Any], trial: Trial, mode: Mode) -> dict[str, Any]:
     if mode in trial.refused:
         return make_record(**fields, status="skipped", reason=trial.refused[mode])
     sampled = trial.sampled[mode]
+    if "steps" in trial.facts and sampled.summary.median_ms > 0:
+        per_ms = fields["particles"] / sampled.summary.median_ms
+        fields |= {"particle_steps_per_s": float(f"{1e3 * per_ms:.6g}")}
     return make_record(
         **fields,
         **trial.facts,

@@ -15,11 +15,12 @@ import jsonschema
 from gpubench import registry
 from gpubench.contracts import Algorithm
 from gpubench.families import FAMILIES
-from gpubench.kinds import KINDS, Recipe, axes, required_axes
+from gpubench.kinds import KINDS, Recipe, Simulation, axes, required_axes
 from gpubench.measure.sampling import Mode
 from gpubench.paths import PACKAGE
 
 FOLDER = PACKAGE / "studies"
+MAKES_CELLS = frozenset({"cell-list", "cell-list-update"})  # families of what a simulation needs
 
 
 class StudyError(Exception):
@@ -57,7 +58,10 @@ class Published:
 
 @dataclass(frozen=True)
 class Subject:
-    """An algorithm in one of its forms, with the parameters that differ from its defaults."""
+    """An algorithm in one of its forms, with the parameters that differ from its defaults.
+
+    In a simulation it is what keeps the cells.
+    """
 
     algorithm: str
     form: str
@@ -167,7 +171,8 @@ def check_names(study: Study, algorithms: Mapping[str, type[Algorithm]]) -> None
         if algorithm is None:
             raise StudyError(f"{study.name}.toml: no algorithm {subject.algorithm!r}")
         takes = FAMILIES[algorithm.family].kind
-        if inputs not in (None, takes):
+        is_part = inputs is Simulation and algorithm.family in MAKES_CELLS
+        if inputs not in (None, takes) and not is_part:
             raise StudyError(
                 f"{study.name}.toml: {algorithm.name} takes {takes.kind}, which its sweep has not"
             )
@@ -235,10 +240,12 @@ def _published(data: dict[str, Any]) -> Published:
 
 
 def _sweep(data: dict[str, Any], inherited: tuple[Subject, ...]) -> Sweep:
-    kinds = [kind for kind in KINDS.values() if kind.size_axis in data]
+    named = [kind for kind in KINDS.values() if kind.named_by in data]
+    # A simulation has particles too: of two kinds, it is that which has the axes of both.
+    kinds = [kind for kind in named if all(other.named_by in axes(kind) for other in named)]
     if len(kinds) != 1:
-        sizes = " or ".join(kind.size_axis for kind in KINDS.values())
-        raise StudyError(f"sweep {data['name']}: it needs one of {sizes}")
+        names = " or ".join(kind.named_by for kind in KINDS.values())
+        raise StudyError(f"sweep {data['name']}: it needs one of {names}")
     kind = kinds[0]
     along, fields = _split(data, kind)
     if missing := required_axes(kind) - along.keys():
@@ -247,7 +254,7 @@ def _sweep(data: dict[str, Any], inherited: tuple[Subject, ...]) -> Sweep:
     foreign = {name for other in KINDS.values() for name in axes(other)} - axes(kind).keys()
     if wrong := foreign & {*fields, *quick}:
         raise StudyError(
-            f"sweep {data['name']}: {', '.join(sorted(wrong))} does not go with {kind.size_axis}"
+            f"sweep {data['name']}: {', '.join(sorted(wrong))} does not go with {kind.named_by}"
         )
     requires = frozenset(fields.pop("requires", ()))
     fields = {"subjects": inherited, **_sweep_fields(fields), "requires": requires}

@@ -114,6 +114,13 @@ class Workload(ABC):
         """
 
     @abstractmethod
+    def check(self) -> str | None:
+        """Do one step and hold it against the right one; return None, or what is wrong with it.
+
+        Steps of a recorded graph that others replayed are counted from then on.
+        """
+
+    @abstractmethod
     def state(self) -> dict[str, NDArray[Any]]:
         """Download all that a checkpoint needs to go on, bit for bit on the same device."""
 

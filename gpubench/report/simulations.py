@@ -1,0 +1,152 @@
+"""Simulations in a report: what `gpubench simulate --frames` left in a folder."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gpubench.errors import UserError
+from gpubench.report import formats
+from gpubench.report.figures import Axis, Chart, Drawing, Line, Panel, draw
+from gpubench.report.tables import Item, Row, Table
+
+ACCOUNT, PANEL = "simulation.json", "panel.png"
+# How what was observed is drawn against time; all else is only told.
+OBSERVED = {
+    "domain_size": ("Size of the domains", "mean domain size", "number"),
+    "mixing_height": ("Height of the mixing layer", "height", "linear"),
+    "wave_amplitude": ("Amplitude of the interface's wave", "amplitude", "linear"),
+}
+
+
+@dataclass(frozen=True)
+class SimulationPart:
+    """What a report says about one simulation.
+
+    panel: a picture of several moments as PNG, or None. alternative: what it shows, in words.
+    """
+
+    slug: str
+    title: str
+    sentences: Sequence[str]
+    facts: Table
+    phases: Table | None
+    panel: bytes | None
+    alternative: str
+    figures: Sequence[tuple[Chart, Sequence[Drawing]]]
+    command: str
+
+    @property
+    def panel_uri(self) -> str:
+        """The picture as a data URI, so that a page loads nothing."""
+        return "data:image/png;base64," + base64.b64encode(self.panel or b"").decode()
+
+
+def parts(accounts: Iterable[Path]) -> list[SimulationPart]:
+    """Read accounts of simulations, with the panels beside them; UserError for what is none."""
+    return [_part(index, path) for index, path in enumerate(accounts)]
+
+
+def _part(index: int, path: Path) -> SimulationPart:
+    try:
+        told = json.loads(path.read_text(encoding="utf-8"))
+        slug = f"simulation-{index + 1}"
+        panel = path.with_name(PANEL)
+        return SimulationPart(
+            slug=slug,
+            title=f"{told['workload']}, {formats.count(told['particles'])} particles",
+            sentences=_sentences(told),
+            facts=_facts(told),
+            phases=_phases(told),
+            panel=panel.read_bytes() if panel.exists() else None,
+            alternative=_alternative(told),
+            figures=[(chart, draw(chart)) for chart in _charts(slug, told)],
+            command=_command(told),
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{path} is no account of a simulation: {error}") from error
+
+
+def _sentences(told: Mapping[str, Any]) -> list[str]:
+    rate = told["particle_steps_per_s"]
+    done = f"{told['steps']:,} steps of {told['time_step']:g}, up to time {told['time']:g}"
+    over = f"over {told['algorithm']} {told['form']} on {told['device_name']}"
+    said = [f"{done}, {over}."]
+    if rate:
+        median, low, high = (formats.significant(v / 1e6) for v in rate.values())
+        said.append(
+            f"{median} million particle-steps per second (95 % interval of the median: {low} to"
+            f" {high})."
+        )
+    return said
+
+
+def _facts(told: Mapping[str, Any]) -> Table:
+    last = told["observations"][-1] if told["observations"] else {}
+    rows = [
+        Row(name.replace("_", " "), [Item(formats.DASH if v is None else f"{v:,.6g}")])
+        for name, v in last.items()
+    ]
+    return Table("Observed at the end", ["", "value"], rows)
+
+
+def _phases(told: Mapping[str, Any]) -> Table | None:
+    means = told["phases_mean_ms"]
+    whole = sum(means.values())
+    if not whole:
+        return None
+    rows = [
+        Row(name, [Item(formats.significant(ms)), Item(f"{ms / whole:.0%}")])
+        for name, ms in means.items()
+    ]
+    return Table(
+        "Phases of a step", ["phase", "mean, ms", "share"], rows,
+        notes=["Timed apart, launch by launch: a step replayed from a graph is shorter."],
+    )  # fmt: skip
+
+
+def _alternative(told: Mapping[str, Any]) -> str:
+    return (
+        f"Up to six moments of {told['workload']} from time 0 to {told['time']:g}:"
+        " particles coloured by species, x to the right, z upwards."
+    )
+
+
+def _charts(slug: str, told: Mapping[str, Any]) -> list[Chart]:
+    made = []
+    for name, (title, label, kind) in OBSERVED.items():
+        points = [
+            (o["time"], o[name])
+            for o in told["observations"]
+            if o.get(name) is not None and (kind == "linear" or min(o["time"], o[name]) > 0)
+        ]
+        if len(points) < 3:
+            continue
+        xs, ys = zip(*points, strict=True)
+        text = f"{title} against time, from {ys[0]:.3g} at {xs[0]:g} to {ys[-1]:.3g} at {xs[-1]:g}."
+        panel = Panel(told["workload"], [Line(label, xs, ys)], text)
+        made.append(
+            Chart(
+                f"{slug}-{name.replace('_', '-')}",
+                f"{title} against time",
+                "In the units of the model: the cutoff is 1.",
+                Axis("time", kind),
+                Axis(label, kind),
+                [panel],
+            )
+        )
+    return made
+
+
+def _command(told: Mapping[str, Any]) -> str:
+    given = " ".join(f"--parameter {k}={v}" for k, v in told["given"].items())
+    skin = f" --skin {told['skin']:g}" if told["skin"] else ""
+    return (
+        f"gpubench simulate {told['workload']} --particles {told['particles']}"
+        f" --steps {told['steps']} --algorithm {told['algorithm']} --form {told['form']}"
+        f" --seed {told['seed']}{skin}{' ' + given if given else ''} --frames DIR"
+    )

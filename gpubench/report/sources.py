@@ -1,0 +1,38 @@
+"""What a report is made from: files and folders, sorted by what they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpubench.errors import UserError
+from gpubench.report import simulations
+from gpubench.report.simulations import SimulationPart
+from gpubench.results import Results, load
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Results of studies, and simulations."""
+
+    results: Sequence[Results]
+    simulations: Sequence[SimulationPart] = ()
+
+
+def sort_out(paths: Sequence[Path]) -> Sources:
+    """Read files, and every .json file in and below folders, each once.
+
+    Raises UserError for a file that is neither results nor the account of a simulation, and for a
+    folder without any.
+    """
+    files: dict[Path, Path] = {}
+    for path in paths:
+        inside = sorted(path.rglob("*.json")) if path.is_dir() else [path]
+        if not inside:
+            raise UserError(f"no results in {path}: make some with `gpubench run STUDY`")
+        for file in inside:
+            files.setdefault(file.resolve(), file)
+    accounts = [file for file in files.values() if file.name == simulations.ACCOUNT]
+    others = [file for file in files.values() if file.name != simulations.ACCOUNT]
+    return Sources([load(file) for file in others], simulations.parts(accounts))

@@ -1,0 +1,97 @@
+"""Steps of a workload as something that a study measures: an algorithm's part of the whole."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from gpubench.contracts import Algorithm, CellList
+from gpubench.devices.base import Device
+from gpubench.inputs import SimulationStart
+from gpubench.measure.phases import phase_times
+from gpubench.workloads.workload import Value, Workload
+
+# An even number: what takes turns with its arrays is back where it was, as a graph needs it.
+STEPS = 2
+# Lists are made anew every few steps: enough of them that each launch has its share.
+STEPS_WITH_SKIN = 20
+PHASE_STEPS = 20  # over which phases are timed
+
+
+class WorkloadStep(Algorithm):
+    """Plain steps of a workload with a cell list inside, launch by launch, without its own graph.
+
+    workload, algorithm: classes; form and parameters are those of the algorithm.
+    skin: see Workload. time_step: in place of the workload's own, unless None.
+    launches: steps in one launch; reported times are of one step.
+    input_hash: SHA-256 over the state at the beginning, first 16 hex digits.
+    """
+
+    family = "workload-step"
+
+    def __init__(
+        self,
+        device: Device,
+        workload: type[Workload],
+        algorithm: type[CellList],
+        form: str,
+        parameters: Mapping[str, int],
+        *,
+        particles: int,
+        skin: float,
+        time_step: float | None,
+        seed: int,
+    ) -> None:
+        super().__init__(device, form, parameters)
+        given: dict[str, Value] = {**parameters}
+        if time_step is not None:
+            given["time_step"] = time_step
+        self.workload = workload(device, particles, algorithm, form, given, seed, skin)
+        inside = self.workload.algorithm
+        self.launches = STEPS_WITH_SKIN if skin > 0 else STEPS  # type: ignore[misc]
+        self.workspace_bytes = self.workload.workspace_bytes + inside.workspace_bytes
+        self.input_hash = _hash(self.workload.state())
+
+    def load(self, inputs: SimulationStart) -> None:
+        """Leave the workload as it is: it drew its particles from the seed when it was made."""
+
+    def launch(self) -> None:
+        """Queue the steps."""
+        for _ in range(self.launches):
+            for _, launch in self.workload.phases():
+                launch()
+
+    def check(self) -> str | None:
+        """Do one step and hold it against the right one; return None, or what is wrong with it."""
+        return self.workload.check()
+
+    def phases_ms(self) -> dict[str, float]:
+        """Time the phases of some steps: medians, or with a skin, where steps differ, means."""
+        found = phase_times(self.workload, PHASE_STEPS)
+        if self.workload.skin > 0:
+            return {name: time.mean_ms for name, time in found.items()}
+        return {name: time.median_ms for name, time in found.items()}
+
+    @property
+    def no_graph(self) -> str | None:
+        """Say what the host reads back in a step, or return None."""
+        if self.workload.skin > 0:
+            return "the host reads back whether the lists still hold, which no CUDA graph can hold"
+        return self.workload.algorithm.no_graph
+
+    def traffic_bytes(self) -> None:
+        """Return None: how often a neighbour is read depends on the caches."""
+
+    def outcome(self) -> dict[str, int | float | str]:
+        """Return how many steps the simulation has done, checks and warm-up included."""
+        return {"steps_done": self.workload.step}
+
+
+def _hash(state: Mapping[str, Any]) -> str:
+    digest = hashlib.sha256()
+    for name in sorted(state):
+        digest.update(np.ascontiguousarray(state[name]).data)
+    return digest.hexdigest()[:16]
