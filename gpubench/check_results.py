@@ -10,7 +10,7 @@ import itertools
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -51,6 +51,16 @@ class Finding:
     error: float | None = None
     reference: Reference | None = None
     note: str = ""
+
+    @property
+    def written(self) -> str:
+        """The value with its error, to the error's second digit; to four digits without."""
+        if not self.error:
+            return f"{self.value:.4g}"
+        decimals = max(0, 1 - math.floor(math.log10(self.error)))
+        if decimals > DIGITS:
+            return f"{self.value:.4g} ± {self.error:.2g}"
+        return f"{self.value:.{decimals}f} ± {self.error:.{decimals}f}"
 
     @property
     def verdict(self) -> str:
@@ -177,8 +187,15 @@ def free_path(folder: Path, family: str, environment: Mapping[str, Any]) -> Path
     code = (environment["commit"] or environment["code_hash"])[:7]
     stem = f"{environment['started'][:10]}-{code}-{family}"
     names = itertools.chain([stem], (f"{stem}-{n}" for n in itertools.count(2)))
-    candidates = (folder / environment["machine"] / f"{name}.json" for name in names)
+    place = folder / str(environment["machine"])
+    candidates = (place / f"{name}.json" for name in names)
     return next(path for path in candidates if not path.exists())
+
+
+def is_of_checks(path: Path) -> bool:
+    """Tell a file of checks from one of measurements; raises UserError where it is no JSON."""
+    document = results.read_json(path)
+    return isinstance(document, dict) and "checks" in document
 
 
 def load(path: Path) -> CheckResults:
@@ -193,29 +210,6 @@ def load(path: Path) -> CheckResults:
         document["environment"],
         [_check_of_json(check) for check in document["checks"]],
     )
-
-
-def split(paths: Iterable[Path]) -> tuple[list[Path], list[Path]]:
-    """Tell files of checks from the others, in and below folders too.
-
-    Returns the paths of measurements, and those of checks. A folder that holds no file of checks
-    is among the former as it is. Raises UserError for a file that cannot be read.
-    """
-    measured: list[Path] = []
-    checked: list[Path] = []
-    for path in paths:
-        inside = sorted(path.rglob("*.json")) if path.is_dir() else [path]
-        of_checks = [file for file in inside if _holds_checks(results.read_json(file))]
-        checked += of_checks
-        if path.is_dir() and not of_checks:
-            measured.append(path)
-        else:
-            measured += [file for file in inside if file not in of_checks]
-    return measured, checked
-
-
-def _holds_checks(document: object) -> bool:
-    return isinstance(document, dict) and "checks" in document
 
 
 def _check_as_json(check: CheckRun) -> dict[str, Any]:

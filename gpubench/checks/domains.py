@@ -14,7 +14,7 @@ from gpubench.checks.check import SEED, Check, Outcome, found, make
 from gpubench.devices.base import Device
 from gpubench.physics.domains import domain_size, order_parameter, structure_factor
 from gpubench.physics.fits import Estimate, growth_exponent
-from gpubench.workloads.dpd import MESH, DPD, DPDSeparation
+from gpubench.workloads.dpd import DPD, MESH, DPDSeparation
 
 Floats = NDArray[np.float64]
 
@@ -85,18 +85,14 @@ def domain_growth(
         )  # fmt: skip
         if not regime.counts_from_begin:
             fits.append(_fit(times, mean, window, exponent))
-    findings.append(
-        Finding(f"domain size in {dimensions}D at time {times[-1]:g}", float(mean[-1]))
-    )
+    findings.append(Finding(f"domain size in {dimensions}D at time {times[-1]:g}", float(mean[-1])))
     measured = Series("measured", times.tolist(), mean.tolist())
     return Outcome(findings, [_figure(dimensions, particles, [measured, *fits])])
 
 
 def _sizes(mixture: DPD, span: float) -> tuple[Floats, Floats]:
     """Return times that follow each other ever more slowly, and the domain size at each."""
-    steps = np.unique(
-        np.rint(np.geomspace(FIRST_SAMPLE, span, 48) / mixture.time_step).astype(int)
-    )
+    steps = np.unique(np.rint(np.geomspace(FIRST_SAMPLE, span, 48) / mixture.time_step).astype(int))
     sizes = []
     for step in steps:
         mixture.advance(int(step) - mixture.step)
@@ -125,14 +121,10 @@ def _exponent(
     if len(exponents) == 1:
         return exponents[0]
     values = [each.value for each in exponents]
-    return Estimate(
-        float(np.mean(values)), float(np.std(values, ddof=1)) / math.sqrt(len(values))
-    )
+    return Estimate(float(np.mean(values)), float(np.std(values, ddof=1)) / math.sqrt(len(values)))
 
 
-def _fit(
-    times: Floats, sizes: Floats, window: tuple[float, float], exponent: Estimate
-) -> Series:
+def _fit(times: Floats, sizes: Floats, window: tuple[float, float], exponent: Estimate) -> Series:
     """Return the power law through the middle of the sizes in a window."""
     inside = (times >= window[0]) & (times <= window[1])
     level = float(np.exp(np.mean(np.log(sizes[inside]) - exponent.value * np.log(times[inside]))))
@@ -160,13 +152,13 @@ CHECKS = (
         "How do the domains of two immiscible fluids grow in a plane?",
         domain_growth,
         long={"dimensions": 2, "particles": 1048576, "span": 1200.0, "runs": 2, "regimes": 2},
-        quick={"dimensions": 2, "particles": 12000, "span": 75.0, "runs": 1, "regimes": 1},
+        quick={"dimensions": 2, "particles": 10000, "span": 70.0, "runs": 1, "regimes": 1},
     ),
     Check(
         "domains-3d",
         "How do the domains of two immiscible fluids grow in space?",
         domain_growth,
         long={"dimensions": 3, "particles": 2097152, "span": 120.0, "runs": 3, "regimes": 3},
-        quick={"dimensions": 3, "particles": 60000, "span": 20.0, "runs": 1, "regimes": 1},
+        quick={"dimensions": 3, "particles": 45000, "span": 20.0, "runs": 1, "regimes": 1},
     ),
 )

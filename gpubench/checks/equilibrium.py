@@ -29,6 +29,10 @@ Floats = NDArray[np.float64]
 SETTLE = 5.0  # time in which particles placed at random forget it
 TIME_STEPS = (0.01, 0.02, 0.04)
 
+BIN = 0.05  # of the radial distribution function
+FAR = 0.5  # at the end of it, where it should be 1
+CLOSE = 0.25  # where it shows that particles are soft
+
 LAMMPS = "LAMMPS, pair_style dpd, of which this is the recursion"
 LAGGED = "leap-frog with lagged velocity of another code, the same recursion"
 # kT of velocity Verlet with half-step velocity in the drag, by time step.
@@ -59,14 +63,13 @@ def temperatures(
 def kinetic_temperatures(fluid: DPD, span: float) -> tuple[Estimate, Estimate]:
     """Return kT of half-step and of full-step velocities, over a span of time after settling."""
     pass_time(fluid, SETTLE)
-    readings = []
-    for snapshot in sampled(fluid, span, every=0.4):
-        readings.append(
-            [
-                temperature(velocities, snapshot.species, fluid.fluid).overall
-                for velocities in (snapshot.velocities, fluid.full_step_velocities())
-            ]
-        )
+    readings = [
+        [
+            temperature(velocities, snapshot.species, fluid.fluid).overall
+            for velocities in (snapshot.velocities, fluid.full_step_velocities())
+        ]
+        for snapshot in sampled(fluid, span, every=0.4)
+    ]
     half, full = (mean_of_series(series) for series in np.array(readings).T)
     return half, full
 
@@ -111,9 +114,7 @@ def noise_generators(device: Device, *, particles: int, span: float) -> Outcome:
             )[1]
             for generator in ("philox", "rozen2008")
         )
-        difference = Estimate(
-            paper.value - philox.value, math.hypot(paper.error, philox.error)
-        )
+        difference = Estimate(paper.value - philox.value, math.hypot(paper.error, philox.error))
         at = f"full step, time step {time_step:g}"
         findings += [
             found(f"kT, noise of rozen2008, {at}", paper),
@@ -136,7 +137,7 @@ def structure(
     for index, now in enumerate(sampled(fluid, 0.8 * snapshots, every=0.8)):
         pressures.append(pressure(now.positions, now.species, fluid.box, fluid.fluid, kt))
         if index < distributions:
-            bins = round(reach / 0.05)
+            bins = round(reach / BIN)
             of_snapshots.append(radial_distribution(now.positions, fluid.box, reach, bins))
     distribution = RadialDistribution(
         of_snapshots[0].distance, np.mean([each.g for each in of_snapshots], axis=0)
@@ -157,25 +158,27 @@ def _distribution_findings(
     distribution: RadialDistribution, error: Floats, fluid: DPD
 ) -> list[Finding]:
     r, g = distribution.distance, distribution.g
-    far = r > r[-1] - 0.5
+    far = r > r[-1] - FAR
+    # Shells weigh as they hold pairs.
+    close = r < CLOSE
+    shells = r[close] ** 2 / (r[close] ** 2).sum()
     peak = int(np.argmax(g))
     # A parabola through the highest bin and its neighbours.
     curve = np.polyfit(r[peak - 1 : peak + 2], g[peak - 1 : peak + 2], 2)
     top = -curve[1] / (2 * curve[0])
     return [
         Finding(
-            f"g(r), mean of r from {r[-1] - 0.475:.2g} to {r[-1]:.2g}",
-            float(g[far].mean()),
+            f"g(r), mean over the last {FAR:g} of r", float(g[far].mean()),
             float(error[far].mean() / math.sqrt(far.sum())),
             Reference(1.0, 0.005, "no order is left so far away"),
         ),
-        Finding("r of the first maximum of g(r)", float(top)),
+        Finding("g(r), r of the first maximum", float(top)),
         Finding(
-            "height of the first maximum of g(r)", float(np.polyval(curve, top)),
-            float(error[peak]),
+            "g(r), height of the first maximum", float(np.polyval(curve, top)), float(error[peak])
         ),
         Finding(
-            f"g(r) at r = {r[1]:.3g}", float(g[1]), float(error[1]),
+            f"g(r), mean over r below {CLOSE:g}", float(g[close] @ shells),
+            float(np.linalg.norm(error[close] * shells)),
             note="above 0: the particles are soft",
         ),
         Finding(
@@ -191,7 +194,9 @@ def _pressure_of(distribution: RadialDistribution, fluid: DPD) -> float:
     r = distribution.distance
     density = fluid.particles / fluid.box.volume
     force = fluid.fluid.repulsion[0] * np.maximum(1 - r / fluid.fluid.cutoff, 0)
-    integral = float((r**3 * force * distribution.g).sum() * (r[1] - r[0]))
+    ends = np.append(0.0, r + r[0])  # of the bins
+    shells = np.diff(ends**3) / 3  # integrals of r^2, as g is the mean over each
+    integral = float((r * force * distribution.g) @ shells)
     return density * fluid.fluid.temperature[0] + 2 / 3 * math.pi * density**2 * integral
 
 
@@ -217,14 +222,14 @@ CHECKS = (
             "span": 40.0,
             "integrators": ["velocity-verlet", "leap-frog", "groot-warren"],
         },
-        quick={"particles": 3000, "span": 24.0, "integrators": ["velocity-verlet", "leap-frog"]},
+        quick={"particles": 3000, "span": 16.0, "integrators": ["velocity-verlet", "leap-frog"]},
     ),
     Check(
         "noise-generators",
         "Is kT another with the random numbers of the paper?",
         noise_generators,
         long={"particles": 65536, "span": 80.0},
-        quick={"particles": 3000, "span": 12.8},
+        quick={"particles": 3000, "span": 9.6},
     ),
     Check(
         "structure",

@@ -21,7 +21,8 @@ from gpubench.physics.fits import Estimate, fit_line, growth_exponent
 from gpubench.physics.forces import conservative_energy
 from gpubench.physics.observables import momentum
 from gpubench.simulate.setup import Setup
-from gpubench.workloads.dpd import DPDStandard
+from gpubench.workloads.dpd import DPD, DPDStandard
+from gpubench.workloads.workload import Value
 
 Floats = NDArray[np.float64]
 
@@ -158,7 +159,7 @@ def energy_conservation(device: Device, *, particles: int, span: float) -> Outco
     return Outcome(findings)
 
 
-def _energies(fluid: Any, span: float) -> tuple[Floats, Floats]:
+def _energies(fluid: DPD, span: float) -> tuple[Floats, Floats]:
     """Return times and energies of a particle; positions and velocities are of one moment."""
     times, energies = [], []
     for now in sampled(fluid, span, every=0.1):
@@ -179,7 +180,7 @@ def trajectories(device: Device, *, particles: int, steps: int) -> Outcome:
         if reason := missing_feature(requires, device):
             lacking.append(f"{algorithm} {form} {reason}")
             continue
-        room = dict(ROOM.get(algorithm, {}))
+        room: dict[str, Value] = {**ROOM.get(algorithm, {})}
         setup = Setup(DPDStandard.name, particles, algorithm, form, room, SEED, skin)
         compared += 1
         if _state(device, setup, steps) != wanted:
@@ -204,7 +205,7 @@ def _cell_lists() -> list[tuple[str, str, float]]:
         if issubclass(algorithm, CellList)
         for form in algorithm.forms
     ]
-    first = {name: form for name, form in reversed(forms)}
+    first = dict(reversed(forms))
     return [(*each, 0.0) for each in forms] + [(*each, SKIN) for each in first.items()]
 
 
@@ -215,9 +216,7 @@ def _state(device: Device, setup: Setup, steps: int) -> bytes:
     workload.require_sound()
     state = workload.state()
     by_id = np.argsort(state["places"][:, 3])
-    return b"".join(
-        state[name][by_id].tobytes() for name in sorted(state.keys() - {"step"})
-    )
+    return b"".join(state[name][by_id].tobytes() for name in sorted(state.keys() - {"step"}))
 
 
 CHECKS = (
@@ -226,21 +225,21 @@ CHECKS = (
         "Do both partners draw the same number, and are the numbers like noise?",
         pair_noise,
         long={"pairs": 2**22},
-        quick={"pairs": 2**17},
+        quick={"pairs": 2**15},
     ),
     Check(
         "momentum",
         "Is momentum conserved to rounding?",
         momentum_conservation,
         long={"particles": 65536, "steps": 50000},
-        quick={"particles": 2000, "steps": 2000},
+        quick={"particles": 1000, "steps": 2000},
     ),
     Check(
         "energy",
         "Without friction and noise, is the energy bounded?",
         energy_conservation,
         long={"particles": 20000, "span": 5.0},
-        quick={"particles": 1000, "span": 5.0},
+        quick={"particles": 600, "span": 5.0},
     ),
     Check(
         "trajectories",

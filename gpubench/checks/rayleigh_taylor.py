@@ -25,7 +25,6 @@ from gpubench.physics.mixing import (
     mixing_layer,
     viscous_growth_rate,
 )
-from gpubench.physics.transport import wavenumber_along
 from gpubench.workloads.dpd import DPD, LAYER, DPDRayleighTaylor
 
 Floats = NDArray[np.float64]
@@ -242,9 +241,7 @@ def _growth_findings(rate: Estimate, wave: Wave) -> list[Finding]:
     ]
 
 
-def _single_mode_figure(
-    times: Floats, amplitudes: Floats, rate: float, wave: Wave
-) -> Figure:
+def _single_mode_figure(times: Floats, amplitudes: Floats, rate: float, wave: Wave) -> Figure:
     first = FIRST_AMPLITUDE * wave.wavelength
     lines = [
         Series("measured", times.tolist(), amplitudes.tolist()),

@@ -85,7 +85,7 @@ def _set_waves_going(fluid: DPD) -> None:
 
 def _waves(now: Snapshot, fluid: DPD) -> list[float]:
     """Return the amplitudes of v_x ~ sin kz, v_x ~ cos kz, v_y ~ sin kz, v_y ~ cos kz."""
-    quarter = now.positions + [0.0, 0.0, fluid.box.size[2] / 4]
+    quarter = now.positions + np.array([0.0, 0.0, fluid.box.size[2] / 4])
     return [
         shear_wave(positions, now.velocities[:, axes], fluid.box)
         for axes in ([0, 1, 2], [1, 0, 2])
@@ -129,13 +129,13 @@ CHECKS = (
         "How fast do particles of the fluid at rest diffuse?",
         self_diffusion,
         long={"particles": 65536, "span": 30.0},
-        quick={"particles": 8000, "span": 10.0},
+        quick={"particles": 6000, "span": 10.0},
     ),
     Check(
         "viscosity",
         "How fast do shear waves decay?",
         shear_viscosity,
         long={"particles": 262144, "span": 240.0},
-        quick={"particles": 16000, "span": 45.0},
+        quick={"particles": 8000, "span": 36.0},
     ),
 )
