@@ -26,6 +26,7 @@ from gpubench.workloads.dpd import DPD, DPDStandard
 
 Floats = NDArray[np.float64]
 
+SPACING = 0.8  # of snapshots, about twice the time in which kT forgets itself
 SETTLE = 5.0  # time in which particles placed at random forget it
 TIME_STEPS = (0.01, 0.02, 0.04)
 
@@ -68,7 +69,7 @@ def kinetic_temperatures(fluid: DPD, span: float) -> tuple[Estimate, Estimate]:
             temperature(velocities, snapshot.species, fluid.fluid).overall
             for velocities in (snapshot.velocities, fluid.full_step_velocities())
         ]
-        for snapshot in sampled(fluid, span, every=0.4)
+        for snapshot in sampled(fluid, span, every=SPACING)
     ]
     half, full = (mean_of_series(series) for series in np.array(readings).T)
     return half, full
@@ -134,7 +135,7 @@ def structure(
     pass_time(fluid, SETTLE)
     pressures, of_snapshots = [], []
     kt = fluid.fluid.temperature[0]
-    for index, now in enumerate(sampled(fluid, 0.8 * snapshots, every=0.8)):
+    for index, now in enumerate(sampled(fluid, SPACING * snapshots, every=SPACING)):
         pressures.append(pressure(now.positions, now.species, fluid.box, fluid.fluid, kt))
         if index < distributions:
             bins = round(reach / BIN)
@@ -228,14 +229,14 @@ CHECKS = (
         "noise-generators",
         "Is kT another with the random numbers of the paper?",
         noise_generators,
-        long={"particles": 65536, "span": 80.0},
-        quick={"particles": 3000, "span": 9.6},
+        long={"particles": 65536, "span": 64.0},
+        quick={"particles": 3000, "span": 12.8},
     ),
     Check(
         "structure",
         "Are the pressure and the radial distribution function those of the fluid?",
         structure,
-        long={"particles": 20000, "snapshots": 32, "reach": 2.5, "distributions": 6},
-        quick={"particles": 3000, "snapshots": 8, "reach": 2.5, "distributions": 3},
+        long={"particles": 12000, "snapshots": 32, "reach": 2.5, "distributions": 6},
+        quick={"particles": 3000, "snapshots": 6, "reach": 2.5, "distributions": 3},
     ),
 )

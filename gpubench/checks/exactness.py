@@ -261,7 +261,7 @@ CHECKS = (
         "steps",
         "Is a step that of float64, in forces, velocities and places?",
         steps,
-        long={"particles": 262144},
+        long={"particles": 131072},
         quick={"particles": 3000},
     ),
     Check(
@@ -275,7 +275,7 @@ CHECKS = (
         "energy",
         "Without friction and noise, is the energy bounded?",
         energy_conservation,
-        long={"particles": 20000, "span": 5.0},
+        long={"particles": 6000, "span": 5.0},
         quick={"particles": 600, "span": 5.0},
     ),
     Check(

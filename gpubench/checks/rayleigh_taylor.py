@@ -30,7 +30,7 @@ from gpubench.workloads.dpd import DPD, LAYER, DPDRayleighTaylor
 
 Floats = NDArray[np.float64]
 
-SAMPLES = 48
+SAMPLES = 40
 MIXED = 0.1, 0.6  # of the height of the box: where the mixing layer is fitted
 
 # Of density 3 and repulsion 25: derivative of p = rho kT + 0.101 a rho^2 (Groot and Warren 1997).
@@ -276,8 +276,8 @@ CHECKS = (
         "mixing",
         "How fast does a heavy fluid mix with the light one below it?",
         mixing,
-        long={"particles": [65536, 1048576], "depths": [6.0, 40.0], "span": 320.0},
-        quick={"particles": [4500], "depths": [3.0], "span": 120.0},
+        long={"particles": [65536, 524288], "depths": [6.0, 30.0], "span": 320.0},
+        quick={"particles": [4500], "depths": [3.0], "span": 70.0},
     ),
     Check(
         "single-mode",
@@ -285,11 +285,11 @@ CHECKS = (
         single_mode,
         long={
             "wavelength": 200.0,
-            "depth": 4.0,
+            "depth": 3.0,
             "repulsion": 50.0,
-            "runs": 4,
+            "runs": 3,
             "tension_particles": 12000,
-            "tension_snapshots": 64,
+            "tension_snapshots": 48,
         },
         quick=None,
     ),
