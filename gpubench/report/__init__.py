@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from gpubench.check_results import CheckResults
 from gpubench.report import document, render, spreadsheets
 from gpubench.report.cells import machines
 from gpubench.report.simulations import SimulationPart
@@ -15,9 +16,12 @@ from gpubench.results import Results
 
 
 def write(
-    results: Sequence[Results], out: Path, simulations: Sequence[SimulationPart] = ()
+    results: Sequence[Results],
+    out: Path,
+    simulations: Sequence[SimulationPart] = (),
+    checks: Sequence[CheckResults] = (),
 ) -> Path:
-    """Write a report on results and simulations, and return the path of its page.
+    """Write a report on results, simulations and checks, and return the path of its page.
 
     Writes `index.html` (self-contained), `report.md` with `figures/*.svg`, and as CSV
     `records.csv` (all records, without samples) and, for each study with a published table,
@@ -26,7 +30,7 @@ def write(
     figures and pictures of an earlier report are removed.
     """
     found = machines(results)
-    report = document.build(found, simulations)
+    report = document.build(found, simulations, checks)
     files: dict[str, str | bytes] = {
         **spreadsheets.files(results, found),
         **render.markdown(report),

@@ -7,9 +7,12 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
+from gpubench.check_results import CheckResults
+from gpubench.report import checks as checked
 from gpubench.report import formats, steps, tables, verdict
 from gpubench.report.axes import AXES, SIZES
 from gpubench.report.cells import FULL_SORTS, Cell, Machine, StudyRun, Subject
+from gpubench.report.checks import CheckPart
 from gpubench.report.figures import (
     Axis,
     Bar,
@@ -91,9 +94,14 @@ class Document:
     machines: Sequence[MachinePart]
     comparisons: Sequence[Table]
     simulations: Sequence[SimulationPart]
+    checks: Sequence[CheckPart]
 
 
-def build(machines: Sequence[Machine], simulations: Sequence[SimulationPart]) -> Document:
+def build(
+    machines: Sequence[Machine],
+    simulations: Sequence[SimulationPart],
+    checks: Sequence[CheckResults],
+) -> Document:
     """Work out everything that a report says about these machines."""
     parts: list[MachinePart] = []
     for machine in machines:
@@ -109,7 +117,12 @@ def build(machines: Sequence[Machine], simulations: Sequence[SimulationPart]) ->
         )
     shared = dict.fromkeys(run.study.name for machine in machines for run in machine.studies)
     comparisons = [tables.comparison(machines, name) for name in shared]
-    return Document(parts, [table for table in comparisons if table is not None], simulations)
+    return Document(
+        parts,
+        [table for table in comparisons if table is not None],
+        simulations,
+        checked.parts(checks),
+    )
 
 
 def _study(run: StudyRun, machine: Machine, slug: str) -> StudyPart:

@@ -34,7 +34,10 @@ def markdown(report: Document) -> dict[str, str | bytes]:
     for part in report.simulations:
         if part.panel is not None:
             files[f"figures/{part.slug}.png"] = part.panel
-        for chart, drawings in part.figures:
+    figures = [part.figures for part in report.simulations]
+    figures += [part.figures for part in report.checks]
+    for of_part in figures:
+        for chart, drawings in of_part:
             for index, drawing in enumerate(drawings):
                 files[f"figures/{chart.slug}-{index}.svg"] = drawing.standalone
     return files
