@@ -71,6 +71,7 @@ def step(
             "steps": 20 if skin > 0 else 2,
             "phases_ms": phases,
             "particle_steps_per_s": 1e3 * particles / median,
+            "outcome": {"steps_done": round(1e3 / median)},
         }
     return make_record(**about)
 
@@ -236,6 +237,13 @@ def test_steps_with_a_skin_say_which_and_have_its_phases(page):
     assert all(row[head.index("Lists, ms")] == formats.DASH for row in rows if row[1] == "0")
 
 
+def test_notes_say_how_many_steps_were_done_and_how_phases_are_timed(page):
+    assert page.text.count("Phases are timed by themselves after the step") == 1
+    done = [step(*subject, SIZES[0])["outcome"]["steps_done"] for subject in PARTS]
+    said = f"the simulations had done {min(done):,} to {max(done):,} steps"
+    assert page.text.count(said) == 1
+
+
 def test_markdown_has_the_same_tables(folder, page):
     text = (folder / "report.md").read_text(encoding="utf-8")
     flat = [" ".join(row) for table in markdown_tables(text) for row in table]
@@ -276,8 +284,9 @@ def test_bars_are_the_steps_divided_as_their_phases(page):
     per_particle = dict(zip(bars.parts, first.parts, strict=True))
     assert per_particle["force"] == pytest.approx(0.40) and per_particle["lists"] == 0
     assert sum(first.parts) == pytest.approx(0.62)  # ns, as the times are ms for a million
-    assert {"counting-sort reorder, skin 0.3", "atomic-list, skin 0"} < {
-        bar.label for bar in bars.panels[-1].bars
+    skins = [f"skin {skin}" for skin in ("0", "0.15", "0.3")]
+    assert {bar.label for bar in bars.panels[-1].bars} == {
+        f"{name}, {skin}" for name in ("counting-sort reorder", "atomic-list") for skin in skins
     }
     assert "counting-sort reorder 0.620" in bars.panels[0].description
     assert "force 0.400" in bars.panels[0].description

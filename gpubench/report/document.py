@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
@@ -174,7 +175,10 @@ def _phases(run: StudyRun, slug: str) -> BarChart | None:
     for scan in verdict.scans(run):
         ranked = [(r.value, r.cells) for r in verdict.rankings(run, scan)]
         if scan.axis == "skin":
-            panels.append(_bars(run, scan.title(), [c for _, cells in ranked for c in cells]))
+            cells = [cell for _, at_value in ranked for cell in at_value]
+            tried = Counter(cell.subject for cell in cells)
+            skinned = [cell for cell in cells if tried[cell.subject] > 1]
+            panels.append(_bars(run, scan.title(), skinned))
         else:
             panels += [_bars(run, AXES[scan.axis].say(value), cells) for value, cells in ranked]
     shown = [panel for panel in panels if panel.bars]
