@@ -168,7 +168,7 @@ def test_noise_of_a_pair_alone(device):
 def test_the_fluid_keeps_its_temperature(device, time_step):
     """Both readings; a friction or noise of 5 % more or less would be outside."""
     fluid = make(device, "dpd-standard", 3000, time_step=time_step)
-    half, full = kinetic_temperatures(fluid, span=6.4)
+    half, full = kinetic_temperatures(fluid, span=12.8)
     assert half.value == pytest.approx(LAGGED_AT_HALF_STEP[time_step], abs=0.025)
     assert full.value == pytest.approx(AT_FULL_STEP[time_step], abs=0.025)
 

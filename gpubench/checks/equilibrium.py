@@ -30,8 +30,9 @@ SPACING = 0.8  # of snapshots, about twice the time in which kT forgets itself
 SETTLE = 5.0  # time in which particles placed at random forget it
 TIME_STEPS = (0.01, 0.02, 0.04)
 
-BIN = 0.05  # of the radial distribution function
+BIN = 0.025  # of the radial distribution function
 FAR = 0.5  # at the end of it, where it should be 1
+PEAK = 0.11  # to either side of a maximum, where it is a parabola
 CLOSE = 0.25  # where it shows that particles are soft
 
 LAMMPS = "LAMMPS, pair_style dpd, of which this is the recursion"
@@ -164,8 +165,9 @@ def _distribution_findings(
     close = r < CLOSE
     shells = r[close] ** 2 / (r[close] ** 2).sum()
     peak = int(np.argmax(g))
-    # A parabola through the highest bin and its neighbours.
-    curve = np.polyfit(r[peak - 1 : peak + 2], g[peak - 1 : peak + 2], 2)
+    # A parabola through the highest bin and those around it.
+    top_bins = np.abs(r - r[peak]) < PEAK
+    curve = np.polyfit(r[top_bins], g[top_bins], 2)
     top = -curve[1] / (2 * curve[0])
     return [
         Finding(

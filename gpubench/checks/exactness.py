@@ -94,7 +94,8 @@ def steps(device: Device, *, particles: int) -> Outcome:
     problems, compared = [], 0
     for workload, parameters in STEPS:
         for integrator in INTEGRATORS:
-            fluid = make(device, workload, particles, integrator=integrator, **parameters)
+            given = {**parameters, "integrator": integrator}
+            fluid = Setup(workload, particles, parameters=given, seed=SEED).make(device)
             fluid.advance(20)
             compared += 1
             if problem := fluid.check():
