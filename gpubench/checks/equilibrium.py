@@ -225,14 +225,14 @@ CHECKS = (
             "span": 40.0,
             "integrators": ["velocity-verlet", "leap-frog", "groot-warren"],
         },
-        quick={"particles": 3000, "span": 16.0, "integrators": ["velocity-verlet", "leap-frog"]},
+        quick={"particles": 2500, "span": 16.0, "integrators": ["velocity-verlet", "leap-frog"]},
     ),
     Check(
         "noise-generators",
         "Is kT another with the random numbers of the paper?",
         noise_generators,
         long={"particles": 65536, "span": 64.0},
-        quick={"particles": 3000, "span": 12.8},
+        quick={"particles": 2500, "span": 12.8},
     ),
     Check(
         "structure",

@@ -277,7 +277,7 @@ CHECKS = (
         "How fast does a heavy fluid mix with the light one below it?",
         mixing,
         long={"particles": [65536, 524288], "depths": [6.0, 30.0], "span": 320.0},
-        quick={"particles": [4500], "depths": [3.0], "span": 70.0},
+        quick={"particles": [4500], "depths": [3.0], "span": 60.0},
     ),
     Check(
         "single-mode",

@@ -137,6 +137,6 @@ CHECKS = (
         "How fast do shear waves decay?",
         shear_viscosity,
         long={"particles": 131072, "span": 160.0},
-        quick={"particles": 8000, "span": 30.0},
+        quick={"particles": 7000, "span": 30.0},
     ),
 )

@@ -77,7 +77,7 @@ def _sentences(found: CheckResults) -> list[str]:
 
 def _table(run: CheckRun) -> Table:
     setting = ", ".join(
-        f"{name.replace('_', ' ')} {formats.plain(value)}" for name, value in run.setting.items()
+        f"{name.replace('_', ' ')} {_plain(value)}" for name, value in run.setting.items()
     )
     return Table(
         run.question,
@@ -85,6 +85,12 @@ def _table(run: CheckRun) -> Table:
         [_row(finding) for finding in run.findings],
         notes=[f"{run.name}: {setting}."],
     )
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, list):
+        return formats.listing(formats.plain(each) for each in value)
+    return formats.plain(value)
 
 
 def _row(finding: Finding) -> Row:
@@ -105,7 +111,7 @@ def _row(finding: Finding) -> Row:
 
 def _tolerated(reference: Reference) -> str:
     within = f" ± {reference.tolerance:g}" if reference.tolerance else ""
-    return f"{formats.significant(reference.value, 4)}{within}"
+    return f"{reference.value:.4g}{within}"
 
 
 def _chart(slug: str, figure: check_results.Figure) -> Chart:
