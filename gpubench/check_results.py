@@ -11,6 +11,7 @@ import json
 import math
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -173,7 +174,8 @@ def save(found: CheckResults, path: Path) -> None:
         partial.write_text(text, encoding="utf-8")
         partial.replace(path)
     except OSError as error:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):  # it may never have come to be
+            partial.unlink()
         raise UserError(
             f"cannot write {path}: {error.strerror or error}: choose another file with --out"
         ) from error

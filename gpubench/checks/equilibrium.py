@@ -26,11 +26,13 @@ from gpubench.workloads.dpd import DPD, DPDStandard
 
 Floats = NDArray[np.float64]
 
+SPACING = 0.8  # of snapshots, about twice the time in which kT forgets itself
 SETTLE = 5.0  # time in which particles placed at random forget it
 TIME_STEPS = (0.01, 0.02, 0.04)
 
-BIN = 0.05  # of the radial distribution function
+BIN = 0.025  # of the radial distribution function
 FAR = 0.5  # at the end of it, where it should be 1
+PEAK = 0.11  # to either side of a maximum, where it is a parabola
 CLOSE = 0.25  # where it shows that particles are soft
 
 LAMMPS = "LAMMPS, pair_style dpd, of which this is the recursion"
@@ -68,7 +70,7 @@ def kinetic_temperatures(fluid: DPD, span: float) -> tuple[Estimate, Estimate]:
             temperature(velocities, snapshot.species, fluid.fluid).overall
             for velocities in (snapshot.velocities, fluid.full_step_velocities())
         ]
-        for snapshot in sampled(fluid, span, every=0.4)
+        for snapshot in sampled(fluid, span, every=SPACING)
     ]
     half, full = (mean_of_series(series) for series in np.array(readings).T)
     return half, full
@@ -134,7 +136,7 @@ def structure(
     pass_time(fluid, SETTLE)
     pressures, of_snapshots = [], []
     kt = fluid.fluid.temperature[0]
-    for index, now in enumerate(sampled(fluid, 0.8 * snapshots, every=0.8)):
+    for index, now in enumerate(sampled(fluid, SPACING * snapshots, every=SPACING)):
         pressures.append(pressure(now.positions, now.species, fluid.box, fluid.fluid, kt))
         if index < distributions:
             bins = round(reach / BIN)
@@ -163,8 +165,9 @@ def _distribution_findings(
     close = r < CLOSE
     shells = r[close] ** 2 / (r[close] ** 2).sum()
     peak = int(np.argmax(g))
-    # A parabola through the highest bin and its neighbours.
-    curve = np.polyfit(r[peak - 1 : peak + 2], g[peak - 1 : peak + 2], 2)
+    # A parabola through the highest bin and those around it.
+    top_bins = np.abs(r - r[peak]) < PEAK
+    curve = np.polyfit(r[top_bins], g[top_bins], 2)
     top = -curve[1] / (2 * curve[0])
     return [
         Finding(
@@ -228,14 +231,14 @@ CHECKS = (
         "noise-generators",
         "Is kT another with the random numbers of the paper?",
         noise_generators,
-        long={"particles": 65536, "span": 80.0},
-        quick={"particles": 3000, "span": 9.6},
+        long={"particles": 65536, "span": 64.0},
+        quick={"particles": 3000, "span": 12.8},
     ),
     Check(
         "structure",
         "Are the pressure and the radial distribution function those of the fluid?",
         structure,
-        long={"particles": 20000, "snapshots": 32, "reach": 2.5, "distributions": 6},
-        quick={"particles": 3000, "snapshots": 8, "reach": 2.5, "distributions": 3},
+        long={"particles": 12000, "snapshots": 32, "reach": 2.5, "distributions": 6},
+        quick={"particles": 3000, "snapshots": 6, "reach": 2.5, "distributions": 3},
     ),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,10 +18,11 @@ from gpubench.devices import missing_feature
 from gpubench.devices.base import Device
 from gpubench.inputs import PairSet, make_pairs
 from gpubench.physics.fits import Estimate, fit_line, growth_exponent
+from gpubench.physics.fluid import INTEGRATORS
 from gpubench.physics.forces import conservative_energy
 from gpubench.physics.observables import momentum
 from gpubench.simulate.setup import Setup
-from gpubench.workloads.dpd import DPD, DPDStandard
+from gpubench.workloads.dpd import DPD, DPDRayleighTaylor, DPDSeparation, DPDStandard
 from gpubench.workloads.workload import Value
 
 Floats = NDArray[np.float64]
@@ -35,6 +36,15 @@ ROOM: Mapping[str, Mapping[str, int]] = {
     "adaptive-bitonic": {"chunk": 64},
 }
 SKIN = 0.35
+
+# Workloads and parameters of which a step is held against float64.
+STEPS: Sequence[tuple[str, Mapping[str, Value]]] = (
+    (DPDStandard.name, {}),
+    (DPDStandard.name, {"pair_noise": "rozen2008"}),
+    (DPDSeparation.name, {}),
+    (DPDSeparation.name, {"dimensions": 2, "walls": "none", "friction_ab": 9.0, "noise_ab": 2.0}),
+    (DPDRayleighTaylor.name, {}),
+)
 
 ENERGY_STEPS = (0.0025, 0.005, 0.01, 0.02)
 
@@ -77,6 +87,27 @@ def _moments(name: str, outcome: Mapping[str, Any], *, is_reference: bool) -> li
         found(f"{name}: {moment.replace('_', ' ')}", Estimate(outcome[moment], each), independent)
         for moment, each in errors.items()
     ]
+
+
+def steps(device: Device, *, particles: int) -> Outcome:
+    """Hold a step of every workload under every integrator against one in float64."""
+    problems, compared = [], 0
+    for workload, parameters in STEPS:
+        for integrator in INTEGRATORS:
+            given = {**parameters, "integrator": integrator}
+            fluid = Setup(workload, particles, parameters=given, seed=SEED).make(device)
+            fluid.advance(20)
+            compared += 1
+            if problem := fluid.check():
+                problems.append(f"{workload}, {integrator}: {problem}")
+    return Outcome(
+        [
+            Finding(
+                f"steps that are not those of float64, of {compared}", len(problems), None, NEVER,
+                "; ".join(problems),
+            )
+        ]
+    )  # fmt: skip
 
 
 def momentum_conservation(device: Device, *, particles: int, steps: int) -> Outcome:
@@ -228,6 +259,13 @@ CHECKS = (
         quick={"pairs": 2**15},
     ),
     Check(
+        "steps",
+        "Is a step that of float64, in forces, velocities and places?",
+        steps,
+        long={"particles": 131072},
+        quick={"particles": 3000},
+    ),
+    Check(
         "momentum",
         "Is momentum conserved to rounding?",
         momentum_conservation,
@@ -238,7 +276,7 @@ CHECKS = (
         "energy",
         "Without friction and noise, is the energy bounded?",
         energy_conservation,
-        long={"particles": 20000, "span": 5.0},
+        long={"particles": 6000, "span": 5.0},
         quick={"particles": 600, "span": 5.0},
     ),
     Check(

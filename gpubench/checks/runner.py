@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from gpubench.check_results import CheckResults, CheckRun
@@ -41,9 +42,7 @@ def run(family: str, device: Device, *, is_long: bool) -> CheckResults:
 
 def run_check(check: Check, device: Device, size: Mapping[str, Any]) -> CheckRun:
     """Run one check; what goes wrong in the simulation is its failure."""
-    begin = clock.now()
-    outcome, failure = _attempt(check.measure, device, size)
-    seconds = clock.now() - begin
+    (outcome, failure), seconds = clock.timed(partial(_attempt, check.measure, device, size))
     return CheckRun(
         check.name, check.question, size, seconds, failure, outcome.findings, outcome.figures
     )

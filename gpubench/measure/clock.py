@@ -1,12 +1,23 @@
 """The clock: everything else in the package that needs the time asks here."""
 
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 def now() -> float:
     """Return seconds on a clock that never goes back; only differences mean anything."""
     return time.perf_counter()
+
+
+def timed(work: Callable[[], T]) -> tuple[T, float]:
+    """Do some work; return what it returns and the seconds that it took on the host's clock."""
+    begin = now()
+    result = work()
+    return result, now() - begin
 
 
 def timestamp() -> str:
