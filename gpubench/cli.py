@@ -20,12 +20,14 @@ from gpubench.errors import UserError
 
 # Devices, plots and tables are imported by the commands that use them: the rest starts at once.
 if TYPE_CHECKING:
+    from gpubench.check_results import CheckResults
     from gpubench.conformance import CaseResult
     from gpubench.contracts import Algorithm
     from gpubench.devices.base import Device
     from gpubench.inputs import ParticleSet
 
 RESULTS = Path("results/local")
+CHECKS = Path("results/checks")
 REPORT = Path("reports/local")
 PIPE_WIDTH = 160  # of a table where there is no terminal to ask
 
@@ -149,10 +151,26 @@ def list_everything(as_json: JsonOption = False) -> None:
 @app.command()
 def check(
     algorithms: Annotated[
-        list[str] | None, typer.Argument(metavar="[ALGORITHM]...", help="Default: all.")
+        list[str] | None,
+        typer.Argument(
+            metavar="[ALGORITHM]...",
+            help="Default: all. Or dpd, the family of workloads, to check its physics.",
+            show_default=False,
+        ),
     ] = None,
     device: DeviceOption = "auto",
     as_json: JsonOption = False,
+    long: Annotated[
+        bool,
+        typer.Option(
+            "--long",
+            help="Of dpd: sizes for a GPU, kept in results/checks, instead of a minute on a CPU.",
+        ),
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Of dpd: keep what was found in this file instead."),
+    ] = None,
     positions: Annotated[
         Path | None,
         typer.Option(
@@ -172,9 +190,21 @@ def check(
         str, typer.Option(metavar="AXES", help="Axes along which the box repeats: x, xy, xyz ...")
     ] = "",
 ) -> None:
-    """Check that algorithms give right answers, each in all its forms. Exit 1 if one does not."""
+    """Check that algorithms give right answers, each in all its forms. Exit 1 if one does not.
+
+    `check dpd` checks the physics of a family of workloads against published figures and theory.
+    """
+    from gpubench.checks.runner import FAMILIES
     from gpubench.devices import open_device
 
+    families = [name for name in algorithms or () if name in FAMILIES]
+    if families:
+        if len(algorithms or ()) > 1 or (positions, box, cell_size) != (None, None, None):
+            raise UserError(f"check {families[0]} by itself, without algorithms and particles")
+        _check_family(families[0], device, as_json, long, out)
+        return
+    if long or out is not None:
+        raise UserError(f"--long and --out are for checks of {', '.join(FAMILIES)}")
     names = list(dict.fromkeys(algorithms)) if algorithms else list(registry.algorithms())
     chosen = [registry.find_algorithm(name) for name in names]
     inputs = _own_particles(positions, box, low, cell_size, periodic)
@@ -196,6 +226,48 @@ def check(
             _print_table(table)
     if any(outcome["status"] in ("wrong", "failed") for outcome in outcomes):
         raise typer.Exit(1)
+
+
+def _check_family(family: str, device: str, as_json: bool, is_long: bool, out: Path | None) -> None:
+    """Check the physics of a family of workloads; raise Exit(1) where something is not right."""
+    from gpubench import check_results
+    from gpubench.checks.runner import run as run_checks
+    from gpubench.devices import open_device
+
+    if out is not None:
+        _require_file("--out", out)
+    elif is_long:
+        _require_folder("the folder of results", CHECKS)
+    with open_device(device) as opened:
+        _say(f"checking {family} on {opened.name} ({opened.spec})")
+        found = run_checks(family, opened, is_long=is_long)
+    if out is None and is_long:
+        out = check_results.free_path(CHECKS, family, found.environment)
+    if out is not None:
+        check_results.save(found, out)
+        _say(f"kept in {out}")
+    if as_json:
+        _print_json(found.as_json())
+    else:
+        _print_checks(found)
+    if not found.is_sound:
+        raise typer.Exit(1)
+
+
+def _print_checks(found: CheckResults) -> None:
+    """Print a row for each quantity, and for each check that came to no end."""
+    table = _table("check", "quantity", "value", "reference", "verdict", "note")
+    for check in found.checks:
+        if check.failure:
+            table.add_row(check.name, "", "", "", "failed", check.failure)
+        for finding in check.findings:
+            against = finding.reference
+            reference = f"{against.value:.4g} ± {against.tolerance:g}" if against else "none"
+            table.add_row(
+                check.name, finding.quantity, finding.written, reference, finding.verdict,
+                finding.note,
+            )  # fmt: skip
+    _print_table(table)
 
 
 @app.command()
@@ -460,7 +532,7 @@ def report(
 
     _require_folder("--out", out)
     found = sort_out(results or [_default_results()])
-    print(write(found.results, out, found.simulations))
+    print(write(found.results, out, found.simulations, found.checks))
 
 
 def _default_results() -> Path:

@@ -105,6 +105,20 @@ def load(path: Path) -> Results:
 
     Raises UserError where it is missing, unreadable, no JSON, or no results file.
     """
+    document = read_json(path)
+    validate(document, str(path))
+    # Fields that came later do not apply to older records: they are null there.
+    later = dict.fromkeys(_schema()["$defs"]["record"]["properties"])
+    return Results(
+        document["environment"], [later | record for record in document["records"]], path
+    )
+
+
+def read_json(path: Path) -> Any:
+    """Return the content of a file of JSON, in which NaN and infinity are refused.
+
+    Raises UserError where it is missing, unreadable, or no JSON.
+    """
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -114,15 +128,9 @@ def load(path: Path) -> Results:
     except UnicodeDecodeError as error:
         raise UserError(f"{path} is not a gpubench results file: it is not text") from error
     try:
-        document = json.loads(text, parse_constant=_refuse_constant)
+        return json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise UserError(f"{path} is not a gpubench results file: no JSON: {error}") from error
-    validate(document, str(path))
-    # Fields that came later do not apply to older records: they are null there.
-    later = dict.fromkeys(_schema()["$defs"]["record"]["properties"])
-    return Results(
-        document["environment"], [later | record for record in document["records"]], path
-    )
 
 
 def frame(results: Iterable[Results]) -> pd.DataFrame:

@@ -15,7 +15,7 @@ from gpubench.contracts import CellList
 from gpubench.devices import Device
 from gpubench.errors import UserError
 from gpubench.studies.runner import missing_feature
-from gpubench.workloads import dpd
+from gpubench.workloads import in_cells
 from gpubench.workloads.dpd import DPD, DPDRayleighTaylor, DPDSeparation, DPDStandard
 from gpubench.workloads.workload import BlowUp
 
@@ -113,6 +113,14 @@ def test_lists_are_kept_while_nothing_has_moved_far(device):
     assert 2 <= len(made_lists) < 15
 
 
+def test_what_is_re_sorted_stays_where_it_is(device):
+    """Else each step would look to a re-sort as if all particles had moved."""
+    simulation = made(device, DPDStandard, "counting-resort", "order")
+    simulation.advance(6)
+    ids = simulation.state()["places"][:, 3]
+    assert (ids == np.arange(PARTICLES)).all()
+
+
 def test_forces_sum_to_nothing_at_all(device):
     """Each force is a whole number of force steps, and the partner's is its negative."""
     simulation = made(device, DPDSeparation, walls="none")
@@ -178,7 +186,7 @@ def test_steps_beyond_32_bits_are_counted(opencl_device):
     simulation.restore(state)
     simulation.advance(5)
     assert simulation.step == 2**32 + 3
-    clock = simulation.device.download(simulation._clock)[0]
+    clock = simulation.device.download(simulation.clock)[0]
     assert list(clock) == [3, 1, 5, 0]
 
 
@@ -362,6 +370,6 @@ def test_deferred_forces_are_no_other_forces(device, monkeypatch):
     """Room for fewer neighbours than there are, so that it is emptied on the way."""
     usual = trajectory(made(device), 5)
     for room in (0, 1, 7):
-        monkeypatch.setattr(dpd, "DEFERRED", room)
-        monkeypatch.setattr(dpd, "DEFERRED_ON_CPU", room)
+        monkeypatch.setattr(in_cells, "DEFERRED", room)
+        monkeypatch.setattr(in_cells, "DEFERRED_ON_CPU", room)
         assert trajectory(made(device), 5) == usual

@@ -18,13 +18,13 @@ PACKAGE = Path(gpubench.__file__).parent
 LAYERS = [
     {"__init__", "errors", "paths", "contracts", "grid", "inputs", "kinds"},
     {"oracle", "physics"},
-    {"families", "conformance", "results"},
+    {"families", "conformance", "results", "check_results"},
     {"devices"},
     {"measure"},
     {"algorithms", "primitives"},
     {"workloads"},
     {"registry"},
-    {"report", "studies", "simulate"},
+    {"report", "studies", "simulate", "checks"},
     {"cli"},
     {"__main__"},
 ]
@@ -32,9 +32,10 @@ LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 
 # What a layer may not import although it lies below.
 FORBIDDEN = {
-    "report": {"devices", "algorithms", "primitives", "measure", "workloads"},
-    "studies": {"report"},
-    "simulate": {"report", "studies"},
+    "report": {"devices", "algorithms", "primitives", "measure", "workloads", "checks"},
+    "studies": {"report", "checks"},
+    "simulate": {"report", "studies", "checks"},
+    "checks": {"report", "studies"},
 }
 DEVICE_LIBRARIES = {"pycuda", "cupy", "pynvml", "pyopencl"}
 CLOCKS = {"time", "timeit"}

@@ -163,9 +163,10 @@ import json, sys
 import numpy as np
 from gpubench import registry
 from gpubench.devices import open_device
-from gpubench.workloads import dpd
+from gpubench.workloads import in_cells
+from gpubench.workloads.workload import BlowUp
 
-dpd.DEFERRED_ON_CPU = 5  # so that it is emptied on the way
+in_cells.DEFERRED_ON_CPU = 5  # so that it is emptied on the way
 name, form, skin = sys.argv[1], sys.argv[2], float(sys.argv[3])
 algorithm = registry.find_algorithm(name)
 room = {"capacity": 30} if name == "fixed-capacity" else {}
@@ -183,7 +184,7 @@ with open_device("opencl:oclgrind") as device:
             simulation.advance(1)
             try:
                 simulation.require_sound()
-            except dpd.BlowUp as error:
+            except BlowUp as error:
                 said.append(str(error))
 print(json.dumps(said))
 """

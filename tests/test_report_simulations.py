@@ -66,7 +66,7 @@ def test_tells_what_was_simulated(folder, tmp_path):
 
 def test_the_panel_is_in_the_page_and_beside_the_text(folder, tmp_path):
     page, text = written([folder()], tmp_path / "out")
-    assert 'src="data:image/png;base64,' in page
+    assert 'src="data:image/webp;base64,' in page
     assert "](figures/simulation-1.png)" in text
     picture = Image.open(BytesIO((tmp_path / "out/figures/simulation-1.png").read_bytes()))
     assert np.asarray(picture.convert("RGB"))[0, 0].tolist() == [0, 114, 178]

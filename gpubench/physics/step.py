@@ -7,7 +7,7 @@ half steps, with the bits of the species; drags, likewise, where the drag has a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from gpubench.physics.box import Box
 from gpubench.physics.fluid import INTEGRATORS, Fluid
-from gpubench.physics.forces import forces_in_region
+from gpubench.physics.forces import pair_forces
 
 State = Mapping[str, NDArray[Any]]
 Floats = NDArray[np.float64]
+Words = NDArray[np.uint32]
 
 # A pair's force is rounded to a whole number of force steps. Such errors add up as a random walk
 # does: this many steps are more than ten standard deviations for a hundred neighbours.
@@ -28,7 +29,8 @@ FORCE_STEPS = 32
 RELATIVE_ERROR = 2.0**-21
 # Of a place in units of the box: rounded to one, and reflected between two.
 UNITS = 3.0
-SAMPLE = 20_000  # particles whose forces are computed in float64
+SAMPLE = 20_000  # particles, or so, whose forces are computed in float64
+CHUNK = 2**17  # particles whose motion is compared at once, so that it stays in a cache
 
 
 def check_dpd_step(
@@ -50,49 +52,19 @@ def check_dpd_step(
     of a pair felt shows wherever it is: the sum over all particles is 0 to the bit.
     """
     step = int(before["step"])
-    if problem := _wrong_ids(after["places"][:, 3], len(before["places"])):
-        return f"step {step}: {problem}"
-    start, end = _by_id(before), _by_id(after)
-    felt = force[_order(after), :3].astype(np.float64)
+    compared = _Step(before, after, force, box, fluid, INTEGRATORS[integrator] - 0.5, time_step)
     problem = (
-        _wrong_force(start, felt, box, fluid, time_step, step, seed, generator)
-        or _wrong_sum(felt, fluid.force_step(time_step))
-        or _wrong_motion(start, end, felt, box, fluid, INTEGRATORS[integrator] - 0.5, time_step)
+        _wrong_ids(before["places"][:, 3])
+        or _wrong_ids(after["places"][:, 3])
+        or compared.wrong_force(step, seed, generator)
+        or compared.wrong_sum()
+        or compared.wrong_motion()
     )
     return f"step {step}: {problem}" if problem else None
 
 
-@dataclass(frozen=True)
-class _Particles:
-    """A state in the order of ids. drags: the velocities that the drag sees."""
-
-    places: NDArray[np.uint32]
-    velocities: Floats
-    drags: Floats
-    species: NDArray[np.int32]
-
-
-def _order(state: State) -> NDArray[np.intp]:
-    """Return where each id is."""
-    ids = state["places"][:, 3]
-    order = np.empty(len(ids), np.intp)
-    order[ids] = np.arange(len(ids))
-    return order
-
-
-def _by_id(state: State) -> _Particles:
-    order = _order(state)
-    velocities = state["velocities"][order]
-    drags = state["drags"][order] if "drags" in state else velocities
-    return _Particles(
-        state["places"][order, :3],
-        velocities[:, :3].astype(np.float64),
-        drags[:, :3].astype(np.float64),
-        velocities[:, 3].view(np.int32),
-    )
-
-
-def _wrong_ids(ids: NDArray[np.uint32], particles: int) -> str | None:
+def _wrong_ids(ids: Words) -> str | None:
+    particles = len(ids)
     unknown = ids[ids >= particles]
     if len(unknown):
         return f"there is a particle {unknown[0]}, and ids go up to {particles - 1}"
@@ -103,88 +75,138 @@ def _wrong_ids(ids: NDArray[np.uint32], particles: int) -> str | None:
     return None
 
 
-def _wrong_force(
-    start: _Particles,
-    felt: Floats,
-    box: Box,
-    fluid: Fluid,
-    time_step: float,
-    step: int,
-    seed: int,
-    generator: str,
-) -> str | None:
-    ids, expected = forces_in_region(
-        box.to_positions(start.places), start.drags, np.arange(len(felt)), start.species, box,
-        fluid, time_step, step, seed, generator=generator, wanted=SAMPLE,
-        rng=np.random.default_rng((seed, step)),
-    )  # fmt: skip
-    tolerance = FORCE_STEPS * fluid.force_step(time_step)
-    worst = _worst(felt[ids] - expected, tolerance)
-    if worst is None:
-        return None
-    row, axis = worst
-    return (
-        f"the force on particle {ids[row]} along {'xyz'[axis]} is {felt[ids[row], axis]:.7g},"
-        f" and should be {expected[row, axis]:.7g}"
-    )
-
-
-def _wrong_sum(felt: Floats, force_step: float) -> str | None:
-    total = np.rint(felt / force_step).sum(axis=0) * force_step
-    off = np.flatnonzero(total)
-    if not len(off):
-        return None
-    axis = off[0]
-    return (
-        f"the forces on all particles add up to {total[axis]:.7g} along {'xyz'[axis]}, and should"
-        " add up to 0: one side of a pair does not feel the other"
-    )
-
-
-def _wrong_motion(
-    start: _Particles,
-    end: _Particles,
-    felt: Floats,
-    box: Box,
-    fluid: Fluid,
-    ahead: float,
-    time_step: float,
-) -> str | None:
-    """Compare places and velocities with the leap that the forces of the device ask for.
+@dataclass(frozen=True)
+class _Step:
+    """What is held against the right step; the arguments are those of `check_dpd_step`.
 
     ahead: share of the change of velocity that the drag's velocity has beyond the new one.
     """
-    inverse_mass = 1 / np.asarray(fluid.mass)[start.species]
-    for axis, name in enumerate("xyz"):
+
+    before: State
+    after: State
+    force: NDArray[np.float32]
+    box: Box
+    fluid: Fluid
+    ahead: float
+    time_step: float
+
+    def wrong_force(self, step: int, seed: int, generator: str) -> str | None:
+        """Compare the forces on the particles in a region with float64."""
+        places = self.before["places"]
+        rng = np.random.default_rng((seed, step))
+        near, inside = _region(places, self.box, self.fluid.cutoff, rng)
+        ids = places[near, 3]
+        velocities = self.before["velocities"][near]
+        drags = self.before["drags"][near] if "drags" in self.before else velocities
+        expected = pair_forces(
+            self.box.to_positions(places[near]), drags[:, :3].astype(np.float64), ids,
+            velocities[:, 3].view(np.int32), self.box, self.fluid, self.time_step, step, seed,
+            generator=generator,
+        )[inside]  # fmt: skip
+        felt = self.force[_rows(self.after["places"][:, 3])[ids[inside]], :3].astype(np.float64)
+        tolerance = FORCE_STEPS * self.fluid.force_step(self.time_step)
+        if (worst := _worst(felt - expected, tolerance)) is None:
+            return None
+        return (
+            f"the force on particle {ids[inside][worst[0]]} along {'xyz'[worst[1]]} is"
+            f" {felt[worst]:.7g}, and should be {expected[worst]:.7g}"
+        )
+
+    def wrong_sum(self) -> str | None:
+        """Add up the forces on all particles, in whole force steps."""
+        force_step = self.fluid.force_step(self.time_step)
+        chunks = (np.rint(self.force[rows, :3] / force_step) for rows in _chunks(len(self.force)))
+        total = sum(chunk.sum(axis=0, dtype=np.float64) for chunk in chunks) * force_step
+        off = np.flatnonzero(total)
+        if not len(off):
+            return None
+        return (
+            f"the forces on all particles add up to {total[off[0]]:.7g} along {'xyz'[off[0]]}, and"
+            " should add up to 0: one side of a pair does not feel the other"
+        )
+
+    def wrong_motion(self) -> str | None:
+        """Compare places and velocities with the leap that the forces of the device ask for."""
+        ids = self.after["places"][:, 3]
+        was_in = _rows(self.before["places"][:, 3])[ids]
+        for rows in _chunks(len(ids)):
+            start = self.before["velocities"][was_in[rows]]
+            places = self.before["places"][was_in[rows]]
+            inverse_mass = 1 / np.asarray(self.fluid.mass)[start[:, 3].view(np.int32)]
+            for axis in range(3):
+                problem = self._wrong_along(
+                    axis, rows, places[:, axis], start[:, axis].astype(np.float64), inverse_mass
+                )
+                if problem:
+                    return problem
+        return None
+
+    def _wrong_along(
+        self, axis: int, rows: slice, place: Words, start: Floats, inverse_mass: Floats
+    ) -> str | None:
+        """Compare some particles along an axis; place and start: their places and velocities."""
+        box, time_step = self.box, self.time_step
         units = box.units[axis] / box.size[axis]
-        change = time_step * (felt[:, axis] * inverse_mass + fluid.gravity[axis])
-        velocity = start.velocities[:, axis] + change
-        error = RELATIVE_ERROR * (np.abs(start.velocities[:, axis]) + np.abs(change))
-        place = start.places[:, axis] + velocity * time_step * units
+        pushed = time_step * self.force[rows, axis] * inverse_mass
+        pulled = time_step * self.fluid.gravity[axis]
+        velocity = start + pushed + pulled
+        error = RELATIVE_ERROR * (np.abs(start) + np.abs(pushed) + abs(pulled))
         place_error = UNITS + error * time_step * units
-        place, turn = _reflected(place, place_error, velocity, end.velocities[:, axis], box, axis)
-        away = end.places[:, axis] - place
+        found = self.after["velocities"][rows, axis].astype(np.float64)
+        wanted, turn = _reflected(
+            place + velocity * time_step * units, place_error, velocity, found, box, axis
+        )
+        reached = self.after["places"][rows, axis]
+        away = reached - wanted
         if box.periodic[axis]:
             away -= np.rint(away / box.units[axis]) * box.units[axis]
-        drag = velocity + ahead * change
-        for what, found, wanted, difference, tolerance in (
-            (
-                "place",
-                end.places[:, axis] / units,
-                place / units,
-                away / units,
-                place_error / units,
-            ),
-            ("velocity", *_compared(end.velocities[:, axis], turn * velocity), error),
-            ("velocity for the drag", *_compared(end.drags[:, axis], turn * drag), error),
+        drag = velocity + self.ahead * (pushed + pulled)
+        drag_found = self.after["drags"][rows, axis] if "drags" in self.after else found
+        for what, seen, right, difference, tolerance in (
+            ("place", reached / units, wanted / units, away, place_error),
+            ("velocity", found, turn * velocity, found - turn * velocity, error),
+            ("velocity for the drag", drag_found, turn * drag, drag_found - turn * drag, error),
         ):
             if (worst := _worst(difference, tolerance)) is not None:
-                (i,) = worst
+                number = self.after["places"][rows, 3][worst]
                 return (
-                    f"the {what} of particle {i} along {name} is {found[i]:.7g}, and should be"
-                    f" {wanted[i]:.7g}"
+                    f"the {what} of particle {number} along {'xyz'[axis]} is {seen[worst]:.7g},"
+                    f" and should be {right[worst]:.7g}"
                 )
-    return None
+        return None
+
+
+def _rows(ids: Words) -> NDArray[np.intp]:
+    """Return in which row each id is."""
+    rows = np.empty(len(ids), np.intp)
+    rows[ids] = np.arange(len(ids))
+    return rows
+
+
+def _chunks(particles: int) -> Iterator[slice]:
+    return (slice(begin, begin + CHUNK) for begin in range(0, particles, CHUNK))
+
+
+def _region(
+    places: Words, box: Box, cutoff: float, rng: np.random.Generator
+) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """Return the particles in a cube about one of them and around it, and which are inside.
+
+    Around it are all that those inside may feel. The cube would hold SAMPLE particles if these
+    were spread evenly.
+    """
+    half_edge = (SAMPLE / len(places) * box.volume) ** (1 / 3) / 2
+    middle = places[rng.integers(len(places))]
+    near = np.ones(len(places), bool)
+    inside = np.ones(len(places), bool)
+    for axis in range(3):
+        units = box.units[axis] / box.size[axis]
+        # To the nearest image where the box repeats, as the kernels have it.
+        away = np.abs((places[:, axis] - middle[axis]).view(np.int32).astype(np.int64))
+        near &= away <= (half_edge + cutoff) * units + UNITS
+        inside &= away <= half_edge * units
+    rows = np.flatnonzero(near)
+    return rows, inside[rows]
 
 
 def _reflected(
@@ -204,16 +226,12 @@ def _reflected(
     return inside, np.where(near, np.copysign(1.0, found * velocity), turn)
 
 
-def _compared(found: Floats, wanted: Floats) -> tuple[Floats, Floats, Floats]:
-    return found, wanted, found - wanted
-
-
-def _worst(difference: Floats, tolerance: float | Floats) -> tuple[int, ...] | None:
+def _worst(difference: Floats, tolerance: float | Floats) -> tuple[Any, ...] | None:
     """Return where a difference is furthest above its tolerance, or None where it never is.
 
     What is not a number is above any tolerance.
     """
-    excess = np.nan_to_num(np.abs(difference) - tolerance, nan=np.inf)
-    if not (excess > 0).any():
+    excess = np.abs(difference) - tolerance
+    if (excess <= 0).all():
         return None
-    return tuple(int(i) for i in np.unravel_index(np.argmax(excess), excess.shape))
+    return np.unravel_index(np.argmax(np.nan_to_num(excess, nan=np.inf)), excess.shape)

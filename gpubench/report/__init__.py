@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from gpubench.check_results import CheckResults
 from gpubench.report import document, render, spreadsheets
 from gpubench.report.cells import machines
 from gpubench.report.simulations import SimulationPart
@@ -15,22 +16,25 @@ from gpubench.results import Results
 
 
 def write(
-    results: Sequence[Results], out: Path, simulations: Sequence[SimulationPart] = ()
+    results: Sequence[Results],
+    out: Path,
+    simulations: Sequence[SimulationPart] = (),
+    checks: Sequence[CheckResults] = (),
 ) -> Path:
-    """Write a report on results and simulations, and return the path of its page.
+    """Write a report on results, simulations and checks, and return the path of its page.
 
-    Writes `index.html` (self-contained), `report.md` with `figures/*.svg`, and as CSV
-    `records.csv` (all records, without samples) and, for each study with a published table,
-    `<study>-printed.csv` and `<study>-measured.csv`, for each with simulation steps
-    `<study>-phases.csv`. Each file is replaced whole or not at all;
-    figures and pictures of an earlier report are removed.
+    Writes `index.html` and `measurements.html`, which load nothing, `report.md` with
+    `figures/*.svg`, and as CSV `records.csv` (all records, without samples), for each study with a
+    published table `<study>-printed.csv` and `<study>-measured.csv`, for each with simulation
+    steps `<study>-phases.csv`. Each file is replaced whole or not at all; figures and pictures of
+    an earlier report are removed.
     """
     found = machines(results)
-    report = document.build(found, simulations)
+    report = document.build(found, simulations, checks)
     files: dict[str, str | bytes] = {
         **spreadsheets.files(results, found),
         **render.markdown(report),
-        "index.html": render.html(report),
+        **render.html(report),
     }
     for name, content in files.items():
         _replace(out / name, content)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
+from gpubench.check_results import CheckResults
+from gpubench.report import checks as checked
 from gpubench.report import formats, steps, tables, verdict
 from gpubench.report.axes import AXES, SIZES
 from gpubench.report.cells import FULL_SORTS, Cell, Machine, StudyRun, Subject
+from gpubench.report.checks import CheckPart
 from gpubench.report.figures import (
     Axis,
     Bar,
@@ -91,9 +95,14 @@ class Document:
     machines: Sequence[MachinePart]
     comparisons: Sequence[Table]
     simulations: Sequence[SimulationPart]
+    checks: Sequence[CheckPart]
 
 
-def build(machines: Sequence[Machine], simulations: Sequence[SimulationPart]) -> Document:
+def build(
+    machines: Sequence[Machine],
+    simulations: Sequence[SimulationPart],
+    checks: Sequence[CheckResults],
+) -> Document:
     """Work out everything that a report says about these machines."""
     parts: list[MachinePart] = []
     for machine in machines:
@@ -109,7 +118,12 @@ def build(machines: Sequence[Machine], simulations: Sequence[SimulationPart]) ->
         )
     shared = dict.fromkeys(run.study.name for machine in machines for run in machine.studies)
     comparisons = [tables.comparison(machines, name) for name in shared]
-    return Document(parts, [table for table in comparisons if table is not None], simulations)
+    return Document(
+        parts,
+        [table for table in comparisons if table is not None],
+        simulations,
+        checked.parts(checks),
+    )
 
 
 def _study(run: StudyRun, machine: Machine, slug: str) -> StudyPart:
@@ -161,7 +175,10 @@ def _phases(run: StudyRun, slug: str) -> BarChart | None:
     for scan in verdict.scans(run):
         ranked = [(r.value, r.cells) for r in verdict.rankings(run, scan)]
         if scan.axis == "skin":
-            panels.append(_bars(run, scan.title(), [c for _, cells in ranked for c in cells]))
+            cells = [cell for _, at_value in ranked for cell in at_value]
+            tried = Counter(cell.subject for cell in cells)
+            skinned = [cell for cell in cells if tried[cell.subject] > 1]
+            panels.append(_bars(run, scan.title(), skinned))
         else:
             panels += [_bars(run, AXES[scan.axis].say(value), cells) for value, cells in ranked]
     shown = [panel for panel in panels if panel.bars]

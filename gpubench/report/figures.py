@@ -35,6 +35,7 @@ _SERIES = tuple(f"#0303{index:02x}" for index in range(len(LIGHT)))
 
 _WIDTH, _HEIGHT = 4.7, 3.4  # inches of 72 points; one point is one CSS pixel of the SVG
 _TICK_GAP = 0.22  # of the width of a panel, between two long numbers
+_MOST_PLACES = 16  # on an axis for its ticks to be among them; more are a series in time
 _LABEL_GAP = 11.5  # points between two labels
 _CHARACTER = 4.9  # points, of a label
 _BAR = 0.235  # inches from bar to bar
@@ -68,6 +69,7 @@ class Line:
 
     colour: index of its hue, one for each algorithm; variant: index of its dashes, one for
     each form. low, high: ends of the interval band, or None where there is none.
+    marked: whether each point has a marker.
     """
 
     label: str
@@ -77,6 +79,7 @@ class Line:
     high: Sequence[float] | None = None
     colour: int = 0
     variant: int = 0
+    marked: bool = True
 
 
 @dataclass(frozen=True)
@@ -248,7 +251,7 @@ def _plot(axes: Axes, line: Line) -> None:
         color=colour,
         linewidth=1.5,
         linestyle=dashes[line.variant % len(dashes)],
-        marker="o" if line.variant % 2 == 0 else "s",
+        marker=("o" if line.variant % 2 == 0 else "s") if line.marked else "",
         markersize=3.4,
         markerfacecolor=colour if line.variant == 0 else "none",
         markeredgewidth=1,
@@ -294,7 +297,12 @@ def _log_axis(axes: Axes, which: str, kind: str, values: Sequence[float]) -> Non
         axes.set_xscale("log", base=2)
         axes.set_xlim(low / margin, high * margin)
         ticks = sorted(set(values))
-        axis.set_major_locator(FixedLocator(ticks[:: math.ceil(len(ticks) / 6)]))
+        is_series = len(ticks) > _MOST_PLACES
+        axis.set_major_locator(
+            LogLocator(10, subs=(1, 2, 5) if high / low < 100 else (1,))
+            if is_series
+            else FixedLocator(ticks[:: math.ceil(len(ticks) / 6)])
+        )
     else:
         axes.set_yscale("log", base=10)
         axes.set_ylim(low / margin, high * margin)

@@ -9,14 +9,18 @@ from gpubench.report import figures, formats, tables
 from gpubench.report.document import Document
 
 
-def html(report: Document) -> str:
-    """Return a report as one HTML page that loads nothing."""
+def html(report: Document) -> dict[str, str]:
+    """Return a report as HTML that loads nothing: index.html, and measurements.html beside it."""
     environment = _environment(autoescape=True)
-    return environment.get_template("page.html.j2").render(
+    names = {
         **_names(report),
-        light=figures.css_variables(figures.LIGHT),
-        dark=figures.css_variables(figures.DARK),
-    )
+        "light": figures.css_variables(figures.LIGHT),
+        "dark": figures.css_variables(figures.DARK),
+    }
+    return {
+        f"{page}.html": environment.get_template(f"{template}.html.j2").render(**names)
+        for page, template in (("index", "page"), ("measurements", "measurements"))
+    }
 
 
 def markdown(report: Document) -> dict[str, str | bytes]:
@@ -34,7 +38,10 @@ def markdown(report: Document) -> dict[str, str | bytes]:
     for part in report.simulations:
         if part.panel is not None:
             files[f"figures/{part.slug}.png"] = part.panel
-        for chart, drawings in part.figures:
+    figures = [part.figures for part in report.simulations]
+    figures += [part.figures for part in report.checks]
+    for of_part in figures:
+        for chart, drawings in of_part:
             for index, drawing in enumerate(drawings):
                 files[f"figures/{chart.slug}-{index}.svg"] = drawing.standalone
     return files

@@ -6,8 +6,11 @@ import base64
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any
+
+from PIL import Image
 
 from gpubench.errors import UserError
 from gpubench.report import formats
@@ -15,6 +18,7 @@ from gpubench.report.figures import Axis, Chart, Drawing, Line, Panel, draw
 from gpubench.report.tables import Item, Row, Table
 
 ACCOUNT, PANEL = "simulation.json", "panel.png"
+WIDTH, QUALITY = 640, 30  # of a picture within a page
 # How what was observed is drawn against time; all else is only told.
 OBSERVED = {
     "domain_size": ("Size of the domains", "mean domain size", "number"),
@@ -42,8 +46,12 @@ class SimulationPart:
 
     @property
     def panel_uri(self) -> str:
-        """The picture as a data URI, so that a page loads nothing."""
-        return "data:image/png;base64," + base64.b64encode(self.panel or b"").decode()
+        """The picture as a data URI, so that a page loads nothing: small, as WebP."""
+        picture = Image.open(BytesIO(self.panel or b"")).convert("RGB")
+        picture.thumbnail((WIDTH, picture.height))
+        small = BytesIO()
+        picture.save(small, "WEBP", quality=QUALITY)
+        return "data:image/webp;base64," + base64.b64encode(small.getvalue()).decode()
 
 
 def parts(accounts: Iterable[Path]) -> list[SimulationPart]:

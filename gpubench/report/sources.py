@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from gpubench import check_results
+from gpubench.check_results import CheckResults
 from gpubench.errors import UserError
 from gpubench.report import simulations
 from gpubench.report.simulations import SimulationPart
@@ -14,17 +16,18 @@ from gpubench.results import Results, load
 
 @dataclass(frozen=True)
 class Sources:
-    """Results of studies, and simulations."""
+    """Results of studies, simulations, and checks of workloads."""
 
     results: Sequence[Results]
     simulations: Sequence[SimulationPart] = ()
+    checks: Sequence[CheckResults] = ()
 
 
 def sort_out(paths: Sequence[Path]) -> Sources:
     """Read files, and every .json file in and below folders, each once.
 
-    Raises UserError for a file that is neither results nor the account of a simulation, and for a
-    folder without any.
+    Raises UserError for a file that is no results, no account of a simulation, and nothing that
+    checks found, and for a folder without any.
     """
     files: dict[Path, Path] = {}
     for path in paths:
@@ -35,4 +38,9 @@ def sort_out(paths: Sequence[Path]) -> Sources:
             files.setdefault(file.resolve(), file)
     accounts = [file for file in files.values() if file.name == simulations.ACCOUNT]
     others = [file for file in files.values() if file.name != simulations.ACCOUNT]
-    return Sources([load(file) for file in others], simulations.parts(accounts))
+    checked = [file for file in others if check_results.is_of_checks(file)]
+    return Sources(
+        [load(file) for file in others if file not in checked],
+        simulations.parts(accounts),
+        [check_results.load(file) for file in checked],
+    )

@@ -113,19 +113,24 @@ def _compared(
 
 
 def _skins(run: StudyRun, scan: Scan) -> str:
-    """Say for each algorithm whether a skin makes its step faster than none, and which."""
+    """Say which step is the fastest of all skins, and what a skin brings to each algorithm."""
+    timed = [cell for value in scan.values(run) for cell in scan.at(run, value) if cell.ok]
     found: dict[str, list[str]] = {}
     for subject in run.subjects:
-        cells = [c for value in scan.values(run) for c in scan.at(run, value)]
-        own = {c.place.skin: c for c in cells if c.subject == subject and c.ok}
+        own = {cell.place.skin: cell for cell in timed if cell.subject == subject}
         none = own.pop(0, None)
         if none is not None and own:
             best = min(own.values(), key=lambda cell: cell.median_ms)
             found.setdefault(_effect(best, none), []).append(run.labels[subject])
     if not found:
         return ""
+    first = min(timed, key=lambda cell: cell.median_ms)
+    skin = f"with {AXES['skin'].say(first.place.skin)}" if first.place.skin else "without a skin"
     parts = [f"{effect} with {formats.listing(labels)}" for effect, labels in found.items()]
-    return f"In {scan.title(Axis.count)}, a skin makes a step {'; '.join(parts)}."
+    return (
+        f"In {scan.title(Axis.count)}, {run.labels[first.subject]} {skin} makes the fastest step;"
+        f" a skin makes it {'; '.join(parts)}."
+    )
 
 
 def _effect(best: Cell, none: Cell) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gpubench.report import formats
@@ -60,7 +60,7 @@ class Item:
 
 _NOTHING = Item(formats.DASH, "none")
 _PHASES = (
-    "Phases were timed by themselves after the step, launched one by one with an event between"
+    "Phases are timed by themselves after the step, launched one by one with an event between"
     " each two, so they do not add up to it exactly; below each stands its share of their sum."
 )
 
@@ -373,7 +373,8 @@ def phases(run: StudyRun) -> list[Table]:
     for cell in in_order(run):
         if cell.phases_ms:
             groups.setdefault(describe(cell.place, names, Axis.count), []).append(cell)
-    return [_phases(run, caption, cells) for caption, cells in groups.items()]
+    made = [_phases(run, caption, cells) for caption, cells in groups.items()]
+    return [*made[:-1], *(replace(last, notes=[*last.notes, _PHASES]) for last in made[-1:])]
 
 
 def _phases(run: StudyRun, caption: str, cells: Sequence[Cell]) -> Table:
@@ -394,7 +395,14 @@ def _phases(run: StudyRun, caption: str, cells: Sequence[Cell]) -> Table:
     ]
     columns = ["Algorithm", *(AXES[name].heading for name in axes), "Step, ms"]
     columns += ["Particle-steps/s, 10⁶", *(f"{name.capitalize()}, ms" for name in named)]
-    return Table(caption, columns, rows, notes=[note, _PHASES])
+    steps = [cell.headline["outcome"].get("steps_done") for cell in cells]
+    notes = [note]
+    if all(steps):
+        notes.append(
+            f"With the last check the simulations had done {formats.counts(steps)} steps. Where"
+            " particles stay in their places, the order in memory that they began in decays."
+        )
+    return Table(f"Phases of {caption}", columns, rows, notes=notes)
 
 
 def _millions(rate: float | None) -> Item:

@@ -336,7 +336,7 @@ def sentences(
     if not any(cell.ok for cell in run.cells.values()):
         return ["Nothing was timed, so there is nothing to compare.", *_trouble(run)]
     return [
-        *(_winners(run, scan) for scan in scans(run)),
+        *(_winners(run, scan) for scan in scans(run) if scan.axis != "skin"),
         *_overtaken(run),
         *([] if run.is_simulation else _resorts(run)),
         *more,

@@ -19,7 +19,7 @@ from gpubench import registry
 from gpubench.contracts import Algorithm, CellList
 from gpubench.devices import Device, missing_feature
 from gpubench.errors import DeviceUnavailable, NotSupported, OutOfMemory, UserError
-from gpubench.families import FAMILIES, Oracle, first_launch
+from gpubench.families import ORACLES, Oracle, first_launch
 from gpubench.inputs import Inputs, ParticleSet, SimulationStart
 from gpubench.kinds import Recipe, Simulation
 from gpubench.measure.environment import environment
@@ -300,7 +300,7 @@ def _measure_trials(
 ) -> None:
     @cache
     def oracle(family: str) -> Oracle:
-        return FAMILIES[family].oracle(inputs, False)
+        return ORACLES[family](inputs, False)
 
     for trial in trials:
         _attempt(trial, device, partial(_make_and_check, trial, inputs, device, oracle))

@@ -63,4 +63,22 @@ __device__ __forceinline__ unsigned moved_along(GLOBAL const Box *box, int axis,
     return (unsigned)to;
 }
 
+/* A device's step counter: word 0 is read by the first kernel of a step, word 1 by what follows,
+   so that one can set what the other reads. Each is (step low, step high, seed low, seed high). */
+typedef GLOBAL uint4 *Clock;
+
+__device__ __forceinline__ uint4 next_step(uint4 clock)
+{
+    clock.x += 1;
+    clock.y += clock.x == 0;
+    return clock;
+}
+
+/* Where a list of neighbours keeps its k-th: GPUs want those of neighbouring threads together. */
+#if LIST_BY_PARTICLE
+#define LIST_ITEM(i, k) ((int64)(i)*ROOM + (k))
+#else
+#define LIST_ITEM(i, k) ((int64)(k)*particles + (i))
+#endif
+
 #endif

@@ -1,0 +1,58 @@
+"""Run the checks of a family of workloads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from gpubench.check_results import CheckResults, CheckRun
+from gpubench.checks import domains, equilibrium, exactness, rayleigh_taylor, transport
+from gpubench.checks.check import Check, Outcome
+from gpubench.devices.base import Device
+from gpubench.errors import UserError
+from gpubench.measure import clock
+from gpubench.measure.environment import environment
+from gpubench.measure.progress import progress
+
+FAMILIES: Mapping[str, Sequence[Check]] = {
+    "dpd": (
+        *exactness.CHECKS,
+        *equilibrium.CHECKS,
+        *transport.CHECKS,
+        *domains.CHECKS,
+        *rayleigh_taylor.CHECKS,
+    )
+}
+
+
+def run(family: str, device: Device, *, is_long: bool) -> CheckResults:
+    """Run all checks of a family at one size; one that comes to no end does not end the others."""
+    conditions = environment(device)
+    runs = []
+    chosen = [(check, check.long if is_long else check.quick) for check in FAMILIES[family]]
+    with progress(len(chosen), f"checking {family}") as bar:
+        for check, size in chosen:
+            bar.describe(f"{family}: {check.name}")
+            if size is not None:
+                runs.append(run_check(check, device, size))
+            bar.advance(1)
+    return CheckResults(family, "long" if is_long else "quick", conditions, runs)
+
+
+def run_check(check: Check, device: Device, size: Mapping[str, Any]) -> CheckRun:
+    """Run one check; what goes wrong in the simulation is its failure."""
+    begin = clock.now()
+    outcome, failure = _attempt(check.measure, device, size)
+    seconds = clock.now() - begin
+    return CheckRun(
+        check.name, check.question, size, seconds, failure, outcome.findings, outcome.figures
+    )
+
+
+def _attempt(
+    measure: Callable[..., Outcome], device: Device, size: Mapping[str, Any]
+) -> tuple[Outcome, str | None]:
+    try:
+        return measure(device, **size), None
+    except UserError as error:
+        return Outcome([]), str(error)

@@ -1,0 +1,73 @@
+"""Two fluids that meet: the tension of their interface, and how their weight settles them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+
+from gpubench.physics.box import Box
+from gpubench.physics.fluid import Fluid
+from gpubench.physics.pairs import ordered_pairs
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.integer[Any]]
+
+
+def interface_stress(positions: Floats, species: Integers, box: Box, fluid: Fluid) -> float:
+    """Return the conservative part of edge_z (P_zz - (P_xx + P_yy) / 2), P the pressure tensor.
+
+    Its mean over time is the sum of the tensions of all flat interfaces across z: velocities are
+    the same in all directions, and add nothing. Minus the derivative of the energy by the
+    logarithm of a stretch along z at constant volume, over the area.
+    """
+    repulsion = np.asarray(fluid.repulsion)
+    total = 0.0
+    for pairs in ordered_pairs(positions, box, fluid.cutoff):
+        weight = 1 - pairs.distance / fluid.cutoff
+        force = repulsion[species[pairs.first] + species[pairs.second]] * weight
+        square = pairs.offset**2
+        normal = square[:, 2] - (square[:, 0] + square[:, 1]) / 2
+        # Coincident particles have no direction, and no force.
+        total += float((force / np.where(pairs.distance > 0, pairs.distance, 1)) @ normal)
+    return total / 2 / (box.size[0] * box.size[1])  # each pair came twice
+
+
+def settled_heights(
+    heights: Floats,
+    edge: float,
+    light_share: float,
+    gravity: float,
+    mass: tuple[float, float],
+    stiffness: float,
+) -> Floats:
+    """Return where particles of an even column are once it has settled under its own weight.
+
+    heights: float64 (particles,), 0 to `edge`; light ones below light_share of it, heavy ones
+    above. gravity: downwards, positive. mass: of a light and of a heavy particle. stiffness:
+    derivative of the pressure by the number density, taken to be the same everywhere, so that
+    the density falls as exp(-gravity / stiffness * integral of the mass over z).
+    Each particle keeps its share of particles below it.
+    """
+    light, heavy = (gravity * m / stiffness for m in mass)  # rates at which the density falls
+
+    def below(z: float) -> float:
+        return -math.expm1(-light * z) / light
+
+    def above(z: float) -> float:
+        return -math.exp(-light * z) * math.expm1(-heavy * (edge - z)) / heavy
+
+    interface = brentq(
+        lambda z: below(z) * (1 - light_share) - above(z) * light_share, 0.0, edge, xtol=1e-12
+    )
+    of_light = below(interface)
+    wanted = heights / edge * (of_light + above(interface))
+    in_light = -np.log1p(-light * np.minimum(wanted, of_light)) / light
+    further = np.maximum(wanted - of_light, 0) * math.exp(light * interface)
+    settled: Floats = np.where(
+        wanted < of_light, in_light, interface - np.log1p(-heavy * further) / heavy
+    )
+    return np.clip(settled, 0, edge)

@@ -1,0 +1,136 @@
+"""Checks of workloads in a report: what was measured beside what it should be, and figures."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gpubench import check_results
+from gpubench.check_results import CheckResults, CheckRun, Finding, Reference
+from gpubench.report import formats
+from gpubench.report.figures import Axis, Chart, Drawing, Line, Panel, draw
+from gpubench.report.tables import Item, Row, Table
+
+_KINDS = {"linear": "linear", "log": "number"}
+_DASHES = {"measured": 0, "fit": 1, "theory": 2}
+
+
+@dataclass(frozen=True)
+class CheckPart:
+    """What a report says about the checks of a family on one machine.
+
+    tables: one for each check. command: what runs them again.
+    """
+
+    slug: str
+    title: str
+    sentences: Sequence[str]
+    tables: Sequence[Table]
+    figures: Sequence[tuple[Chart, Sequence[Drawing]]]
+    command: str
+
+
+def parts(found: Sequence[CheckResults]) -> list[CheckPart]:
+    """Return what to say of each run of checks, in their order."""
+    return [_part(index, results) for index, results in enumerate(found)]
+
+
+def _part(index: int, found: CheckResults) -> CheckPart:
+    slug = f"checks-{found.family}-{index + 1}"
+    device = found.environment["device"]
+    charts = [
+        _chart(f"{slug}-{figure.slug}", figure) for run in found.checks for figure in run.figures
+    ]
+    return CheckPart(
+        slug,
+        f"{found.family}, {device['name']}",
+        _sentences(found),
+        [_table(run) for run in found.checks],
+        [(chart, draw(chart)) for chart in charts],
+        f"gpubench check {found.family}{' --long' if found.size == 'long' else ''}"
+        f" --device {device['backend']}",
+    )
+
+
+def _sentences(found: CheckResults) -> list[str]:
+    counts = Counter(verdict for run in found.checks for verdict in run.verdicts)
+    compared = counts["agrees"] + counts["differs"]
+    said = [
+        f"{counts['agrees']} of {compared} quantities agree with their reference;"
+        f" {counts['recorded']} have none and are recorded. A quantity agrees where it is within"
+        f" the reference's tolerance and {check_results.SIGMAS} standard errors of its own."
+    ]
+    differing = [
+        finding.quantity
+        for run in found.checks
+        for finding in run.findings
+        if finding.verdict == "differs"
+    ]
+    if differing:
+        said.append(f"What differs: {'; '.join(differing)}.")
+    said += [f"{run.name} came to no end: {run.failure}." for run in found.checks if run.failure]
+    if found.size == "quick":
+        said.append("These are the quick sizes, whose errors are large.")
+    return said
+
+
+def _table(run: CheckRun) -> Table:
+    setting = ", ".join(
+        f"{name.replace('_', ' ')} {formats.plain(value)}" for name, value in run.setting.items()
+    )
+    return Table(
+        run.question,
+        ["Quantity", "Measured", "Reference", "Verdict", "Source and notes"],
+        [_row(finding) for finding in run.findings],
+        notes=[f"{run.name}: {setting}."],
+    )
+
+
+def _row(finding: Finding) -> Row:
+    reference = finding.reference
+    remarks = [finding.note] if finding.note else []
+    if reference:
+        remarks.insert(0, reference.source)
+    return Row(
+        finding.quantity,
+        [
+            Item(finding.written),
+            Item(_tolerated(reference) if reference else formats.DASH),
+            Item(finding.verdict, "name", strong=finding.verdict == "differs"),
+            Item("; ".join(remarks), "words"),
+        ],
+    )
+
+
+def _tolerated(reference: Reference) -> str:
+    within = f" ± {reference.tolerance:g}" if reference.tolerance else ""
+    return f"{formats.significant(reference.value, 4)}{within}"
+
+
+def _chart(slug: str, figure: check_results.Figure) -> Chart:
+    return Chart(
+        slug,
+        figure.title,
+        figure.caption,
+        Axis(figure.x.label, _KINDS[figure.x.scale]),
+        Axis(figure.y.label, _KINDS[figure.y.scale]),
+        [_panel(figure, panel) for panel in figure.panels],
+    )
+
+
+def _panel(figure: check_results.Figure, panel: check_results.Panel) -> Panel:
+    lines = [
+        Line(
+            series.label,
+            series.x,
+            series.y,
+            colour=index,
+            variant=_DASHES[series.role],
+            marked=series.role == "measured",
+        )
+        for index, series in enumerate(panel.series)
+    ]
+    ends = ", ".join(f"{line.label} {formats.significant(line.y[-1])}" for line in lines)
+    text = f"{figure.title}: {figure.y.label} against {figure.x.label}. At the right end: {ends}."
+    return Panel(panel.title, lines, text)

@@ -1,0 +1,82 @@
+/* The particles that may be within reach of one; to be included in the body of a kernel, after
+   VISIT(j) has been defined as what is done with each. The one itself is among them.
+
+   Takes `i`, the particle, `p`, its place, and `box`, `cells`, `items` and `particles`. TRAVERSAL
+   says what cells and items are:
+     0  SortedCells: start, none; particles are in the order of their cells
+     1  LinkedCells: head, next
+     2  LimitedCells: count, slots (CAPACITY a cell)
+     3  lists of neighbours: their numbers, and the lists (ROOM a particle)
+   REACH: cells along x that reach as far as one along y and z. */
+{
+#if TRAVERSAL == 3
+    int listed = cells[i];
+    for (int k = 0; k < listed; ++k) {
+        VISIT(items[LIST_ITEM(i, k)]);
+    }
+#else
+    int cx = cell_at(box, 0, p.x), cy = cell_at(box, 1, p.y), cz = cell_at(box, 2, p.z);
+#if TRAVERSAL == 0
+    /* Cells that follow each other along x are one stretch of particles. So they may be short,
+       REACH of them to the range, which leaves fewer particles out of reach. Past the end of a
+       periodic row the stretch goes on at the row's other end. */
+    int last = (int)box->cells[0] - 1;
+    int first_x = max(cx - REACH, 0), last_x = min(cx + REACH, last);
+    int wraps = box->periodic[0] && (cx < REACH || cx > last - REACH);
+    int first_far = cx < REACH ? last + 1 + cx - REACH : 0;
+    int last_far = cx < REACH ? last : cx + REACH - last - 1;
+    for (int dz = -1; dz <= 1; ++dz) {
+        int z = neighbour_at(box, 2, cz + dz);
+        if (z < 0)
+            continue;
+        /* The bounds of three rows first: their loads overlap. */
+        int row[3], begin[3], end[3];
+#pragma unroll
+        for (int r = 0; r < 3; ++r) {
+            int y = neighbour_at(box, 1, cy + r - 1);
+            row[r] = y < 0 ? -1 : cell_index(box, 0, y, z);
+            begin[r] = y < 0 ? 0 : cells[row[r] + first_x];
+            end[r] = y < 0 ? 0 : cells[row[r] + last_x + 1];
+        }
+#pragma unroll
+        for (int r = 0; r < 3; ++r) {
+            int j = begin[r], stop = end[r];
+            for (int piece = 0; piece <= wraps; ++piece) {
+                if (piece) {
+                    if (row[r] < 0)
+                        break;
+                    j = cells[row[r] + first_far];
+                    stop = cells[row[r] + last_far + 1];
+                }
+                for (; j < stop; ++j) {
+                    VISIT(j);
+                }
+            }
+        }
+    }
+#else
+    for (int dz = -1; dz <= 1; ++dz) {
+        int z = neighbour_at(box, 2, cz + dz);
+        for (int dy = -1; dy <= 1; ++dy) {
+            int y = neighbour_at(box, 1, cy + dy);
+            for (int dx = -1; dx <= 1; ++dx) {
+                int x = neighbour_at(box, 0, cx + dx);
+                if (x < 0 || y < 0 || z < 0)
+                    continue;
+                int cell = cell_index(box, x, y, z);
+#if TRAVERSAL == 1
+                for (int j = cells[cell]; j >= 0; j = items[j]) {
+                    VISIT(j);
+                }
+#else
+                int inside = min(cells[cell], CAPACITY);
+                for (int k = 0; k < inside; ++k) {
+                    VISIT(items[cell * CAPACITY + k]);
+                }
+#endif
+            }
+        }
+    }
+#endif
+#endif
+}

@@ -1,0 +1,63 @@
+/* What all workloads over cells share: cells of places, particles in the order of their cells,
+   lists of neighbours. One thread a particle; see common/candidates.h for the constants. */
+#include "common/box.h"
+
+/* The cell of each particle. */
+__global__ void cell_ids(GLOBAL const uint4 *__restrict__ places, GLOBAL int *__restrict__ cell_of,
+                         GLOBAL const Box *__restrict__ box, int particles)
+{
+    unsigned i = blockIdx.x * BLOCK + threadIdx.x;
+    if (i >= particles)
+        return;
+    uint4 p = places[i];
+    cell_of[i] = cell_index(box, cell_at(box, 0, p.x), cell_at(box, 1, p.y), cell_at(box, 2, p.z));
+}
+
+/* Bring particles and their columns, one or two, into the order of their cells; GATHER_PLACES
+   where the sort has not. */
+__global__ void gather(GLOBAL const int *__restrict__ order, GLOBAL const uint4 *__restrict__ places,
+                       GLOBAL const float4 *__restrict__ first,
+                       GLOBAL const float4 *__restrict__ second,
+                       GLOBAL uint4 *__restrict__ sorted_places,
+                       GLOBAL float4 *__restrict__ sorted_first,
+                       GLOBAL float4 *__restrict__ sorted_second, int particles)
+{
+    unsigned slot = blockIdx.x * BLOCK + threadIdx.x;
+    if (slot >= particles)
+        return;
+    int i = order[slot];
+#if GATHER_PLACES
+    sorted_places[slot] = places[i];
+#endif
+    sorted_first[slot] = first[i];
+#if COLUMNS > 1
+    sorted_second[slot] = second[i];
+#endif
+}
+
+/* List the particles within `range` of each, up to ROOM; counts tell how many there were. */
+#define VISIT(j)                                                                                   \
+    {                                                                                              \
+        int near = (j);                                                                            \
+        if (square_length(displacement(box, p, places[near])) < square_range && near != (int)i) {  \
+            if (met < ROOM)                                                                        \
+                lists[LIST_ITEM(i, met)] = near;                                                   \
+            ++met;                                                                                 \
+        }                                                                                          \
+    }
+
+__global__ void list_neighbours(GLOBAL const uint4 *__restrict__ places,
+                                GLOBAL const int *__restrict__ cells,
+                                GLOBAL const int *__restrict__ items,
+                                GLOBAL const Box *__restrict__ box, float range, int particles,
+                                GLOBAL int *__restrict__ counts, GLOBAL int *__restrict__ lists)
+{
+    unsigned i = blockIdx.x * BLOCK + threadIdx.x;
+    if (i >= particles)
+        return;
+    float square_range = range * range;
+    uint4 p = places[i];
+    int met = 0;
+#include "common/candidates.h"
+    counts[i] = met;
+}
