@@ -113,6 +113,14 @@ def test_lists_are_kept_while_nothing_has_moved_far(device):
     assert 2 <= len(made_lists) < 15
 
 
+def test_what_is_re_sorted_stays_where_it_is(device):
+    """Else each step would look to a re-sort as if all particles had moved."""
+    simulation = made(device, DPDStandard, "counting-resort", "order")
+    simulation.advance(6)
+    ids = simulation.state()["places"][:, 3]
+    assert (ids == np.arange(PARTICLES)).all()
+
+
 def test_forces_sum_to_nothing_at_all(device):
     """Each force is a whole number of force steps, and the partner's is its negative."""
     simulation = made(device, DPDSeparation, walls="none")
