@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 RESULTS = Path("results/local")
 CHECKS = Path("results/checks")
+REPORTED = ("measured", "checks", "simulations")  # of the folders of results in a checkout
 REPORT = Path("reports/local")
 PIPE_WIDTH = 160  # of a table where there is no terminal to ask
 
@@ -531,15 +532,16 @@ def report(
     from gpubench.report.sources import sort_out
 
     _require_folder("--out", out)
-    found = sort_out(results or [_default_results()])
+    found = sort_out(results or _default_results())
     print(write(found.results, out, found.simulations, found.checks))
 
 
-def _default_results() -> Path:
+def _default_results() -> list[Path]:
     repository = paths.repository()
-    for folder in (RESULTS, *([repository / "results"] if repository else [])):
-        if any(folder.rglob("*.json")):
-            return folder
+    shipped = [repository / "results" / name for name in REPORTED] if repository else []
+    for folders in ([RESULTS], shipped):
+        if found := [folder for folder in folders if any(folder.rglob("*.json"))]:
+            return found
     raise UserError("there are no results yet: make some with `gpubench run STUDY`")
 
 

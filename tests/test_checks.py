@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import numpy as np
@@ -198,6 +199,21 @@ def test_a_hotter_fluid_is_noticed(intel, monkeypatch):
     monkeypatch.setattr(equilibrium, "make", lambda *a, **k: original(*a, **{**k, "friction": 4.0}))
     run = run_check(BY_NAME["temperature"], intel, TINY["temperature"])
     assert "differs" in run.verdicts
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "message"),
+    [
+        ("mixing", {"particles": [12000], "span": 1.0}, "samples of the mixing layer"),
+        ("domains-3d", {"span": 30.0, "regimes": 2}, "no room for domains"),
+        ("domains-3d", {"span": 5.0, "runs": 1}, "a fit needs at least"),
+        ("single-mode", {"repulsion": 70.0}, "tension of .* keeps a wave of length 16 down"),
+    ],
+)
+def test_a_size_that_tells_nothing_is_a_failure_in_words(intel, name, changes, message):
+    run = run_check(BY_NAME[name], intel, {**TINY[name], **changes})
+    assert run.verdicts == ["failed"]
+    assert re.search(message, run.failure or "")
 
 
 # Numbers behind the findings

@@ -339,7 +339,7 @@ def test_stopping_says_where_the_results_are(gpubench_command, monkeypatch, devi
 def test_report_takes_the_results_of_run(gpubench_command, monkeypatch):
     given = []
 
-    def write(found, out, simulations):
+    def write(found, out, simulations, checks):
         given.append([len(result.records) for result in found])
         return out / "index.html"
 
@@ -354,8 +354,11 @@ def test_report_takes_the_results_of_run(gpubench_command, monkeypatch):
 
 def test_report_falls_back_on_the_results_of_the_checkout(gpubench_command, monkeypatch, tmp_path):
     gpubench_command("run", "a-study", "--out", "checkout/results/measured")
+    other = tmp_path / "checkout/results/comparisons/of-another-tool.json"
+    other.parent.mkdir()
+    other.write_text("{}")
     monkeypatch.setattr(cli.paths, "repository", lambda: tmp_path / "checkout")
-    monkeypatch.setattr(gpubench.report, "write", lambda found, out, _: out / str(len(found)))
+    monkeypatch.setattr(gpubench.report, "write", lambda found, out, *_: out / str(len(found)))
     assert gpubench_command("report")[1] == "reports/local/1\n"
 
 

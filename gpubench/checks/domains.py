@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from gpubench.check_results import Axis, Figure, Finding, Panel, Reference, Series
 from gpubench.checks.check import SEED, Check, Outcome, found, make
 from gpubench.devices.base import Device
+from gpubench.errors import UserError
 from gpubench.physics.domains import domain_size, order_parameter, structure_factor
 from gpubench.physics.fits import Estimate, growth_exponent
 from gpubench.workloads.dpd import DPD, MESH, DPDSeparation
@@ -73,10 +74,10 @@ def domain_growth(
         histories.append(_sizes(mixture, span))
     times, sizes = histories[0][0], np.array([sizes for _, sizes in histories])
     mean = sizes.mean(axis=0)
-    free = times[mean <= FROM_BOX * mixture.box.size[0]]
+    edge = mixture.box.size[0]
     findings, fits = [], []
     for regime in REGIMES[dimensions][:regimes]:
-        window = regime.begin, regime.until or float(free[-1])
+        window = regime.begin, regime.until or _last_free(times, mean, edge)
         exponent = _exponent(regime, window, times, sizes)
         findings.append(
             found(
@@ -107,6 +108,14 @@ def _sizes(mixture: DPD, span: float) -> tuple[Floats, Floats]:
         field = order_parameter(positions, species, mixture.box, MESH)
         sizes.append(domain_size(structure_factor(field, mixture.box)))
     return steps * mixture.time_step, np.array(sizes)
+
+
+def _last_free(times: Floats, sizes: Floats, edge: float) -> float:
+    """Return the last time at which the domains do not feel that the box repeats."""
+    free = times[sizes <= FROM_BOX * edge]
+    if not len(free):
+        raise UserError(f"a box {edge:.3g} long has no room for domains: make it larger")
+    return float(free[-1])
 
 
 def _exponent(

@@ -16,7 +16,7 @@ from gpubench.checks.check import SEED, Check, Outcome, found, make, pass_time, 
 from gpubench.checks.transport import DENSITY, VISCOSITY
 from gpubench.devices.base import Device
 from gpubench.errors import UserError
-from gpubench.physics.fits import Estimate, fit_line, mean_of_series
+from gpubench.physics.fits import LEAST_POINTS, Estimate, fit_line, mean_of_series
 from gpubench.physics.interfaces import interface_stress, settled_heights
 from gpubench.physics.mixing import (
     atwood_number,
@@ -77,6 +77,11 @@ def _mixing_findings(column: DPD, times: Floats, heights: Floats) -> list[Findin
     """Return the last height, and alpha of height = alpha A g t^2 from the slope of its root."""
     of_box = heights / column.box.size[2]
     in_range = (of_box > MIXED[0]) & (of_box < MIXED[1])
+    if (count := int(in_range.sum())) < LEAST_POINTS:
+        raise UserError(
+            f"{count} samples of the mixing layer are {MIXED[0]:g} to {MIXED[1]:g} of the box high,"
+            f" and a fit needs {LEAST_POINTS}: run it longer, or in a smaller box"
+        )
     slope = fit_line(times[in_range], np.sqrt(heights[in_range])).slope
     light, heavy = column.fluid.mass
     alpha = slope.value**2 / (atwood_number(heavy, light) * -column.fluid.gravity[2])
