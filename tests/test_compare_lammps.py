@@ -9,6 +9,7 @@ import importlib.util
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -346,6 +347,16 @@ def test_the_exit_status_tells_whether_physics_agrees(shift, status, monkeypatch
     assert ("DISAGREE" in done.output) is bool(status)
     (run,) = json.loads((tmp_path / "out.json").read_text())["physics"]["runs"]
     assert run["conservative_pressure"]["agree"] is not bool(status)
+
+
+def test_the_document_has_what_was_measured():
+    document = (SCRIPT.parents[1] / "docs" / "validation.md").read_text(encoding="utf-8")
+    (file,) = re.findall(r"\(\.\./(results/comparisons/[^)]+\.json)\)", document)
+    done = CliRunner().invoke(compare_lammps.app, ["tables", str(SCRIPT.parents[1] / file)])
+    assert done.exit_code == 0, done.output
+    rows = [line for line in done.output.splitlines() if line.startswith("|")]
+    assert len(rows) > 2
+    assert set(rows) <= set(document.splitlines())
 
 
 @pytest.fixture(scope="session")

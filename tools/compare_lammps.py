@@ -34,6 +34,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 from numpy.typing import NDArray
+from rich.box import MARKDOWN
 from rich.console import Console
 from rich.table import Table
 
@@ -60,7 +61,7 @@ ENERGY_TOLERANCE = 1e-6  # relative, of positions that travel as text
 DIGITS = "%.12g"
 WARM_UP_STEPS = 10
 LEAST_TIMED_STEPS = 20
-TABLE_WIDTH = 120  # where there is no terminal to ask
+TABLE_WIDTH = 160  # where there is no terminal to ask
 
 # ${...} are variables from LAMMPS's command line.
 BEGIN = """\
@@ -565,7 +566,7 @@ def begun(
 
 def physics_table(runs: Sequence[Json]) -> Table:
     """Show means with their errors, and what LAMMPS itself calls the pressure."""
-    table = Table("time step", "quantity", "ours", "LAMMPS", "deviation", "verdict", box=None)
+    table = Table("time step", "quantity", "ours", "LAMMPS", "deviation", "verdict", box=MARKDOWN)
     for run in runs:
         for quantity in ("temperature", "conservative_pressure"):
             row = run[quantity]
@@ -589,7 +590,7 @@ def verdict(row: Json) -> str:
 def speed_table(races: Sequence[Json]) -> Table:
     """Show rates, and ours over those of LAMMPS, each as median (lowest to highest)."""
     others = [f"/ lammps {name}" for name in SETTINGS]
-    table = Table("particles", "time step", "code", "10^6 particle-steps/s", *others, box=None)
+    table = Table("particles", "time step", "code", "10^6 particle-steps/s", *others, box=MARKDOWN)
     for found in races:
         for name, rates in found["particle_steps_per_s"].items():
             ratios = found["ratios"].get(name, {}).values()
@@ -610,9 +611,13 @@ def spread_text(found: Json) -> str:
     return f"{found['median']:.2f} ({found['lowest']:.2f} to {found['highest']:.2f})"
 
 
-def show(table: Table) -> None:
-    """Print a table on standard output."""
-    Console(width=None if sys.stdout.isatty() else TABLE_WIDTH, highlight=False).print(table)
+def show(results: Json) -> None:
+    """Print the tables of results on standard output."""
+    console = Console(width=None if sys.stdout.isatty() else TABLE_WIDTH, highlight=False)
+    if "physics" in results:
+        console.print(physics_table(results["physics"]["runs"]))
+    if "speed" in results:
+        console.print(speed_table(results["speed"]["races"]))
 
 
 def say(message: str) -> None:
@@ -692,7 +697,7 @@ def physics(
             theirs = lammps_series(session.lammps, start, simulation, protocol, session.ranks)
             runs.append(compare(protocol, ours, theirs, allowed))
         session.save("physics", {"runs": runs})
-    show(physics_table(runs))
+    show({"physics": {"runs": runs}})
     checked = ("temperature", "conservative_pressure", "energy_of_lammps_frame")
     if not all(run[quantity]["agree"] for run in runs for quantity in checked):
         raise typer.Exit(1)
@@ -731,7 +736,13 @@ def speed(
             races.append(race(session.lammps, simulations, steps, rounds, session.ranks))
             require_right(simulations)
         session.save("speed", {"races": races})
-    show(speed_table(races))
+    show({"speed": {"races": races}})
+
+
+@app.command()
+def tables(file: Annotated[Path, typer.Argument(exists=True, help="Results.")]) -> None:
+    """Print results once more, as docs/validation.md has them."""
+    show(require_results(file))
 
 
 def main() -> None:
