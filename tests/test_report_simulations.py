@@ -56,7 +56,10 @@ def written(paths, out):
 
 def test_tells_what_was_simulated(folder, tmp_path):
     page, text = written([folder()], tmp_path / "out")
-    for said in ("dpd-separation, 2¹² (4,096) particles", "2,500 million particle-steps"):
+    for said in (
+        "dpd-separation, 2¹² (4,096) particles, dimensions 2",
+        "2,500 million particle-steps",
+    ):
         assert said in page and said in text
     assert "Some &lt;GPU&gt;" in page
     assert "There are no results" not in page

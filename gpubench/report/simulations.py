@@ -66,7 +66,7 @@ def _part(index: int, path: Path) -> SimulationPart:
         panel = path.with_name(PANEL)
         return SimulationPart(
             slug=slug,
-            title=f"{told['workload']}, {formats.count(told['particles'])} particles",
+            title=_title(told),
             sentences=_sentences(told),
             facts=_facts(told),
             phases=_phases(told),
@@ -77,6 +77,11 @@ def _part(index: int, path: Path) -> SimulationPart:
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(f"{path} is no account of a simulation: {error}") from error
+
+
+def _title(told: Mapping[str, Any]) -> str:
+    given = "".join(f", {name.replace('_', ' ')} {value}" for name, value in told["given"].items())
+    return f"{told['workload']}, {formats.count(told['particles'])} particles{given}"
 
 
 def _sentences(told: Mapping[str, Any]) -> list[str]:
