@@ -6,7 +6,7 @@ algorithms break: nothing, one, all in one place, walls and edges, block sizes a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -72,7 +72,14 @@ def large_cases(family: str) -> list[Case]:
         return [Case("2^24 + 1 records", partial(make_records, 2**24 + 1, 0.5))]
     if family == "pair-noise":
         return [Case("2^24 + 1 pairs", partial(make_pairs, 2**24 + 1))]
-    dense = Grid.with_count(2**24 if family == "neighbour-query" else 2**22)
+    queried = family in ("neighbour-query", "unbounded-query")
+    dense = Grid.with_count(2**24 if queried else 2**22)
+    if family in ("hash-grid", "unbounded-query"):
+        about = Grid.with_count(2**25).centred()
+        return [
+            Case("2^24 + 1 particles", partial(make, 2**24 + 1, dense)),
+            Case("2^24 + 3 particles, symmetric", partial(make, 2**24 + 3, about, "symmetric")),
+        ]
     sparse = Grid.with_count(2**25, PERIODIC)
     if family == "cell-list-update":
         return [
@@ -267,6 +274,98 @@ def _neighbour_query_own() -> list[Case]:
         Case("no pairs across an open wall", _given(_cube(4), across), exact=True),
         Case("longer cells along y and z", partial(make, 800, stretched)),
         Case("within rounding of the cutoff, periodic", _near_the_cutoff),
+    ]
+
+
+def _anywhere(positions: ArrayLike, cell: Sequence[float] = (1.0, 1.0, 1.0)) -> ParticleSet:
+    """Take positions as they are, with a grid of which only the cell's edges mean anything."""
+    packed = np.zeros((len(np.asarray(positions)), 4), np.float32)
+    packed[:, :3] = positions
+    edges = (float(cell[0]), float(cell[1]), float(cell[2]))
+    return ParticleSet(packed, Grid((1, 1, 1), (0.0,) * 3, edges), "given", "given", None)
+
+
+def _far_away(*places: tuple[float, float, float], cell: float = 1.0) -> ParticleSet:
+    """Draw 300 particles in 5^3 cells about each place."""
+    about = np.random.default_rng(8).uniform(-2.5, 2.5, (len(places), 300, 3))
+    points = cell * about + np.asarray(places)[:, None]
+    return _anywhere(points.reshape(-1, 3), (cell,) * 3)
+
+
+def _with_one_far_away(distance: float) -> ParticleSet:
+    """Draw particles about the origin, and one that stretches the world to its side."""
+    near = np.random.default_rng(9).uniform(-3, 3, (500, 3))
+    return _anywhere([*near, [distance, 0.5, -distance]])
+
+
+def _along_all_axes(coordinates: ArrayLike, cell: Sequence[float] = (1.0, 1.0, 1.0)) -> ParticleSet:
+    """Return the lattice of which these are the coordinates along every axis."""
+    along = np.asarray(coordinates, np.float32)
+    points = np.stack(np.meshgrid(along, along, along), axis=-1).reshape(-1, 3)
+    return _anywhere(points, cell)
+
+
+def _at_the_cutoff(place: float, cell: float) -> ParticleSet:
+    """Draw 300 separate pairs within rounding of the cutoff, all at a distance from the origin.
+
+    Either answer is right for such a pair, but it must be the same from both of its sides.
+    """
+    rng = np.random.default_rng(12)
+    first = np.full((300, 3), place, np.float32)
+    first[:, 1:] += np.stack(np.divmod(np.arange(300), 20), axis=1) * np.float32(3 * cell)
+    first[:, 0] += rng.uniform(-cell, cell, 300).astype(np.float32)
+    second = first.copy()
+    second[:, 0] += np.float32(cell)
+    second[:, 0] += rng.integers(-2, 3, 300) * np.spacing(np.float32(place))
+    return _anywhere(np.concatenate((first, second)), (cell,) * 3)
+
+
+def _unbounded() -> list[Case]:
+    """Return worlds that lie anywhere, as wide as float32 has them."""
+    corners = np.arange(-3, 4, dtype=np.float32)
+    centred = Grid((6, 8, 4), (-3.0, -4.0, -2.0), (6.0, 8.0, 4.0))
+    last = 2.0**22 + np.array([-1, -0.5, 0, 0.5, 2, 2.0**40])
+    tiny, huge = float(np.finfo(np.float32).smallest_subnormal), float(np.finfo(np.float32).max)
+    ends = [-huge, -1e30, -1e-30, -tiny, -0.0, 0.0, tiny, 1e-30, 1e30, huge]
+    pair = [[-0.25, -0.5, -0.5], [0.75, -0.5, -0.5]]  # one cutoff apart: not neighbours
+    nearer = [[-0.25, -0.5, -0.5], [0.75 - 2**-20, -0.5, -0.5]]
+    return [
+        Case("mirror images", partial(make, 2000, centred, "symmetric")),
+        Case("mirror images of one particle", partial(make, 8, centred, "symmetric", seed=4)),
+        Case("eighth of the images missing", partial(make, 1999, centred, "symmetric")),
+        Case("uniform about the origin", partial(make, 2000, centred)),
+        Case("a pair at the cutoff, across the origin", partial(_anywhere, pair), exact=True),
+        Case("a pair just nearer, across the origin", partial(_anywhere, nearer), exact=True),
+        Case("on corners about the origin", partial(_along_all_axes, corners), exact=True),
+        Case(
+            "just below corners about the origin",
+            partial(_along_all_axes, np.nextafter(corners, np.float32(-9))),
+        ),
+        Case(
+            "just above corners about the origin",
+            partial(_along_all_axes, np.nextafter(corners, np.float32(9))),
+        ),
+        Case(
+            "on corners of inexact cells about the origin",
+            partial(_along_all_axes, corners * np.float32(0.1), (0.1,) * 3),
+        ),
+        Case("cells of three sizes", partial(_along_all_axes, 0.4 * corners, (0.9, 0.5, 0.7))),
+        Case("far from the origin", partial(_far_away, (1e6, 2e5, 3e4))),
+        Case("far below the origin", partial(_far_away, (-1e6, -2e5, -3e4))),
+        Case("far away on every side", partial(_far_away, *_points(_cube(1)) * 2e5 - 1e5)),
+        Case("inexact cells far from the origin", partial(_far_away, (7e4, -3e5, 11), cell=0.37)),
+        Case("one particle far away", partial(_with_one_far_away, 1e5)),
+        Case("one particle below, far away", partial(_with_one_far_away, -5e7)),
+        Case("one particle below, further away", partial(_with_one_far_away, -1e9)),
+        Case("about the last cells", partial(_along_all_axes, [*last, *-last])),
+        Case("in the last cell", partial(_far_away, (1e7, 2e7, -3e7))),
+        Case("smallest cells", partial(_far_away, (0, 0, 0), cell=2e-15)),
+        Case("largest cells", partial(_far_away, (1e18, 0, -1e17), cell=9e14)),
+        Case("the ends of float32", partial(_along_all_axes, ends)),
+        *(
+            Case(f"within rounding of the cutoff at {place:g}", partial(_at_the_cutoff, place, 0.7))
+            for place in (0.0, -1e3, 1e6, 2.0**22 * 0.7)
+        ),
     ]
 
 
@@ -492,10 +591,16 @@ def _any_particles() -> list[Case]:
     return [*_few(), *_edges(), *_sizes(), *_shapes(), *_random()]
 
 
+def _any_open() -> list[Case]:
+    return [case for case in _any_particles() if not any(case.make().made_for["grid"].periodic)]
+
+
 _SUITES: dict[str, Callable[[], list[Case]]] = {
     "cell-list": lambda: [*_any_particles(), *_cell_list_own()],
     "cell-list-update": _moves,
     "neighbour-query": lambda: [*_any_particles(), *_neighbour_query_own()],
+    "hash-grid": lambda: [*_any_open(), *_unbounded()],
+    "unbounded-query": lambda: [*_any_open(), *_unbounded()],
     "stream-filter": _streams,
     "pair-noise": _pairs,
 }

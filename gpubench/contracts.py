@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, get_type_hints
 
@@ -62,6 +62,23 @@ class LimitedCells:
     slots: Any
     lost: Any
     allow_overflow: bool = False
+
+
+@dataclass(frozen=True)
+class HashedCells:
+    """Particles in order of the buckets of a hash table (silva2012, section 5, Figure 4).
+
+    bounds: int32, shape (buckets, 2); bucket b holds order[bounds[b, 0]:bounds[b, 1]], and both
+        bounds are -1 where it is empty. A bucket may hold particles of several cells.
+    order: int32, shape (particles,), a permutation of the particles.
+    positions: float32, shape (particles, 4), positions[order].
+    corner: int32, shape (3,), the coordinates of the cell that is hashed as (0, 0, 0).
+    """
+
+    bounds: Any
+    order: Any
+    positions: Any
+    corner: Any
 
 
 @dataclass(frozen=True)
@@ -129,6 +146,7 @@ class Algorithm(ABC):
     answers_once_loaded: whether there is an answer to check before the first launch.
     conformance_parameters: what differs from the defaults where the conformance suite is run,
         for an algorithm that by default must not answer all of it.
+    variants: sets of parameters between which kernels differ; `make kernels` compiles all.
     """
 
     name: ClassVar[str]
@@ -140,6 +158,7 @@ class Algorithm(ABC):
     launches: ClassVar[int] = 1
     answers_once_loaded: ClassVar[bool] = False
     conformance_parameters: ClassVar[Mapping[str, int]] = {}
+    variants: ClassVar[Sequence[Mapping[str, int]]] = ({},)
 
     def __init__(self, device: Device, form: str, parameters: Mapping[str, int]) -> None:
         self.device = device

@@ -17,12 +17,14 @@ from gpubench import oracle
 from gpubench.contracts import (
     Algorithm,
     Compacted,
+    HashedCells,
     LimitedCells,
     LinkedCells,
     Neighbours,
     Noise,
     SortedCells,
 )
+from gpubench.grid import Grid, UnboundedGrid, hash_buckets
 from gpubench.inputs import Inputs, PairSet, ParticleSet, RecordSet, SimulationStart
 from gpubench.kinds import Pairs, Particles, Recipe, Records
 
@@ -147,7 +149,7 @@ class NeighbourQueryOracle:
 
     def __init__(self, inputs: ParticleSet, exact: bool = False) -> None:
         self.positions = inputs.positions.copy()
-        self.grid = inputs.grid
+        self.grid: Grid | None = inputs.grid
         self.exact = exact
         self._pairs: dict[float, oracle.NeighbourOracle] = {}
 
@@ -166,6 +168,51 @@ class NeighbourQueryOracle:
         if answer.offsets is None or answer.neighbours is None:
             return pairs.check_counts(counts)
         return pairs.check_list(counts, download(answer.offsets), download(answer.neighbours))
+
+
+class UnboundedQueryOracle(NeighbourQueryOracle):
+    """Check the neighbours of particles in a world without a box.
+
+    Of the input's grid only the cell size counts; its particles may lie anywhere.
+    """
+
+    def __init__(self, inputs: ParticleSet, exact: bool = False) -> None:
+        super().__init__(inputs, exact)
+        self.grid = None
+
+
+class HashGridOracle:
+    """Check the buckets of particles in a world without a box, as the oracle above has it.
+
+    An algorithm says how many `buckets` it has, and whether the `limits` of the world are part of
+    the key: then cells are counted from the lowest one along each axis.
+    """
+
+    def __init__(self, inputs: ParticleSet, exact: bool = False) -> None:
+        self.positions = inputs.positions.copy()
+        self.cells = UnboundedGrid(inputs.grid.cell_size).coordinates(self.positions)
+
+    def check(self, algorithm: Any) -> str | None:
+        """Check the corner of the world, bounds, order and the reordered positions."""
+        download, answer = algorithm.device.download, algorithm.answer
+        if not isinstance(answer, HashedCells):
+            raise TypeError(
+                f"{algorithm.name} answers with {type(answer).__name__}, not HashedCells"
+            )
+        corner = np.zeros(3, np.int32)
+        if algorithm.limits and len(self.cells):
+            corner = self.cells.min(axis=0)
+        found = download(answer.corner)
+        if len(self.cells) and not np.array_equal(found, corner):
+            return f"the corner is {found.tolist()}, expected {corner.tolist()}"
+        return oracle.check_hashed(
+            hash_buckets(self.cells - corner, algorithm.buckets),
+            algorithm.buckets,
+            download(answer.bounds),
+            download(answer.order),
+            self.positions,
+            download(answer.positions),
+        )
 
 
 class PairNoiseOracle:
@@ -207,6 +254,8 @@ FAMILIES = {
         Family("cell-list", CellListOracle, Particles),
         Family("cell-list-update", CellListUpdateOracle, Particles),
         Family("neighbour-query", NeighbourQueryOracle, Particles),
+        Family("hash-grid", HashGridOracle, Particles),
+        Family("unbounded-query", UnboundedQueryOracle, Particles),
         Family("stream-filter", StreamFilterOracle, Records),
         Family("pair-noise", PairNoiseOracle, Pairs),
     )

@@ -1,4 +1,4 @@
-"""The cell grid: shape, periodicity, and the cell of a position.
+"""The cell grid: shape, periodicity, and the cell of a position; cells without a box, and hashes.
 
 Cells are numbered x fastest, then y, then z (rozen2008, section 2.3).
 """
@@ -6,12 +6,12 @@ Cells are numbered x fastest, then y, then z (rozen2008, section 2.3).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.errors import UserError
+from gpubench.errors import NotSupported, UserError
 
 MAX_CELLS = 2**31 - 2
 EPSILON = float(np.finfo(np.float32).eps)
@@ -29,6 +29,12 @@ GRID_DTYPE = np.dtype(
         ("periodic", np.int32, 3),
     ]
 )
+
+# The layout of `struct UnboundedGrid` in kernels/common/hash.h.
+UNBOUNDED_DTYPE = np.dtype([("cell", np.float32, 3), ("inverse_cell", np.float32, 3)])
+CELL_REACH = 2**22  # cells from the origin to the last one, to either side
+HASH_PRIMES = (73856093, 19349663, 83492791)  # silva2012, section 5
+MAX_BUCKETS = 2**30
 
 
 @dataclass(frozen=True)
@@ -96,6 +102,11 @@ class Grid:
         size = (float(cells[0]), float(cells[1]), float(cells[2]))
         return cls(cells, low, size, periodic)
 
+    def centred(self) -> Grid:
+        """Return the same grid with the centre of its box at the origin."""
+        lx, ly, lz = self.size
+        return replace(self, low=(-lx / 2, -ly / 2, -lz / 2))
+
     @property
     def count(self) -> int:
         """Number of cells."""
@@ -135,6 +146,57 @@ class Grid:
         nx, ny, _ = self.cells
         ids: NDArray[np.int32] = (z * np.int32(ny) + y) * np.int32(nx) + x
         return ids
+
+
+@dataclass(frozen=True)
+class UnboundedGrid:
+    """Equal cells without a box: every position has one (silva2012, section 5).
+
+    cell_size: edge lengths of a cell, in the unit of the positions.
+    """
+
+    cell_size: tuple[float, float, float]
+
+    @classmethod
+    def of(cls, grid: Grid) -> UnboundedGrid:
+        """Take the cell size of a grid and leave its box; NotSupported where the box repeats."""
+        if any(grid.periodic):
+            raise NotSupported("a hash grid has no box that could repeat: leave every axis open")
+        return cls(grid.cell_size)
+
+    def packed(self) -> NDArray[np.void]:
+        """Return the cells as the kernels read them: one element of UNBOUNDED_DTYPE."""
+        packed = np.zeros(1, UNBOUNDED_DTYPE)
+        packed["cell"] = self.cell_size
+        packed["inverse_cell"] = np.float32(1) / packed["cell"]
+        return packed
+
+    def coordinates(self, positions: NDArray[np.float32]) -> NDArray[np.int32]:
+        """Return the integer cell coordinates of finite positions, int32, shape (particles, 3).
+
+        floor(position / cell size), both as float32, exactly; the last cell to either side,
+        CELL_REACH from the origin, holds all that lies beyond.
+        """
+        edges = self.packed()["cell"][0].astype(np.float64)
+        xyz = positions[:, :3].astype(np.float64)
+        # The quotient may round up to a whole number; whole numbers of edges are exact.
+        cells = np.clip(np.floor(xyz / edges), -CELL_REACH, CELL_REACH)
+        cells -= cells * edges > xyz
+        cells += (cells + 1) * edges <= xyz
+        limited: NDArray[np.int32] = np.clip(cells, -CELL_REACH, CELL_REACH).astype(np.int32)
+        return limited
+
+
+def hash_buckets(coordinates: NDArray[np.int32], buckets: int) -> NDArray[np.int32]:
+    """Return the bucket of each cell, int32, shape (cells,) (silva2012, Algorithm 1).
+
+    coordinates: int32, shape (cells, 3), counted from the corner of the world where its limits
+    are part of the key.
+    """
+    products = coordinates.astype(np.uint32) * np.array(HASH_PRIMES, np.uint32)
+    hashes: NDArray[np.uint32] = np.bitwise_xor.reduce(products, axis=1)
+    found: NDArray[np.int32] = (hashes % np.uint32(buckets)).astype(np.int32)
+    return found
 
 
 def _balanced_factors(count: int) -> tuple[int, int, int]:

@@ -20,7 +20,7 @@ from gpubench.grid import MAX_CELLS, Grid
 
 MAX_PARTICLES = 2**31 - 1
 FLOAT32_MAX = float(np.finfo(np.float32).max)
-DISTRIBUTIONS = ("uniform", "lattice", "clusters", "one-cell")
+DISTRIBUTIONS = ("uniform", "lattice", "clusters", "one-cell", "symmetric")
 ORDERS = ("random", "cell", "morton", "nearly-sorted")
 DESTINATIONS = ("random", "next", "step")
 MAX_RECORDS = 2**31 - 1
@@ -309,7 +309,8 @@ def make(
     """Draw a particle set.
 
     Distributions: `uniform`; `lattice`, a jittered lattice with the same number in every cell
-    (to one); `clusters`, 32 Gaussians, folded back at the walls of an open box; `one-cell`.
+    (to one); `clusters`, 32 Gaussians, folded back at the walls of an open box; `one-cell`;
+    `symmetric`, uniform in one octant of the box and mirrored at its three middle planes.
     Orders: `random`; `cell`, sorted by cell id; `morton`, by Morton code of the cell;
     `nearly-sorted`, cell order with 1 % of the particles swapped with others.
     """
@@ -327,6 +328,7 @@ def make(
         "lattice": _lattice,
         "clusters": _clusters,
         "one-cell": _one_cell,
+        "symmetric": _symmetric,
     }[distribution](rng, particles, grid)
     positions = np.zeros((particles, 4), np.float32)
     np.multiply(unit, np.asarray(grid.size, np.float32), out=positions[:, :3])
@@ -334,7 +336,7 @@ def make(
     _keep_inside(positions, grid)
     if order != "random":
         positions = positions[_arrangement(rng, positions, grid, order)]
-    elif distribution == "lattice":  # the one that is not drawn in random order
+    elif distribution in ("lattice", "symmetric"):  # those that are not drawn in random order
         positions = positions[rng.permutation(particles)]
     return ParticleSet(positions, grid, distribution, order, seed)
 
@@ -478,6 +480,15 @@ def _one_cell(rng: np.random.Generator, particles: int, grid: Grid) -> NDArray[n
     middle = np.asarray(grid.cells) // 2
     inside = rng.uniform(0.05, 0.95, (particles, 3))
     return ((middle + inside) / grid.cells).astype(np.float32)
+
+
+def _symmetric(rng: np.random.Generator, particles: int, grid: Grid) -> NDArray[np.float32]:
+    # Multiples of 2^-24, as `random` draws them: so the mirror images are exact. The last eight
+    # may be incomplete.
+    octant = rng.integers(1, 2**23, (-(-particles // 8), 3)).astype(np.float32) * 2.0**-24
+    unit = np.repeat(octant, 8, axis=0)[:particles]
+    is_mirrored = np.arange(particles)[:, None] >> np.arange(3) & 1 == 1
+    return np.where(is_mirrored, 1 - unit, unit)
 
 
 def _step(rng: np.random.Generator, positions: NDArray[np.float32], grid: Grid) -> None:

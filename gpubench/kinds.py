@@ -106,8 +106,12 @@ class Particles(Recipe):
 
     @cached_property
     def grid(self) -> Grid:
-        """The cells that give `per_cell` particles each on average."""
-        return grid_for(self.particles, self.per_cell, (self.periodic,) * 3)
+        """The cells that give `per_cell` particles each on average.
+
+        The box begins at the origin, but where its two sides are mirror images it lies about it.
+        """
+        grid = grid_for(self.particles, self.per_cell, (self.periodic,) * 3)
+        return grid.centred() if self.distribution == "symmetric" else grid
 
     def make(self, seed: int) -> Inputs:
         """Draw the particles, and move them."""

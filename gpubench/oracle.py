@@ -105,17 +105,68 @@ def check_sorted(
     if (c := _first(start != expected)) is not None:
         where = f"for cell {c}" if c < cells else "at the end"
         return f"start[{c}] is {start[c]} {where}, expected {expected[c]}"
-    seen = np.bincount(order, minlength=particles)
+    problem = _check_order("cell", cell_of, per_cell, order)
+    if problem or positions is None or reordered is None:
+        return problem
+    return _check_reordered(positions, order, reordered)
+
+
+def check_hashed(
+    bucket_of: NDArray[np.int32],
+    buckets: int,
+    bounds: Ints,
+    order: Ints,
+    positions: NDArray[np.float32],
+    reordered: NDArray[np.float32],
+) -> str | None:
+    """Check particles in order of their buckets: each exactly once, between its bucket's bounds.
+
+    bucket_of: int32, shape (particles,), each in [0, buckets); the right bucket of each particle.
+    bounds: int32, shape (buckets, 2), order: int32, shape (particles,), and reordered, as in
+        HashedCells; empty buckets must be flagged.
+    positions: float32, shape (particles, 4), what was hashed.
+    """
+    particles = len(bucket_of)
+    problem = (
+        _check_array("bounds", bounds, (buckets, 2), np.int32)
+        or _check_array("order", order, (particles,), np.int32)
+        or _check_range("order", order, 0, particles)
+    )
+    if problem:
+        return problem
+    per_bucket = np.bincount(bucket_of, minlength=buckets)
+    start = _exclusive_sum(per_bucket)
+    expected = np.stack((start[:-1], start[1:]), axis=1)
+    expected[per_bucket == 0] = NULL
+    if (b := _first((bounds != expected).any(axis=1))) is not None:
+        return f"bounds[{b}] is {bounds[b].tolist()}, expected {expected[b].tolist()}"
+    return _check_order("bucket", bucket_of, per_bucket, order) or _check_reordered(
+        positions, order, reordered
+    )
+
+
+def _check_order(
+    kind: str, group_of: NDArray[np.int32], per_group: Ints, order: Ints
+) -> str | None:
+    """Check that `order` holds each particle once, among those of its own cell or bucket."""
+    seen = np.bincount(order, minlength=len(group_of))
     if (i := _first(seen != 1)) is not None:
-        return f"particle {i} of cell {cell_of[i]} is in the order {seen[i]} times, expected once"
-    owner = np.repeat(np.arange(cells, dtype=np.int32), per_cell)
-    if (k := _first(cell_of[order] != owner)) is not None:
         return (
-            f"order[{k}], in the range of cell {owner[k]}, is particle {order[k]}"
-            f" of cell {cell_of[order[k]]}"
+            f"particle {i} of {kind} {group_of[i]} is in the order {seen[i]} times, expected once"
         )
-    if positions is None or reordered is None:
-        return None
+    owner = np.repeat(np.arange(len(per_group), dtype=np.int32), per_group)
+    if (k := _first(group_of[order] != owner)) is not None:
+        return (
+            f"order[{k}], in the range of {kind} {owner[k]}, is particle {order[k]}"
+            f" of {kind} {group_of[order[k]]}"
+        )
+    return None
+
+
+def _check_reordered(
+    positions: NDArray[np.float32], order: Ints, reordered: NDArray[np.float32]
+) -> str | None:
+    """Check that positions were brought into an order bit for bit."""
     if problem := _check_array("positions", reordered, positions.shape, positions.dtype):
         return problem
     # As bits, so that a NaN equals itself and -0.0 differs from 0.0.
@@ -252,6 +303,8 @@ class NeighbourOracle:
 
     positions: float32, shape (particles, 4). A periodic axis counts the nearest image, which
     is the only one within the cutoff as long as the axis is longer than twice the cutoff.
+    grid: the box; None for a world without one, where nothing is taken from positions but
+    differences.
 
     An algorithm works in float32, so a pair may go either way when its distance is within
     `tolerance` of the cutoff. With `exact` the tolerance is zero: for inputs whose coordinates
@@ -259,23 +312,31 @@ class NeighbourOracle:
     """
 
     def __init__(
-        self, positions: NDArray[np.float32], grid: Grid, cutoff: float, exact: bool = False
+        self,
+        positions: NDArray[np.float32],
+        grid: Grid | None,
+        cutoff: float,
+        exact: bool = False,
     ) -> None:
         self.particles = len(positions)
         self.cutoff = cutoff
-        low, size = np.asarray(grid.low), np.asarray(grid.size)
+        low = np.asarray(grid.low if grid else (0.0,) * 3)
+        size = np.asarray(grid.size if grid else (0.0,) * 3)
+        periodic = grid.periodic if grid else (False,) * 3
         # With u = 2^-24, half of float32's epsilon, and no coordinate or edge above `scale`:
         # - a pair straddles two cells or more only by the rounding of its cell coordinates, at
         #   most 5 u scale each (low, subtraction, inverse, product), so 10 u scale together;
         # - a distance errs by 3 u scale along an axis (difference, edge, image), so by
         #   3 sqrt(3) u scale, and its square and that of the cutoff by less than 4 u scale.
-        # 16 u scale covers either.
+        # 16 u scale covers either. Without a box cells are exact, differences of positions are
+        # rounded once, and what is compared is of the size of the cutoff.
         scale = max(np.abs([low, low + size, size]).max(), np.abs(positions).max(initial=0.0))
+        scale = scale if grid else cutoff
         self.tolerance = 0.0 if exact else 8 * float(np.finfo(np.float32).eps) * float(scale)
 
-        self._boxsize = np.where(grid.periodic, size, 0.0)  # 0 where open, as cKDTree has it
+        self._boxsize = np.where(periodic, size, 0.0)  # 0 where open, as cKDTree has it
         self._xyz = positions[:, :3].astype(np.float64) - low
-        for axis in np.flatnonzero(grid.periodic):
+        for axis in np.flatnonzero(periodic):
             wrapped = self._xyz[:, axis] % size[axis]
             self._xyz[:, axis] = np.where(wrapped < size[axis], wrapped, 0.0)
         reach = cutoff + self.tolerance

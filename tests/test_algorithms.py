@@ -20,6 +20,7 @@ from gpubench.contracts import (
     Algorithm,
     CellListUpdate,
     Compacted,
+    HashedCells,
     LimitedCells,
     LinkedCells,
     Neighbours,
@@ -47,6 +48,9 @@ from gpubench.inputs import (
 FORMS = [(name, form) for name, cls in registry.algorithms().items() for form in cls.forms]
 CELL_LISTS = [pair for pair in FORMS if registry.find_algorithm(pair[0]).family == "cell-list"]
 UPDATES = [pair for pair in FORMS if registry.find_algorithm(pair[0]).family == "cell-list-update"]
+QUERIES = ("neighbour-query", "unbounded-query")
+LISTS = [("neighbour-query", "list-linked"), ("neighbour-query", "list-sorted")]
+LISTS += [("hash-query", "list-original"), ("hash-query", "list-world-limits")]
 BUCKET_SORTS = [pair for pair in FORMS if pair[0].startswith("bucket-sort")]
 
 BOX = Grid((5, 4, 6), (-1.0, 0.0, 2.5), (5.0, 2.0, 3.0))
@@ -99,8 +103,8 @@ def test_conformance(device: Device, name: str, form: str) -> None:
 
 
 @st.composite
-def particle_sets(draw: st.DrawFn) -> ParticleSet:
-    periodic = draw(st.tuples(*[st.booleans()] * 3))
+def particle_sets(draw: st.DrawFn, may_repeat: bool = True) -> ParticleSet:
+    periodic = draw(st.tuples(*[st.booleans() if may_repeat else st.just(False)] * 3))
     # A query needs three cells along a periodic axis.
     cells = tuple(draw(st.integers(3 if p else 1, 9)) for p in periodic)
     edge = draw(st.sampled_from([1.0, 0.37, 12.5]))
@@ -129,6 +133,8 @@ TRIED = {
     "cell-list": particle_sets(),
     "cell-list-update": moved_particles(),
     "neighbour-query": particle_sets(),
+    "hash-grid": particle_sets(may_repeat=False),
+    "unbounded-query": particle_sets(may_repeat=False),
     "stream-filter": st.builds(
         make_records,
         st.integers(0, 5000),
@@ -206,8 +212,8 @@ class TestContract:
         monkeypatch.setattr(device, "empty", counted)
         inputs = drawn(pair[0], 3001, seed=2)
         algorithm = made(device, *pair, inputs)
-        if algorithm.family != "neighbour-query":  # that one sizes its lists in `load`
-            if pair[0] == "radix-grid" and device.backend == "opencl":
+        if algorithm.family not in QUERIES:  # these size their lists in `load`
+            if pair[0] in ("radix-grid", "hash-grid") and device.backend == "opencl":
                 allocated.append(4 * 4 * 3001)  # PyOpenCL's two buffers of pairs, from the pool
                 allocated.remove(4 * 3001)  # what its first run sorts
             assert algorithm.workspace_bytes == sum(allocated)
@@ -216,9 +222,12 @@ class TestContract:
         assert sum(allocated) >= algorithm.workspace_bytes
         assert algorithm.workspace_bytes >= sum(array.nbytes for array in arrays_of(algorithm))
 
-    def test_workspace_of_lists_follows_the_input(self, device: Device) -> None:
+    @pytest.mark.parametrize("pair", LISTS)
+    def test_workspace_of_lists_follows_the_input(
+        self, device: Device, pair: tuple[str, str]
+    ) -> None:
         few, many = make(500, BOX, "lattice"), make(500, BOX, "one-cell")
-        algorithm = made(device, "neighbour-query", "list-sorted", few)
+        algorithm = made(device, *pair, few)
         sizes = []
         for inputs in (few, many, few):
             algorithm.load(inputs)
@@ -288,7 +297,9 @@ class TestContract:
         algorithm.launch()
         answer, form = algorithm.answer, algorithm.forms[pair[1]]
         match algorithm.family:
-            case "neighbour-query":
+            case "hash-grid":
+                assert isinstance(answer, HashedCells)
+            case "neighbour-query" | "unbounded-query":
                 assert isinstance(answer, Neighbours)
                 assert (answer.neighbours is not None) == pair[1].startswith("list")
             case "stream-filter":
@@ -561,13 +572,13 @@ class TestQuery:
         with pytest.raises(UserError, match="at least 3 cells"):
             made(opencl_device, "neighbour-query", form, make(10, grid))
 
-    @pytest.mark.parametrize("form", ["list-linked", "list-sorted"])
+    @pytest.mark.parametrize("pair", LISTS)
     def test_more_pairs_than_there_is_room_for_write_nothing_outside(
-        self, device: Device, form: str
+        self, device: Device, pair: tuple[str, str]
     ) -> None:
         """Lists are sized by `load`; particles moved since then must not spill over."""
         loaded = make(300, BOX, "lattice")
-        algorithm = made(device, "neighbour-query", form, loaded)
+        algorithm = made(device, *pair, loaded)
         algorithm.load(loaded)
         room = algorithm.answer.neighbours
         guard = device.empty(room.shape[0] + 64, np.int32)

@@ -16,6 +16,7 @@ from gpubench.contracts import (
     CellListUpdate,
     Compacted,
     Form,
+    HashedCells,
     LinkedCells,
     Neighbours,
     Noise,
@@ -26,7 +27,7 @@ from gpubench.contracts import (
 )
 from gpubench.errors import NotSupported
 from gpubench.families import FAMILIES
-from gpubench.grid import Grid
+from gpubench.grid import Grid, UnboundedGrid, hash_buckets
 from gpubench.inputs import from_positions
 from gpubench.physics.noise import GENERATORS
 
@@ -255,8 +256,84 @@ class HostNoise(PairNoise):
         return Noise(self.values)
 
 
+class HostHashGrid(ParticleAlgorithm):
+    """Particles sorted by the bucket of their cell, counted from the world's lowest."""
+
+    name, summary, source, family = "host", "", "", "hash-grid"
+    forms: ClassVar = {"only": Form("", reorders=True)}
+    limits = True
+
+    def __init__(self, particles: int, grid: Grid) -> None:
+        super().__init__(HOST, particles, grid, "only", {})
+        self.edges = np.asarray(grid.cell_size, np.float32)
+        self.cutoff = min(grid.cell_size)
+        self.buckets = 1 << max(0, particles - 1).bit_length()
+
+    def cells(self) -> np.ndarray:
+        return UnboundedGrid(self.grid.cell_size).coordinates(self.positions)
+
+    def load(self, inputs) -> None:
+        self.positions = inputs.positions
+
+    def launch(self) -> None:
+        cells = self.cells()
+        self.corner = cells.min(axis=0, initial=2**30).astype(np.int32)
+        bucket_of = hash_buckets(cells - self.corner, self.buckets)
+        self.order = np.argsort(bucket_of, kind="stable").astype(np.int32)
+        ends = np.cumsum(np.bincount(bucket_of, minlength=self.buckets)).astype(np.int32)
+        self.bounds = np.stack((np.append(np.int32(0), ends[:-1]), ends), axis=1)
+        self.bounds[self.bounds[:, 0] == self.bounds[:, 1]] = -1
+
+    def traffic_bytes(self) -> None:
+        return None
+
+    @property
+    def answer(self) -> HashedCells:
+        return HashedCells(self.bounds, self.order, self.positions[self.order], self.corner)
+
+
+class HostHashQuery(HostHashGrid):
+    """The query of the buckets of 27 cells in float32, as a device does it."""
+
+    family = "unbounded-query"
+
+    def launch(self) -> None:
+        super().launch()
+        steps = np.stack(np.meshgrid(*[[-1, 0, 1]] * 3), axis=-1).reshape(-1, 3)
+        around = self.cells()[:, None] - self.corner + steps
+        visited = hash_buckets(around.reshape(-1, 3).astype(np.int32), self.buckets)
+        visited = visited.reshape(-1, 27)
+        pairs = self.once(np.arange(self.particles)[:, None] * self.buckets + visited)
+        visitor, bucket = np.divmod(pairs, self.buckets)
+        start, end = np.maximum(self.bounds[bucket], 0).T
+        sizes = end - start
+        rows = np.repeat(visitor, sizes)
+        within = np.arange(len(rows)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        columns = self.order[np.repeat(start, sizes) + within]
+        with np.errstate(over="ignore"):
+            apart = self.positions[rows, :3] - self.positions[columns, :3]
+            squared = (apart**2).sum(axis=1, dtype=np.float32)
+        near = (squared < np.float32(self.cutoff) ** 2) & (rows != columns)
+        self.counts = np.bincount(rows[near], minlength=self.particles).astype(np.int32)
+        self.neighbours = columns[near][np.argsort(rows[near], kind="stable")]
+
+    def once(self, pairs: np.ndarray) -> np.ndarray:
+        """Return the pairs of particle and bucket, as one number each, without repetitions."""
+        pairs = np.sort(pairs, axis=1)
+        is_first = np.ones(pairs.shape, bool)
+        is_first[:, 1:] = pairs[:, 1:] != pairs[:, :-1]
+        return pairs[is_first]
+
+    @property
+    def answer(self) -> Any:
+        offsets = np.append(0, np.cumsum(self.counts, dtype=np.int64))
+        return Neighbours(self.counts, offsets, self.neighbours)
+
+
+UNBOUNDED = ("hash-grid", "unbounded-query")  # their particles need not be in their boxes
 RIGHT = [
     HostSorted, HostLinked, HostQuery, HostCount, HostUpdate, HostFilter, HostUnordered, HostNoise,
+    HostHashGrid, HostHashQuery,
 ]  # fmt: skip
 
 
@@ -427,9 +504,54 @@ class CutsTheKey(HostNoise):
         return super().draw(step, key % 2**32)
 
 
+class RoundsTowardsZero(HostHashGrid):
+    """Cast to a whole number, as the print does, without limits: cell 0 is twice as wide."""
+
+    def cells(self) -> np.ndarray:
+        return np.trunc(self.positions[:, :3] / self.edges).astype(np.int32)
+
+
+class HashesFromTheBox(HostHashGrid):
+    """Count cells from the corner of a box that an unbounded world has not."""
+
+    def cells(self) -> np.ndarray:
+        return self.grid.coordinates(self.positions)
+
+
+class OverflowsCells(HostHashGrid):
+    """Let cell coordinates wrap like whole numbers of 32 bits."""
+
+    def cells(self) -> np.ndarray:
+        exact = np.floor(self.positions[:, :3].astype(np.float64) / self.edges)
+        return np.remainder(exact, 2.0**32).astype(np.uint32).view(np.int32)
+
+
+class VisitsSharedBucketsTwice(HostHashQuery):
+    def __init__(self, particles: int, grid: Grid) -> None:
+        super().__init__(particles, grid)
+        self.buckets = 20
+
+    def once(self, pairs: np.ndarray) -> np.ndarray:
+        return pairs.ravel()
+
+
+class AddsLimitsInFloat32(HostHashQuery):
+    """Add the world's limits to positions, as the print has it: a wide world rounds them."""
+
+    def cells(self) -> np.ndarray:
+        limits = -self.positions[:, :3].min(axis=0, initial=np.float32(np.inf))
+        with np.errstate(invalid="ignore"):
+            return ((self.positions[:, :3] + limits) / self.edges).astype(np.int32)
+
+
 @pytest.mark.parametrize(
     ("algorithm", "wrong_on", "right_on"),
     [
+        (RoundsTowardsZero, "uniform about the origin", "one particle"),
+        (HashesFromTheBox, "far from the origin", "one particle"),
+        (OverflowsCells, "about the last cells", "uniform about the origin"),
+        (VisitsSharedBucketsTwice, "uniform about the origin", "one particle"),
+        (AddsLimitsInFloat32, "one particle below, far away", "uniform about the origin"),
         (LosesTheLast, "two particles, far apart", "one particle"),
         (RoundsUpTheCells, "257 cells", "256 cells"),
         (ForgetsToClear, "one particle", "empty"),
@@ -499,12 +621,16 @@ def test_names_are_unique(listed: Callable[[str], list[Case]], family: str) -> N
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_cases_are_the_same_each_time_and_lie_in_their_boxes(family: str) -> None:
+def test_cases_are_the_same_each_time_and_lie_where_they_may(family: str) -> None:
     for case in cases(family):
         inputs = case.make()
         assert case.make().hash == inputs.hash, case.name
         for state in getattr(inputs, "history", ()):
-            from_positions(state.positions, state.grid)
+            if family in UNBOUNDED:
+                assert np.isfinite(state.positions).all(), case.name
+                assert not any(state.grid.periodic), case.name
+            else:
+                from_positions(state.positions, state.grid)
 
 
 def test_query_cases_have_three_cells_along_periodic_axes() -> None:

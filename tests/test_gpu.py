@@ -9,6 +9,7 @@ import ctypes
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +29,13 @@ pytestmark = pytest.mark.cuda
 FORMS = [(name, form) for name, cls in registry.algorithms().items() for form in cls.forms]
 LARGE = [
     pytest.param(case, family, id=f"{family}: {case.name}")
-    for family in ("cell-list", "cell-list-update", "stream-filter", "pair-noise")
+    for family in ("cell-list", "cell-list-update", "hash-grid", "stream-filter", "pair-noise")
     for case in large_cases(family)
 ]
 CAPTURABLE = [
     (name, form) for name, form in FORMS if registry.find_algorithm(name).forms[form].capturable
 ]
+UNBOUNDED = ("hash-grid", "unbounded-query")
 BOX = Grid((16, 12, 20), (0.0,) * 3, (16.0, 12.0, 20.0), (True, False, True))
 
 
@@ -49,7 +51,8 @@ def drawn(family: str, distribution: str, seed: int) -> Any:
         return make_records(20000, kept, 16, "predicate", seed)
     if family == "pair-noise":
         return make_pairs(20000, seed)
-    inputs = make(20000, BOX, distribution, seed=seed)
+    box = BOX if family not in UNBOUNDED else replace(BOX, periodic=(False,) * 3)
+    inputs = make(20000, box, distribution, seed=seed)
     return move(inputs, 5000, "random", seed) if family == "cell-list-update" else inputs
 
 
@@ -86,7 +89,7 @@ class TestGraphs:
             self.spoil(cuda_device, algorithm)
             graph.launch()
             assert check(algorithm, first) is None
-        if family == "neighbour-query":  # its cells belong to what it loaded
+        if family in ("neighbour-query", "unbounded-query"):  # cells belong to what was loaded
             return
         for inputs in others:
             self.overwrite(cuda_device, algorithm, inputs)
@@ -105,6 +108,8 @@ class TestGraphs:
                 device.write(algorithm.i, inputs.i)
                 device.write(algorithm.j, inputs.j)
                 device.write(algorithm.clock, inputs.clock)
+            case "hash-grid":
+                device.write(algorithm.positions, inputs.positions)
             case "cell-list-update":
                 for arrays, state in zip(algorithm.states, inputs.history, strict=True):
                     device.write(arrays[0], state.cell_of)

@@ -21,6 +21,7 @@ from gpubench.inputs import (
     make,
     morton_codes,
 )
+from gpubench.kinds import Particles
 
 BOX = Grid((6, 5, 4), (-3.0, 10.0, 0.5), (9.0, 5.0, 2.0))
 TORUS = Grid(BOX.cells, BOX.low, BOX.size, (True, True, True))
@@ -30,6 +31,7 @@ HASHES = {
     "lattice": "8427e4fe581114fb",
     "clusters": "a22da66ad80dc12e",
     "one-cell": "4742fd2c6148f3f7",
+    "symmetric": "b2319bd838378772",
 }
 
 sets = st.builds(
@@ -123,6 +125,25 @@ def test_clusters_are_denser_than_uniform() -> None:
     grid = Grid.with_count(4096)
     fullest = {d: np.bincount(make(4096, grid, d).cell_of).max() for d in ("uniform", "clusters")}
     assert fullest["clusters"] > 3 * fullest["uniform"]
+
+
+@given(st.integers(0, 300), st.integers(0, 99))
+def test_a_symmetric_set_is_its_own_mirror_image(eighth: int, seed: int) -> None:
+    grid = Grid((8, 4, 2), (-4.0, -2.0, -1.0), (8.0, 4.0, 2.0))
+    positions = make(8 * eighth, grid, "symmetric", seed=seed).positions
+    for axis in range(3):
+        mirrored = positions.copy()
+        mirrored[:, axis] *= -1
+        assert rows(mirrored + np.float32(0)) == rows(positions + np.float32(0))
+
+
+def test_symmetric_particles_lie_about_the_origin_in_a_study() -> None:
+    grid = Particles(2**12, 8, "symmetric").grid
+    assert grid.low == tuple(-edge / 2 for edge in grid.size)
+    assert Particles(2**12, 8, "uniform").grid.centred() == grid
+    np.testing.assert_allclose(
+        Particles(2**12, 8, "symmetric").make(1).positions.mean(axis=0), 0, atol=1e-6
+    )
 
 
 def test_cell_order_is_sorted_and_morton_order_is_sorted_by_code() -> None:

@@ -6,9 +6,9 @@ Its search for uninitialised values is not used. In Oclgrind 21.10 it takes the 
 atomic for uninitialised, constants too, and it abandons kernels at LLVM's `freeze`. Instead
 test_algorithms.py fills memory with rubbish before algorithms get it.
 
-`radix-grid` runs here with NumPy's sort, so that only the kernels of this package are judged.
-PyOpenCL's scan, which its radix sort is made of, has a race by the letter of the standard: it
-reads a sum from global memory behind a barrier that orders local memory only.
+`radix-grid` and the hash grids run here with NumPy's sort, so that only the kernels of this
+package are judged. PyOpenCL's scan, which its radix sort is made of, has a race by the letter of
+the standard: it reads a sum from global memory behind a barrier that orders local memory only.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ CHECK = """
 import json, sys
 import numpy as np
 from gpubench import registry
-from gpubench.algorithms import radix_grid
+from gpubench.algorithms import hash_grid, radix_grid
 from gpubench.devices import open_device
 from gpubench.families import FAMILIES
 from gpubench.grid import Grid
@@ -69,7 +69,7 @@ class HostSort:
         self.keys = self.device.upload(keys[order])
         self.values = self.device.upload(values[order])
 
-radix_grid.RadixSort = HostSort
+radix_grid.RadixSort = hash_grid.RadixSort = HostSort
 
 def particles():
     torus = Grid((8, 6, 7), (0.0,) * 3, (8.0, 6.0, 7.0), (True,) * 3)
@@ -111,6 +111,16 @@ def moved():
     if name == "bucket-resort":
         yield move(make(200, torus), 100, "random"), {"parts": 3, "threshold": 40}
 
+def unbounded():
+    box = Grid((3, 4, 3), (-1.0, 0.0, 2.0), (3.0, 4.0, 3.0))
+    about = Grid((6, 6, 6), (-3.0,) * 3, (6.0,) * 3)
+    far = Grid((4, 4, 4), (-1e5, 2e5, 3e4), (4.0,) * 3)
+    for buckets in (0, 1, 5, 64):
+        yield make(80, about, "symmetric"), {"buckets": buckets}
+        yield make(30, box, "one-cell"), {"buckets": buckets}
+    for size in (0, 1, 300):
+        yield make(size, far), {}
+
 def records():
     for record_bytes in RECORD_BYTES:
         for nulls in NULLS:
@@ -126,9 +136,13 @@ def pairs():
 
 name, form = sys.argv[1:]
 cls = registry.find_algorithm(name)
-cases = {"cell-list-update": moved, "stream-filter": records, "pair-noise": pairs}.get(
-    cls.family, particles
-)
+cases = {
+    "cell-list-update": moved,
+    "hash-grid": unbounded,
+    "unbounded-query": unbounded,
+    "stream-filter": records,
+    "pair-noise": pairs,
+}.get(cls.family, particles)
 problems = []
 with open_device("opencl:oclgrind") as device:
     for inputs, parameters in cases():
@@ -138,6 +152,8 @@ with open_device("opencl:oclgrind") as device:
         for _ in range(2):
             algorithm.launch()
             problems.append(FAMILIES[cls.family].check(algorithm, inputs))
+        if cls.family == "unbounded-query":
+            algorithm.outcome()  # counts on the device
 print(json.dumps(problems))
 """
 

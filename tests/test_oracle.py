@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,13 @@ from gpubench.contracts import LinkedCells, Neighbours, SortedCells
 from gpubench.families import FAMILIES
 from gpubench.grid import Grid
 from gpubench.inputs import from_positions, make, make_records
-from gpubench.oracle import NeighbourOracle, check_cell_ids, check_linked, check_sorted
+from gpubench.oracle import (
+    NeighbourOracle,
+    check_cell_ids,
+    check_hashed,
+    check_linked,
+    check_sorted,
+)
 
 CELLS = 6
 # Cell 0 holds 0 2 5, cell 1 holds 3, cell 2 nothing, cell 3 holds 1 4 6 7, cells 4 and 5 nothing.
@@ -396,6 +403,58 @@ def test_a_neighbour_listed_twice_is_caught() -> None:
     neighbours[:2] = 1, 1
     oracle = NeighbourOracle(positions, BOX, 1.0)
     assert_says(oracle.check_list(counts, offsets, neighbours), "particle 0 has neighbour 1 twice")
+
+
+# Four particles in buckets 2, 0, 2, 2 of four.
+BUCKET_OF = np.array([2, 0, 2, 2], np.int32)
+BOUNDS = np.array([[0, 1], [-1, -1], [1, 4], [-1, -1]], np.int32)
+ORDER = np.array([1, 3, 0, 2], np.int32)
+HASHED = np.arange(16, dtype=np.float32).reshape(4, 4)
+
+
+def hashed_problem(**given: np.ndarray) -> str | None:
+    arrays = {"bounds": BOUNDS, "order": ORDER, "reordered": HASHED[ORDER], **given}
+    return check_hashed(BUCKET_OF, 4, positions=HASHED, **arrays)
+
+
+def test_right_buckets_pass_in_any_order_within_them() -> None:
+    assert hashed_problem() is None
+    order = np.array([1, 0, 2, 3], np.int32)
+    assert hashed_problem(order=order, reordered=HASHED[order]) is None
+
+
+@pytest.mark.parametrize(
+    ("which", "place", "value", "message"),
+    [
+        ("bounds", (1, slice(None)), 1, r"bounds\[1\] is \[1, 1\], expected \[-1, -1\]"),
+        ("bounds", (2, 1), 3, r"bounds\[2\] is \[1, 3\], expected \[1, 4\]"),
+        ("bounds", (0, 0), 7, r"bounds\[0\] is \[7, 1\], expected \[0, 1\]"),
+        ("order", 1, 0, "particle 0 of bucket 2 is in the order 2 times, expected once"),
+        ("order", slice(0, 2), [3, 1], r"order\[0\], in the range of bucket 0, is particle 3"),
+        ("order", 3, 4, r"order\[3\] is 4, expected 0 to 3"),
+        ("reordered", (2, 3), 9, r"positions\[2\] is .* of particle 0"),
+    ],
+)
+def test_wrong_buckets_are_caught(which: str, place: Any, value: Any, message: str) -> None:
+    array = {"bounds": BOUNDS, "order": ORDER, "reordered": HASHED[ORDER]}[which].copy()
+    array[place] = value
+    assert_says(hashed_problem(**{which: array}), message)
+
+
+def test_buckets_of_the_wrong_shape_are_caught() -> None:
+    assert_says(hashed_problem(bounds=BOUNDS[:3]), r"bounds has shape \(3, 2\)")
+    assert_says(hashed_problem(order=ORDER[:3]), r"order has shape \(3,\)")
+    assert_says(hashed_problem(reordered=HASHED[:3]), r"positions has shape \(3, 4\)")
+
+
+def test_without_a_box_only_the_cutoff_sets_the_tolerance() -> None:
+    """Far away, where a box would forgive anything, a pair is still told from none."""
+    positions = np.zeros((3, 4), np.float32)
+    positions[:, 0] = 1e6, 1e6 + 0.75, 1e6 + 1.5
+    oracle = NeighbourOracle(positions, None, 1.0)
+    assert oracle.tolerance < 1e-5
+    assert oracle.check_counts(np.array([1, 2, 1], np.int32)) is None
+    assert_says(oracle.check_counts(np.array([1, 1, 0], np.int32)), "particle 1 has 1 neighbours")
 
 
 def algorithm(answer: object, reorders: bool = False, **attributes: object) -> SimpleNamespace:

@@ -885,6 +885,70 @@ def test_what_algorithms_report_stands_below_their_times(tmp_path: Path) -> None
     assert "--particles 262144" in text
 
 
+def hash_records() -> list[dict[str, Any]]:
+    """Two forms at three numbers of buckets and at the default, beside a grid without any."""
+    symmetric = {"study": "silva2012-hash-grid", "distribution": "symmetric"}
+    made = [record("radix-grid", "reorder", median=1.0, **symmetric)]
+    for form, factor in (("original", 2.0), ("world-limits", 3.0)):
+        for buckets in (None, 1024, 4096, 65536):
+            parameters = {} if buckets is None else {"buckets": buckets}
+            outcome = {"buckets": buckets or 65536, "collisions": 7, "largest": 9}
+            fields = symmetric | {"parameters": parameters, "outcome": outcome}
+            median = factor + (buckets or 65536) / 65536
+            made.append(record("hash-grid", form, median=median, **fields))
+    return made
+
+
+def test_many_subjects_that_report_little_are_rows(tmp_path: Path) -> None:
+    page = write_page([results(hash_records())], tmp_path)
+    [caption] = [name for name in page.tables if name.startswith("What the algorithms report")]
+    head, *rows = page.tables[caption]
+    named = load_study("silva2012-hash-grid").outcomes
+    assert head[0] == "" and head[3:] == [
+        named["buckets"], named["collisions"], named["largest"],
+    ]  # fmt: skip
+    assert {row[0]: row[3:] for row in rows} == {
+        "radix-grid": [formats.DASH] * 3,
+        **{
+            f"hash-grid {form}{given}": [buckets, "7", "9"]
+            for form in ("original", "world-limits")
+            for given, buckets in (
+                ("", "65,536"),
+                (" buckets=1024", "1,024"),
+                (" buckets=4096", "4,096"),
+                (" buckets=65536", "65,536"),
+            )
+        },
+    }
+
+
+def test_a_parameter_is_drawn_for_each_form_and_its_default_is_left_out() -> None:
+    elsewhere = record(
+        "hash-grid", "original", per_cell=1, study="silva2012-hash-grid", distribution="symmetric"
+    )
+    run = run_of([*hash_records(), elsewhere])
+    charts = {chart.slug: chart for chart in document.charts(run, "s")}
+    [panel] = charts["s-parameters"].panels
+    assert panel.title == "4 per cell"
+    lines = {line.label: (list(line.x), list(line.y)) for line in panel.lines}
+    buckets = [1024, 4096, 65536]
+    assert lines == {
+        "hash-grid original": (buckets, [2 + x / 65536 for x in buckets]),
+        "hash-grid world-limits": (buckets, [3 + x / 65536 for x in buckets]),
+        "radix-grid": (buckets, [1.0] * 3),
+    }
+
+
+def test_a_figure_of_names_leaves_out_what_has_one_of_them() -> None:
+    others = [
+        record(algorithm, form, study="silva2012-hash-grid", distribution="uniform")
+        for algorithm, form in (("radix-grid", "reorder"), ("hash-grid", "original"))
+    ]
+    charts = {c.slug: c for c in document.charts(run_of([*hash_records(), *others]), "s")}
+    [panel] = charts["s-distribution"].panels
+    assert {line.label for line in panel.lines} == {"hash-grid original", "radix-grid"}
+
+
 def test_a_study_that_names_no_outcomes_has_no_table_of_them(tmp_path: Path) -> None:
     page = write_page([results(full_records())], tmp_path)
     assert not [caption for caption in page.tables if caption.startswith("What the algorithms")]

@@ -55,6 +55,12 @@ class Unit:
     is_library: bool = False
 
 
+class Placeholder(np.ndarray[Any, Any]):
+    """An array with the address that libraries ask for, which is none."""
+
+    data = SimpleNamespace(ptr=0)  # type: ignore[assignment]
+
+
 @dataclass
 class Recorder(Device):
     """A CUDA device that takes notes of what is compiled for it, and computes nothing.
@@ -74,7 +80,7 @@ class Recorder(Device):
     wanted: dict[Unit, set[str]] = field(default_factory=lambda: defaultdict(set))
 
     def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-        return np.zeros(shape, dtype)
+        return np.zeros(shape, dtype).view(Placeholder)
 
     def upload(self, host: NDArray[Any]) -> NDArray[Any]:
         return host
@@ -165,9 +171,11 @@ def wanted_units() -> dict[Unit, set[str]]:
     for cls in registry.algorithms().values():
         make: Callable[..., Algorithm] = cls
         forms = [form for form, found in cls.forms.items() if found.requires <= device.features]
-        for form, inputs in itertools.product(forms, INPUTS[FAMILIES[cls.family].kind]()):
+        for form, variant, inputs in itertools.product(
+            forms, cls.variants, INPUTS[FAMILIES[cls.family].kind]()
+        ):
             try:
-                make(device, form=form, parameters={}, **inputs.made_for).load(inputs)
+                make(device, form=form, parameters=variant, **inputs.made_for).load(inputs)
             except NotSupported:
                 continue
     make_workloads(device)

@@ -63,7 +63,7 @@ AXES: Mapping[str, Axis] = {
         "distribution",
         "{} distribution",
         # From least to most clustered.
-        names={name: name for name in ("lattice", "uniform", "clusters", "one-cell")},
+        names={name: name for name in ("lattice", "uniform", "symmetric", "clusters", "one-cell")},
     ),
     "order": Axis(
         "Order",

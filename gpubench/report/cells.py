@@ -206,7 +206,7 @@ class StudyRun:
             label = subject.algorithm
             if forms[subject.algorithm] > 1:
                 label += f" {subject.form}"
-            if sets[subject.algorithm, subject.form] > 1:
+            if sets[subject.algorithm, subject.form] > 1 and subject.parameters:
                 label += " " + " ".join(f"{name}={value:g}" for name, value in subject.parameters)
             labels[subject] = label
         return labels

@@ -37,8 +37,8 @@ _NAMED = {
         " along a Morton curve of the cells, in cell order.",
     ),
     "distribution": (
-        "Effect of clustering",
-        "As many particles in as many cells, from evenly spread to all in one cell.",
+        "Effect of the distribution",
+        "As many particles in as many cells, distributed in other ways.",
     ),
     "record_bytes": ("Effect of the record size", "As many records, each of more bytes."),
     "nulls": ("Effect of how nulls are marked", "By a value of the record, or beside it."),
@@ -306,16 +306,22 @@ def _parameters(run: StudyRun, slug: str) -> Chart | None:
     name = max(tried, key=lambda key: len(tried[key]), default="")
     if len(tried.get(name, ())) < 2:
         return None
+    swept = {(s.algorithm, s.form) for s in run.subjects if name in dict(s.parameters)}
     panels = []
     for scan in verdict.scans(run)[:1]:
         for value in scan.values(run):
             points: dict[str, list[tuple[float, float, tuple[float, float]]]] = {}
-            for cell in scan.at(run, value):
+            cells = scan.at(run, value)
+            if not any(name in dict(cell.subject.parameters) for cell in cells):
+                continue
+            for cell in cells:
                 given = dict(cell.subject.parameters)
+                if name not in given and (cell.subject.algorithm, cell.subject.form) in swept:
+                    continue  # its default is one of the values, but which is not known here
                 x = [given.pop(name)] if name in given else sorted(tried[name])
                 rest = " ".join(f"{key}={number:g}" for key, number in given.items())
                 if cell.ok:
-                    label = rest or cell.subject.algorithm
+                    label = rest or _without_parameters(run, cell.subject)
                     points.setdefault(label, []).extend(
                         (at, cell.median_ms, cell.interval_ms) for at in x
                     )
@@ -331,6 +337,12 @@ def _parameters(run: StudyRun, slug: str) -> Chart | None:
         _time_axis(run),
         panels,
     )
+
+
+def _without_parameters(run: StudyRun, subject: Subject) -> str:
+    """Name a subject by its algorithm, and by its form where the study has several."""
+    forms = {other.form for other in run.subjects if other.algorithm == subject.algorithm}
+    return f"{subject.algorithm} {subject.form}" if len(forms) > 1 else subject.algorithm
 
 
 def _ratios(run: StudyRun, slug: str) -> Chart | None:
@@ -443,6 +455,7 @@ def _named(run: StudyRun, slug: str, axis: str) -> Chart | None:
         if sum(any(cell.ok for cell in cells) for _, cells in columns) < 2:
             continue
         lines = _lines(run, columns, _unit_time(run), band=True)
+        lines = [line for line in lines if len(line.x) > 1]
         title = ", ".join(AXES[name].say(value) for name, value in at.items())
         text = _describe(f"Time against {AXES[axis].label}", title, lines, _unit(run))
         panels.append(Panel(title, lines, text))

@@ -342,11 +342,14 @@ def outcomes(run: StudyRun) -> Table | None:
         if any(number is not None for number in found):
             rows.append(Row(heading, [_reported(number) for number in found]))
     title = ", ".join(t for t in (scan.title(Axis.count), AXES[scan.axis].say(value)) if t)
+    columns = ["", *(run.labels[cell.subject] for cell in cells)]
+    if len(cells) > len(rows):  # a table is rather long than wide
+        headings = ["", *(row.head for row in rows)]
+        turned = zip(*(row.items for row in rows), strict=True)
+        rows = [Row(label, list(items)) for label, items in zip(columns[1:], turned, strict=True)]
+        columns = headings
     return Table(
-        f"What the algorithms report at {title}",
-        ["", *(run.labels[cell.subject] for cell in cells)],
-        rows,
-        notes=[note] if note else [],
+        f"What the algorithms report at {title}", columns, rows, notes=[note] if note else []
     )
 
 

@@ -19,6 +19,7 @@
 #define __syncthreads() barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
 
 #define atomicAdd(address, value) atomic_add(address, value)
+#define atomicMin(address, value) atomic_min(address, value)
 #define atomicExch(address, value) atomic_xchg(address, value)
 #define store_relaxed(address, value) ((void)atomic_xchg(address, value))
 
@@ -28,8 +29,10 @@
 #define fmaf fma
 #define rsqrtf rsqrt
 #define fmaxf fmax
+#define fminf fmin
 #define fabsf fabs
 #define rintf rint
+#define make_int2(x, y) ((int2)(x, y))
 #define make_float4(x, y, z, w) ((float4)(x, y, z, w))
 #define make_uint4(x, y, z, w) ((uint4)(x, y, z, w))
 #define __int_as_float(x) as_float(x)
