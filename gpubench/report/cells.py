@@ -207,7 +207,8 @@ class StudyRun:
             if forms[subject.algorithm] > 1:
                 label += f" {subject.form}"
             if sets[subject.algorithm, subject.form] > 1 and subject.parameters:
-                label += " " + " ".join(f"{name}={value:g}" for name, value in subject.parameters)
+                given = (f"{name}={value:.12g}" for name, value in subject.parameters)
+                label = " ".join((label, *given))
             labels[subject] = label
         return labels
 

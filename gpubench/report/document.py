@@ -319,7 +319,7 @@ def _parameters(run: StudyRun, slug: str) -> Chart | None:
                 if name not in given and (cell.subject.algorithm, cell.subject.form) in swept:
                     continue  # its default is one of the values, but which is not known here
                 x = [given.pop(name)] if name in given else sorted(tried[name])
-                rest = " ".join(f"{key}={number:g}" for key, number in given.items())
+                rest = " ".join(f"{key}={number:.12g}" for key, number in given.items())
                 if cell.ok:
                     label = rest or _without_parameters(run, cell.subject)
                     points.setdefault(label, []).extend(

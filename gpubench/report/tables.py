@@ -462,7 +462,7 @@ def _record_row(cell: Cell, record: Record, axes: Sequence[str]) -> Row:
     timed = record["status"] == "ok"
     alone = Cell(cell.subject, cell.place, {record["mode"]: record}, cell.bandwidths)
     share = alone.copy_share
-    parameters = ", ".join(f"{name}={value:g}" for name, value in cell.subject.parameters)
+    parameters = ", ".join(f"{name}={value:.12g}" for name, value in cell.subject.parameters)
     form = f"{record['form']} ({parameters})" if parameters else record["form"]
     return Row(
         record["algorithm"],
