@@ -112,10 +112,17 @@ class SPH(InCells):
                 f" {self.skin:g}"
             )
 
+    @property
+    def number_density(self) -> float:
+        """That of the lattice at rest."""
+        return self.spacing**-3
+
     def draw(self, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
         places, _ = self.numbered(self.scene.positions[:, inverse(AXES)])
         state = {"places": places, "velocities": np.zeros((self.particles, 4), np.float32)}
-        return state | ({"bodies": pack_states(self.bodies, self.fluid, self.box)} if self.bodies else {})
+        if self.bodies:
+            state["bodies"] = pack_states(self.bodies, self.fluid, self.box)
+        return state
 
     def work(self) -> list[tuple[str, Callable[[], None]]]:
         contacts = [("couple", self._couple)] if self.bodies else []
@@ -414,7 +421,7 @@ class SPHDamBreak(SPH):
         high = math.ceil(n / (deep * wide))
         # Layer on layer from the bottom; the last may be only begun.
         z, x, y = np.unravel_index(np.arange(n), (high, wide, deep))
-        positions = (np.column_stack([x, y, z]) + 0.5) * spacing
+        positions: Floats = (np.column_stack([x, y, z]) + 0.5) * spacing
         column = wide * spacing, deep * spacing, high * spacing
         box = Box((length * column[0], column[1], top * column[2]), (False, True, False))
         return Scene(box, positions, column[2])
@@ -455,7 +462,7 @@ class SPHRigidBody(SPHDamBreak):
         if not 1 <= count <= 100:
             raise UserError(f"bodies must be 1 to 100, not {count}")
         size = self._positive("body_size") * pool.height
-        width, depth, top = pool.box.size
+        width, depth, _ = pool.box.size
         bodies = []
         for number in range(count):
             # Along the pool, one beside the other, each a little higher than the last.
@@ -500,9 +507,7 @@ def body_in_memory(body: RigidBody) -> RigidBody:
     )
 
 
-def pack_states(
-    bodies: Sequence[RigidBody], fluid: SPHFluid, box: Box
-) -> NDArray[np.float32]:
+def pack_states(bodies: Sequence[RigidBody], fluid: SPHFluid, box: Box) -> NDArray[np.float32]:
     """Return the states of bodies as the kernels have them: float32 (bodies, 4, 4).
 
     Of each: the place of the centre and the number, bit for bit; the orientation (x, y, z, w);
