@@ -39,19 +39,22 @@ typedef struct Fluid {
 #define NOTE(i, k) ((int64)(k)*particles + (i))
 #endif
 
+/* Part of a density by a particle at a distance, of which the square is given (equation 8). */
+__device__ __forceinline__ float density_at(float square, GLOBAL const Fluid *fluid)
+{
+    float gap = 1.0f - square;
+    return fmaf(gap * gap, gap * fluid->weight, fluid->density_rounder) - fluid->density_rounder;
+}
+
 #define VISIT(j)                                                                                   \
     {                                                                                              \
         int near = (j);                                                                            \
         float square = square_length(displacement(box, p, places[near]));                          \
-        if (square < 1.0f) {                                                                       \
-            float gap = 1.0f - square;                                                             \
-            sum += fmaf(gap * gap, gap * fluid->weight, fluid->density_rounder) -                  \
-                   fluid->density_rounder;                                                         \
-            if (near != (int)i) {                                                                  \
-                if (met < NEAR)                                                                    \
-                    notes[NOTE(i, met)] = near;                                                    \
-                ++met;                                                                             \
-            }                                                                                      \
+        if (square < 1.0f && near != (int)i) {                                                     \
+            sum += density_at(square, fluid);                                                      \
+            if (met < NEAR)                                                                        \
+                notes[NOTE(i, met)] = near;                                                        \
+            ++met;                                                                                 \
         }                                                                                          \
     }
 
@@ -71,7 +74,7 @@ __global__ void densities(GLOBAL const uint4 *__restrict__ places,
     if (i >= last)
         return;
     uint4 p = places[i];
-    float sum = 0.0f;
+    float sum = density_at(0.0f, fluid);
     int met = 0;
 #include "common/candidates.h"
     float4 v = velocities[i];

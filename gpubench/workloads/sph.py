@@ -421,7 +421,7 @@ class SPHDamBreak(SPH):
         high = math.ceil(n / (deep * wide))
         # Layer on layer from the bottom; the last may be only begun.
         z, x, y = np.unravel_index(np.arange(n), (high, wide, deep))
-        positions: Floats = (np.column_stack([x, y, z]) + 0.5) * spacing
+        positions = np.column_stack([x, y, z]).astype(np.float64) * spacing + spacing / 2
         column = wide * spacing, deep * spacing, high * spacing
         box = Box((length * column[0], column[1], top * column[2]), (False, True, False))
         return Scene(box, positions, column[2])
