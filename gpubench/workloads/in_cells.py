@@ -68,10 +68,7 @@ class InCells(Workload):
         self._parts = PARTS if self._shape is SortedCells else 1
         self.grid = self.box.grid(self.reach + skin, self._parts)
         self.workspace_bytes = 0
-        self.algorithm = algorithm(device, particles, self.grid, form, of_algorithm)
-        self._allocate()
-        self._allocate_for_shape()
-        self._allocate_lists()
+        self._keep_in(algorithm, form, of_algorithm)
         self.restore({"step": np.array(0, np.int64), **self.draw(rng)})
         self._prepare_kernels()
 
@@ -245,6 +242,13 @@ class InCells(Workload):
         self.workspace_bytes += array.nbytes
         return array
 
+    def _keep_in(self, algorithm: type[CellList], form: str, parameters: dict[str, int]) -> None:
+        """Make what keeps the cells, and allocate what depends on it."""
+        self.algorithm = algorithm(self.device, self.particles, self.grid, form, parameters)
+        self._allocate()
+        self._allocate_for_shape()
+        self._allocate_lists()
+
     def _require_sensible(self) -> None:
         if self.particles < 1:
             raise UserError(f"a simulation needs particles, not {self.particles}")
@@ -350,7 +354,7 @@ class InCells(Workload):
         self._gather(
             self.blocks, BLOCK, answer.order, self.places, self.state_columns[0],
             self.state_columns[-1], places, self._sorted_columns[0], self._sorted_columns[-1],
-            self.particles,
+            self.particles, 0,
         )  # fmt: skip
         self.current = [places, *self._sorted_columns]
 

@@ -272,13 +272,13 @@ class SPH(InCells):
         bodies.place(kernels, self.packed_box)
         bodies.couple(
             kernels, self.current[0], self.flow, self.candidates, self.packed_box, self.particles,
-            0, self.particles, self.force,
+            (0, self.particles), (0, self.grid.cells[2]), self.force,
         )  # fmt: skip
 
     def _integrate(self) -> None:
         self.kernels.integrate(
             self.blocks, BLOCK, self.current[0], self.flow, self.force, self.order, self.since,
-            self.packed_box, self.kernels.fluid, self.clock, 0, self.particles,
+            self.packed_box, self.kernels.fluid, self.clock, 0, self.particles, 0,
             (self.skin / 2) ** 2, self.places, self.state_columns[0], self.stale, self.fault,
         )  # fmt: skip
         if self.bodies:
@@ -369,14 +369,14 @@ class BodiesOnDevice:
         candidates: tuple[Any, Any],
         box: Any,
         particles: int,
-        first: int,
-        last: int,
+        rows: tuple[int, int],
+        planes: tuple[int, int],
         force: Any,
     ) -> None:
-        """Queue the contacts with the particles of the fluid from first to last."""
+        """Queue the contacts with the particles of the fluid in some rows: those of some planes."""
         kernels.couple(
             self.device.blocks(self.count, BLOCK), BLOCK, self._places, self._speeds, self.count,
-            places, flow, *candidates, box, kernels.fluid, particles, first, last, force,
+            places, flow, *candidates, box, kernels.fluid, particles, *rows, *planes, force,
             self.pushes,
         )  # fmt: skip
 
