@@ -17,6 +17,7 @@ from gpubench.parallel.transport import Parcel, Transport, open_transport
 
 ROWS = 5000
 ROUNDS = 12
+BUSY_BYTES = {"cuda": 64 << 20, "opencl": 1 << 20}  # to fill, where a queue shall lag
 LAYOUTS: list[tuple[tuple[int, ...], Any]] = [((4,), np.float32), ((), np.int32), ((4,), np.int32)]
 
 
@@ -50,8 +51,11 @@ def at_random(device: Device, transport: Transport, ranks: Ranks, seed: int) -> 
     """Exchange parcels of any size, none among them, between any two ranks.
 
     The same arrays serve all rounds: each round first overwrites them on the device, and copies
-    what came before the next overwrites it.
+    what came before the next overwrites it. The queues of some ranks lag behind the others', so
+    that a row which is read or written out of order is a wrong one.
     """
+    busy = device.empty(BUSY_BYTES[device.backend], np.uint8)
+    lags = np.random.default_rng([seed, ranks.rank]).integers(0, 2, (ROUNDS, 2)) * 20
     arrays = [device.empty((ROWS, *shape), dtype) for shape, dtype in LAYOUTS]
     targets = [device.empty((ROWS, *shape), dtype) for shape, dtype in LAYOUTS]
     fresh = [
@@ -64,6 +68,8 @@ def at_random(device: Device, transport: Transport, ranks: Ranks, seed: int) -> 
     expected = []
     for number in range(ROUNDS):
         sends, receives = [], []
+        for _ in range(lags[number, 0]):
+            device.fill(busy, 0)
         for which, (array, target) in enumerate(zip(arrays, targets, strict=True)):
             device.copy(fresh[number][which], array)
             device.fill(target, 0)
@@ -72,21 +78,21 @@ def at_random(device: Device, transport: Transport, ranks: Ranks, seed: int) -> 
             rng = np.random.default_rng([seed, number, which])
             ends = [0] * ranks.size  # rows received so far
             for sender, receiver in rng.integers(0, ranks.size, (3 * ranks.size, 2)).tolist():
-                first, rows = rng.integers(0, ROWS), rng.integers(0, ROWS // (4 * ranks.size))
-                rows = int(min(rows, ROWS - first, ROWS - ends[receiver])) * int(
-                    rng.integers(0, 4) > 0
-                )
+                wanted, first = rng.integers([-ROWS, 0], [ROWS, ROWS]).tolist()  # half: no rows
+                rows = max(0, min(wanted, ROWS - first, ROWS - ends[receiver]))
                 if sender == receiver:
                     continue
+                at = ends[receiver]
+                ends[receiver] += rows
                 if ranks.rank == sender:
-                    sends.append(Parcel(receiver, array, int(first), rows))
+                    sends.append(Parcel(receiver, array, first, rows))
                 if ranks.rank == receiver:
-                    at = ends[receiver]
                     receives.append(Parcel(sender, target, at, rows))
                     sent = drawn(sender, which, number, seed)[first : first + rows]
                     expected[-1][at : at + rows] = sent
-                ends[receiver] += rows
         transport.begin(sends, receives)
+        for _ in range(lags[number, 1]):
+            device.fill(busy, 0)
         transport.finish()
         for source, copy in zip(targets, kept[number], strict=True):
             device.copy(source, copy)
