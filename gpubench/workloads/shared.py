@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -27,10 +27,9 @@ from gpubench.grid import Grid
 from gpubench.parallel.slabs import cut, is_unbalanced, moves
 from gpubench.parallel.team import Team, together
 from gpubench.parallel.transport import Parcel
-from gpubench.physics.box import Box
 from gpubench.workloads.in_cells import BLOCK, InCells
 from gpubench.workloads.sph import SPH, SPHKernels
-from gpubench.workloads.workload import BlowUp, Value
+from gpubench.workloads.workload import Value, Workload
 
 if TYPE_CHECKING:
     Shares = SPH
@@ -60,6 +59,9 @@ class Shared(Shares):
 
     team: ClassVar[Team]
     decomposition: ClassVar[str]
+    owned: int
+    bounds: NDArray[np.int64]
+    counts: NDArray[np.int64]
 
     def __init__(
         self,
@@ -86,9 +88,7 @@ class Shared(Shares):
                 )
             if skin > 0:
                 raise NotSupported("parts of a box keep no lists of neighbours: the skin must be 0")
-            super(Shared, self).__init__(
-                device, particles, algorithm, form, parameters, seed, skin
-            )
+            super(Shared, self).__init__(device, particles, algorithm, form, parameters, seed, skin)
 
         self.team.agree(make)
 
@@ -96,6 +96,11 @@ class Shared(Shares):
     def rank(self) -> int:
         """The number of this rank."""
         return self.team.ranks.rank
+
+    @property
+    @abstractmethod
+    def kept(self) -> int:
+        """Rows of the state that this rank has."""
 
     @property
     def planes(self) -> tuple[int, int]:
@@ -120,14 +125,8 @@ class Shared(Shares):
         self._own_phases()[index][1]()
 
     def require_sound(self) -> None:
-        worst = self.faults()
-        if not any(worst):
-            return
-        try:
-            self.device.write(self.fault, np.array(worst, np.int32))
-            super().require_sound()
-        finally:
-            self.device.fill(self.fault, 0x00)
+        self.device.write(self.fault, np.array(self.faults(), np.int32))
+        super().require_sound()
 
     @together
     def faults(self) -> list[int]:
@@ -142,33 +141,31 @@ class Shared(Shares):
     @together
     def state(self) -> dict[str, NDArray[Any]]:
         """Return the state of all particles in rank 0, and of no particle elsewhere."""
-        state = {
+        state: dict[str, NDArray[Any]] = {
             "step": np.array(self.step, np.int64),
-            "places": self._collect(self.places, 0, self.owned).view(np.uint32),
-            "velocities": self._collect(self.state_columns[0], 0, self.owned),
+            "places": self._collect(self.places, 0, self.kept).view(np.uint32),
+            "velocities": self._collect(self.state_columns[0], 0, self.kept),
         }
         if self.bodies:
             state["bodies"] = self.on_device.download_states()
         return state
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        if hasattr(self, "owned"):
-            self._require_fitting(state)
-            self.take({})
-            self._take(self.team.comm.bcast(dict(state)))
-        else:
+        if not hasattr(self, "bounds"):
             self._take(state)  # which every rank has drawn
+            return
+        self.require_fitting(state)
+        self.take(dict(state))
 
     @together
-    def take(self, _: Mapping[str, NDArray[Any]]) -> None:
-        """Take a state that rank 0 is about to give."""
-        if self.rank != 0:
-            self._take(self.team.comm.bcast(None))
+    def take(self, state: dict[str, NDArray[Any]]) -> None:
+        """Take a rank's part of a state that rank 0 gives."""
+        self._take(state)
 
     @together
     def computed(self, name: str) -> NDArray[Any]:
         """Return `flow` or `force` of the last step in rank 0, in the order of the state."""
-        return self._collect(getattr(self, name), self.edge, self.owned_before)
+        return self._collect(getattr(self, name), self.edge, self.computed_rows)
 
     # How parts are made and kept.
 
@@ -265,7 +262,7 @@ class Shared(Shares):
         self.flow = device.empty((self.rows, 4), "float32")
         self.force = device.empty((self.rows, 4), "int32")
         self.noted = device.empty(self.rows, "int32")
-        self.notes = device.empty(self.rows * self._near, "int32")
+        self.notes = device.empty(self.rows * self.noted_room, "int32")
         self.workspace_bytes = sum(
             array.nbytes
             for array in (
@@ -287,7 +284,8 @@ class Shared(Shares):
             contacts = [("couple", self._couple), ("exchange bodies", self._add_up_pushes)]
         return [
             ("exchange halo", self._begin_places),
-            ("density", lambda: self._on(self._densities_of, self._inner())),
+            # Also of no particles, since it sets the clock.
+            ("density", lambda: self._densities_of(*self._inner())),
             ("exchange halo", self._finish_places),
             ("density", lambda: self._on(self._densities_of, *self._edges())),
             ("exchange halo", self._begin_flow),
@@ -297,6 +295,23 @@ class Shared(Shares):
             *contacts,
             ("integrate", self._integrate),
         ]
+
+    def _sort_rows(self, rows: int, low: int, high: int) -> NDArray[np.int64]:
+        """Sort this rank's rows; return the particles in each of some planes."""
+        self.algorithm.build(self._cell_of_part, self.places)
+        answer = self.algorithm.answer
+        assert isinstance(answer, SortedCells)
+        self._gather(
+            self.device.blocks(rows, BLOCK), BLOCK, answer.order, self.places,
+            self.state_columns[0], self.state_columns[0], *self._sorted, self._sorted[1], rows,
+            self.edge,
+        )  # fmt: skip
+        ends = high - low + 1
+        self._find_plane_starts(
+            self.device.blocks(ends, BLOCK), BLOCK, answer.start, self._plane_cells, low, ends,
+            self._found_starts,
+        )  # fmt: skip
+        return np.diff(self.device.download(self._found_starts)[:ends]).astype(np.int64)
 
     def _neighbours(self) -> list[tuple[int, int]]:
         """Return the sides on which there is a neighbour, with its rank."""
@@ -311,7 +326,7 @@ class Shared(Shares):
 
     def _inner(self) -> tuple[int, int]:
         """Return the rows of the planes that no other rank borrows: first, and first after."""
-        (sides,) = ([side for side, _ in self._neighbours()],)
+        sides = [side for side, _ in self._neighbours()]
         if len(self.counts) == 1 and sides:
             return self.edge, self.edge
         first = self.edge + (self._edge_rows(LOW)[1] if LOW in sides else 0)
@@ -333,26 +348,24 @@ class Shared(Shares):
     def _begin_places(self) -> None:
         """Lay out the starts of the own cells; send the places of the edges, and their starts."""
         low, high = self.planes
-        plane, start = self._plane_cells, self._start
-        self._lay(start, self._start_row(low), self.cells, low * plane,
-                  (high - low) * plane + 1, self.edge - self._start_value)  # fmt: skip
+        plane = self._plane_cells
         told = {}
         for side, peer in self._neighbours():
             first, count = self._edge_rows(side)
             told[peer] = np.array([count, first - self.edge + self._start_value], np.int64)
         self.borrowed = self._tell_neighbours(told)
         self._require_room(max((int(count) for count, _ in self.borrowed.values()), default=0))
+        self._lay(
+            self._start, self._start_row(low), self.cells, low * plane, (high - low) * plane + 1,
+            self.edge - self._start_value,
+        )  # fmt: skip
         sends, receives = [], []
         for side, peer in self._neighbours():
-            first, count = self._edge_rows(side)
             at = self._start_row(low if side == LOW else high - 1)
-            sends += [
-                Parcel(peer, self._sorted[0], first, count), Parcel(peer, start, at, plane + 1),
-            ]  # fmt: skip
-            receives += [
-                Parcel(peer, self._sorted[0], *self._borrowed_rows(side, peer)),
-                Parcel(peer, self._edge_starts[side], 0, plane + 1),
-            ]
+            sends.append(Parcel(peer, self._sorted[0], *self._edge_rows(side)))
+            sends.append(Parcel(peer, self._start, at, plane + 1))
+            receives.append(Parcel(peer, self._sorted[0], *self._borrowed_rows(side, peer)))
+            receives.append(Parcel(peer, self._edge_starts[side], 0, plane + 1))
         self.team.transport.begin(sends, receives)
 
     def _finish_places(self) -> None:
@@ -403,9 +416,6 @@ class Shared(Shares):
         for old, new in zip(kept, self._sorted, strict=True):
             rows = self.device.download(old)[old_edge : old_edge + self.owned]
             self._write_rows(new, self.edge, rows)
-        low, high = self.planes
-        self._lay(self._start, self._start_row(low), self.cells, low * self._plane_cells,
-                  (high - low) * self._plane_cells + 1, self.edge - self._start_value)  # fmt: skip
 
     def _lay(self, source: Any, start: int, target: Any, to: int, count: int, shift: int) -> None:
         self._lay_starts(
@@ -447,7 +457,7 @@ class Shared(Shares):
             self.on_device.move(
                 self.kernels, self.packed_box, self.clock, self.particles, self.fault
             )
-        self.owned_before = self.owned
+        self.computed_rows = self.owned
         self.step += 1
 
     def _collect(self, array: Any, first: int, rows: int) -> NDArray[Any]:
@@ -490,6 +500,10 @@ class Slabs(Shared):
 
     decomposition = "slab"
 
+    @property
+    def kept(self) -> int:
+        return self.owned
+
     def _own_phases(self) -> list[Phase]:
         return [
             ("exchange particles", self._hand_over),
@@ -507,7 +521,7 @@ class Slabs(Shared):
         rows = int(is_mine.sum())
         self._allocate_part(math.ceil(SPARE * rows) + LEAST, sorts=True)
         self._upload(places[is_mine], velocities[is_mine])
-        self.owned_before = self.owned
+        self.computed_rows = self.owned
 
     def _hand_over(self) -> None:
         """Find the cells; exchange who has left for a neighbour's planes."""
@@ -533,7 +547,7 @@ class Slabs(Shared):
         self.owned = first - sum(leaving)
 
     def _find_part_cells(self) -> list[int]:
-        """Find the cells of what this rank has; return how many have left, downwards and upwards."""
+        """Find the cells of what this rank has; return how many have left, down and up."""
         while True:
             self.device.fill(self._leaving, 0x00)
             self._launch_cells(0, self.owned, self.owned)
@@ -558,22 +572,8 @@ class Slabs(Shared):
         self._upload(kept[0].view(np.uint32), kept[1])
 
     def _sort_part(self) -> None:
-        self.algorithm.build(self._cell_of_part, self.places)
-        answer = self.algorithm.answer
-        assert isinstance(answer, SortedCells)
-        self._gather(
-            self.device.blocks(self.owned, BLOCK), BLOCK, answer.order, self.places,
-            self.state_columns[0], self.state_columns[0], *self._sorted, self._sorted[1],
-            self.owned, self.edge,
-        )  # fmt: skip
         low, high = self.planes
-        planes = high - low + 1
-        self._find_plane_starts(
-            self.device.blocks(planes, BLOCK), BLOCK, answer.start, self._plane_cells, low, planes,
-            self._found_starts,
-        )  # fmt: skip
-        starts = self.device.download(self._found_starts)[:planes]
-        self.counts = np.diff(starts).astype(np.int64)
+        self.counts = self._sort_rows(self.owned, low, high)
 
     def _balance(self) -> None:
         """Every few steps, cut anew where loads have drifted apart, and sort again."""
@@ -585,8 +585,7 @@ class Slabs(Shared):
         new = cut(counts, self.team.ranks.size)
         if (new == self.bounds).all():
             return
-        old, before, mine = self.bounds, self.owned, [0, 0]
-        going = moves(old, new, counts)
+        going = moves(self.bounds, new, counts)
         rows = int(counts[new[self.rank] : new[self.rank + 1]].sum())
         self._widest = int(counts.max())
         sorted_before, edge = list(self._sorted), self.edge
@@ -595,13 +594,15 @@ class Slabs(Shared):
         sends, receives = [], []
         for move in going:
             for kept, was in zip((self.places, self.state_columns[0]), sorted_before, strict=True):
-                if move.source == move.target == self.rank:
-                    self._copy_rows(was, edge + move.first, kept, move.to, move.rows)
-                elif move.source == self.rank:
-                    sends.append(Parcel(move.target, was, edge + move.first, move.rows))
-                elif move.target == self.rank:
-                    receives.append(Parcel(move.source, kept, move.to, move.rows))
-        del before, mine
+                first = edge + move.first
+                if move.sender == move.receiver == self.rank:
+                    self.device.copy(
+                        was[first : first + move.rows], kept[move.to : move.to + move.rows]
+                    )
+                elif move.sender == self.rank:
+                    sends.append(Parcel(move.receiver, was, first, move.rows))
+                elif move.receiver == self.rank:
+                    receives.append(Parcel(move.sender, kept, move.to, move.rows))
         self.team.transport.begin(sends, receives)
         self.team.transport.finish()
         self.bounds, self.owned = new, rows
@@ -619,3 +620,123 @@ class Slabs(Shared):
     @property
     def _start_value(self) -> int:
         return 0
+
+
+class Master(Shared):
+    """Rank 0 keeps all particles, sorts them, deals them out, and gets them back.
+
+    Parts are equal up to a plane of cells.
+    """
+
+    decomposition = "master"
+
+    @property
+    def kept(self) -> int:
+        return self.particles if self.rank == 0 else 0
+
+    def _own_phases(self) -> list[Phase]:
+        return [
+            ("cell ids", self._find_all_cells),
+            ("sort", self._sort_all),
+            ("exchange deal", self._deal),
+            *self._compute(),
+            ("exchange return", self._return),
+        ]
+
+    def _take_rows(
+        self,
+        places: NDArray[np.uint32],
+        velocities: NDArray[np.float32],
+        is_mine: NDArray[np.bool_],
+    ) -> None:
+        self.owned = self.computed_rows = int(is_mine.sum())
+        if self.rank == 0:
+            self._allocate_part(self.particles, sorts=True)
+            self._write_rows(self.places, 0, np.ascontiguousarray(places).view(np.float32))
+            self._write_rows(self.state_columns[0], 0, np.ascontiguousarray(velocities))
+        else:
+            self._allocate_part(math.ceil(SPARE * self.owned) + LEAST, sorts=False)
+            self._dealt_starts = self.device.empty(self.cells.shape[0], "int32")
+
+    def _find_all_cells(self) -> None:
+        if self.rank == 0:
+            n = self.particles
+            self._find_cells_of_part(
+                self.device.blocks(n, BLOCK), BLOCK, self.places, self.state_columns[0],
+                self._cell_of_part, self.packed_box, 0, self.grid.cells[2], 0, n, n, self.edge,
+                *self._leaving_rows, self._leaving,
+            )  # fmt: skip
+
+    def _sort_all(self) -> None:
+        if self.rank == 0:
+            self.all_counts = self._sort_rows(self.particles, 0, self.grid.cells[2])
+
+    def _deal(self) -> None:
+        """Cut anew, and send each rank its stretch of what is sorted."""
+        counts = self._neighbours_comm.bcast(self.all_counts if self.rank == 0 else None)
+        self.bounds = cut(counts, self.team.ranks.size)
+        self._first_of = np.concatenate([[0], np.cumsum(counts)])[self.bounds]
+        low, high = self.planes
+        self.counts = counts[low:high]
+        self.owned = int(self.counts.sum())
+        if self.owned > self.capacity:
+            self._widest = int(counts.max())
+            self._allocate_part(math.ceil(SPARE * self.owned) + LEAST, sorts=False)
+        if self.bodies:
+            self.device.fill(self.cells, 0x00)  # bodies look into the planes of others
+        sends, receives = [], []
+        if self.rank == 0:
+            for peer in range(1, self.team.ranks.size):
+                first, last = (int(row) for row in self._first_of[peer : peer + 2])
+                begin, end = (int(b) * self._plane_cells for b in self.bounds[peer : peer + 2])
+                sends += [Parcel(peer, a, self.edge + first, last - first) for a in self._sorted]
+                sends.append(Parcel(peer, self._start, begin, end - begin + 1))
+        else:
+            receives = [Parcel(0, array, self.edge, self.owned) for array in self._sorted]
+            receives.append(Parcel(0, self._start, 0, (high - low) * self._plane_cells + 1))
+        self.team.transport.begin(sends, receives)
+        self.team.transport.finish()
+
+    def _return(self) -> None:
+        """Send the particles back to rank 0."""
+        arrays = (self.places, self.state_columns[0])
+        sends, receives = [], []
+        if self.rank == 0:
+            for peer in range(1, self.team.ranks.size):
+                first, last = (int(row) for row in self._first_of[peer : peer + 2])
+                receives += [Parcel(peer, array, first, last - first) for array in arrays]
+        else:
+            sends = [Parcel(0, array, 0, self.owned) for array in arrays]
+        self.team.transport.begin(sends, receives)
+        self.team.transport.finish()
+
+    @property
+    def _start(self) -> Any:
+        return self.algorithm.answer.start if self.rank == 0 else self._dealt_starts  # type: ignore[union-attr]
+
+    def _start_row(self, plane: int) -> int:
+        return (plane - self.planes[0]) * self._plane_cells
+
+    @property
+    def _start_value(self) -> int:
+        return int(self._first_of[self.rank])
+
+
+DECOMPOSITIONS: Mapping[str, type[Shared]] = {kind.decomposition: kind for kind in (Slabs, Master)}
+
+
+def share(workload: type[Workload], decomposition: str | None, device: Device) -> type[Workload]:
+    """Return a workload's class whose simulations the ranks of a device's team share.
+
+    That is the workload itself where there is no decomposition. Raises UserError for a workload
+    that cannot be shared.
+    """
+    if decomposition is None:
+        return workload
+    if not issubclass(workload, SPH):
+        raise UserError(
+            f"{workload.name} runs on one rank: start it without mpirun; what ranks can share are"
+            " the SPH workloads, such as sph-dam-break"
+        )
+    kind = DECOMPOSITIONS[decomposition]
+    return type(f"{kind.__name__}{workload.__name__}", (kind, workload), {"team": device.team})
