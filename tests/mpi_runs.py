@@ -27,7 +27,7 @@ def mpirun() -> str:
 
 
 def run_ranks(
-    size: int, program: str, *arguments: str, seconds: float = 60
+    size: int, program: str, *arguments: str, seconds: float = 60, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """Run a program of tests/mpi_programs in so many ranks; fail where it hangs."""
     # Warnings are errors there as here.
@@ -39,4 +39,5 @@ def run_ranks(
         check=False,
         timeout=seconds,
         cwd=ROOT,
+        env=os.environ | environment,
     )
