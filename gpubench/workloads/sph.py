@@ -222,17 +222,18 @@ class SPH(InCells):
 
         With cut pressures, those below the rest density are the rest density.
         """
-        ids = self.state()["places"][:, 3]
         found: Floats = 1 / self.computed("flow")[:, 3].astype(np.float64)
-        return found[np.argsort(ids)]
+        return found
 
     def computed(self, name: str) -> NDArray[Any]:
-        """Return `flow` or `force` of the last step, in the order of the state.
+        """Return `flow` or `force` of the last step, in order of ids.
 
         flow: float32 (particles, 4), velocity before the step, and inverse density. force: int32
         (particles, 4), accelerations by neighbours and bodies in force steps.
         """
-        return self.in_place(getattr(self, name))
+        ids = self.device.download(self.places).view(np.uint32)[:, 3]
+        found: NDArray[Any] = self.in_place(getattr(self, name))
+        return found[np.argsort(ids)]
 
     def _make_fluid(self, height: float) -> SPHFluid:
         gravity = [0.0, 0.0, 0.0]
@@ -274,8 +275,8 @@ class SPH(InCells):
     def _add_densities(self) -> None:
         self.kernels.densities(
             self.blocks, BLOCK, *self.current, *self.candidates, self.packed_box,
-            self.kernels.fluid, self.clock, self.particles, 0, self.particles, self.flow,
-            self.noted, self.notes,
+            self.kernels.fluid, self.clock, self.particles, 0, self.particles, 0,
+            self.grid.cells[2], self.flow, self.noted, self.notes,
         )  # fmt: skip
 
     def _add_forces(self) -> None:
