@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -43,6 +44,7 @@ SPARE_EDGE = 1.5  # rows for a borrowed plane, likewise
 LEAST = 256  # rows spare in any case
 BALANCE_EVERY = 32  # steps
 IMBALANCE = 0.03  # of the largest part over the mean, which planes change hands for
+WARP = 32
 LOW, HIGH = 0, 1
 
 Phase = tuple[str, Callable[[], None]]
@@ -114,6 +116,29 @@ class Shared(Shares):
         for _ in range(steps):
             for _, launch in self._own_phases():
                 launch()
+
+    def plain_steps(self, steps: int) -> None:
+        self.advance(steps)
+
+    @together
+    def paint(self) -> None:
+        """Queue drawing what each rank has, and putting all before what rank 0 has."""
+        picture, transport = self.picture, self.team.transport
+        picture.clear()
+        picture.draw(self.places, self.velocities, self.packed_box, 0, self.held)
+        pixels = len(picture.pixels)
+        if self.rank != 0:
+            transport.begin([Parcel(0, picture.pixels, 0, pixels)], [])
+            transport.finish()
+            return
+        for peer in range(1, self.team.ranks.size):
+            transport.begin([], [Parcel(peer, self._others_picture, 0, pixels)])
+            transport.finish()
+            picture.merge(self._others_picture)
+
+    @cached_property
+    def _others_picture(self) -> Any:
+        return self.device.empty(len(self.picture.pixels), "int32")
 
     def phases(self) -> list[Phase]:
         def launch(index: int) -> Callable[[], None]:
@@ -270,7 +295,7 @@ class Shared(Shares):
 
     def _allocate_part(self, particles: int) -> None:
         """Allocate for so many particles, and more for the planes that are borrowed."""
-        self.edge = math.ceil(SPARE_EDGE * self._widest) + LEAST
+        self.edge = aligned(SPARE_EDGE * self._widest + LEAST)
         self._allocate_rows(particles)
         self._allocate_sorted()
 
@@ -299,7 +324,7 @@ class Shared(Shares):
     def _allocate_sorted(self) -> None:
         """Allocate what is in the order of the cells, with room for borrowed planes."""
         device, edge = self.device, self.edge
-        self.rows = self.capacity + 2 * edge
+        self.rows = aligned(self.capacity) + 2 * edge
         self._leaving_rows = [device.empty((2 * edge, 4), "float32") for _ in range(2)]
         self._sorted = [device.empty((self.rows, 4), "float32") for _ in range(2)]
         self.flow = device.empty((self.rows, 4), "float32")
@@ -433,7 +458,7 @@ class Shared(Shares):
         if most <= self.edge:
             return
         kept = [self._read_rows(array, self.edge, self.owned) for array in self._sorted]
-        self.edge = math.ceil(SPARE_EDGE * most) + LEAST
+        self.edge = aligned(SPARE_EDGE * most + LEAST)
         self._allocate_sorted()
         for array, rows in zip(self._sorted, kept, strict=True):
             self._write_rows(array, self.edge, rows)
@@ -674,7 +699,7 @@ class Slabs(Shared):
             self._write_rows(array, 0, rows)
 
     def _find_own_cells(self) -> None:
-        if self.rows < self.capacity + 2 * self.edge:
+        if self.rows < aligned(self.capacity) + 2 * self.edge:
             self._allocate_sorted()
         if self.top < self.planes[1] and self.counts[-1] > 0:
             # Somebody may be about to leave the planes that have cells.
@@ -722,7 +747,7 @@ class Slabs(Shared):
         self._sort_rows(self.owned)
 
     def _rows_for(self, particles: int) -> int:
-        return math.ceil(SPARE * particles) + LEAST
+        return aligned(SPARE * particles + LEAST)
 
     @property
     def _start(self) -> Any:
@@ -768,7 +793,7 @@ class Master(Shared):
         return self._kept_planes
 
     def _rows_for(self, particles: int) -> int:
-        return particles if self.rank == 0 else math.ceil(SPARE * particles) + LEAST
+        return particles if self.rank == 0 else aligned(SPARE * particles + LEAST)
 
     def _make_sorter(self) -> None:
         if self.rank == 0:
@@ -843,6 +868,11 @@ class Master(Shared):
 
 
 DECOMPOSITIONS: Mapping[str, type[Shared]] = {kind.decomposition: kind for kind in (Slabs, Master)}
+
+
+def aligned(rows: float) -> int:
+    """Return at least so many rows, so that what begins behind them is aligned for a warp."""
+    return math.ceil(rows / WARP) * WARP
 
 
 def share(workload: type[Workload], decomposition: str | None, device: Device) -> type[Workload]:

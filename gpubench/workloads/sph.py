@@ -15,6 +15,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,6 +27,7 @@ from gpubench.physics.box import Box
 from gpubench.physics.rigid import RigidBody, ball_body, box_body
 from gpubench.physics.sph import INTEGRATORS, SPHFluid, mass_for, spacing_for
 from gpubench.workloads.in_cells import BLOCK, InCells, require_known_values
+from gpubench.workloads.picture import Picture
 from gpubench.workloads.workload import BlowUp, Snapshot, Value
 
 Floats = NDArray[np.float64]
@@ -202,6 +204,20 @@ class SPH(InCells):
         if not self.bodies:
             return []
         return unpack_states(state["bodies"], self.bodies, self.fluid, self.box)
+
+    def paint(self) -> None:
+        self.picture.clear()
+        self.picture.draw(self.places, self.state_columns[0], self.packed_box, 0, self.particles)
+
+    @cached_property
+    def picture(self) -> Picture:
+        """What `paint` draws, from the side, shaded by speed."""
+        return Picture(self.device, self.box, self.spacing, self.speed_scale)
+
+    @property
+    def speed_scale(self) -> float:
+        """The speed of a fall through the height of the fluid, or what 0.1 Mach is."""
+        return self.number("mach") or 0.1
 
     def observe(self, snapshot: Snapshot) -> dict[str, float]:
         """Return energies of the fluid over its particles and g H, front and mean height."""

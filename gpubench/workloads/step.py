@@ -60,9 +60,7 @@ class WorkloadStep(Algorithm):
 
     def launch(self) -> None:
         """Queue the steps."""
-        for _ in range(self.launches):
-            for _, launch in self.workload.phases():
-                launch()
+        self.workload.plain_steps(self.launches)
 
     def check(self) -> str | None:
         """Do one step and hold it against the right one; return None, or what is wrong with it."""

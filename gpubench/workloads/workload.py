@@ -106,6 +106,16 @@ class Workload(ABC):
         may repeat: their times add up.
         """
 
+    def plain_steps(self, steps: int) -> None:
+        """Queue that many steps launch by launch, without a graph of its own."""
+        for _ in range(steps):
+            for _, launch in self.phases():
+                launch()
+
+    def paint(self) -> None:
+        """Queue drawing a picture on the device; NotImplementedError where it has none."""
+        raise NotImplementedError(f"{self.name} draws no pictures on the device")
+
     @abstractmethod
     def require_sound(self) -> None:
         """Wait for the queue; raise BlowUp if a step since the last restore has gone wrong.
