@@ -68,10 +68,7 @@ class InCells(Workload):
         self._parts = PARTS if self._shape is SortedCells else 1
         self.grid = self.box.grid(self.reach + skin, self._parts)
         self.workspace_bytes = 0
-        self.algorithm = algorithm(device, particles, self.grid, form, of_algorithm)
-        self._allocate()
-        self._allocate_for_shape()
-        self._allocate_lists()
+        self._keep_in(algorithm, form, of_algorithm)
         self.restore({"step": np.array(0, np.int64), **self.draw(rng)})
         self._prepare_kernels()
 
@@ -196,6 +193,13 @@ class InCells(Workload):
         self.step = int(low) + (int(high) << 32)
 
     @property
+    def number_density(self) -> float:
+        """Particles in a unit of volume, or of area in two dimensions, where there are any."""
+        return self.particles / math.prod(
+            edge for axis, edge in enumerate(self.box.size) if axis not in self.flat
+        )
+
+    @property
     def blocks(self) -> int:
         """Blocks of a launch with a thread for each particle."""
         return self.device.blocks(self.particles, BLOCK)
@@ -238,6 +242,13 @@ class InCells(Workload):
         self.workspace_bytes += array.nbytes
         return array
 
+    def _keep_in(self, algorithm: type[CellList], form: str, parameters: dict[str, int]) -> None:
+        """Make what keeps the cells, and allocate what depends on it."""
+        self.algorithm = algorithm(self.device, self.particles, self.grid, form, parameters)
+        self._allocate()
+        self._allocate_for_shape()
+        self._allocate_lists()
+
     def _require_sensible(self) -> None:
         if self.particles < 1:
             raise UserError(f"a simulation needs particles, not {self.particles}")
@@ -279,9 +290,8 @@ class InCells(Workload):
         """Allocate lists with room for more neighbours than a ball of reach and skin holds."""
         listed = self.particles if self.skin > 0 else 0
         reach = self.reach + self.skin
-        extent = math.prod(e for a, e in enumerate(self.box.size) if a not in self.flat)
         ball = math.pi * reach**2 if self.flat else 4 / 3 * math.pi * reach**3
-        self._room = math.ceil(LIST_MARGIN * ball * self.particles / extent) + 16 if listed else 0
+        self._room = math.ceil(LIST_MARGIN * ball * self.number_density) + 16 if listed else 0
         self._counts = self.array(listed, "int32")
         self._lists = self.array(listed * self._room, "int32")
         self.since = self.array((listed, 4), "float32")
@@ -344,7 +354,7 @@ class InCells(Workload):
         self._gather(
             self.blocks, BLOCK, answer.order, self.places, self.state_columns[0],
             self.state_columns[-1], places, self._sorted_columns[0], self._sorted_columns[-1],
-            self.particles,
+            self.particles, 0,
         )  # fmt: skip
         self.current = [places, *self._sorted_columns]
 
