@@ -13,6 +13,7 @@ from gpubench.contracts import CellList
 from gpubench.devices import Device, missing_feature
 from gpubench.errors import NotSupported, UserError
 from gpubench.inputs import MAX_PARTICLES
+from gpubench.workloads.shared import share
 from gpubench.workloads.workload import Value, Workload
 
 ALGORITHM = "counting-sort"  # the fastest for particles that move little, on any device
@@ -44,13 +45,17 @@ class Setup:
             workload.seed, workload.skin,
         )  # fmt: skip
 
-    def make(self, device: Device) -> Workload:
-        """Make the workload; raises UserError for what it or its algorithm refuses."""
+    def make(self, device: Device, decomposition: str | None = None) -> Workload:
+        """Make the workload, shared by the ranks of the device's team if a decomposition says how.
+
+        Raises UserError for what it or its algorithm refuses.
+        """
         algorithm = find_cells(self.algorithm)
         form = self.form or choose_form(algorithm, device)
         if lacking := missing_feature(algorithm.forms[form].requires, device):
             raise NotSupported(f"{self.algorithm} {form} {lacking}")
-        return registry.find_workload(self.workload)(
+        workload = share(registry.find_workload(self.workload), decomposition, device)
+        return workload(
             device, self.particles, algorithm, form, self.parameters, self.seed, self.skin
         )
 

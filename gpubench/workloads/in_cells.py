@@ -171,10 +171,7 @@ class InCells(Workload):
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         device = self.device
-        if state.keys() != {"step", "places", *self.columns} or any(
-            state[name].shape != (self.particles, 4) for name in ("places", *self.columns)
-        ):
-            raise UserError(f"this is no state of {self.name} with {self.particles} particles")
+        self.require_fitting(state)
         self.step = int(state["step"])
         device.write(self.places, state["places"].view(np.float32))
         for name, column in zip(self.columns, self.state_columns, strict=True):
@@ -186,6 +183,13 @@ class InCells(Workload):
         self._is_built = False
         device.fill(self.stale, 0xFF)
         self.current = [self.places, *self.state_columns]
+
+    def require_fitting(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Raise UserError where a state is not one of this workload."""
+        if state.keys() != {"step", "places", *self.columns} or any(
+            state[name].shape != (self.particles, 4) for name in ("places", *self.columns)
+        ):
+            raise UserError(f"this is no state of {self.name} with {self.particles} particles")
 
     def count_steps(self) -> None:
         """Read the step from the device, where a graph of steps has counted without the host."""

@@ -113,6 +113,11 @@ class SPH(InCells):
             )
 
     @property
+    def noted_room(self) -> int:
+        """How many neighbours of a particle have room in the notes."""
+        return math.ceil(NOTED * self.number("neighbours"))
+
+    @property
     def number_density(self) -> float:
         """That of the lattice at rest."""
         return self.spacing**-3
@@ -160,14 +165,16 @@ class SPH(InCells):
         return state
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        rest = {name: value for name, value in state.items() if name != "bodies"}
+        super().restore(state)
+        if self.bodies:
+            self.on_device.upload_states(state["bodies"])
+
+    def require_fitting(self, state: Mapping[str, NDArray[Any]]) -> None:
         expected = (len(self.bodies), 4, 4) if self.bodies else None
         given = state["bodies"].shape if "bodies" in state else None
         if given != expected:
             raise UserError(f"this is no state of {self.name} with {len(self.bodies)} bodies")
-        super().restore(rest)
-        if self.bodies:
-            self.on_device.upload_states(state["bodies"])
+        super().require_fitting({name: state[name] for name in state if name != "bodies"})
 
     def snapshot(self) -> Snapshot:
         """Return fluid and bodies: species 0, and from 1 on each body."""
@@ -215,9 +222,17 @@ class SPH(InCells):
 
         With cut pressures, those below the rest density are the rest density.
         """
-        ids = self.device.download(self.places).view(np.uint32)[:, 3]
-        found: Floats = 1 / self.in_place(self.flow)[:, 3].astype(np.float64)
+        ids = self.state()["places"][:, 3]
+        found: Floats = 1 / self.computed("flow")[:, 3].astype(np.float64)
         return found[np.argsort(ids)]
+
+    def computed(self, name: str) -> NDArray[Any]:
+        """Return `flow` or `force` of the last step, in the order of the state.
+
+        flow: float32 (particles, 4), velocity before the step, and inverse density. force: int32
+        (particles, 4), accelerations by neighbours and bodies in force steps.
+        """
+        return self.in_place(getattr(self, name))
 
     def _make_fluid(self, height: float) -> SPHFluid:
         gravity = [0.0, 0.0, 0.0]
@@ -240,8 +255,11 @@ class SPH(InCells):
     def _allocate(self) -> None:
         super()._allocate()
         if self.bodies:
-            self.on_device = BodiesOnDevice(self.device, self.bodies, self.fluid, self.box)
-            self.workspace_bytes += self.on_device.workspace_bytes
+            self._allocate_bodies()
+
+    def _allocate_bodies(self) -> None:
+        self.on_device = BodiesOnDevice(self.device, self.bodies, self.fluid, self.box)
+        self.workspace_bytes += self.on_device.workspace_bytes
 
     def _prepare_kernels(self) -> None:
         super()._prepare_kernels()
@@ -250,7 +268,7 @@ class SPH(InCells):
         self.flow = self.array((n, 4), "float32")
         self.force = self.array((n, 4), "int32")
         self.noted = self.array(n, "int32")
-        self.notes = self.array(n * self.kernels.near, "int32")
+        self.notes = self.array(n * self.noted_room, "int32")
         self.device.fill(self.force, 0x00)
 
     def _add_densities(self) -> None:
@@ -289,16 +307,12 @@ class SPH(InCells):
 
 
 class SPHKernels:
-    """The kernels of a step, compiled for a device, and the fluid as they read it.
-
-    near: how many neighbours of a particle have room in the notes.
-    """
+    """The kernels of a step, compiled for a device, and the fluid as they read it."""
 
     def __init__(self, device: Device, constants: Mapping[str, int | str], workload: SPH) -> None:
-        self.near = math.ceil(NOTED * workload.number("neighbours"))
         given = {
             **constants,
-            "NEAR": self.near,
+            "NEAR": workload.noted_room,
             "SYMPLECTIC": int(workload.parameters["integrator"] == "symplectic"),
         }
         self.fluid = device.upload(workload.fluid.packed(workload.time_step).view("uint8"))
