@@ -18,7 +18,7 @@ from gpubench.errors import UserError
 from gpubench.families import ORACLES, first_launch
 from gpubench.kinds import Simulation
 from gpubench.measure.sampling import Budget
-from gpubench.physics import step as step_check
+from gpubench.physics import motion
 from gpubench.physics.step import check_dpd_step
 from gpubench.studies.runner import plan, run
 from gpubench.studies.study import StudyError, check_names, parse_study
@@ -124,7 +124,7 @@ def test_a_particle_that_others_do_not_see_is_missed(device, monkeypatch):
     found = re.fullmatch(FORCE, made(device, Shortener, "one-pass").check() or "")
     assert found and abs(float(found[1]) - float(found[2])) > 0.01
     # Out of the region in which forces are compared, the sum of all shows it.
-    monkeypatch.setattr(step_check, "SAMPLE", 1)
+    monkeypatch.setattr(motion, "SAMPLE", 1)
     assert re.match(SUM, made(device, Shortener, "one-pass").check() or "")
 
 
