@@ -196,6 +196,13 @@ class InCells(Workload):
         self.step = int(low) + (int(high) << 32)
 
     @property
+    def number_density(self) -> float:
+        """Particles in a unit of volume, or of area in two dimensions, where there are any."""
+        return self.particles / math.prod(
+            edge for axis, edge in enumerate(self.box.size) if axis not in self.flat
+        )
+
+    @property
     def blocks(self) -> int:
         """Blocks of a launch with a thread for each particle."""
         return self.device.blocks(self.particles, BLOCK)
@@ -279,9 +286,8 @@ class InCells(Workload):
         """Allocate lists with room for more neighbours than a ball of reach and skin holds."""
         listed = self.particles if self.skin > 0 else 0
         reach = self.reach + self.skin
-        extent = math.prod(e for a, e in enumerate(self.box.size) if a not in self.flat)
         ball = math.pi * reach**2 if self.flat else 4 / 3 * math.pi * reach**3
-        self._room = math.ceil(LIST_MARGIN * ball * self.particles / extent) + 16 if listed else 0
+        self._room = math.ceil(LIST_MARGIN * ball * self.number_density) + 16 if listed else 0
         self._counts = self.array(listed, "int32")
         self._lists = self.array(listed * self._room, "int32")
         self.since = self.array((listed, 4), "float32")

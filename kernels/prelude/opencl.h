@@ -31,8 +31,10 @@
 #define fmaxf fmax
 #define fminf fmin
 #define fabsf fabs
+#define sqrtf sqrt
 #define rintf rint
 #define make_int2(x, y) ((int2)(x, y))
+#define make_int4(x, y, z, w) ((int4)(x, y, z, w))
 #define make_float4(x, y, z, w) ((float4)(x, y, z, w))
 #define make_uint4(x, y, z, w) ((uint4)(x, y, z, w))
 #define __int_as_float(x) as_float(x)

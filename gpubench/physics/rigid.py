@@ -1,0 +1,215 @@
+"""Rigid bodies as sets of particles (silva2012, section 4.1): shape, state, motion.
+
+A body's state is its centre, orientation, velocity and angular momentum. Orientations are unit
+quaternions (w, x, y, z), which turn the body's frame, the one of its principal axes, into the
+world's. Whatever acts on the body acts on its particles: their forces add up to force and torque.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpubench.errors import UserError
+
+Floats = NDArray[np.float64]
+
+UNTURNED = (1.0, 0.0, 0.0, 0.0)
+# How deep particles are kept: those further inside than a kernel radius meet nothing.
+SHELL = 1.0
+
+
+@dataclass(frozen=True)
+class RigidBody:
+    """A rigid body; all arrays are float64.
+
+    centre: (3,), of mass. orientation: (4,), see the module. velocity: (3,), of the centre.
+    angular_momentum: (3,), about the centre, in the world's frame.
+    mass: of the whole body. inertia: (3,), principal moments, about the axes of its own frame.
+    offsets: (particles, 3), from the centre to its particles, in its own frame.
+    """
+
+    centre: Floats
+    orientation: Floats
+    velocity: Floats
+    angular_momentum: Floats
+    mass: float
+    inertia: Floats
+    offsets: Floats
+
+    @property
+    def bounding_radius(self) -> float:
+        """How far its furthest particle is from the centre."""
+        return float(np.sqrt((self.offsets**2).sum(axis=1).max()))
+
+    @property
+    def rotation(self) -> Floats:
+        """The matrix that turns its frame into the world's, (3, 3)."""
+        return rotation_matrix(self.orientation)
+
+    @property
+    def angular_velocity(self) -> Floats:
+        """R I^-1 R^T L, in the world's frame, (3,)."""
+        rotation = self.rotation
+        velocity: Floats = rotation @ ((self.angular_momentum @ rotation) / self.inertia)
+        return velocity
+
+    @property
+    def kinetic_energy(self) -> float:
+        """That of the centre's motion and of the rotation."""
+        turning = self.angular_momentum @ self.angular_velocity
+        return float(self.mass * (self.velocity @ self.velocity) + turning) / 2
+
+    def particle_positions(self) -> Floats:
+        """Return where its particles are, (particles, 3)."""
+        positions: Floats = self.centre + self.offsets @ self.rotation.T
+        return positions
+
+    def particle_velocities(self) -> Floats:
+        """Return how its particles move, (particles, 3)."""
+        arms = self.offsets @ self.rotation.T
+        velocities: Floats = self.velocity + np.cross(self.angular_velocity, arms)
+        return velocities
+
+    def load(self, forces: Floats) -> tuple[Floats, Floats]:
+        """Return force and torque about the centre, (3,) each, of forces on its particles."""
+        arms = self.offsets @ self.rotation.T
+        return forces.sum(axis=0), np.cross(arms, forces).sum(axis=0)
+
+
+def box_body(
+    size: Sequence[float],
+    centre: Sequence[float],
+    density: float,
+    spacing: float,
+    orientation: Sequence[float] = UNTURNED,
+    shell: float = SHELL,
+) -> RigidBody:
+    """Make a solid box at rest, its particles in the middles of equal cells.
+
+    size: edges in the body's frame. spacing: edge of a cell, or as near as whole cells allow.
+    shell: particles deeper below the surface than this are left out.
+    Raises UserError where size, density or spacing is not positive.
+    """
+    edges = np.asarray(size, np.float64)
+    _require_positive(size=edges.min(), density=density, spacing=spacing)
+    counts = np.maximum(1, np.rint(edges / spacing)).astype(int)
+    offsets = _lattice(counts, edges / counts)
+    depth = (edges / 2 - np.abs(offsets)).min(axis=1)
+    mass = density * math.prod(edges)
+    inertia = mass / 12 * ((edges**2).sum() - edges**2)
+    return _at_rest(centre, orientation, mass, inertia, offsets[depth <= shell])
+
+
+def ball_body(
+    radius: float, centre: Sequence[float], density: float, spacing: float, shell: float = SHELL
+) -> RigidBody:
+    """Make a solid ball at rest, its particles those of a cubic lattice about its centre.
+
+    shell: particles deeper below the surface than this are left out.
+    Raises UserError where radius, density or spacing is not positive, or no particle fits.
+    """
+    _require_positive(radius=radius, density=density, spacing=spacing)
+    if radius < spacing:
+        raise UserError(
+            f"a ball of radius {radius:g} holds no particles {spacing:g} apart: make it larger"
+        )
+    cells = 2 * math.ceil(radius / spacing)
+    offsets = _lattice(np.full(3, cells), np.full(3, spacing))
+    depth = radius - np.sqrt((offsets**2).sum(axis=1))
+    mass = density * 4 / 3 * math.pi * radius**3
+    inertia = np.full(3, 2 / 5 * mass * radius**2)
+    return _at_rest(centre, UNTURNED, mass, inertia, offsets[(depth >= 0) & (depth <= shell)])
+
+
+def rotation_matrix(quaternion: Floats) -> Floats:
+    """Return the rotation, (3, 3), of a unit quaternion (w, x, y, z)."""
+    w, x, y, z = quaternion
+    return np.array(
+        [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+        ]
+    )
+
+
+def step_body(
+    body: RigidBody, force: Floats, torque: Floats, gravity: Floats, time_step: float
+) -> RigidBody:
+    """Return the body after a step of symplectic Euler: momenta first, then where they lead.
+
+    force, torque: (3,), torque about the centre. gravity: (3,), acceleration.
+    """
+    velocity = body.velocity + time_step * (force / body.mass + gravity)
+    pushed = replace(
+        body, velocity=velocity, angular_momentum=body.angular_momentum + time_step * torque
+    )
+    return replace(
+        pushed,
+        centre=body.centre + time_step * velocity,
+        orientation=turned(body.orientation, pushed.angular_velocity, time_step),
+    )
+
+
+def turned(quaternion: Floats, angular_velocity: Floats, time_step: float) -> Floats:
+    """Return q + dt/2 (0, omega) q, normalised; omega in the world's frame."""
+    w, vector = quaternion[0], quaternion[1:]
+    rate = np.empty(4)
+    rate[0] = -(angular_velocity @ vector)
+    rate[1:] = w * angular_velocity + np.cross(angular_velocity, vector)
+    moved = quaternion + time_step / 2 * rate
+    unit: Floats = moved / np.linalg.norm(moved)
+    return unit
+
+
+def total_momentum(bodies: Sequence[RigidBody]) -> Floats:
+    """Return the sum of mass times velocity, (3,)."""
+    return sum((body.mass * body.velocity for body in bodies), np.zeros(3))
+
+
+def total_angular_momentum(bodies: Sequence[RigidBody]) -> Floats:
+    """Return the angular momentum about the origin, (3,): of the centres, and of the rotations."""
+    return sum(
+        (
+            np.cross(body.centre, body.mass * body.velocity) + body.angular_momentum
+            for body in bodies
+        ),
+        np.zeros(3),
+    )
+
+
+def _lattice(counts: NDArray[np.int64], spacing: Floats) -> Floats:
+    """Return the middles of cells about the origin, (cells, 3)."""
+    axes = (
+        (np.arange(count) - (count - 1) / 2) * gap
+        for count, gap in zip(counts, spacing, strict=True)
+    )
+    return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3)
+
+
+def _at_rest(
+    centre: Sequence[float],
+    orientation: Sequence[float],
+    mass: float,
+    inertia: Floats,
+    offsets: Floats,
+) -> RigidBody:
+    quaternion = np.asarray(orientation, np.float64)
+    length = float(np.linalg.norm(quaternion))
+    if not (math.isfinite(length) and length > 0):
+        raise UserError(f"an orientation is a quaternion other than 0, not {list(orientation)}")
+    return RigidBody(
+        np.array(centre, np.float64), quaternion / length, np.zeros(3), np.zeros(3), mass,
+        inertia, offsets,
+    )  # fmt: skip
+
+
+def _require_positive(**values: float) -> None:
+    for name, value in values.items():
+        if not (math.isfinite(value) and value > 0):
+            raise UserError(f"{name} of a body must be positive and finite, not {value:g}")

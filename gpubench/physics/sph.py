@@ -1,0 +1,166 @@
+"""The fluid of smoothed particle hydrodynamics (silva2012, sections 3 and 4), and its kernels.
+
+Lengths are in kernel radii, speeds in speeds of sound, densities in rest densities: so are the
+kernel radius, the speed of sound, the rest density and, by equation 7, the stiffness k all 1.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpubench.errors import UserError
+
+Floats = NDArray[np.float64]
+
+INTEGRATORS = ("euler", "symplectic")
+POLY6 = 315 / (64 * math.pi)
+SPIKY = 45 / math.pi  # of the slope, and of the Laplacian of the viscosity kernel
+
+# The layout of `struct Fluid` in kernels/sph.cu.
+FLUID_DTYPE = np.dtype(
+    [
+        ("weight", np.float32),
+        ("floor", np.float32),
+        ("pressure", np.float32),
+        ("viscosity", np.float32),
+        ("gravity", np.float32, 3),
+        ("time_step", np.float32),
+        ("wall_stiffness", np.float32),
+        ("wall_damping", np.float32),
+        ("wall_distance", np.float32),
+        ("contact_stiffness", np.float32),
+        ("contact_damping", np.float32),
+        ("contact_distance", np.float32),
+        ("density_rounder", np.float32),
+        ("rounder", np.float32),
+        ("force_step", np.float32),
+        ("inverse_force_step", np.float32),
+    ]
+)
+DENSITY_STEP = 2.0**-22  # to which each neighbour's part of a density is rounded
+COMPRESSION = 0.1  # of the pair whose force the steps of a force are chosen for
+
+
+def poly6(r: Floats) -> Floats:
+    """Return W of equation 8 at distances r, any shape, for a kernel radius of 1."""
+    return np.where(r <= 1, POLY6 * (1 - r**2) ** 3, 0.0)
+
+
+def poly6_slope(r: Floats) -> Floats:
+    """Return the derivative of `poly6`."""
+    return np.where(r <= 1, -6 * POLY6 * r * (1 - r**2) ** 2, 0.0)
+
+
+def spiky(r: Floats) -> Floats:
+    """Return W of equation 9."""
+    return np.where(r <= 1, 15 / math.pi * (1 - r) ** 3, 0.0)
+
+
+def spiky_slope(r: Floats) -> Floats:
+    """Return the derivative of `spiky`."""
+    return np.where(r <= 1, -SPIKY * (1 - r) ** 2, 0.0)
+
+
+def viscous(r: Floats) -> Floats:
+    """Return W of equation 10, where its h/2r is h / (2 r); infinite at 0."""
+    with np.errstate(divide="ignore"):
+        inside = -(r**3) / 2 + r**2 + 1 / (2 * np.asarray(r, np.float64)) - 1
+    return np.where(r <= 1, 15 / (2 * math.pi) * inside, 0.0)
+
+
+def viscous_laplacian(r: Floats) -> Floats:
+    """Return the Laplacian of `viscous` in three dimensions."""
+    return np.where(r <= 1, SPIKY * (1 - r), 0.0)
+
+
+def spacing_for(neighbours: float) -> float:
+    """Return the spacing of a lattice with so many particles to a ball of the kernel radius."""
+    return float((4 / 3 * math.pi / neighbours) ** (1 / 3))
+
+
+def mass_for(spacing: float) -> float:
+    """Return the mass with which a lattice of that spacing has the rest density."""
+    steps = np.arange(-math.ceil(1 / spacing), math.ceil(1 / spacing) + 1) * spacing
+    x, y, z = np.meshgrid(steps, steps, steps)
+    return 1 / float(poly6(np.sqrt(x**2 + y**2 + z**2)).sum())
+
+
+@dataclass(frozen=True)
+class SPHFluid:
+    """What decides the forces.
+
+    spacing: of the particles at rest. mass: of a particle. viscosity: mu of equation 1.
+    gravity: acceleration along x, y, z.
+    cuts: densities below the rest density count as it, so that no pressure is negative.
+    wall_stiffness, wall_damping, wall_distance: K_s, K_d and the range of equation 13, as an
+        acceleration.
+    contact_stiffness, contact_damping, contact_distance: k, eta and t_rad of equations 11 and 12
+        over a particle's mass.
+    """
+
+    spacing: float
+    mass: float
+    viscosity: float
+    gravity: tuple[float, float, float]
+    cuts: bool
+    wall_stiffness: float
+    wall_damping: float
+    wall_distance: float
+    contact_stiffness: float = 0.0
+    contact_damping: float = 0.0
+    contact_distance: float = 0.0
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            values = value if isinstance(value, tuple) else (value,)
+            if not all(math.isfinite(v) for v in values):
+                raise UserError(f"{field.name} must be finite, not {value}")
+            if field.name != "gravity" and min(values) < 0:
+                raise UserError(f"{field.name} must not be negative, and is {value}")
+        if not (0 < self.spacing <= 1 and self.mass > 0):
+            raise UserError(
+                "spacing and mass must be positive, and the spacing at most the kernel radius, not"
+                f" {self.spacing:g} and {self.mass:g}"
+            )
+        if self.contact_distance > 1:
+            raise UserError(
+                f"contact_distance must be at most the kernel radius 1, not {self.contact_distance}"
+            )
+
+    @property
+    def force_step(self) -> float:
+        """The step to which the acceleration by a neighbour is rounded, so that sums are exact.
+
+        As in fluid.Fluid.force_step: the range holds 32 times the acceleration by a neighbour
+        under a pressure that compresses the fluid by COMPRESSION, or by a contact.
+        """
+        strongest = max(
+            self.mass * SPIKY * max(COMPRESSION, self.viscosity),
+            self.contact_stiffness * self.contact_distance,
+        )
+        return 2.0 ** (math.ceil(math.log2(32 * strongest)) - 24)
+
+    def packed(self, time_step: float) -> NDArray[np.void]:
+        """Return the fluid as the kernels read it: one element of FLUID_DTYPE.
+
+        floor: the least density that counts. pressure, viscosity: with what is constant in sums
+        over neighbours. The rounders are 1.5 * 2^23 steps; see fluid.Fluid.packed.
+        """
+        packed = np.zeros(1, FLUID_DTYPE)
+        packed["weight"] = self.mass * POLY6
+        packed["floor"] = 1.0 if self.cuts else 0.0
+        packed["pressure"] = self.mass * SPIKY / 2
+        packed["viscosity"] = self.mass * SPIKY * self.viscosity
+        packed["time_step"], packed["gravity"] = time_step, self.gravity
+        for name in ("wall", "contact"):
+            for what in ("stiffness", "damping", "distance"):
+                packed[f"{name}_{what}"] = getattr(self, f"{name}_{what}")
+        packed["density_rounder"] = 1.5 * 2**23 * DENSITY_STEP
+        packed["rounder"] = 1.5 * 2**23 * self.force_step
+        packed["force_step"], packed["inverse_force_step"] = self.force_step, 1 / self.force_step
+        return packed

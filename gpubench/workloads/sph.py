@@ -1,0 +1,548 @@
+"""Smoothed particle hydrodynamics: a breaking dam, and rigid bodies in a pool.
+
+Lengths are in kernel radii, speeds in speeds of sound, densities in rest densities; see
+gpubench/physics/sph.py. A step: cells, density, forces, contacts with bodies, and either explicit
+Euler or symplectic Euler.
+
+A scene lies along x, is deep along y, and gravity pulls along -z. In memory and in the boxes of
+the model its axes are permuted (AXES): the last, slowest one of the cells lies along the scene,
+so that a stretch of the scene is one stretch of memory, which several GPUs can share.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpubench.devices.base import Device
+from gpubench.errors import UserError
+from gpubench.physics.box import Box
+from gpubench.physics.rigid import RigidBody, ball_body, box_body
+from gpubench.physics.sph import INTEGRATORS, SPHFluid, mass_for, spacing_for
+from gpubench.workloads.in_cells import BLOCK, InCells, require_known_values
+from gpubench.workloads.workload import BlowUp, Snapshot, Value
+
+Floats = NDArray[np.float64]
+
+AXES = (2, 0, 1)  # which axis in memory the x, y and z of a scene are
+PRESSURES = ("cut", "kept")  # what becomes of negative ones
+# Room for the neighbours that the densities note for the forces, over the mean.
+NOTED = 1.6
+# The layout of `struct Body` in kernels/sph.cu.
+BODY_DTYPE = np.dtype(
+    [
+        ("inverse_mass", np.float32),
+        ("inverse_inertia", np.float32, 3),
+        ("share", np.float32),
+        ("radius", np.float32),
+        ("first", np.int32),
+        ("last", np.int32),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What a simulation begins from, in the axes of the scene.
+
+    box: its walls. positions: float64 (particles, 3), at rest. height: of the fluid, which with
+    the Mach number gives gravity. bodies: what is in it.
+    """
+
+    box: Box
+    positions: Floats
+    height: float
+    bodies: Sequence[RigidBody] = ()
+
+
+class SPH(InCells):
+    """What the SPH workloads have in common; they differ in their scene.
+
+    Its column is the velocities, (x, y, z, 0). bodies: rigid ones, in the axes of memory; what
+    is on the device moves, these stay as they began.
+
+    neighbours: to a kernel radius, at rest. viscosity: mu. mach: speed that a fall through the
+    height of the fluid gives, which sets gravity. pressure: of densities below the rest density:
+    cut to none, or kept. wall_*, contact_*: see SPHFluid; distances in spacings.
+    """
+
+    source = "silva2012, sections 3 and 4; Mueller, Charypar and Gross, SCA 2003"
+    columns = ("velocities",)
+    variants: ClassVar[Sequence[Mapping[str, Value]]] = ({}, {"integrator": "euler"})
+    common: ClassVar[Mapping[str, Value]] = {
+        "time_step": 0.2,
+        "integrator": "symplectic",
+        "neighbours": 30.0,
+        "viscosity": 0.02,
+        "mach": 0.1,
+        "pressure": "cut",
+        "wall_stiffness": 1.0,
+        "wall_damping": 0.5,
+        "wall_distance": 0.5,
+        "contact_stiffness": 1.0,
+        "contact_damping": 0.5,
+        "contact_distance": 1.0,
+    }
+
+    @abstractmethod
+    def make_scene(self, rng: np.random.Generator) -> Scene:
+        """Draw what the parameters and the number of particles describe."""
+
+    def set_up(self, rng: np.random.Generator) -> None:
+        require_known_values(self.parameters, {"integrator": INTEGRATORS, "pressure": PRESSURES})
+        if not 8 <= self.number("neighbours") <= 200:
+            raise UserError(f"neighbours must be 8 to 200, not {self.number('neighbours'):g}")
+        if not self.number("mach") >= 0:
+            raise UserError(f"mach must be 0 or positive, not {self.number('mach'):g}")
+        self.spacing = spacing_for(self.number("neighbours"))
+        self.scene = scene = self.make_scene(rng)
+        self.box = Box(in_memory(scene.box.size), in_memory(scene.box.periodic))
+        self.fluid = self._make_fluid(scene.height)
+        self.bodies = [body_in_memory(body) for body in scene.bodies]
+        self.reach = 1.0
+        if self.bodies and self.skin > 0:
+            raise UserError(
+                "lists of neighbours hold no bodies: with bodies, the skin must be 0, not"
+                f" {self.skin:g}"
+            )
+
+    @property
+    def number_density(self) -> float:
+        """That of the lattice at rest."""
+        return self.spacing**-3
+
+    def draw(self, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
+        places, _ = self.numbered(self.scene.positions[:, inverse(AXES)])
+        state = {"places": places, "velocities": np.zeros((self.particles, 4), np.float32)}
+        if self.bodies:
+            state["bodies"] = pack_states(self.bodies, self.fluid, self.box)
+        return state
+
+    def work(self) -> list[tuple[str, Callable[[], None]]]:
+        contacts = [("couple", self._couple)] if self.bodies else []
+        return [
+            ("density", self._add_densities),
+            ("force", self._add_forces),
+            *contacts,
+            ("integrate", self._integrate),
+        ]
+
+    def check(self) -> str | None:
+        self.count_steps()
+        for _, launch in self.phases():
+            launch()
+        try:
+            self.require_sound()
+        except BlowUp as error:
+            return str(error)
+        return None
+
+    def require_sound(self) -> None:
+        flag, _, _, particle = (int(word) for word in self.device.download(self.fault))
+        if flag and particle >= self.particles:
+            raise BlowUp(
+                f"step {self.step}: body {particle - self.particles} would move further than a"
+                f" cell, or nowhere: make the time step smaller than {self.time_step:g}"
+                " (--parameter time_step=...), or the contacts weaker"
+            )
+        super().require_sound()
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        state = super().state()
+        if self.bodies:
+            state["bodies"] = self.on_device.download_states()
+        return state
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        rest = {name: value for name, value in state.items() if name != "bodies"}
+        expected = (len(self.bodies), 4, 4) if self.bodies else None
+        given = state["bodies"].shape if "bodies" in state else None
+        if given != expected:
+            raise UserError(f"this is no state of {self.name} with {len(self.bodies)} bodies")
+        super().restore(rest)
+        if self.bodies:
+            self.on_device.upload_states(state["bodies"])
+
+    def snapshot(self) -> Snapshot:
+        """Return fluid and bodies: species 0, and from 1 on each body."""
+        state = self.state()
+        by_id = np.argsort(state["places"][:, 3])
+        bodies = self.bodies_in(state)
+        positions = [self.box.to_positions(state["places"][by_id])]
+        positions += [body.particle_positions() for body in bodies]
+        velocities = [state["velocities"][by_id, :3].astype(np.float64)]
+        velocities += [body.particle_velocities() for body in bodies]
+        species = np.repeat(np.arange(1 + len(bodies)), [len(part) for part in positions])
+        return Snapshot(
+            step=self.step,
+            time=self.step * self.time_step,
+            size=self.scene.box.size,
+            periodic=self.scene.box.periodic,
+            positions=_inside(np.vstack(positions)[:, AXES], self.scene.box),
+            velocities=np.vstack(velocities)[:, AXES],
+            species=species.astype(np.int8),
+            species_names=("fluid", *(f"body {i + 1}" for i in range(len(bodies)))),
+        )
+
+    def bodies_in(self, state: Mapping[str, NDArray[Any]]) -> list[RigidBody]:
+        """Return the bodies of a state, in the axes of memory."""
+        if not self.bodies:
+            return []
+        return unpack_states(state["bodies"], self.bodies, self.fluid, self.box)
+
+    def observe(self, snapshot: Snapshot) -> dict[str, float]:
+        """Return energies of the fluid over its particles and g H, front and mean height."""
+        fluid = snapshot.species == 0
+        speeds = np.sqrt((snapshot.velocities[fluid] ** 2).sum(axis=1))
+        g, height = -self.fluid.gravity[AXES[2]], self.scene.height
+        unit = g * height if g > 0 else 1.0
+        x, z = snapshot.positions[fluid, 0], snapshot.positions[fluid, 2]
+        return {
+            "kinetic_energy": float((speeds**2).mean()) / 2 / unit,
+            "potential_energy": float(z.mean()) * g / unit,
+            "fastest": float(speeds.max()),
+            "front": float(x.max()),
+        }
+
+    def densities(self) -> Floats:
+        """Return the densities that the last step found, float64 (particles,), in order of ids.
+
+        With cut pressures, those below the rest density are the rest density.
+        """
+        ids = self.device.download(self.places).view(np.uint32)[:, 3]
+        found: Floats = 1 / self.in_place(self.flow)[:, 3].astype(np.float64)
+        return found[np.argsort(ids)]
+
+    def _make_fluid(self, height: float) -> SPHFluid:
+        gravity = [0.0, 0.0, 0.0]
+        gravity[AXES[2]] = -(self.number("mach") ** 2) / (2 * height)
+        spacing = self.spacing
+        return SPHFluid(
+            spacing,
+            mass_for(spacing),
+            self.number("viscosity"),
+            (gravity[0], gravity[1], gravity[2]),
+            self.parameters["pressure"] == "cut",
+            self.number("wall_stiffness"),
+            self.number("wall_damping"),
+            self.number("wall_distance") * spacing,
+            self.number("contact_stiffness"),
+            self.number("contact_damping"),
+            self.number("contact_distance") * spacing,
+        )
+
+    def _allocate(self) -> None:
+        super()._allocate()
+        if self.bodies:
+            self.on_device = BodiesOnDevice(self.device, self.bodies, self.fluid, self.box)
+            self.workspace_bytes += self.on_device.workspace_bytes
+
+    def _prepare_kernels(self) -> None:
+        super()._prepare_kernels()
+        n = self.particles
+        self.kernels = SPHKernels(self.device, self.constants, self)
+        self.flow = self.array((n, 4), "float32")
+        self.force = self.array((n, 4), "int32")
+        self.noted = self.array(n, "int32")
+        self.notes = self.array(n * self.kernels.near, "int32")
+        self.device.fill(self.force, 0x00)
+
+    def _add_densities(self) -> None:
+        self.kernels.densities(
+            self.blocks, BLOCK, *self.current, *self.candidates, self.packed_box,
+            self.kernels.fluid, self.clock, self.particles, 0, self.particles, self.flow,
+            self.noted, self.notes,
+        )  # fmt: skip
+
+    def _add_forces(self) -> None:
+        self.kernels.forces(
+            self.blocks, BLOCK, self.current[0], self.flow, *self.candidates, self.noted,
+            self.notes, self.packed_box, self.kernels.fluid, self.particles, 0, self.particles,
+            self.force,
+        )  # fmt: skip
+
+    def _couple(self) -> None:
+        bodies, kernels = self.on_device, self.kernels
+        bodies.place(kernels, self.packed_box)
+        bodies.couple(
+            kernels, self.current[0], self.flow, self.candidates, self.packed_box, self.particles,
+            0, self.particles, self.force,
+        )  # fmt: skip
+
+    def _integrate(self) -> None:
+        self.kernels.integrate(
+            self.blocks, BLOCK, self.current[0], self.flow, self.force, self.order, self.since,
+            self.packed_box, self.kernels.fluid, self.clock, 0, self.particles,
+            (self.skin / 2) ** 2, self.places, self.state_columns[0], self.stale, self.fault,
+        )  # fmt: skip
+        if self.bodies:
+            self.on_device.move(
+                self.kernels, self.packed_box, self.clock, self.particles, self.fault
+            )
+        self.stepped()
+
+
+class SPHKernels:
+    """The kernels of a step, compiled for a device, and the fluid as they read it.
+
+    near: how many neighbours of a particle have room in the notes.
+    """
+
+    def __init__(self, device: Device, constants: Mapping[str, int | str], workload: SPH) -> None:
+        self.near = math.ceil(NOTED * workload.number("neighbours"))
+        given = {
+            **constants,
+            "NEAR": self.near,
+            "SYMPLECTIC": int(workload.parameters["integrator"] == "symplectic"),
+        }
+        self.fluid = device.upload(workload.fluid.packed(workload.time_step).view("uint8"))
+        self.densities, self.forces, self.integrate = (
+            device.kernel("sph.cu", name, **given) for name in ("densities", "forces", "integrate")
+        )
+        if workload.bodies:
+            self.place_bodies, self.couple, self.move_bodies = (
+                device.kernel("sph.cu", name, **given)
+                for name in ("place_bodies", "couple", "move_bodies")
+            )
+
+
+class BodiesOnDevice:
+    """Rigid bodies and their particles in the memory of a device.
+
+    pushes: float32 (particles of bodies, 4), the forces of the fluid on them, in masses of one of
+    its particles.
+    """
+
+    def __init__(
+        self, device: Device, bodies: Sequence[RigidBody], fluid: SPHFluid, box: Box
+    ) -> None:
+        self.device, self.bodies = device, bodies
+        ends = np.cumsum([len(body.offsets) for body in bodies])
+        self.count = int(ends[-1])
+        packed = np.zeros(len(bodies), BODY_DTYPE)
+        offsets = np.zeros((self.count, 4), np.float32)
+        for number, (body, end) in enumerate(zip(bodies, ends, strict=True)):
+            rows = slice(end - len(body.offsets), end)
+            packed[number] = (
+                fluid.mass / body.mass, fluid.mass / body.inertia,
+                body.mass / fluid.mass / len(body.offsets), body.bounding_radius,
+                rows.start, rows.stop,
+            )  # fmt: skip
+            offsets[rows, :3] = body.offsets
+            offsets[rows, 3] = np.int32(number).view(np.float32)
+        self._packed, self._offsets = device.upload(packed.view("uint8")), device.upload(offsets)
+        self._states = [device.empty((len(bodies), 4), "float32") for _ in range(4)]
+        self._before = device.empty((len(bodies), 4), "float32")
+        self._places, self._speeds, self._arms, self.pushes = (
+            device.empty((self.count, 4), "float32") for _ in range(4)
+        )
+        arrays = (self._offsets, *self._states, self._before, self._places, self._speeds)
+        self.workspace_bytes = sum(a.nbytes for a in (*arrays, self._arms, self.pushes))
+
+    def download_states(self) -> NDArray[np.float32]:
+        """Return centres (bits of places), orientations, velocities, spins: (bodies, 4, 4)."""
+        return np.stack([self.device.download(part) for part in self._states], axis=1)
+
+    def upload_states(self, states: NDArray[np.float32]) -> None:
+        """Go on from what `download_states` returned."""
+        for part, array in enumerate(self._states):
+            self.device.write(array, np.ascontiguousarray(states[:, part]))
+
+    def place(self, kernels: SPHKernels, box: Any) -> None:
+        """Queue placing the particles of the bodies where these are."""
+        kernels.place_bodies(
+            self.device.blocks(self.count, BLOCK), BLOCK, self._packed, *self._states,
+            self._offsets, box, self.count, self._before, self._places, self._speeds, self._arms,
+        )  # fmt: skip
+
+    def couple(
+        self,
+        kernels: SPHKernels,
+        places: Any,
+        flow: Any,
+        candidates: tuple[Any, Any],
+        box: Any,
+        particles: int,
+        first: int,
+        last: int,
+        force: Any,
+    ) -> None:
+        """Queue the contacts with the particles of the fluid from first to last."""
+        kernels.couple(
+            self.device.blocks(self.count, BLOCK), BLOCK, self._places, self._speeds, self.count,
+            places, flow, *candidates, box, kernels.fluid, particles, first, last, force,
+            self.pushes,
+        )  # fmt: skip
+
+    def move(self, kernels: SPHKernels, box: Any, clock: Any, particles: int, fault: Any) -> None:
+        """Queue moving the bodies by what acts on their particles."""
+        kernels.move_bodies(
+            len(self.bodies), BLOCK, self._packed, self._before, self._places, self._speeds,
+            self._arms, self.pushes, box, kernels.fluid, clock, len(self.bodies), particles,
+            *self._states, fault,
+        )  # fmt: skip
+
+
+class SPHDamBreak(SPH):
+    """A column of fluid that collapses in a tank.
+
+    height: of the column, in its widths. depth: likewise, of the tank, which repeats along y; at
+    least three kernel radii. length, top: of the tank, in widths and heights of the column.
+    """
+
+    name = "sph-dam-break"
+    summary = "a column of fluid collapses and runs along a tank"
+    defaults: ClassVar[Mapping[str, Value]] = {
+        **SPH.common,
+        "height": 2.0,
+        "depth": 1.0,
+        "length": 4.0,
+        "top": 1.5,
+    }
+    particles_by_default = 65536
+    steps_by_default = 4000
+
+    def make_scene(self, rng: np.random.Generator) -> Scene:
+        height, depth = (self._positive(name) for name in ("height", "depth"))
+        length, top = (self._positive(name) for name in ("length", "top"))
+        if min(length, top) < 1:
+            raise UserError(f"length and top must be at least 1, not {length:g} and {top:g}")
+        spacing, n = self.spacing, self.particles
+        least = math.ceil(3 / spacing)
+        width = (n / (height * depth)) ** (1 / 3)
+        deep = max(least, round(depth * width))
+        wide = max(1, round(math.sqrt(n / (deep * height))))
+        high = math.ceil(n / (deep * wide))
+        # Layer on layer from the bottom; the last may be only begun.
+        z, x, y = np.unravel_index(np.arange(n), (high, wide, deep))
+        positions = np.column_stack([x, y, z]).astype(np.float64) * spacing + spacing / 2
+        column = wide * spacing, deep * spacing, high * spacing
+        box = Box((length * column[0], column[1], top * column[2]), (False, True, False))
+        return Scene(box, positions, column[2])
+
+    def _positive(self, name: str) -> float:
+        value = self.number(name)
+        if not value > 0:
+            raise UserError(f"{name} must be positive, not {value:g}")
+        return value
+
+
+class SPHRigidBody(SPHDamBreak):
+    """Rigid bodies that fall into a pool and swim, or sink.
+
+    The pool is the tank of a breaking dam of length 1: fluid from wall to wall. bodies: boxes and
+    balls in turn. body_size: their edge or diameter in depths of the fluid. body_density: in rest
+    densities. drop: their height over the fluid at the beginning, in body sizes; below 0 they
+    begin in it, and the fluid begins beside them.
+    """
+
+    name = "sph-rigid-body"
+    summary = "rigid boxes and balls fall into a pool, float, and collide"
+    defaults: ClassVar[Mapping[str, Value]] = {
+        **SPHDamBreak.defaults,
+        "height": 0.5,
+        "length": 1.0,
+        "top": 2.5,
+        "bodies": 3,
+        "body_size": 0.4,
+        "body_density": 0.5,
+        "drop": 0.1,
+    }
+    steps_by_default = 4000
+
+    def make_scene(self, rng: np.random.Generator) -> Scene:
+        pool = super().make_scene(rng)
+        count = int(self.number("bodies"))
+        if not 1 <= count <= 100:
+            raise UserError(f"bodies must be 1 to 100, not {count}")
+        size = self._positive("body_size") * pool.height
+        width, depth, _ = pool.box.size
+        bodies = []
+        for number in range(count):
+            # Along the pool, one beside the other, each a little higher than the last.
+            x = (number + 0.5) * width / count
+            y = depth * (0.5 if number % 2 == 0 else 0.35)
+            z = pool.height + (self.number("drop") + 0.5) * size
+            density = self._positive("body_density")
+            if number % 2 == 0:
+                made = box_body((size,) * 3, (x, y, z), density, self.spacing)
+            else:
+                made = ball_body(size / 2, (x, y, z), density, self.spacing)
+            bodies.append(made)
+        return Scene(pool.box, pool.positions, pool.height, bodies)
+
+
+def inverse(axes: Sequence[int]) -> tuple[int, ...]:
+    """Return the permutation that undoes another."""
+    return tuple(int(axis) for axis in np.argsort(axes))
+
+
+def in_memory(values: Sequence[Any]) -> tuple[Any, Any, Any]:
+    """Return what belongs to the axes of a scene in the order of those in memory."""
+    x, y, z = (values[axis] for axis in inverse(AXES))
+    return x, y, z
+
+
+def body_in_memory(body: RigidBody) -> RigidBody:
+    """Return a body of a scene in the axes of memory: a rotation of the world, and of its frame.
+
+    The permutation is even, so the signs of what turns stay as they are.
+    """
+    order = list(inverse(AXES))
+    turn = body.orientation
+    return RigidBody(
+        body.centre[order],
+        np.array([turn[0], *turn[1:][order]]),
+        body.velocity[order],
+        body.angular_momentum[order],
+        body.mass,
+        body.inertia[order],
+        body.offsets[:, order],
+    )
+
+
+def pack_states(bodies: Sequence[RigidBody], fluid: SPHFluid, box: Box) -> NDArray[np.float32]:
+    """Return the states of bodies as the kernels have them: float32 (bodies, 4, 4).
+
+    Of each: the place of the centre and the number, bit for bit; the orientation (x, y, z, w);
+    velocity; angular momentum, over the mass of a particle of the fluid.
+    """
+    states = np.zeros((len(bodies), 4, 4), np.float32)
+    for number, body in enumerate(bodies):
+        place = np.append(box.to_units(body.centre[None])[0], np.uint32(number)).astype(np.uint32)
+        states[number, 0] = place.view(np.float32)
+        states[number, 1] = np.roll(body.orientation, -1)
+        states[number, 2, :3] = body.velocity
+        states[number, 3, :3] = body.angular_momentum / fluid.mass
+    return states
+
+
+def unpack_states(
+    states: NDArray[np.float32], bodies: Sequence[RigidBody], fluid: SPHFluid, box: Box
+) -> list[RigidBody]:
+    """Return bodies with the states that the kernels left; see `pack_states`."""
+    found = []
+    for state, body in zip(states, bodies, strict=True):
+        centre = box.to_positions(state[:1].copy().view(np.uint32))[0]
+        orientation = np.roll(state[1].astype(np.float64), 1)
+        found.append(
+            RigidBody(
+                centre, orientation / np.linalg.norm(orientation),
+                state[2, :3].astype(np.float64), state[3, :3] * np.float64(fluid.mass),
+                body.mass, body.inertia, body.offsets,
+            )
+        )  # fmt: skip
+    return found
+
+
+def _inside(positions: Floats, box: Box) -> Floats:
+    """Return positions with those past a periodic edge, or a little behind a wall, brought back."""
+    size = np.asarray(box.size)
+    wrapped = np.where(box.periodic, positions % size, positions)
+    return np.clip(wrapped, 0.0, np.nextafter(size, 0))
