@@ -368,10 +368,15 @@ def test_one_rank_waits_as_well(intel, tmp_path, monkeypatch):
     assert run(study, intel, tmp_path, budget=BUDGET).measured == 1
 
 
-def test_ranks_need_a_decomposition_and_a_workload_that_has_one():
+def test_a_workload_without_a_decomposition_is_not_run_on_several_ranks(intel, tmp_path):
     several = SEVERAL.replace("shared", "dpd-standard") + "[[subjects]]"
-    with pytest.raises(UserError, match="dpd-standard runs on one rank"):
-        plan(parse_study("steps", STUDY.replace("[[subjects]]", several)))
+    study = parse_study("steps", STUDY.replace("[[subjects]]", several))
+    summary = run(study, intel, tmp_path, budget=BUDGET, ranks=2)
+    reasons = [record["reason"] for record in results.load(summary.path).records]
+    assert "dpd-standard runs on one rank" in reasons
+
+
+def test_ranks_need_a_decomposition():
     with pytest.raises(UserError, match="several ranks need a decomposition"):
         Simulation("shared", 700, ranks=2)
     with pytest.raises(UserError, match="one rank has none"):

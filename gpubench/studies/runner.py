@@ -189,15 +189,10 @@ def plan(
 
 
 def _complete(recipe: Recipe) -> Recipe:
-    """Write down the time step of a simulation that takes its workload's own.
-
-    Raises UserError where several ranks are to share a workload that has no parameter for how.
-    """
+    """Write down the time step of a simulation that takes its workload's own."""
     if not isinstance(recipe, Simulation):
         return recipe
     workload = registry.find_workload(recipe.workload)
-    if recipe.decomposition is not None and "decomposition" not in workload.defaults:
-        raise UserError(f"{workload.name} runs on one rank: leave out ranks and decomposition")
     if recipe.time_step is not None or "time_step" not in workload.defaults:
         return recipe
     return replace(recipe, time_step=float(workload.defaults["time_step"]))

@@ -10,6 +10,7 @@ import numpy as np
 
 from gpubench.contracts import Algorithm, CellList
 from gpubench.devices.base import Device
+from gpubench.errors import NotSupported
 from gpubench.inputs import SimulationStart
 from gpubench.measure.phases import phase_times
 from gpubench.workloads.workload import Value, Workload
@@ -54,6 +55,8 @@ class WorkloadStep(Algorithm):
         if time_step is not None:
             given["time_step"] = time_step
         if decomposition is not None:
+            if "decomposition" not in workload.defaults:
+                raise NotSupported(f"{workload.name} runs on one rank")
             given["decomposition"] = decomposition
         self.workload = workload(device, particles, algorithm, form, given, seed, skin)
         inside = self.workload.algorithm
