@@ -204,6 +204,13 @@ class StudyRun:
         return any(place.workload for _, place in self.cells)
 
     @property
+    def has_many_sizes(self) -> bool:
+        """Whether it has steps of more sizes than algorithms, so that a table goes along them."""
+        timed = [cell for cell in self.cells.values() if cell.phases_ms]
+        sizes = {cell.place.particles for cell in timed}
+        return len(sizes) > len({cell.subject for cell in timed}) > 0
+
+    @property
     def unit(self) -> str:
         """What its times are shown in: milliseconds, or as printed where that is per record."""
         printed = self.study.published.unit if self.study.published else "ms"
