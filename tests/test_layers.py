@@ -20,7 +20,7 @@ LAYERS = [
     {"oracle", "physics"},
     {"families", "conformance", "results", "check_results"},
     {"devices"},
-    {"measure"},
+    {"measure", "parallel"},
     {"algorithms", "primitives"},
     {"workloads"},
     {"registry"},

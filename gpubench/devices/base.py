@@ -86,6 +86,25 @@ class Device(AbstractContextManager["Device"], ABC):
     def copy(self, source: Any, target: Any) -> None:
         """Queue a copy between two arrays of the same number of bytes."""
 
+    def host_buffer(self, size: int) -> NDArray[np.uint8]:
+        """Allocate `size` bytes of host memory for `read_rows` and `write_rows`."""
+        return np.empty(size, np.uint8)
+
+    def read_rows(self, array: Any, first: int, host: NDArray[np.uint8]) -> Callable[[], None]:
+        """Queue a copy of whole rows, from `first` on, into a host buffer, which they fill.
+
+        array: contiguous; a row is what its first axis counts. host: from `host_buffer`, or a
+        slice of one, at least one row long. Returns what waits for this copy alone.
+        """
+        raise NotImplementedError(f"{self.spec} reads no rows")
+
+    def write_rows(self, array: Any, first: int, host: NDArray[np.uint8]) -> Callable[[], None]:
+        """Queue a copy of a host buffer into whole rows, as `read_rows` does out of them.
+
+        The buffer must stay as it is until this is done: what is returned waits for that.
+        """
+        raise NotImplementedError(f"{self.spec} writes no rows")
+
     @abstractmethod
     def kernel(self, file: str, name: str, **constants: int | str) -> Kernel:
         """Compile kernels/`file` with -D`NAME`=value for each constant, and return one kernel.
@@ -123,6 +142,11 @@ class Device(AbstractContextManager["Device"], ABC):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    @staticmethod
+    def row_bytes(array: Any) -> int:
+        """Return the bytes of one row of a contiguous array."""
+        return int(np.prod(array.shape[1:], dtype=np.int64)) * int(array.dtype.itemsize)
 
     @staticmethod
     def blocks(items: int, per_block: int) -> int:

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -163,6 +163,26 @@ class CUDADevice(Device):
             self._driver.memcpy_dtod_async(
                 target.data.ptr, source.data.ptr, source.nbytes, self.stream
             )
+
+    def host_buffer(self, size: int) -> NDArray[np.uint8]:
+        # Page-locked: copies to and from other memory would wait for the stream.
+        memory = self._cupy.cuda.alloc_pinned_memory(size)
+        return np.frombuffer(memory, np.uint8, size)
+
+    def read_rows(self, array: Any, first: int, host: NDArray[np.uint8]) -> Callable[[], None]:
+        source = array.data.ptr + first * self.row_bytes(array)
+        self._driver.memcpy_dtoh_async(host, source, self.stream)
+        return self._waiter()
+
+    def write_rows(self, array: Any, first: int, host: NDArray[np.uint8]) -> Callable[[], None]:
+        target = array.data.ptr + first * self.row_bytes(array)
+        self._driver.memcpy_htod_async(target, host, self.stream)
+        return self._waiter()
+
+    def _waiter(self) -> Callable[[], None]:
+        event = self._driver.Event(self._driver.event_flags.DISABLE_TIMING)
+        event.record(self.stream)
+        return cast(Callable[[], None], event.synchronize)
 
     def kernel(self, file: str, name: str, **constants: int | str) -> Kernel:
         key = file, tuple(sorted(constants.items()))

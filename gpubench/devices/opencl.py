@@ -8,11 +8,11 @@ import os
 import re
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -181,6 +181,27 @@ class OpenCLDevice(Device):
                 src_offset=source.offset,
                 dst_offset=target.offset,
             )
+
+    def read_rows(self, array: Any, first: int, host: NDArray[np.uint8]) -> Callable[[], None]:
+        copied = self._cl.enqueue_copy(
+            self.queue,
+            host,
+            array.base_data,
+            src_offset=array.offset + first * self.row_bytes(array),
+            is_blocking=False,
+        )
+        self.queue.flush()  # or it might not start before somebody waits
+        return cast(Callable[[], None], copied.wait)
+
+    def write_rows(self, array: Any, first: int, host: NDArray[np.uint8]) -> Callable[[], None]:
+        copied = self._cl.enqueue_copy(
+            self.queue,
+            array.base_data,
+            host,
+            dst_offset=array.offset + first * self.row_bytes(array),
+            is_blocking=False,
+        )
+        return cast(Callable[[], None], copied.wait)
 
     def kernel(self, file: str, name: str, **constants: int | str) -> Kernel:
         key = file, tuple(sorted(constants.items()))

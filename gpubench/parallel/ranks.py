@@ -1,0 +1,259 @@
+"""Processes that share one run: who they are, which device each opens, how they end together."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import traceback
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from gpubench.errors import UserError
+from gpubench.parallel import watch
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Comm, Intracomm
+
+INSTALL = "pip install 'gpubench[mpi]'"
+INTERRUPTED = 130  # what a shell reports of a program that Ctrl-C ended
+
+
+def launched_size(environment: Mapping[str, str] = os.environ) -> int:
+    """Return how many ranks a launcher started, from its variables; 1 where there is none.
+
+    Needs no MPI: PMI_SIZE is Hydra's (MPICH, Intel MPI), OMPI_COMM_WORLD_SIZE Open MPI's.
+    Slurm's srun sets the size of the step; a batch script that srun did not start has none.
+    """
+    for name in ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE"):
+        if environment.get(name, "").isdecimal():
+            return int(environment[name])
+    if {"SLURM_STEP_ID", "SLURM_PROCID"} <= environment.keys():
+        size = environment.get("SLURM_STEP_NUM_TASKS", "")
+        return int(size) if size.isdecimal() else 1
+    return 1
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """Who this process is among those of its run.
+
+    comm: all ranks. rank, size: of this process and of all. local_rank, local_size: the same
+    among the ranks of this host. watcher: prints how the run ended; None without one.
+    """
+
+    comm: Intracomm
+    rank: int
+    size: int
+    local_rank: int
+    local_size: int
+    watcher: Watcher | None = None
+
+    @classmethod
+    @cache
+    def join(cls) -> Ranks:
+        """Join the run that a launcher started: alone, where there is none. Collective.
+
+        Raises UserError where mpi4py or its MPI is missing, and where the launcher is of another
+        MPI than mpi4py's, so that every process would believe itself alone.
+        """
+        try:
+            from mpi4py import MPI
+        except (ImportError, RuntimeError) as error:
+            reason = " ".join(str(error).split())
+            raise UserError(
+                f"several ranks need mpi4py with an MPI ({reason}): {INSTALL}"
+            ) from None
+        comm = MPI.COMM_WORLD
+        if comm.size == 1 < launched_size():
+            raise UserError(
+                f"the launcher started {launched_size()} ranks, but each is alone: mpirun and"
+                f" mpi4py's MPI differ; use the mpirun of {_first_line(MPI.Get_library_version())}"
+            )
+        local = comm.Split_type(MPI.COMM_TYPE_SHARED)
+        watcher = Watcher.start(local, comm.rank, comm.size) if comm.size > 1 else None
+        return cls(comm, comm.rank, comm.size, local.rank, local.size, watcher)
+
+    def __str__(self) -> str:
+        return f"rank {self.rank} of {self.size}"
+
+
+def device_spec(ranks: Ranks, spec: str, oversubscribed: bool, gpus: int | None) -> str:
+    """Return the device that this rank opens, in the words of `open_device`.
+
+    Each rank of a host has a GPU of its own, by its number among them.
+
+    spec: what the user asked for. oversubscribed: ranks may share a GPU. gpus: how many NVIDIA
+    GPUs can be used on this host; None or 0 where there are none, and then `auto` is left to
+    `open_device`.
+    Raises UserError for more ranks than GPUs and for one GPU by number, unless oversubscribed.
+    """
+    backend, _, number = spec.partition(":")
+    if ranks.size == 1 or backend not in ("cuda", "auto") or not gpus:
+        return spec
+    if number:
+        if not oversubscribed and ranks.local_size > 1:
+            raise UserError(
+                f"--device {spec} is one GPU for {ranks.local_size} ranks: say --device cuda, which"
+                " gives each rank its own, or --oversubscribe to let them share"
+            )
+        return spec
+    if ranks.local_size > gpus and not oversubscribed:
+        raise UserError(
+            f"{ranks.local_size} ranks on this host, but {gpus} GPU(s): start at most {gpus} a"
+            " host, or say --oversubscribe to let ranks share a GPU"
+        )
+    return f"cuda:{ranks.local_rank % gpus}"
+
+
+@contextmanager
+def ends_all(ranks: Ranks) -> Iterator[None]:
+    """End the whole run where the body of the `with` raises in any rank; nothing hangs.
+
+    UserError ends it with one line that names the rank and status 2, another exception with its
+    traceback and status 1, Ctrl-C with 130, and an exit with a status of its own with that status.
+    A good end and an exit with status 0 pass, and must then come in every rank. Ctrl-C
+    reaches every rank; rank 0 alone heeds it, so that it can end the run in order.
+
+    Put it inside what must be closed: closing a device or a transport may wait for the others.
+    May be nested. Where there is one rank only, everything passes.
+    """
+    if ranks.size == 1:
+        yield
+        return
+    try:
+        with _left_to_rank_0(ranks):
+            yield
+    except UserError as error:
+        _end(ranks, f"gpubench: {ranks}: {' '.join(str(error).split())}\n", 2)
+    except KeyboardInterrupt:
+        _end(ranks, "", INTERRUPTED)
+    except SystemExit as end:
+        if end.code is None or end.code == 0:
+            raise
+        if isinstance(end.code, int):
+            _end(ranks, "", end.code)
+        _end(ranks, f"{end.code}\n", 1)
+    except BaseException as error:
+        status = getattr(error, "exit_code", None)  # Typer's Exit is no SystemExit
+        if status == 0:
+            raise
+        if isinstance(status, int):
+            _end(ranks, "", status)
+        name = f"{type(error).__module__}.{type(error).__qualname__}".removeprefix("builtins.")
+        _end(ranks, f"{traceback.format_exc()}gpubench: {ranks} ended by {name}\n", 1)
+
+
+def _end(ranks: Ranks, text: str, status: int) -> NoReturn:
+    """Print a text, unless another rank was first to say what happened, and end all ranks."""
+    with suppress(OSError):
+        sys.stdout.flush()
+    if ranks.watcher is None or not ranks.watcher.say(text):
+        watch.tell(text)
+    # What happened is said: keep MPI's own line about the abort to itself.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    ranks.comm.Abort(status)
+    raise AssertionError("MPI_Abort returned")
+
+
+@contextmanager
+def _left_to_rank_0(ranks: Ranks) -> Iterator[None]:
+    """Ignore Ctrl-C in every rank but 0, which tells the others what to do."""
+    if ranks.rank == 0 or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+class Watcher:
+    """A rank's line to the process on its host that says how the run ended (`watch.py`)."""
+
+    def __init__(self, line: socket.socket, process: subprocess.Popen[bytes] | None) -> None:
+        self._line, self._process = line, process
+        atexit.register(self.done)
+
+    @classmethod
+    def start(cls, local: Comm, rank: int, size: int) -> Watcher | None:
+        """Start one watcher for the ranks of a host; collective among them.
+
+        Returns None where a rank could not reach it: then it cannot tell of a death, and errors
+        are printed by the ranks themselves.
+        """
+        folder = Path(tempfile.mkdtemp(prefix="gpubench-")) if local.rank == 0 else None
+        line, process = socket.socket(socket.AF_UNIX), None
+        try:
+            if folder is not None:
+                process = _start_watcher(folder, line, size)
+            place = local.bcast(str(folder) if process is not None else None)
+            if place is not None and process is None:
+                with suppress(OSError):  # what is not connected is not answered
+                    line.connect(str(Path(place) / "line"))
+            watcher = cls(line, process)
+            watched = watcher._answered({"rank": rank, "process": os.getpid()})
+            if all(local.allgather(watched)):
+                return watcher
+            watcher.done()
+            return None
+        finally:
+            if folder is not None:
+                shutil.rmtree(folder)
+
+    def say(self, text: str) -> bool:
+        """Have a text printed, unless another rank spoke before; False where nobody listens.
+
+        An empty text prints nothing and keeps the others quiet. Returns when it is printed.
+        """
+        return self._answered({"say": text})
+
+    def done(self) -> None:
+        """Say that this rank ended well, and wait for the watcher where this rank started it."""
+        atexit.unregister(self.done)
+        with suppress(OSError):
+            self._line.sendall(json.dumps({"done": True}).encode() + b"\n")
+        self._line.close()
+        if self._process is not None:
+            self._process.wait()
+
+    def _answered(self, message: dict[str, Any]) -> bool:
+        try:
+            self._line.sendall(json.dumps(message).encode() + b"\n")
+            return self._line.recv(1) == watch.ANSWER
+        except OSError:
+            return False
+
+
+def _start_watcher(folder: Path, line: socket.socket, size: int) -> subprocess.Popen[bytes] | None:
+    """Start the watcher in a session of its own, with `line` connected; None where that fails."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        try:
+            listener.bind(str(folder / "line"))
+            listener.listen(socket.SOMAXCONN)
+            line.connect(str(folder / "line"))
+            return subprocess.Popen(
+                [sys.executable, "-IS", watch.__file__, str(listener.fileno()), str(size)],
+                pass_fds=[listener.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except OSError:
+            return None
+
+
+def _first_line(text: str) -> str:
+    return " ".join(text.splitlines()[0].split())

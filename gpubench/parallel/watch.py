@@ -1,0 +1,108 @@
+"""Tell in one line how a run of several ranks ended, from a process that outlives them.
+
+A launcher ends all ranks at once with SIGKILL where one dies, so no rank can say which it was. On
+each host one process of this file holds a socket to every rank there. It runs as a plain script,
+outside the ranks' sessions, and imports nothing of the package.
+
+What a rank sends are lines of JSON: `{"rank": 1, "process": 4711}` at first, which is answered once
+its socket is watched; `{"say": text}`, which is printed unless another rank spoke before, and then
+answered; `{"done": true}` at a good end. A socket that closes without either belongs to a rank that
+was killed or crashed. The selector is epoll on Linux, which reports sockets in the order in which
+they closed: the first is the cause, the others are the launcher's doing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import socket
+import sys
+from dataclasses import dataclass, field
+from typing import Any
+
+ANSWER = b"\n"
+
+
+@dataclass
+class Watched:
+    """The socket to one rank, and what came of it: whole lines, and the beginning of one."""
+
+    socket: socket.socket
+    about: dict[str, Any] = field(default_factory=dict)
+    rest: bytes = b""
+
+    def read(self) -> dict[str, Any] | None:
+        """Return what the rank said anew, or None where it has gone."""
+        try:
+            got = self.socket.recv(1 << 16)
+        except ConnectionError:
+            got = b""
+        if not got:
+            return None
+        *lines, self.rest = (self.rest + got).split(b"\n")
+        said = {name: value for line in lines for name, value in json.loads(line).items()}
+        self.about |= said
+        return said
+
+
+def watch(listener: socket.socket, size: int) -> None:
+    """Serve the ranks that connect to a listener until the last of them has gone.
+
+    size: the number of ranks in the whole run. At least one rank must have connected before.
+    """
+    told = False
+    connected = 0
+    with selectors.DefaultSelector() as selector:
+        selector.register(listener, selectors.EVENT_READ)
+        while True:
+            for key, _ in selector.select():
+                if key.fileobj is listener:
+                    accepted, _ = listener.accept()
+                    selector.register(accepted, selectors.EVENT_READ, Watched(accepted))
+                    connected += 1
+                    continue
+                rank: Watched = key.data
+                said = rank.read()
+                if said is None:
+                    selector.unregister(rank.socket)
+                    rank.socket.close()
+                    connected -= 1
+                    if not told and "done" not in rank.about:
+                        tell(death(rank.about, size))
+                        told = True
+                elif said.keys() & {"rank", "say"}:
+                    if "say" in said and not told:
+                        tell(said["say"])
+                        told = True
+                    answer(rank.socket)
+            if not connected:
+                return
+
+
+def death(about: dict[str, Any], size: int) -> str:
+    """Return the line that names a rank which went without a word."""
+    return (
+        f"gpubench: rank {about['rank']} of {size} was killed or crashed"
+        f" (process {about['process']} on {socket.gethostname()}): the whole run ends\n"
+    )
+
+
+def tell(text: str) -> None:
+    """Write to standard error; whoever read it may have gone."""
+    try:
+        os.write(2, text.encode())
+    except OSError:
+        return
+
+
+def answer(rank: socket.socket) -> None:
+    """Let a rank go on to its end; it may have been ended meanwhile."""
+    try:
+        rank.sendall(ANSWER)
+    except OSError:
+        return
+
+
+if __name__ == "__main__":
+    watch(socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2]))
