@@ -323,6 +323,7 @@ def run(
     Exit 1 if an algorithm gave a wrong answer or failed.
     """
     from gpubench.devices import open_device
+    from gpubench.parallel.ranks import launched_size
     from gpubench.studies import runner
     from gpubench.studies.study import load_study
 
@@ -340,7 +341,9 @@ def run(
         _say(f"measuring on {opened.name} ({opened.spec})")
         try:
             for study in chosen:
-                summary = runner.run(study, opened, out, **selection, fresh=fresh)
+                summary = runner.run(
+                    study, opened, out, **selection, fresh=fresh, ranks=launched_size()
+                )
                 unsound = unsound or bool(summary.wrong or summary.failed)
                 _say(
                     f"{study.name}: {summary.measured} measured, {summary.resumed} there already,"

@@ -10,6 +10,7 @@ import numpy as np
 
 from gpubench.contracts import Algorithm, CellList
 from gpubench.devices.base import Device
+from gpubench.errors import NotSupported
 from gpubench.inputs import SimulationStart
 from gpubench.measure.phases import phase_times
 from gpubench.workloads.workload import Value, Workload
@@ -26,6 +27,8 @@ class WorkloadStep(Algorithm):
 
     workload, algorithm: classes; form and parameters are those of the algorithm.
     skin: see Workload. time_step: in place of the workload's own, unless None.
+    ranks: how many share the simulation, which the runner has made sure of; None for one.
+    decomposition: how they do, a parameter of the workload; None with one rank.
     launches: steps in one launch; reported times are of one step.
     input_hash: SHA-256 over the state at the beginning, first 16 hex digits.
     """
@@ -44,11 +47,17 @@ class WorkloadStep(Algorithm):
         skin: float,
         time_step: float | None,
         seed: int,
+        ranks: int | None = None,
+        decomposition: str | None = None,
     ) -> None:
         super().__init__(device, form, parameters)
         given: dict[str, Value] = {**parameters}
         if time_step is not None:
             given["time_step"] = time_step
+        if decomposition is not None:
+            if "decomposition" not in workload.defaults:
+                raise NotSupported(f"{workload.name} runs on one rank")
+            given["decomposition"] = decomposition
         self.workload = workload(device, particles, algorithm, form, given, seed, skin)
         inside = self.workload.algorithm
         self.launches = STEPS_WITH_SKIN if skin > 0 else STEPS  # type: ignore[misc]
