@@ -101,7 +101,8 @@ def _lattice(spacing: float) -> Floats:
     """Return the distances of a lattice's particles from one of them, itself included."""
     steps = np.arange(-math.ceil(1 / spacing), math.ceil(1 / spacing) + 1) * spacing
     x, y, z = np.meshgrid(steps, steps, steps)
-    return np.sqrt(x**2 + y**2 + z**2).ravel()
+    r: Floats = np.sqrt(x**2 + y**2 + z**2).ravel()
+    return r
 
 
 @dataclass(frozen=True)
