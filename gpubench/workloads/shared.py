@@ -66,6 +66,7 @@ class Shared(Shares):
 
     team: ClassVar[Team]
     decomposition: ClassVar[str]
+    host_part = "the host reads back how many particles travel, which no CUDA graph can hold"
     owned: int
     held: int
     top: int

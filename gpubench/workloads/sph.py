@@ -26,6 +26,7 @@ from gpubench.errors import UserError
 from gpubench.physics.box import Box
 from gpubench.physics.rigid import RigidBody, ball_body, box_body
 from gpubench.physics.sph import INTEGRATORS, SPHFluid, mass_for, spacing_for
+from gpubench.physics.sph_step import BodiesStep, check_sph_step
 from gpubench.workloads.in_cells import BLOCK, InCells, require_known_values
 from gpubench.workloads.picture import Picture
 from gpubench.workloads.workload import BlowUp, Snapshot, Value
@@ -142,13 +143,21 @@ class SPH(InCells):
 
     def check(self) -> str | None:
         self.count_steps()
-        for _, launch in self.phases():
-            launch()
+        before = self.state()
+        self.plain_steps(1)
         try:
             self.require_sound()
         except BlowUp as error:
             return str(error)
-        return None
+        after = by_ids(self.state())
+        bodies = None
+        if self.bodies:
+            pushes = self.device.download(self.on_device.pushes)
+            bodies = BodiesStep(self.bodies_in(before), self.bodies_in(after), pushes)
+        return check_sph_step(
+            before, after, self.computed("force"), self.computed("flow"), self.box, self.fluid,
+            str(self.parameters["integrator"]), self.time_step, bodies,
+        )  # fmt: skip
 
     def require_sound(self) -> None:
         flag, _, _, particle = (int(word) for word in self.device.download(self.fault))
@@ -507,6 +516,12 @@ class SPHRigidBody(SPHDamBreak):
                 made = ball_body(size / 2, (x, y, z), density, self.spacing)
             bodies.append(made)
         return Scene(pool.box, pool.positions, pool.height, bodies)
+
+
+def by_ids(state: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Return a state with its particles in order of their ids."""
+    order = np.argsort(state["places"][:, 3])
+    return {**state, **{name: state[name][order] for name in ("places", "velocities")}}
 
 
 def inverse(axes: Sequence[int]) -> tuple[int, ...]:
