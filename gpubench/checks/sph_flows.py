@@ -46,7 +46,7 @@ SNAPSHOTS = 20
 DAM = {"height": 2.0, "length": 16.0, "top": 1.2, "mach": 0.2, "time_step": 0.3}
 DAM_SPAN, DAM_EVERY = 9.3, 0.15  # in units of T
 
-FLOAT = {"mach": 0.2, "viscosity": 0.05, "drop": 0.1, "contact_distance": 1.2}
+FLOAT = {"mach": 0.2, "viscosity": 0.05, "drop": 0.1, "contact_distance": 1.15}
 SAMPLES = 24  # of a body along each axis, for the share of it that is in the fluid
 
 

@@ -108,8 +108,10 @@ def box_body(
 def ball_body(
     radius: float, centre: Sequence[float], density: float, spacing: float, shell: float = SHELL
 ) -> RigidBody:
-    """Make a solid ball at rest, its particles those of a cubic lattice about its centre.
+    """Make a solid ball at rest, its particles on spheres that are a spacing apart.
 
+    The outermost is half a spacing below the surface: a cubic lattice would leave a rough ball,
+    whose size in a fluid depends on where the lattice meets its surface.
     shell: particles deeper below the surface than this are left out.
     Raises UserError where radius, density or spacing is not positive, or no particle fits.
     """
@@ -118,12 +120,11 @@ def ball_body(
         raise UserError(
             f"a ball of radius {radius:g} holds no particles {spacing:g} apart: make it larger"
         )
-    cells = 2 * math.ceil(radius / spacing)
-    offsets = _lattice(np.full(3, cells), np.full(3, spacing))
-    depth = radius - np.sqrt((offsets**2).sum(axis=1))
+    radii = np.arange(radius - spacing / 2, max(radius - shell, 0.0) - 1e-12, -spacing)
+    offsets = np.concatenate([_sphere(each, spacing) for each in radii])
     mass = density * 4 / 3 * math.pi * radius**3
     inertia = np.full(3, 2 / 5 * mass * radius**2)
-    return _at_rest(centre, UNTURNED, mass, inertia, offsets[(depth >= 0) & (depth <= shell)])
+    return _at_rest(centre, UNTURNED, mass, inertia, offsets)
 
 
 def rotation_matrix(quaternion: Floats) -> Floats:
@@ -190,6 +191,20 @@ def _lattice(counts: NDArray[np.int64], spacing: Floats) -> Floats:
         for count, gap in zip(counts, spacing, strict=True)
     )
     return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3)
+
+
+def _sphere(radius: float, spacing: float) -> Floats:
+    """Return points on a sphere about the origin, one to each spacing^2, (points, 3).
+
+    They lie on a spiral, each a golden angle further than the last and as much lower (the
+    Fibonacci lattice; A. Gonzalez, Math. Geosci. 42, 49, 2010).
+    """
+    count = max(1, round(4 * math.pi * (radius / spacing) ** 2))
+    number = np.arange(count)
+    z = 1 - (2 * number + 1) / count
+    angle = math.pi * (3 - math.sqrt(5)) * number
+    flat = np.sqrt(1 - z**2)
+    return radius * np.column_stack((flat * np.cos(angle), flat * np.sin(angle), z))
 
 
 def _at_rest(
