@@ -44,6 +44,16 @@ DeviceOption = Annotated[
     str,
     typer.Option("--device", help="auto, cuda, cuda:1, opencl, or opencl:NAME, e.g. opencl:pocl"),
 ]
+TransportOption = Annotated[
+    str,
+    typer.Option(
+        metavar="T",
+        help="What carries data between ranks: nccl, peer (GPUs of one host), mpi, or auto.",
+    ),
+]
+OversubscribeOption = Annotated[
+    bool, typer.Option("--oversubscribe", help="Let ranks share a GPU.")
+]
 JsonOption = Annotated[
     bool, typer.Option("--json", help="Print JSON, and nothing else, to stdout.")
 ]
@@ -306,49 +316,57 @@ def run(
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Measure again what is there already.")
     ] = False,
+    transport: TransportOption = "auto",
+    oversubscribe: OversubscribeOption = False,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the results.")] = RESULTS,
 ) -> None:
     """Measure studies. What is there already is kept, so that a run that was stopped resumes.
 
-    Exit 1 if an algorithm gave a wrong answer or failed.
+    Under mpirun, all ranks measure together what takes as many of them. Exit 1 if an algorithm
+    gave a wrong answer or failed.
     """
-    from gpubench.devices import open_device
-    from gpubench.parallel.ranks import launched_size
+    from gpubench.simulate.ranks import Crew
     from gpubench.studies import runner
     from gpubench.studies.study import load_study
 
-    chosen = [load_study(name) for name in dict.fromkeys(studies)]
-    only = [name.strip() for name in algorithms.split(",")] if algorithms is not None else None
-    _require_folder("--out", out)
-    selection: dict[str, Any] = {
-        "quick": quick, "algorithms": only, "particles": particles, "per_cell": per_cell,
-        "moved": moved, "kept": kept, "parameters": _parameters(parameter or []),
-    }  # fmt: skip
-    for study in chosen:  # before the first is measured, so that a mistake costs no time
-        runner.plan(study, **selection)
-    unsound = False
-    with open_device(device) as opened:
-        _say(f"measuring on {opened.name} ({opened.spec})")
-        try:
-            for study in chosen:
-                summary = runner.run(
-                    study, opened, out, **selection, fresh=fresh, ranks=launched_size()
-                )
-                unsound = unsound or bool(summary.wrong or summary.failed)
+    crew = Crew.join(device, transport, oversubscribe)
+    with crew.ends_all():
+        if crew.follows:
+            crew.follow()
+            return
+        chosen = [load_study(name) for name in dict.fromkeys(studies)]
+        only = [name.strip() for name in algorithms.split(",")] if algorithms is not None else None
+        _require_folder("--out", out)
+        selection: dict[str, Any] = {
+            "quick": quick, "algorithms": only, "particles": particles, "per_cell": per_cell,
+            "moved": moved, "kept": kept, "parameters": _parameters(parameter or []),
+        }  # fmt: skip
+        for study in chosen:  # before the first is measured, so that a mistake costs no time
+            runner.plan(study, **selection)
+        unsound = False
+        with crew.lead() as opened:
+            _say(f"measuring on {opened.name} ({opened.spec})")
+            try:
+                for study in chosen:
+                    summary = runner.run(
+                        study, opened, out, **selection, fresh=fresh, ranks=crew.size
+                    )
+                    unsound = unsound or bool(summary.wrong or summary.failed)
+                    _say(
+                        f"{study.name}: {summary.measured} measured,"
+                        f" {summary.resumed} there already, {summary.skipped} skipped,"
+                        f" {summary.wrong} wrong, {summary.failed} failed"
+                    )
+                    print(summary.path)
+            except KeyboardInterrupt:
                 _say(
-                    f"{study.name}: {summary.measured} measured, {summary.resumed} there already,"
-                    f" {summary.skipped} skipped, {summary.wrong} wrong, {summary.failed} failed"
+                    f"stopped: what was measured so far is kept in {out};"
+                    " the same command goes on from there"
                 )
-                print(summary.path)
-        except KeyboardInterrupt:
-            _say(
-                f"stopped: what was measured so far is kept in {out};"
-                " the same command goes on from there"
-            )
-            raise typer.Exit(130) from None
-    _say("for the report: gpubench report" + ("" if out == RESULTS else f" {out}"))
-    if unsound:
-        raise typer.Exit(1)
+                raise typer.Exit(130) from None
+        _say("for the report: gpubench report" + ("" if out == RESULTS else f" {out}"))
+        if unsound:
+            raise typer.Exit(1)
 
 
 def _parameters(given: Sequence[str]) -> dict[str, int]:
@@ -431,68 +449,84 @@ def simulate(
         Path | None,
         typer.Option(metavar="FILE", help="Go on from a checkpoint, whose options hold again."),
     ] = None,
+    decomposition: Annotated[
+        str | None,
+        typer.Option(
+            metavar="D",
+            help="How the ranks that mpirun started share it: slab or master. Default: slab.",
+        ),
+    ] = None,
+    transport: TransportOption = "auto",
+    oversubscribe: OversubscribeOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Run a simulation; tell its speed, the time of each phase, and what was observed.
 
     Ctrl-C ends it after the present steps, with a checkpoint where --checkpoint is given; exit 130.
-    Exit 2 where it blows up.
+    Exit 2 where it blows up. Under mpirun, all ranks share it.
     """
-    from gpubench.devices import open_device
     from gpubench.simulate import checkpoint as checkpoints
     from gpubench.simulate import runner, session
+    from gpubench.simulate.ranks import Crew, choose_decomposition
     from gpubench.simulate.setup import settle
 
-    saved = checkpoints.load(resume) if resume is not None else None
-    given = {
-        "particles": particles, "algorithm": algorithm, "form": form, "seed": seed, "skin": skin,
-    }  # fmt: skip
-    setup = settle(workload, given, parameter or [], saved.setup if saved else None)
-    outputs = session.Outputs(
-        frames, trajectory, frame_every, observe_every, checkpoint, checkpoint_every, renderer
-    )
-    wanted = registry.find_workload(workload).steps_by_default if steps is None else steps
-    timetable = outputs.timetable(wanted, saved.step if saved else 0)
-    if frames is not None:
-        _require_folder("--frames", frames)
-    for option, path in (("--trajectory", trajectory), ("--checkpoint", checkpoint)):
-        if path is not None:
-            _require_file(option, path)
-    outputs.require_free(resume)
-    with (
-        session.Writers(outputs, setup, is_resumed=saved is not None, say=_say) as writers,
-        open_device(device) as opened,
-    ):
-        made = setup.make(opened)
-        if saved is not None:
-            saved.resume(made)
-            for reason in saved.why_inexact(opened):
-                _say(f"going on, but not bit for bit: {reason}")
-        _say(f"simulating {made.particles:,} particles on {opened.name} ({opened.spec})")
-        done = runner.simulate(
-            made,
-            timetable,
-            on_frame=writers.on_frame,
-            checkpoint=checkpoint,
-            observations=saved.observations if saved else (),
+    crew = Crew.join(device, transport, oversubscribe)
+    with crew.ends_all():
+        if crew.follows:
+            crew.follow()
+            return
+        sharing = choose_decomposition(decomposition, crew.size)
+        saved = checkpoints.load(resume) if resume is not None else None
+        given = {
+            "particles": particles, "algorithm": algorithm, "form": form, "seed": seed,
+            "skin": skin,
+        }  # fmt: skip
+        setup = settle(workload, given, parameter or [], saved.setup if saved else None)
+        outputs = session.Outputs(
+            frames, trajectory, frame_every, observe_every, checkpoint, checkpoint_every, renderer
         )
-        pictures = writers.finish()
-        told = session.account(made, done) | {
-            "animation": str(pictures[0]) if pictures else None,
-            "panel": str(pictures[1]) if pictures else None,
-            "trajectory": str(trajectory) if trajectory else None,
-            "checkpoint": str(checkpoint) if checkpoint else None,
-        }
-        writers.keep(told)
-    if as_json:
-        _print_json(told)
-    else:
-        _print_simulation(told)
-    if done.stopped:
-        way_on = f"the same command with --resume {checkpoint} goes on from there"
-        without = "nothing is there to go on from: next time, --checkpoint FILE keeps it"
-        _say(f"stopped after step {done.step:,}: {way_on if checkpoint else without}")
-        raise typer.Exit(130)
+        wanted = registry.find_workload(workload).steps_by_default if steps is None else steps
+        timetable = outputs.timetable(wanted, saved.step if saved else 0)
+        if frames is not None:
+            _require_folder("--frames", frames)
+        for option, path in (("--trajectory", trajectory), ("--checkpoint", checkpoint)):
+            if path is not None:
+                _require_file(option, path)
+        outputs.require_free(resume)
+        with (
+            session.Writers(outputs, setup, is_resumed=saved is not None, say=_say) as writers,
+            crew.lead() as opened,
+        ):
+            made = setup.make(opened, sharing)
+            if saved is not None:
+                saved.resume(made)
+                for reason in saved.why_inexact(opened):
+                    _say(f"going on, but not bit for bit: {reason}")
+            _say(f"simulating {made.particles:,} particles on {opened.name} ({opened.spec})")
+            done = runner.simulate(
+                made,
+                timetable,
+                on_frame=writers.on_frame,
+                checkpoint=checkpoint,
+                observations=saved.observations if saved else (),
+            )
+            pictures = writers.finish()
+            told = session.account(made, done) | {
+                "animation": str(pictures[0]) if pictures else None,
+                "panel": str(pictures[1]) if pictures else None,
+                "trajectory": str(trajectory) if trajectory else None,
+                "checkpoint": str(checkpoint) if checkpoint else None,
+            }
+            writers.keep(told)
+        if as_json:
+            _print_json(told)
+        else:
+            _print_simulation(told)
+        if done.stopped:
+            way_on = f"the same command with --resume {checkpoint} goes on from there"
+            without = "nothing is there to go on from: next time, --checkpoint FILE keeps it"
+            _say(f"stopped after step {done.step:,}: {way_on if checkpoint else without}")
+            raise typer.Exit(130)
 
 
 def _print_simulation(told: dict[str, Any]) -> None:

@@ -13,19 +13,20 @@ __global__ void cell_ids(GLOBAL const uint4 *__restrict__ places, GLOBAL int *__
     cell_of[i] = cell_index(box, cell_at(box, 0, p.x), cell_at(box, 1, p.y), cell_at(box, 2, p.z));
 }
 
-/* Bring particles and their columns, one or two, into the order of their cells; GATHER_PLACES
-   where the sort has not. */
+/* Bring particles and their columns, one or two, into the order of their cells, from row `begin`
+   on; GATHER_PLACES where the sort has not. */
 __global__ void gather(GLOBAL const int *__restrict__ order, GLOBAL const uint4 *__restrict__ places,
                        GLOBAL const float4 *__restrict__ first,
                        GLOBAL const float4 *__restrict__ second,
                        GLOBAL uint4 *__restrict__ sorted_places,
                        GLOBAL float4 *__restrict__ sorted_first,
-                       GLOBAL float4 *__restrict__ sorted_second, int particles)
+                       GLOBAL float4 *__restrict__ sorted_second, int particles, int begin)
 {
     unsigned slot = blockIdx.x * BLOCK + threadIdx.x;
     if (slot >= particles)
         return;
     int i = order[slot];
+    slot += begin;
 #if GATHER_PLACES
     sorted_places[slot] = places[i];
 #endif

@@ -59,12 +59,13 @@ __device__ __forceinline__ float density_at(float square, GLOBAL const Fluid *fl
     }
 
 /* Density of each particle (equation 4), as what `forces` takes: flow is the velocity and the
-   inverse of the density. particles: room in the arrays. */
+   inverse of the density. particles: room in the arrays. Particles that are not in the planes of
+   cells from `low` to before `high` are left out. */
 __global__ void densities(GLOBAL const uint4 *__restrict__ places,
                           GLOBAL const float4 *__restrict__ velocities,
                           GLOBAL const int *__restrict__ cells, GLOBAL const int *__restrict__ items,
                           GLOBAL const Box *__restrict__ box, GLOBAL const Fluid *__restrict__ fluid,
-                          Clock clock, int particles, int first, int last,
+                          Clock clock, int particles, int first, int last, int low, int high,
                           GLOBAL float4 *__restrict__ flow, GLOBAL int *__restrict__ noted,
                           GLOBAL int *__restrict__ notes)
 {
@@ -74,6 +75,9 @@ __global__ void densities(GLOBAL const uint4 *__restrict__ places,
     if (i >= last)
         return;
     uint4 p = places[i];
+    int plane = cell_at(box, 2, p.z);
+    if (plane < low || plane >= high)
+        return;
     float sum = density_at(0.0f, fluid);
     int met = 0;
 #include "common/candidates.h"
@@ -83,8 +87,8 @@ __global__ void densities(GLOBAL const uint4 *__restrict__ places,
 }
 
 /* Add the acceleration of a particle (p, u) by a neighbour (q, v): pressure with the slope of the
-   spiky kernel, and viscosity with its Laplacian. With s = 1 / rho and k = rho0 = 1, the mean
-   pressure over both densities, (p_i + p_j) / (2 rho_i rho_j), is (s_i + s_j) / 2 - s_i s_j. */
+   spiky kernel, and viscosity with its Laplacian. With s = 1 / rho and k = rho0 = 1, the pressures
+   over both densities, (p_i + p_j) / (rho_i rho_j), are s_i + s_j - 2 s_i s_j. */
 __device__ __forceinline__ void add_acceleration(float4 *sum, uint4 p, float4 u, uint4 q, float4 v,
                                                  GLOBAL const Box *box, GLOBAL const Fluid *fluid)
 {
@@ -174,14 +178,14 @@ __device__ __forceinline__ float kick(GLOBAL const Box *box, GLOBAL const Fluid 
 }
 
 /* Velocities and places after a step: explicit Euler as in section 4.3, which moves by the
-   velocity of before, or SYMPLECTIC, which moves by the new one. order, since, stale, fault: as
-   in dpd.cu. */
+   velocity of before, or SYMPLECTIC, which moves by the new one. Results are `shift` rows before
+   what they are of. order, since, stale, fault: as in dpd.cu. */
 __global__ void integrate(GLOBAL const uint4 *places, GLOBAL const float4 *flow,
                           GLOBAL const int4 *__restrict__ force,
                           GLOBAL const int *__restrict__ order,
                           GLOBAL const uint4 *__restrict__ since, GLOBAL const Box *__restrict__ box,
                           GLOBAL const Fluid *__restrict__ fluid, Clock clock, int first, int last,
-                          float square_half_skin, GLOBAL uint4 *new_places,
+                          int shift, float square_half_skin, GLOBAL uint4 *new_places,
                           GLOBAL float4 *new_velocities, GLOBAL int *stale, GLOBAL int *fault)
 {
     unsigned slot = first + blockIdx.x * BLOCK + threadIdx.x;
@@ -216,7 +220,7 @@ __global__ void integrate(GLOBAL const uint4 *places, GLOBAL const float4 *flow,
 #if SCATTER
     int target = order[slot];
 #else
-    int target = (int)slot;
+    int target = (int)slot - shift;
 #endif
     new_places[target] = p;
     new_velocities[target] = make_float4(turn_x * v.x, turn_y * v.y, turn_z * v.z, 0.0f);
@@ -337,14 +341,15 @@ __device__ __forceinline__ float4 contact(float4 d, float square, float4 u, floa
 
 /* Forces between bodies and the fluid between `from` and `to`: on each particle of a body, and
    added to those on the fluid. Whatever has no body near it is not looked at. Cells are the broad
-   phase: of what is far from the fluid, they are empty. One thread a particle of a body. */
+   phase: of what is far from the fluid, they are empty. low, high: between which planes of cells,
+   and next to which, there is fluid. One thread a particle of a body. */
 __global__ void couple(GLOBAL const uint4 *__restrict__ body_places,
                        GLOBAL const float4 *__restrict__ speeds, int count,
                        GLOBAL const uint4 *__restrict__ places,
                        GLOBAL const float4 *__restrict__ flow, GLOBAL const int *__restrict__ cells,
                        GLOBAL const int *__restrict__ items, GLOBAL const Box *__restrict__ box,
                        GLOBAL const Fluid *__restrict__ fluid, int particles, int from, int to,
-                       GLOBAL int *force, GLOBAL float4 *__restrict__ pushes)
+                       int low, int high, GLOBAL int *force, GLOBAL float4 *__restrict__ pushes)
 {
     unsigned i = blockIdx.x * BLOCK + threadIdx.x;
     if (i >= count)
@@ -353,7 +358,10 @@ __global__ void couple(GLOBAL const uint4 *__restrict__ body_places,
     float4 u = speeds[i];
     float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     float square_range = fluid->contact_distance * fluid->contact_distance;
+    int plane = cell_at(box, 2, p.z);
+    if (plane >= low - 1 && plane <= high) {
 #include "common/candidates.h"
+    }
     pushes[i] = sum;
 }
 

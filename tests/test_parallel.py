@@ -42,6 +42,14 @@ class TestEnds:
         assert done.returncode == 2
         assert len(done.stderr.splitlines()) == 1
 
+    def test_without_a_watcher_ranks_speak_for_themselves(self, tmp_path):
+        folder = tmp_path / ("long" * 40)  # too long for a socket's address
+        folder.mkdir()
+        done = run_ranks(2, "ending.py", "user-error", "1", TMPDIR=str(folder))
+        assert done.returncode == 2
+        assert done.stderr == "gpubench: rank 1 of 2: no such fluid\n"
+        assert not list(folder.iterdir())
+
     def test_another_error_comes_with_its_traceback(self):
         done = run_ranks(2, "ending.py", "error", "1")
         assert done.returncode == 1

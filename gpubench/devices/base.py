@@ -59,6 +59,8 @@ class Device(AbstractContextManager["Device"], ABC):
     compute_units: int
     cache_bytes: int
     memory_bytes: int
+    # The ranks that share what is simulated on it (gpubench.parallel.team.Team), if there are any.
+    team: Any = None
 
     @abstractmethod
     def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> Any:

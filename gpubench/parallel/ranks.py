@@ -17,7 +17,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from gpubench.errors import UserError
@@ -164,7 +163,7 @@ def _end(ranks: Ranks, text: str, status: int) -> NoReturn:
     # What happened is said: keep MPI's own line about the abort to itself.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     ranks.comm.Abort(status)
-    raise AssertionError("MPI_Abort returned")
+    os._exit(status)  # MPICH's MPI_Abort may return before the launcher acts on it
 
 
 @contextmanager
@@ -194,24 +193,22 @@ class Watcher:
         Returns None where a rank could not reach it: then it cannot tell of a death, and errors
         are printed by the ranks themselves.
         """
-        folder = Path(tempfile.mkdtemp(prefix="gpubench-")) if local.rank == 0 else None
-        line, process = socket.socket(socket.AF_UNIX), None
-        try:
-            if folder is not None:
-                process = _start_watcher(folder, line, size)
-            place = local.bcast(str(folder) if process is not None else None)
-            if place is not None and process is None:
-                with suppress(OSError):  # what is not connected is not answered
-                    line.connect(str(Path(place) / "line"))
-            watcher = cls(line, process)
-            watched = watcher._answered({"rank": rank, "process": os.getpid()})
-            if all(local.allgather(watched)):
-                return watcher
-            watcher.done()
-            return None
-        finally:
-            if folder is not None:
-                shutil.rmtree(folder)
+        line = socket.socket(socket.AF_UNIX)
+        process, folder = _start_watcher(line, size) if local.rank == 0 else (None, None)
+        folder = local.bcast(folder)
+        if folder is not None and local.rank > 0:
+            with suppress(OSError):  # what is not connected is not answered
+                line.connect(f"{folder}/line")
+        watcher = cls(line, process)
+        watched = watcher._answered({"rank": rank, "process": os.getpid()})
+        everyone = all(local.allgather(watched))
+        if folder is not None and local.rank == 0:
+            shutil.rmtree(folder)
+        local.Barrier()  # a rank that dies from here on leaves no folder behind
+        if everyone:
+            return watcher
+        watcher.done()
+        return None
 
     def say(self, text: str) -> bool:
         """Have a text printed, unless another rank spoke before; False where nobody listens.
@@ -237,22 +234,33 @@ class Watcher:
             return False
 
 
-def _start_watcher(folder: Path, line: socket.socket, size: int) -> subprocess.Popen[bytes] | None:
-    """Start the watcher in a session of its own, with `line` connected; None where that fails."""
-    with socket.socket(socket.AF_UNIX) as listener:
-        try:
-            listener.bind(str(folder / "line"))
+def _start_watcher(
+    line: socket.socket, size: int
+) -> tuple[subprocess.Popen[bytes], str] | tuple[None, None]:
+    """Start the watcher in a session of its own, with `line` connected.
+
+    Returns its process and the folder of the socket that it listens to; None for both where a
+    socket cannot be had there.
+    """
+    folder = None
+    try:
+        folder = tempfile.mkdtemp(prefix="gpubench-")
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(f"{folder}/line")
             listener.listen(socket.SOMAXCONN)
-            line.connect(str(folder / "line"))
-            return subprocess.Popen(
+            line.connect(f"{folder}/line")
+            process = subprocess.Popen(
                 [sys.executable, "-IS", watch.__file__, str(listener.fileno()), str(size)],
                 pass_fds=[listener.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 start_new_session=True,
             )
-        except OSError:
-            return None
+    except OSError:
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+        return None, None
+    return process, folder
 
 
 def _first_line(text: str) -> str:

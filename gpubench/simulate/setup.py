@@ -13,6 +13,7 @@ from gpubench.contracts import CellList
 from gpubench.devices import Device, missing_feature
 from gpubench.errors import NotSupported, UserError
 from gpubench.inputs import MAX_PARTICLES
+from gpubench.workloads.shared import share
 from gpubench.workloads.workload import Value, Workload
 
 ALGORITHM = "counting-sort"  # the fastest for particles that move little, on any device
@@ -44,13 +45,17 @@ class Setup:
             workload.seed, workload.skin,
         )  # fmt: skip
 
-    def make(self, device: Device) -> Workload:
-        """Make the workload; raises UserError for what it or its algorithm refuses."""
+    def make(self, device: Device, decomposition: str | None = None) -> Workload:
+        """Make the workload, shared by the ranks of the device's team if a decomposition says how.
+
+        Raises UserError for what it or its algorithm refuses.
+        """
         algorithm = find_cells(self.algorithm)
-        form = self.form or choose_form(algorithm, device)
+        form = self.form or choose_form(algorithm, device, reorders=decomposition is None)
         if lacking := missing_feature(algorithm.forms[form].requires, device):
             raise NotSupported(f"{self.algorithm} {form} {lacking}")
-        return registry.find_workload(self.workload)(
+        workload = share(registry.find_workload(self.workload), decomposition, device)
+        return workload(
             device, self.particles, algorithm, form, self.parameters, self.seed, self.skin
         )
 
@@ -107,10 +112,11 @@ def find_cells(name: str) -> type[CellList]:
     return algorithm
 
 
-def choose_form(algorithm: type[CellList], device: Device) -> str:
+def choose_form(algorithm: type[CellList], device: Device, *, reorders: bool = True) -> str:
     """Return the first form that the device can run and that reorders, else the first it can run.
 
-    Raises NotSupported where it can run none.
+    reorders: False for the first that does not, for who reorders everything anyway.
+    Raises NotSupported where the device can run none.
     """
     lacking = {
         name: missing_feature(form.requires, device) for name, form in algorithm.forms.items()
@@ -118,7 +124,8 @@ def choose_form(algorithm: type[CellList], device: Device) -> str:
     possible = [name for name, missing in lacking.items() if missing is None]
     if not possible:
         raise NotSupported(f"{algorithm.name} {next(iter(lacking.values()))}")
-    return next((name for name in possible if algorithm.forms[name].reorders), possible[0])
+    fitting = (name for name in possible if algorithm.forms[name].reorders == reorders)
+    return next(fitting, possible[0])
 
 
 def parse_parameters(texts: Sequence[str], defaults: Mapping[str, Value]) -> dict[str, Value]:

@@ -68,10 +68,7 @@ class InCells(Workload):
         self._parts = PARTS if self._shape is SortedCells else 1
         self.grid = self.box.grid(self.reach + skin, self._parts)
         self.workspace_bytes = 0
-        self.algorithm = algorithm(device, particles, self.grid, form, of_algorithm)
-        self._allocate()
-        self._allocate_for_shape()
-        self._allocate_lists()
+        self._keep_in(algorithm, form, of_algorithm)
         self.restore({"step": np.array(0, np.int64), **self.draw(rng)})
         self._prepare_kernels()
 
@@ -174,10 +171,7 @@ class InCells(Workload):
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         device = self.device
-        if state.keys() != {"step", "places", *self.columns} or any(
-            state[name].shape != (self.particles, 4) for name in ("places", *self.columns)
-        ):
-            raise UserError(f"this is no state of {self.name} with {self.particles} particles")
+        self.require_fitting(state)
         self.step = int(state["step"])
         device.write(self.places, state["places"].view(np.float32))
         for name, column in zip(self.columns, self.state_columns, strict=True):
@@ -189,6 +183,13 @@ class InCells(Workload):
         self._is_built = False
         device.fill(self.stale, 0xFF)
         self.current = [self.places, *self.state_columns]
+
+    def require_fitting(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Raise UserError where a state is not one of this workload."""
+        if state.keys() != {"step", "places", *self.columns} or any(
+            state[name].shape != (self.particles, 4) for name in ("places", *self.columns)
+        ):
+            raise UserError(f"this is no state of {self.name} with {self.particles} particles")
 
     def count_steps(self) -> None:
         """Read the step from the device, where a graph of steps has counted without the host."""
@@ -244,6 +245,13 @@ class InCells(Workload):
         array = self.device.empty(shape, dtype)
         self.workspace_bytes += array.nbytes
         return array
+
+    def _keep_in(self, algorithm: type[CellList], form: str, parameters: dict[str, int]) -> None:
+        """Make what keeps the cells, and allocate what depends on it."""
+        self.algorithm = algorithm(self.device, self.particles, self.grid, form, parameters)
+        self._allocate()
+        self._allocate_for_shape()
+        self._allocate_lists()
 
     def _require_sensible(self) -> None:
         if self.particles < 1:
@@ -350,7 +358,7 @@ class InCells(Workload):
         self._gather(
             self.blocks, BLOCK, answer.order, self.places, self.state_columns[0],
             self.state_columns[-1], places, self._sorted_columns[0], self._sorted_columns[-1],
-            self.particles,
+            self.particles, 0,
         )  # fmt: skip
         self.current = [places, *self._sorted_columns]
 

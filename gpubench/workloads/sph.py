@@ -15,6 +15,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,7 +26,9 @@ from gpubench.errors import UserError
 from gpubench.physics.box import Box
 from gpubench.physics.rigid import RigidBody, ball_body, box_body
 from gpubench.physics.sph import INTEGRATORS, SPHFluid, mass_for, spacing_for
+from gpubench.physics.sph_step import BodiesStep, check_sph_step
 from gpubench.workloads.in_cells import BLOCK, InCells, require_known_values
+from gpubench.workloads.picture import Picture
 from gpubench.workloads.workload import BlowUp, Snapshot, Value
 
 Floats = NDArray[np.float64]
@@ -113,6 +116,11 @@ class SPH(InCells):
             )
 
     @property
+    def noted_room(self) -> int:
+        """How many neighbours of a particle have room in the notes."""
+        return math.ceil(NOTED * self.number("neighbours"))
+
+    @property
     def number_density(self) -> float:
         """That of the lattice at rest."""
         return self.spacing**-3
@@ -135,13 +143,21 @@ class SPH(InCells):
 
     def check(self) -> str | None:
         self.count_steps()
-        for _, launch in self.phases():
-            launch()
+        before = self.state()
+        self.plain_steps(1)
         try:
             self.require_sound()
         except BlowUp as error:
             return str(error)
-        return None
+        after = by_ids(self.state())
+        bodies = None
+        if self.bodies:
+            pushes = self.device.download(self.on_device.pushes)
+            bodies = BodiesStep(self.bodies_in(before), self.bodies_in(after), pushes)
+        return check_sph_step(
+            before, after, self.computed("force"), self.computed("flow"), self.box, self.fluid,
+            str(self.parameters["integrator"]), self.time_step, bodies,
+        )  # fmt: skip
 
     def require_sound(self) -> None:
         flag, _, _, particle = (int(word) for word in self.device.download(self.fault))
@@ -160,14 +176,16 @@ class SPH(InCells):
         return state
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        rest = {name: value for name, value in state.items() if name != "bodies"}
+        super().restore(state)
+        if self.bodies:
+            self.on_device.upload_states(state["bodies"])
+
+    def require_fitting(self, state: Mapping[str, NDArray[Any]]) -> None:
         expected = (len(self.bodies), 4, 4) if self.bodies else None
         given = state["bodies"].shape if "bodies" in state else None
         if given != expected:
             raise UserError(f"this is no state of {self.name} with {len(self.bodies)} bodies")
-        super().restore(rest)
-        if self.bodies:
-            self.on_device.upload_states(state["bodies"])
+        super().require_fitting({name: state[name] for name in state if name != "bodies"})
 
     def snapshot(self) -> Snapshot:
         """Return fluid and bodies: species 0, and from 1 on each body."""
@@ -196,6 +214,20 @@ class SPH(InCells):
             return []
         return unpack_states(state["bodies"], self.bodies, self.fluid, self.box)
 
+    def paint(self) -> None:
+        self.picture.clear()
+        self.picture.draw(self.places, self.state_columns[0], self.packed_box, 0, self.particles)
+
+    @cached_property
+    def picture(self) -> Picture:
+        """What `paint` draws, from the side, shaded by speed."""
+        return Picture(self.device, self.box, self.spacing, self.speed_scale)
+
+    @property
+    def speed_scale(self) -> float:
+        """The speed of a fall through the height of the fluid, or what 0.1 Mach is."""
+        return self.number("mach") or 0.1
+
     def observe(self, snapshot: Snapshot) -> dict[str, float]:
         """Return energies of the fluid over its particles and g H, front and mean height."""
         fluid = snapshot.species == 0
@@ -215,8 +247,17 @@ class SPH(InCells):
 
         With cut pressures, those below the rest density are the rest density.
         """
+        found: Floats = 1 / self.computed("flow")[:, 3].astype(np.float64)
+        return found
+
+    def computed(self, name: str) -> NDArray[Any]:
+        """Return `flow` or `force` of the last step, in order of ids.
+
+        flow: float32 (particles, 4), velocity before the step, and inverse density. force: int32
+        (particles, 4), accelerations by neighbours and bodies in force steps.
+        """
         ids = self.device.download(self.places).view(np.uint32)[:, 3]
-        found: Floats = 1 / self.in_place(self.flow)[:, 3].astype(np.float64)
+        found: NDArray[Any] = self.in_place(getattr(self, name))
         return found[np.argsort(ids)]
 
     def _make_fluid(self, height: float) -> SPHFluid:
@@ -240,8 +281,11 @@ class SPH(InCells):
     def _allocate(self) -> None:
         super()._allocate()
         if self.bodies:
-            self.on_device = BodiesOnDevice(self.device, self.bodies, self.fluid, self.box)
-            self.workspace_bytes += self.on_device.workspace_bytes
+            self._allocate_bodies()
+
+    def _allocate_bodies(self) -> None:
+        self.on_device = BodiesOnDevice(self.device, self.bodies, self.fluid, self.box)
+        self.workspace_bytes += self.on_device.workspace_bytes
 
     def _prepare_kernels(self) -> None:
         super()._prepare_kernels()
@@ -250,14 +294,14 @@ class SPH(InCells):
         self.flow = self.array((n, 4), "float32")
         self.force = self.array((n, 4), "int32")
         self.noted = self.array(n, "int32")
-        self.notes = self.array(n * self.kernels.near, "int32")
+        self.notes = self.array(n * self.noted_room, "int32")
         self.device.fill(self.force, 0x00)
 
     def _add_densities(self) -> None:
         self.kernels.densities(
             self.blocks, BLOCK, *self.current, *self.candidates, self.packed_box,
-            self.kernels.fluid, self.clock, self.particles, 0, self.particles, self.flow,
-            self.noted, self.notes,
+            self.kernels.fluid, self.clock, self.particles, 0, self.particles, 0,
+            self.grid.cells[2], self.flow, self.noted, self.notes,
         )  # fmt: skip
 
     def _add_forces(self) -> None:
@@ -272,13 +316,13 @@ class SPH(InCells):
         bodies.place(kernels, self.packed_box)
         bodies.couple(
             kernels, self.current[0], self.flow, self.candidates, self.packed_box, self.particles,
-            0, self.particles, self.force,
+            (0, self.particles), (0, self.grid.cells[2]), self.force,
         )  # fmt: skip
 
     def _integrate(self) -> None:
         self.kernels.integrate(
             self.blocks, BLOCK, self.current[0], self.flow, self.force, self.order, self.since,
-            self.packed_box, self.kernels.fluid, self.clock, 0, self.particles,
+            self.packed_box, self.kernels.fluid, self.clock, 0, self.particles, 0,
             (self.skin / 2) ** 2, self.places, self.state_columns[0], self.stale, self.fault,
         )  # fmt: skip
         if self.bodies:
@@ -289,16 +333,12 @@ class SPH(InCells):
 
 
 class SPHKernels:
-    """The kernels of a step, compiled for a device, and the fluid as they read it.
-
-    near: how many neighbours of a particle have room in the notes.
-    """
+    """The kernels of a step, compiled for a device, and the fluid as they read it."""
 
     def __init__(self, device: Device, constants: Mapping[str, int | str], workload: SPH) -> None:
-        self.near = math.ceil(NOTED * workload.number("neighbours"))
         given = {
             **constants,
-            "NEAR": self.near,
+            "NEAR": workload.noted_room,
             "SYMPLECTIC": int(workload.parameters["integrator"] == "symplectic"),
         }
         self.fluid = device.upload(workload.fluid.packed(workload.time_step).view("uint8"))
@@ -369,14 +409,14 @@ class BodiesOnDevice:
         candidates: tuple[Any, Any],
         box: Any,
         particles: int,
-        first: int,
-        last: int,
+        rows: tuple[int, int],
+        planes: tuple[int, int],
         force: Any,
     ) -> None:
-        """Queue the contacts with the particles of the fluid from first to last."""
+        """Queue the contacts with the particles of the fluid in some rows: those of some planes."""
         kernels.couple(
             self.device.blocks(self.count, BLOCK), BLOCK, self._places, self._speeds, self.count,
-            places, flow, *candidates, box, kernels.fluid, particles, first, last, force,
+            places, flow, *candidates, box, kernels.fluid, particles, *rows, *planes, force,
             self.pushes,
         )  # fmt: skip
 
@@ -476,6 +516,12 @@ class SPHRigidBody(SPHDamBreak):
                 made = ball_body(size / 2, (x, y, z), density, self.spacing)
             bodies.append(made)
         return Scene(pool.box, pool.positions, pool.height, bodies)
+
+
+def by_ids(state: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Return a state with its particles in order of their ids."""
+    order = np.argsort(state["places"][:, 3])
+    return {**state, **{name: state[name][order] for name in ("places", "velocities")}}
 
 
 def inverse(axes: Sequence[int]) -> tuple[int, ...]:

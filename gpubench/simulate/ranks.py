@@ -1,0 +1,119 @@
+"""The ranks of a run of the command line: rank 0 leads, the others follow it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+
+from gpubench import registry
+from gpubench.devices import Device, open_device
+from gpubench.errors import UserError
+from gpubench.parallel.ranks import Ranks, device_spec, ends_all, launched_size
+from gpubench.parallel.team import Team
+from gpubench.parallel.transport import open_transport
+from gpubench.simulate.setup import find_cells
+from gpubench.workloads.shared import DECOMPOSITIONS, share
+from gpubench.workloads.workload import Value
+
+
+@dataclass(frozen=True)
+class Crew:
+    """A process and those that a launcher started with it, if any.
+
+    ranks: None where it is alone. device, transport, oversubscribed: what the user asked for.
+    """
+
+    ranks: Ranks | None
+    device: str
+    transport: str
+    oversubscribed: bool
+
+    @classmethod
+    def join(cls, device: str, transport: str = "auto", oversubscribed: bool = False) -> Crew:
+        """Join the others; collective where a launcher started several processes."""
+        ranks = Ranks.join() if launched_size() > 1 else None
+        return cls(ranks, device, transport, oversubscribed)
+
+    @property
+    def size(self) -> int:
+        """The number of ranks."""
+        return self.ranks.size if self.ranks else 1
+
+    @property
+    def follows(self) -> bool:
+        """Whether this rank is to call `follow` and nothing else."""
+        return self.ranks is not None and self.ranks.rank > 0
+
+    def ends_all(self) -> AbstractContextManager[None]:
+        """End all ranks where the body of the `with` raises in one."""
+        return ends_all(self.ranks) if self.ranks else nullcontext()
+
+    @contextmanager
+    def lead(self) -> Iterator[Device]:
+        """Open this rank's device, with its team if there are others, who then wait for orders."""
+        with self._opened() as device:
+            yield device
+            if device.team is not None:
+                device.team.end()
+                device.team.transport.close()
+
+    def follow(self) -> None:
+        """Do what rank 0 says until it ends."""
+        with self._opened() as device:
+            device.team.follow()
+            device.team.transport.close()
+
+    @contextmanager
+    def _opened(self) -> Iterator[Device]:
+        if self.ranks is None:
+            with open_device(self.device) as device:
+                yield device
+            return
+        spec = device_spec(self.ranks, self.device, self.oversubscribed, _usable_gpus(self.device))
+        # Closing may wait for the others: not before an error has ended the run.
+        with open_device(spec) as device, ends_all(self.ranks):
+            transport = open_transport(self.transport, device, self.ranks)
+            team = Team(self.ranks, device, transport, lambda *given: _make(team, *given))
+            device.team = team
+            yield device
+
+
+def choose_decomposition(wanted: str | None, ranks: int) -> str | None:
+    """Return how so many ranks share a box: `slab` unless something else is wanted; None alone.
+
+    Raises UserError for an unknown name, and where there is nobody to share with.
+    """
+    if wanted is not None:
+        registry.require_known("decomposition", wanted, DECOMPOSITIONS)
+        if ranks == 1:
+            raise UserError(
+                f"--decomposition {wanted} needs two ranks or more, and this is one: start it"
+                f" with mpirun -n 2 gpubench simulate ... --decomposition {wanted}"
+            )
+    return wanted or ("slab" if ranks > 1 else None)
+
+
+def _make(
+    team: Team,
+    workload: str,
+    decomposition: str,
+    particles: int,
+    algorithm: str,
+    form: str,
+    parameters: Mapping[str, Value],
+    seed: int,
+    skin: float,
+) -> None:
+    """Make a follower's part of a simulation; the team keeps it."""
+    made = share(registry.find_workload(workload), decomposition, team.device)
+    made(team.device, particles, find_cells(algorithm), form, parameters, seed, skin)
+
+
+def _usable_gpus(spec: str) -> int:
+    """Return how many NVIDIA GPUs there are, where that matters."""
+    if spec.partition(":")[0] not in ("auto", "cuda"):
+        return 0
+    from gpubench.devices import cuda
+
+    return sum(report.usable for report in cuda.survey())

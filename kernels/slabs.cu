@@ -1,0 +1,67 @@
+/* What ranks need that share a box by planes of cells: who leaves, and where planes begin.
+
+   One thread a particle or an entry. */
+#include "common/box.h"
+
+/* The cell of each particle, counted from the plane `low`. Rows from `held` on hold nobody, and who
+   is below `low` or from `high` on is in another rank: they are in cells past the last plane,
+   spread over one more. */
+__global__ void cells_of_part(GLOBAL const uint4 *__restrict__ places,
+                              GLOBAL int *__restrict__ cell_of, GLOBAL const Box *__restrict__ box,
+                              int low, int high, int held, int rows)
+{
+    unsigned i = blockIdx.x * BLOCK + threadIdx.x;
+    if (i >= rows)
+        return;
+    int plane = (int)(box->cells[0] * box->cells[1]);
+    int cell = plane * (high - low) + (int)(i % plane);
+    if (i < held) {
+        uint4 p = places[i];
+        int z = cell_at(box, 2, p.z);
+        if (z >= low && z < high)
+            cell = cell_index(box, cell_at(box, 0, p.x), cell_at(box, 1, p.y), z - low);
+    }
+    cell_of[i] = cell;
+}
+
+/* Collect who has left for a plane below `low`, in the lower half of the leavers, or from `high`
+   on, in the upper one, `room` rows each, and count them. */
+__global__ void find_leavers(GLOBAL const uint4 *__restrict__ places,
+                             GLOBAL const float4 *__restrict__ velocities,
+                             GLOBAL const Box *__restrict__ box, int low, int high, int first,
+                             int last, int room, GLOBAL uint4 *__restrict__ leaving_places,
+                             GLOBAL float4 *__restrict__ leaving_velocities,
+                             GLOBAL int *__restrict__ leaving)
+{
+    unsigned i = first + blockIdx.x * BLOCK + threadIdx.x;
+    if (i >= last)
+        return;
+    uint4 p = places[i];
+    int z = cell_at(box, 2, p.z);
+    if (z >= low && z < high)
+        return;
+    int side = z >= high;
+    int k = atomicAdd(&leaving[side], 1);
+    if (k < room) {
+        leaving_places[side * room + k] = p;
+        leaving_velocities[side * room + k] = velocities[i];
+    }
+}
+
+/* Where planes begin: of each from the first, and the end of the last. */
+__global__ void plane_starts(GLOBAL const int *__restrict__ start, int plane, int first, int count,
+                             GLOBAL int *__restrict__ found)
+{
+    unsigned k = blockIdx.x * BLOCK + threadIdx.x;
+    if (k < count)
+        found[k] = start[(first + (int)k) * plane];
+}
+
+/* Copy where cells begin, for particles that are `shift` rows further on. */
+__global__ void lay_starts(GLOBAL const int *__restrict__ source, int from,
+                           GLOBAL int *__restrict__ target, int to, int count, int shift)
+{
+    unsigned k = blockIdx.x * BLOCK + threadIdx.x;
+    if (k < count)
+        target[to + (int)k] = source[from + (int)k] + shift;
+}
