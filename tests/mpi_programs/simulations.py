@@ -8,10 +8,12 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpubench.devices import Device
 from gpubench.simulate.ranks import Crew
@@ -35,25 +37,26 @@ class Run:
     every: int
 
 
-def bits(simulation: SPH, with_computed: bool = True) -> str:
-    """Return a hash of all that a simulation has, in order of ids, which it counts by the way.
+def bits(simulation: SPH) -> str:
+    """Return a hash of the state, and of densities and accelerations in the last step."""
+    return hash_of(simulation.state(), simulation.computed("flow"), simulation.computed("force"))
 
-    with_computed: also of densities and accelerations, which are those of the last step.
+
+def hash_of(state: Mapping[str, NDArray[Any]], *columns: NDArray[Any]) -> str:
+    """Return a hash of a state and of columns beside it, in order of ids, whatever its own is.
+
+    Ids are hashed too, so it is another one where a particle is lost or doubled.
     """
-    state = simulation.state()
     by_id = np.argsort(state["places"][:, 3], kind="stable")
-    arrays: list[Any] = [state["places"][by_id], state["velocities"][by_id]]
-    arrays += [state["bodies"]] if "bodies" in state else []
-    if with_computed:
-        arrays += [simulation.computed(name)[by_id] for name in ("flow", "force")]
+    ordered = [array[by_id] for array in (state["places"], state["velocities"], *columns)]
     found = hashlib.sha256()
-    for array in arrays:
+    for array in [*ordered, state.get("bodies", np.zeros(0))]:
         found.update(f"{array.shape}".encode() + np.ascontiguousarray(array).tobytes())
     return found.hexdigest()
 
 
 def moments(run: Run, device: Device) -> list[dict[str, Any]]:
-    """Do a run; return step, bits, and bounds of the parts at each moment.
+    """Do a run; return step, bits, bounds of the parts, and contacts with bodies at each moment.
 
     The last step before a moment is done phase by phase, as it is when phases are timed.
     """
@@ -67,7 +70,17 @@ def moments(run: Run, device: Device) -> list[dict[str, Any]]:
             launch()
         simulation.require_sound()
         bounds = getattr(simulation, "bounds", np.zeros(0)).tolist()
-        found.append({"step": simulation.step, "bits": bits(simulation), "bounds": bounds})
+        touched = bool(simulation.bodies) and bool(
+            device.download(simulation.on_device.pushes).any()
+        )
+        found.append(
+            {
+                "step": simulation.step,
+                "bits": bits(simulation),
+                "bounds": bounds,
+                "touched": touched,
+            }
+        )
     return found
 
 
