@@ -6,25 +6,32 @@ import dataclasses
 import json
 import os
 import re
+import runpy
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from mpi_programs.simulations import Run, hash_of, moments
 from mpi_runs import ROOT, gpubench_started, process_of, run_gpubench, run_ranks
 
 from gpubench import cli
+from gpubench.devices import Device
+from gpubench.parallel.ranks import Ranks
 from gpubench.simulate import checkpoint
+from gpubench.simulate.checkpoint import Checkpoint
 from gpubench.simulate.setup import Setup
-from gpubench.workloads.workload import BlowUp
+from gpubench.workloads.workload import BlowUp, Workload
 
 DEVICE = "opencl:intel"
+COUNT = ROOT / "tools" / "count_particles.py"
 RUNS = {
     # Flows along most of the tank, so that planes change hands.
-    "dam-break": Run("sph-dam-break", 1500, {"mach": 0.8, "depth": 0.3}, None, 192, 32),
+    "dam-break": Run("sph-dam-break", 1500, {"mach": 0.8, "depth": 0.3}, None, 160, 8),
     # Euler's steps move by the velocities of before, which arrive with whoever crosses over.
     "euler": Run(
         "sph-dam-break", 800, {"integrator": "euler", "time_step": 0.1, "mach": 0.8}, None, 30, 15
@@ -84,18 +91,25 @@ class TestTrajectories:
         )
 
 
-@pytest.mark.parametrize("decomposition", ["slab", "master"])
-def test_no_particle_is_lost_or_doubled(decomposition):
+def test_particles_are_counted_by_id():
     done = run_ranks(
-        4, str(ROOT / "tools" / "count_particles.py"), "--device", DEVICE, "--particles", "700",
-        "--steps", "300", "--every", "3", "--decomposition", decomposition,
-        "--parameter", "mach=0.8", "--parameter", "depth=0.3",
+        2, str(COUNT), "--device", DEVICE, "--particles", "700",
+        "--steps", "240", "--every", "4", "--parameter", "mach=0.8", "--parameter", "depth=0.3",
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
     told = json.loads(done.stdout)
-    assert (told["ranks"], told["moments"]) == (4, 101)
+    assert (told["ranks"], told["decomposition"], told["moments"]) == (2, "slab", 61)
     assert (told["lost"], told["doubled"]) == (0, 0)
     assert told["distinct_bounds"] > 2
+
+
+@pytest.mark.parametrize(
+    ("ids", "lost", "doubled"),
+    [([2, 0, 1, 3], set(), set()), ([3, 1, 3, 1], {0, 2}, {1, 3}), ([], {0, 1, 2, 3}, set())],
+)
+def test_a_count_finds_who_is_lost_or_doubled(ids, lost, doubled):
+    count = runpy.run_path(str(COUNT))["count"]
+    assert count(np.array(ids, np.uint32), 4) == (lost, doubled)
 
 
 SMALL = ("simulate", "sph-dam-break", "--device", DEVICE, "--particles", "800")
@@ -103,41 +117,57 @@ FALLING = (*SMALL, "--parameter", "mach=0.8", "--parameter", "depth=0.3")
 
 
 class TestDeath:
-    @pytest.mark.parametrize(("size", "rank", "decomposition"), [(2, 0, "slab"), (4, 2, "master")])
-    def test_of_a_rank_ends_all_and_leaves_a_checkpoint(
-        self, open_once, tmp_path, size, rank, decomposition
-    ):
+    def test_of_rank_0_leaves_a_checkpoint(self, open_once, tmp_path):
         path = tmp_path / "killed.npz"
-        with gpubench_started(
-            size, *FALLING, "--steps", "1000000", "--decomposition", decomposition,
-            "--checkpoint", path, "--checkpoint-every", "5",
-        ) as process:  # fmt: skip
-            wait_for_step(40, path, process)
-            os.kill(process_of(rank, str(path)), signal.SIGKILL)
-            _, said = process.communicate(timeout=60)
-        assert process.returncode != 0
-        (line,) = (part for part in said.splitlines() if "was killed" in part)
-        assert line.startswith(f"gpubench: rank {rank} of {size} was killed or crashed (process ")
-        assert line.endswith("the whole run ends")
-        assert "Traceback" not in said
+        kill_one(0, 2, "slab", path)
+        require_moment(checkpoint.load(path), open_once(DEVICE))
 
+    def test_of_another_leaves_one_that_any_number_of_ranks_goes_on_from(self, open_once, tmp_path):
+        path, end = tmp_path / "killed.npz", tmp_path / "end.npz"
+        kill_one(1, 3, "master", path)
         left = checkpoint.load(path)
-        setup = left.setup
-        simulation = setup.make(open_once(DEVICE))
-        simulation.advance(left.step)
-        assert hash_of(left.state) == hash_of(simulation.state())
-        # Go on with one rank and with two.
-        simulation.advance(20)
-        for ranks in (1, 2):
-            end = tmp_path / f"end-{ranks}.npz"
-            done = run_gpubench(
-                ranks, "simulate", setup.workload, "--device", DEVICE, "--resume", path,
-                "--steps", str(left.step + 20), "--checkpoint", end,
-            )  # fmt: skip
-            assert done.returncode == 0, done.stderr
-            assert "not bit for bit" not in done.stderr
-            assert checkpoint.load(end).step == left.step + 20
-            assert hash_of(checkpoint.load(end).state) == hash_of(simulation.state())
+        device = open_once(DEVICE)
+        uninterrupted = require_moment(left, device)
+        uninterrupted.advance(20)
+
+        alone = left.setup.make(device)
+        left.resume(alone)
+        alone.advance(20)
+        assert hash_of(alone.state()) == hash_of(uninterrupted.state())
+
+        done = run_gpubench(
+            2, "simulate", "sph-dam-break", "--device", DEVICE, "--resume", path,
+            "--steps", str(left.step + 20), "--checkpoint", end,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert "not bit for bit" not in done.stderr
+        assert checkpoint.load(end).step == left.step + 20
+        assert hash_of(checkpoint.load(end).state) == hash_of(uninterrupted.state())
+
+
+def kill_one(rank: int, size: int, decomposition: str, path: Path) -> None:
+    """Kill a rank in the middle of a run that keeps a checkpoint; see that it ends all."""
+    with gpubench_started(
+        size, *FALLING, "--steps", "1000000", "--decomposition", decomposition,
+        "--checkpoint", path, "--checkpoint-every", "5",
+    ) as process:  # fmt: skip
+        wait_for_step(20, path, process)
+        os.kill(process_of(rank, str(path)), signal.SIGKILL)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode != 0
+    (line,) = (part for part in said.splitlines() if "killed or crashed" in part)
+    assert line.startswith(f"gpubench: rank {rank} of {size} was killed or crashed (process ")
+    assert line.endswith("the whole run ends")
+    assert "Traceback" not in said
+
+
+def require_moment(left: Checkpoint, device: Device) -> Workload:
+    """Return a run without interruption at the step of a checkpoint; see that both are equal."""
+    simulation = left.setup.make(device)
+    simulation.advance(left.step)
+    assert left.step >= 20
+    assert hash_of(left.state) == hash_of(simulation.state())
+    return simulation
 
 
 def wait_for_step(step: int, path: Path, process: subprocess.Popen[str]) -> None:
@@ -180,53 +210,75 @@ class TestBadInput:
         assert not list(tmp_path.iterdir())
 
     @pytest.mark.parametrize(
-        ("size", "arguments", "message"),
+        ("workload", "arguments", "message"),
         [
-            (2, ("--decomposition", "halves"), "no decomposition 'halves': one of master, slab"),
-            (2, ("--transport", "pigeon"), "no transport 'pigeon': auto, mpi, nccl, peer"),
             (
-                2,
+                "sph-dam-break",
                 ("--transport", "nccl"),
                 "--transport nccl: needs CUDA, but rank 0 has opencl:intel: use --transport mpi",
             ),
             (
-                4,
-                ("--particles", "100", "--parameter", "length=1"),
-                "a slab must be at least one kernel radius thick: the box has ",
+                "sph-dam-break",
+                ("--parameter", "length=1", "--particles", "1"),
+                "a slab must be at least one kernel radius thick: the box has 1 plane",
             ),
-            (2, ("--algorithm", "atomic-list"), "atomic-list does not sort anew, "),
-            (2, ("--algorithm", "counting-resort"), "counting-resort does not sort anew, "),
-            (
-                2,
-                ("--decomposition", "master", "--skin", "0.1"),
-                "parts of a box keep no lists of neighbours: the skin must be 0",
-            ),
+            ("dpd-standard", (), "dpd-standard runs on one rank: start it without mpirun; "),
         ],
     )
-    def test_of_several_is_one_line(self, tmp_path, size, arguments, message):
-        done = run_gpubench(size, *SMALL, *OUTPUTS, *arguments, folder=tmp_path)
-        assert (done.returncode, done.stdout) == (2, "")
-        assert re.fullmatch(rf"gpubench: rank \d of {size}: {re.escape(message)}.*\n", done.stderr)
-        assert not list(tmp_path.iterdir())
-
-    def test_a_workload_that_ranks_cannot_share(self, tmp_path):
+    def test_of_several_is_one_line(self, tmp_path, workload, arguments, message):
         done = run_gpubench(
-            2, "simulate", "dpd-standard", "--device", DEVICE, *OUTPUTS, folder=tmp_path
+            2, "simulate", workload, "--device", DEVICE, *OUTPUTS, *arguments, folder=tmp_path
         )
         assert (done.returncode, done.stdout) == (2, "")
-        assert done.stderr == (
-            "gpubench: rank 0 of 2: dpd-standard runs on one rank: start it without mpirun; what"
-            " ranks can share are the SPH workloads, such as sph-dam-break\n"
-        )
+        assert re.fullmatch(rf"gpubench: rank \d of 2: {re.escape(message)}.*\n", done.stderr)
         assert not list(tmp_path.iterdir())
 
-    @pytest.mark.parametrize("command", ["check", "devices", "list", "report"])
-    def test_commands_of_one_process(self, tmp_path, command):
-        done = run_gpubench(2, command, folder=tmp_path)
+    def test_a_refusal_leaves_the_ranks_as_they_were(self, open_once):
+        setups = {
+            '{"workload": "dpd-standard", "particles": 800}': "dpd-standard runs on one rank: ",
+            '{"workload": "sph-dam-break", "particles": 800, "algorithm": "atomic-list"}': (
+                "atomic-list does not sort anew, "
+            ),
+            '{"workload": "sph-dam-break", "particles": 800, "algorithm": "counting-resort"}': (
+                "counting-resort does not sort anew, "
+            ),
+            '{"workload": "sph-dam-break", "particles": 800, "skin": 0.1}': (
+                "parts of a box keep no lists of neighbours: the skin must be 0"
+            ),
+            '{"workload": "sph-dam-break", "particles": 1, "parameters": {"length": 1.0}}': (
+                "a slab must be at least one kernel radius thick: the box has 1 plane"
+            ),
+        }
+        done = run_ranks(2, "refusals.py", DEVICE, f"[{','.join(setups)}]")
+        assert (done.returncode, done.stderr) == (0, "")
+        *refusals, good = done.stdout.splitlines()
+        for said, message in zip(refusals, setups.values(), strict=True):
+            assert said.startswith(message)
+        alone = Setup("sph-dam-break", 800).make(open_once(DEVICE))
+        alone.advance(3)
+        assert good == hash_of(alone.state())
+
+    def test_commands_of_one_process_end_in_one_line(self, tmp_path):
+        done = run_gpubench(2, "check", folder=tmp_path)
         assert (done.returncode, done.stdout) == (2, "")
         assert re.fullmatch(
-            rf"gpubench: rank \d of 2: {command} runs in one process: start it without mpirun\n",
+            r"gpubench: rank \d of 2: check runs in one process: start it without mpirun\n",
             done.stderr,
+        )
+
+    @pytest.mark.parametrize("command", ["check", "devices", "list", "report"])
+    def test_commands_of_one_process(self, monkeypatch, capsys, tmp_path, command):
+        alone = Ranks(SimpleNamespace(), 0, 1, 0, 1)
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr(sys, "argv", ["gpubench", command])
+        monkeypatch.setattr(Ranks, "join", lambda: alone)
+        monkeypatch.setenv("PMI_SIZE", "2")
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        assert ended.value.code == 2
+        assert capsys.readouterr() == (
+            "",
+            f"gpubench: {command} runs in one process: start it without mpirun\n",
         )
         assert not list(tmp_path.iterdir())
 
