@@ -319,46 +319,57 @@ def run(
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Measure again what is there already.")
     ] = False,
+    transport: TransportOption = "auto",
+    oversubscribe: OversubscribeOption = False,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the results.")] = RESULTS,
 ) -> None:
     """Measure studies. What is there already is kept, so that a run that was stopped resumes.
 
-    Exit 1 if an algorithm gave a wrong answer or failed.
+    Under mpirun, all ranks measure together what takes as many of them. Exit 1 if an algorithm
+    gave a wrong answer or failed.
     """
-    from gpubench.devices import open_device
+    from gpubench.simulate.ranks import Crew
     from gpubench.studies import runner
     from gpubench.studies.study import load_study
 
-    chosen = [load_study(name) for name in dict.fromkeys(studies)]
-    only = [name.strip() for name in algorithms.split(",")] if algorithms is not None else None
-    _require_folder("--out", out)
-    selection: dict[str, Any] = {
-        "quick": quick, "algorithms": only, "particles": particles, "per_cell": per_cell,
-        "moved": moved, "kept": kept, "parameters": _parameters(parameter or []),
-    }  # fmt: skip
-    for study in chosen:  # before the first is measured, so that a mistake costs no time
-        runner.plan(study, **selection)
-    unsound = False
-    with open_device(device) as opened:
-        _say(f"measuring on {opened.name} ({opened.spec})")
-        try:
-            for study in chosen:
-                summary = runner.run(study, opened, out, **selection, fresh=fresh)
-                unsound = unsound or bool(summary.wrong or summary.failed)
+    crew = Crew.join(device, transport, oversubscribe)
+    with crew.ends_all():
+        if crew.follows:
+            crew.follow()
+            return
+        chosen = [load_study(name) for name in dict.fromkeys(studies)]
+        only = [name.strip() for name in algorithms.split(",")] if algorithms is not None else None
+        _require_folder("--out", out)
+        selection: dict[str, Any] = {
+            "quick": quick, "algorithms": only, "particles": particles, "per_cell": per_cell,
+            "moved": moved, "kept": kept, "parameters": _parameters(parameter or []),
+        }  # fmt: skip
+        for study in chosen:  # before the first is measured, so that a mistake costs no time
+            runner.plan(study, **selection)
+        unsound = False
+        with crew.lead() as opened:
+            _say(f"measuring on {opened.name} ({opened.spec})")
+            try:
+                for study in chosen:
+                    summary = runner.run(
+                        study, opened, out, **selection, fresh=fresh, ranks=crew.size
+                    )
+                    unsound = unsound or bool(summary.wrong or summary.failed)
+                    _say(
+                        f"{study.name}: {summary.measured} measured,"
+                        f" {summary.resumed} there already, {summary.skipped} skipped,"
+                        f" {summary.wrong} wrong, {summary.failed} failed"
+                    )
+                    print(summary.path)
+            except KeyboardInterrupt:
                 _say(
-                    f"{study.name}: {summary.measured} measured, {summary.resumed} there already,"
-                    f" {summary.skipped} skipped, {summary.wrong} wrong, {summary.failed} failed"
+                    f"stopped: what was measured so far is kept in {out};"
+                    " the same command goes on from there"
                 )
-                print(summary.path)
-        except KeyboardInterrupt:
-            _say(
-                f"stopped: what was measured so far is kept in {out};"
-                " the same command goes on from there"
-            )
-            raise typer.Exit(130) from None
-    _say("for the report: gpubench report" + ("" if out == RESULTS else f" {out}"))
-    if unsound:
-        raise typer.Exit(1)
+                raise typer.Exit(130) from None
+        _say("for the report: gpubench report" + ("" if out == RESULTS else f" {out}"))
+        if unsound:
+            raise typer.Exit(1)
 
 
 def _parameters(given: Sequence[str]) -> dict[str, int]:

@@ -23,6 +23,8 @@ FLOAT32_MAX = float(np.finfo(np.float32).max)
 DISTRIBUTIONS = ("uniform", "lattice", "clusters", "one-cell", "symmetric")
 ORDERS = ("random", "cell", "morton", "nearly-sorted")
 DESTINATIONS = ("random", "next", "step")
+# How ranks share a simulation: each keeps a part of space, or one deals out equal parts.
+DECOMPOSITIONS = ("slab", "master")
 MAX_RECORDS = 2**31 - 1
 RECORD_BYTES = (4, 16)
 NULLS = ("infinity", "predicate")
@@ -203,7 +205,8 @@ class SimulationStart:
     """What a simulation begins from; the workload draws its particles from the seed itself.
 
     workload: its name. skin: how much further than the cutoff its lists of neighbours reach; 0
-        for none. time_step: None for the workload's own.
+        for none. time_step: None for the workload's own. ranks, decomposition: how many ranks
+        share it and how, see kinds.Simulation; None for one rank.
     """
 
     workload: str
@@ -211,6 +214,8 @@ class SimulationStart:
     skin: float
     time_step: float | None
     seed: int
+    ranks: int | None = None
+    decomposition: str | None = None
 
     @property
     def hash(self) -> None:
@@ -225,6 +230,8 @@ class SimulationStart:
             "skin": self.skin,
             "time_step": self.time_step,
             "seed": self.seed,
+            "ranks": self.ranks,
+            "decomposition": self.decomposition,
         }
 
 

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 from gpubench.errors import UserError
 from gpubench.grid import Grid
 from gpubench.inputs import (
+    DECOMPOSITIONS,
     DESTINATIONS,
     DISTRIBUTIONS,
     MAX_PAIRS,
@@ -229,7 +230,11 @@ class Pairs(Recipe):
 
 @dataclass(frozen=True)
 class Simulation(Recipe):
-    """Whole steps of a workload, of which a cell list is one part; see inputs.SimulationStart."""
+    """Whole steps of a workload, of which a cell list is one part; see inputs.SimulationStart.
+
+    ranks: how many ranks share the particles; None stands for one, which has them all.
+    decomposition: how they share them, see inputs.DECOMPOSITIONS; None with one rank.
+    """
 
     kind: ClassVar[str] = "simulation"
     size_axis: ClassVar[str] = "particles"
@@ -239,6 +244,17 @@ class Simulation(Recipe):
     particles: int = _axis(type="integer", minimum=1, maximum=MAX_PARTICLES)
     skin: float = _axis(0.0, type="number", minimum=0)
     time_step: float | None = _axis(None, type="number", exclusiveMinimum=0)
+    ranks: int | None = _axis(None, type="integer", minimum=1)
+    decomposition: str | None = _axis(None, enum=list(DECOMPOSITIONS))
+
+    def __post_init__(self) -> None:
+        if self.ranks == 1:
+            object.__setattr__(self, "ranks", None)
+        if (self.ranks is None) != (self.decomposition is None):
+            raise UserError(
+                "several ranks need a decomposition, and one rank has none: give ranks of at"
+                f" least 2 with {' or '.join(DECOMPOSITIONS)}"
+            )
 
     def make(self, seed: int) -> Inputs:
         """Say what the simulation begins from."""
@@ -252,6 +268,8 @@ class Simulation(Recipe):
             parts.append(f"time step {self.time_step:g}")
         if self.skin > 0:
             parts.append(f"skin {self.skin:g}")
+        if self.ranks is not None:
+            parts.append(f"{self.ranks} ranks, {self.decomposition}")
         return ", ".join(parts)
 
     @property
@@ -267,7 +285,9 @@ class Simulation(Recipe):
     @property
     def device_bytes(self) -> int:
         """Places, velocities, forces, two cell ids, and a list of the cells."""
-        return self.particles * (3 * 16 + 2 * 4 + 4)
+        # A master's device has all particles; with slabs each has its share.
+        share = self.ranks if self.ranks is not None and self.decomposition == "slab" else 1
+        return self.particles * (3 * 16 + 2 * 4 + 4) // share
 
 
 KINDS: dict[str, type[Recipe]] = {

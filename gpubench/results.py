@@ -32,12 +32,13 @@ SCHEMA_FILE = Path(__file__).with_name("results.schema.json")
 IDENTITY = (
     "study", "sweep", "algorithm", "form", "parameters", "device", "particles", "per_cell",
     "cells", "periodic", "distribution", "order", "moved", "destination", "records", "kept",
-    "record_bytes", "nulls", "pairs", "workload", "skin", "time_step", "mode", "input_hash", "seed",
+    "record_bytes", "nulls", "pairs", "workload", "skin", "time_step", "ranks", "decomposition",
+    "mode", "input_hash", "seed",
 )  # fmt: skip
 # Of these, what came later: where it is null, the key is what it was before.
-CAME_LATER = frozenset({"pairs", "workload", "skin", "time_step"})
-# What is not measured again when a run is resumed; a failed attempt is.
-SETTLED = frozenset({"ok", "skipped", "wrong"})
+CAME_LATER = frozenset({"pairs", "workload", "skin", "time_step", "ranks", "decomposition"})
+# What is not measured again when a run is resumed, see `is_settled`.
+_SETTLED = frozenset({"ok", "skipped", "wrong"})
 # What must agree for new records to join those of an older file.
 SAME_CONDITIONS = ("machine", "device", "host", "libraries", "code_hash")
 
@@ -46,7 +47,7 @@ _NUMBERS = (
     "particle_steps_per_s",
 )  # fmt: skip
 _INTEGERS = (
-    "particles", "records", "record_bytes", "pairs", "batch", "steps", "bytes_moved",
+    "particles", "records", "record_bytes", "pairs", "ranks", "batch", "steps", "bytes_moved",
     "workspace_bytes", "seed",
 )  # fmt: skip
 _ENVIRONMENT_COLUMNS = ("machine", "device_name", "commit", "file")
@@ -74,6 +75,27 @@ def record_key(**identity: Any) -> str:
     canonical = json.loads(_json(known), parse_float=_whole_where_possible)
     text = json.dumps(canonical, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def waits_for(study: str, ranks: int | None) -> str:
+    """Return the reason of a record that only a run with another number of ranks can measure.
+
+    ranks: those that it takes; None for one.
+    """
+    if ranks is None:
+        return f"is measured by one rank: gpubench run {study}"
+    return f"is measured by {ranks} ranks: mpirun -n {ranks} gpubench run {study}"
+
+
+def is_waiting(record: Mapping[str, Any]) -> bool:
+    """Say whether a record waits for a run with another number of ranks."""
+    reason = waits_for(record["study"], record["ranks"])
+    return bool(record["status"] == "skipped" and record["reason"] == reason)
+
+
+def is_settled(record: Mapping[str, Any]) -> bool:
+    """Say whether a record is not measured again: not what failed, and not what is waiting."""
+    return record["status"] in _SETTLED and not is_waiting(record)
 
 
 def make_record(**fields: Any) -> dict[str, Any]:
@@ -203,7 +225,7 @@ class Store:
 
     @property
     def done(self) -> frozenset[str]:
-        """Keys of the records that are settled: status ok, skipped or wrong."""
+        """Keys of the records that are settled, see `is_settled`."""
         return frozenset(self._done)
 
     def add(self, records: Iterable[Mapping[str, Any]]) -> None:
@@ -265,7 +287,7 @@ def _remove_leftovers(path: Path) -> None:
 
 
 def _settled(records: Iterable[Mapping[str, Any]]) -> set[str]:
-    return {record["key"] for record in records if record["status"] in SETTLED}
+    return {record["key"] for record in records if is_settled(record)}
 
 
 def _version(path: Path) -> tuple[int, int] | None:

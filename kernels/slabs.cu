@@ -3,34 +3,43 @@
    One thread a particle or an entry. */
 #include "common/box.h"
 
-/* The cell of each particle from `first` to `rows`. Of those up to `owned`, who is in a plane of
-   another rank, below `low` or from `high` on, goes into the lower or the upper half of the
-   leavers, `room` rows each, and is counted. Who has left, and rows that hold nobody, are in cells
-   past the last, spread over a plane of them. */
+/* The cell of each particle, counted from the plane `low`. Rows from `held` on hold nobody, and who
+   is below `low` or from `high` on is in another rank: they are in cells past the last plane,
+   spread over one more. */
 __global__ void cells_of_part(GLOBAL const uint4 *__restrict__ places,
-                              GLOBAL const float4 *__restrict__ velocities,
                               GLOBAL int *__restrict__ cell_of, GLOBAL const Box *__restrict__ box,
-                              int low, int high, int first, int owned, int rows, int room,
-                              GLOBAL uint4 *__restrict__ leaving_places,
-                              GLOBAL float4 *__restrict__ leaving_velocities,
-                              GLOBAL int *__restrict__ leaving)
+                              int low, int high, int held, int rows)
 {
-    unsigned i = first + blockIdx.x * BLOCK + threadIdx.x;
+    unsigned i = blockIdx.x * BLOCK + threadIdx.x;
     if (i >= rows)
         return;
     int plane = (int)(box->cells[0] * box->cells[1]);
-    int nowhere = plane * (int)box->cells[2] + (int)(i % plane);
-    if (i >= owned) {
-        cell_of[i] = nowhere;
-        return;
+    int cell = plane * (high - low) + (int)(i % plane);
+    if (i < held) {
+        uint4 p = places[i];
+        int z = cell_at(box, 2, p.z);
+        if (z >= low && z < high)
+            cell = cell_index(box, cell_at(box, 0, p.x), cell_at(box, 1, p.y), z - low);
     }
+    cell_of[i] = cell;
+}
+
+/* Collect who has left for a plane below `low`, in the lower half of the leavers, or from `high`
+   on, in the upper one, `room` rows each, and count them. */
+__global__ void find_leavers(GLOBAL const uint4 *__restrict__ places,
+                             GLOBAL const float4 *__restrict__ velocities,
+                             GLOBAL const Box *__restrict__ box, int low, int high, int first,
+                             int last, int room, GLOBAL uint4 *__restrict__ leaving_places,
+                             GLOBAL float4 *__restrict__ leaving_velocities,
+                             GLOBAL int *__restrict__ leaving)
+{
+    unsigned i = first + blockIdx.x * BLOCK + threadIdx.x;
+    if (i >= last)
+        return;
     uint4 p = places[i];
     int z = cell_at(box, 2, p.z);
-    if (z >= low && z < high) {
-        cell_of[i] = cell_index(box, cell_at(box, 0, p.x), cell_at(box, 1, p.y), z);
+    if (z >= low && z < high)
         return;
-    }
-    cell_of[i] = nowhere;
     int side = z >= high;
     int k = atomicAdd(&leaving[side], 1);
     if (k < room) {

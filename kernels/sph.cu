@@ -59,12 +59,13 @@ __device__ __forceinline__ float density_at(float square, GLOBAL const Fluid *fl
     }
 
 /* Density of each particle (equation 4), as what `forces` takes: flow is the velocity and the
-   inverse of the density. particles: room in the arrays. */
+   inverse of the density. particles: room in the arrays. Particles that are not in the planes of
+   cells from `low` to before `high` are left out. */
 __global__ void densities(GLOBAL const uint4 *__restrict__ places,
                           GLOBAL const float4 *__restrict__ velocities,
                           GLOBAL const int *__restrict__ cells, GLOBAL const int *__restrict__ items,
                           GLOBAL const Box *__restrict__ box, GLOBAL const Fluid *__restrict__ fluid,
-                          Clock clock, int particles, int first, int last,
+                          Clock clock, int particles, int first, int last, int low, int high,
                           GLOBAL float4 *__restrict__ flow, GLOBAL int *__restrict__ noted,
                           GLOBAL int *__restrict__ notes)
 {
@@ -74,6 +75,9 @@ __global__ void densities(GLOBAL const uint4 *__restrict__ places,
     if (i >= last)
         return;
     uint4 p = places[i];
+    int plane = cell_at(box, 2, p.z);
+    if (plane < low || plane >= high)
+        return;
     float sum = density_at(0.0f, fluid);
     int met = 0;
 #include "common/candidates.h"

@@ -70,6 +70,8 @@ def identity(**changes):
         "workload": None,
         "skin": None,
         "time_step": None,
+        "ranks": None,
+        "decomposition": None,
         "pairs": None,
         "mode": "hot",
         "input_hash": "0011223344556677",
@@ -465,7 +467,10 @@ def test_fields_that_came_later_are_null_in_older_records(tmp_path):
         "records": [make_record(**identity(), **TIMES, status="ok")],
     }
     later = ("destination", "records", "kept", "record_bytes", "nulls", "pairs")
-    of_simulations = ("workload", "skin", "time_step", "steps", "particle_steps_per_s", "phases_ms")
+    of_simulations = (
+        "workload", "skin", "time_step", "ranks", "decomposition", "steps", "particle_steps_per_s",
+        "phases_ms",
+    )  # fmt: skip
     for name in (*later, *of_simulations):
         del document["records"][0][name]
     path = tmp_path / "older.json"
@@ -475,13 +480,35 @@ def test_fields_that_came_later_are_null_in_older_records(tmp_path):
     assert read["median_ms"] == document["records"][0]["median_ms"]
 
 
-def test_what_came_later_leaves_keys_as_they_were():
-    (older,) = SHIPPED.rglob("2026-11-20-3b9dfe6-rozen2008-table1.json")
-    assert '"workload"' not in older.read_text()
+@pytest.mark.parametrize(
+    ("name", "later"),
+    [("2026-11-20-3b9dfe6-rozen2008-table1", "workload"), ("2026-11-20-34e85e7-dpd-step", "ranks")],
+)
+def test_what_came_later_leaves_keys_as_they_were(name, later):
+    (older,) = SHIPPED.rglob(f"{name}.json")
+    assert f'"{later}"' not in older.read_text()
     for record in load(older).records:
         assert record["key"] == record_key(**{name: record[name] for name in IDENTITY})
     keys = {record_key(**identity(skin=skin, time_step=0.04)) for skin in (None, 0, 0.3)}
     assert len(keys) == 3
+
+
+@pytest.mark.parametrize(
+    ("ranks", "reason", "settled"),
+    [
+        (None, "is measured by one rank: gpubench run table", False),
+        (2, "is measured by 2 ranks: mpirun -n 2 gpubench run table", False),
+        (2, "needs CUDA", True),
+        (4, "is measured by 2 ranks: mpirun -n 2 gpubench run table", True),
+    ],
+)
+def test_what_waits_for_other_ranks_is_not_settled(tmp_path, ranks, reason, settled):
+    way = None if ranks is None else "slab"
+    store = Store(tmp_path / "a.json", ENVIRONMENT)
+    store.add(
+        [not_ok(study="table", status="skipped", reason=reason, ranks=ranks, decomposition=way)]
+    )
+    assert bool(store.done) is settled
 
 
 SIMULATION = {"workload": "dpd-standard", "skin": 0, "time_step": 0.04}

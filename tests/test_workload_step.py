@@ -18,7 +18,7 @@ from gpubench.errors import UserError
 from gpubench.families import ORACLES, first_launch
 from gpubench.kinds import Simulation
 from gpubench.measure.sampling import Budget
-from gpubench.physics import step as step_check
+from gpubench.physics import motion
 from gpubench.physics.step import check_dpd_step
 from gpubench.studies.runner import plan, run
 from gpubench.studies.study import StudyError, check_names, parse_study
@@ -124,7 +124,7 @@ def test_a_particle_that_others_do_not_see_is_missed(device, monkeypatch):
     found = re.fullmatch(FORCE, made(device, Shortener, "one-pass").check() or "")
     assert found and abs(float(found[1]) - float(found[2])) > 0.01
     # Out of the region in which forces are compared, the sum of all shows it.
-    monkeypatch.setattr(step_check, "SAMPLE", 1)
+    monkeypatch.setattr(motion, "SAMPLE", 1)
     assert re.match(SUM, made(device, Shortener, "one-pass").check() or "")
 
 
@@ -305,6 +305,84 @@ def test_steps_are_measured_and_recorded(intel, tmp_path):
     assert graph["status"] == "skipped" and "CUDA graphs" in graph["reason"]
     again = run(parse_study("steps", STUDY), intel, tmp_path, budget=BUDGET)
     assert (again.measured, again.resumed) == (0, 2)
+
+
+class Shared(DPDStandard):
+    """Would be shared by ranks; each of them does all of it."""
+
+    name = "shared"
+    defaults: ClassVar = {**DPDStandard.defaults, "decomposition": "slab"}
+
+
+SHARED = STUDY.replace("dpd-standard", "shared").replace('"hot", "graph"', '"hot"')
+SEVERAL = """
+[[sweeps]]
+name = "several"
+workload = ["shared"]
+particles = [700]
+ranks = [2, 4]
+decomposition = ["master"]
+modes = ["hot"]
+"""
+
+
+def test_what_takes_other_ranks_waits_for_a_run_that_has_them(intel, tmp_path, monkeypatch):
+    made = []
+
+    class Noted(Shared):
+        def set_up(self, rng: np.random.Generator) -> None:
+            made.append(self.parameters["decomposition"])
+            super().set_up(rng)
+
+    monkeypatch.setattr(registry, "workloads", lambda: {"shared": Noted})
+    study = parse_study("steps", SHARED.replace("[[subjects]]", SEVERAL + "[[subjects]]"))
+
+    def again(**options: Any) -> tuple[Any, list[dict[str, Any]]]:
+        summary = run(study, intel, tmp_path, budget=BUDGET, **options)
+        return summary, results.load(summary.path).records
+
+    summary, records = again()
+    assert (summary.measured, summary.skipped) == (1, 2)
+    assert [r["status"] for r in records] == ["ok", "skipped", "skipped"]
+    assert [r["ranks"] for r in records] == [None, 2, 4]
+    assert records[1]["reason"] == "is measured by 2 ranks: mpirun -n 2 gpubench run steps"
+    assert made == ["slab"]
+
+    summary, records = again(ranks=2)
+    assert (summary.measured, summary.resumed, summary.skipped) == (1, 2, 0)
+    assert (records[3]["status"], records[3]["ranks"]) == ("ok", 2)
+    assert records[3]["decomposition"] == "master" and made == ["slab", "master"]
+
+    summary, records = again(ranks=2, fresh=True)
+    assert (summary.measured, summary.skipped, len(records)) == (1, 0, 5)
+    summary, records = again()
+    assert (summary.measured, summary.resumed, len(records)) == (0, 3, 5)
+
+
+def test_one_rank_waits_as_well(intel, tmp_path, monkeypatch):
+    monkeypatch.setattr(registry, "workloads", lambda: {"shared": Shared})
+    study = parse_study("steps", SHARED)
+    summary = run(study, intel, tmp_path, budget=BUDGET, ranks=2)
+    (waiting,) = results.load(summary.path).records
+    assert waiting["reason"] == "is measured by one rank: gpubench run steps"
+    assert run(study, intel, tmp_path, budget=BUDGET).measured == 1
+
+
+def test_a_workload_without_a_decomposition_is_not_run_on_several_ranks(intel, tmp_path):
+    several = SEVERAL.replace("shared", "dpd-standard") + "[[subjects]]"
+    study = parse_study("steps", STUDY.replace("[[subjects]]", several))
+    summary = run(study, intel, tmp_path, budget=BUDGET, ranks=2)
+    reasons = [record["reason"] for record in results.load(summary.path).records]
+    assert "dpd-standard runs on one rank" in reasons
+
+
+def test_ranks_need_a_decomposition():
+    with pytest.raises(UserError, match="several ranks need a decomposition"):
+        Simulation("shared", 700, ranks=2)
+    with pytest.raises(UserError, match="one rank has none"):
+        Simulation("shared", 700, ranks=1, decomposition="slab")
+    assert Simulation("shared", 700, ranks=1) == Simulation("shared", 700)
+    assert Simulation("shared", 700, ranks=2, decomposition="slab").title.endswith("2 ranks, slab")
 
 
 def test_a_skin_is_measured_over_more_steps(intel, tmp_path):

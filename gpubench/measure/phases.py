@@ -57,6 +57,19 @@ def phase_times(workload: Workload, repeats: int) -> dict[str, PhaseTime]:
     }
 
 
+def picture_time(workload: Workload, repeats: int) -> PhaseTime:
+    """Time drawing that many pictures on the device, one after the other."""
+    device = workload.device
+    workload.paint()  # whatever is lazy happens here
+    device.synchronize()
+    marks = [("", device.record())]
+    for _ in range(repeats):
+        workload.paint()
+        marks.append(("", device.record()))
+    times = [elapsed_ms for _, elapsed_ms in _between(device, marks)]
+    return PhaseTime(_six_digits(statistics.median(times)), _six_digits(statistics.fmean(times)))
+
+
 def _keep_busy(workload: Workload, steps: int) -> None:
     """Queue fills that last longer than the host needs to queue so many steps."""
     device = workload.device

@@ -71,8 +71,17 @@ class Transport(ABC):
         self._comm = ranks.comm.Dup()  # so that no message meets one of somebody else
         self._begun = False
 
+    def mark(self) -> None:  # noqa: B027
+        """Note that the next exchange need not wait for what is queued from now on.
+
+        What is queued between here and `begin` neither writes rows to send nor touches rows to
+        receive. Where an engine cannot tell, the exchange waits all the same.
+        """
+
     def begin(self, sends: Sequence[Parcel], receives: Sequence[Parcel]) -> None:
         """Start an exchange behind all that is queued now, and return without waiting for it.
+
+        Where `mark` was called, behind what was queued then.
 
         Until `finish`, rows to send may be read, and rows to receive neither read nor written.
         Parcels without rows cost nothing.
@@ -248,11 +257,18 @@ class _Beside(Transport):
         self._queue = cupy.cuda.get_current_stream()  # the device's: it made it the current one
         self._beside = cupy.cuda.Stream(non_blocking=True, priority=FIRST_OF_ALL)
         self._ready = cupy.cuda.Event(disable_timing=True, interprocess=True)
+        self._is_marked = False
         self._done = cupy.cuda.Event(disable_timing=True)
 
-    def _after_queue(self) -> None:
-        """Let what is done beside wait for all that is queued now."""
+    def mark(self) -> None:
         self._ready.record(self._queue)
+        self._is_marked = True
+
+    def _after_queue(self) -> None:
+        """Let what is done beside wait for all that is queued now, or was at the mark."""
+        if not self._is_marked:
+            self._ready.record(self._queue)
+        self._is_marked = False
         self._beside.wait_event(self._ready)
 
     def _finish(self) -> None:

@@ -58,31 +58,31 @@ def ordered_pairs(positions: NDArray[np.float64], box: Box, reach: float) -> Ite
                 f"the box is {edge:g} long along {axis}, where it is periodic: pairs up to"
                 f" {reach:g} apart need {2 * reach:g} or more"
             )
-    wrapped = _wrap(positions, box)
+    inside = wrapped(positions, box)
     boxsize = np.where(box.periodic, box.size, 0.0)  # 0 where open, as cKDTree has it
     # The tree rounds: ask for a little more, then select.
     radius = reach * (1 + 1e-9)
-    tree = cKDTree(wrapped, boxsize=boxsize)
-    for chunk in _chunks(tree, wrapped, radius):
-        of_chunk = cKDTree(wrapped[chunk], boxsize=boxsize)
+    tree = cKDTree(inside, boxsize=boxsize)
+    for chunk in _chunks(tree, inside, radius):
+        of_chunk = cKDTree(inside[chunk], boxsize=boxsize)
         found = of_chunk.sparse_distance_matrix(tree, radius, output_type="ndarray")
         first, second = chunk[found["i"]], found["j"]
         others = first != second
         first, second = first[others], second[others]
-        offset = nearest_image(wrapped[first] - wrapped[second], box)
+        offset = nearest_image(inside[first] - inside[second], box)
         distance = np.sqrt(np.einsum("pk,pk->p", offset, offset))
         near = distance < reach
         yield Pairs(first[near], second[near], offset[near], distance[near])
 
 
-def _wrap(positions: NDArray[np.float64], box: Box) -> NDArray[np.float64]:
+def wrapped(positions: NDArray[np.float64], box: Box) -> NDArray[np.float64]:
     """Return positions inside the box along its periodic axes, below the upper edge."""
-    wrapped = positions.copy()
+    moved = positions.copy()
     for axis in np.flatnonzero(box.periodic):
         edge = box.size[axis]
         inside = positions[:, axis] % edge
-        wrapped[:, axis] = np.where(inside < edge, inside, 0.0)  # the edge: of a tiny negative
-    return wrapped
+        moved[:, axis] = np.where(inside < edge, inside, 0.0)  # the edge: of a tiny negative
+    return moved
 
 
 def _chunks(tree: cKDTree, positions: NDArray[np.float64], radius: float) -> list[NDArray[np.intp]]:

@@ -26,8 +26,8 @@ def write(
     Writes `index.html` and `measurements.html`, which load nothing, `report.md` with
     `figures/*.svg`, and as CSV `records.csv` (all records, without samples), for each study with a
     published table `<study>-printed.csv` and `<study>-measured.csv`, for each with simulation
-    steps `<study>-phases.csv`. Each file is replaced whole or not at all; figures and pictures of
-    an earlier report are removed.
+    steps `<study>-phases.csv`, and for each of several ranks `<study>-ranks.csv`. Each file is
+    replaced whole or not at all; figures and pictures of an earlier report are removed.
     """
     found = machines(results)
     report = document.build(found, simulations, checks)

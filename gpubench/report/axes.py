@@ -58,6 +58,13 @@ AXES: Mapping[str, Axis] = {
     "pairs": Axis("Pairs", "pairs", "{} pairs", "size"),
     "time_step": Axis("Time step", "time step", "time step {}", "linear"),
     "skin": Axis("Skin", "skin", "skin {}", "linear"),
+    "ranks": Axis("Ranks", "ranks", "{} ranks", "number"),
+    "decomposition": Axis(
+        "Decomposition",
+        "decomposition",
+        "{}",
+        names={"slab": "slab", "master": "master"},
+    ),
     "distribution": Axis(
         "Distribution",
         "distribution",

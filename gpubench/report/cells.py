@@ -15,13 +15,16 @@ from typing import Any
 
 from gpubench import registry
 from gpubench.report.axes import AXES, SIZES
-from gpubench.results import Results
+from gpubench.results import Results, is_settled, is_waiting
 from gpubench.studies.study import Study, load_study
 
 Record = dict[str, Any]
 
 # The headline of a cell is the first of these that was measured.
 HEADLINE_MODES = ("graph", "hot", "cold")
+# A phase of that name is a picture, which is no part of a step; phases whose names begin with the
+# other one are what several ranks spend on each other.
+DRAW, EXCHANGE = "draw", "exchange"
 # What builds the cell list from nothing that each of these mends.
 FULL_SORTS = {
     "bucket-resort": "bucket-sort",
@@ -64,6 +67,8 @@ class Place:
     workload: str | None
     time_step: float | None
     skin: float | None
+    ranks: int | None  # of a simulation: 1 or more
+    decomposition: str | None
 
     @property
     def count(self) -> int:
@@ -131,7 +136,25 @@ class Cell:
     @property
     def phases_ms(self) -> dict[str, float]:
         """Time of each phase of a simulation step in milliseconds; empty where it has none."""
-        return dict(self.headline["phases_ms"] or {}) if self.ok else {}
+        found = (self.headline["phases_ms"] or {}) if self.ok else {}
+        return {name: time for name, time in found.items() if name != DRAW}
+
+    @property
+    def draw_ms(self) -> float | None:
+        """Time to draw a picture on the device in milliseconds; None where it was not timed."""
+        return (self.headline["phases_ms"] or {}).get(DRAW) if self.ok else None
+
+    @property
+    def frame_ms(self) -> float | None:
+        """Time of a step and a picture of it in milliseconds; None where none was drawn."""
+        return None if self.draw_ms is None else self.median_ms + self.draw_ms
+
+    @property
+    def communication(self) -> float | None:
+        """Which part of a step the ranks spend on exchanging; None for one rank."""
+        if self.place.ranks in (None, 1):
+            return None
+        return self.phase_share(*(name for name in self.phases_ms if name.startswith(EXCHANGE)))
 
     def phase_share(self, *names: str) -> float | None:
         """Return which part of the time of all phases some of them take; None where unknown."""
@@ -181,6 +204,13 @@ class StudyRun:
         return any(place.workload for _, place in self.cells)
 
     @property
+    def has_many_sizes(self) -> bool:
+        """Whether it has steps of more sizes than algorithms, so that a table goes along them."""
+        timed = [cell for cell in self.cells.values() if cell.phases_ms]
+        sizes = {cell.place.particles for cell in timed}
+        return len(sizes) > len({cell.subject for cell in timed}) > 0
+
+    @property
     def unit(self) -> str:
         """What its times are shown in: milliseconds, or as printed where that is per record."""
         printed = self.study.published.unit if self.study.published else "ms"
@@ -224,7 +254,7 @@ class StudyRun:
     @cached_property
     def common(self) -> dict[str, Any]:
         """The commonest value of each axis: what tables hold on the axes that they do not show."""
-        places = [place for _, place in self.cells]
+        places = _fewest_ranks([place for _, place in self.cells])
         return {
             axis.name: Counter(getattr(p, axis.name) for p in places).most_common(1)[0][0]
             for axis in fields(Place)
@@ -232,8 +262,8 @@ class StudyRun:
 
     @cached_property
     def kind(self) -> dict[str, Any]:
-        """The commonest kind of input."""
-        return _commonest([place.kind for _, place in self.cells])
+        """The commonest kind of input, with as few ranks as there are."""
+        return _commonest([p.kind for p in _fewest_ranks([place for _, place in self.cells])])
 
     @cached_property
     def _of(self) -> dict[Subject, tuple[dict[str, Any], list[Cell]]]:
@@ -246,7 +276,8 @@ class StudyRun:
         for subject in self.subjects:
             own = [cell for cell in self.cells.values() if cell.subject == subject]
             kinds = [cell.place.kind for cell in own]
-            found[subject] = (self.kind if self.kind in kinds else _commonest(kinds), own)
+            fewest = [place.kind for place in _fewest_ranks([cell.place for cell in own])]
+            found[subject] = (self.kind if self.kind in kinds else _commonest(fewest), own)
         return found
 
     def select(self, subject: Subject, free: str = "", **axes: object) -> list[Cell]:
@@ -358,16 +389,19 @@ def _machine(runs: list[Results]) -> Machine:
     studies: dict[str, StudyRun] = {}
     for run in runs:
         bandwidth = run.environment["copy_bandwidth_gb_s"]
-        # Of a failed attempt and its repetition the last counts, as in results.frame.
+        # Of a failed attempt and its repetition the last counts, as in results.frame. What was
+        # neither settled nor drawn may have been measured under another key since: it comes last.
         latest = {record["key"]: record for record in run.records}
         taken = set()
-        for record in latest.values():
+        for record in sorted(latest.values(), key=is_settled, reverse=True):
             name, mode = record["study"], record["mode"]
             if name not in studies:
                 studies[name] = StudyRun(study_of(name), {})
             study = studies[name]
             subject, place = _subject(record), _place(record)
             cell = study.cells.setdefault((subject, place), Cell(subject, place))
+            if is_waiting(record) and mode in cell.by_mode:
+                continue
             study.replaced += mode in cell.by_mode
             # Of two sweeps of one run that share a cell the first counts.
             if (name, subject, place, mode) not in taken:
@@ -386,7 +420,15 @@ def _place(record: Record) -> Place:
     found = {axis.name: record[axis.name] for axis in fields(Place)}
     if found["periodic"] is not None:
         found["periodic"] = tuple(found["periodic"])
+    if found["workload"] is not None and found["ranks"] is None:
+        found["ranks"] = 1
     return Place(**found)
+
+
+def _fewest_ranks(places: Sequence[Place]) -> list[Place]:
+    """Return those places of simulations that have the fewest ranks, and all others."""
+    fewest = min((place.ranks for place in places if place.ranks is not None), default=None)
+    return [place for place in places if place.ranks in (None, fewest)]
 
 
 def _commonest(kinds: Sequence[dict[str, Any]]) -> dict[str, Any]:

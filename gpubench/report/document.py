@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from gpubench.check_results import CheckResults
 from gpubench.report import checks as checked
-from gpubench.report import formats, steps, tables, verdict
+from gpubench.report import formats, ranks, steps, tables, verdict
 from gpubench.report.axes import AXES, SIZES
 from gpubench.report.cells import FULL_SORTS, Cell, Machine, StudyRun, Subject
 from gpubench.report.checks import CheckPart
@@ -23,7 +23,9 @@ from gpubench.report.figures import (
     Drawing,
     Line,
     Panel,
+    describe,
     draw,
+    line_chart,
 )
 from gpubench.report.simulations import SimulationPart
 from gpubench.report.tables import Table
@@ -71,6 +73,7 @@ class StudyPart:
     kind: str
     cells: Table | None
     phases: Sequence[Table]
+    ranks: Sequence[Table]
     figures: Sequence[FigurePart]
     troubles: Table | None
     every_record: Table
@@ -135,10 +138,12 @@ def _study(run: StudyRun, machine: Machine, slug: str) -> StudyPart:
     return StudyPart(
         slug=slug,
         run=run,
-        verdict=verdict.sentences(run, others, steps.sentences(run, others)),
+        verdict=verdict.sentences(
+            run, others, [*steps.sentences(run, others), *ranks.sentences(run)]
+        ),
         fastest=tables.fastest(run),
         printed=tables.printed(published) if published else None,
-        measured=tables.measured(run, published) if published else None,
+        measured=_measured(run),
         resorts=tables.resorts(run),
         crossovers=tables.crossovers(run),
         outcomes=tables.outcomes(run),
@@ -147,6 +152,7 @@ def _study(run: StudyRun, machine: Machine, slug: str) -> StudyPart:
         kind=tables.kind(run),
         cells=None if published else tables.headline_cells(run),
         phases=tables.phases(run),
+        ranks=ranks.comparisons(run),
         figures=[FigurePart(chart, draw(chart)) for chart in charts(run, slug)],
         troubles=troubles if troubles.rows else None,
         every_record=tables.every_record(run),
@@ -154,11 +160,21 @@ def _study(run: StudyRun, machine: Machine, slug: str) -> StudyPart:
     )
 
 
+def _measured(run: StudyRun) -> Table | None:
+    published = run.study.published
+    if published is None:
+        return None
+    if published.quantities:
+        return ranks.measured(run, published)
+    return tables.measured(run, published)
+
+
 def charts(run: StudyRun, slug: str) -> list[Chart | BarChart]:
     """Return the figures of a study that its records allow."""
     made = [
         _phases(run, slug),
         _particle_steps(run, slug),
+        *ranks.charts(run, slug),
         *_times(run, slug),
         _parameters(run, slug),
         _ratios(run, slug),
@@ -170,48 +186,73 @@ def charts(run: StudyRun, slug: str) -> list[Chart | BarChart]:
 
 
 def _phases(run: StudyRun, slug: str) -> BarChart | None:
-    """Draw what each step is made of: a panel for each size, and for each scan along the skin."""
+    """Draw what each step is made of.
+
+    There is a panel for each size, and for each scan along the skin; or where there are more
+    sizes than algorithms, for each algorithm.
+    """
     panels = []
+    by_subject: dict[Subject, list[Cell]] = {}
     for scan in verdict.scans(run):
         ranked = [(r.value, r.cells) for r in verdict.rankings(run, scan)]
+        cells = [cell for _, at_value in ranked for cell in at_value]
         if scan.axis == "skin":
-            cells = [cell for _, at_value in ranked for cell in at_value]
             tried = Counter(cell.subject for cell in cells)
             skinned = [cell for cell in cells if tried[cell.subject] > 1]
             panels.append(_bars(run, scan.title(), skinned))
+        elif run.has_many_sizes:
+            for cell in cells:
+                by_subject.setdefault(cell.subject, []).append(cell)
         else:
             panels += [_bars(run, AXES[scan.axis].say(value), cells) for value, cells in ranked]
+    panels += [_bars(run, run.labels[s], by_subject[s]) for s in run.subjects if s in by_subject]
     shown = [panel for panel in panels if panel.bars]
-    return BarChart(
-        f"{slug}-phases",
-        "Phases of a step",
-        "The time of a step over the number of particles, divided as its phases are. Fastest step"
-        " first, each panel on a scale of its own; bars with an arrow are cut off.",
-        "ns per particle and step",
-        run.phases,
-        shown,
-    ) if shown else None  # fmt: skip
+    first = "By size" if by_subject else "Fastest step first"
+    if run.study.phases == "share":
+        title, label = "Share of each task in a step", "% of the step"
+        caption = (
+            "How the time of a step is divided into its phases, timed by device events; behind each"
+            f" bar stands the time of the step. {first}."
+        )
+    else:
+        title, label = "Phases of a step", "ns per particle and step"
+        caption = (
+            "The time of a step over the number of particles, divided as its phases are."
+            f" {first}, each panel on a scale of its own; bars with an arrow are cut off."
+        )
+    made = BarChart(f"{slug}-phases", title, caption, label, run.phases, shown)
+    return made if shown else None
 
 
 def _bars(run: StudyRun, title: str, cells: Sequence[Cell]) -> BarPanel:
     skins = len({cell.place.skin for cell in cells}) > 1
+    are_shares = run.study.phases == "share"
     bars = []
-    for cell in sorted(cells, key=lambda cell: cell.median_ms):
+    if not run.has_many_sizes:
+        cells = sorted(cells, key=lambda cell: cell.median_ms)
+    for cell in cells:
         label = run.labels[cell.subject]
+        if run.has_many_sizes:
+            label = AXES["particles"].write(cell.place.particles)
         if skins:
             label += f", {AXES['skin'].say(cell.place.skin)}"
-        length = 1e6 * cell.median_ms / (cell.place.particles or 1)  # nanoseconds
+        per_particle = 1e6 * cell.median_ms / (cell.place.particles or 1)  # nanoseconds
+        length = 100.0 if are_shares else per_particle
         parts = [length * (cell.phase_share(name) or 0.0) for name in run.phases]
         if any(parts):
-            bars.append(Bar(label, parts))
-    lengths = ", ".join(f"{bar.label} {formats.significant(sum(bar.parts))}" for bar in bars)
+            text = f"{formats.significant(cell.median_ms)} ms" if are_shares else ""
+            bars.append(Bar(label, parts, text))
+    lengths = ", ".join(
+        f"{bar.label} {bar.text or formats.significant(sum(bar.parts))}" for bar in bars
+    )
     first = ", ".join(
-        f"{name} {formats.significant(part)}"
+        f"{name} {formats.significant(part)}{' %' if are_shares else ''}"
         for bar in bars[:1]
         for name, part in zip(run.phases, bar.parts, strict=True)
         if part
     )
-    text = f"Phases of a step, {title}. ns per particle and step: {lengths}. Of the first: {first}."
+    unit = "Time of the step" if are_shares else "ns per particle and step"
+    text = f"Phases of a step, {title}. {unit}: {lengths}. Of the first: {first}."
     return BarPanel(title, bars, text)
 
 
@@ -228,11 +269,11 @@ def _particle_steps(run: StudyRun, slug: str) -> Chart | None:
             for line in _lines(run, _columns(run, scan), _millions_per_s, only=best)
             if len(line.x) > 1
         ]
-        text = _describe(
+        text = describe(
             f"{what} against {AXES[scan.axis].label}", scan.title(), lines, "10⁶ a second"
         )
         panels.append(Panel(scan.title(), lines, text))
-    return _chart(
+    return line_chart(
         f"{slug}-rate",
         f"{what} against particles",
         "Particles times steps over the time of the whole step, for the best form of each"
@@ -265,9 +306,9 @@ def _times(run: StudyRun, slug: str) -> list[Chart | None]:
         for scan, title in zip(along, _titles(along), strict=True):
             lines = _lines(run, _columns(run, scan), _unit_time(run), band=True)
             if len(lines) <= _MOST_LINES:
-                panels.append(Panel(title, lines, _describe(what, title, lines, _unit(run))))
+                panels.append(Panel(title, lines, describe(what, title, lines, _unit(run))))
         made.append(
-            _chart(
+            line_chart(
                 f"{slug}-time" if not made else f"{slug}-time-{_slug(name)}",
                 what,
                 ("One panel for each case, all on the same axes. " if len(panels) > 1 else "")
@@ -327,9 +368,9 @@ def _parameters(run: StudyRun, slug: str) -> Chart | None:
                     )
             lines = [_line(label, sorted(p), i, 0) for i, (label, p) in enumerate(points.items())]
             title = AXES[scan.axis].say(value)
-            text = _describe(f"Time against {name}", title, lines, "ms")
+            text = describe(f"Time against {name}", title, lines, "ms")
             panels.append(Panel(title, lines, text))
-    return _chart(
+    return line_chart(
         f"{slug}-parameters",
         f"Time against {name}",
         "One line for each value of the other parameters; what has no parameters is level.",
@@ -366,8 +407,8 @@ def _ratios(run: StudyRun, slug: str) -> Chart | None:
             claimed = [claim(row) for row in published.rows]
             lines.append(Line(name, published.rows, claimed, colour=1, variant=2))
         title = f"{published.columns[pair.over]} / {published.columns[pair.under]}"
-        panels.append(Panel(title, lines, _describe("Ratio of two columns", title, lines, "ratio")))
-    return _chart(
+        panels.append(Panel(title, lines, describe("Ratio of two columns", title, lines, "ratio")))
+    return line_chart(
         f"{slug}-ratio",
         "Ratio of the columns, printed and measured",
         "The time of one printed column divided by that of another, and the same of the best"
@@ -396,13 +437,13 @@ def _rounds(run: StudyRun, slug: str) -> Chart | None:
                 lines.append(Line(label if len(along) > 1 else "rounds", xs, ys, colour=index))
         if lines:
             title = run.labels[subject]
-            text = _describe(f"Rounds against {AXES[along[0].axis].label}", title, lines, "rounds")
+            text = describe(f"Rounds against {AXES[along[0].axis].label}", title, lines, "rounds")
             panels.append(Panel(title, lines, text))
     if len(panels) > _MOST_LINES:
         return None
     counts = [y for panel in panels for line in panel.lines for y in line.y]
     steep = counts and min(counts) > 0 and max(counts) > 100 * min(counts)
-    return _chart(
+    return line_chart(
         f"{slug}-rounds",
         "Rounds against " + ("occupancy" if _first_axis(run) == "per_cell" else "input"),
         "How often the loop goes round until every particle is linked. A round links at most one"
@@ -427,10 +468,10 @@ def _copy_share(run: StudyRun, slug: str) -> Chart | None:
             _columns(run, scan),
             lambda cell: None if cell.copy_share is None else 100 * cell.copy_share,
         )
-        text = _describe("Share of the copy bandwidth", title, lines, "%")
+        text = describe("Share of the copy bandwidth", title, lines, "%")
         if len(lines) <= _MOST_LINES:
             panels.append(Panel(title, lines, text))
-    return _chart(
+    return line_chart(
         f"{slug}-bandwidth",
         "Share of the copy bandwidth",
         "The fewest bytes that an algorithm must move, over its median time, as a share of the"
@@ -457,13 +498,13 @@ def _named(run: StudyRun, slug: str, axis: str) -> Chart | None:
         lines = _lines(run, columns, _unit_time(run), band=True)
         lines = [line for line in lines if len(line.x) > 1]
         title = ", ".join(AXES[name].say(value) for name, value in at.items())
-        text = _describe(f"Time against {AXES[axis].label}", title, lines, _unit(run))
+        text = describe(f"Time against {AXES[axis].label}", title, lines, _unit(run))
         panels.append(Panel(title, lines, text))
     title, caption = _NAMED[axis]
     short = AXES[axis].names or {}
     labels = tuple(short.get(name, formats.plain(name)) for name in names)
     x = Axis("", "names", labels)
-    return _chart(f"{slug}-{_slug(axis)}", title, caption, x, _time_axis(run), panels)
+    return line_chart(f"{slug}-{_slug(axis)}", title, caption, x, _time_axis(run), panels)
 
 
 def _first_axis(run: StudyRun) -> str:
@@ -545,26 +586,6 @@ def _look(run: StudyRun, subject: Subject) -> tuple[int, int]:
     own = FULL_SORTS.get(subject.algorithm, subject.algorithm)
     siblings = [s for s, hue in zip(run.subjects, hues, strict=True) if hue == own]
     return list(dict.fromkeys(hues)).index(own), siblings.index(subject)
-
-
-def _chart(
-    slug: str,
-    title: str,
-    caption: str,
-    x: Axis,
-    y: Axis,
-    panels: Sequence[Panel],
-    reference: float | None = None,
-) -> Chart | None:
-    shown = [panel for panel in panels if any(len(line.x) > 1 for line in panel.lines)]
-    return Chart(slug, title, caption, x, y, shown, reference) if shown else None
-
-
-def _describe(what: str, where: str, lines: Sequence[Line], unit: str) -> str:
-    """Say in words what a panel shows: each line's last value."""
-    ends = ", ".join(f"{line.label} {formats.significant(line.y[-1])}" for line in lines)
-    place = f", {where}" if where else ""
-    return f"{what}{place}. At the right end, {unit}: {ends}."
 
 
 def _slug(text: str) -> str:

@@ -119,10 +119,11 @@ class Chart:
 
 @dataclass(frozen=True)
 class Bar:
-    """One labelled bar, of parts laid end to end."""
+    """One labelled bar, of parts laid end to end; `text` stands behind it, or else its length."""
 
     label: str
     parts: Sequence[float]
+    text: str = ""
 
 
 @dataclass(frozen=True)
@@ -153,6 +154,27 @@ class Drawing:
     description: str
     inline: str
     standalone: str
+
+
+def line_chart(
+    slug: str,
+    title: str,
+    caption: str,
+    x: Axis,
+    y: Axis,
+    panels: Sequence[Panel],
+    reference: float | None = None,
+) -> Chart | None:
+    """Make a figure of those panels that have a line; None without any."""
+    shown = [panel for panel in panels if any(len(line.x) > 1 for line in panel.lines)]
+    return Chart(slug, title, caption, x, y, shown, reference) if shown else None
+
+
+def describe(what: str, where: str, lines: Sequence[Line], unit: str) -> str:
+    """Say in words what a panel shows: each line's last value."""
+    ends = ", ".join(f"{line.label} {formats.significant(line.y[-1])}" for line in lines)
+    place = f", {where}" if where else ""
+    return f"{what}{place}. At the right end, {unit}: {ends}."
 
 
 def draw(chart: Chart | BarChart) -> list[Drawing]:
@@ -217,7 +239,7 @@ def _bar_figure(chart: BarChart, panel: BarPanel) -> Figure:
             axes.barh(row, end - start, 0.72, start, color=_SERIES[index % len(_SERIES)])
             start = end
         cut = "\N{RIGHTWARDS ARROW} " if length > limit else ""
-        text = f"{cut}{formats.significant(length)}"
+        text = bar.text or f"{cut}{formats.significant(length)}"
         axes.annotate(text, (start, row), (4, 0), textcoords="offset points", va="center", size=9)
     axes.set_xlim(0, limit)
     axes.set_ylim(len(panel.bars) - 0.5, -0.5)
@@ -290,9 +312,13 @@ def _set_axes(axes: Axes, chart: Chart) -> None:
 
 def _log_axis(axes: Axes, which: str, kind: str, values: Sequence[float]) -> None:
     axis = axes.xaxis if which == "x" else axes.yaxis
+
+    def write(value: float) -> str:
+        return formats.power(int(value)) if kind == "size" else f"{value:,.12g}"
+
     positive = [value for value in values if value > 0]
     low, high = min(positive), max(positive)
-    margin = (high / low) ** 0.04 if high > low else 1.5
+    margin = (high / low) ** 0.04 if high > 1.1 * low else 1.5
     if which == "x":
         axes.set_xscale("log", base=2)
         axes.set_xlim(low / margin, high * margin)
@@ -301,7 +327,7 @@ def _log_axis(axes: Axes, which: str, kind: str, values: Sequence[float]) -> Non
         axis.set_major_locator(
             LogLocator(10, subs=(1, 2, 5) if high / low < 100 else (1,))
             if is_series
-            else FixedLocator(ticks[:: math.ceil(len(ticks) / 6)])
+            else FixedLocator(_apart(axes, ticks[:: math.ceil(len(ticks) / 6)], write))
         )
     else:
         axes.set_yscale("log", base=10)
@@ -310,10 +336,21 @@ def _log_axis(axes: Axes, which: str, kind: str, values: Sequence[float]) -> Non
         axis.set_major_locator(LogLocator(10, subs=(1, 2, 5) if narrow else (1,)))
     axis.set_minor_locator(NullLocator())
     axis.set_minor_formatter(NullFormatter())
-    write = formats.power if kind == "size" else None
-    axis.set_major_formatter(
-        FuncFormatter(lambda value, _: write(int(value)) if write else f"{value:,.12g}")
-    )
+    axis.set_major_formatter(FuncFormatter(lambda value, _: write(value)))
+
+
+def _apart(axes: Axes, ticks: Sequence[float], write: Callable[[float], str]) -> list[float]:
+    """Return ticks of an x axis whose labels stay apart: both ends, then from the last down."""
+    kept: dict[float, tuple[float, float]] = {}  # where each label begins and ends, in points
+    for tick in dict.fromkeys((ticks[-1], ticks[0], *reversed(ticks))):
+        place = float(axes.transData.transform((tick, 1))[0]) * 72 / axes.figure.dpi
+        half = len(write(tick)) * _CHARACTER * 10 / 9 / 2  # a label of a tick is larger
+        gap = _LABEL_GAP / 2
+        if all(
+            place + half + gap < low or place - half - gap > high for low, high in kept.values()
+        ):
+            kept[tick] = place - half, place + half
+    return sorted(kept)
 
 
 def _zero_axis(axes: Axes, values: Sequence[float]) -> None:

@@ -89,8 +89,3 @@ def ratio(value: float) -> str:
 def percent(share: float) -> str:
     """Write a share: 33.8 %."""
     return f"{significant(100 * share)} %"
-
-
-def as_printed(value: float) -> str:
-    """Write a published number with the digits that its study file holds."""
-    return repr(value)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from gpubench.report import ranks
 from gpubench.report.cells import Cell, Machine, StudyRun, Subject
 from gpubench.report.verdict import Match, matches
 from gpubench.results import Results, frame
@@ -27,9 +28,17 @@ def files(results: Sequence[Results], machines: Sequence[Machine]) -> dict[str, 
     for name, study in studies.items():
         if study.published is not None:
             texts[f"{name}-printed.csv"] = _csv(pd.DataFrame(printed(study.published)))
+            table = quantities if study.published.quantities else measured
             texts[f"{name}-measured.csv"] = _csv(
-                pd.DataFrame(measured(machines, name, study.published))
+                pd.DataFrame(table(machines, name, study.published))
             )
+    shared = [
+        name
+        for name in simulations
+        if any(ranks.ways(run) for m in machines for run in m.studies if run.study.name == name)
+    ]
+    for name in shared:
+        texts[f"{name}-ranks.csv"] = _csv(pd.DataFrame(speed_ups(machines, name)))
     return texts
 
 
@@ -59,18 +68,84 @@ def phases(machines: Sequence[Machine], name: str) -> list[dict[str, Any]]:
             "particles": cell.place.particles,
             "time_step": cell.place.time_step,
             "skin": cell.place.skin,
+            "ranks": cell.place.ranks,
+            "decomposition": cell.place.decomposition,
             "mode": cell.headline["mode"],
             "median_ms": cell.median_ms,
             "particle_steps_per_s": cell.particle_steps_per_s,
             "phase": phase,
             "phase_ms": phase_ms,
-            "share": cell.phase_share(phase),
+            "share": cell.phase_share(phase) if phase in cell.phases_ms else None,
         }
         for machine in machines
         for run in machine.studies
         if run.study.name == name
         for cell in run.cells.values()
-        for phase, phase_ms in cell.phases_ms.items()
+        for phase, phase_ms in (cell.headline["phases_ms"] or {}).items()
+        if cell.ok
+    ]
+
+
+def speed_ups(machines: Sequence[Machine], name: str) -> list[dict[str, Any]]:
+    """Return steps and frames of a study on one rank and on several: a row for each cell timed."""
+    return [
+        {
+            "machine": machine.environment["machine"],
+            "device_name": machine.device_name,
+            "workload": cell.place.workload,
+            "algorithm": cell.subject.algorithm,
+            "form": cell.subject.form,
+            "parameters": json.dumps(dict(cell.subject.parameters)),
+            "particles": cell.place.particles,
+            "ranks": cell.place.ranks,
+            "decomposition": cell.place.decomposition,
+            "mode": cell.headline["mode"],
+            "step_ms": cell.median_ms,
+            "frame_ms": cell.frame_ms,
+            "steps_per_s": 1e3 / cell.median_ms if cell.median_ms else None,
+            "frames_per_s": 1e3 / cell.frame_ms if cell.frame_ms else None,
+            "one_rank_step_ms": one.median_ms if one else None,
+            "speed_up": ranks.Shared(cell, one).speed_up if one else None,
+            "frame_speed_up": ranks.Shared(cell, one).frame_speed_up if one else None,
+            "communication": cell.communication,
+        }
+        for machine in machines
+        for run in machine.studies
+        if run.study.name == name
+        for cell in run.cells.values()
+        if cell.ok
+        for one in [ranks.find(run, cell.subject, ranks.ALONE, cell.place.count)]
+    ]
+
+
+def quantities(
+    machines: Sequence[Machine], name: str, published: Published
+) -> list[dict[str, Any]]:
+    """Return a published table of quantities as measured: a row for each subject and number."""
+    return [
+        {
+            "machine": machine.environment["machine"],
+            "device_name": machine.device_name,
+            "algorithm": subject.algorithm,
+            "form": subject.form,
+            "parameters": json.dumps(dict(subject.parameters)),
+            published.row_axis: row,
+            "column": column,
+            "ranks": quantity.ranks or 1,
+            "decomposition": quantity.decomposition,
+            "quantity": quantity.what,
+            "measured": here,
+            "printed": printed,
+        }
+        for machine in machines
+        for run in machine.studies
+        if run.study.name == name
+        for subject in run.subjects
+        for row, numbers in zip(published.rows, published.values, strict=True)
+        for column, quantity, printed in zip(
+            published.columns, published.quantities, numbers, strict=True
+        )
+        if (here := ranks.value(run, subject, quantity, row)) is not None
     ]
 
 

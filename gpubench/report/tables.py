@@ -58,7 +58,7 @@ class Item:
     strong: bool = False
 
 
-_NOTHING = Item(formats.DASH, "none")
+NOTHING = Item(formats.DASH, "none")
 _PHASES = (
     "Phases are timed by themselves after the step, launched one by one with an event between"
     " each two, so they do not add up to it exactly; below each stands its share of their sum."
@@ -75,24 +75,39 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """A table: columns[0] heads the row headings; `over` spans the other columns."""
+    """A table: columns[0] heads the row headings; `over` spans the other columns.
+
+    groups: a heading over some of these each, and how many; all of them together, or none.
+    """
 
     caption: str
     columns: Sequence[str]
     rows: Sequence[Row]
     over: str = ""
     notes: Sequence[str] = field(default_factory=tuple)
+    groups: Sequence[tuple[str, int]] = ()
+
+    @property
+    def full_columns(self) -> list[str]:
+        """The columns, each with the heading that stands over it."""
+        over = [heading for heading, count in self.groups for _ in range(count)]
+        over = over or [""] * (len(self.columns) - 1)
+        named = zip(over, self.columns[1:], strict=True)
+        return [self.columns[0], *(": ".join(filter(None, pair)) for pair in named)]
 
 
 def printed(published: Published) -> Table:
     """Return the published table as printed."""
     axis = AXES[published.row_axis]
     rows = [
-        Row(axis.count(row), [Item(formats.as_printed(v)) for v in values])
-        for row, values in zip(published.rows, published.values, strict=True)
+        Row(axis.count(row), [Item(text) for text in texts])
+        for row, texts in zip(published.rows, published.texts, strict=True)
     ]
     notes = [published.note] if published.note else []
     unit = unit_name(published.unit)
+    if published.quantities:
+        columns = [axis.heading, *map(str, published.columns)]
+        return Table(f"As printed: {published.device}, times in {unit}", columns, rows, notes=notes)
     return Table(
         f"As printed: {published.device}, {unit}",
         _columns(published, [""] * len(published.columns)),
@@ -111,13 +126,13 @@ def measured(run: StudyRun, published: Published) -> Table | None:
     grid = matches(run, published, forms)
     if not any(match.cell for line in grid for match in line):
         return None
-    marks, note = _modes(match.cell for line in grid for match in line)
+    marks, note = modes(match.cell for line in grid for match in line)
     rows = []
     for row, line in zip(published.rows, grid, strict=True):
         items = []
         for match in line:
             detail = formats.ratio(match.speedup) if match.speedup is not None else ""
-            items.append(_time(match.cell, marks, detail, unit=run.unit))
+            items.append(timed(match.cell, marks, detail, unit=run.unit))
         rows.append(Row(AXES[published.row_axis].count(row), items))
     notes = [note] if note else []
     if any(match.speedup for line in grid for match in line):
@@ -163,7 +178,7 @@ def fastest(run: StudyRun) -> Table | None:
     ranked = [r for r in rankings(run, scan) if r.value is not None] if scan else []
     if scan is None or not ranked:
         return None
-    marks, note = _modes(cell for r in ranked for cell in r.cells[:2])
+    marks, note = modes(cell for r in ranked for cell in r.cells[:2])
     axis = AXES[scan.axis]
     rows = [Row(axis.count(r.value), _fastest_items(run, r, marks)) for r in ranked]
     median = f"Median, {unit_name(run.unit)}"
@@ -174,12 +189,12 @@ def fastest(run: StudyRun) -> Table | None:
 
 
 def _fastest_items(run: StudyRun, ranking: Ranking, marks: dict[str, str]) -> list[Item]:
-    own = _time(ranking.fastest, marks, unit=run.unit)
+    own = timed(ranking.fastest, marks, unit=run.unit)
     items = [Item(run.labels[ranking.fastest.subject], "name"), own]
     if len(ranking.cells) == 1:
-        return [*items, _NOTHING, _NOTHING, _NOTHING]
+        return [*items, NOTHING, NOTHING, NOTHING]
     second = ranking.cells[1]
-    items += [Item(run.labels[second.subject], "name"), _time(second, marks, unit=run.unit)]
+    items += [Item(run.labels[second.subject], "name"), timed(second, marks, unit=run.unit)]
     apart = ranking.factor is not None
     text = formats.ratio(ranking.factor) if ranking.factor else "intervals overlap"
     return [*items, Item(text, "number" if apart else "none")]
@@ -191,14 +206,14 @@ def subjects(run: StudyRun) -> tuple[list[Table], list[str]]:
     Along the particles per cell there is a table for each number of particles.
     """
     filled = [(scan, _by_subject(run, scan)) for scan in grids(run)]
-    marks, note = _modes(c for _, grid in filled for line in grid.values() for c in line)
+    marks, note = modes(c for _, grid in filled for line in grid.values() for c in line)
     made = []
     for scan, grid in filled:
         best = {id(cell) for ranking in rankings(run, scan) for cell in ranking.tied}
         rows = [
             Row(
                 run.labels[subject],
-                [_time(cell, marks, strong=id(cell) in best, unit=run.unit) for cell in line],
+                [timed(cell, marks, strong=id(cell) in best, unit=run.unit) for cell in line],
             )
             for subject, line in grid.items()
         ]
@@ -242,11 +257,11 @@ def resorts(run: StudyRun) -> Table | None:
     for place, found in shares.items():
         share = print_of[place]
         items = (
-            [Item(formats.percent(share)) if share is not None else _NOTHING] if has_print else []
+            [Item(formats.percent(share)) if share is not None else NOTHING] if has_print else []
         )
         for subject in columns:
             if subject not in found:
-                items.append(_NOTHING)
+                items.append(NOTHING)
                 continue
             cell, full = found[subject]
             text = formats.percent(cell.median_ms / full.median_ms)
@@ -297,7 +312,7 @@ def crossovers(run: StudyRun) -> Table | None:
             run.labels[each.subject],
             [
                 Item(each.where(axis), "words"),
-                Item(formats.significant(each.crossing)) if each.crossing else _NOTHING,
+                Item(formats.significant(each.crossing)) if each.crossing else NOTHING,
             ],
         )
         for each in found
@@ -329,13 +344,13 @@ def outcomes(run: StudyRun) -> Table | None:
     named = run.study.outcomes
     if not any(named.keys() & cell.headline["outcome"].keys() for cell in cells):
         return None
-    marks, note = _modes(cells)
+    marks, note = modes(cells)
     rows = [
-        Row(f"Median, {unit_name(run.unit)}", [_time(cell, marks, unit=run.unit) for cell in cells])
+        Row(f"Median, {unit_name(run.unit)}", [timed(cell, marks, unit=run.unit) for cell in cells])
     ]
     for name in COUNTS:
         rates = [_per_second(cell, name) for cell in cells]
-        if any(rate is not _NOTHING for rate in rates):
+        if any(rate is not NOTHING for rate in rates):
             rows.append(Row(f"{AXES[name].heading} per second, 10⁹", rates))
     for name, heading in named.items():
         found = [cell.headline["outcome"].get(name) for cell in cells]
@@ -356,47 +371,56 @@ def outcomes(run: StudyRun) -> Table | None:
 def _per_second(cell: Cell, name: str) -> Item:
     number = getattr(cell.place, name)
     if number is None or not cell.median_ms:
-        return _NOTHING
+        return NOTHING
     return Item(formats.significant(number / cell.median_ms * 1e-6))
 
 
 def _reported(value: float | str | None) -> Item:
     if value is None:
-        return _NOTHING
+        return NOTHING
     return Item(formats.significant(value) if isinstance(value, float) else formats.plain(value))
 
 
 def phases(run: StudyRun) -> list[Table]:
-    """Return what steps are made of, a table for each size and time step of a workload.
+    """Return what steps are made of, with the fewest ranks.
 
-    Rows are in the order of the step times.
+    There is a table for each size and time step of a workload, with a row for each algorithm in
+    the order of the step times; or where there are more sizes than algorithms, a table for each
+    of these, with a row for each size.
     """
-    names = ("workload", "particles", "time_step")
+    names = ("workload", *(() if run.has_many_sizes else ("particles",)), "time_step")
     groups: dict[str, list[Cell]] = {}
     for cell in in_order(run):
-        if cell.phases_ms:
-            groups.setdefault(describe(cell.place, names, Axis.count), []).append(cell)
+        if cell.phases_ms and cell.place.ranks == run.common["ranks"]:
+            caption = describe(cell.place, names, Axis.count)
+            if run.has_many_sizes:
+                caption += f", {run.labels[cell.subject]}"
+            groups.setdefault(caption, []).append(cell)
     made = [_phases(run, caption, cells) for caption, cells in groups.items()]
     return [*made[:-1], *(replace(last, notes=[*last.notes, _PHASES]) for last in made[-1:])]
 
 
 def _phases(run: StudyRun, caption: str, cells: Sequence[Cell]) -> Table:
-    marks, note = _modes(cells)
+    marks, note = modes(cells)
     axes = [name for name in ("skin",) if name in _varying([cell.place for cell in cells])]
     named = [name for name in run.phases if any(name in cell.phases_ms for cell in cells)]
+    if not run.has_many_sizes:
+        cells = sorted(cells, key=lambda cell: cell.median_ms)
+    size = AXES["particles"]
     rows = [
         Row(
-            run.labels[cell.subject],
+            size.count(cell.place.particles) if run.has_many_sizes else run.labels[cell.subject],
             [
                 *(_axis_item(cell.place, name) for name in axes),
-                _time(cell, marks),
+                timed(cell, marks),
                 _millions(cell.particle_steps_per_s),
-                *(_phase(cell, name) for name in named),
+                *(phase(cell, name) for name in named),
             ],
         )
-        for cell in sorted(cells, key=lambda cell: cell.median_ms)
+        for cell in cells
     ]
-    columns = ["Algorithm", *(AXES[name].heading for name in axes), "Step, ms"]
+    columns = [size.heading if run.has_many_sizes else "Algorithm"]
+    columns += [*(AXES[name].heading for name in axes), "Step, ms"]
     columns += ["Particle-steps/s, 10⁶", *(f"{name.capitalize()}, ms" for name in named)]
     steps = [cell.headline["outcome"].get("steps_done") for cell in cells]
     notes = [note]
@@ -409,19 +433,20 @@ def _phases(run: StudyRun, caption: str, cells: Sequence[Cell]) -> Table:
 
 
 def _millions(rate: float | None) -> Item:
-    return _NOTHING if rate is None else Item(formats.significant(rate / 1e6))
+    return NOTHING if rate is None else Item(formats.significant(rate / 1e6))
 
 
-def _phase(cell: Cell, name: str) -> Item:
+def phase(cell: Cell, name: str) -> Item:
+    """Return the time of a phase in milliseconds, with its share of the step."""
     share = cell.phase_share(name)
     if name not in cell.phases_ms or share is None:
-        return _NOTHING
+        return NOTHING
     return Item(formats.significant(cell.phases_ms[name]), detail=formats.percent(share))
 
 
 def headline_cells(run: StudyRun) -> Table:
     """Return the headline median and interval of every cell, by the axes of the study."""
-    marks, note = _modes(run.cells.values())
+    marks, note = modes(run.cells.values())
     axes = _shown_axes(run, {*COUNTS})
     rows = []
     for cell in in_order(run):
@@ -431,7 +456,7 @@ def headline_cells(run: StudyRun) -> Table:
                 run.labels[cell.subject],
                 [
                     *(_axis_item(cell.place, a) for a in axes),
-                    _time(cell, marks),
+                    timed(cell, marks),
                     _interval(low_high),
                 ],
             )
@@ -459,7 +484,7 @@ def every_record(run: StudyRun) -> Table:
 
 
 def _record_row(cell: Cell, record: Record, axes: Sequence[str]) -> Row:
-    timed = record["status"] == "ok"
+    has_time = record["status"] == "ok"
     alone = Cell(cell.subject, cell.place, {record["mode"]: record}, cell.bandwidths)
     share = alone.copy_share
     parameters = ", ".join(f"{name}={value:.12g}" for name, value in cell.subject.parameters)
@@ -468,11 +493,14 @@ def _record_row(cell: Cell, record: Record, axes: Sequence[str]) -> Row:
         record["algorithm"],
         [
             Item(form, "name"),
-            *(Item(formats.plain(record[a]), _axis_item(cell.place, a).kind) for a in axes),
+            *(
+                Item(formats.plain(getattr(cell.place, a)), _axis_item(cell.place, a).kind)
+                for a in axes
+            ),
             Item(record["mode"], "name"),
-            _time(alone, {}),
-            _interval(alone.interval_ms if timed else None),
-            Item(formats.plain(len(record["samples_ms"]) if timed else None)),
+            timed(alone, {}),
+            _interval(alone.interval_ms if has_time else None),
+            Item(formats.plain(len(record["samples_ms"]) if has_time else None)),
             Item(formats.plain(record["batch"])),
             Item(formats.size(record["workspace_bytes"])),
             Item(formats.DASH if share is None else f"{formats.significant(100 * share)} %"),
@@ -483,7 +511,8 @@ def _record_row(cell: Cell, record: Record, axes: Sequence[str]) -> Row:
 
 def command(record: Record) -> str:
     """Return the command that measures the cell of a record again."""
-    words = ["gpubench", "run", record["study"], "--device", record["device"]]
+    launcher = [] if record["ranks"] is None else ["mpirun", "-n", str(record["ranks"])]
+    words = [*launcher, "gpubench", "run", record["study"], "--device", record["device"]]
     words += ["--algorithms", record["algorithm"]]
     sizes = [record[name] for name in COUNTS if record[name] is not None]
     if sizes:
@@ -588,14 +617,14 @@ def comparison(machines: Sequence[Machine], name: str) -> Table | None:
     )
     place = largest[len(largest) // 2]
     found = [{c.subject: c for (_, p), c in run.cells.items() if p == place} for _, run in pairs]
-    marks, note = _modes(cell for cells in found for cell in cells.values())
+    marks, note = modes(cell for cells in found for cell in cells.values())
     labels = {s: label for _, run in reversed(pairs) for s, label in run.labels.items()}
     known = [s for s in labels if any(s in cells for cells in found)]
     rows = []
     for subject in known:
         cells = [by_subject.get(subject) for by_subject in found]
         base = cells[0]
-        items = [_time(base, marks)]
+        items = [timed(base, marks)]
         for cell in cells[1:]:
             both = base is not None and cell is not None and base.ok and cell.ok
             ratio = (
@@ -603,7 +632,7 @@ def comparison(machines: Sequence[Machine], name: str) -> Table | None:
                 if both and base and cell and base.median_ms
                 else ""
             )
-            items.append(_time(cell, marks, ratio))
+            items.append(timed(cell, marks, ratio))
         rows.append(Row(labels[subject], items))
     first = pairs[0][0].device_name
     return Table(
@@ -616,15 +645,16 @@ def comparison(machines: Sequence[Machine], name: str) -> Table | None:
     )
 
 
-def _time(
+def timed(
     cell: Cell | None,
     marks: dict[str, str],
     detail: str = "",
     strong: bool = False,
     unit: str = "ms",
 ) -> Item:
+    """Return the headline time of a cell, or what stands in its place."""
     if cell is None:
-        return _NOTHING
+        return NOTHING
     if not cell.ok:
         return Item(cell.headline["status"], "none")
     mark = marks.get(cell.headline["mode"], "")
@@ -634,21 +664,21 @@ def _time(
 
 def _interval(low_high: tuple[float, float] | None) -> Item:
     if low_high is None:
-        return _NOTHING
+        return NOTHING
     return Item(f" {formats.DASH} ".join(formats.significant(v) for v in low_high))
 
 
-def _modes(cells: Iterable[Cell | None]) -> tuple[dict[str, str], str]:
+def modes(cells: Iterable[Cell | None]) -> tuple[dict[str, str], str]:
     """Return the mark of each mode but the first that occurs, and the note that explains them."""
     known = list(cells)
     found = {cell.headline["mode"] for cell in known if cell is not None and cell.ok}
-    modes = [mode for mode in HEADLINE_MODES if mode in found]
-    if not modes:
+    timed_modes = [mode for mode in HEADLINE_MODES if mode in found]
+    if not timed_modes:
         return {}, ""
-    marks = {mode: _MARKS[mode] for mode in modes[1:]}
-    note = f"Timing: {MODES[modes[0]]}"
+    marks = {mode: _MARKS[mode] for mode in timed_modes[1:]}
+    note = f"Timing: {MODES[timed_modes[0]]}"
     for mode, mark in marks.items():
-        note += f"; {mark} {MODES[mode]}, where there is no {modes[0]} timing"
+        note += f"; {mark} {MODES[mode]}, where there is no {timed_modes[0]} timing"
     dash = f" {formats.DASH} stands for not measured." if None in known else ""
     return marks, f"{note}.{dash}"
 
@@ -693,7 +723,8 @@ def in_order(run: StudyRun) -> list[Cell]:
             *(size or 0 for size in sizes),
             *(getattr(place, name) != run.common[name] for name in ("order", "destination")),
             str((*others, place.periodic, place.order, place.workload)),
-            *(value or 0 for value in (place.moved, place.time_step, place.skin)),
+            *(value or 0 for value in (place.moved, place.time_step, place.skin, place.ranks)),
+            str(place.decomposition),
             rank[cell.subject],
         )
 

@@ -413,7 +413,7 @@ def _resorts(run: StudyRun) -> list[str]:
 def _published(run: StudyRun) -> list[str]:
     """Say how each algorithm of the published table does against the print and the fastest."""
     published = run.study.published
-    if published is None:
+    if published is None or published.quantities:
         return []
     if published.algorithms:
         return _published_columns(run, published)

@@ -51,7 +51,7 @@ class Setup:
         Raises UserError for what it or its algorithm refuses.
         """
         algorithm = find_cells(self.algorithm)
-        form = self.form or choose_form(algorithm, device)
+        form = self.form or choose_form(algorithm, device, reorders=decomposition is None)
         if lacking := missing_feature(algorithm.forms[form].requires, device):
             raise NotSupported(f"{self.algorithm} {form} {lacking}")
         workload = share(registry.find_workload(self.workload), decomposition, device)
@@ -112,10 +112,11 @@ def find_cells(name: str) -> type[CellList]:
     return algorithm
 
 
-def choose_form(algorithm: type[CellList], device: Device) -> str:
+def choose_form(algorithm: type[CellList], device: Device, *, reorders: bool = True) -> str:
     """Return the first form that the device can run and that reorders, else the first it can run.
 
-    Raises NotSupported where it can run none.
+    reorders: False for the first that does not, for who reorders everything anyway.
+    Raises NotSupported where the device can run none.
     """
     lacking = {
         name: missing_feature(form.requires, device) for name, form in algorithm.forms.items()
@@ -123,7 +124,8 @@ def choose_form(algorithm: type[CellList], device: Device) -> str:
     possible = [name for name, missing in lacking.items() if missing is None]
     if not possible:
         raise NotSupported(f"{algorithm.name} {next(iter(lacking.values()))}")
-    return next((name for name in possible if algorithm.forms[name].reorders), possible[0])
+    fitting = (name for name in possible if algorithm.forms[name].reorders == reorders)
+    return next(fitting, possible[0])
 
 
 def parse_parameters(texts: Sequence[str], defaults: Mapping[str, Value]) -> dict[str, Value]:

@@ -25,7 +25,15 @@ from gpubench.kinds import Recipe, Simulation
 from gpubench.measure.environment import environment
 from gpubench.measure.progress import progress
 from gpubench.measure.sampling import Budget, Mode, Sampled, Task, sample
-from gpubench.results import IDENTITY, SETTLED, Store, load, make_record, record_key
+from gpubench.results import (
+    IDENTITY,
+    Store,
+    is_settled,
+    load,
+    make_record,
+    record_key,
+    waits_for,
+)
 from gpubench.studies.study import Study, Subject, Sweep, check_names
 from gpubench.workloads.step import WorkloadStep
 
@@ -48,6 +56,11 @@ class Group:
     def items(self) -> list[tuple[Subject, Mode]]:
         """Every subject in every mode."""
         return list(itertools.product(self.sweep.subjects, self.sweep.modes))
+
+    @property
+    def ranks(self) -> int | None:
+        """How many ranks it takes; None for one."""
+        return self.recipe.ranks if isinstance(self.recipe, Simulation) else None
 
     def identity(self, device: Device, subject: Subject, mode: Mode) -> dict[str, Any]:
         """Return the fields of a record that say what it measures, but for the input's hash."""
@@ -209,11 +222,14 @@ def run(
     parameters: Mapping[str, int] | None = None,
     fresh: bool = False,
     budget: Budget | None = None,
+    ranks: int = 1,
 ) -> RunSummary:
     """Measure a study on a device and store its records, input by input.
 
     quick: the small sizes of the study and, on a CPU, a smaller budget.
     fresh: measure again what the folder already holds.
+    ranks: how many take part in this run. What takes another number is skipped, and left to a run
+        that has it, which adds to the same file.
     Raises UserError for bad arguments (before anything is written), for a folder that cannot be
     written, and for parameters that an algorithm refuses; what else one algorithm raises ends as
     a record of status `failed`.
@@ -229,21 +245,24 @@ def run(
     if budget is None:
         budget = QUICK_CPU_BUDGET if quick and device.is_cpu else Budget()
     store = Store.open(store_folder, study.name, environment(device))
-    done = set() if fresh else _settled(store.path)
+    known, settled = _known(store.path)
+    done = set() if fresh else settled
     counts: Counter[str] = Counter()
     resumed = 0
     with progress(sum(len(group.items) for group in groups), study.title) as bar:
         for group in groups:
             bar.describe(group.recipe.title)
+            waits = (group.ranks or 1) != ranks
             missing = [
                 (subject, mode)
                 for subject, mode in group.items
-                if _key(group.identity(device, subject, mode)) not in done
+                if _key(group.identity(device, subject, mode)) not in (known if waits else done)
             ]
             resumed += len(group.items) - len(missing)
             bar.advance(len(group.items) - len(missing))
             if missing:
-                records = measure(group, missing, device, budget, bar.advance)
+                reason = waits_for(study.name, group.ranks) if waits else None
+                records = measure(group, missing, device, budget, bar.advance, reason)
                 store.add(records)
                 counts.update(record["status"] for record in records)
     return RunSummary(
@@ -262,16 +281,20 @@ def measure(
     device: Device,
     budget: Budget,
     on_progress: Callable[[int], None],
+    reason: str | None = None,
 ) -> list[dict[str, Any]]:
     """Check, time and check again the given subjects and modes on one input; return the records.
 
     on_progress: called with the number of records that have become final.
+    reason: why all of them are skipped; None where the device decides.
     """
     trials = [
         Trial(subject, [mode for _, mode in pairs])
         for subject, pairs in itertools.groupby(items, key=lambda item: item[0])
     ]
-    reason = missing_feature(group.sweep.requires, device) or _too_large(group.recipe, device)
+    reason = (
+        missing_feature(group.sweep.requires, device) or reason or _too_large(group.recipe, device)
+    )
     drawn: dict[str, Any] = {}
     if reason:
         for trial in trials:
@@ -450,15 +473,18 @@ def _record(fields: dict[str, Any], trial: Trial, mode: Mode) -> dict[str, Any]:
     )
 
 
-def _settled(path: Path) -> set[str]:
-    """Return the keys of what a results file has settled; empty where there is no file yet."""
-    if not path.exists():
-        return set()
-    return {
-        _key({name: record[name] for name in IDENTITY})
-        for record in load(path).records
-        if record["status"] in SETTLED
-    }
+def _known(path: Path) -> tuple[set[str], set[str]]:
+    """Return the keys of all that a results file has, and of what is settled of it.
+
+    Both are empty where there is no file yet.
+    """
+    known, settled = set(), set()
+    for record in load(path).records if path.exists() else ():
+        key = _key({name: record[name] for name in IDENTITY})
+        known.add(key)
+        if is_settled(record):
+            settled.add(key)
+    return known, settled
 
 
 def _key(identity: dict[str, Any]) -> str:

@@ -28,14 +28,30 @@ class StudyError(Exception):
 
 
 @dataclass(frozen=True)
+class Quantity:
+    """What a column of a published table of simulations is of.
+
+    what: frames_per_s, frame_ms, or speed_up (over one rank, of frames).
+    ranks, decomposition: see kinds.Simulation.
+    """
+
+    what: str
+    ranks: int | None = None
+    decomposition: str | None = None
+
+
+@dataclass(frozen=True)
 class Published:
     """A table exactly as printed.
 
     values: one row for each of `rows` (values of `row_axis`), in each a number for each of
         `columns` (values of `column_axis`), in `unit`.
+    texts: the same as printed, for their last zeros.
     algorithm: which of ours the numbers belong beside.
     algorithms: where `column_axis` is "algorithm", and `columns` are the printed headings, which
         of ours each column belongs beside.
+    quantities: where `column_axis` is "quantity", and `columns` are the printed headings, what
+        each column is of; times among them are in `unit`.
     axes: what the table holds fixed, e.g. {"per_cell": 4}; it chooses among measured inputs.
     claim: what the text says that the table shows, in its own words.
     """
@@ -50,6 +66,8 @@ class Published:
     rows: tuple[float, ...]
     columns: tuple[Any, ...]
     values: tuple[tuple[float, ...], ...]
+    texts: tuple[tuple[str, ...], ...]
+    quantities: tuple[Quantity, ...] = ()
     algorithms: tuple[str, ...] = ()
     axes: Mapping[str, Any] = field(default_factory=dict)
     claim: str = ""
@@ -117,6 +135,7 @@ class Study:
     paper, table: where the published numbers come from, or None for a sweep of our own.
     subjects: what every sweep measures that names no subjects of its own.
     outcomes: what algorithms report that belongs beside their times, with its heading in a table.
+    phases: whether a report draws phases of steps by their "time", or as a "share" of the step.
     """
 
     name: str
@@ -129,6 +148,7 @@ class Study:
     sweeps: tuple[Sweep, ...]
     subjects: tuple[Subject, ...]
     outcomes: Mapping[str, str] = field(default_factory=dict)
+    phases: str = "time"
 
 
 def load_study(name: str) -> Study:
@@ -220,6 +240,7 @@ def _study(name: str, data: dict[str, Any]) -> Study:
         sweeps=sweeps,
         subjects=subjects,
         outcomes=data.get("outcomes", {}),
+        phases=data.get("phases", "time"),
     )
 
 
@@ -230,13 +251,25 @@ def _published(data: dict[str, Any]) -> Published:
             f"published.values: {len(data['rows'])} rows of {len(data['columns'])} numbers"
             f" belong there, not rows of {shape}"
         )
-    named = len(data.get("algorithms", ()))
-    if named != (len(data["columns"]) if data["column_axis"] == "algorithm" else 0):
-        raise StudyError(
-            "published.algorithms: one for each of the columns belongs there where column_axis"
-            f" is algorithm, and none elsewhere, not {named}"
-        )
-    return Published(**{key: _frozen(value) for key, value in data.items()})
+    for axis, entry in (("algorithm", "algorithms"), ("quantity", "quantities")):
+        named = len(data.get(entry, ()))
+        if named != (len(data["columns"]) if data["column_axis"] == axis else 0):
+            raise StudyError(
+                f"published.{entry}: one for each of the columns belongs there where column_axis"
+                f" is {axis}, and none elsewhere, not {named}"
+            )
+    fields = {key: _frozen(value) for key, value in data.items()}
+    # A number whose last digits are zeros stands as text in the file.
+    fields["texts"] = tuple(
+        tuple(v if isinstance(v, str) else repr(v) for v in row) for row in data["values"]
+    )
+    fields["values"] = tuple(tuple(map(_number, row)) for row in data["values"])
+    fields["quantities"] = tuple(Quantity(**each) for each in data.get("quantities", ()))
+    return Published(**fields)
+
+
+def _number(value: float | str) -> float:
+    return float(value) if isinstance(value, str) else value
 
 
 def _sweep(data: dict[str, Any], inherited: tuple[Subject, ...]) -> Sweep:

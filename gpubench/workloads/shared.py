@@ -5,9 +5,10 @@ edges of a part travel to its neighbours while its inner planes are computed: pl
 densities, then velocities and densities for the forces (silva2012, section 6, Algorithm 2). All
 sums are exact, so any number of ranks gives the same trajectory to the bit.
 
-`slab`: each rank keeps its particles, and hands those that cross over to its neighbours; planes
-change hands when loads have drifted apart. `master`: rank 0 keeps all particles; in each step it
-sorts them, deals out equal parts, and gets them back, as the paper has it.
+`slab`: each rank keeps its particles, and hands those that cross over to its neighbours while it
+moves the others; planes change hands when loads have drifted apart. `master`: rank 0 keeps all
+particles; in each step it sorts them, deals out equal parts, and gets them back, as the paper has
+it.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -37,10 +39,12 @@ else:
     Shares = object
 
 SPARE = 1.1  # rows of a part, over the particles that it has when they are allocated
+SPARE_PLANES = 8  # of the last rank, above its particles
 SPARE_EDGE = 1.5  # rows for a borrowed plane, likewise
 LEAST = 256  # rows spare in any case
 BALANCE_EVERY = 32  # steps
 IMBALANCE = 0.03  # of the largest part over the mean, which planes change hands for
+WARP = 32
 LOW, HIGH = 0, 1
 
 Phase = tuple[str, Callable[[], None]]
@@ -49,17 +53,23 @@ Phase = tuple[str, Callable[[], None]]
 class Shared(Shares):
     """What makes an SPH workload a shared one, before it among the bases.
 
-    Particles are kept in `places` and `state_columns`, `owned` rows of them, and in the order of
-    their cells from row `edge` on: the rows before and behind are for the planes borrowed from
-    the neighbours below and above, of which `borrowed` are there.
+    Particles are kept in `places` and `state_columns`, `held` rows of them, some of which may have
+    left for another rank. In the order of their cells, `owned` of them lie from row `edge` on: the
+    rows before and behind are for the planes borrowed from the neighbours below and above.
 
     bounds: the planes of each rank: from bounds[rank] to before bounds[rank + 1].
-    counts: particles in each plane of this rank.
+    top: where this rank's planes end for the cells; past it, there is nobody.
+    counts: particles in each plane of this rank up to there.
+    borrowed: of each neighbour, how many there are in the plane beside, and the entry of its first
+        cell.
     """
 
     team: ClassVar[Team]
     decomposition: ClassVar[str]
+    host_part = "the host reads back how many particles travel, which no CUDA graph can hold"
     owned: int
+    held: int
+    top: int
     bounds: NDArray[np.int64]
     counts: NDArray[np.int64]
 
@@ -98,11 +108,6 @@ class Shared(Shares):
         return self.team.ranks.rank
 
     @property
-    @abstractmethod
-    def kept(self) -> int:
-        """Rows of the state that this rank has."""
-
-    @property
     def planes(self) -> tuple[int, int]:
         """The first plane of this rank, and the first one after."""
         return int(self.bounds[self.rank]), int(self.bounds[self.rank + 1])
@@ -112,6 +117,29 @@ class Shared(Shares):
         for _ in range(steps):
             for _, launch in self._own_phases():
                 launch()
+
+    def plain_steps(self, steps: int) -> None:
+        self.advance(steps)
+
+    @together
+    def paint(self) -> None:
+        """Queue drawing what each rank has, and putting all before what rank 0 has."""
+        picture, transport = self.picture, self.team.transport
+        picture.clear()
+        picture.draw(self.places, self.velocities, self.packed_box, 0, self.held)
+        pixels = len(picture.pixels)
+        if self.rank != 0:
+            transport.begin([Parcel(0, picture.pixels, 0, pixels)], [])
+            transport.finish()
+            return
+        for peer in range(1, self.team.ranks.size):
+            transport.begin([], [Parcel(peer, self._others_picture, 0, pixels)])
+            transport.finish()
+            picture.merge(self._others_picture)
+
+    @cached_property
+    def _others_picture(self) -> Any:
+        return self.device.empty(len(self.picture.pixels), "int32")
 
     def phases(self) -> list[Phase]:
         def launch(index: int) -> Callable[[], None]:
@@ -141,10 +169,15 @@ class Shared(Shares):
     @together
     def state(self) -> dict[str, NDArray[Any]]:
         """Return the state of all particles in rank 0, and of no particle elsewhere."""
+        mine = [self._read_rows(array, 0, self.held) for array in (self.places, self.velocities)]
+        planes = self._planes_of(mine[0].view(np.uint32))
+        low, high = self._kept_planes
+        here = (planes >= low) & (planes < high)
+        places, velocities = (self._collect(rows[here]) for rows in mine)
         state: dict[str, NDArray[Any]] = {
             "step": np.array(self.step, np.int64),
-            "places": self._collect(self.places, 0, self.kept).view(np.uint32),
-            "velocities": self._collect(self.state_columns[0], 0, self.kept),
+            "places": places.view(np.uint32),
+            "velocities": velocities,
         }
         if self.bodies:
             state["bodies"] = self.on_device.download_states()
@@ -164,18 +197,22 @@ class Shared(Shares):
 
     @together
     def computed(self, name: str) -> NDArray[Any]:
-        """Return `flow` or `force` of the last step in rank 0, in the order of the state."""
-        return self._collect(getattr(self, name), self.edge, self.computed_rows)
+        rows = self.edge, self.computed_rows
+        ids = self._collect(self._read_rows(self._sorted[0], *rows).view(np.uint32)[:, 3])
+        found = self._collect(self._read_rows(getattr(self, name), *rows))
+        return found[np.argsort(ids)]
+
+    @property
+    def velocities(self) -> Any:
+        """The column of the state."""
+        return self.state_columns[0]
 
     # How parts are made and kept.
 
     def _keep_in(self, algorithm: type[CellList], form: str, parameters: dict[str, int]) -> None:
-        self._algorithm_made = algorithm, form, parameters
+        self._sorter = algorithm, form, parameters
         nx, ny, nz = self.grid.cells
         self._plane_cells = nx * ny
-        box = self.grid
-        # One plane more, for rows that hold nobody.
-        self._grid_with_nowhere = Grid((nx, ny, nz + 1), box.low, box.size, box.periodic)
         device = self.device
         self.packed_box = device.upload(self.box.packed(self.grid, self.reach).view("uint8"))
         self.clock = device.empty((2, 4), "uint32")
@@ -183,11 +220,13 @@ class Shared(Shares):
         self.since = device.empty((0, 4), "float32")
         self.cells = device.empty(nx * ny * (nz + 1) + 1, "int32")
         self._found_starts = device.empty(nz + 1, "int32")
+        self._found = device.host_buffer(4 * (nz + 1))
         self._edge_starts = [device.empty(nx * ny + 1, "int32") for _ in (LOW, HIGH)]
         self._leaving = device.empty(2, "int32")
+        self._left = device.host_buffer(8)
         self._room = self._capacity = 0
         self.scatters = False
-        self._neighbours_comm = self.team.comm.Dup()
+        self._comm = self.team.comm.Dup()
         if self.bodies:
             self._allocate_bodies()
 
@@ -196,9 +235,9 @@ class Shared(Shares):
         self._gather = self.device.kernel(
             "in_cells.cu", "gather", **constants, COLUMNS=1, GATHER_PLACES=1
         )
-        self._find_cells_of_part, self._find_plane_starts, self._lay_starts = (
+        self._cells_of_part, self._find_leavers, self._find_plane_starts, self._lay_starts = (
             self.device.kernel("slabs.cu", name, **constants)
-            for name in ("cells_of_part", "plane_starts", "lay_starts")
+            for name in ("cells_of_part", "find_leavers", "plane_starts", "lay_starts")
         )
         self.kernels = SPHKernels(self.device, constants, self)
 
@@ -206,57 +245,87 @@ class Shared(Shares):
         """Take this rank's part of a state that all ranks have."""
         self.step = int(state["step"])
         places = state["places"].view(np.uint32)
-        nz = self.grid.cells[2]
-        planes = ((places[:, 2].astype(np.uint64) << np.uint64(1)) * np.uint64(nz)) >> np.uint64(32)
-        planes = planes.astype(np.int64)
-        counts = np.bincount(planes, minlength=nz)
-        self.bounds = cut(counts, self.team.ranks.size)
-        self._widest = int(counts.max(initial=0))
-        low, high = self.planes
-        self._take_rows(places, state["velocities"], (planes >= low) & (planes < high))
+        planes = self._planes_of(places)
+        self._cut(np.bincount(planes, minlength=self.grid.cells[2]))
+        self.computed_rows = 0
+        low, high = self._kept_planes
+        mine = (planes >= low) & (planes < high)
+        self.held = int(mine.sum())
+        self._allocate_part(max(self.held, self.owned))
+        self._write_rows(self.places, 0, places[mine])
+        self._write_rows(self.velocities, 0, state["velocities"][mine])
         device = self.device
         clock = [self.step % 2**32, self.step >> 32, self.seed % 2**32, self.seed >> 32]
         device.write(self.clock, np.array([clock, clock], np.uint32))
         device.fill(self.fault, 0x00)
+        # Where nobody is, cells begin and end at 0.
         device.fill(self.cells, 0x00)
         if self.bodies:
             self.on_device.upload_states(state["bodies"])
 
+    @property
+    def _kept_planes(self) -> tuple[int, int]:
+        """The planes of which this rank keeps the particles between steps."""
+        return self.planes
+
+    def _planes_of(self, places: NDArray[np.uint32]) -> NDArray[np.int64]:
+        """Return in which plane of cells each place is; along z the box has walls."""
+        cells = np.uint64(self.grid.cells[2])
+        return ((places[:, 2].astype(np.uint64) * cells) >> np.uint64(31)).astype(np.int64)
+
+    def _cut(self, counts: NDArray[np.int64]) -> None:
+        """Give each rank its planes; counts: particles in each plane of the box."""
+        self.bounds = cut(counts, self.team.ranks.size)
+        self.first_of = np.concatenate([[0], np.cumsum(counts)])[self.bounds]
+        self._widest = int(counts.max())
+        self._highest = int(np.flatnonzero(counts).max(initial=0))
+        self.top = self._top_of(self.rank)
+        self.counts = counts[self.planes[0] : self.top]
+        self.owned = int(self.counts.sum())
+
+    def _top_of(self, rank: int) -> int:
+        """Return where a rank's planes end for the cells: the last rank's, above all particles."""
+        low, high = (int(bound) for bound in self.bounds[rank : rank + 2])
+        if rank < self.team.ranks.size - 1:
+            return high
+        return min(high, max(self._highest, low) + 1 + SPARE_PLANES)
+
     @abstractmethod
-    def _take_rows(
-        self,
-        places: NDArray[np.uint32],
-        velocities: NDArray[np.float32],
-        is_mine: NDArray[np.bool_],
-    ) -> None:
-        """Allocate, and upload what this rank keeps."""
+    def _rows_for(self, particles: int) -> int:
+        """Return how many rows to allocate for so many particles."""
 
-    def _upload(self, places: NDArray[np.uint32], velocities: NDArray[np.float32]) -> None:
-        self.owned = len(places)
-        for array, rows in ((self.places, places), (self.state_columns[0], velocities)):
-            self._write_rows(array, 0, np.ascontiguousarray(rows).view(np.float32))
+    def _allocate_part(self, particles: int) -> None:
+        """Allocate for so many particles, and more for the planes that are borrowed."""
+        self.edge = aligned(SPARE_EDGE * self._widest + LEAST)
+        self._allocate_rows(particles)
+        self._allocate_sorted()
 
-    def _write_rows(self, array: Any, first: int, rows: NDArray[Any]) -> None:
-        if len(rows):
-            self.device.write_rows(array, first, rows.view(np.uint8).reshape(-1))()
-
-    def _allocate_part(self, rows: int, sorts: bool) -> None:
-        """Allocate for so many rows; sorts: whether this rank sorts them."""
+    def _allocate_rows(self, particles: int) -> None:
         device = self.device
-        self.capacity = rows
-        self.edge = math.ceil(SPARE_EDGE * self._widest) + LEAST
-        self.places = device.empty((rows, 4), "float32")
-        self.state_columns = [device.empty((rows, 4), "float32")]
-        self._cell_of_part = device.empty(rows, "int32")
-        if sorts:
-            cls, form, parameters = self._algorithm_made
-            self.algorithm = cls(device, rows, self._grid_with_nowhere, form, parameters)
-        self._allocate_sorted(rows)
+        self.capacity = self._rows_for(particles)
+        self.places = device.empty((self.capacity, 4), "float32")
+        self.state_columns = [device.empty((self.capacity, 4), "float32")]
+        self._cell_of_part = device.empty(self.capacity, "int32")
+        self._make_sorter()
 
-    def _allocate_sorted(self, rows: int) -> None:
+    def _make_sorter(self) -> None:
+        """Make what sorts the rows into cells, and those of nobody into one more plane of them."""
+        cls, form, parameters = self._sorter
+        nx, ny, _ = self.grid.cells
+        low, high = self._sorted_planes
+        cells = nx, ny, high - low + 1
+        grid = Grid(cells, self.grid.low, self.grid.size, self.grid.periodic)
+        self.algorithm = cls(self.device, self.capacity, grid, form, parameters)
+
+    @property
+    def _sorted_planes(self) -> tuple[int, int]:
+        """The planes into whose cells this rank sorts."""
+        return self.planes[0], self.top
+
+    def _allocate_sorted(self) -> None:
         """Allocate what is in the order of the cells, with room for borrowed planes."""
         device, edge = self.device, self.edge
-        self.rows = rows + 2 * edge
+        self.rows = aligned(self.capacity) + 2 * edge
         self._leaving_rows = [device.empty((2 * edge, 4), "float32") for _ in range(2)]
         self._sorted = [device.empty((self.rows, 4), "float32") for _ in range(2)]
         self.flow = device.empty((self.rows, 4), "float32")
@@ -271,94 +340,85 @@ class Shared(Shares):
             )
         )  # fmt: skip
 
-    # What all decompositions do once a part is in the order of its cells.
+    # The parts of a step that all decompositions have.
 
     @abstractmethod
     def _own_phases(self) -> list[Phase]:
         """Return the phases of this rank's part of a step."""
 
-    def _compute(self) -> list[Phase]:
-        """Return the phases after the sort: Algorithm 2 of silva2012."""
-        contacts: list[Phase] = []
-        if self.bodies:
-            contacts = [("couple", self._couple), ("exchange bodies", self._add_up_pushes)]
+    def _densities(self) -> list[Phase]:
+        """Return the phases from the sort to the densities of the own planes."""
         return [
+            ("density", self._inner_densities),
             ("exchange halo", self._begin_places),
-            # Also of no particles, since it sets the clock.
-            ("density", lambda: self._densities_of(*self._inner())),
             ("exchange halo", self._finish_places),
             ("density", lambda: self._on(self._densities_of, *self._edges())),
-            ("exchange halo", self._begin_flow),
-            ("force", lambda: self._on(self._forces_of, self._inner())),
-            ("exchange halo", self._finish_flow),
-            ("force", lambda: self._on(self._forces_of, *self._edges())),
-            *contacts,
-            ("integrate", self._integrate),
         ]
 
-    def _sort_rows(self, rows: int, low: int, high: int) -> NDArray[np.int64]:
-        """Sort this rank's rows; return the particles in each of some planes."""
+    def _contacts(self) -> list[Phase]:
+        """Return the phases of the forces between bodies and fluid."""
+        if not self.bodies:
+            return []
+        return [
+            ("couple", self._couple),
+            ("exchange bodies", lambda: self.team.transport.add_up(self.on_device.pushes)),
+        ]
+
+    def _find_cells(self) -> None:
+        """Find the cells of the rows."""
+        self._cells_of_part(
+            self.device.blocks(self.capacity, BLOCK), BLOCK, self.places, self._cell_of_part,
+            self.packed_box, *self._sorted_planes, self.held, self.capacity,
+        )  # fmt: skip
+
+    def _sort_rows(self, rows: int) -> None:
+        """Sort; where the planes begin is then on its way to the host."""
         self.algorithm.build(self._cell_of_part, self.places)
         answer = self.algorithm.answer
         assert isinstance(answer, SortedCells)
         self._gather(
-            self.device.blocks(rows, BLOCK), BLOCK, answer.order, self.places,
-            self.state_columns[0], self.state_columns[0], *self._sorted, self._sorted[1], rows,
-            self.edge,
+            self.device.blocks(rows, BLOCK), BLOCK, answer.order, self.places, self.velocities,
+            self.velocities, *self._sorted, self._sorted[1], rows, self.edge,
         )  # fmt: skip
+        low, high = self._sorted_planes
         ends = high - low + 1
         self._find_plane_starts(
-            self.device.blocks(ends, BLOCK), BLOCK, answer.start, self._plane_cells, low, ends,
+            self.device.blocks(ends, BLOCK), BLOCK, answer.start, self._plane_cells, 0, ends,
             self._found_starts,
         )  # fmt: skip
-        return np.diff(self.device.download(self._found_starts)[:ends]).astype(np.int64)
+        found = self._found[: 4 * ends]
+        self._wait_for_counts = self.device.read_rows(self._found_starts, 0, found)
 
-    def _neighbours(self) -> list[tuple[int, int]]:
-        """Return the sides on which there is a neighbour, with its rank."""
-        last = self.team.ranks.size - 1
-        found = [(LOW, self.rank - 1)] if self.rank > 0 else []
-        return [*found, (HIGH, self.rank + 1)] if self.rank < last else found
+    def _counted(self) -> NDArray[np.int64]:
+        """Return the particles in each plane that was sorted, once the device has counted them."""
+        self._wait_for_counts()
+        low, high = self._sorted_planes
+        return np.diff(self._found.view(np.int32)[: high - low + 1]).astype(np.int64)
 
-    def _edge_rows(self, side: int) -> tuple[int, int]:
-        """Return where the rows of the outermost plane on a side begin, and how many they are."""
-        count = int(self.counts[0 if side == LOW else -1])
-        return (self.edge if side == LOW else self.edge + self.owned - count), count
+    def _inner_densities(self) -> None:
+        """Queue the densities of the planes that nobody borrows, wherever their rows are.
 
-    def _inner(self) -> tuple[int, int]:
-        """Return the rows of the planes that no other rank borrows: first, and first after."""
-        sides = [side for side, _ in self._neighbours()]
-        if len(self.counts) == 1 and sides:
-            return self.edge, self.edge
-        first = self.edge + (self._edge_rows(LOW)[1] if LOW in sides else 0)
-        last = self.edge + self.owned - (self._edge_rows(HIGH)[1] if HIGH in sides else 0)
-        return first, last
-
-    def _edges(self) -> list[tuple[int, int]]:
-        """Return the other rows."""
-        first, last = self._inner()
-        if first == last:
-            return [(self.edge, self.edge + self.owned)]
-        return [(self.edge, first), (last, self.edge + self.owned)]
-
-    def _on(self, work: Callable[[int, int], None], *stretches: tuple[int, int]) -> None:
-        for first, last in stretches:
-            if first < last:
-                work(first, last)
+        What is to travel is ready before: so the host can look meanwhile how much of it there is.
+        """
+        low, _ = self.planes
+        self._lay(
+            self._start, self._start_row(low), self.cells, low * self._plane_cells,
+            (self.top - low) * self._plane_cells + 1, self.edge - self._start_value,
+        )  # fmt: skip
+        self.team.transport.mark()
+        self._densities_of(self.edge, self.edge + self.owned, *self._inner_planes())
 
     def _begin_places(self) -> None:
-        """Lay out the starts of the own cells; send the places of the edges, and their starts."""
-        low, high = self.planes
-        plane = self._plane_cells
+        """Send the places of the edges, and where their cells begin."""
+        self._note_counts()
         told = {}
         for side, peer in self._neighbours():
             first, count = self._edge_rows(side)
             told[peer] = np.array([count, first - self.edge + self._start_value], np.int64)
         self.borrowed = self._tell_neighbours(told)
-        self._require_room(max((int(count) for count, _ in self.borrowed.values()), default=0))
-        self._lay(
-            self._start, self._start_row(low), self.cells, low * plane, (high - low) * plane + 1,
-            self.edge - self._start_value,
-        )  # fmt: skip
+        self._require_room(*(int(count) for count, _ in (*told.values(), *self.borrowed.values())))
+        low, high = self.planes
+        plane = self._plane_cells
         sends, receives = [], []
         for side, peer in self._neighbours():
             at = self._start_row(low if side == LOW else high - 1)
@@ -367,6 +427,10 @@ class Shared(Shares):
             receives.append(Parcel(peer, self._sorted[0], *self._borrowed_rows(side, peer)))
             receives.append(Parcel(peer, self._edge_starts[side], 0, plane + 1))
         self.team.transport.begin(sends, receives)
+
+    @abstractmethod
+    def _note_counts(self) -> None:
+        """Set `counts`, once the device has counted."""
 
     def _finish_places(self) -> None:
         self.team.transport.finish()
@@ -389,44 +453,96 @@ class Shared(Shares):
     def _finish_flow(self) -> None:
         self.team.transport.finish()
 
+    def _require_room(self, *counts: int) -> None:
+        """Allocate anew where a plane at an edge has more particles than there are rows for."""
+        most = max(counts, default=0)
+        if most <= self.edge:
+            return
+        kept = [self._read_rows(array, self.edge, self.owned) for array in self._sorted]
+        self.edge = aligned(SPARE_EDGE * most + LEAST)
+        self._allocate_sorted()
+        for array, rows in zip(self._sorted, kept, strict=True):
+            self._write_rows(array, self.edge, rows)
+        self._inner_densities()
+
+    # Which rows and planes are which.
+
+    def _neighbours(self) -> list[tuple[int, int]]:
+        """Return the sides on which there is a neighbour, with its rank."""
+        last = self.team.ranks.size - 1
+        found = [(LOW, self.rank - 1)] if self.rank > 0 else []
+        return [*found, (HIGH, self.rank + 1)] if self.rank < last else found
+
+    def _inner_planes(self) -> tuple[int, int]:
+        """Return the planes that no other rank borrows: the first, and the first after."""
+        sides = [side for side, _ in self._neighbours()]
+        low, high = self.planes
+        return low + (LOW in sides), high - (HIGH in sides)
+
+    def _edge_rows(self, side: int) -> tuple[int, int]:
+        """Return where the rows of the outermost plane on a side begin, and how many they are."""
+        count = int(self.counts[0 if side == LOW else -1])
+        return (self.edge if side == LOW else self.edge + self.owned - count), count
+
+    def _inner(self) -> tuple[int, int]:
+        """Return the rows of the inner planes: the first, and the first after."""
+        low, high = self._inner_planes()
+        first = self.edge + int(self.counts[: low - self.planes[0]].sum())
+        behind = int(self.counts[high - self.planes[0] :].sum()) if high < self.planes[1] else 0
+        return first, max(first, self.edge + self.owned - behind)
+
+    def _inner_half(self, half: int) -> tuple[int, int]:
+        """Return the rows of the first or the second half of the inner planes."""
+        first, last = self._inner()
+        middle = (first + last) // 2
+        return (first, middle) if half == 0 else (middle, last)
+
+    def _edges(self) -> list[tuple[int, int]]:
+        """Return the other rows."""
+        first, last = self._inner()
+        return [(self.edge, first), (last, self.edge + self.owned)]
+
     def _borrowed_rows(self, side: int, peer: int) -> tuple[int, int]:
         """Return where a borrowed plane is, and its rows."""
         count = int(self.borrowed[peer][0])
         return (self.edge - count if side == LOW else self.edge + self.owned), count
 
-    def _tell_neighbours(
-        self, told: Mapping[int, NDArray[np.int64]]
-    ) -> dict[int, NDArray[np.int64]]:
-        """Exchange a few numbers with the neighbours, by MPI."""
-        heard = {peer: np.empty_like(numbers) for peer, numbers in told.items()}
-        comm = self._neighbours_comm
-        requests = [comm.Irecv(heard[peer], peer) for peer in told]
-        requests += [comm.Isend(numbers, peer) for peer, numbers in told.items()]
-        for request in requests:
-            request.Wait()
-        return heard
+    # Where the starts of the own cells are differs where another rank sorted them.
 
-    def _require_room(self, borrowed: int) -> None:
-        """Allocate anew where a borrowed plane has more particles than there are rows for."""
-        if borrowed <= self.edge:
-            return
-        kept, old_edge = list(self._sorted), self.edge
-        self.edge = math.ceil(SPARE_EDGE * borrowed) + LEAST
-        self._allocate_sorted(self.capacity)
-        for old, new in zip(kept, self._sorted, strict=True):
-            rows = self.device.download(old)[old_edge : old_edge + self.owned]
-            self._write_rows(new, self.edge, rows)
+    @property
+    @abstractmethod
+    def _start(self) -> Any:
+        """The array of where cells begin, of which the own planes are a stretch."""
+
+    @abstractmethod
+    def _start_row(self, plane: int) -> int:
+        """Return in which row of it the cells of a plane begin."""
+
+    @property
+    @abstractmethod
+    def _start_value(self) -> int:
+        """The entry of the first own cell."""
+
+    # Launches and messages.
+
+    def _on(self, work: Callable[[int, int], None], *stretches: tuple[int, int]) -> None:
+        for first, last in stretches:
+            if first < last:
+                work(first, last)
 
     def _lay(self, source: Any, start: int, target: Any, to: int, count: int, shift: int) -> None:
         self._lay_starts(
             self.device.blocks(count, BLOCK), BLOCK, source, start, target, to, count, shift
         )
 
-    def _densities_of(self, first: int, last: int) -> None:
+    def _densities_of(
+        self, first: int, last: int, low: int | None = None, high: int | None = None
+    ) -> None:
+        """Queue the densities of some rows, of those in some planes if planes are given."""
         self.kernels.densities(
             self.device.blocks(last - first, BLOCK), BLOCK, *self._sorted, self.cells, self.noted,
-            self.packed_box, self.kernels.fluid, self.clock, self.rows, first, last, self.flow,
-            self.noted, self.notes,
+            self.packed_box, self.kernels.fluid, self.clock, self.rows, first, last, low or 0,
+            self.grid.cells[2] if high is None else high, self.flow, self.noted, self.notes,
         )  # fmt: skip
 
     def _forces_of(self, first: int, last: int) -> None:
@@ -443,179 +559,203 @@ class Shared(Shares):
             self.rows, (self.edge, self.edge + self.owned), self.planes, self.force,
         )  # fmt: skip
 
-    def _add_up_pushes(self) -> None:
-        self.team.transport.add_up(self.on_device.pushes)
-
-    def _integrate(self) -> None:
-        first, last = self.edge, self.edge + self.owned
+    def _integrate_rows(self, first: int, last: int) -> None:
         self.kernels.integrate(
-            self.device.blocks(self.owned, BLOCK), BLOCK, self._sorted[0], self.flow, self.force,
+            self.device.blocks(last - first, BLOCK), BLOCK, self._sorted[0], self.flow, self.force,
             self.noted, self.since, self.packed_box, self.kernels.fluid, self.clock, first, last,
-            self.edge, 0.0, self.places, self.state_columns[0], self.stale, self.fault,
+            self.edge, 0.0, self.places, self.velocities, self.stale, self.fault,
         )  # fmt: skip
+
+    def _integrate_all(self) -> None:
+        self._integrate_rows(self.edge, self.edge + self.owned)
         if self.bodies:
             self.on_device.move(
                 self.kernels, self.packed_box, self.clock, self.particles, self.fault
             )
-        self.computed_rows = self.owned
-        self.step += 1
 
-    def _collect(self, array: Any, first: int, rows: int) -> NDArray[Any]:
-        """Return rows of all ranks in rank 0, in the order of the ranks, and none elsewhere."""
-        mine = np.empty((rows, *array.shape[1:]), array.dtype)
+    def _tell_neighbours(
+        self, told: Mapping[int, NDArray[np.int64]]
+    ) -> dict[int, NDArray[np.int64]]:
+        """Exchange a few numbers with the neighbours, by MPI."""
+        heard = {peer: np.empty_like(numbers) for peer, numbers in told.items()}
+        requests = [self._comm.Irecv(heard[peer], peer) for peer in told]
+        requests += [self._comm.Isend(numbers, peer) for peer, numbers in told.items()]
+        for request in requests:
+            request.Wait()
+        return heard
+
+    def _read_rows(self, array: Any, first: int, rows: int) -> NDArray[Any]:
+        host = np.empty((rows, *array.shape[1:]), array.dtype)
         if rows:
-            self.device.read_rows(array, first, mine.view(np.uint8).reshape(-1))()
-        comm, tag = self.team.comm, 1
-        counts = comm.gather(rows)
+            self.device.read_rows(array, first, host.view(np.uint8).reshape(-1))()
+        return host
+
+    def _write_rows(self, array: Any, first: int, rows: NDArray[Any]) -> None:
+        if len(rows):
+            host = np.ascontiguousarray(rows).view(np.uint8).reshape(-1)
+            self.device.write_rows(array, first, host)()
+
+    def _collect(self, mine: NDArray[Any]) -> NDArray[Any]:
+        """Return the rows of all ranks in rank 0, in the order of the ranks; none elsewhere."""
+        comm = self.team.comm
+        counts = comm.gather(len(mine))
         if self.rank != 0:
-            comm.Send(mine, 0, tag)
+            comm.Send(np.ascontiguousarray(mine), 0)
             return mine[:0]
         assert counts is not None
         parts = [mine]
         for rank, count in enumerate(counts[1:], 1):
-            part = np.empty((count, *array.shape[1:]), array.dtype)
-            comm.Recv(part, rank, tag)
+            part = np.empty((count, *mine.shape[1:]), mine.dtype)
+            comm.Recv(part, rank)
             parts.append(part)
         return np.concatenate(parts)
 
-    # Where the starts of the own cells are: differs where another rank sorted them.
-
-    @property
-    @abstractmethod
-    def _start(self) -> Any:
-        """The array of where cells begin, of which the own planes are a stretch."""
-
-    @abstractmethod
-    def _start_row(self, plane: int) -> int:
-        """Return in which row of it the cells of a plane begin."""
-
-    @property
-    @abstractmethod
-    def _start_value(self) -> int:
-        """The entry of the first own cell."""
-
 
 class Slabs(Shared):
-    """Each rank keeps its particles."""
+    """Each rank keeps its particles.
+
+    Nobody moves further than a cell in a step, so who leaves was in an outermost plane: these are
+    moved first, and who has left travels while the inner planes are computed.
+    """
 
     decomposition = "slab"
 
-    @property
-    def kept(self) -> int:
-        return self.owned
-
     def _own_phases(self) -> list[Phase]:
         return [
-            ("exchange particles", self._hand_over),
-            ("sort", self._sort_part),
+            ("cell ids", self._find_own_cells),
+            ("sort", lambda: self._sort_rows(self.owned)),
             ("exchange balance", self._balance),
-            *self._compute(),
+            *self._densities(),
+            ("exchange halo", self._begin_flow),
+            ("force", lambda: self._on(self._forces_of, self._inner_half(0))),
+            ("exchange halo", self._finish_flow),
+            ("force", lambda: self._on(self._forces_of, *self._edges())),
+            *(self._move_with_bodies() if self.bodies else self._move()),
+            ("exchange particles", self._hand_over),
         ]
 
-    def _take_rows(
-        self,
-        places: NDArray[np.uint32],
-        velocities: NDArray[np.float32],
-        is_mine: NDArray[np.bool_],
-    ) -> None:
-        rows = int(is_mine.sum())
-        self._allocate_part(math.ceil(SPARE * rows) + LEAST, sorts=True)
-        self._upload(places[is_mine], velocities[is_mine])
-        self.computed_rows = self.owned
+    def _move(self) -> list[Phase]:
+        return [
+            ("integrate", self._integrate_edges),
+            ("exchange particles", self._look_for_leavers),
+            ("force", lambda: self._on(self._forces_of, self._inner_half(1))),
+            ("integrate", lambda: self._on(self._integrate_rows, self._inner())),
+        ]
+
+    def _move_with_bodies(self) -> list[Phase]:
+        """Bodies push the fluid, after all other forces and before it moves."""
+        return [
+            ("force", lambda: self._on(self._forces_of, self._inner_half(1))),
+            *self._contacts(),
+            ("integrate", self._integrate_all),
+            ("exchange particles", self._look_for_leavers),
+        ]
+
+    def _integrate_edges(self) -> None:
+        for first, last in self._edges():
+            self._integrate_rows(first, last)  # also nobody, since it sets the clock
+
+    def _look_for_leavers(self) -> None:
+        """Queue looking through the outermost planes for who has left; and mark the exchange."""
+        self.device.fill(self._leaving, 0x00)
+        for first, last in self._edges():
+            self._find_leavers(
+                self.device.blocks(last - first, BLOCK), BLOCK, self.places, self.velocities,
+                self.packed_box, *self.planes, first - self.edge, last - self.edge, self.edge,
+                *self._leaving_rows, self._leaving,
+            )  # fmt: skip
+        self._wait_for_leavers = self.device.read_rows(self._leaving, 0, self._left)
+        self.team.transport.mark()
 
     def _hand_over(self) -> None:
-        """Find the cells; exchange who has left for a neighbour's planes."""
-        leaving = self._find_part_cells()
+        """Exchange who has left, and end the step."""
+        self._wait_for_leavers()
+        left = [int(count) for count in self._left.view(np.int32)]
         sides = self._neighbours()
-        told = {peer: np.array([leaving[side]], np.int64) for side, peer in sides}
-        heard = {peer: int(count[0]) for peer, count in self._tell_neighbours(told).items()}
-        arrived = sum(heard.values())
-        if self.owned + arrived > self.capacity:
-            self._grow(self.owned + arrived)
-            leaving = self._find_part_cells()
-        sends, receives = [], []
-        first = self.owned
+        told = {peer: np.array([left[side]], np.int64) for side, peer in sides}
+        came = {peer: int(count[0]) for peer, count in self._tell_neighbours(told).items()}
+        self.held = self.owned + sum(came.values())
+        if self.held > self.capacity:
+            self._grow(self.held)
+        sends, receives, row = [], [], self.owned
         for side, peer in sides:
-            for kept, left in zip((self.places, self.state_columns[0]), self._leaving_rows,
-                                  strict=True):  # fmt: skip
-                sends.append(Parcel(peer, left, side * self.edge, leaving[side]))
-                receives.append(Parcel(peer, kept, first, heard[peer]))
-            first += heard[peer]
+            for array, leaving in zip(
+                (self.places, self.velocities), self._leaving_rows, strict=True
+            ):
+                sends.append(Parcel(peer, leaving, side * self.edge, left[side]))
+                receives.append(Parcel(peer, array, row, came[peer]))
+            row += came[peer]
         self.team.transport.begin(sends, receives)
         self.team.transport.finish()
-        self._launch_cells(self.owned, first, self.capacity)
-        self.owned = first - sum(leaving)
+        self.computed_rows = self.owned
+        self.owned = self.held - sum(left)
+        self.step += 1
 
-    def _find_part_cells(self) -> list[int]:
-        """Find the cells of what this rank has; return how many have left, down and up."""
-        while True:
-            self.device.fill(self._leaving, 0x00)
-            self._launch_cells(0, self.owned, self.owned)
-            leaving = [int(count) for count in self.device.download(self._leaving)]
-            if max(leaving) <= self.edge:
-                return leaving
-            self.edge = math.ceil(SPARE_EDGE * max(leaving)) + LEAST
-            self._allocate_sorted(self.capacity)
+    def _grow(self, particles: int) -> None:
+        """Allocate more rows; who has left, and what was computed, stays until the next step."""
+        arrays = self.places, self.velocities
+        kept = [self._read_rows(array, 0, self.owned) for array in arrays]
+        self._allocate_rows(particles)
+        for array, rows in zip((self.places, self.velocities), kept, strict=True):
+            self._write_rows(array, 0, rows)
 
-    def _launch_cells(self, first: int, owned: int, rows: int) -> None:
-        if first < rows:
-            self._find_cells_of_part(
-                self.device.blocks(rows - first, BLOCK), BLOCK, self.places,
-                self.state_columns[0], self._cell_of_part, self.packed_box, *self.planes, first,
-                owned, rows, self.edge, *self._leaving_rows, self._leaving,
-            )  # fmt: skip
+    def _find_own_cells(self) -> None:
+        if self.rows < aligned(self.capacity) + 2 * self.edge:
+            self._allocate_sorted()
+        if self.top < self.planes[1] and self.counts[-1] > 0:
+            # Somebody may be about to leave the planes that have cells.
+            self.top = min(self.planes[1], self.top + SPARE_PLANES)
+            self._make_sorter()
+        self._find_cells()
 
-    def _grow(self, rows: int) -> None:
-        """Allocate for more rows, and keep what is there."""
-        kept = [self.device.download(a)[: self.owned] for a in (self.places, *self.state_columns)]
-        self._allocate_part(math.ceil(SPARE * rows) + LEAST, sorts=True)
-        self._upload(kept[0].view(np.uint32), kept[1])
-
-    def _sort_part(self) -> None:
-        low, high = self.planes
-        self.counts = self._sort_rows(self.owned, low, high)
+    def _note_counts(self) -> None:
+        self.counts = self._counted()
 
     def _balance(self) -> None:
         """Every few steps, cut anew where loads have drifted apart, and sort again."""
-        if self.step % BALANCE_EVERY != 0 or self.team.ranks.size == 1:
+        if self.step % BALANCE_EVERY != 0:
             return
-        counts = np.concatenate(self._neighbours_comm.allgather(self.counts))
-        if not is_unbalanced(counts, self.bounds, IMBALANCE):
+        low, high = self.planes
+        mine = np.zeros(high - low, np.int64)
+        mine[: self.top - low] = self._counted()
+        counts = np.concatenate(self._comm.allgather(mine))
+        before = self.bounds
+        if not is_unbalanced(counts, before, IMBALANCE):
             return
-        new = cut(counts, self.team.ranks.size)
-        if (new == self.bounds).all():
-            return
-        going = moves(self.bounds, new, counts)
-        rows = int(counts[new[self.rank] : new[self.rank + 1]].sum())
-        self._widest = int(counts.max())
         sorted_before, edge = list(self._sorted), self.edge
-        if rows > self.capacity:
-            self._allocate_part(math.ceil(SPARE * rows) + LEAST, sorts=True)
+        self._cut(counts)
+        self.held = self.owned
+        if self.owned > self.capacity:
+            self._allocate_part(self.owned)
+        else:
+            self._make_sorter()
         sends, receives = [], []
-        for move in going:
-            for kept, was in zip((self.places, self.state_columns[0]), sorted_before, strict=True):
-                first = edge + move.first
+        for move in moves(before, self.bounds, counts):
+            first = edge + move.first
+            for array, was in zip((self.places, self.velocities), sorted_before, strict=True):
                 if move.sender == move.receiver == self.rank:
                     self.device.copy(
-                        was[first : first + move.rows], kept[move.to : move.to + move.rows]
+                        was[first : first + move.rows], array[move.to : move.to + move.rows]
                     )
                 elif move.sender == self.rank:
                     sends.append(Parcel(move.receiver, was, first, move.rows))
                 elif move.receiver == self.rank:
-                    receives.append(Parcel(move.sender, kept, move.to, move.rows))
+                    receives.append(Parcel(move.sender, array, move.to, move.rows))
         self.team.transport.begin(sends, receives)
         self.team.transport.finish()
-        self.bounds, self.owned = new, rows
         self.device.fill(self.cells, 0x00)
-        self._launch_cells(0, rows, self.capacity)
-        self._sort_part()
+        self._find_cells()
+        self._sort_rows(self.owned)
+
+    def _rows_for(self, particles: int) -> int:
+        return aligned(SPARE * particles + LEAST)
 
     @property
     def _start(self) -> Any:
         return self.algorithm.answer.start  # type: ignore[union-attr]
 
     def _start_row(self, plane: int) -> int:
-        return plane * self._plane_cells
+        return (plane - self.planes[0]) * self._plane_cells
 
     @property
     def _start_value(self) -> int:
@@ -630,85 +770,91 @@ class Master(Shared):
 
     decomposition = "master"
 
-    @property
-    def kept(self) -> int:
-        return self.particles if self.rank == 0 else 0
-
     def _own_phases(self) -> list[Phase]:
         return [
             ("cell ids", self._find_all_cells),
             ("sort", self._sort_all),
             ("exchange deal", self._deal),
-            *self._compute(),
+            *self._densities(),
+            ("exchange halo", self._begin_flow),
+            ("force", lambda: self._on(self._forces_of, self._inner())),
+            ("exchange halo", self._finish_flow),
+            ("force", lambda: self._on(self._forces_of, *self._edges())),
+            *self._contacts(),
+            ("integrate", self._integrate_all),
             ("exchange return", self._return),
         ]
 
-    def _take_rows(
-        self,
-        places: NDArray[np.uint32],
-        velocities: NDArray[np.float32],
-        is_mine: NDArray[np.bool_],
-    ) -> None:
-        self.owned = self.computed_rows = int(is_mine.sum())
+    @property
+    def _kept_planes(self) -> tuple[int, int]:
+        return 0, self.grid.cells[2] if self.rank == 0 else 0
+
+    @property
+    def _sorted_planes(self) -> tuple[int, int]:
+        return self._kept_planes
+
+    def _rows_for(self, particles: int) -> int:
+        return particles if self.rank == 0 else aligned(SPARE * particles + LEAST)
+
+    def _make_sorter(self) -> None:
         if self.rank == 0:
-            self._allocate_part(self.particles, sorts=True)
-            self._write_rows(self.places, 0, np.ascontiguousarray(places).view(np.float32))
-            self._write_rows(self.state_columns[0], 0, np.ascontiguousarray(velocities))
+            super()._make_sorter()
         else:
-            self._allocate_part(math.ceil(SPARE * self.owned) + LEAST, sorts=False)
             self._dealt_starts = self.device.empty(self.cells.shape[0], "int32")
 
     def _find_all_cells(self) -> None:
         if self.rank == 0:
-            n = self.particles
-            self._find_cells_of_part(
-                self.device.blocks(n, BLOCK), BLOCK, self.places, self.state_columns[0],
-                self._cell_of_part, self.packed_box, 0, self.grid.cells[2], 0, n, n, self.edge,
-                *self._leaving_rows, self._leaving,
-            )  # fmt: skip
+            self._find_cells()
 
     def _sort_all(self) -> None:
         if self.rank == 0:
-            self.all_counts = self._sort_rows(self.particles, 0, self.grid.cells[2])
+            self._sort_rows(self.particles)
 
     def _deal(self) -> None:
         """Cut anew, and send each rank its stretch of what is sorted."""
-        counts = self._neighbours_comm.bcast(self.all_counts if self.rank == 0 else None)
-        self.bounds = cut(counts, self.team.ranks.size)
-        self._first_of = np.concatenate([[0], np.cumsum(counts)])[self.bounds]
-        low, high = self.planes
-        self.counts = counts[low:high]
-        self.owned = int(self.counts.sum())
+        self._cut(self._comm.bcast(self._counted() if self.rank == 0 else None))
         if self.owned > self.capacity:
-            self._widest = int(counts.max())
-            self._allocate_part(math.ceil(SPARE * self.owned) + LEAST, sorts=False)
+            self._allocate_part(self.owned)
         if self.bodies:
             self.device.fill(self.cells, 0x00)  # bodies look into the planes of others
         sends, receives = [], []
         if self.rank == 0:
             for peer in range(1, self.team.ranks.size):
-                first, last = (int(row) for row in self._first_of[peer : peer + 2])
-                begin, end = (int(b) * self._plane_cells for b in self.bounds[peer : peer + 2])
-                sends += [Parcel(peer, a, self.edge + first, last - first) for a in self._sorted]
-                sends.append(Parcel(peer, self._start, begin, end - begin + 1))
+                first, rows = self._stretch_of(peer)
+                sends += [Parcel(peer, array, self.edge + first, rows) for array in self._sorted]
+                sends.append(Parcel(peer, self._start, *self._cells_of(peer)))
         else:
             receives = [Parcel(0, array, self.edge, self.owned) for array in self._sorted]
-            receives.append(Parcel(0, self._start, 0, (high - low) * self._plane_cells + 1))
+            receives.append(Parcel(0, self._start, 0, self._cells_of(self.rank)[1]))
         self.team.transport.begin(sends, receives)
         self.team.transport.finish()
 
     def _return(self) -> None:
-        """Send the particles back to rank 0."""
-        arrays = (self.places, self.state_columns[0])
+        """Send the particles back to rank 0, and end the step."""
+        arrays = (self.places, self.velocities)
         sends, receives = [], []
         if self.rank == 0:
             for peer in range(1, self.team.ranks.size):
-                first, last = (int(row) for row in self._first_of[peer : peer + 2])
-                receives += [Parcel(peer, array, first, last - first) for array in arrays]
+                receives += [Parcel(peer, array, *self._stretch_of(peer)) for array in arrays]
         else:
             sends = [Parcel(0, array, 0, self.owned) for array in arrays]
         self.team.transport.begin(sends, receives)
         self.team.transport.finish()
+        self.computed_rows = self.owned
+        self.step += 1
+
+    def _stretch_of(self, rank: int) -> tuple[int, int]:
+        """Return the rows of a rank among all: the first, and how many."""
+        first, last = (int(row) for row in self.first_of[rank : rank + 2])
+        return first, last - first
+
+    def _cells_of(self, rank: int) -> tuple[int, int]:
+        """Return where the starts of a rank's cells are among all, and how many, with the end."""
+        low = int(self.bounds[rank])
+        return low * self._plane_cells, (self._top_of(rank) - low) * self._plane_cells + 1
+
+    def _note_counts(self) -> None:
+        """Leave the counts as they were dealt."""
 
     @property
     def _start(self) -> Any:
@@ -719,10 +865,15 @@ class Master(Shared):
 
     @property
     def _start_value(self) -> int:
-        return int(self._first_of[self.rank])
+        return int(self.first_of[self.rank])
 
 
 DECOMPOSITIONS: Mapping[str, type[Shared]] = {kind.decomposition: kind for kind in (Slabs, Master)}
+
+
+def aligned(rows: float) -> int:
+    """Return at least so many rows, so that what begins behind them is aligned for a warp."""
+    return math.ceil(rows / WARP) * WARP
 
 
 def share(workload: type[Workload], decomposition: str | None, device: Device) -> type[Workload]:

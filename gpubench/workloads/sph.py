@@ -15,6 +15,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,7 +26,9 @@ from gpubench.errors import UserError
 from gpubench.physics.box import Box
 from gpubench.physics.rigid import RigidBody, ball_body, box_body
 from gpubench.physics.sph import INTEGRATORS, SPHFluid, mass_for, spacing_for
+from gpubench.physics.sph_step import BodiesStep, check_sph_step
 from gpubench.workloads.in_cells import BLOCK, InCells, require_known_values
+from gpubench.workloads.picture import Picture
 from gpubench.workloads.workload import BlowUp, Snapshot, Value
 
 Floats = NDArray[np.float64]
@@ -140,13 +143,21 @@ class SPH(InCells):
 
     def check(self) -> str | None:
         self.count_steps()
-        for _, launch in self.phases():
-            launch()
+        before = self.state()
+        self.plain_steps(1)
         try:
             self.require_sound()
         except BlowUp as error:
             return str(error)
-        return None
+        after = by_ids(self.state())
+        bodies = None
+        if self.bodies:
+            pushes = self.device.download(self.on_device.pushes)
+            bodies = BodiesStep(self.bodies_in(before), self.bodies_in(after), pushes)
+        return check_sph_step(
+            before, after, self.computed("force"), self.computed("flow"), self.box, self.fluid,
+            str(self.parameters["integrator"]), self.time_step, bodies,
+        )  # fmt: skip
 
     def require_sound(self) -> None:
         flag, _, _, particle = (int(word) for word in self.device.download(self.fault))
@@ -203,6 +214,20 @@ class SPH(InCells):
             return []
         return unpack_states(state["bodies"], self.bodies, self.fluid, self.box)
 
+    def paint(self) -> None:
+        self.picture.clear()
+        self.picture.draw(self.places, self.state_columns[0], self.packed_box, 0, self.particles)
+
+    @cached_property
+    def picture(self) -> Picture:
+        """What `paint` draws, from the side, shaded by speed."""
+        return Picture(self.device, self.box, self.spacing, self.speed_scale)
+
+    @property
+    def speed_scale(self) -> float:
+        """The speed of a fall through the height of the fluid, or what 0.1 Mach is."""
+        return self.number("mach") or 0.1
+
     def observe(self, snapshot: Snapshot) -> dict[str, float]:
         """Return energies of the fluid over its particles and g H, front and mean height."""
         fluid = snapshot.species == 0
@@ -222,17 +247,18 @@ class SPH(InCells):
 
         With cut pressures, those below the rest density are the rest density.
         """
-        ids = self.state()["places"][:, 3]
         found: Floats = 1 / self.computed("flow")[:, 3].astype(np.float64)
-        return found[np.argsort(ids)]
+        return found
 
     def computed(self, name: str) -> NDArray[Any]:
-        """Return `flow` or `force` of the last step, in the order of the state.
+        """Return `flow` or `force` of the last step, in order of ids.
 
         flow: float32 (particles, 4), velocity before the step, and inverse density. force: int32
         (particles, 4), accelerations by neighbours and bodies in force steps.
         """
-        return self.in_place(getattr(self, name))
+        ids = self.device.download(self.places).view(np.uint32)[:, 3]
+        found: NDArray[Any] = self.in_place(getattr(self, name))
+        return found[np.argsort(ids)]
 
     def _make_fluid(self, height: float) -> SPHFluid:
         gravity = [0.0, 0.0, 0.0]
@@ -274,8 +300,8 @@ class SPH(InCells):
     def _add_densities(self) -> None:
         self.kernels.densities(
             self.blocks, BLOCK, *self.current, *self.candidates, self.packed_box,
-            self.kernels.fluid, self.clock, self.particles, 0, self.particles, self.flow,
-            self.noted, self.notes,
+            self.kernels.fluid, self.clock, self.particles, 0, self.particles, 0,
+            self.grid.cells[2], self.flow, self.noted, self.notes,
         )  # fmt: skip
 
     def _add_forces(self) -> None:
@@ -490,6 +516,12 @@ class SPHRigidBody(SPHDamBreak):
                 made = ball_body(size / 2, (x, y, z), density, self.spacing)
             bodies.append(made)
         return Scene(pool.box, pool.positions, pool.height, bodies)
+
+
+def by_ids(state: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Return a state with its particles in order of their ids."""
+    order = np.argsort(state["places"][:, 3])
+    return {**state, **{name: state[name][order] for name in ("places", "velocities")}}
 
 
 def inverse(axes: Sequence[int]) -> tuple[int, ...]:

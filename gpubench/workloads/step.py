@@ -11,7 +11,8 @@ import numpy as np
 from gpubench.contracts import Algorithm, CellList
 from gpubench.devices.base import Device
 from gpubench.inputs import SimulationStart
-from gpubench.measure.phases import phase_times
+from gpubench.measure.phases import phase_times, picture_time
+from gpubench.workloads.shared import share
 from gpubench.workloads.workload import Value, Workload
 
 # An even number: what takes turns with its arrays is back where it was, as a graph needs it.
@@ -26,6 +27,8 @@ class WorkloadStep(Algorithm):
 
     workload, algorithm: classes; form and parameters are those of the algorithm.
     skin: see Workload. time_step: in place of the workload's own, unless None.
+    ranks: how many share the simulation, which the runner has made sure of; None for one.
+    decomposition: how they do, see workloads/shared.py; None with one rank.
     launches: steps in one launch; reported times are of one step.
     input_hash: SHA-256 over the state at the beginning, first 16 hex digits.
     """
@@ -44,12 +47,15 @@ class WorkloadStep(Algorithm):
         skin: float,
         time_step: float | None,
         seed: int,
+        ranks: int | None = None,
+        decomposition: str | None = None,
     ) -> None:
         super().__init__(device, form, parameters)
         given: dict[str, Value] = {**parameters}
         if time_step is not None:
             given["time_step"] = time_step
-        self.workload = workload(device, particles, algorithm, form, given, seed, skin)
+        made = share(workload, decomposition, device)
+        self.workload = made(device, particles, algorithm, form, given, seed, skin)
         inside = self.workload.algorithm
         self.launches = STEPS_WITH_SKIN if skin > 0 else STEPS  # type: ignore[misc]
         self.workspace_bytes = self.workload.workspace_bytes + inside.workspace_bytes
@@ -60,17 +66,20 @@ class WorkloadStep(Algorithm):
 
     def launch(self) -> None:
         """Queue the steps."""
-        for _ in range(self.launches):
-            for _, launch in self.workload.phases():
-                launch()
+        self.workload.plain_steps(self.launches)
 
     def check(self) -> str | None:
         """Do one step and hold it against the right one; return None, or what is wrong with it."""
         return self.workload.check()
 
     def phases_ms(self) -> dict[str, float]:
-        """Time the phases of some steps: medians, or with a skin, where steps differ, means."""
+        """Time the phases of some steps: medians, or with a skin, where steps differ, means.
+
+        A picture, of what paints one on the device, is told as `draw`; it is no part of a step.
+        """
         found = phase_times(self.workload, PHASE_STEPS)
+        if type(self.workload).paint is not Workload.paint:
+            found["draw"] = picture_time(self.workload, PHASE_STEPS)
         if self.workload.skin > 0:
             return {name: time.mean_ms for name, time in found.items()}
         return {name: time.median_ms for name, time in found.items()}
@@ -78,6 +87,8 @@ class WorkloadStep(Algorithm):
     @property
     def no_graph(self) -> str | None:
         """Say what the host reads back in a step, or return None."""
+        if self.workload.host_part is not None:
+            return self.workload.host_part
         if self.workload.skin > 0:
             return "the host reads back whether the lists still hold, which no CUDA graph can hold"
         return self.workload.algorithm.no_graph

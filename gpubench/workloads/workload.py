@@ -53,6 +53,7 @@ class Workload(ABC):
     variants: parameters with which its kernels are compiled otherwise.
     particles_by_default: of a run that asks for no number.
     steps_by_default: likewise.
+    host_part: what the host does in each step, so that no graph can hold it; None for nothing.
     algorithm: what keeps the cells, and in which form.
     parameters: those that were given, and the defaults of the others.
     step: steps done since the beginning, counting those queued.
@@ -66,6 +67,7 @@ class Workload(ABC):
     variants: ClassVar[Sequence[Mapping[str, Value]]] = ({},)
     particles_by_default: ClassVar[int]
     steps_by_default: ClassVar[int]
+    host_part: ClassVar[str | None] = None
 
     device: Device
     particles: int
@@ -105,6 +107,16 @@ class Workload(ABC):
         Calling all of them in order is one step; `step` counts it when the last is called. Names
         may repeat: their times add up.
         """
+
+    def plain_steps(self, steps: int) -> None:
+        """Queue that many steps launch by launch, without a graph of its own."""
+        for _ in range(steps):
+            for _, launch in self.phases():
+                launch()
+
+    def paint(self) -> None:
+        """Queue drawing a picture on the device; NotImplementedError where it has none."""
+        raise NotImplementedError(f"{self.name} draws no pictures on the device")
 
     @abstractmethod
     def require_sound(self) -> None:

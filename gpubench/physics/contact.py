@@ -1,0 +1,110 @@
+"""Forces between particles of bodies and what they touch, and from walls (silva2012, 4.1, 4.2)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
+
+from gpubench.errors import UserError
+from gpubench.physics.box import Box
+from gpubench.physics.pairs import nearest_image, wrapped
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Contact:
+    """A spring with a damper between particles that touch (equations 11 and 12).
+
+    distance: sum of the radii of two particles, below which they touch.
+    stiffness: of the spring, acceleration over length. damping: acceleration over velocity.
+    mass: of a fluid particle, by which both are multiplied.
+    """
+
+    distance: float
+    stiffness: float
+    damping: float
+    mass: float
+
+    def __post_init__(self) -> None:
+        _require_sensible("contact", self)
+
+
+@dataclass(frozen=True)
+class Walls:
+    """Springs with dampers along the walls of a box (equation 13).
+
+    distance: from a wall, below which it pushes. stiffness, damping: as those of Contact.
+    """
+
+    distance: float
+    stiffness: float
+    damping: float
+
+    def __post_init__(self) -> None:
+        _require_sensible("wall", self)
+
+
+def contact_forces(
+    positions: Floats,
+    velocities: Floats,
+    other_positions: Floats,
+    other_velocities: Floats,
+    contact: Contact,
+    box: Box,
+) -> tuple[Floats, Floats]:
+    """Return the forces on some particles, and on others, from the contacts between them.
+
+    positions, velocities: float64 (particles, 3); a pair across a periodic face is that of the
+    nearest images. The forces have the shapes of the positions, and add up to nothing.
+    m (K_c (t - r) e + eta (v_j - v_i)) for r < t; the spring between coincident particles has no
+    direction, and is left out.
+    """
+    boxsize = np.where(box.periodic, box.size, 0.0)  # 0 where open, as cKDTree has it
+    trees = [cKDTree(wrapped(p, box), boxsize=boxsize) for p in (positions, other_positions)]
+    radius = contact.distance * (1 + 1e-9)  # the tree rounds: ask for more, then select
+    found = trees[0].sparse_distance_matrix(trees[1], radius, output_type="ndarray")
+    i, j = found["i"], found["j"]
+    offset = nearest_image(positions[i] - other_positions[j], box)
+    distance = np.sqrt((offset**2).sum(axis=1))
+    touching = distance < contact.distance
+    i, j, offset, distance = i[touching], j[touching], offset[touching], distance[touching]
+    direction = offset / np.where(distance > 0, distance, 1)[:, None]
+    spring = contact.stiffness * (contact.distance - distance)[:, None] * direction
+    damper = contact.damping * (other_velocities[j] - velocities[i])
+    force = contact.mass * (spring + damper)
+    forces, other_forces = np.zeros_like(positions), np.zeros_like(other_positions)
+    np.add.at(forces, i, force)
+    np.add.at(other_forces, j, -force)
+    return forces, other_forces
+
+
+def wall_accelerations(positions: Floats, velocities: Floats, walls: Walls, box: Box) -> Floats:
+    """Return what the walls of a box do to particles inside it, float64 (particles, 3).
+
+    K_s d - K_d (v . n) along the inward normal n of each wall that is nearer than their distance
+    by d. There are walls where the box does not repeat.
+    """
+    accelerations = np.zeros_like(positions)
+    for axis in np.flatnonzero(~np.asarray(box.periodic)):
+        for normal, away in (
+            (1.0, positions[:, axis]),
+            (-1.0, box.size[axis] - positions[:, axis]),
+        ):
+            inside = walls.distance - away
+            push = walls.stiffness * inside - walls.damping * normal * velocities[:, axis]
+            accelerations[:, axis] += np.where(inside > 0, normal * push, 0.0)
+    return accelerations
+
+
+def _require_sensible(what: str, springs: Contact | Walls) -> None:
+    for field in fields(springs):
+        value = getattr(springs, field.name)
+        if not (math.isfinite(value) and value >= 0):
+            raise UserError(
+                f"the {field.name} of a {what} must be finite and not negative, not {value:g}"
+            )

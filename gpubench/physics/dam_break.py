@@ -1,0 +1,111 @@
+"""The front of a column of fluid that collapses on a dry floor, against experiments.
+
+A column of width a and height 2 a stands along x from the origin; z is up. The front is at
+Z = x / a at time T = t sqrt(2 g / a).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpubench.errors import UserError
+from gpubench.physics.fits import Estimate, fit_line, in_window
+
+Floats = NDArray[np.float64]
+
+LATE = (4.4, 9.2)  # T, over which experiments have a constant speed
+LATE_SLOPE, LATE_SLOPE_ERROR = 1.68, 0.1  # of Martin and Moyce's second set, end to end
+TOLERANCE = 0.1  # the sets are 7 % apart at T = 3.1
+
+LAYERS = 3.0  # of particles above the floor, in which a front is looked for
+FULL = 0.25  # of the particles of these layers that make them a fluid and no spray
+STRETCH = 2.0  # in spacings, over which they are counted
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What a figure shows: T and Z, float64 (points,)."""
+
+    title: str
+    times: Floats
+    fronts: Floats
+
+
+def _experiment(title: str, *points: tuple[float, float]) -> Experiment:
+    times, fronts = np.array(points).T
+    return Experiment(title, times, fronts)
+
+
+# As read off the figures of J. C. Martin and W. J. Moyce, Phil. Trans. R. Soc. A 244, 312 (1952),
+# figure 3, n^2 = 2, for columns of 1.125 and 2.25 inches, and of S. Koshizuka and Y. Oka, Nucl.
+# Sci. Eng. 123, 421 (1996), by pysph, examples/db_exp_data.py.
+EXPERIMENTS: Mapping[str, Experiment] = {
+    "martin-moyce-1": _experiment(
+        "Martin and Moyce 1952, 1.125 inches",
+        (0.849, 1.245), (1.212, 1.443), (1.602, 1.884), (2.283, 2.689), (2.950, 3.728),
+        (3.598, 4.528), (3.905, 4.999), (4.592, 5.841), (4.961, 6.271), (5.316, 6.717),
+    ),
+    "martin-moyce-2": _experiment(
+        "Martin and Moyce 1952, 2.25 inches",
+        (0.832, 1.217), (1.219, 1.474), (1.997, 2.292), (2.547, 2.995), (3.345, 4.134),
+        (4.034, 4.944), (4.418, 5.881), (5.091, 6.980), (5.685, 7.945), (6.306, 8.966),
+        (6.822, 9.986), (7.439, 10.963), (8.031, 11.977), (8.633, 13.005), (9.237, 13.970),
+    ),
+    "koshizuka-oka": _experiment(
+        "Koshizuka and Oka 1996",
+        (0.0, 1.000), (0.381, 1.111), (0.769, 1.252), (1.153, 1.505), (1.537, 1.892),
+        (1.935, 2.241), (2.323, 2.615), (2.719, 3.003), (3.096, 3.624),
+    ),
+}  # fmt: skip
+
+
+def scaled_time(time: float, width: float, gravity: float) -> float:
+    """Return T = t sqrt(2 g / a); gravity is positive."""
+    return time * math.sqrt(2 * gravity / width)
+
+
+def front_position(positions: Floats, spacing: float, depth: float) -> float:
+    """Return how far along x the fluid on the floor reaches without a gap.
+
+    positions: float64 (particles, 3). spacing: of particles at rest. depth: extent along y.
+    Counts the particles of the lowest LAYERS layers; the front is where, coming from the rear, a
+    stretch of STRETCH spacings first holds fewer than FULL of those that fill it. So neither
+    spray ahead of the front nor fluid in the air counts. Raises UserError where there is no such
+    fluid at all.
+    """
+    on_floor = np.sort(positions[positions[:, 2] < LAYERS * spacing, 0])
+    wanted = max(2, math.ceil(FULL * LAYERS * STRETCH * depth / spacing))
+    if len(on_floor) < wanted:
+        raise UserError(f"{len(on_floor)} particles are near the floor: a front needs {wanted}")
+    # From each particle on, how far the next `wanted` of them reach.
+    reach = on_floor[wanted - 1 :] - on_floor[: len(on_floor) - wanted + 1]
+    thin = np.flatnonzero(reach > STRETCH * spacing)
+    last = int(thin[0]) + wanted - 2 if len(thin) else len(on_floor) - 1
+    return float(on_floor[last]) + spacing / 2
+
+
+def late_slope(times: Floats, fronts: Floats) -> Estimate:
+    """Return dZ/dT over LATE; UserError where too few times lie there."""
+    chosen = in_window(times, LATE)
+    return fit_line(times[chosen], fronts[chosen]).slope
+
+
+def deviations(times: Floats, fronts: Floats) -> dict[str, float]:
+    """Return the greatest (Z - Z of an experiment) / Z of it, with its sign, for each experiment.
+
+    times: float64 (samples,), rising; between them Z is interpolated, and points of an experiment
+    beyond the last are left out, as is an experiment of which none is left.
+    """
+    found = {}
+    for name, experiment in EXPERIMENTS.items():
+        within = (experiment.times >= times[0]) & (experiment.times <= times[-1])
+        if within.any():
+            measured = np.interp(experiment.times[within], times, fronts)
+            relative = measured / experiment.fronts[within] - 1
+            found[name] = float(relative[np.argmax(np.abs(relative))])
+    return found

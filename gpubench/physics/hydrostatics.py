@@ -1,0 +1,102 @@
+"""Fluid at rest under gravity along -z: pressure against depth, and how deep a body floats."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpubench.errors import UserError
+from gpubench.physics.fits import fit_line
+
+Floats = NDArray[np.float64]
+
+LEAST_LAYERS = 3
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Means over horizontal layers of equal thickness, from below.
+
+    heights: float64 (layers,), mean z of the particles. pressures: likewise, mean pressure.
+    """
+
+    heights: Floats
+    pressures: Floats
+
+
+def pressure_profile(heights: Floats, pressures: Floats, thickness: float) -> Profile:
+    """Return the mean pressure in layers from z = 0 up; those without particles are left out.
+
+    heights, pressures: float64 (particles,).
+    """
+    layer = np.floor(heights / thickness).astype(np.int64)
+    count = np.bincount(layer)
+    filled = np.flatnonzero(count)
+    return Profile(
+        np.bincount(layer, heights)[filled] / count[filled],
+        np.bincount(layer, pressures)[filled] / count[filled],
+    )
+
+
+def surface_height(heights: Floats, spacing: float, area: float) -> float:
+    """Return where the surface of fluid at rest is, half a spacing above its highest layer.
+
+    heights: float64 (particles,). area: of the surface, whose layer has area / spacing^2
+    particles: the mean height of as many, the highest, is that of the layer.
+    """
+    in_layer = min(len(heights), max(1, round(area / spacing**2)))
+    highest = np.partition(heights, len(heights) - in_layer)[-in_layer:]
+    return float(highest.mean()) + spacing / 2
+
+
+def hydrostatic_deviation(
+    profile: Profile, density: float, gravity: float, surface: float, margin: float
+) -> float:
+    """Return the greatest |p - rho g (H - z)| / (rho g H) of the layers, H the surface's height.
+
+    margin: from floor and surface, within which layers are left out: there a kernel reaches
+    beyond the fluid. gravity is positive. Raises UserError where too few layers are left.
+    """
+    inside = _inside(profile, surface, margin)
+    expected = density * gravity * (surface - profile.heights[inside])
+    off = np.abs(profile.pressures[inside] - expected).max()
+    return float(off / (density * gravity * surface))
+
+
+def weight_density(profile: Profile, gravity: float, surface: float, margin: float) -> float:
+    """Return -dp/dz / g of a straight line through the layers: the density that p bears witness to.
+
+    Knows nothing of where the surface is, but for the layers that are left out; see
+    `hydrostatic_deviation`.
+    """
+    inside = _inside(profile, surface, margin)
+    return -fit_line(profile.heights[inside], profile.pressures[inside]).slope.value / gravity
+
+
+def floating_draft(density_ratio: float, height: float) -> float:
+    """Return how deep an upright box of some height lies in a fluid, by Archimedes.
+
+    density_ratio: of the box and the fluid. Raises UserError where it does not float.
+    """
+    if not 0 < density_ratio < 1:
+        raise UserError(
+            f"a body floats where its density is below the fluid's, not {density_ratio:g} of it"
+        )
+    return density_ratio * height
+
+
+def measured_draft(centre_height: float, height: float, surface: float) -> float:
+    """Return how deep an upright box lies: from the surface down to its bottom."""
+    return surface - (centre_height - height / 2)
+
+
+def _inside(profile: Profile, surface: float, margin: float) -> NDArray[np.bool_]:
+    inside = (profile.heights >= margin) & (profile.heights <= surface - margin)
+    if (count := int(inside.sum())) < LEAST_LAYERS:
+        raise UserError(
+            f"{count} layers lie {margin:g} or more from floor and surface:"
+            f" a profile needs {LEAST_LAYERS}, so make the fluid deeper"
+        )
+    return inside

@@ -1,0 +1,363 @@
+"""Whether a step of smoothed particle hydrodynamics with rigid bodies is right.
+
+A state is as the SPH workloads have it, in whatever order a device keeps its particles: step, an
+int; places, uint32 (particles, 4), units of the box and id; velocities, float32 (particles, 4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpubench.physics.box import Box
+from gpubench.physics.contact import Contact, Walls, contact_forces, wall_accelerations
+from gpubench.physics.motion import (
+    FORCE_STEPS,
+    RELATIVE_ERROR,
+    UNITS,
+    Floats,
+    State,
+    in_chunks,
+    reflected,
+    region,
+    rows_of,
+    worst_of,
+    wrong_ids,
+)
+from gpubench.physics.pairs import nearest_image, wrapped
+from gpubench.physics.rigid import RigidBody, turned
+from gpubench.physics.sph import DENSITY_STEP, SPHFluid
+from gpubench.physics.sph_forces import accelerations, densities
+
+# Of a density: each neighbour's part is rounded to a step, and their sum and inverse in float32.
+DENSITY_ERROR = 32 * DENSITY_STEP
+# Of the place of a body's particle, over the box's longest edge: it is turned in float32.
+ARM_ERROR = 2.0**-21
+# Of what is added up over the particles of a body in float32, over the sum of absolute values.
+SUM_ERROR = 2.0**-18
+
+
+@dataclass(frozen=True)
+class BodiesStep:
+    """What a step did to bodies.
+
+    before, after: the bodies. pushes: float32 (particles of all, 4 or 3), the forces of the fluid
+    on them, in masses of a particle of the fluid.
+    """
+
+    before: Sequence[RigidBody]
+    after: Sequence[RigidBody]
+    pushes: NDArray[np.float32]
+
+
+def check_sph_step(
+    before: State,
+    after: State,
+    force: NDArray[np.int32],
+    flow: NDArray[np.float32],
+    box: Box,
+    fluid: SPHFluid,
+    integrator: str,
+    time_step: float,
+    bodies: BodiesStep | None = None,
+) -> str | None:
+    """Return None where one step leads from `before` to `after`, else what is wrong with it.
+
+    force: int32 (particles, 4), accelerations by neighbours and bodies in steps of
+    fluid.force_step. flow: float32 (particles, 4), velocities before the step, and the inverse of
+    the density. Both are in the order of `after`.
+    Single densities and forces are compared in a region of motion.SAMPLE particles or so. A force
+    that only one side of a pair felt shows wherever it is: the sum over the fluid and the
+    particles of the bodies is 0 to the bit. Bodies are compared as a whole.
+    """
+    compared = _Step(before, after, force, flow, box, fluid, integrator, time_step, bodies)
+    problem = (
+        wrong_ids(before["places"][:, 3])
+        or wrong_ids(after["places"][:, 3])
+        or compared.wrong_in_region()
+        or compared.wrong_sum()
+        or compared.wrong_motion()
+        or compared.wrong_bodies()
+    )
+    return f"step {int(before['step'])}: {problem}" if problem else None
+
+
+@dataclass(frozen=True)
+class _Step:
+    """What is held against the right step; the arguments are those of `check_sph_step`."""
+
+    before: State
+    after: State
+    force: NDArray[np.int32]
+    flow: NDArray[np.float32]
+    box: Box
+    fluid: SPHFluid
+    integrator: str
+    time_step: float
+    bodies: BodiesStep | None
+
+    @property
+    def walls(self) -> Walls:
+        fluid = self.fluid
+        return Walls(fluid.wall_distance, fluid.wall_stiffness, fluid.wall_damping)
+
+    @property
+    def tolerance(self) -> float:
+        """Of an acceleration by neighbours."""
+        return FORCE_STEPS * self.fluid.force_step
+
+    def wrong_in_region(self) -> str | None:
+        """Compare densities and forces of the particles in a region with float64."""
+        places = self.before["places"]
+        rng = np.random.default_rng(int(self.before["step"]))
+        volume = len(places) * self.fluid.spacing**3
+        near, inside = region(places, self.box, volume, 1.0, rng)
+        ids = places[near, 3]
+        rows = rows_of(self.after["places"][:, 3])[ids]
+        positions = self.box.to_positions(places[near])
+        velocities = self.before["velocities"][near, :3].astype(np.float64)
+
+        floor = 1.0 if self.fluid.cuts else 0.0
+        expected = np.maximum(densities(positions, self.box, self.fluid), floor)[inside]
+        with np.errstate(divide="ignore"):
+            density = 1 / self.flow[rows, 3].astype(np.float64)
+        found = density[inside]
+        if (worst := worst_of(found - expected, DENSITY_ERROR * expected)) is not None:
+            return (
+                f"the density at particle {ids[inside][worst]} is {found[worst]:.7g},"
+                f" and should be {expected[worst]:.7g}"
+            )
+        pulls = accelerations(positions, velocities, density, self.box, self.fluid)
+        pushes, doubt = self._contacts(positions, velocities)
+        wanted = (pulls + pushes)[inside]
+        felt = self.force[rows[inside], :3] * self.fluid.force_step
+        if (worst := worst_of(felt - wanted, self.tolerance + doubt[inside])) is None:
+            return None
+        return (
+            f"the acceleration of particle {ids[inside][worst[0]]} along {'xyz'[worst[1]]} is"
+            f" {felt[worst]:.7g}, and should be {wanted[worst]:.7g}"
+        )
+
+    def wrong_sum(self) -> str | None:
+        """Add up the forces on the fluid and on bodies by the fluid, in whole force steps."""
+        total = np.zeros(3)
+        for rows in in_chunks(len(self.force)):
+            total += self.force[rows, :3].sum(axis=0, dtype=np.float64)
+        if self.bodies is not None:
+            on_bodies = np.rint(self.bodies.pushes[:, :3] / np.float64(self.fluid.force_step))
+            total += on_bodies.sum(axis=0)
+        off = np.flatnonzero(total)
+        if not len(off):
+            return None
+        return (
+            f"the forces add up to {total[off[0]] * self.fluid.force_step:.7g} along"
+            f" {'xyz'[off[0]]}, and should add up to 0: one side of a pair does not feel the other"
+        )
+
+    def wrong_motion(self) -> str | None:
+        """Compare places and velocities with those that the forces of the device ask for."""
+        ids = self.after["places"][:, 3]
+        was_in = rows_of(self.before["places"][:, 3])[ids]
+        for rows in in_chunks(len(ids)):
+            start = self.before["velocities"][was_in[rows], :3].astype(np.float64)
+            places = self.before["places"][was_in[rows]]
+            positions = self.box.to_positions(places)
+            by_walls = wall_accelerations(positions, start, self.walls, self.box)
+            pull = self.force[rows, :3] * self.fluid.force_step + by_walls
+            pull += np.asarray(self.fluid.gravity)
+            doubt = self._wall_doubt(positions, start)
+            problem = self._wrong_moves(
+                places, start, pull, doubt, self.after["places"][rows],
+                self.after["velocities"][rows, :3].astype(np.float64),
+                [f"particle {number}" for number in ids[rows]], self.integrator == "symplectic",
+            )  # fmt: skip
+            if problem:
+                return problem
+        return None
+
+    def wrong_bodies(self) -> str | None:
+        """Compare forces of the fluid on bodies, and where these get, with float64."""
+        if self.bodies is None:
+            return None
+        ends = np.cumsum([len(body.offsets) for body in self.bodies.before])
+        pushes = self.bodies.pushes[:, :3].astype(np.float64)
+        for number, body in enumerate(self.bodies.before):
+            rows = slice(ends[number] - len(body.offsets), ends[number])
+            problem = self._wrong_push(number, pushes[rows]) or self._wrong_body(
+                number, pushes[rows]
+            )
+            if problem:
+                return problem
+        return None
+
+    def _contacts(self, positions: Floats, velocities: Floats) -> tuple[Floats, Floats]:
+        """Return what all bodies do to particles of the fluid, and how far that is in doubt."""
+        total, doubt = np.zeros_like(positions), np.zeros_like(positions)
+        for body in self.bodies.before if self.bodies is not None else ():
+            touched, unsure = self._between(
+                positions, velocities, self._inside(body), body.particle_velocities()
+            )
+            total += touched
+            doubt += unsure
+        return total, doubt
+
+    def _between(
+        self, positions: Floats, velocities: Floats, others: Floats, their_velocities: Floats
+    ) -> tuple[Floats, Floats]:
+        """Return the acceleration of particles by others that touch them, and its doubt.
+
+        Where a pair begins to touch, the damper sets in at once, so that a rounding of the
+        distance is seen: in doubt is what a little more or less of it changes.
+        """
+        fluid, error = self.fluid, ARM_ERROR * max(self.box.size)
+
+        def felt(beyond: float) -> Floats:
+            contact = Contact(
+                max(fluid.contact_distance + beyond, 0.0), fluid.contact_stiffness,
+                fluid.contact_damping, 1.0,
+            )  # fmt: skip
+            return contact_forces(
+                positions, velocities, others, their_velocities, contact, self.box
+            )[0]
+
+        return felt(0.0), np.abs(felt(error) - felt(-error))
+
+    def _inside(self, body: RigidBody) -> Floats:
+        """Return where the particles of a body are, those behind a wall put at it."""
+        positions = wrapped(body.particle_positions(), self.box)
+        return np.clip(positions, 0.0, self.box.size)
+
+    def _near(self, body: RigidBody) -> NDArray[np.intp]:
+        """Return the rows of the fluid within the ball of a body, before the step."""
+        places = self.before["places"]
+        reach = (body.bounding_radius + self.fluid.contact_distance) * (1 + 1e-6)
+        found = []
+        for rows in in_chunks(len(places)):
+            away = nearest_image(self.box.to_positions(places[rows]) - body.centre, self.box)
+            found.append(rows.start + np.flatnonzero((away**2).sum(axis=1) <= reach**2))
+        return np.concatenate(found)
+
+    def _wall_doubt(self, positions: Floats, velocities: Floats) -> Floats:
+        """Return how far a rounding of the place changes what walls do; see `_between`."""
+        error = ARM_ERROR * max(self.box.size)
+        walls = self.walls
+        wider, narrower = (
+            wall_accelerations(
+                positions, velocities,
+                replace(walls, distance=max(walls.distance + beyond, 0.0)), self.box,
+            )
+            for beyond in (error, -error)
+        )  # fmt: skip
+        return np.abs(wider - narrower)
+
+    def _wrong_moves(
+        self,
+        places: NDArray[np.uint32],
+        start: Floats,
+        pull: Floats,
+        doubt: Floats,
+        new_places: NDArray[np.uint32],
+        found: Floats,
+        names: Sequence[str],
+        is_symplectic: bool,
+    ) -> str | None:
+        """Compare where accelerations, with their doubt, take things with where they got."""
+        box, time_step = self.box, self.time_step
+        for axis in range(3):
+            units = box.units[axis] / box.size[axis]
+            begin, change = start[:, axis], time_step * pull[:, axis]
+            velocity = begin + change
+            # What is added cancels in part: its parts are no larger than these.
+            parts = np.abs(begin) + np.abs(change) + time_step * abs(self.fluid.gravity[axis])
+            error = RELATIVE_ERROR * parts + time_step * doubt[:, axis]
+            carried = velocity if is_symplectic else begin
+            place_error = UNITS + error * time_step * units
+            wanted, turn = reflected(
+                places[:, axis] + carried * time_step * units, place_error, velocity,
+                found[:, axis], box, axis,
+            )  # fmt: skip
+            reached = new_places[:, axis]
+            away = reached - wanted
+            if box.periodic[axis]:
+                away -= np.rint(away / box.units[axis]) * box.units[axis]
+            off = found[:, axis] - turn * velocity
+            for what, seen, right, difference, tolerance in (
+                ("place", reached / units, wanted / units, away, place_error),
+                ("velocity", found[:, axis], turn * velocity, off, error),
+            ):
+                if (worst := worst_of(difference, tolerance)) is not None:
+                    return (
+                        f"the {what} of {names[worst[0]]} along {'xyz'[axis]} is"
+                        f" {seen[worst]:.7g}, and should be {right[worst]:.7g}"
+                    )
+        return None
+
+    def _wrong_push(self, number: int, pushes: Floats) -> str | None:
+        """Compare the forces of the fluid on the particles of a body."""
+        assert self.bodies is not None
+        body = self.bodies.before[number]
+        near = self._near(body)
+        wanted, doubt = self._between(
+            self._inside(body), body.particle_velocities(),
+            self.box.to_positions(self.before["places"][near]),
+            self.before["velocities"][near, :3].astype(np.float64),
+        )  # fmt: skip
+        if (worst := worst_of(pushes - wanted, self.tolerance + doubt)) is None:
+            return None
+        return (
+            f"the fluid's force on particle {worst[0]} of body {number} along"
+            f" {'xyz'[worst[1]]} is {pushes[worst]:.7g} masses of a particle, and should be"
+            f" {wanted[worst]:.7g}"
+        )
+
+    def _wrong_body(self, number: int, pushes: Floats) -> str | None:
+        """Compare the state of a body after the step with what the forces on it ask for."""
+        assert self.bodies is not None
+        body, after = self.bodies.before[number], self.bodies.after[number]
+        mass, dt = self.fluid.mass, self.time_step
+        forces, doubt = mass * pushes, np.zeros_like(pushes)
+        positions, velocities = body.particle_positions(), body.particle_velocities()
+        share = body.mass / len(body.offsets)
+        forces += share * wall_accelerations(positions, velocities, self.walls, self.box)
+        doubt += share * self._wall_doubt(positions, velocities)
+        for other in self.bodies.before:
+            if other is not body:
+                touched, unsure = self._between(
+                    self._inside(body), velocities, self._inside(other),
+                    other.particle_velocities(),
+                )  # fmt: skip
+                forces += mass * touched
+                doubt += mass * (unsure + self.tolerance * (touched != 0))
+        force, torque = body.load(forces)
+        doubts = doubt + SUM_ERROR * np.abs(forces)
+        arm = body.bounding_radius
+        force_doubt = doubts.sum(axis=0)
+        torque_doubt = arm * doubts.sum() + SUM_ERROR * np.linalg.norm(body.angular_momentum) / dt
+
+        problem = self._wrong_moves(
+            self.box.to_units(body.centre[None]), body.velocity[None],
+            (force / body.mass + np.asarray(self.fluid.gravity))[None],
+            (force_doubt / body.mass)[None], self.box.to_units(after.centre[None]),
+            after.velocity[None], [f"body {number}"], is_symplectic=True,
+        )  # fmt: skip
+        if problem:
+            return problem
+        spin = body.angular_momentum + dt * torque
+        spin_doubt = dt * torque_doubt
+        orientation = turned(
+            body.orientation, replace(body, angular_momentum=spin).angular_velocity, dt
+        )
+        turn_doubt = dt * spin_doubt / body.inertia.min() + RELATIVE_ERROR
+        for what, found, wanted, tolerance in (
+            ("angular momentum", after.angular_momentum, spin, spin_doubt),
+            ("orientation", after.orientation, orientation, turn_doubt),
+        ):
+            if (worst := worst_of(found - wanted, tolerance)) is not None:
+                return (
+                    f"component {worst[0]} of the {what} of body {number} is {found[worst]:.7g},"
+                    f" and should be {wanted[worst]:.7g}"
+                )
+        return None

@@ -1,0 +1,65 @@
+"""Pictures that the device draws itself: what a frame of a simulation costs at the least.
+
+silva2012 tells frames per second: a step and a picture. It filters the normals of spheres in
+screen space; here each particle is a flat disc, shaded by its speed.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpubench.devices.base import Device
+from gpubench.physics.box import Box
+
+BLOCK = 128
+WIDTH, HEIGHT = 1280, 720  # pixels, at most
+SPEED_BITS = 12
+LEAST, MOST = 1, 16  # pixels across a particle
+NOTHING = 0x7F7F7F7F  # a pixel that shows no particle
+
+
+class Picture:
+    """A picture of a box on a device.
+
+    width, height: pixels; the box fills one of the two limits. fastest: speed of the last shade.
+    """
+
+    def __init__(self, device: Device, box: Box, diameter: float, fastest: float) -> None:
+        """Make one of particles with a diameter; box and lengths are in the axes of memory."""
+        self.device, self.fastest = device, fastest
+        _, up, right = box.size
+        self.scale = min(WIDTH / right, HEIGHT / up)
+        self.width, self.height = math.ceil(right * self.scale), math.ceil(up * self.scale)
+        self.size = min(max(round(diameter * self.scale), LEAST), MOST)
+        self._draw, self._merge = (
+            device.kernel("draw.cu", name, BLOCK=BLOCK, SPEED_BITS=SPEED_BITS)
+            for name in ("draw", "merge")
+        )
+        self.pixels = device.empty(self.width * self.height, "int32")
+
+    def clear(self) -> None:
+        """Queue making it empty."""
+        self.device.fill(self.pixels, NOTHING & 0xFF)
+
+    def draw(self, places: Any, velocities: Any, box: Any, first: int, last: int) -> None:
+        """Queue drawing the particles in some rows; box: packed, on the device."""
+        self._draw(
+            self.device.blocks(last - first, BLOCK), BLOCK, places, velocities, box, first, last,
+            self.width, self.height, self.scale, self.size, self.fastest, self.pixels,
+        )  # fmt: skip
+
+    def merge(self, other: Any) -> None:
+        """Queue putting the pixels of another picture of the same size before these."""
+        count = self.width * self.height
+        self._merge(self.device.blocks(count, BLOCK), BLOCK, self.pixels, other, count)
+
+    def speeds(self) -> NDArray[np.float32]:
+        """Download the speeds seen, float32 (height, width), up first; NaN where nothing is."""
+        found = self.device.download(self.pixels).reshape(self.height, self.width)
+        shades = (found & ((1 << SPEED_BITS) - 1)).astype(np.float32) + np.float32(0.5)
+        speeds = shades * np.float32(self.fastest / (1 << SPEED_BITS))
+        return np.where(found == NOTHING, np.float32(np.nan), speeds)
