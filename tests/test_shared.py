@@ -52,7 +52,13 @@ def alone(open_once):
     return {name: moments(run, device) for name, run in RUNS.items()}
 
 
-@pytest.fixture(scope="module", params=[2, 4])
+# No row to spare, so that arrays are allocated anew where particles come together.
+TIGHT = {"SPARE": 1.0, "SPARE_EDGE": 1.0, "LEAST": 0, "SPARE_PLANES": 1}
+# By ranks. Where planes change hands rarely, parts outgrow their rows.
+CONSTANTS = {2: {**TIGHT, "BALANCE_EVERY": 64}, 4: {**TIGHT, "BALANCE_EVERY": 5}}
+
+
+@pytest.fixture(scope="module", params=CONSTANTS)
 def shared(request):
     """Return what so many ranks find in each run, by decomposition and name."""
     runs = {
@@ -61,7 +67,8 @@ def shared(request):
         for name, run in RUNS.items()
     }
     given = json.dumps([dataclasses.asdict(run) for run in runs.values()])
-    done = run_ranks(request.param, "simulations.py", DEVICE, given, seconds=120)
+    constants = json.dumps(CONSTANTS[request.param])
+    done = run_ranks(request.param, "simulations.py", DEVICE, given, constants, seconds=120)
     assert (done.returncode, done.stderr) == (0, "")
     return dict(zip(runs, map(json.loads, done.stdout.splitlines()), strict=True))
 

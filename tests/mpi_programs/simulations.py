@@ -1,6 +1,7 @@
 """Run shared simulations one after the other, and tell of each in a line of JSON.
 
-Arguments: a device, and runs as `Run` has them, as a list in JSON.
+Arguments: a device; runs as `Run` has them, as a list in JSON; and what constants of
+gpubench/workloads/shared.py shall be.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from gpubench.devices import Device
 from gpubench.simulate.ranks import Crew
 from gpubench.simulate.setup import Setup
+from gpubench.workloads import shared
 from gpubench.workloads.sph import SPH
 from gpubench.workloads.workload import Value
 
@@ -43,14 +45,14 @@ def bits(simulation: SPH) -> str:
 
 
 def hash_of(state: Mapping[str, NDArray[Any]], *columns: NDArray[Any]) -> str:
-    """Return a hash of a state and of columns beside it, in order of ids, whatever its own is.
+    """Return a hash of a state in order of ids, and of columns that are in that order already.
 
     Ids are hashed too, so it is another one where a particle is lost or doubled.
     """
     by_id = np.argsort(state["places"][:, 3], kind="stable")
-    ordered = [array[by_id] for array in (state["places"], state["velocities"], *columns)]
+    ordered = [state[name][by_id] for name in ("places", "velocities")]
     found = hashlib.sha256()
-    for array in [*ordered, state.get("bodies", np.zeros(0))]:
+    for array in [*ordered, state.get("bodies", np.zeros(0)), *columns]:
         found.update(f"{array.shape}".encode() + np.ascontiguousarray(array).tobytes())
     return found.hexdigest()
 
@@ -85,6 +87,9 @@ def moments(run: Run, device: Device) -> list[dict[str, Any]]:
 
 
 def main() -> None:
+    for name, value in json.loads(sys.argv[3]).items():
+        assert hasattr(shared, name)
+        setattr(shared, name, value)
     crew = Crew.join(sys.argv[1])
     with crew.ends_all():
         if crew.follows:
