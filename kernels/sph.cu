@@ -87,8 +87,8 @@ __global__ void densities(GLOBAL const uint4 *__restrict__ places,
 }
 
 /* Add the acceleration of a particle (p, u) by a neighbour (q, v): pressure with the slope of the
-   spiky kernel, and viscosity with its Laplacian. With s = 1 / rho and k = rho0 = 1, the mean
-   pressure over both densities, (p_i + p_j) / (2 rho_i rho_j), is (s_i + s_j) / 2 - s_i s_j. */
+   spiky kernel, and viscosity with its Laplacian. With s = 1 / rho and k = rho0 = 1, the pressures
+   over both densities, (p_i + p_j) / (rho_i rho_j), are s_i + s_j - 2 s_i s_j. */
 __device__ __forceinline__ void add_acceleration(float4 *sum, uint4 p, float4 u, uint4 q, float4 v,
                                                  GLOBAL const Box *box, GLOBAL const Fluid *fluid)
 {

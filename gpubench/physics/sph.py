@@ -84,9 +84,25 @@ def spacing_for(neighbours: float) -> float:
 
 def mass_for(spacing: float) -> float:
     """Return the mass with which a lattice of that spacing has the rest density."""
+    return 1 / float(poly6(_lattice(spacing)).sum())
+
+
+def slope_for(spacing: float) -> float:
+    """Return m times the factor of the spiky kernel's slope, normalised on a lattice at rest.
+
+    With it, the pressure that the forces exert there, their virial, is that of the equation of
+    state. The integral over space gives SPIKY times the mass, which is some percent less.
+    """
+    r = _lattice(spacing)
+    return 3 / float((r * (1 - r) ** 2)[r <= 1].sum())
+
+
+def _lattice(spacing: float) -> Floats:
+    """Return the distances of a lattice's particles from one of them, itself included."""
     steps = np.arange(-math.ceil(1 / spacing), math.ceil(1 / spacing) + 1) * spacing
     x, y, z = np.meshgrid(steps, steps, steps)
-    return 1 / float(poly6(np.sqrt(x**2 + y**2 + z**2)).sum())
+    r: Floats = np.sqrt(x**2 + y**2 + z**2).ravel()
+    return r
 
 
 @dataclass(frozen=True)
@@ -140,7 +156,8 @@ class SPHFluid:
         under a pressure that compresses the fluid by COMPRESSION, or by a contact.
         """
         strongest = max(
-            self.mass * SPIKY * max(COMPRESSION, self.viscosity),
+            slope_for(self.spacing) * 2 * COMPRESSION,
+            self.mass * SPIKY * self.viscosity,
             self.contact_stiffness * self.contact_distance,
         )
         return 2.0 ** (math.ceil(math.log2(32 * strongest)) - 24)
@@ -154,7 +171,7 @@ class SPHFluid:
         packed = np.zeros(1, FLUID_DTYPE)
         packed["weight"] = self.mass * POLY6
         packed["floor"] = 1.0 if self.cuts else 0.0
-        packed["pressure"] = self.mass * SPIKY / 2
+        packed["pressure"] = slope_for(self.spacing)
         packed["viscosity"] = self.mass * SPIKY * self.viscosity
         packed["time_step"], packed["gravity"] = time_step, self.gravity
         for name in ("wall", "contact"):
