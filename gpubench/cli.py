@@ -426,6 +426,14 @@ def simulate(
             metavar="K", help="Steps between frames, also of a trajectory. Default: 50 frames."
         ),
     ] = None,
+    renderer: Annotated[
+        str | None,
+        typer.Option(
+            metavar="R",
+            help="What draws the pictures: pyvista (in perspective), matplotlib (a slab), or auto,"
+            " the first that can for what is coloured by speed. Default: auto.",
+        ),
+    ] = None,
     trajectory: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write FILE.gsd or FILE.xyz.")
     ] = None,
@@ -478,7 +486,7 @@ def simulate(
         }  # fmt: skip
         setup = settle(workload, given, parameter or [], saved.setup if saved else None)
         outputs = session.Outputs(
-            frames, trajectory, frame_every, observe_every, checkpoint, checkpoint_every
+            frames, trajectory, frame_every, observe_every, checkpoint, checkpoint_every, renderer
         )
         wanted = registry.find_workload(workload).steps_by_default if steps is None else steps
         timetable = outputs.timetable(wanted, saved.step if saved else 0)
@@ -489,7 +497,7 @@ def simulate(
                 _require_file(option, path)
         outputs.require_free(resume)
         with (
-            session.Writers(outputs, setup, is_resumed=saved is not None) as writers,
+            session.Writers(outputs, setup, is_resumed=saved is not None, say=_say) as writers,
             crew.lead() as opened,
         ):
             made = setup.make(opened, sharing)
