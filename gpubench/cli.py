@@ -97,6 +97,7 @@ def devices(as_json: JsonOption = False) -> None:
     """List the devices that can be used here, and for the others what is missing."""
     from gpubench.devices import survey
 
+    _require_one_process("devices")
     found = survey()
     if as_json:
         _print_json([dataclasses.asdict(device) for device in found])
@@ -113,6 +114,7 @@ def list_everything(as_json: JsonOption = False) -> None:
     """List algorithms, workloads and studies."""
     from gpubench.studies.study import load_study
 
+    _require_one_process("list")
     algorithms = registry.algorithms().values()
     studies = [load_study(name) for name in registry.studies()]
     if as_json:
@@ -208,6 +210,7 @@ def check(
     from gpubench.checks.runner import FAMILIES
     from gpubench.devices import open_device
 
+    _require_one_process("check")
     families = [name for name in algorithms or () if name in FAMILIES]
     if families:
         if len(algorithms or ()) > 1 or (positions, box, cell_size) != (None, None, None):
@@ -576,9 +579,19 @@ def report(
     from gpubench.report import write
     from gpubench.report.sources import sort_out
 
+    _require_one_process("report")
     _require_folder("--out", out)
     found = sort_out(results or _default_results())
     print(write(found.results, out, found.simulations, found.checks))
+
+
+def _require_one_process(command: str) -> None:
+    """End all ranks that a launcher started, where several would do the same work."""
+    from gpubench.parallel.ranks import Ranks, ends_all, launched_size
+
+    if launched_size() > 1:
+        with ends_all(Ranks.join()):
+            raise UserError(f"{command} runs in one process: start it without mpirun")
 
 
 def _default_results() -> list[Path]:

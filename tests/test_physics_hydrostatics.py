@@ -10,6 +10,7 @@ from gpubench.physics.hydrostatics import (
     Profile,
     floating_draft,
     hydrostatic_deviation,
+    local_surface,
     measured_draft,
     pressure_profile,
     surface_height,
@@ -55,6 +56,17 @@ def test_the_surface_is_half_a_spacing_above_the_highest_layer() -> None:
     layers = np.repeat((np.arange(20) + 0.5) * 0.5, 64)  # 8 by 8 particles on 4 by 4
     strayed = layers + np.random.default_rng(2).normal(scale=0.02, size=layers.shape)
     assert surface_height(strayed, 0.5, 16.0) == pytest.approx(10.0, abs=0.03)
+
+
+def test_a_local_surface_is_that_of_most_columns() -> None:
+    axis = (np.arange(20) + 0.5) * 0.5
+    points = np.stack(np.meshgrid(axis, axis, axis, indexing="ij"), axis=-1).reshape(-1, 3)
+    assert local_surface(points, 0.5) == pytest.approx(10.0)
+    # A wave in a third of it, and a drop in the air.
+    points[points[:, 0] < 3.3, 2] += 1.0
+    assert local_surface(np.vstack((points, [[9.0, 9.0, 30.0]])), 0.5) == pytest.approx(10.0)
+    with pytest.raises(UserError, match="no fluid"):
+        local_surface(points[:0], 0.5)
 
 
 def test_drafts() -> None:

@@ -11,7 +11,8 @@ from gpubench.devices.base import Device
 from gpubench.physics.fits import Estimate
 from gpubench.simulate.setup import Setup
 from gpubench.workloads.dpd import DPD
-from gpubench.workloads.workload import Snapshot, Value
+from gpubench.workloads.sph import SPH
+from gpubench.workloads.workload import Snapshot, Value, Workload
 
 SEED = 1
 
@@ -50,13 +51,20 @@ def make(
     return made
 
 
-def pass_time(workload: DPD, time: float) -> None:
+def make_sph(device: Device, workload: str, particles: int, **parameters: Value) -> SPH:
+    """Make an SPH workload over the cell list that `gpubench simulate` takes by default."""
+    made = Setup(workload, particles, parameters=parameters, seed=SEED).make(device)
+    assert isinstance(made, SPH)
+    return made
+
+
+def pass_time(workload: Workload, time: float) -> None:
     """Advance by that much simulated time, a step at least; raise BlowUp where it goes wrong."""
     workload.advance(max(1, round(time / workload.time_step)))
     workload.require_sound()
 
 
-def sampled(workload: DPD, span: float, every: float) -> Iterator[Snapshot]:
+def sampled(workload: Workload, span: float, every: float) -> Iterator[Snapshot]:
     """Let a span of time pass, and yield a snapshot after each interval of it."""
     for _ in range(round(span / every)):
         pass_time(workload, every)

@@ -7,7 +7,15 @@ from functools import partial
 from typing import Any
 
 from gpubench.check_results import CheckResults, CheckRun
-from gpubench.checks import domains, equilibrium, exactness, rayleigh_taylor, transport
+from gpubench.checks import (
+    domains,
+    equilibrium,
+    exactness,
+    rayleigh_taylor,
+    sph_exactness,
+    sph_flows,
+    transport,
+)
 from gpubench.checks.check import Check, Outcome
 from gpubench.devices.base import Device
 from gpubench.errors import UserError
@@ -22,7 +30,8 @@ FAMILIES: Mapping[str, Sequence[Check]] = {
         *transport.CHECKS,
         *domains.CHECKS,
         *rayleigh_taylor.CHECKS,
-    )
+    ),
+    "sph": (*sph_exactness.CHECKS, *sph_flows.CHECKS),
 }
 
 

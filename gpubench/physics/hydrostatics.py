@@ -51,6 +51,21 @@ def surface_height(heights: Floats, spacing: float, area: float) -> float:
     return float(highest.mean()) + spacing / 2
 
 
+def local_surface(positions: Floats, spacing: float) -> float:
+    """Return where the surface is over part of a fluid, such as that away from bodies.
+
+    positions: float64 (particles, 3). The median, over square columns as wide as two spacings, of
+    their highest particle, and half a spacing more.
+    """
+    if not len(positions):
+        raise UserError("there is no fluid whose surface could be seen")
+    column = np.floor(positions[:, :2] / (2 * spacing)).astype(np.int64)
+    _, of = np.unique(column, axis=0, return_inverse=True)
+    highest = np.full(int(of.max()) + 1, -np.inf)
+    np.maximum.at(highest, of.ravel(), positions[:, 2])
+    return float(np.median(highest)) + spacing / 2
+
+
 def hydrostatic_deviation(
     profile: Profile, density: float, gravity: float, surface: float, margin: float
 ) -> float:
