@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.devices.base import Device
-from gpubench.errors import UserError
+from gpubench.errors import NotSupported, UserError
 from gpubench.physics.box import Box
 from gpubench.physics.rigid import RigidBody, ball_body, box_body
 from gpubench.physics.sph import INTEGRATORS, SPHFluid, mass_for, spacing_for
@@ -110,7 +110,7 @@ class SPH(InCells):
         self.bodies = [body_in_memory(body) for body in scene.bodies]
         self.reach = 1.0
         if self.bodies and self.skin > 0:
-            raise UserError(
+            raise NotSupported(
                 "lists of neighbours hold no bodies: with bodies, the skin must be 0, not"
                 f" {self.skin:g}"
             )
