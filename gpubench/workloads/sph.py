@@ -79,18 +79,18 @@ class SPH(InCells):
     columns = ("velocities",)
     variants: ClassVar[Sequence[Mapping[str, Value]]] = ({}, {"integrator": "euler"})
     common: ClassVar[Mapping[str, Value]] = {
-        "time_step": 0.2,
+        "time_step": 0.25,
         "integrator": "symplectic",
         "neighbours": 30.0,
-        "viscosity": 0.02,
-        "mach": 0.1,
+        "viscosity": 0.05,
+        "mach": 0.2,
         "pressure": "cut",
         "wall_stiffness": 1.0,
         "wall_damping": 0.5,
         "wall_distance": 0.5,
         "contact_stiffness": 1.0,
         "contact_damping": 0.5,
-        "contact_distance": 1.0,
+        "contact_distance": 1.15,
     }
 
     @abstractmethod
@@ -206,6 +206,10 @@ class SPH(InCells):
             velocities=np.vstack(velocities)[:, AXES],
             species=species.astype(np.int8),
             species_names=("fluid", *(f"body {i + 1}" for i in range(len(bodies)))),
+            colour_by="speed",
+            speed_scale=self.speed_scale,
+            speed_label="speed, in speeds of sound",
+            spacing=self.spacing,
         )
 
     def bodies_in(self, state: Mapping[str, NDArray[Any]]) -> list[RigidBody]:
