@@ -319,3 +319,19 @@ def test_a_blow_up_leaves_the_checkpoint_of_before(open_once, tmp_path):
         f"{advice.partition(' ')[2].partition(' ')[2]}; the last good checkpoint is {path}"
     )
     assert [file.name for file in tmp_path.iterdir()] == ["before.npz"]
+
+
+def test_the_earliest_fault_of_all_ranks_is_told():
+    """Steps are two words, of which the lower may look negative."""
+    faults = [[1, -5, 0, 7], [0, 0, 0, 0], [1, 3, 0, 8], [1, 2, 1, 9]]
+    rank = SimpleNamespace(
+        team=SimpleNamespace(comm=SimpleNamespace(allgather=lambda _: faults)),
+        device=SimpleNamespace(download=lambda _: np.zeros(4, np.int32)),
+        fault=None,
+    )
+    earliest = Slabs.faults.__wrapped__
+    assert earliest(rank) == [1, 3, 0, 8]
+    faults[2][0] = 0
+    assert earliest(rank) == [1, -5, 0, 7]
+    faults[0][0] = faults[3][0] = 0
+    assert not any(earliest(rank)[:1])

@@ -28,7 +28,7 @@ def cut(counts: NDArray[np.integer], ranks: int) -> NDArray[np.int64]:
         raise UserError(
             "a slab must be at least one kernel radius thick: the box has"
             f" {planes} plane(s) of cells along z for {ranks} ranks; start at most {planes} ranks,"
-            " make the box longer along z, or the kernel radius smaller"
+            " or make the scene longer"
         )
     start = _starts(counts)
     limit = _smallest_limit(start, ranks)

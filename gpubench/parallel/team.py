@@ -95,11 +95,16 @@ class Team:
 def together(
     method: Callable[Concatenate[Any, P], R],
 ) -> Callable[Concatenate[Any, P], R]:
-    """Make a method of an object with a `team` one that all ranks call when rank 0 does."""
+    """Make a method of an object with a `team` one that all ranks call when rank 0 does.
+
+    It takes positional arguments only, which must be picklable.
+    """
 
     @functools.wraps(method)
     def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        if kwargs:
+            raise TypeError(f"{method.__name__} takes no arguments by name: all ranks call it")
         self.team.tell(self, method.__name__, *args)
-        return method(self, *args, **kwargs)
+        return method(self, *args)  # type: ignore[call-arg]
 
     return call

@@ -11,7 +11,7 @@ from gpubench.devices.base import Device
 from gpubench.errors import UserError
 from gpubench.parallel.ranks import Ranks, device_spec, ends_all, launched_size
 from gpubench.parallel.team import Team
-from gpubench.parallel.transport import open_transport
+from gpubench.parallel.transport import NAMES, open_transport
 from gpubench.simulate.setup import find_cells
 from gpubench.workloads.shared import DECOMPOSITIONS, share
 from gpubench.workloads.workload import Value
@@ -31,7 +31,11 @@ class Crew:
 
     @classmethod
     def join(cls, device: str, transport: str = "auto", oversubscribed: bool = False) -> Crew:
-        """Join the others; collective where a launcher started several processes."""
+        """Join the others; collective where a launcher started several processes.
+
+        Raises UserError for a transport that is unknown.
+        """
+        registry.require_known("transport", transport, ("auto", *NAMES))
         ranks = Ranks.join() if launched_size() > 1 else None
         return cls(ranks, device, transport, oversubscribed)
 

@@ -158,9 +158,13 @@ class Shared(Shares):
 
     @together
     def faults(self) -> list[int]:
-        """Return the fault record of the rank that has one, else zeros."""
+        """Return the earliest fault record of a rank that has one, else zeros."""
         found = self.team.comm.allgather(self.device.download(self.fault).tolist())
-        return next((fault for fault in found if fault[0]), found[0])
+        return min(
+            (fault for fault in found if fault[0]),
+            key=lambda fault: (fault[2], fault[1] % 2**32),
+            default=found[0],
+        )
 
     @together
     def count_steps(self) -> None:
