@@ -25,6 +25,7 @@ from gpubench.parallel.ranks import Ranks
 from gpubench.simulate import checkpoint
 from gpubench.simulate.checkpoint import Checkpoint
 from gpubench.simulate.setup import Setup
+from gpubench.workloads.shared import Slabs
 from gpubench.workloads.workload import BlowUp, Workload
 
 DEVICE = "opencl:intel"
