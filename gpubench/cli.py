@@ -97,6 +97,7 @@ def devices(as_json: JsonOption = False) -> None:
     """List the devices that can be used here, and for the others what is missing."""
     from gpubench.devices import survey
 
+    _require_one_process("devices")
     found = survey()
     if as_json:
         _print_json([dataclasses.asdict(device) for device in found])
@@ -113,6 +114,7 @@ def list_everything(as_json: JsonOption = False) -> None:
     """List algorithms, workloads and studies."""
     from gpubench.studies.study import load_study
 
+    _require_one_process("list")
     algorithms = registry.algorithms().values()
     studies = [load_study(name) for name in registry.studies()]
     if as_json:
@@ -208,6 +210,7 @@ def check(
     from gpubench.checks.runner import FAMILIES
     from gpubench.devices import open_device
 
+    _require_one_process("check")
     families = [name for name in algorithms or () if name in FAMILIES]
     if families:
         if len(algorithms or ()) > 1 or (positions, box, cell_size) != (None, None, None):
@@ -423,6 +426,14 @@ def simulate(
             metavar="K", help="Steps between frames, also of a trajectory. Default: 50 frames."
         ),
     ] = None,
+    renderer: Annotated[
+        str | None,
+        typer.Option(
+            metavar="R",
+            help="What draws the pictures: pyvista (in perspective), matplotlib (a slab), or auto,"
+            " the first that can for what is coloured by speed. Default: auto.",
+        ),
+    ] = None,
     trajectory: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write FILE.gsd or FILE.xyz.")
     ] = None,
@@ -475,7 +486,7 @@ def simulate(
         }  # fmt: skip
         setup = settle(workload, given, parameter or [], saved.setup if saved else None)
         outputs = session.Outputs(
-            frames, trajectory, frame_every, observe_every, checkpoint, checkpoint_every
+            frames, trajectory, frame_every, observe_every, checkpoint, checkpoint_every, renderer
         )
         wanted = registry.find_workload(workload).steps_by_default if steps is None else steps
         timetable = outputs.timetable(wanted, saved.step if saved else 0)
@@ -486,7 +497,7 @@ def simulate(
                 _require_file(option, path)
         outputs.require_free(resume)
         with (
-            session.Writers(outputs, setup, is_resumed=saved is not None) as writers,
+            session.Writers(outputs, setup, is_resumed=saved is not None, say=_say) as writers,
             crew.lead() as opened,
         ):
             made = setup.make(opened, sharing)
@@ -568,9 +579,19 @@ def report(
     from gpubench.report import write
     from gpubench.report.sources import sort_out
 
+    _require_one_process("report")
     _require_folder("--out", out)
     found = sort_out(results or _default_results())
     print(write(found.results, out, found.simulations, found.checks))
+
+
+def _require_one_process(command: str) -> None:
+    """End all ranks that a launcher started, where several would do the same work."""
+    from gpubench.parallel.ranks import Ranks, ends_all, launched_size
+
+    if launched_size() > 1:
+        with ends_all(Ranks.join()):
+            raise UserError(f"{command} runs in one process: start it without mpirun")
 
 
 def _default_results() -> list[Path]:

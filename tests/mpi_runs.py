@@ -33,16 +33,66 @@ def run_ranks(
     size: int, program: str, *arguments: str, seconds: float = 60, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """Run a program of tests/mpi_programs in so many ranks; fail where it hangs."""
+    command = [str(PROGRAMS / program), *arguments]
+    return _run(size, command, seconds, environment)
+
+
+def run_gpubench(
+    size: int, *arguments: str | Path, seconds: float = 60, folder: Path = ROOT
+) -> subprocess.CompletedProcess[str]:
+    """Run a command of gpubench in so many ranks, in a folder; fail where it hangs."""
+    return _run(size, ["-m", "gpubench", *map(str, arguments)], seconds, {}, folder)
+
+
+@contextmanager
+def gpubench_started(size: int, *arguments: str | Path) -> Iterator[subprocess.Popen[str]]:
+    """Start a command of gpubench in so many ranks; kill them where they are still there at last.
+
+    Standard error is a pipe, and its output is thrown away.
+    """
+    command = [*_launcher(size), "-m", "gpubench", *map(str, arguments)]
+    with nothing_left_in_shared_memory():
+        process = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=ROOT
+        )
+        with process:
+            try:
+                yield process
+            finally:
+                process.kill()
+
+
+def process_of(rank: int, mark: str) -> int:
+    """Return the id of the process that MPICH started as a rank, with a word in its command."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            environment = (folder / "environ").read_bytes().split(b"\0")
+            command = (folder / "cmdline").read_text()
+            if f"PMI_RANK={rank}".encode() in environment and mark in command:
+                return int(folder.name)
+    raise AssertionError(f"rank {rank} of {mark} is not there")
+
+
+def _launcher(size: int) -> list[str]:
     # Warnings are errors there as here.
-    command = [mpirun(), "-n", str(size), sys.executable, "-W", "error"]
+    return [mpirun(), "-n", str(size), sys.executable, "-W", "error"]
+
+
+def _run(
+    size: int,
+    command: list[str],
+    seconds: float,
+    environment: dict[str, str],
+    folder: Path = ROOT,
+) -> subprocess.CompletedProcess[str]:
     with nothing_left_in_shared_memory():
         return subprocess.run(
-            [*command, str(PROGRAMS / program), *arguments],
+            [*_launcher(size), *command],
             capture_output=True,
             text=True,
             check=False,
             timeout=seconds,
-            cwd=ROOT,
+            cwd=folder,
             env=os.environ | environment,
         )
 

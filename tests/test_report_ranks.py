@@ -13,7 +13,7 @@ from test_report import Page, markdown_tables, results, run_of, write_page
 
 from gpubench import report
 from gpubench.report import document, figures, formats, ranks, tables
-from gpubench.report.cells import machines
+from gpubench.report.cells import machines, phases_of
 from gpubench.report.ranks import ALONE, Way
 from gpubench.results import Results, make_record, waits_for
 from gpubench.studies.study import load_study
@@ -265,14 +265,28 @@ def test_what_was_not_measured_on_one_rank_has_a_dash():
 
 def test_a_step_on_several_ranks_is_set_beside_that_on_one(page):
     caption = f"What a step is made of at {formats.power(SIZES[-1])} particles"
-    head, *rows = page.tables[f"{caption}, counting-sort reorder"]
-    assert head[-1] == "Integrate, ms" and "Exchange halo, ms" in head
-    assert "Draw, ms" not in head
+    head, *rows = page.tables[f"{caption}, counting-sort reorder, ms"]
+    assert head == ["Phase", "1 rank", *(w.label for w in ranks.ways(run_of(every_record())))]
     assert [row[0] for row in rows] == [
-        "1 rank",
-        *(w.label for w in ranks.ways(run_of(every_record()))),
-    ]
-    assert rows[0][head.index("Exchange halo, ms")] == formats.DASH
+        "step", "cell ids", "sort", "density", "force", "exchange halo", "exchange density",
+        "integrate",
+    ]  # fmt: skip
+    assert rows[5][1] == formats.DASH and rows[5][2].endswith("%")
+
+
+def test_phases_that_only_some_steps_have_come_where_they_belong():
+    one, two, three = (
+        step(particles=n, shares=s, decomposition=d)
+        for n, s, d in ((32000, None, None), (64000, 2, "slab"), (96000, 4, "master"))
+    )
+    one["phases_ms"] = {"sort": 1.0, "force": 1.0, "integrate": 1.0, "draw": 1.0}
+    two["phases_ms"] = {"sort": 1.0, "exchange halo": 1.0, "force": 1.0, "integrate": 1.0}
+    three["phases_ms"] = {"exchange deal": 1.0, "sort": 1.0, "integrate": 1.0}
+    run = run_of([one, two, three])
+    assert run.phases == ["sort", "force", "integrate"]
+    assert phases_of(list(run.cells.values())) == [
+        "exchange deal", "sort", "exchange halo", "force", "integrate",
+    ]  # fmt: skip
 
 
 def test_phases_go_along_the_sizes_where_these_are_many(page):

@@ -21,7 +21,7 @@ from gpubench import registry
 from gpubench.errors import NotSupported, UserError
 from gpubench.measure import phases
 from gpubench.measure.phases import phase_times
-from gpubench.simulate import checkpoint, frames, trajectory
+from gpubench.simulate import checkpoint, frames, pictures, slab, trajectory
 from gpubench.simulate.files import whole_file
 from gpubench.simulate.runner import BLOCK_MS, WARM_UP_BLOCKS, Timetable, simulate
 from gpubench.simulate.setup import Setup, choose_form, parse_parameters, settle
@@ -465,14 +465,14 @@ def share(picture, colour):
 
 
 def frame_of(folder, moment):
-    frames.write_frame(moment, folder / "frame-0.png", "mixture")
+    slab.write_frame(moment, folder / "frame-0.png", "mixture")
     (frame,) = frames.read_frames(folder)
     return frame
 
 
 def test_a_frame_shows_species_at_their_places(tmp_path):
     frame = frame_of(tmp_path, snapshot(step=1200))
-    assert (frame.step, frame.time, frame.species_names) == (1200, 12.0, ("water", "oil"))
+    assert (frame.step, frame.time, frame.key.species_names) == (1200, 12.0, ("water", "oil"))
     left, top, right, bottom = frame.box
     assert right - left == bottom - top == 560
     picture = pixels(frame.path, frame.box)
@@ -498,7 +498,7 @@ def test_a_frame_shows_species_at_their_places(tmp_path):
     ],
 )
 def test_the_view_leaves_the_short_axis_out(size, axes):
-    view = frames.View.of(size)
+    view = slab.View.of(size)
     assert (view.right, view.up, view.depth) == axes
 
 
@@ -535,7 +535,7 @@ def test_one_species_needs_no_legend(tmp_path):
 
 
 def test_the_animation_has_all_frames_and_the_panel_six(tmp_path):
-    folder = frames.FrameFolder(tmp_path, "mixture")
+    folder = pictures.FrameFolder(tmp_path, "mixture")
     for step in (0, 100, 200, 300, 400, 500, 600, 700):
         folder.write(snapshot((20.0, 2.0, 20.0), 1000, step))
     animation, panel = folder.finish()
@@ -561,7 +561,7 @@ def runs(flags):
 
 
 def test_a_tall_box_has_its_panel_in_a_row(tmp_path):
-    folder = frames.FrameFolder(tmp_path, "mixture")
+    folder = pictures.FrameFolder(tmp_path, "mixture")
     for step in range(6):
         folder.write(snapshot((5.0, 2.0, 20.0), 1000, step))
     picture = pixels(folder.finish()[1])
@@ -569,10 +569,10 @@ def test_a_tall_box_has_its_panel_in_a_row(tmp_path):
 
 
 def test_a_folder_with_frames_belongs_to_another_run(tmp_path):
-    frames.FrameFolder(tmp_path, "one").write(snapshot(particles=10))
+    pictures.FrameFolder(tmp_path, "one").write(snapshot(particles=10))
     with pytest.raises(UserError, match="has the frames of another run"):
-        frames.FrameFolder(tmp_path, "two")
-    resumed = frames.FrameFolder(tmp_path, "one", is_resumed=True)
+        pictures.FrameFolder(tmp_path, "two")
+    resumed = pictures.FrameFolder(tmp_path, "one", is_resumed=True)
     resumed.write(snapshot(particles=10, step=5))
     with Image.open(resumed.finish()[0]) as gif:
         assert gif.n_frames == 2
@@ -588,7 +588,7 @@ def test_a_broken_frame_is_named(tmp_path):
 
 
 def test_no_frames_give_no_animation(tmp_path):
-    assert frames.FrameFolder(tmp_path / "none", "x").finish() is None
+    assert pictures.FrameFolder(tmp_path / "none", "x").finish() is None
     assert not (tmp_path / "none").exists()
 
 

@@ -307,35 +307,27 @@ def test_steps_are_measured_and_recorded(intel, tmp_path):
     assert (again.measured, again.resumed) == (0, 2)
 
 
-class Shared(DPDStandard):
-    """Would be shared by ranks; each of them does all of it."""
-
-    name = "shared"
-    defaults: ClassVar = {**DPDStandard.defaults, "decomposition": "slab"}
-
-
-SHARED = STUDY.replace("dpd-standard", "shared").replace('"hot", "graph"', '"hot"')
 SEVERAL = """
 [[sweeps]]
 name = "several"
-workload = ["shared"]
+workload = ["dpd-standard"]
 particles = [700]
 ranks = [2, 4]
 decomposition = ["master"]
 modes = ["hot"]
 """
+HOT = STUDY.replace('"hot", "graph"', '"hot"')
 
 
 def test_what_takes_other_ranks_waits_for_a_run_that_has_them(intel, tmp_path, monkeypatch):
-    made = []
+    made: list[str | None] = []
 
-    class Noted(Shared):
-        def set_up(self, rng: np.random.Generator) -> None:
-            made.append(self.parameters["decomposition"])
-            super().set_up(rng)
+    def alone(workload: type[DPD], decomposition: str | None, device: Device) -> type[DPD]:
+        made.append(decomposition)
+        return workload
 
-    monkeypatch.setattr(registry, "workloads", lambda: {"shared": Noted})
-    study = parse_study("steps", SHARED.replace("[[subjects]]", SEVERAL + "[[subjects]]"))
+    monkeypatch.setattr(workload_step, "share", alone)
+    study = parse_study("steps", HOT.replace("[[subjects]]", SEVERAL + "[[subjects]]"))
 
     def again(**options: Any) -> tuple[Any, list[dict[str, Any]]]:
         summary = run(study, intel, tmp_path, budget=BUDGET, **options)
@@ -346,12 +338,12 @@ def test_what_takes_other_ranks_waits_for_a_run_that_has_them(intel, tmp_path, m
     assert [r["status"] for r in records] == ["ok", "skipped", "skipped"]
     assert [r["ranks"] for r in records] == [None, 2, 4]
     assert records[1]["reason"] == "is measured by 2 ranks: mpirun -n 2 gpubench run steps"
-    assert made == ["slab"]
+    assert made == [None]
 
     summary, records = again(ranks=2)
     assert (summary.measured, summary.resumed, summary.skipped) == (1, 2, 0)
     assert (records[3]["status"], records[3]["ranks"]) == ("ok", 2)
-    assert records[3]["decomposition"] == "master" and made == ["slab", "master"]
+    assert records[3]["decomposition"] == "master" and made == [None, "master"]
 
     summary, records = again(ranks=2, fresh=True)
     assert (summary.measured, summary.skipped, len(records)) == (1, 0, 5)
@@ -359,30 +351,29 @@ def test_what_takes_other_ranks_waits_for_a_run_that_has_them(intel, tmp_path, m
     assert (summary.measured, summary.resumed, len(records)) == (0, 3, 5)
 
 
-def test_one_rank_waits_as_well(intel, tmp_path, monkeypatch):
-    monkeypatch.setattr(registry, "workloads", lambda: {"shared": Shared})
-    study = parse_study("steps", SHARED)
+def test_one_rank_waits_as_well(intel, tmp_path):
+    study = parse_study("steps", HOT)
     summary = run(study, intel, tmp_path, budget=BUDGET, ranks=2)
     (waiting,) = results.load(summary.path).records
     assert waiting["reason"] == "is measured by one rank: gpubench run steps"
     assert run(study, intel, tmp_path, budget=BUDGET).measured == 1
 
 
-def test_a_workload_without_a_decomposition_is_not_run_on_several_ranks(intel, tmp_path):
-    several = SEVERAL.replace("shared", "dpd-standard") + "[[subjects]]"
-    study = parse_study("steps", STUDY.replace("[[subjects]]", several))
-    summary = run(study, intel, tmp_path, budget=BUDGET, ranks=2)
-    reasons = [record["reason"] for record in results.load(summary.path).records]
-    assert "dpd-standard runs on one rank" in reasons
+def test_a_workload_that_cannot_be_shared_is_refused(intel, tmp_path):
+    study = parse_study("steps", HOT.replace("[[subjects]]", SEVERAL + "[[subjects]]"))
+    with pytest.raises(UserError, match="dpd-standard runs on one rank"):
+        run(study, intel, tmp_path, budget=BUDGET, ranks=2)
 
 
 def test_ranks_need_a_decomposition():
     with pytest.raises(UserError, match="several ranks need a decomposition"):
-        Simulation("shared", 700, ranks=2)
+        Simulation("sph-dam-break", 700, ranks=2)
     with pytest.raises(UserError, match="one rank has none"):
-        Simulation("shared", 700, ranks=1, decomposition="slab")
-    assert Simulation("shared", 700, ranks=1) == Simulation("shared", 700)
-    assert Simulation("shared", 700, ranks=2, decomposition="slab").title.endswith("2 ranks, slab")
+        Simulation("sph-dam-break", 700, ranks=1, decomposition="slab")
+    assert Simulation("sph-dam-break", 700, ranks=1) == Simulation("sph-dam-break", 700)
+    assert Simulation("sph-dam-break", 700, ranks=2, decomposition="slab").title.endswith(
+        "2 ranks, slab"
+    )
 
 
 def test_a_skin_is_measured_over_more_steps(intel, tmp_path):

@@ -17,6 +17,7 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -34,6 +35,8 @@ from gpubench.grid import Grid
 from gpubench.inputs import RECORD_BYTES, Inputs, PairSet, ParticleSet, RecordSet
 from gpubench.kinds import Pairs, Particles, Recipe, Records
 from gpubench.paths import kernel_folder
+from gpubench.workloads.shared import DECOMPOSITIONS, share
+from gpubench.workloads.sph import SPH
 
 ARCHITECTURES = ("sm_80", "sm_90")
 # The last two are past what the registers of a whole GPU hold of the bucket sort's elements.
@@ -96,6 +99,15 @@ class Recorder(Device):
 
     def copy(self, source: Any, target: Any) -> None:
         pass
+
+    def host_buffer(self, size: int) -> NDArray[np.uint8]:
+        return np.zeros(size, np.uint8)
+
+    def read_rows(self, array: Any, first: int, host: NDArray[np.uint8]) -> Callable[[], None]:
+        return lambda: None
+
+    def write_rows(self, array: Any, first: int, host: NDArray[np.uint8]) -> Callable[[], None]:
+        return lambda: None
 
     def kernel(self, file: str, name: str, **constants: int | str) -> Kernel:
         self.wanted[Unit(file, tuple(sorted(constants.items())))].add(name)
@@ -179,7 +191,43 @@ def wanted_units() -> dict[Unit, set[str]]:
             except NotSupported:
                 continue
     make_workloads(device)
+    make_shared_workloads(device)
     return dict(device.wanted)
+
+
+class LoneTeam:
+    """The team of a rank that believes in another one, and never hears of it."""
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        self.ranks = SimpleNamespace(rank=0, size=2)
+        self.comm = self
+
+    def Dup(self) -> LoneTeam:  # noqa: N802
+        """Return what stands for a communicator."""
+        return self
+
+    def announce(self, *arguments: Any) -> None:
+        """Tell nobody."""
+
+    def agree(self, work: Callable[[], Any]) -> Any:
+        """Agree with oneself."""
+        return work()
+
+
+def make_shared_workloads(device: Recorder) -> None:
+    """Make what ranks share, and what paints."""
+    device.team = LoneTeam(device)
+    cells = registry.find_algorithm("counting-sort")
+    assert issubclass(cells, CellList)
+    for workload, decomposition in itertools.product(
+        (w for w in registry.workloads().values() if issubclass(w, SPH)), DECOMPOSITIONS
+    ):
+        made = share(workload, decomposition, device)(
+            device, WORKLOAD_SIZE, cells, "order", {}, seed=1
+        )
+        assert isinstance(made, SPH)
+        made.picture.clear()
 
 
 def make_workloads(device: Recorder) -> None:
@@ -192,7 +240,9 @@ def make_workloads(device: Recorder) -> None:
         for form, variant, skin in itertools.product(
             algorithm.forms, workload.variants, (0.0, 0.3)
         ):
-            if not (variant and skin):
+            if variant and skin:
+                continue
+            with suppress(NotSupported):
                 workload(device, WORKLOAD_SIZE, algorithm, form, variant, seed=1, skin=skin)
 
 

@@ -23,6 +23,7 @@ RELATIVE_ERROR = 2.0**-21
 UNITS = 3.0
 SAMPLE = 20_000  # particles, or so, whose forces are computed in float64
 CHUNK = 2**17  # particles whose motion is compared at once, so that it stays in a cache
+MOST_CHUNKS = 32  # of those, drawn anew for each step
 
 
 def wrong_ids(ids: Words) -> str | None:
@@ -48,6 +49,14 @@ def rows_of(ids: Words) -> NDArray[np.intp]:
 def in_chunks(particles: int) -> Iterator[slice]:
     """Yield the rows of all particles, CHUNK at a time."""
     return (slice(begin, begin + CHUNK) for begin in range(0, particles, CHUNK))
+
+
+def some_chunks(particles: int, rng: np.random.Generator) -> list[slice]:
+    """Return the chunks of all particles, or some drawn of many, so that a check takes its time."""
+    chunks = list(in_chunks(particles))
+    if len(chunks) <= MOST_CHUNKS:
+        return chunks
+    return [chunks[i] for i in rng.choice(len(chunks), MOST_CHUNKS, replace=False)]
 
 
 def region(

@@ -177,6 +177,21 @@ class Cell:
         return float(record["bytes_moved"] / (self.median_ms * 1e6) / bandwidth)
 
 
+def phases_of(cells: Sequence[Cell]) -> list[str]:
+    """Return the names of the phases of some steps, in the order in which they come.
+
+    What only some steps have comes behind what it follows there.
+    """
+    names: list[str] = []
+    for found in sorted((cell.phases_ms for cell in cells), key=len, reverse=True):
+        place = 0
+        for name in found:
+            if name not in names:
+                names.insert(place, name)
+            place = names.index(name) + 1
+    return names
+
+
 def told_apart(faster: Cell, slower: Cell) -> bool:
     """Say whether the 95 % intervals of two medians do not overlap, `faster` lying below."""
     return faster.interval_ms[1] < slower.interval_ms[0]
@@ -244,12 +259,9 @@ class StudyRun:
 
     @cached_property
     def phases(self) -> list[str]:
-        """Names of the phases of a step, in the order in which they come.
-
-        Steps with more phases say where those belong that others do not have.
-        """
-        found = sorted((cell.phases_ms for cell in self.cells.values()), key=len, reverse=True)
-        return list(dict.fromkeys(name for phases in found for name in phases))
+        """Names of the phases of a step with the fewest ranks, in the order in which they come."""
+        ranks = self.common["ranks"]
+        return phases_of([cell for cell in self.cells.values() if cell.place.ranks == ranks])
 
     @cached_property
     def common(self) -> dict[str, Any]:

@@ -327,7 +327,7 @@ def _log_axis(axes: Axes, which: str, kind: str, values: Sequence[float]) -> Non
         axis.set_major_locator(
             LogLocator(10, subs=(1, 2, 5) if high / low < 100 else (1,))
             if is_series
-            else FixedLocator(_apart(axes, ticks[:: math.ceil(len(ticks) / 6)], write))
+            else FixedLocator(_apart(axes, ticks[:: -math.ceil(len(ticks) / 6)][::-1], write))
         )
     else:
         axes.set_yscale("log", base=10)

@@ -14,7 +14,7 @@ from typing import Any
 
 from gpubench.report import formats, tables, verdict
 from gpubench.report.axes import AXES
-from gpubench.report.cells import Cell, StudyRun, Subject
+from gpubench.report.cells import Cell, StudyRun, Subject, phases_of
 from gpubench.report.figures import Axis, Chart, Line, Panel, describe, line_chart
 from gpubench.report.tables import NOTHING, Item, Row, Table
 from gpubench.results import is_waiting
@@ -366,15 +366,13 @@ def _phases(run: StudyRun, subject: Subject) -> Table | None:
         for way, cell in zip(every, lines[size], strict=True)
         if cell and cell.phases_ms
     ]
-    named = [name for name in run.phases if any(name in cell.phases_ms for _, cell in known)]
-    marks, note = tables.modes(cell for _, cell in known)
-    rows = [
-        Row(label, [tables.timed(cell, marks), *(tables.phase(cell, name) for name in named)])
-        for label, cell in known
-    ]
+    cells = [cell for _, cell in known]
+    marks, note = tables.modes(cells)
+    rows = [Row("step", [tables.timed(cell, marks) for cell in cells])]
+    rows += [Row(name, [tables.phase(cell, name) for cell in cells]) for name in phases_of(cells)]
     return Table(
-        f"What a step is made of at {AXES['particles'].say(size)}, {run.labels[subject]}",
-        ["Ranks", "Step, ms", *(f"{name.capitalize()}, ms" for name in named)],
+        f"What a step is made of at {AXES['particles'].say(size)}, {run.labels[subject]}, ms",
+        ["Phase", *(label for label, _ in known)],
         rows,
         notes=[
             note,

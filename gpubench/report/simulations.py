@@ -125,7 +125,7 @@ def _phases(told: Mapping[str, Any]) -> Table | None:
 def _alternative(told: Mapping[str, Any]) -> str:
     return (
         f"Up to six moments of {told['workload']} from time 0 to {told['time']:g}:"
-        " particles coloured by species, x to the right, z upwards."
+        " its particles, x to the right, z upwards."
     )
 
 

@@ -1,12 +1,13 @@
-"""Pictures of a simulation: a PNG for each frame, an animation of all, and a panel of a few.
+"""Frames of a simulation: a PNG for each moment, an animation of all, and a panel of a few.
 
-A frame looks at the box from one side and shows a slab through the middle of the particles, x to
-the right and z upwards unless another axis is the thin one. It holds its step and time as text,
-so that animation and panel are made from the files alone, also from those of an earlier run.
+Whatever draws a frame saves it here. It holds its step, its time and the meaning of its colours
+as text, so that animation and panel are made from the files alone, also from those of an earlier
+run.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from collections.abc import Sequence
@@ -18,124 +19,81 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from numpy.typing import NDArray
 from PIL import Image
+from PIL.PngImagePlugin import PngInfo
 
 from gpubench.errors import UserError
 from gpubench.simulate.files import whole_file, writing
+from gpubench.simulate.look import DPI, INK, Key, add_key, place, reduced
 from gpubench.workloads.workload import Snapshot
 
-# After Wong, Points of view: Color blindness, Nature Methods 8 (2011) 441.
-COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#000000")
-INK = "#333333"
-
-DPI = 100
-SIDE = 5.6  # inches of the longer side of the box in a frame
-LEFT, RIGHT, TOP, BOTTOM = 0.6, 0.2, 0.4, 0.75  # inches around it
-LEAST_WIDTH = 4.0  # inches, for title and legend of a narrow box
-
-SLAB = 1.5  # thickness of what is shown of a deep box, in mean distances: about 1 at density 3
-THIN = 3.0  # what is no deeper is shown as a whole
-DIAMETER = 1.1  # of a particle, in mean distances of those shown
-LAYERS = 8  # of depth, drawn from the back to the front
-
+LEAST_WIDTH = 4.0  # inches, for the key of a narrow panel
 PANEL_MOMENTS = 6
-PANEL_COLOURS = 24
-ANIMATION_COLOURS = 32
+PANEL_COLOURS, ANIMATION_COLOURS = 24, 32  # of species alone
+# Colours of speeds, and shades of each colour.
+FRAME_SHADES, ANIMATION_SHADES = (48, 4), (28, 3)
 ANIMATION_MS = 10_000  # all frames together, but within these for each
 LEAST_FRAME_MS, MOST_FRAME_MS = 40, 500
+ANIMATION_BYTES = 1_900_000  # above these it is drawn smaller
+SHRINK, LEAST_PIXELS = 0.85, 240  # from try to try; no smaller than this, but with fewer frames
 
 _KEY = "gpubench"  # of a frame's own account in the text of its PNG
-
-
-@dataclass(frozen=True)
-class View:
-    """Which axes of a box go to the right, up, and into the picture."""
-
-    right: int
-    up: int
-    depth: int
-
-    @classmethod
-    def of(cls, size: Sequence[float]) -> View:
-        """Look along the shortest edge, or along y where that is about as short."""
-        shortest = int(np.argmin(size))
-        depth = 1 if size[1] <= 1.01 * size[shortest] else shortest
-        right, up = (axis for axis in range(3) if axis != depth)
-        return cls(right, up, depth)
 
 
 @dataclass(frozen=True)
 class Frame:
     """A picture that was written.
 
-    box: pixels of the box in it: left, top, right, bottom.
+    box: pixels of what is shown of the simulation in it: left, top, right, bottom.
+    key: what its colours mean. renderer: what drew it.
     """
 
     path: Path
     step: int
     time: float
-    species_names: tuple[str, ...]
+    key: Key
     box: tuple[int, int, int, int]
+    renderer: str
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether it has the colours of the species and no others."""
+        return _is_flat(self.key, self.renderer)
 
 
-class FrameFolder:
-    """A folder of frames, named by their steps.
+def save_frame(
+    figure: Figure, axes: Axes, path: Path, snapshot: Snapshot, title: str, renderer: str
+) -> None:
+    """Write a figure as the frame of a moment, whose particles are in the given axes.
 
-    title: stands over each. Raises UserError where the folder has frames already, unless the run
-    that made them is resumed.
+    With speeds or shading it is reduced to fewer colours, which keeps the file small.
     """
-
-    def __init__(self, folder: Path, title: str, *, is_resumed: bool = False) -> None:
-        if not is_resumed and any(folder.glob("frame-*.png")):
-            raise UserError(f"{folder} has the frames of another run: name a new folder")
-        self.folder = folder
-        self._title = title
-
-    def write(self, snapshot: Snapshot) -> None:
-        """Add the frame of a moment; raise UserError where it cannot be written."""
-        write_frame(snapshot, self.folder / f"frame-{snapshot.step:010d}.png", self._title)
-
-    def finish(self) -> tuple[Path, Path] | None:
-        """Write animation.gif and panel.png of all frames in the folder; None without any."""
-        frames = read_frames(self.folder)
-        if not frames:
-            return None
-        animation, panel = self.folder / "animation.gif", self.folder / "panel.png"
-        write_animation(frames, animation)
-        write_panel(frames, panel)
-        return animation, panel
-
-
-def write_frame(snapshot: Snapshot, path: Path, title: str) -> None:
-    """Draw one moment as a PNG; every moment of a box gives a picture of the same size."""
-    view = View.of(snapshot.size)
-    width, height = snapshot.size[view.right], snapshot.size[view.up]
-    scale = SIDE / max(width, height)
-    figure_width = max(LEFT + width * scale + RIGHT, LEAST_WIDTH)
-    figure = Figure((figure_width, BOTTOM + height * scale + TOP), dpi=DPI)
-    left = LEFT + (figure_width - LEFT - width * scale - RIGHT) / 2
-    axes = _place(figure, left, BOTTOM, width * scale, height * scale)
-    axes.set(xlim=(0, width), ylim=(0, height))
-    axes.set_xlabel("xyz"[view.right], color=INK, labelpad=1)
-    axes.set_ylabel("xyz"[view.up], color=INK, labelpad=1)
-    axes.tick_params(colors=INK, labelsize=8)
-    _draw_particles(axes, snapshot, view, 72 * scale)
-    when = f"step {snapshot.step:,}, time {snapshot.time:g}"
-    figure.text(0.5, 1 - 0.25 / figure.get_figheight(), f"{title}: {when}", ha="center", color=INK)
-    _add_legend(figure, snapshot.species_names)
+    key = Key.of(snapshot)
     corners = axes.get_window_extent()
     top = round(figure.get_figheight() * DPI)
     account = {
         "step": snapshot.step,
         "time": snapshot.time,
-        "species_names": snapshot.species_names,
+        **dataclasses.asdict(key),
+        "renderer": renderer,
         "box": [
             round(corners.x0), top - round(corners.y1), round(corners.x1), top - round(corners.y0),
         ],
     }  # fmt: skip
-    _save(figure, path, {"Title": f"{title}: {when}", _KEY: json.dumps(account)})
+    text = {"Title": title, _KEY: json.dumps(account)}
+    if _is_flat(key, renderer):
+        metadata: dict[str, Any] = {"Software": None, **text}
+        with whole_file(path) as file:
+            figure.savefig(file, format="png", metadata=metadata)
+        return
+    drawn = BytesIO()
+    figure.savefig(drawn, format="png")
+    info = PngInfo()
+    for name, value in text.items():
+        info.add_text(name, value)
+    few = reduced(Image.open(drawn), key, *FRAME_SHADES)
+    with whole_file(path) as file:
+        few.save(file, "PNG", optimize=True, pnginfo=info)
 
 
 def read_frames(folder: Path) -> list[Frame]:
@@ -145,13 +103,17 @@ def read_frames(folder: Path) -> list[Frame]:
         try:
             with Image.open(path) as image:
                 account = json.loads(str(image.info[_KEY]))
+            # Older frames say nothing of these: they are by species.
+            own = {f.name: account[f.name] for f in dataclasses.fields(Key) if f.name in account}
+            own["species_names"] = tuple(account["species_names"])
             frames.append(
                 Frame(
                     path,
                     account["step"],
                     account["time"],
-                    tuple(account["species_names"]),
+                    Key(**own),
                     tuple(account["box"]),
+                    account.get("renderer", "matplotlib"),
                 )
             )
         except (OSError, KeyError, ValueError) as error:
@@ -160,29 +122,48 @@ def read_frames(folder: Path) -> list[Frame]:
 
 
 def write_animation(frames: Sequence[Frame], path: Path) -> None:
-    """Write a GIF that shows the frames one after the other, for ever."""
-    with writing(path):
-        palette = _pixels(frames[len(frames) // 2]).quantize(ANIMATION_COLOURS)
-        reduced = [
-            _pixels(frame).quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames
-        ]
-    duration = min(max(ANIMATION_MS // len(frames), LEAST_FRAME_MS), MOST_FRAME_MS)
+    """Write a GIF that shows the frames one after the other, for ever.
+
+    Where that is too large a file, the pictures are made smaller, and at last fewer.
+    """
+    scale, stride = 1.0, 1
+    made, side = _animation(frames, path, scale)
+    while len(made) > ANIMATION_BYTES and stride < len(frames):
+        if side * SHRINK >= LEAST_PIXELS:
+            scale *= SHRINK
+        else:
+            stride *= 2
+        made, side = _animation(frames[::stride], path, scale)
     with whole_file(path) as file:
-        reduced[0].save(
-            file, "GIF", save_all=True, append_images=reduced[1:], duration=duration, loop=0
-        )
+        file.write(made)
+
+
+def _animation(frames: Sequence[Frame], path: Path, scale: float) -> tuple[bytes, int]:
+    """Return a GIF of frames, scaled, and the pixels of the longer side of its pictures."""
+    with writing(path):
+        pictures = [_scaled(frame, scale) for frame in frames]
+    if frames[0].is_flat:
+        palette = pictures[len(frames) // 2].quantize(ANIMATION_COLOURS)
+        few = [one.quantize(palette=palette, dither=Image.Dither.NONE) for one in pictures]
+    else:
+        few = [reduced(one, frames[0].key, *ANIMATION_SHADES) for one in pictures]
+    duration = min(max(ANIMATION_MS // len(frames), LEAST_FRAME_MS), MOST_FRAME_MS)
+    made = BytesIO()
+    few[0].save(made, "GIF", save_all=True, append_images=few[1:], duration=duration, loop=0)
+    return made.getvalue(), max(few[0].size)
 
 
 def write_panel(frames: Sequence[Frame], path: Path) -> None:
     """Write a picture of up to six moments, evenly spaced: in a row if the box is tall."""
     chosen = sorted({round(i) for i in np.linspace(0, len(frames) - 1, PANEL_MOMENTS)})
     moments = [frames[index] for index in chosen]
+    key = moments[0].key
     left, top, right, bottom = moments[0].box
     ratio = (bottom - top) / (right - left)
     columns = min(len(moments), PANEL_MOMENTS if ratio > 1.5 else PANEL_MOMENTS // 2)
     rows = math.ceil(len(moments) / columns)
     tile = min(3.0, 4.5 / ratio)  # inches
-    gap, over, under = 0.15, 0.3, 0.45
+    gap, over, under = 0.15, 0.3, 0.15 + key.height
     width, height = tile + gap, tile * ratio + over
     figure_width = max(columns * width + gap, LEAST_WIDTH)
     figure = Figure((figure_width, rows * height + under), dpi=DPI)
@@ -190,81 +171,34 @@ def write_panel(frames: Sequence[Frame], path: Path) -> None:
     for index, frame in enumerate(moments):
         row, column = divmod(index, columns)
         x, y = margin + column * width, under + (rows - 1 - row) * height
-        axes = _place(figure, x, y, tile, tile * ratio)
+        axes = place(figure, x, y, tile, tile * ratio)
         axes.set(xticks=[], yticks=[])
         axes.imshow(np.asarray(_pixels(frame).crop(frame.box)), aspect="auto")
         axes.set_title(f"({'abcdef'[index]}) time {frame.time:g}", size=9, color=INK, pad=4)
-    _add_legend(figure, moments[0].species_names)
+    add_key(figure, key)
     drawn = BytesIO()
     figure.savefig(drawn, format="png")
-    few = Image.open(drawn).convert("RGB").quantize(PANEL_COLOURS, Image.Quantize.MAXCOVERAGE)
+    whole = Image.open(drawn).convert("RGB")
+    if moments[0].is_flat:
+        few = whole.quantize(PANEL_COLOURS, Image.Quantize.MAXCOVERAGE)
+    else:
+        few = reduced(whole, key, *FRAME_SHADES)
     with whole_file(path) as file:
         few.save(file, "PNG", optimize=True)
 
 
-def _draw_particles(axes: Axes, snapshot: Snapshot, view: View, points: float) -> None:
-    """Draw the particles of the slab, from the back to the front.
-
-    points: in a unit of length.
-    """
-    depth = snapshot.positions[:, view.depth]
-    is_shown, share = _slab(depth, snapshot)
-    area = snapshot.size[view.right] * snapshot.size[view.up]
-    diameter = DIAMETER * points * math.sqrt(area / (share * len(depth)))
-    shown = np.flatnonzero(is_shown)
-    back_to_front = shown[np.argsort(-depth[shown], kind="stable")]
-    for layer in np.array_split(back_to_front, LAYERS):
-        for species in range(len(snapshot.species_names)):
-            seen = snapshot.positions[layer[snapshot.species[layer] == species]]
-            axes.plot(
-                seen[:, view.right],
-                seen[:, view.up],
-                linestyle="",
-                marker="o",
-                markersize=max(diameter, 0.4),
-                markeredgewidth=0,
-                color=COLOURS[species % len(COLOURS)],
-            )
-
-
-def _slab(depth: NDArray[np.float64], snapshot: Snapshot) -> tuple[NDArray[np.bool_], float]:
-    """Return which particles are shown, and their share of all if they were spread evenly."""
-    distance = (math.prod(snapshot.size) / len(depth)) ** (1 / 3)
-    low, high = float(depth.min()), float(depth.max())
-    if high - low <= THIN * distance:
-        return np.ones(len(depth), np.bool_), 1.0
-    return abs(depth - (low + high) / 2) <= SLAB * distance / 2, SLAB * distance / (high - low)
-
-
-def _place(figure: Figure, left: float, bottom: float, width: float, height: float) -> Axes:
-    """Add axes at a place in inches."""
-    across, up = figure.get_size_inches()
-    axes: Axes = figure.add_axes((left / across, bottom / up, width / across, height / up))
-    for spine in axes.spines.values():
-        spine.set(color=INK, linewidth=0.8)
-    return axes
-
-
-def _add_legend(figure: Figure, species_names: Sequence[str]) -> None:
-    """Name the species under the picture, where there are several."""
-    if len(species_names) < 2:
-        return
-    handles = [
-        Line2D([], [], linestyle="", marker="o", color=COLOURS[index % len(COLOURS)], label=name)
-        for index, name in enumerate(species_names)
-    ]
-    figure.legend(
-        handles=handles, loc="lower center", ncols=len(handles), frameon=False, labelcolor=INK,
-        fontsize=9, borderaxespad=0.1,
-    )  # fmt: skip
-
-
-def _save(figure: Figure, path: Path, text: dict[str, str]) -> None:
-    metadata: dict[str, Any] = {"Software": None, **text}
-    with whole_file(path) as file:
-        figure.savefig(file, format="png", metadata=metadata)
+def _is_flat(key: Key, renderer: str) -> bool:
+    return key.colour_by == "species" and renderer == "matplotlib"
 
 
 def _pixels(frame: Frame) -> Image.Image:
     with Image.open(frame.path) as image:
         return image.convert("RGB")
+
+
+def _scaled(frame: Frame, scale: float) -> Image.Image:
+    whole = _pixels(frame)
+    if scale == 1:
+        return whole
+    width, height = (round(side * scale) for side in whole.size)
+    return whole.resize((width, height), Image.Resampling.LANCZOS)

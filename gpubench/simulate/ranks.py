@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 
-from gpubench import registry
-from gpubench.devices import Device, open_device
+from gpubench import devices, registry
+from gpubench.devices.base import Device
 from gpubench.errors import UserError
 from gpubench.parallel.ranks import Ranks, device_spec, ends_all, launched_size
 from gpubench.parallel.team import Team
@@ -67,12 +67,12 @@ class Crew:
     @contextmanager
     def _opened(self) -> Iterator[Device]:
         if self.ranks is None:
-            with open_device(self.device) as device:
+            with devices.open_device(self.device) as device:
                 yield device
             return
         spec = device_spec(self.ranks, self.device, self.oversubscribed, _usable_gpus(self.device))
         # Closing may wait for the others: not before an error has ended the run.
-        with open_device(spec) as device, ends_all(self.ranks):
+        with devices.open_device(spec) as device, ends_all(self.ranks):
             transport = open_transport(self.transport, device, self.ranks)
             team = Team(self.ranks, device, transport, lambda *given: _make(team, *given))
             device.team = team

@@ -16,7 +16,7 @@ from gpubench.errors import UserError
 from gpubench.measure.environment import code_hash, commit_of, machine
 from gpubench.paths import repository
 from gpubench.simulate.files import whole_file
-from gpubench.simulate.frames import FrameFolder
+from gpubench.simulate.pictures import AUTO, FrameFolder
 from gpubench.simulate.runner import Simulated, Timetable
 from gpubench.simulate.setup import Setup
 from gpubench.simulate.trajectory import format_of
@@ -32,6 +32,7 @@ class Outputs:
     """What a run writes, and how often: after so many steps, or None for an interval that fits.
 
     frames: a folder. trajectory, checkpoint: files. None for what is not wanted.
+    renderer: what draws the frames, see pictures.RENDERERS; None where nothing was said.
     """
 
     frames: Path | None = None
@@ -40,6 +41,7 @@ class Outputs:
     observe_every: int | None = None
     checkpoint: Path | None = None
     checkpoint_every: int | None = None
+    renderer: str | None = None
 
     def timetable(self, steps: int, done: int) -> Timetable:
         """Return when what is due in a run to `steps` steps of which `done` are done.
@@ -57,6 +59,8 @@ class Outputs:
         has_frames = self.frames is not None or self.trajectory is not None
         if self.frame_every is not None and not has_frames:
             raise UserError("--frame-every needs --frames DIR or --trajectory FILE")
+        if self.renderer is not None and self.frames is None:
+            raise UserError("--renderer needs --frames DIR")
         if self.checkpoint_every is not None and self.checkpoint is None:
             raise UserError("--checkpoint-every needs --checkpoint FILE")
         return Timetable(
@@ -82,16 +86,26 @@ class Outputs:
 class Writers(AbstractContextManager["Writers"]):
     """Whatever shows the frames of a run.
 
-    on_frame: what to do with each. Raises UserError, before anything is written, where files of
-    another run are in the way.
+    on_frame: what to do with each. say: is told of what a user should know. Raises UserError,
+    before anything is written, where files of another run are in the way.
     """
 
-    def __init__(self, outputs: Outputs, setup: Setup, *, is_resumed: bool) -> None:
+    def __init__(
+        self,
+        outputs: Outputs,
+        setup: Setup,
+        *,
+        is_resumed: bool,
+        say: Callable[[str], None] = lambda text: None,
+    ) -> None:
         self.on_frame: list[Callable[[Snapshot], None]] = []
         self._open = ExitStack()
         self._folder: FrameFolder | None = None
         if outputs.frames is not None:
-            self._folder = FrameFolder(outputs.frames, setup.workload, is_resumed=is_resumed)
+            self._folder = FrameFolder(
+                outputs.frames, setup.workload, is_resumed=is_resumed,
+                renderer=outputs.renderer or AUTO, say=say,
+            )  # fmt: skip
             self.on_frame.append(self._folder.write)
         if outputs.trajectory is not None:
             make = format_of(outputs.trajectory)

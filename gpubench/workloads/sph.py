@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.devices.base import Device
-from gpubench.errors import UserError
+from gpubench.errors import NotSupported, UserError
 from gpubench.physics.box import Box
 from gpubench.physics.rigid import RigidBody, ball_body, box_body
 from gpubench.physics.sph import INTEGRATORS, SPHFluid, mass_for, spacing_for
@@ -79,18 +79,18 @@ class SPH(InCells):
     columns = ("velocities",)
     variants: ClassVar[Sequence[Mapping[str, Value]]] = ({}, {"integrator": "euler"})
     common: ClassVar[Mapping[str, Value]] = {
-        "time_step": 0.2,
+        "time_step": 0.25,
         "integrator": "symplectic",
         "neighbours": 30.0,
-        "viscosity": 0.02,
-        "mach": 0.1,
+        "viscosity": 0.05,
+        "mach": 0.2,
         "pressure": "cut",
         "wall_stiffness": 1.0,
         "wall_damping": 0.5,
         "wall_distance": 0.5,
         "contact_stiffness": 1.0,
         "contact_damping": 0.5,
-        "contact_distance": 1.0,
+        "contact_distance": 1.15,
     }
 
     @abstractmethod
@@ -110,7 +110,7 @@ class SPH(InCells):
         self.bodies = [body_in_memory(body) for body in scene.bodies]
         self.reach = 1.0
         if self.bodies and self.skin > 0:
-            raise UserError(
+            raise NotSupported(
                 "lists of neighbours hold no bodies: with bodies, the skin must be 0, not"
                 f" {self.skin:g}"
             )
@@ -206,6 +206,10 @@ class SPH(InCells):
             velocities=np.vstack(velocities)[:, AXES],
             species=species.astype(np.int8),
             species_names=("fluid", *(f"body {i + 1}" for i in range(len(bodies)))),
+            colour_by="speed",
+            speed_scale=self.speed_scale,
+            speed_label="speed, in speeds of sound",
+            spacing=self.spacing,
         )
 
     def bodies_in(self, state: Mapping[str, NDArray[Any]]) -> list[RigidBody]:

@@ -32,6 +32,11 @@ class Snapshot:
     positions: float64 (particles, 3), inside the box.
     velocities: float64 (particles, 3), of the moment of the positions as nearly as is known.
     species: int8 (particles,), an index into species_names.
+    colour_by: what pictures show, "species" or "speed"; with speed, species 0 is a fluid that is
+        coloured by its speed, and all others are bodies in one colour.
+    speed_scale: the speed at the top of the colours, one for a whole run. speed_label: what the
+        colour bar says, with the unit.
+    spacing: distance of neighbours at rest, where particles do not fill the box.
     """
 
     step: int
@@ -42,6 +47,16 @@ class Snapshot:
     velocities: NDArray[np.float64]
     species: NDArray[np.int8]
     species_names: tuple[str, ...]
+    colour_by: str = "species"
+    speed_scale: float = 0.0
+    speed_label: str = "speed"
+    spacing: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.colour_by not in ("species", "speed"):
+            raise ValueError(f"colour_by must be species or speed, not {self.colour_by!r}")
+        if self.colour_by == "speed" and not self.speed_scale > 0:
+            raise ValueError(f"speed_scale must be positive, not {self.speed_scale}")
 
 
 class Workload(ABC):

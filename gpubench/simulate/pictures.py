@@ -1,0 +1,91 @@
+"""The pictures of a run: what draws them, and the folder that holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from gpubench.errors import UserError
+from gpubench.registry import require_known
+from gpubench.simulate import perspective, slab
+from gpubench.simulate.frames import read_frames, write_animation, write_panel
+from gpubench.workloads.workload import Snapshot
+
+Draw = Callable[[Snapshot, Path, str], None]
+
+AUTO = "auto"
+RENDERERS: dict[str, Draw] = {
+    perspective.NAME: perspective.write_frame,
+    slab.NAME: slab.write_frame,
+}
+
+
+def require_possible(renderer: str) -> None:
+    """Raise UserError for a renderer that does not exist, or can draw nothing here."""
+    require_known("renderer", renderer, (AUTO, *RENDERERS))
+    if renderer == perspective.NAME and (reason := perspective.why_not()):
+        raise UserError(f"{reason}; or say --renderer {slab.NAME}")
+
+
+def choose(snapshot: Snapshot, say: Callable[[str], None]) -> str:
+    """Return what draws the frames of a run by default.
+
+    That is a perspective for what is coloured by speed, where it can be drawn here, and else a
+    slab: `say` is told why. Species are told apart within the box, which only a slab shows.
+    """
+    if snapshot.colour_by == "species":
+        return slab.NAME
+    if reason := perspective.why_not():
+        say(f"pictures show a slab, drawn by {slab.NAME}: {reason}")
+        return slab.NAME
+    return perspective.NAME
+
+
+class FrameFolder:
+    """A folder of frames, named by their steps.
+
+    title: stands over each. renderer: what draws them, see RENDERERS, or AUTO, which in a run
+        that is resumed is what drew the frames of before. say: is told what AUTO could not take.
+    Raises UserError for a renderer that cannot draw, and where the folder has frames already,
+    unless the run that made them is resumed.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        title: str,
+        *,
+        is_resumed: bool = False,
+        renderer: str = AUTO,
+        say: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        require_possible(renderer)
+        if any(folder.glob("frame-*.png")):
+            if not is_resumed:
+                raise UserError(f"{folder} has the frames of another run: name a new folder")
+            before = read_frames(folder)[-1].renderer
+            if renderer not in (AUTO, before):
+                raise UserError(f"{folder} has frames by {before}: go on with --renderer {before}")
+            require_possible(before)
+            renderer = before
+        self.folder = folder
+        self._title = title
+        self._renderer = renderer
+        self._say = say
+
+    def write(self, snapshot: Snapshot) -> None:
+        """Add the frame of a moment; raise UserError where it cannot be written."""
+        if self._renderer == AUTO:
+            self._renderer = choose(snapshot, self._say)
+        path = self.folder / f"frame-{snapshot.step:010d}.png"
+        RENDERERS[self._renderer](snapshot, path, self._title)
+
+    def finish(self) -> tuple[Path, Path] | None:
+        """Write animation.gif and panel.png of all frames in the folder; None without any."""
+        frames = read_frames(self.folder)
+        if not frames:
+            return None
+        animation, panel = self.folder / "animation.gif", self.folder / "panel.png"
+        write_animation(frames, animation)
+        write_panel(frames, panel)
+        return animation, panel

@@ -1,0 +1,124 @@
+"""Pictures by matplotlib: a slab of the box, seen from one side.
+
+A picture shows a slab through the middle of the particles, x to the right and z upwards unless
+another axis is the thin one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from gpubench.simulate.frames import save_frame
+from gpubench.simulate.look import COLOURS, DPI, INK, Key, add_key, add_title, colours_of, place
+from gpubench.workloads.workload import Snapshot
+
+NAME = "matplotlib"
+
+SIDE = 5.6  # inches of the longer side of the box
+LEFT, RIGHT, TOP, AXIS = 0.6, 0.2, 0.4, 0.45  # inches around it; AXIS is between it and the key
+LEAST_WIDTH = 4.0  # inches, for title and key of a narrow box
+
+SLAB = 1.5  # thickness of what is shown of a deep box, in mean distances: about 1 at density 3
+THIN = 3.0  # what is no deeper is shown as a whole
+DIAMETER = 1.1  # of a particle, in spacings or mean distances of those shown
+LAYERS = 8  # of depth, drawn from the back to the front
+
+
+@dataclass(frozen=True)
+class View:
+    """Which axes of a box go to the right, up, and into the picture."""
+
+    right: int
+    up: int
+    depth: int
+
+    @classmethod
+    def of(cls, size: Sequence[float]) -> View:
+        """Look along the shortest edge, or along y where that is about as short."""
+        shortest = int(np.argmin(size))
+        depth = 1 if size[1] <= 1.01 * size[shortest] else shortest
+        right, up = (axis for axis in range(3) if axis != depth)
+        return cls(right, up, depth)
+
+
+def write_frame(snapshot: Snapshot, path: Path, title: str) -> None:
+    """Draw one moment as a PNG; every moment of a box gives a picture of the same size."""
+    view, key = View.of(snapshot.size), Key.of(snapshot)
+    width, height = snapshot.size[view.right], snapshot.size[view.up]
+    scale = SIDE / max(width, height)
+    bottom = AXIS + key.height
+    figure_width = max(LEFT + width * scale + RIGHT, LEAST_WIDTH)
+    figure = Figure((figure_width, bottom + height * scale + TOP), dpi=DPI)
+    left = LEFT + (figure_width - LEFT - width * scale - RIGHT) / 2
+    axes = place(figure, left, bottom, width * scale, height * scale)
+    axes.set(xlim=(0, width), ylim=(0, height))
+    axes.set_xlabel("xyz"[view.right], color=INK, labelpad=1)
+    axes.set_ylabel("xyz"[view.up], color=INK, labelpad=1)
+    axes.tick_params(colors=INK, labelsize=8)
+    _draw_particles(axes, snapshot, view, 72 * scale)
+    when = f"{title}: step {snapshot.step:,}, time {snapshot.time:g}"
+    add_title(figure, when)
+    add_key(figure, key)
+    save_frame(figure, axes, path, snapshot, when, NAME)
+
+
+def _draw_particles(axes: Axes, snapshot: Snapshot, view: View, points: float) -> None:
+    """Draw the particles of the slab, from the back to the front.
+
+    points: in a unit of length.
+    """
+    depth = snapshot.positions[:, view.depth]
+    area = snapshot.size[view.right] * snapshot.size[view.up]
+    is_shown, distance = _slab(depth, snapshot, area)
+    diameter = max(DIAMETER * points * distance, 0.4)
+    shown = np.flatnonzero(is_shown)
+    back_to_front = shown[np.argsort(-depth[shown], kind="stable")]
+    if snapshot.colour_by == "speed":
+        seen = snapshot.positions[back_to_front]
+        axes.scatter(
+            seen[:, view.right],
+            seen[:, view.up],
+            s=diameter**2,
+            c=colours_of(snapshot)[back_to_front] / 255,
+            linewidths=0,
+        )
+        return
+    for layer in np.array_split(back_to_front, LAYERS):
+        for species in range(len(snapshot.species_names)):
+            seen = snapshot.positions[layer[snapshot.species[layer] == species]]
+            axes.plot(
+                seen[:, view.right],
+                seen[:, view.up],
+                linestyle="",
+                marker="o",
+                markersize=diameter,
+                markeredgewidth=0,
+                color=COLOURS[species % len(COLOURS)],
+            )
+
+
+def _slab(
+    depth: NDArray[np.float64], snapshot: Snapshot, area: float
+) -> tuple[NDArray[np.bool_], float]:
+    """Return which particles are shown, and the distance that decides how large they are.
+
+    That is the spacing; where none is known, their mean distance in the picture if all were
+    spread evenly over the box.
+    """
+    volume = math.prod(snapshot.size)
+    spacing = snapshot.spacing or (volume / len(depth)) ** (1 / 3)
+    low, high = float(depth.min()), float(depth.max())
+    share = 1.0
+    is_shown = np.ones(len(depth), np.bool_)
+    if high - low > THIN * spacing:
+        share = SLAB * spacing / (high - low)
+        is_shown = abs(depth - (low + high) / 2) <= SLAB * spacing / 2
+    return is_shown, snapshot.spacing or math.sqrt(area / (share * len(depth)))

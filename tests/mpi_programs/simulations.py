@@ -1,0 +1,104 @@
+"""Run shared simulations one after the other, and tell of each in a line of JSON.
+
+Arguments: a device; runs as `Run` has them, as a list in JSON; and what constants of
+gpubench/workloads/shared.py shall be.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpubench.devices import Device
+from gpubench.simulate.ranks import Crew
+from gpubench.simulate.setup import Setup
+from gpubench.workloads import shared
+from gpubench.workloads.sph import SPH
+from gpubench.workloads.workload import Value
+
+
+@dataclass(frozen=True)
+class Run:
+    """Steps of a workload, of which moments are kept.
+
+    decomposition: None for one rank. every: steps between moments.
+    """
+
+    workload: str
+    particles: int
+    parameters: dict[str, Value]
+    decomposition: str | None
+    steps: int
+    every: int
+
+
+def bits(simulation: SPH) -> str:
+    """Return a hash of the state, and of densities and accelerations in the last step."""
+    return hash_of(simulation.state(), simulation.computed("flow"), simulation.computed("force"))
+
+
+def hash_of(state: Mapping[str, NDArray[Any]], *columns: NDArray[Any]) -> str:
+    """Return a hash of a state in order of ids, and of columns that are in that order already.
+
+    Ids are hashed too, so it is another one where a particle is lost or doubled.
+    """
+    by_id = np.argsort(state["places"][:, 3], kind="stable")
+    ordered = [state[name][by_id] for name in ("places", "velocities")]
+    found = hashlib.sha256()
+    for array in [*ordered, state.get("bodies", np.zeros(0)), *columns]:
+        found.update(f"{array.shape}".encode() + np.ascontiguousarray(array).tobytes())
+    return found.hexdigest()
+
+
+def moments(run: Run, device: Device) -> list[dict[str, Any]]:
+    """Do a run; return step, bits, bounds of the parts, and contacts with bodies at each moment.
+
+    The last step before a moment is done phase by phase, as it is when phases are timed.
+    """
+    setup = Setup(run.workload, run.particles, parameters=run.parameters)
+    simulation = setup.make(device, run.decomposition)
+    assert isinstance(simulation, SPH)
+    found = []
+    for _ in range(run.steps // run.every):
+        simulation.advance(run.every - 1)
+        for _, launch in simulation.phases():
+            launch()
+        simulation.require_sound()
+        bounds = getattr(simulation, "bounds", np.zeros(0)).tolist()
+        touched = bool(simulation.bodies) and bool(
+            device.download(simulation.on_device.pushes).any()
+        )
+        found.append(
+            {
+                "step": simulation.step,
+                "bits": bits(simulation),
+                "bounds": bounds,
+                "touched": touched,
+            }
+        )
+    return found
+
+
+def main() -> None:
+    for name, value in json.loads(sys.argv[3]).items():
+        assert hasattr(shared, name)
+        setattr(shared, name, value)
+    crew = Crew.join(sys.argv[1])
+    with crew.ends_all():
+        if crew.follows:
+            crew.follow()
+            return
+        with crew.lead() as device:
+            for given in json.loads(sys.argv[2]):
+                print(json.dumps(moments(Run(**given), device)), flush=True)
+
+
+if __name__ == "__main__":
+    main()
