@@ -255,7 +255,7 @@ CHECKS = (
         "dam-break",
         "Does a breaking dam run as in experiments?",
         dam_break,
-        long={"particles": 120000, "depth": 1.0, "reynolds": 65.0, "free": True},
+        long={"particles": 120000, "depth": 1.0, "reynolds": 62.0, "free": True},
         quick={"particles": 6000, "depth": 0.2, "reynolds": 90.0, "free": False},
     ),
     Check(
@@ -263,6 +263,6 @@ CHECKS = (
         "Does a floating body lie as deep as Archimedes says?",
         floating,
         long={"particles": 200000, "size": 0.5, "densities": [0.3, 0.5, 0.7], "span": 3000.0},
-        quick={"particles": 4000, "size": 0.8, "densities": [0.5], "span": 300.0},
+        quick={"particles": 8000, "size": 0.6, "densities": [0.5], "span": 800.0},
     ),
 )
