@@ -255,7 +255,7 @@ CHECKS = (
         "dam-break",
         "Does a breaking dam run as in experiments?",
         dam_break,
-        long={"particles": 120000, "depth": 1.0, "reynolds": 62.0, "free": True},
+        long={"particles": 120000, "depth": 1.0, "reynolds": 55.0, "free": True},
         quick={"particles": 6000, "depth": 0.2, "reynolds": 90.0, "free": False},
     ),
     Check(
