@@ -167,7 +167,7 @@ def check(
         list[str] | None,
         typer.Argument(
             metavar="[ALGORITHM]...",
-            help="Default: all. Or dpd, the family of workloads, to check its physics.",
+            help="Default: all. Or dpd or sph, a family of workloads, to check its physics.",
             show_default=False,
         ),
     ] = None,
@@ -177,12 +177,12 @@ def check(
         bool,
         typer.Option(
             "--long",
-            help="Of dpd: sizes for a GPU, kept in results/checks, instead of a minute on a CPU.",
+            help="Of a family: sizes for a GPU, kept in results/checks, not a minute on a CPU.",
         ),
     ] = False,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Of dpd: keep what was found in this file instead."),
+        typer.Option(metavar="FILE", help="Of a family: keep what was found in this file instead."),
     ] = None,
     positions: Annotated[
         Path | None,

@@ -142,3 +142,43 @@ def test_any_number_of_particles_falls(device, particles):
     after = simulation.snapshot()
     assert len(after.positions) == particles
     assert after.positions[:, 2].mean() < before.positions[:, 2].mean()
+
+
+def test_bodies_that_begin_in_the_fluid_take_its_place(device):
+    simulation = made(device, SPHRigidBody, particles=3000, drop=-0.8, body_size=0.6)
+    box, ball, _ = simulation.scene.bodies
+    away = simulation.scene.positions - box.centre
+    half = 0.6 * simulation.scene.height / 2
+    assert len(simulation.scene.positions) == 3000
+    assert np.abs(away).max(axis=1).min() > half
+    assert np.sqrt(((simulation.scene.positions - ball.centre) ** 2).sum(axis=1)).min() > half
+    # There is fluid below, beside and above.
+    assert simulation.scene.positions[:, 2].min() < box.centre[2] - half
+    assert simulation.scene.positions[:, 2].max() > box.centre[2]
+
+
+def test_a_picture_shows_the_nearest_particle(device):
+    """Held against NumPy: the particle nearest to the eye decides the shade of its pixels."""
+    simulation = made(device, particles=700, mach=0.4)
+    simulation.advance(30)
+    simulation.paint()
+    seen = simulation.picture.speeds()
+    state = simulation.state()
+    places, speeds = state["places"], np.linalg.norm(state["velocities"][:, :3], axis=1)
+    middles = simulation.box.to_positions(places)
+    height, size = simulation.picture.height, simulation.picture.size
+    columns = (middles[:, 2] * simulation.picture.scale).astype(int) - size // 2
+    rows = height - 1 - (middles[:, 1] * simulation.picture.scale).astype(int) - size // 2
+    expected = np.full(seen.shape, np.nan)
+    disc = 2 * np.arange(size) + 1 - size
+    inside = disc[:, None] ** 2 + disc[None, :] ** 2 <= size**2
+    for i in np.argsort(-(places[:, 0].astype(np.int64) >> 13), kind="stable"):
+        for y, x in np.argwhere(inside):
+            at = rows[i] + y, columns[i] + x
+            if 0 <= at[0] < seen.shape[0] and 0 <= at[1] < seen.shape[1]:
+                expected[at] = speeds[i]
+    assert (np.isnan(seen) == np.isnan(expected)).mean() > 0.999  # but for roundings at edges
+    both = ~np.isnan(seen) & ~np.isnan(expected)
+    shade = simulation.picture.fastest / 2**12
+    assert both.sum() > 10_000
+    assert (np.abs(seen - expected)[both] <= shade).mean() > 0.999

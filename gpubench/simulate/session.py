@@ -117,8 +117,14 @@ class Writers(AbstractContextManager["Writers"]):
         return self._folder.finish() if self._folder is not None else None
 
     def keep(self, told: dict[str, Any]) -> None:
-        """Write the account of the run beside the frames, for a report."""
+        """Write the account of the run beside the frames, for a report: files by their names."""
         if self._folder is not None:
+            names = {
+                name: Path(told[name]).name
+                for name in ("animation", "panel", "trajectory", "checkpoint")
+                if told.get(name)
+            }
+            told = {**told, **names}
             with whole_file(self._folder.folder / ACCOUNT) as file:
                 file.write(json.dumps(told, indent=1, allow_nan=False).encode())
 

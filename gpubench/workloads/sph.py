@@ -437,7 +437,7 @@ class SPHDamBreak(SPH):
     """A column of fluid that collapses in a tank.
 
     height: of the column, in its widths. depth: likewise, of the tank, which repeats along y; at
-    least three kernel radii. length, top: of the tank, in widths and heights of the column.
+    least three cells. length, top: of the tank, in widths and heights of the column.
     """
 
     name = "sph-dam-break"
@@ -458,17 +458,21 @@ class SPHDamBreak(SPH):
         if min(length, top) < 1:
             raise UserError(f"length and top must be at least 1, not {length:g} and {top:g}")
         spacing, n = self.spacing, self.particles
-        least = math.ceil(3 / spacing)
+        least = math.ceil(3 * (1 + self.skin) / spacing)
         width = (n / (height * depth)) ** (1 / 3)
         deep = max(least, round(depth * width))
         wide = max(1, round(math.sqrt(n / (deep * height))))
         high = math.ceil(n / (deep * wide))
-        # Layer on layer from the bottom; the last may be only begun.
-        z, x, y = np.unravel_index(np.arange(n), (high, wide, deep))
-        positions = np.column_stack([x, y, z]).astype(np.float64) * spacing + spacing / 2
         column = wide * spacing, deep * spacing, high * spacing
         box = Box((length * column[0], column[1], top * column[2]), (False, True, False))
-        return Scene(box, positions, column[2])
+        return Scene(box, self._sites(n, wide, deep), column[2])
+
+    def _sites(self, count: int, wide: int, deep: int) -> Floats:
+        """Return the first sites of a lattice, (count, 3): layer on layer from the bottom."""
+        layer, place = np.divmod(np.arange(count), wide * deep)
+        x, y = np.divmod(place, deep)
+        sites: Floats = np.column_stack([x, y, layer]).astype(np.float64)
+        return (sites + 0.5) * self.spacing
 
     def _positive(self, name: str) -> float:
         value = self.number(name)
@@ -483,7 +487,7 @@ class SPHRigidBody(SPHDamBreak):
     The pool is the tank of a breaking dam of length 1: fluid from wall to wall. bodies: boxes and
     balls in turn. body_size: their edge or diameter in depths of the fluid. body_density: in rest
     densities. drop: their height over the fluid at the beginning, in body sizes; below 0 they
-    begin in it, and the fluid begins beside them.
+    begin in it, and the fluid begins beside and above them.
     """
 
     name = "sph-rigid-body"
@@ -519,7 +523,23 @@ class SPHRigidBody(SPHDamBreak):
             else:
                 made = ball_body(size / 2, (x, y, z), density, self.spacing)
             bodies.append(made)
-        return Scene(pool.box, pool.positions, pool.height, bodies)
+        return Scene(pool.box, self._beside(bodies, size, pool), pool.height, bodies)
+
+    def _beside(self, bodies: Sequence[RigidBody], size: float, pool: Scene) -> Floats:
+        """Return the first sites of the pool's lattice that no body takes."""
+        wide, deep = (round(edge / self.spacing) for edge in pool.box.size[:2])
+        reach = (size + self.spacing) / 2
+        tried = self.particles
+        while True:
+            sites = self._sites(tried, wide, deep)
+            free = np.ones(len(sites), bool)
+            for number, body in enumerate(bodies):
+                away = sites - body.centre
+                norm = np.inf if number % 2 == 0 else 2
+                free &= np.linalg.norm(away, norm, axis=1) > reach
+            if (found := int(free.sum())) >= self.particles:
+                return sites[free][: self.particles]
+            tried += self.particles - found
 
 
 def by_ids(state: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
