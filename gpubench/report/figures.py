@@ -431,7 +431,10 @@ def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list
 
 
 def _tidy(svg: str, description: str) -> str:
-    """Drop metadata, unused ids and digits; let the page set size and font; add the description."""
+    """Drop what nobody needs, let the page set size and font, and add the description.
+
+    Nobody needs metadata, ids, groups of one purpose, turns by nothing, and further digits.
+    """
     ElementTree.register_namespace("", _SVG)
     ElementTree.register_namespace("xlink", _XLINK)
     root = ElementTree.fromstring(svg)
@@ -439,23 +442,38 @@ def _tidy(svg: str, description: str) -> str:
         root.remove(metadata)
     for group in root.iter(f"{{{_SVG}}}g"):
         group.attrib.pop("id", None)
+    _dissolve_groups(root)
     for text in root.iter(f"{{{_SVG}}}text"):
         style = text.attrib.get("style", "").split(";")
         kept = [part.strip() for part in style if not part.strip().startswith("font-family")]
         text.set("style", "; ".join(part for part in kept if part))
+        if text.attrib.get("transform", "").startswith("rotate(-0 "):
+            del text.attrib["transform"]
     root.attrib.pop("width"), root.attrib.pop("height")
     root.set("role", "img")
     root.set("aria-label", description)
     root.set("font-family", "system-ui, sans-serif")
     for element in root.iter():
         for place in {"d", "x", "y", "transform"} & element.attrib.keys():
-            # Hundredths of a point are finer than any screen or printer.
-            element.set(place, re.sub(r"\d+\.\d{3,}", _hundredths, element.attrib[place]))
-    return re.sub(r"\n\s*", "\n", ElementTree.tostring(root, encoding="unicode"))
+            # Tenths of a point are as fine as the pixels of a screen.
+            short = re.sub(r"\d+\.\d{2,}", _tenths, element.attrib[place])
+            element.set(place, " ".join(short.split()))
+        if style := element.attrib.get("style"):
+            element.set("style", re.sub(r"\s*([:;])\s*", r"\1", style))
+    return re.sub(r">\s+<", "><", ElementTree.tostring(root, encoding="unicode"))
 
 
-def _hundredths(number: re.Match[str]) -> str:
-    return f"{float(number[0]):.2f}"
+def _dissolve_groups(element: ElementTree.Element) -> None:
+    """Put what is in groups that say nothing into their place."""
+    for child in list(element):
+        _dissolve_groups(child)
+        if child.tag == f"{{{_SVG}}}g" and not child.attrib:
+            at = list(element).index(child)
+            element[at : at + 1] = list(child)
+
+
+def _tenths(number: re.Match[str]) -> str:
+    return f"{float(number[0]):.1f}"
 
 
 def _page_colours(svg: str) -> str:
