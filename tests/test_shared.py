@@ -43,7 +43,7 @@ RUNS = {
         900,
         {"length": 2.5, "bodies": 6, "drop": -0.6, "body_size": 0.7, "mach": 1.0},
         None,
-        96,
+        160,
         8,
     ),
     # Parts without a particle.

@@ -183,3 +183,15 @@ def test_a_picture_shows_the_nearest_particle(device):
     shade = simulation.picture.fastest / 2**12
     assert both.sum() > 10_000
     assert (np.abs(seen - expected)[both] <= shade).mean() > 0.999
+
+
+def test_a_heavy_body_comes_to_rest_on_the_floor(device):
+    simulation = made(
+        device, SPHRigidBody, particles=300, bodies=1, body_density=4.0, drop=-0.9, mach=0.4
+    )
+    simulation.advance(400)
+    simulation.require_sound()
+    (body,) = simulation.bodies_in(simulation.state())
+    lowest = body.particle_positions()[:, 1].min()  # the second axis in memory is up
+    assert 0 < lowest < simulation.spacing
+    assert abs(body.velocity[1]) < 0.01

@@ -527,7 +527,9 @@ class SPHRigidBody(SPHDamBreak):
 
     def _beside(self, bodies: Sequence[RigidBody], size: float, pool: Scene) -> Floats:
         """Return the first sites of the pool's lattice that no body takes."""
-        wide, deep = (round(edge / self.spacing) for edge in pool.box.size[:2])
+        length, depth, _ = pool.box.size
+        wide = round(length / self.number("length") / self.spacing)
+        deep = round(depth / self.spacing)
         reach = (size + self.spacing) / 2
         tried = self.particles
         while True:
