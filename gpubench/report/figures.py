@@ -458,8 +458,8 @@ def _tidy(svg: str, description: str) -> str:
             # Tenths of a point are as fine as the pixels of a screen.
             short = re.sub(r"\d+\.\d{2,}", _tenths, element.attrib[place])
             element.set(place, " ".join(short.split()))
-        if style := element.attrib.get("style"):
-            element.set("style", re.sub(r"\s*([:;])\s*", r"\1", style))
+        if "style" in element.attrib:
+            element.set("style", re.sub(r"\s*([:;])\s*", r"\1", element.attrib["style"]))
     return re.sub(r">\s+<", "><", ElementTree.tostring(root, encoding="unicode"))
 
 
