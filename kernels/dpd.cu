@@ -101,8 +101,7 @@ __global__ void forces(GLOBAL const uint4 *__restrict__ places,
 
    order: where each particle's state is kept, for states that stay in their order (SCATTER).
    since: places when the lists were made, and `stale` is set once one is further from there than
-   half the skin (KEEP). fault: set to (1, step, id) for a particle that would move further than a
-   cell, or nowhere; it stays where it is. */
+   half the skin (KEEP). fault: see `moved`. */
 __global__ void integrate(GLOBAL const uint4 *places, GLOBAL const float4 *velocities,
                           GLOBAL const float4 *__restrict__ force,
                           GLOBAL const int *__restrict__ order,
@@ -126,29 +125,18 @@ __global__ void integrate(GLOBAL const uint4 *places, GLOBAL const float4 *veloc
     v.x += ax;
     v.y += ay;
     v.z += az;
-    float sx = v.x * dt, sy = v.y * dt, sz = v.z * dt;
-    float turn_x = 1.0f, turn_y = 1.0f, turn_z = 1.0f;
-    /* Written so that what is not a number fails too. */
-    if (fabsf(sx) < box->reach && fabsf(sy) < box->reach && fabsf(sz) < box->reach) {
-        p.x = moved_along(box, 0, p.x, sx, &turn_x);
-        p.y = moved_along(box, 1, p.y, sy, &turn_y);
-        p.z = moved_along(box, 2, p.z, sz, &turn_z);
-    } else if (atomicExch(&fault[0], 1) == 0) {
-        fault[1] = (int)clock[1].x;
-        fault[2] = (int)clock[1].y;
-        fault[3] = (int)p.w;
-    }
+    float4 turn = moved(box, &p, make_float4(v.x * dt, v.y * dt, v.z * dt, 0.0f), clock[1], fault);
 #if SCATTER
     int target = order[slot];
 #else
     int target = (int)slot;
 #endif
     new_places[target] = p;
-    new_velocities[target] = make_float4(turn_x * v.x, turn_y * v.y, turn_z * v.z, v.w);
+    new_velocities[target] = make_float4(turn.x * v.x, turn.y * v.y, turn.z * v.z, v.w);
 #if AHEAD
     float ahead = fluid->ahead;
-    new_drags[target] = make_float4(turn_x * fmaf(ahead, ax, v.x), turn_y * fmaf(ahead, ay, v.y),
-                                    turn_z * fmaf(ahead, az, v.z), v.w);
+    new_drags[target] = make_float4(turn.x * fmaf(ahead, ax, v.x), turn.y * fmaf(ahead, ay, v.y),
+                                    turn.z * fmaf(ahead, az, v.z), v.w);
 #endif
 #if KEEP
     if (!(square_length(displacement(box, since[slot], p)) <= square_half_skin))

@@ -205,25 +205,14 @@ __global__ void integrate(GLOBAL const uint4 *places, GLOBAL const float4 *flow,
     y = v.y;
     z = v.z;
 #endif
-    float sx = x * dt, sy = y * dt, sz = z * dt;
-    float turn_x = 1.0f, turn_y = 1.0f, turn_z = 1.0f;
-    /* Written so that what is not a number fails too. */
-    if (fabsf(sx) < box->reach && fabsf(sy) < box->reach && fabsf(sz) < box->reach) {
-        p.x = moved_along(box, 0, p.x, sx, &turn_x);
-        p.y = moved_along(box, 1, p.y, sy, &turn_y);
-        p.z = moved_along(box, 2, p.z, sz, &turn_z);
-    } else if (atomicExch(&fault[0], 1) == 0) {
-        fault[1] = (int)clock[1].x;
-        fault[2] = (int)clock[1].y;
-        fault[3] = (int)p.w;
-    }
+    float4 turn = moved(box, &p, make_float4(x * dt, y * dt, z * dt, 0.0f), clock[1], fault);
 #if SCATTER
     int target = order[slot];
 #else
     int target = (int)slot - shift;
 #endif
     new_places[target] = p;
-    new_velocities[target] = make_float4(turn_x * v.x, turn_y * v.y, turn_z * v.z, 0.0f);
+    new_velocities[target] = make_float4(turn.x * v.x, turn.y * v.y, turn.z * v.z, 0.0f);
 #if KEEP
     if (!(square_length(displacement(box, since[slot], p)) <= square_half_skin))
         store_relaxed(stale, 1);
@@ -465,10 +454,8 @@ __global__ void move_bodies(GLOBAL const Body *__restrict__ bodies,
                                   fmaf(-share, w.x * q.x + w.y * q.y + w.z * q.z, q.w));
         float norm = rsqrtf(fmaf(next.w, next.w, square_length(next)));
         q = make_float4(next.x * norm, next.y * norm, next.z * norm, next.w * norm);
-    } else if (atomicExch(&fault[0], 1) == 0) {
-        fault[1] = (int)clock[1].x;
-        fault[2] = (int)clock[1].y;
-        fault[3] = particles + number;
+    } else {
+        note_fault(fault, clock[1], particles + number);
     }
     centres[number] = c;
     turns[number] = q;

@@ -19,13 +19,13 @@ import pytest
 from mpi_programs.simulations import Run, hash_of, moments
 from mpi_runs import ROOT, gpubench_started, process_of, run_gpubench, run_ranks
 
-from gpubench import cli
+from gpubench import cli, inputs
 from gpubench.devices import Device
 from gpubench.parallel.ranks import Ranks
 from gpubench.simulate import checkpoint
 from gpubench.simulate.checkpoint import Checkpoint
 from gpubench.simulate.setup import Setup
-from gpubench.workloads.shared import Slabs
+from gpubench.workloads.shared import DECOMPOSITIONS, Slabs
 from gpubench.workloads.workload import BlowUp, Workload
 
 DEVICE = "opencl:intel"
@@ -336,3 +336,7 @@ def test_the_earliest_fault_of_all_ranks_is_told():
     assert earliest(rank) == [1, -5, 0, 7]
     faults[0][0] = faults[3][0] = 0
     assert not any(earliest(rank)[:1])
+
+
+def test_studies_and_ranks_know_the_same_decompositions():
+    assert tuple(DECOMPOSITIONS) == inputs.DECOMPOSITIONS

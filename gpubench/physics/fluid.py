@@ -10,11 +10,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.errors import UserError
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 # Share of the last acceleration that the velocity in the drag has beyond the half step:
 # velocity at t + lambda dt of Groot and Warren, seen from the half step.
@@ -53,13 +57,7 @@ class Fluid:
     cutoff: float = 1.0
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            values = value if isinstance(value, tuple) else (value,)
-            if not all(math.isfinite(v) for v in values):
-                raise UserError(f"{field.name} must be finite, not {value}")
-            if field.name != "gravity" and min(values) < 0:
-                raise UserError(f"{field.name} must not be negative, and is {value}")
+        require_amounts(self)
         if min(self.mass) <= 0 or self.cutoff <= 0:
             raise UserError(
                 f"masses and cutoff must be positive, not {self.mass} and {self.cutoff}"
@@ -137,6 +135,17 @@ class Fluid:
         packed["ahead"] = INTEGRATORS[integrator] - 0.5
         packed["rounder"] = 1.5 * 2**23 * self.force_step(time_step)
         return packed
+
+
+def require_amounts(fluid: DataclassInstance) -> None:
+    """Raise UserError where a field of a fluid is not finite, or negative and not gravity."""
+    for field in fields(fluid):
+        value = getattr(fluid, field.name)
+        values = value if isinstance(value, tuple) else (value,)
+        if not all(math.isfinite(v) for v in values):
+            raise UserError(f"{field.name} must be finite, not {value}")
+        if field.name != "gravity" and min(values) < 0:
+            raise UserError(f"{field.name} must not be negative, and is {value}")
 
 
 def normalisation(power: int, density: float, dimensions: int, cutoff: float = 1.0) -> float:

@@ -7,12 +7,13 @@ kernel radius, the speed of sound, the rest density and, by equation 7, the stif
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.errors import UserError
+from gpubench.physics.fluid import require_amounts
 
 Floats = NDArray[np.float64]
 
@@ -131,13 +132,7 @@ class SPHFluid:
     contact_distance: float = 0.0
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            values = value if isinstance(value, tuple) else (value,)
-            if not all(math.isfinite(v) for v in values):
-                raise UserError(f"{field.name} must be finite, not {value}")
-            if field.name != "gravity" and min(values) < 0:
-                raise UserError(f"{field.name} must not be negative, and is {value}")
+        require_amounts(self)
         if not (0 < self.spacing <= 1 and self.mass > 0):
             raise UserError(
                 "spacing and mass must be positive, and the spacing at most the kernel radius, not"

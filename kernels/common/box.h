@@ -74,6 +74,33 @@ __device__ __forceinline__ uint4 next_step(uint4 clock)
     return clock;
 }
 
+/* Note the first particle that goes wrong: fault becomes (1, step low, step high, id). */
+__device__ __forceinline__ void note_fault(GLOBAL int *fault, uint4 now, int id)
+{
+    if (atomicExch(&fault[0], 1) == 0) {
+        fault[1] = (int)now.x;
+        fault[2] = (int)now.y;
+        fault[3] = id;
+    }
+}
+
+/* Move a place by a step, and return -1 along each axis where a wall turned it, else 1. Who would
+   move further than a cell, or nowhere, stays, and is a fault. */
+__device__ __forceinline__ float4 moved(GLOBAL const Box *box, uint4 *place, float4 step, uint4 now,
+                                        GLOBAL int *fault)
+{
+    float x = 1.0f, y = 1.0f, z = 1.0f;
+    /* Written so that what is not a number fails too. */
+    if (fabsf(step.x) < box->reach && fabsf(step.y) < box->reach && fabsf(step.z) < box->reach) {
+        place->x = moved_along(box, 0, place->x, step.x, &x);
+        place->y = moved_along(box, 1, place->y, step.y, &y);
+        place->z = moved_along(box, 2, place->z, step.z, &z);
+    } else {
+        note_fault(fault, now, (int)place->w);
+    }
+    return make_float4(x, y, z, 0.0f);
+}
+
 /* Where a list of neighbours keeps its k-th: GPUs want those of neighbouring threads together. */
 #if LIST_BY_PARTICLE
 #define LIST_ITEM(i, k) ((int64)(i)*ROOM + (k))
