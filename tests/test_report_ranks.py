@@ -221,6 +221,12 @@ def test_the_note_of_the_print_names_the_cells_that_contradict():
     assert wrong == [(512000, "single"), (1024000, "multi")]
 
 
+def test_what_waits_is_some_where_as_many_ranks_measured_other_sizes(tmp_path):
+    measured = step(ranks=2, decomposition="slab", mode="hot")
+    shown = write_page([results([step(), measured, waiting(2, "master", mode="hot")])], tmp_path)
+    assert "Some of what takes 2 ranks was not measured on this machine" in shown.text
+
+
 def test_cells_that_wait_are_named_with_their_command(tmp_path):
     records = [step(), waiting(2, "slab", mode="hot"), waiting(4, "master", mode="hot")]
     shown = write_page([results(records)], tmp_path)

@@ -217,9 +217,11 @@ def _waiting(run: StudyRun) -> str:
     if not missing:
         return ""
     ranks = formats.listing(f"{number:,}" for number in sorted(missing))
+    measured = {r["ranks"] or 1 for r in run.records if r["status"] == "ok"}
+    some = "Some of what" if missing & measured else "What"
     return (
-        f"What takes {ranks} rank{'s' if missing != {1} else ''} was not measured on this machine;"
-        " the commands are below."
+        f"{some} takes {ranks} rank{'s' if missing != {1} else ''} was not measured on this"
+        " machine; the commands are below."
     )
 
 
