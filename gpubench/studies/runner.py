@@ -84,6 +84,7 @@ class RunSummary:
     """Where the results are, and how many records of which kind this run added.
 
     resumed: records that were there before and were not measured again.
+    overhead_ms: what an empty sample takes in each mode.
     """
 
     path: Path
@@ -92,6 +93,7 @@ class RunSummary:
     skipped: int
     wrong: int
     failed: int
+    overhead_ms: dict[str, float]
 
 
 @dataclass
@@ -139,17 +141,20 @@ def plan(
     per_cell: float | None = None,
     moved: int | None = None,
     kept: float | None = None,
+    inputs: int | None = None,
     parameters: Mapping[str, int] | None = None,
 ) -> list[Group]:
     """List the inputs of a study and what is measured on each.
 
     algorithms, particles (records, pairs), per_cell, moved, kept: in place of what the study says;
-    a sweep that `--quick` leaves out stays out. parameters: for the algorithms that have them.
+    a sweep that `--quick` leaves out stays out. inputs: how many take turns, likewise, but for
+    simulations, which have one. parameters: for the algorithms that have them.
     Raises UserError for an algorithm that the study does not measure, for an axis or a parameter
     that it does not have, and for inputs that cannot be made.
     """
-    if particles is not None and particles < 1:
-        raise UserError(f"the number of particles must be at least 1, not {particles}")
+    for name, number in (("particles", particles), ("inputs", inputs)):
+        if number is not None and number < 1:
+            raise UserError(f"the number of {name} must be at least 1, not {number}")
     chosen_axes = {"per_cell": per_cell, "moved": moved, "kept": kept}
     for axis, value in chosen_axes.items():
         if value is not None and not any(sweep.axes.get(axis) for sweep in study.sweeps):
@@ -176,6 +181,8 @@ def plan(
             subjects = tuple(_with_parameters(subject, parameters) for subject in sweep.subjects)
             sweep = replace(sweep, subjects=subjects)
         given = {sweep.kind.size_axis: particles, **chosen_axes}
+        if inputs is not None and sweep.kind is not Simulation:
+            sweep = replace(sweep, inputs=inputs)
         sweep = sweep.along(
             {
                 axis: (value,)
@@ -222,6 +229,7 @@ def run(
     per_cell: float | None = None,
     moved: int | None = None,
     kept: float | None = None,
+    inputs: int | None = None,
     parameters: Mapping[str, int] | None = None,
     fresh: bool = False,
     budget: Budget | None = None,
@@ -239,7 +247,7 @@ def run(
     """
     groups = plan(
         study, quick=quick, algorithms=algorithms, particles=particles, per_cell=per_cell,
-        moved=moved, kept=kept, parameters=parameters,
+        moved=moved, kept=kept, inputs=inputs, parameters=parameters,
     )  # fmt: skip
     if particles is not None or per_cell is not None:
         for group in groups:
@@ -247,7 +255,8 @@ def run(
                 raise UserError(f"{group.recipe.title}: {reason}")
     if budget is None:
         budget = QUICK_CPU_BUDGET if quick and device.is_cpu else Budget()
-    store = Store.open(store_folder, study.name, environment(device))
+    surroundings = environment(device)
+    store = Store.open(store_folder, study.name, surroundings)
     known, settled = _known(store.path)
     done = set() if fresh else settled
     counts: Counter[str] = Counter()
@@ -275,6 +284,7 @@ def run(
         skipped=counts["skipped"],
         wrong=counts["wrong"],
         failed=counts["failed"],
+        overhead_ms=surroundings["overhead_ms"],
     )
 
 
