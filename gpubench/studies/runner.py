@@ -268,7 +268,7 @@ def run(
             missing = [
                 (subject, mode)
                 for subject, mode in group.items
-                if _key(group.identity(device, subject, mode)) not in (known if waits else done)
+                if cell_key(group.identity(device, subject, mode)) not in (known if waits else done)
             ]
             resumed += len(group.items) - len(missing)
             bar.advance(len(group.items) - len(missing))
@@ -552,14 +552,14 @@ def _known(path: Path) -> tuple[set[str], set[str]]:
     """
     known, settled = set(), set()
     for record in load(path).records if path.exists() else ():
-        key = _key({name: record[name] for name in IDENTITY})
+        key = cell_key({name: record[name] for name in IDENTITY})
         known.add(key)
         if is_settled(record):
             settled.add(key)
     return known, settled
 
 
-def _key(identity: dict[str, Any]) -> str:
+def cell_key(identity: Mapping[str, Any]) -> str:
     """Return the key of a record before its input is made.
 
     A results file is continued only by the same code, which makes the same input of the same
@@ -567,7 +567,7 @@ def _key(identity: dict[str, Any]) -> str:
     simulation step moves is not known before either.
     """
     unknown = {"input_hash", "moved"} if identity["destination"] == "step" else {"input_hash"}
-    return record_key(**identity | dict.fromkeys(unknown))
+    return record_key(**{**identity, **dict.fromkeys(unknown)})
 
 
 def _too_large(recipe: Recipe, device: Device, inputs: int) -> str | None:
