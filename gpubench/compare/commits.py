@@ -64,6 +64,7 @@ def code_of(root: Path, name: str, commit: str | None, own_python: bool) -> Code
         variables["GPUBENCH_ADD"] = _moved(added, root, source)
     if own_python:
         environment = _environment_of(source, commit)
+        variables["PYTHONPATH"] = ""  # nothing else comes before what is installed
         return Code(name, title, str(environment / "bin/python"), variables, environment)
     paths = [str(source), os.environ.get("PYTHONPATH", "")]
     variables["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
