@@ -312,6 +312,12 @@ def run(
     kept: Annotated[
         float | None, typer.Option(metavar="F", help="In place of the study's fractions kept.")
     ] = None,
+    inputs: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="Let so many inputs take turns, so that none stays in the cache."
+        ),
+    ] = None,
     parameter: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME=VALUE", help="For algorithms that have it; may be repeated."),
@@ -342,7 +348,8 @@ def run(
         _require_folder("--out", out)
         selection: dict[str, Any] = {
             "quick": quick, "algorithms": only, "particles": particles, "per_cell": per_cell,
-            "moved": moved, "kept": kept, "parameters": _parameters(parameter or []),
+            "moved": moved, "kept": kept, "inputs": inputs,
+            "parameters": _parameters(parameter or []),
         }  # fmt: skip
         for study in chosen:  # before the first is measured, so that a mistake costs no time
             runner.plan(study, **selection)
@@ -354,6 +361,9 @@ def run(
                     summary = runner.run(
                         study, opened, out, **selection, fresh=fresh, ranks=crew.size
                     )
+                    empty = summary.overhead_ms.items()
+                    each = ", ".join(f"{1e3 * ms:.3g} us ({mode})" for mode, ms in empty)
+                    _say(f"a sample of nothing takes {each}")
                     unsound = unsound or bool(summary.wrong or summary.failed)
                     _say(
                         f"{study.name}: {summary.measured} measured,"

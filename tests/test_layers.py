@@ -24,7 +24,7 @@ LAYERS = [
     {"algorithms", "primitives"},
     {"workloads"},
     {"registry"},
-    {"report", "studies", "simulate", "checks"},
+    {"report", "studies", "simulate", "checks", "compare"},
     {"cli"},
     {"__main__"},
 ]
@@ -36,6 +36,7 @@ FORBIDDEN = {
     "studies": {"report", "checks"},
     "simulate": {"report", "studies", "checks"},
     "checks": {"report", "studies"},
+    "compare": {"report", "simulate", "checks"},
 }
 DEVICE_LIBRARIES = {"pycuda", "cupy", "pynvml", "pyopencl"}
 CLOCKS = {"time", "timeit"}

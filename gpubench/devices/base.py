@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
@@ -137,6 +137,10 @@ class Device(AbstractContextManager["Device"], ABC):
     @abstractmethod
     def state(self) -> dict[str, Any] | None:
         """Read clocks, power, temperature, throttle reasons now, or None where none can be read."""
+
+    def throttled_by(self, state: Mapping[str, Any] | None) -> tuple[str, ...]:
+        """Say what of a state made the device slower than it would be, in words; often nothing."""
+        return ()
 
     @abstractmethod
     def close(self) -> None:

@@ -9,7 +9,7 @@ import importlib
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -21,6 +21,16 @@ from gpubench.devices.base import Device, DeviceReport, Graph, Kernel, scalar
 from gpubench.errors import DeviceUnavailable, OutOfMemory
 from gpubench.paths import cache_folder, kernel_folder
 
+# Of NVML's reasons for a clock (nvmlClocksEventReasons), those that slow down what is measured;
+# an idle GPU and clocks that somebody set are none.
+THROTTLES = {
+    0x04: "power cap",
+    0x08: "hardware slowdown",
+    0x10: "sync boost",
+    0x20: "thermal limit in software",
+    0x40: "thermal limit in hardware",
+    0x80: "power brake",
+}
 INSTALL = "pip install 'gpubench[cuda13]' (or [cuda12], to match `nvidia-smi`)"
 
 
@@ -304,6 +314,10 @@ class CUDADevice(Device):
                 lambda: nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)
             ),
         }
+
+    def throttled_by(self, state: Mapping[str, Any] | None) -> tuple[str, ...]:
+        reasons = (state or {}).get("throttle_reasons") or 0
+        return tuple(words for bit, words in THROTTLES.items() if reasons & bit)
 
     def close(self) -> None:
         if not self._open:

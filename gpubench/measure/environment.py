@@ -6,7 +6,6 @@ import hashlib
 import os
 import platform
 import re
-import statistics
 import subprocess
 from collections.abc import Iterator
 from importlib import metadata
@@ -17,12 +16,14 @@ import numpy as np
 
 from gpubench import __version__, paths
 from gpubench.measure import clock
+from gpubench.measure.sampling import overhead
 
 if TYPE_CHECKING:
     from gpubench.devices.base import Device
 
 MIB = 1 << 20
 REPEATS = 11
+EMPTY_SAMPLES = 25
 
 # Under what names the libraries that can change a time are installed: the first found counts.
 LIBRARIES = {
@@ -41,7 +42,7 @@ SOURCE_SUFFIXES = {".py", ".toml", ".json", ".cu", ".cuh", ".cl", ".h"}
 def environment(device: Device) -> dict[str, Any]:
     """Describe machine, device, libraries and code, as a results file holds them.
 
-    Measures the copy bandwidth and the time of an empty event pair on the way, which takes up
+    Measures the copy bandwidth and the time of an empty sample on the way, which takes up
     to about a second on a CPU. Raises OutOfMemory where the device has no room for the copy.
     """
     commit, dirty = commit_of(paths.repository())
@@ -55,7 +56,7 @@ def environment(device: Device) -> dict[str, Any]:
         "dirty": dirty,
         "code_hash": code_hash(),
         "copy_bandwidth_gb_s": copy_bandwidth_gb_s(device),
-        "empty_launch_ms": empty_launch_ms(device),
+        "overhead_ms": overhead_ms(device),
         "started": clock.timestamp(),
     }
 
@@ -104,10 +105,15 @@ def _copy_ms(device: Device, source: Any, target: Any) -> float:
     return device.elapsed_ms(start, device.record())
 
 
-def empty_launch_ms(device: Device) -> float:
-    """Measure the time between two events with nothing between them: median of several."""
-    times = [device.elapsed_ms(device.record(), device.record()) for _ in range(REPEATS)]
-    return float(f"{statistics.median(times):.6g}")
+def overhead_ms(device: Device) -> dict[str, float]:
+    """Measure what is left of a sample when nothing is launched in it, in each mode: medians.
+
+    It is in every sample once, however many launches are in the batch, and is not taken off.
+    """
+    return {
+        mode: float(f"{summary.median_ms:.6g}")
+        for mode, summary in overhead(device, EMPTY_SAMPLES).items()
+    }
 
 
 def _host() -> dict[str, Any]:

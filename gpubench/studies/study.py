@@ -97,6 +97,7 @@ class Sweep:
     """Every combination of its axes, measured in every one of its modes.
 
     kind: what its inputs are. axes: the values along the axes of the kind that it names.
+    inputs: how many inputs, each of a seed of its own, take turns in the samples.
     requires: device features without which the sweep is not run.
     quick: what `--quick` replaces, by the name of the field.
     quick_axes: the axes that `--quick` replaces.
@@ -107,6 +108,7 @@ class Sweep:
     axes: Mapping[str, tuple[Any, ...]]
     modes: tuple[Mode, ...]
     subjects: tuple[Subject, ...]
+    inputs: int = 1
     requires: frozenset[str] = frozenset()
     quick: Mapping[str, Any] = field(default_factory=dict)
     quick_axes: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
@@ -289,6 +291,8 @@ def _sweep(data: dict[str, Any], inherited: tuple[Subject, ...]) -> Sweep:
         raise StudyError(
             f"sweep {data['name']}: {', '.join(sorted(wrong))} does not go with {kind.named_by}"
         )
+    if kind is Simulation and {"inputs"} & {*fields, *quick}:
+        raise StudyError(f"sweep {data['name']}: a simulation goes on from one input: no inputs")
     requires = frozenset(fields.pop("requires", ()))
     fields = {"subjects": inherited, **_sweep_fields(fields), "requires": requires}
     return Sweep(

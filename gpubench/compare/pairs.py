@@ -1,0 +1,241 @@
+"""Measure two codes side by side: pairs of processes, whose samples are interleaved.
+
+Each pair is two fresh processes, one for base and one for head. They make and check the same
+cells; then the process that compares asks for one sample at a time, cell by cell and side by side
+in random order, so that whatever disturbs the machine disturbs both.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import tempfile
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gpubench.compare.worker import PROTOCOL
+from gpubench.errors import UserError
+
+TURNS = 12  # samples of a cell on each side of a pair
+BLOCK_TURNS = 4  # between two looks at clocks and throttling
+PATIENCE_S = 900  # the longest that a request may take; to check a large input takes minutes
+GRACE_S = 60
+
+
+@dataclass(frozen=True)
+class Code:
+    """What one side of a comparison runs.
+
+    name: base or head. title: which code, for people. python: its interpreter. variables: of the
+    environment, beside those of this process. folder: where it is started.
+    """
+
+    name: str
+    title: str
+    python: str
+    variables: Mapping[str, str] = field(default_factory=dict)
+    folder: Path | None = None
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is measured: a study on a device.
+
+    text: of the study's file. selection: see studies.runner.plan; quick None for a CPU alone.
+    extras, grain: see measure.sampling.Task; with extra work in head alone.
+    """
+
+    study: str
+    text: str
+    device: str
+    selection: Mapping[str, Any]
+    extras: tuple[int, ...] = (0,)
+    grain: int = 1
+
+
+@dataclass(frozen=True)
+class Pair:
+    """What two processes measured.
+
+    records: of base and of head. slower: samples of head with extra work, by cell and extra.
+    """
+
+    records: tuple[list[dict[str, Any]], list[dict[str, Any]]]
+    slower: dict[tuple[str, int], list[float]]
+
+
+class Process:
+    """A worker, seen from outside."""
+
+    def __init__(self, code: Code, device: str) -> None:
+        self.code = code
+        self._errors = tempfile.NamedTemporaryFile("w+")  # noqa: SIM115  # closed by close
+        ours, its = socket.socketpair()
+        with its:
+            self._process = subprocess.Popen(
+                [code.python, "-m", "gpubench.compare.worker", str(its.fileno()), device],
+                pass_fds=[its.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=self._errors,
+                cwd=code.folder,
+                env={**os.environ, **code.variables},
+            )
+        self._connection = Connection(ours.detach())
+
+    def greet(self) -> bool:
+        """Wait until the device is open; return whether it is a CPU."""
+        hello = self.receive()
+        if hello["protocol"] != PROTOCOL:
+            raise UserError(
+                f"{self.code.name} ({self.code.title}) measures in another way (protocol"
+                f" {hello['protocol']}, here {PROTOCOL}): compare results files instead"
+            )
+        return bool(hello["is_cpu"])
+
+    def ask(self, do: str, **request: Any) -> dict[str, Any]:
+        """Send a request and wait for the answer."""
+        self.send(do, **request)
+        return self.receive()
+
+    def send(self, do: str, **request: Any) -> None:
+        """Send a request; its answer is still to be received."""
+        try:
+            self._connection.send_bytes(json.dumps({"do": do, **request}).encode())
+        except BrokenPipeError:
+            raise self._ended() from None
+
+    def receive(self) -> dict[str, Any]:
+        """Wait for the answer to the last request; raise UserError where there is none."""
+        try:
+            if not self._connection.poll(PATIENCE_S):
+                raise UserError(
+                    f"a process of {self.code.name} ({self.code.title}) has not answered for"
+                    f" {PATIENCE_S} s: is the device taken?"
+                )
+            answer: dict[str, Any] = json.loads(self._connection.recv_bytes())
+        except (EOFError, ConnectionResetError):
+            raise self._ended() from None
+        if "error" in answer:
+            raise UserError(f"{self.code.name} ({self.code.title}): {answer['error']}")
+        return answer
+
+    def _ended(self) -> UserError:
+        """Return what to raise where the process ended unasked."""
+        status = self._process.wait()
+        self._errors.seek(0)
+        words = self._errors.read().split("\n")
+        last = next((line.strip() for line in reversed(words) if line.strip()), "it said nothing")
+        return UserError(
+            f"a process of {self.code.name} ({self.code.title}) ended with status {status}: {last}"
+        )
+
+    def close(self) -> None:
+        """Hang up, upon which the process ends; kill it where it does not."""
+        self._connection.close()
+        try:
+            self._process.wait(timeout=GRACE_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._errors.close()
+
+
+@contextmanager
+def started(codes: Sequence[Code], job: Job) -> Iterator[tuple[list[Process], dict[str, Any]]]:
+    """Start a process of each code, all with the job planned; end them in any case.
+
+    Yields them with the selection as planned: `quick` is settled by the device.
+    """
+    with ExitStack() as stack:
+        processes = []
+        for code in codes:
+            process = Process(code, job.device)
+            stack.callback(process.close)
+            processes.append(process)
+        are_cpus = [process.greet() for process in processes]
+        selection = dict(job.selection)
+        if selection.get("quick") is None:
+            selection["quick"] = are_cpus[0]
+        yield processes, selection
+
+
+def measure_pair(
+    codes: tuple[Code, Code],
+    job: Job,
+    seed: int,
+    only: Collection[str] | None = None,
+) -> Pair:
+    """Measure base and head in two fresh processes.
+
+    only: keys of the cells (studies.runner.cell_key); None for all.
+    """
+    rng = np.random.default_rng(seed)
+    records: tuple[list[dict[str, Any]], list[dict[str, Any]]] = ([], [])
+    slower: dict[tuple[str, int], list[float]] = {}
+    with started(codes, job) as (processes, selection):
+        plans = _both(processes, "plan", study=job.study, text=job.text, selection=selection)
+        for title in dict.fromkeys(t for answer in plans for t in answer["groups"]):
+            indices = [
+                answer["groups"].index(title) if title in answer["groups"] else None
+                for answer in plans
+            ]
+            present = [p for p, index in zip(processes, indices, strict=True) if index is not None]
+            for process, index in zip(processes, indices, strict=True):
+                if index is not None:
+                    extras = list(job.extras) if process is processes[1] else [0]
+                    process.send(
+                        "make",
+                        group=index,
+                        only=None if only is None else sorted(only),
+                        extras=extras,
+                        grain=job.grain,
+                    )
+            ready = [process.receive()["cells"] for process in present]
+            cells = [key for key in ready[0] if all(key in each for each in ready)]
+            if len(present) == 2:
+                _take_turns(processes, cells, job, rng)
+            for process in present:
+                answer = process.ask("finish")
+                records[processes.index(process)].extend(answer["records"])
+                for each in answer["slower"]:
+                    slower[each["cell"], each["extra"]] = each["samples_ms"]
+    return Pair(records, slower)
+
+
+def _take_turns(
+    processes: Sequence[Process], cells: Sequence[str], job: Job, rng: np.random.Generator
+) -> None:
+    base, head = processes
+    turns = [(base, 0), *((head, extra) for extra in job.extras)]
+    for turn in range(TURNS):
+        for cell in rng.permutation(len(cells)):
+            for which in rng.permutation(len(turns)):
+                process, extra = turns[which]
+                process.ask("sample", cell=cells[cell], extra=extra)
+        if (turn + 1) % BLOCK_TURNS == 0 or turn == TURNS - 1:
+            _both(processes, "end_block")
+
+
+def _both(processes: Sequence[Process], do: str, **request: Any) -> list[dict[str, Any]]:
+    """Ask all at once, and wait for all answers."""
+    for process in processes:
+        process.send(do, **request)
+    return [process.receive() for process in processes]
+
+
+def describe(code: Code, device: str) -> dict[str, Any]:
+    """Return the environment record of a code on a device."""
+    process = Process(code, device)
+    with closing(process):
+        process.greet()
+        environment: dict[str, Any] = process.ask("describe")["environment"]
+        return environment
