@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import statistics
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any
 from gpubench.compare.verdict import CLOCK_MS, Cell, Fault, LeftOut
 from gpubench.errors import UserError
 from gpubench.results import IDENTITY, Results, is_waiting, load, read_json
+from gpubench.studies.runner import cell_key
 
 SM_CLOCKS_AGREE = 0.02  # of the medians on both sides
 NAMED = 3  # cells of which a message gives the names, before it counts
@@ -54,13 +55,15 @@ class Matched:
     """What two sides have in common.
 
     faults: cells with a wrong answer or a failure. left_out: cells that cannot be judged, since
-    only one side has them. differences: in words, what speaks against comparing.
+    only one side has them. differences: in words, what speaks against comparing. environment: in
+    words, on what and by what code it was measured.
     """
 
     cells: Sequence[Cell]
     faults: Sequence[Fault]
     left_out: Sequence[LeftOut]
     differences: Sequence[str]
+    environment: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,7 @@ class _Process:
 class _Pair:
     """The processes of base and of head with times for one cell."""
 
+    key: str
     name: str
     base: Sequence[_Process]
     head: Sequence[_Process]
@@ -118,7 +122,7 @@ def match(base: Side, head: Side, paired: bool = False, force: bool = False) -> 
         if all(both) and any(wrong):
             faults.append(Fault(name, *wrong))
         elif all(timed):
-            pairs.append(_Pair(name, *timed))
+            pairs.append(_Pair(key, name, *timed))
         else:
             left_out.append(LeftOut(name, _why_left_out(both)))
     if not (pairs or faults):
@@ -132,7 +136,8 @@ def match(base: Side, head: Side, paired: bool = False, force: bool = False) -> 
             f"{base.name} and {head.name} cannot be compared: {'; '.join(differences)}: measure"
             " both alike, or compare all the same with --force"
         )
-    return Matched([_cell(pair, paired) for pair in pairs], faults, left_out, differences)
+    cells = [_cell(pair, paired) for pair in pairs]
+    return Matched(cells, faults, left_out, differences, _environment(base, head))
 
 
 def name_of(record: Mapping[str, Any]) -> str:
@@ -167,14 +172,9 @@ def _cells(side: Side) -> dict[str, list[_Process]]:
                 continue
             number = record.get("process")
             process = _Process(number, record, results.environment)
-            found.setdefault(_identity(record), {})[place, number] = process
+            key = cell_key({name: record[name] for name in IDENTITY})
+            found.setdefault(key, {})[place, number] = process
     return {key: list(processes.values()) for key, processes in found.items()}
-
-
-def _identity(record: Mapping[str, Any]) -> str:
-    # How many particles a simulation step moves is found when the input is drawn, as its hash is.
-    drawn = {"input_hash", "moved"} if record["destination"] == "step" else {"input_hash"}
-    return json.dumps({n: record.get(n) for n in IDENTITY if n not in drawn}, sort_keys=True)
 
 
 def _fault(processes: Iterable[_Process]) -> str | None:
@@ -203,19 +203,37 @@ def _why_left_out(both: Sequence[Sequence[_Process]]) -> str:
 
 def _cell(pair: _Pair, paired: bool) -> Cell:
     base, head = ([p.record["samples_ms"] for p in side] for side in (pair.base, pair.head))
+    records = [process.record for process in (*pair.base, *pair.head)]
     # A sample is the mean of a batch.
-    batch = min(process.record["batch"] for process in (*pair.base, *pair.head))
+    clock_ms = CLOCK_MS / min(record["batch"] for record in records)
+    # A remark begins with what it is, and goes on with figures.
+    odd = Counter(text.split(":")[0] for r in records for text in r.get("remarks") or ())
+    remarks = [f"{what} in {count} of {len(records)} processes" for what, count in odd.items()]
     try:
-        return Cell(pair.name, base, head, paired, CLOCK_MS / batch)
+        return Cell(pair.name, base, head, paired, clock_ms, pair.key, remarks)
     except ValueError as error:
         raise UserError(f"{error}: measure it again") from error
+
+
+def _environment(base: Side, head: Side) -> dict[str, str]:
+    """Return on what and by what code both sides were measured, in words."""
+    everything = [*base.results, *head.results]
+    found = {k: _words(v) for k, v in _conditions(r.environment for r in everything).items()}
+    for side in (base, head):
+        code = {
+            str(r.environment["commit"] or r.environment["code_hash"])[:12]
+            + (" with changes" if r.environment["dirty"] else "")
+            for r in side.results
+        }
+        found[f"code of {side.role}"] = _words(code)
+    return found
 
 
 def _differences(pairs: Sequence[_Pair]) -> list[str]:
     """Say in words all that differs between the sides and may change a time."""
     base = [process for pair in pairs for process in pair.base]
     head = [process for pair in pairs for process in pair.head]
-    ours, theirs = _conditions(base), _conditions(head)
+    ours, theirs = (_conditions(p.environment for p in side) for side in (base, head))
     found = [
         f"different {label}: {_words(ours.get(label, ()))} in base,"
         f" {_words(theirs.get(label, ()))} in head"
@@ -236,10 +254,10 @@ def _differences(pairs: Sequence[_Pair]) -> list[str]:
     return found
 
 
-def _conditions(processes: Iterable[_Process]) -> dict[str, set[str]]:
+def _conditions(environments: Iterable[Mapping[str, Any]]) -> dict[str, set[str]]:
     """Return all values of every condition under its label; what is not known has none."""
     found: dict[str, set[str]] = {}
-    for environment in {id(p.environment): p.environment for p in processes}.values():
+    for environment in {id(each): each for each in environments}.values():
         device, host = environment["device"], environment["host"]
         values = {"machine": environment["machine"]}
         values |= {label: device.get(name) for label, name in DEVICE.items()}
@@ -254,8 +272,10 @@ def _conditions(processes: Iterable[_Process]) -> dict[str, set[str]]:
 
 def _sm_clock_mhz(processes: Iterable[_Process]) -> float | None:
     """Return the median clock of the multiprocessors under load; None where it is not known."""
-    states = (p.record[when] for p in processes for when in ("state_before", "state_after"))
-    clocks = [clock for state in states if state and (clock := state.get("clocks_sm_mhz"))]
+    clocks: list[float] = []
+    for process in processes:
+        states = (process.record["state_before"], process.record["state_after"])
+        clocks += [clock for state in states if state and (clock := state.get("clocks_sm_mhz"))]
     return statistics.median(clocks) if clocks else None
 
 

@@ -52,6 +52,7 @@ class Cell:
         of one.
     paired: the i-th process of base ran together with the i-th of head.
     clock_ms: what a sample is known to at best; where samples show a finer clock, that counts.
+    key: for programs, see studies.runner.cell_key. remarks: what is odd about its samples.
     """
 
     name: str
@@ -59,6 +60,8 @@ class Cell:
     head: Sequence[Sequence[float]]
     paired: bool = False
     clock_ms: float = CLOCK_MS
+    key: str = ""
+    remarks: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         for side in (self.base, self.head):
@@ -82,10 +85,11 @@ class Judgement:
     between: spread between processes, as the standard deviation of log medians; of log ratios
         where they are pairs. within: standard error of a process's median, from its samples, on
         the side where it is larger. Both relative; None where there are too few.
-    reason: why it cannot be told, else None.
+    reason: why it cannot be told, else None. key, remarks: as in the cell.
     """
 
     name: str
+    key: str
     verdict: Verdict
     base_ms: float
     head_ms: float
@@ -98,6 +102,7 @@ class Judgement:
     between: float | None
     within: float | None
     reason: str | None
+    remarks: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -319,8 +324,9 @@ def _judge(cell: Cell, threshold: float, alpha: float, spread: float | None) -> 
             verdict = _verdict(ratio, low, high, threshold)
             reason = _why(ratio, low, high, threshold) if verdict == "cannot tell" else None
     return Judgement(
-        cell.name, verdict, base_ms, head_ms, ratio, low, high, rests_on, (len(base), len(head)),
-        cell.paired, between, max((e for e in errors if e is not None), default=None), reason,
+        cell.name, cell.key, verdict, base_ms, head_ms, ratio, low, high, rests_on,
+        (len(base), len(head)), cell.paired, between,
+        max((error for error in errors if error is not None), default=None), reason, cell.remarks,
     )  # fmt: skip
 
 
