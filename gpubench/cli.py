@@ -637,7 +637,7 @@ def compare(
     if markdown is not None and not on_stdout:
         _require_file("--markdown", markdown)
     least, sure = _share("--threshold", threshold), _share("--confidence", confidence)
-    sides = [files.load_side(role, Path(name)) for role, name in (("base", base), ("head", head))]
+    sides = files.load_side("base", Path(base)), files.load_side("head", Path(head))
     matched = files.match(*sides, force=force)
     comparison = Comparison(
         judge(matched.cells, least, sure), least, sure, 1, matched.faults, matched.left_out

@@ -54,9 +54,9 @@ class Side:
 class Matched:
     """What two sides have in common.
 
-    faults: cells with a wrong answer or a failure. left_out: cells that cannot be judged, since
-    only one side has them. differences: in words, what speaks against comparing. environment: in
-    words, on what and by what code it was measured.
+    faults: cells that are wrong in head, or were in base. left_out: cells that only one side has
+    times of. differences: what speaks against comparing, in words. environment: on what and by
+    what code it was measured, in words.
     """
 
     cells: Sequence[Cell]
@@ -115,17 +115,17 @@ def match(base: Side, head: Side, paired: bool = False, force: bool = False) -> 
     for key in dict.fromkeys((*ours, *theirs)):
         both = ours.get(key, []), theirs.get(key, [])
         name = name_of(next(process.record for side in both for process in side))
-        wrong = [_fault(side) for side in both]
+        base_fault, head_fault = (_fault(side) for side in both)
         timed = [[p for p in side if p.record["status"] == "ok"] for side in both]
         if paired:
             timed = _partners(*timed)
-        if all(both) and any(wrong):
-            faults.append(Fault(name, *wrong))
+        if head_fault or (base_fault and timed[1]):
+            faults.append(Fault(name, base_fault or _why_untimed(both[0]), head_fault))
         elif all(timed):
             pairs.append(_Pair(key, name, *timed))
-        else:
+        elif not all(_is_skipped(side) for side in both):
             left_out.append(LeftOut(name, _why_left_out(both)))
-    if not (pairs or faults):
+    if not (pairs or (faults and ours.keys() & theirs.keys())):
         raise UserError(
             f"{base.name} and {head.name} have no cell that both measured: run the same study for"
             " both, on the same kind of device"
@@ -145,16 +145,21 @@ def name_of(record: Mapping[str, Any]) -> str:
 
     The same in every comparison, and of every version of the code.
     """
-    parameters = [f"{key}={value:g}" for key, value in sorted(record["parameters"].items())]
+    parameters = [f"{key}={_number(value)}" for key, value in sorted(record["parameters"].items())]
     subject = " ".join([record["algorithm"], record["form"], *parameters])
     axes = [
-        str(value) if isinstance(value, str) else f"{name}={value:g}"
+        value if isinstance(value, str) else f"{name}={_number(value)}"
         for name in IDENTITY
         if name not in _UNNAMED and (value := record.get(name)) is not None
     ]
     periodic = ["periodic"] if any(record["periodic"] or ()) else []
     place = ", ".join([subject, *axes, *periodic, record["mode"]])
     return f"{record['study']}/{record['sweep']}: {place}"
+
+
+def _number(value: float) -> str:
+    """Write a number the same whether it is stored as 4 or as 4.0."""
+    return str(int(value)) if float(value).is_integer() else str(value)
 
 
 def _holds_records(path: Path) -> bool:
@@ -192,13 +197,22 @@ def _partners(base: list[_Process], head: list[_Process]) -> list[list[_Process]
     return [[side[number] for number in common] for side in (ours, theirs)]
 
 
+def _why_untimed(processes: Sequence[_Process]) -> str | None:
+    """Return why a side without a fault has no times of a cell, or None where it has."""
+    if not processes:
+        return "not measured"
+    return f"skipped: {processes[0].record['reason']}" if _is_skipped(processes) else None
+
+
 def _why_left_out(both: Sequence[Sequence[_Process]]) -> str:
     for role, processes in zip(("base", "head"), both, strict=True):
-        if not processes:
-            return f"not in {role}"
-        if all(process.record["status"] == "skipped" for process in processes):
-            return f"skipped in {role}: {processes[0].record['reason']}"
+        if why := _fault(processes) or _why_untimed(processes):
+            return f"{role}: {why}"
     return "no process of base ran together with one of head"
+
+
+def _is_skipped(processes: Sequence[_Process]) -> bool:
+    return all(process.record["status"] == "skipped" for process in processes)
 
 
 def _cell(pair: _Pair, paired: bool) -> Cell:

@@ -44,7 +44,7 @@ def headline(comparison: Comparison) -> str:
         case "broken":
             return f"broken: right in base and not in head: {_names(comparison.broken)}"
         case "wrong":
-            return f"wrong in base and in head: {_names(comparison.wrong_in_both)}"
+            return f"wrong: in head, and not right in base either: {_names(comparison.wrong)}"
         case "slower":
             worst = _ordered(comparison)[0]
             return (
@@ -79,8 +79,7 @@ def notes(comparison: Comparison, about: About) -> list[str]:
     lines = [f"forced: {difference}" for difference in about.forced]
     lines += [f"broken: {fault.name}: head {fault.head}" for fault in comparison.broken]
     lines += [
-        f"wrong in both: {fault.name}: base {fault.base}; head {fault.head}"
-        for fault in comparison.wrong_in_both
+        f"wrong: {fault.name}: base {fault.base}; head {fault.head}" for fault in comparison.wrong
     ]
     lines += [f"mended: {fault.name}: base {fault.base}" for fault in comparison.mended]
     lines += [
@@ -149,7 +148,7 @@ def as_json(comparison: Comparison, about: About) -> dict[str, Any]:
         "counts": dict(comparison.counts),
         "cells": [_cell(judgement) for judgement in comparison.judgements],
         "broken": [_fault(fault) for fault in comparison.broken],
-        "wrong_in_both": [_fault(fault) for fault in comparison.wrong_in_both],
+        "wrong": [_fault(fault) for fault in comparison.wrong],
         "mended": [_fault(fault) for fault in comparison.mended],
         "left_out": [{"name": each.name, "why": each.why} for each in comparison.left_out],
     }

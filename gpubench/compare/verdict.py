@@ -107,9 +107,9 @@ class Judgement:
 
 @dataclass(frozen=True)
 class Fault:
-    """A cell without a right answer on at least one side.
+    """A cell that is wrong or failed on at least one side.
 
-    base, head: the reason of that side in words, or None where its answers are right.
+    base, head: in words, why it is not right there; None where it is.
     """
 
     name: str
@@ -145,8 +145,8 @@ class Comparison:
         return [fault for fault in self.faults if fault.base is None]
 
     @property
-    def wrong_in_both(self) -> list[Fault]:
-        """Cells that are right on neither side."""
+    def wrong(self) -> list[Fault]:
+        """Cells that are wrong in head, and were not right in base either."""
         return [fault for fault in self.faults if fault.base and fault.head]
 
     @property
@@ -168,13 +168,13 @@ class Comparison:
             return "broken"
         if self.counts["slower"]:
             return "slower"
-        if self.wrong_in_both:
+        if self.wrong:
             return "wrong"
         return next((verdict for verdict, count in self.counts.items() if count), "same")
 
     @property
     def exit_code(self) -> int:
-        """0 same or faster, 1 slower or broken, 2 wrong on both sides, 3 cannot tell."""
+        """0 same or faster, 1 slower or broken, 2 wrong as before, 3 cannot tell."""
         codes = {"broken": 1, "slower": 1, "wrong": 2, "cannot tell": 3}
         return codes.get(self.verdict, 0)
 
@@ -244,6 +244,7 @@ def trimmed(processes: int, paired: bool) -> int:
     return cut
 
 
+@cache
 def _all_apart(processes: int, cut: int, paired: bool) -> float:
     """Return the chance that all but `cut` of base are in one hump, and those of head in the other.
 
