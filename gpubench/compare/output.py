@@ -91,23 +91,23 @@ def notes(comparison: Comparison, about: About) -> list[str]:
         f"remark: {each.name}: {remark}"
         for each in _ordered(comparison)
         for remark in each.remarks
-        if each.verdict != "same"
+        if each.verdict in ("slower", "faster")
     ]
-    counts = ", ".join(f"{count} {verdict}" for verdict, count in comparison.counts.items())
-    return [*lines, counts, _terms(comparison)]
+    return [*lines, _counts(comparison), _terms(comparison)]
 
 
 def markdown(comparison: Comparison, about: About) -> str:
     """Return a comment for a pull request; its first line is the verdict."""
     first, _, rest = headline(comparison).partition(":")
     parts = [f"**{first.capitalize()}**: {_escaped(rest)}"]
-    lines = [line for line in notes(comparison, about)[:-2] if not line.startswith("left out")]
+    folded = ("left out: ", "remark: ")
+    lines = [line for line in notes(comparison, about)[:-2] if not line.startswith(folded)]
     if lines:
         parts.append("\n".join(f"- {_escaped(line)}" for line in lines))
     changed = table(comparison)
     if changed:
         parts.append(_markdown_table(COLUMNS, changed))
-    parts.append(_escaped(f"{notes(comparison, about)[-2]}. {_terms(comparison)}."))
+    parts.append(_escaped(f"{_counts(comparison)}. {_terms(comparison)}."))
     same = [row for row in table(comparison, every=True) if row not in changed]
     if same:
         parts.append(_folded(f"{len(same)} the same", _markdown_table(COLUMNS, same)))
@@ -116,10 +116,11 @@ def markdown(comparison: Comparison, about: About) -> str:
         title = f"{len(rows)} left out"
         parts.append(_folded(title, _markdown_table(("cell", "why"), rows)))
     spreads = [
-        (j.name, _processes(j), _share(j.between), _share(j.within)) for j in _ordered(comparison)
+        (j.name, _processes(j), _share(j.between), _share(j.within), "; ".join(j.remarks))
+        for j in _ordered(comparison)
     ]
     if spreads:
-        columns = ("cell", "processes", "between processes", "within one")
+        columns = ("cell", "processes", "between processes", "within one", "remarks")
         parts.append(_folded("Spread", _markdown_table(columns, spreads)))
     environment = [("base", about.base), ("head", about.head), *about.environment.items()]
     parts.append(_folded("Environment", _markdown_table(("", ""), environment)))
@@ -240,10 +241,14 @@ def _names(faults: Sequence[Fault]) -> str:
     return f"{faults[0].name} ({faults[0].head}){more}"
 
 
+def _counts(comparison: Comparison) -> str:
+    return ", ".join(f"{count} {verdict}" for verdict, count in comparison.counts.items())
+
+
 def _terms(comparison: Comparison) -> str:
     looks = f" at {comparison.looks} looks" if comparison.looks > 1 else ""
     return (
-        f"a change counts from {percent(comparison.threshold)} on; all intervals hold together"
+        f"A change counts from {percent(comparison.threshold)} on; all intervals hold together"
         f"{looks} with {100 * comparison.confidence:g} % confidence"
     )
 
