@@ -60,7 +60,7 @@ class Case:
         """Make it, and check its answer."""
         inputs = Particles(self.particles, per_cell=4).make(SEED)
         cls = registry.find_algorithm(self.algorithm)
-        algorithm = cls(device, form=self.form, parameters={}, **inputs.made_for)  # type: ignore[call-arg]
+        algorithm = cls(device, form=self.form, parameters={}, **inputs.made_for)
         oracle = FAMILIES[algorithm.family].oracle(inputs, False)
         if wrong := first_launch(algorithm, inputs, oracle):
             raise RuntimeError(f"{self.name}: {wrong}")

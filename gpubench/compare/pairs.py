@@ -12,8 +12,8 @@ import os
 import socket
 import subprocess
 import tempfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -75,13 +75,13 @@ class Pair:
 class Process:
     """A worker, seen from outside."""
 
-    def __init__(self, code: Code, device: str) -> None:
+    def __init__(self, code: Code) -> None:
         self.code = code
         self._errors = tempfile.NamedTemporaryFile("w+")  # noqa: SIM115  # closed by close
         ours, its = socket.socketpair()
         with its:
             self._process = subprocess.Popen(
-                [code.python, "-m", "gpubench.compare.worker", str(its.fileno()), device],
+                [code.python, "-m", "gpubench.compare.worker", str(its.fileno())],
                 pass_fds=[its.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -91,9 +91,9 @@ class Process:
             )
         self._connection = Connection(ours.detach())
 
-    def greet(self) -> bool:
-        """Wait until the device is open; return whether it is a CPU."""
-        hello = self.receive()
+    def open(self, device: str) -> bool:
+        """Let it open a device; return whether that is a CPU."""
+        hello = self.ask("open", device=device)
         if hello["protocol"] != PROTOCOL:
             raise UserError(
                 f"{self.code.name} ({self.code.title}) measures in another way (protocol"
@@ -149,65 +149,82 @@ class Process:
         self._errors.close()
 
 
-@contextmanager
-def started(codes: Sequence[Code], job: Job) -> Iterator[tuple[list[Process], dict[str, Any]]]:
-    """Start a process of each code, all with the job planned; end them in any case.
+class Pairs:
+    """Pairs of processes of base and head, each measuring a job once.
 
-    Yields them with the selection as planned: `quick` is settled by the device.
+    While one pair measures on a GPU, the next starts and imports its packages; on a CPU that
+    would disturb what is measured.
     """
-    with ExitStack() as stack:
-        processes = []
-        for code in codes:
-            process = Process(code, job.device)
-            stack.callback(process.close)
-            processes.append(process)
-        are_cpus = [process.greet() for process in processes]
-        selection = dict(job.selection)
-        if selection.get("quick") is None:
-            selection["quick"] = are_cpus[0]
-        yield processes, selection
+
+    def __init__(self, codes: tuple[Code, Code], job: Job) -> None:
+        self._codes, self._job = codes, job
+        self._spare: list[Process] = []
+
+    def __enter__(self) -> Pairs:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self._spare:
+            process.close()
+        self._spare = []
+
+    def measure(self, seed: int, only: Collection[str] | None = None) -> Pair:
+        """Measure in a fresh pair of processes.
+
+        seed: of the order of samples. only: keys of cells (studies.runner.cell_key); None for
+        all.
+
+        Raises UserError where a process ends, or cannot do what it is asked.
+        """
+        processes, self._spare = self._spare or self._start(), []
+        with ExitStack() as stack:
+            for process in processes:
+                stack.callback(process.close)
+            are_cpus = [process.open(self._job.device) for process in processes]
+            if not any(are_cpus):
+                self._spare = self._start()
+            selection = dict(self._job.selection)
+            if selection.get("quick") is None:
+                selection["quick"] = are_cpus[0]
+            return _measure(processes, self._job, selection, seed, only)
+
+    def _start(self) -> list[Process]:
+        return [Process(code) for code in self._codes]
 
 
-def measure_pair(
-    codes: tuple[Code, Code],
+def _measure(
+    processes: Sequence[Process],
     job: Job,
+    selection: Mapping[str, Any],
     seed: int,
-    only: Collection[str] | None = None,
+    only: Collection[str] | None,
 ) -> Pair:
-    """Measure base and head in two fresh processes.
-
-    only: keys of the cells (studies.runner.cell_key); None for all.
-    """
     rng = np.random.default_rng(seed)
     records: tuple[list[dict[str, Any]], list[dict[str, Any]]] = ([], [])
     slower: dict[tuple[str, int], list[float]] = {}
-    with started(codes, job) as (processes, selection):
-        plans = _both(processes, "plan", study=job.study, text=job.text, selection=selection)
-        for title in dict.fromkeys(t for answer in plans for t in answer["groups"]):
-            indices = [
-                answer["groups"].index(title) if title in answer["groups"] else None
-                for answer in plans
-            ]
-            present = [p for p, index in zip(processes, indices, strict=True) if index is not None]
-            for process, index in zip(processes, indices, strict=True):
-                if index is not None:
-                    extras = list(job.extras) if process is processes[1] else [0]
-                    process.send(
-                        "make",
-                        group=index,
-                        only=None if only is None else sorted(only),
-                        extras=extras,
-                        grain=job.grain,
-                    )
-            ready = [process.receive()["cells"] for process in present]
-            cells = [key for key in ready[0] if all(key in each for each in ready)]
-            if len(present) == 2:
-                _take_turns(processes, cells, job, rng)
-            for process in present:
-                answer = process.ask("finish")
-                records[processes.index(process)].extend(answer["records"])
-                for each in answer["slower"]:
-                    slower[each["cell"], each["extra"]] = each["samples_ms"]
+    plans = _both(processes, "plan", study=job.study, text=job.text, selection=selection)
+    groups = [answer["groups"] for answer in plans]
+    for title in dict.fromkeys((*groups[0], *groups[1])):
+        sides = [side for side in (0, 1) if title in groups[side]]
+        for side in sides:
+            processes[side].send(
+                "make",
+                group=groups[side].index(title),
+                only=None if only is None else sorted(only),
+                extras=list(job.extras) if side == 1 else [0],
+                grain=job.grain,
+            )
+        ready = [processes[side].receive()["cells"] for side in sides]
+        if len(sides) == 2:
+            _take_turns(processes, [key for key in ready[0] if key in ready[1]], job, rng)
+        for side in sides:
+            processes[side].send("finish")
+        for side in sides:
+            answer = processes[side].receive()
+            records[side].extend(answer["records"])
+            slower |= {
+                (each["cell"], each["extra"]): each["samples_ms"] for each in answer["slower"]
+            }
     return Pair(records, slower)
 
 
@@ -234,8 +251,7 @@ def _both(processes: Sequence[Process], do: str, **request: Any) -> list[dict[st
 
 def describe(code: Code, device: str) -> dict[str, Any]:
     """Return the environment record of a code on a device."""
-    process = Process(code, device)
-    with closing(process):
-        process.greet()
+    with closing(Process(code)) as process:
+        process.open(device)
         environment: dict[str, Any] = process.ask("describe")["environment"]
         return environment

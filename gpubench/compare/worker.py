@@ -1,8 +1,9 @@
 """A process that measures cells when it is told to: one side of a pair.
 
-`python -m gpubench.compare.worker SOCKET DEVICE` is started by the process that compares, which
-tells it over an open socket what to make and when to take a sample. It imports the package of
-the code that it stands for. Messages are JSON: two commits need to agree on nothing else.
+`python -m gpubench.compare.worker SOCKET` is started by the process that compares, which tells it
+over an open socket which device to open, what to make, and when to take a sample. It imports the
+package of the code that it stands for. Messages are JSON: two commits need to agree on nothing
+else.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from gpubench import registry
-from gpubench.devices import Device, open_device
+from gpubench.devices import Device, open_device, survey
 from gpubench.errors import UserError
 from gpubench.measure.environment import environment
 from gpubench.measure.sampling import Block, Budget, Mode, Run, scratch_for
@@ -116,7 +117,7 @@ class Worker:
             for (key, extra), run in self._runs.items()
             if extra
         ]
-        records = self._bench.finish()
+        records = self._bench.finish(phases=False)
         self._bench, self._cells, self._runs = None, {}, {}
         return {"records": records, "slower": slower}
 
@@ -137,20 +138,29 @@ def _is_known(subject: Subject) -> bool:
     return algorithm is not None and subject.form in algorithm.forms
 
 
-def serve(connection: Connection, spec: str) -> None:
-    """Open a device and answer requests until the other side hangs up."""
-    with open_device(spec) as device:
+def serve(connection: Connection) -> None:
+    """Open the device that is asked for, and answer requests until the other side hangs up."""
+    survey()  # imports the back ends, which takes seconds, and opens nothing
+    request = _next(connection)
+    if request is None:
+        return
+    with open_device(request["device"]) as device:
         worker = Worker(device)
         _send(connection, {"protocol": PROTOCOL, "is_cpu": device.is_cpu})
-        while True:
-            try:
-                request = json.loads(connection.recv_bytes())
-            except EOFError:
-                return
+        while (request := _next(connection)) is not None:
             try:
                 _send(connection, getattr(worker, request.pop("do"))(**request))
             except UserError as error:
                 _send(connection, {"error": str(error)})
+
+
+def _next(connection: Connection) -> dict[str, Any] | None:
+    """Return the next request, or None where the other side has hung up."""
+    try:
+        request: dict[str, Any] = json.loads(connection.recv_bytes())
+    except EOFError:
+        return None
+    return request
 
 
 def _send(connection: Connection, answer: Any) -> None:
@@ -159,10 +169,9 @@ def _send(connection: Connection, answer: Any) -> None:
 
 def main() -> None:
     """Serve; what cannot be opened is told to the other side."""
-    socket, spec = sys.argv[1:]
-    with Connection(int(socket)) as connection:
+    with Connection(int(sys.argv[1])) as connection:
         try:
-            serve(connection, spec)
+            serve(connection)
         except UserError as error:
             _send(connection, {"error": str(error)})
 
