@@ -109,7 +109,7 @@ def test_the_example_algorithm_gives_right_answers(tmp_path, monkeypatch):
     shutil.copytree(paths.kernel_folder(), kernels)
     (kernel,) = blocks(ROOT / "CONTRIBUTING.md", "cuda")
     (kernels / "cell_sweep.cu").write_text(kernel)
-    monkeypatch.setattr(opencl, "kernel_folder", lambda: kernels)
+    monkeypatch.setattr(paths, "kernel_folder", lambda: kernels)
     (source,) = blocks(ROOT / "CONTRIBUTING.md", "python")
     module = types.ModuleType("cell_sweep")
     monkeypatch.setitem(sys.modules, "cell_sweep", module)
