@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from additions import forget, nothing_added
 from typer.testing import CliRunner
 
 from gpubench import added, cli, paths, registry
@@ -39,23 +40,10 @@ class Own(Algorithm):
 KERNEL = "__global__ void mark(GLOBAL int *out) { out[0] = VALUE; }\n"
 
 
-def forget():
-    added.additions.cache_clear()
-    registry.algorithms.cache_clear()
-    registry.workloads.cache_clear()
-
-
 @pytest.fixture(autouse=True)
-def nothing_added(monkeypatch, tmp_path):
-    """Begin without additions, and leave neither modules nor paths behind."""
-    monkeypatch.setenv(added.VARIABLE, "")
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    forget()
-    yield
-    for name, module in list(sys.modules.items()):
-        if str(getattr(module, "__file__", "")).startswith((str(tmp_path), str(EXAMPLE))):
-            del sys.modules[name]
-    forget()
+def alone(tmp_path):
+    with nothing_added(tmp_path, EXAMPLE):
+        yield
 
 
 def write(folder, **files):
