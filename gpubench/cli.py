@@ -88,8 +88,19 @@ def options(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
+    add: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="PATH",
+            help="Add algorithms of your own: a Python file, or a folder of them, with the kernels"
+            " beside it. May be repeated.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Take the options that stand before a command."""
+    if add:
+        registry.add(add)
 
 
 @app.command()
@@ -288,7 +299,9 @@ def _print_checks(found: CheckResults) -> None:
 def run(
     studies: Annotated[
         list[str],
-        typer.Argument(metavar="STUDY...", help="See `gpubench list`.", show_default=False),
+        typer.Argument(
+            metavar="STUDY...", help="See `gpubench list`; or a file.toml.", show_default=False
+        ),
     ],
     device: DeviceOption = "auto",
     quick: Annotated[

@@ -16,7 +16,7 @@ PACKAGE = Path(gpubench.__file__).parent
 
 # From the bottom up; a module may import its own layer and those below.
 LAYERS = [
-    {"__init__", "errors", "paths", "contracts", "grid", "inputs", "kinds"},
+    {"__init__", "errors", "paths", "added", "contracts", "grid", "inputs", "kinds"},
     {"oracle", "physics"},
     {"families", "conformance", "results", "check_results"},
     {"devices"},
