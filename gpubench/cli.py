@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -606,6 +608,99 @@ def report(
     _require_folder("--out", out)
     found = sort_out(results or _default_results())
     print(write(found.results, out, found.simulations, found.checks))
+
+
+@app.command()
+def compare(
+    base: Annotated[
+        str, typer.Argument(metavar="BASE", help="Results before: a file, or a folder of them.")
+    ],
+    head: Annotated[str, typer.Argument(metavar="HEAD", help="Results after, likewise.")],
+    threshold: Annotated[
+        str, typer.Option(metavar="SHARE", help="The relative change that matters: 3% or 0.03.")
+    ] = "3%",
+    confidence: Annotated[
+        str,
+        typer.Option(metavar="SHARE", help="With which the intervals of all cells hold together."),
+    ] = "99%",
+    as_json: JsonOption = False,
+    markdown: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a comment for a pull request; - for stdout."),
+    ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="Show every cell, also those that are the same.")
+    ] = False,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Compare in spite of different machines, clocks, inputs ..."),
+    ] = False,
+) -> None:
+    """Say whether head is slower than base, cell by cell, and in all.
+
+    Exit 0 same or faster, 1 slower or no longer right, 2 error, 3 cannot tell.
+    """
+    from gpubench.compare import files, output
+    from gpubench.compare.verdict import Comparison, judge
+
+    _require_one_process("compare")
+    on_stdout = markdown == Path("-")
+    if as_json and on_stdout:
+        raise UserError("--json and --markdown - both want stdout: give --markdown a file")
+    if markdown is not None and not on_stdout:
+        _require_file("--markdown", markdown)
+    least, sure = _share("--threshold", threshold), _share("--confidence", confidence)
+    sides = [files.load_side(role, Path(name)) for role, name in (("base", base), ("head", head))]
+    matched = files.match(*sides, force=force)
+    comparison = Comparison(
+        judge(matched.cells, least, sure), least, sure, 1, matched.faults, matched.left_out
+    )
+    command = ["gpubench", "compare", base, head]
+    for option, given, default in (
+        ("--threshold", threshold, "3%"), ("--confidence", confidence, "99%"),
+    ):  # fmt: skip
+        command += [option, given] if given != default else []
+    command += ["--force"] if force else []
+    about = output.About(base, head, matched.environment, matched.differences, shlex.join(command))
+    if markdown is not None and not on_stdout:
+        _write(markdown, output.markdown(comparison, about))
+    if as_json:
+        _print_json(output.as_json(comparison, about))
+    elif on_stdout:
+        print(output.markdown(comparison, about), end="")
+    else:
+        print(output.headline(comparison))
+        if rows := output.table(comparison, every):
+            table = _table(*output.COLUMNS)
+            for row in rows:
+                table.add_row(*row)
+            print()
+            _print_table(table)
+        for line in output.notes(comparison, about):
+            print(line)
+    raise typer.Exit(comparison.exit_code)
+
+
+def _share(option: str, text: str) -> float:
+    """Read a share between 0 and 1, as a number or as a percentage."""
+    number = text.strip()
+    try:
+        share = float(number[:-1]) / 100 if number.endswith("%") else float(number)
+    except ValueError:
+        share = math.nan
+    if not 0 < share < 1:
+        raise UserError(f"{option} takes a share between 0 and 1 such as 3% or 0.03, not {text!r}")
+    return share
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UserError(
+            f"cannot write {path}: {error.strerror or error}: choose another place"
+        ) from error
 
 
 def _require_one_process(command: str) -> None:
