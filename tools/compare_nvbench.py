@@ -35,7 +35,7 @@ from gpubench.families import FAMILIES, first_launch
 from gpubench.kinds import Particles
 from gpubench.measure.environment import environment
 from gpubench.measure.sampling import Budget, Mode, Task, sample
-from gpubench.simulate.files import whole_file
+from gpubench.writing import whole_file
 
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "comparisons"
 SEED = 20261121

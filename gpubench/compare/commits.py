@@ -49,6 +49,11 @@ def find_commit(root: Path, name: str) -> str:
     return found
 
 
+def present_code(name: str = "head") -> Code:
+    """Return the code that this process runs."""
+    return Code(name, "this code", sys.executable)
+
+
 def code_of(root: Path, name: str, commit: str | None, own_python: bool) -> Code:
     """Return one side of a comparison, with its sources in place and its packages installed.
 

@@ -23,11 +23,18 @@ import numpy as np
 
 from gpubench.compare.worker import PROTOCOL
 from gpubench.errors import UserError
+from gpubench.studies.runner import plan
+from gpubench.studies.study import parse_study, study_text
 
+PLAIN = ((1, 0),)
 TURNS = 12  # samples of a cell on each side of a pair
 BLOCK_TURNS = 4  # between two looks at clocks and throttling
 PATIENCE_S = 900  # the longest that a request may take; to check a large input takes minutes
 GRACE_S = 60
+
+
+Record = dict[str, Any]
+Variants = dict[tuple[str, int], list[float]]
 
 
 @dataclass(frozen=True)
@@ -50,26 +57,37 @@ class Job:
     """What is measured: a study on a device.
 
     text: of the study's file. selection: see studies.runner.plan; quick None for a CPU alone.
-    extras, grain: see measure.sampling.Task; with extra work in head alone.
+    variants: for base and for head, grain and extra work of each variant of a cell (see
+        measure.sampling.Task); the first is what is recorded.
     """
 
     study: str
     text: str
     device: str
     selection: Mapping[str, Any]
-    extras: tuple[int, ...] = (0,)
-    grain: int = 1
+    variants: tuple[Sequence[tuple[int, int]], Sequence[tuple[int, int]]] = (PLAIN, PLAIN)
+
+    @classmethod
+    def of(cls, study: str, device: str, selection: Mapping[str, Any]) -> Job:
+        """Return the job of measuring a study of this package, or a file of one.
+
+        Raises UserError for a study that is not there, and for a selection that it does not have.
+        """
+        name, text = study_text(study)
+        plan(parse_study(name, text), **{**selection, "quick": bool(selection.get("quick"))})
+        return cls(name, text, device, selection)
 
 
 @dataclass(frozen=True)
 class Pair:
     """What two processes measured.
 
-    records: of base and of head. slower: samples of head with extra work, by cell and extra.
+    records: of base and of head. variants: samples in ms of what has no records, by the cell's
+    key and the variant.
     """
 
-    records: tuple[list[dict[str, Any]], list[dict[str, Any]]]
-    slower: dict[tuple[str, int], list[float]]
+    records: tuple[list[Record], list[Record]]
+    variants: tuple[Variants, Variants]
 
 
 class Process:
@@ -200,8 +218,8 @@ def _measure(
     only: Collection[str] | None,
 ) -> Pair:
     rng = np.random.default_rng(seed)
-    records: tuple[list[dict[str, Any]], list[dict[str, Any]]] = ([], [])
-    slower: dict[tuple[str, int], list[float]] = {}
+    records: tuple[list[Record], list[Record]] = ([], [])
+    variants: tuple[Variants, Variants] = ({}, {})
     plans = _both(processes, "plan", study=job.study, text=job.text, selection=selection)
     groups = [answer["groups"] for answer in plans]
     for title in dict.fromkeys((*groups[0], *groups[1])):
@@ -211,8 +229,7 @@ def _measure(
                 "make",
                 group=groups[side].index(title),
                 only=None if only is None else sorted(only),
-                extras=list(job.extras) if side == 1 else [0],
-                grain=job.grain,
+                variants=job.variants[side],
             )
         ready = [processes[side].receive()["cells"] for side in sides]
         if len(sides) == 2:
@@ -222,22 +239,20 @@ def _measure(
         for side in sides:
             answer = processes[side].receive()
             records[side].extend(answer["records"])
-            slower |= {
-                (each["cell"], each["extra"]): each["samples_ms"] for each in answer["slower"]
-            }
-    return Pair(records, slower)
+            for each in answer["variants"]:
+                variants[side][each["cell"], each["variant"]] = each["samples_ms"]
+    return Pair(records, variants)
 
 
 def _take_turns(
     processes: Sequence[Process], cells: Sequence[str], job: Job, rng: np.random.Generator
 ) -> None:
-    base, head = processes
-    turns = [(base, 0), *((head, extra) for extra in job.extras)]
+    turns = [(side, variant) for side in (0, 1) for variant in range(len(job.variants[side]))]
     for turn in range(TURNS):
         for cell in rng.permutation(len(cells)):
             for which in rng.permutation(len(turns)):
-                process, extra = turns[which]
-                process.ask("sample", cell=cells[cell], extra=extra)
+                side, variant = turns[which]
+                processes[side].ask("sample", cell=cells[cell], variant=variant)
         if (turn + 1) % BLOCK_TURNS == 0 or turn == TURNS - 1:
             _both(processes, "end_block")
 

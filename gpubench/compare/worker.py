@@ -35,7 +35,7 @@ class Worker:
         self._groups: list[Group] = []
         self._bench: Bench | None = None
         self._cells: dict[str, tuple[Trial, Mode]] = {}
-        self._runs: dict[tuple[str, int], Run] = {}
+        self._runs: dict[tuple[str, int], Run] = {}  # by cell and variant
         self._block = Block(device)
 
     def describe(self) -> dict[str, Any]:
@@ -49,11 +49,11 @@ class Worker:
         self._groups = plan(known, **selection)
         return {"groups": [f"{g.sweep.name}: {g.recipe.title}" for g in self._groups]}
 
-    def make(self, group: int, only: list[str] | None, extras: list[int], grain: int) -> Any:
+    def make(self, group: int, only: list[str] | None, variants: list[list[int]]) -> Any:
         """Make and check what is measured on an input, and warm it up; return the cells to sample.
 
-        only: cells by their keys; None for all. extras, grain: see Task; each cell is made ready
-        with each of the extras.
+        only: cells by their keys; None for all. variants: grain and extra work of each variant of
+        a cell, see Task; the first is what is recorded.
         """
         chosen = self._groups[group]
 
@@ -72,10 +72,10 @@ class Worker:
         for trial, mode, task in tasks:
             key = key_of(trial.subject, mode)
             try:
-                for extra in extras:
+                for variant, (grain, extra) in enumerate(variants):
                     run = Run(self._device, replace(task, grain=grain, extra=extra), scratch)
                     run.warm_up(BUDGET)
-                    self._runs[key, extra] = run
+                    self._runs[key, variant] = run
             except LaunchError as error:
                 self._rule_out(error)
             else:
@@ -90,10 +90,10 @@ class Worker:
             }
         }
 
-    def sample(self, cell: str, extra: int) -> dict[str, Any]:
+    def sample(self, cell: str, variant: int) -> dict[str, Any]:
         """Take one sample of a cell."""
         try:
-            self._runs[cell, extra].take_sample()
+            self._runs[cell, variant].take_sample()
         except LaunchError as error:
             self._rule_out(error)
         return {}
@@ -106,20 +106,20 @@ class Worker:
         return {}
 
     def finish(self) -> dict[str, Any]:
-        """Check everything once more; return records, and samples with extra work in them."""
+        """Check everything once more; return records, and the samples of other variants."""
         assert self._bench is not None
         for key, (trial, mode) in self._cells.items():
             if trial.algorithms:
                 self._runs[key, 0].stopped = "samples"
                 trial.sampled[mode] = self._runs[key, 0].sampled()
-        slower = [
-            {"cell": key, "extra": extra, "samples_ms": run.samples_ms}
-            for (key, extra), run in self._runs.items()
-            if extra
+        variants = [
+            {"cell": key, "variant": variant, "samples_ms": run.samples_ms}
+            for (key, variant), run in self._runs.items()
+            if variant
         ]
         records = self._bench.finish(phases=False)
         self._bench, self._cells, self._runs = None, {}, {}
-        return {"records": records, "slower": slower}
+        return {"records": records, "variants": variants}
 
     def _rule_out(self, error: LaunchError) -> None:
         error.trial.rule_out(*verdict_on(error.raised, self._device))

@@ -161,19 +161,23 @@ def load_study(name: str) -> Study:
     Imports no algorithm, so that a report can use it anywhere. Raises UserError for a name that
     no study has and for a file that cannot be read, StudyError for one that is wrong.
     """
+    return parse_study(*study_text(name))
+
+
+def study_text(name: str) -> tuple[str, str]:
+    """Return the name of a study and the text of its file, as `load_study` finds it."""
     if not name.endswith(".toml"):
         registry.require_known("study", name, registry.studies())
-        return parse_study(name, (FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
+        return name, (FOLDER / f"{name}.toml").read_text(encoding="utf-8")
     path = Path(name)
     stem = registry.study_name(path)
     if stem in registry.studies() and path.resolve() != FOLDER / path.name:
         raise UserError(f"{path} has the name of another study: rename it, or run {stem}")
     try:
-        text = path.read_text(encoding="utf-8")
+        return stem, path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is no text"
         raise UserError(f"cannot read {path}: {reason}; give a study's name or its file") from error
-    return parse_study(stem, text)
 
 
 def parse_study(name: str, text: str) -> Study:
