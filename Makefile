@@ -14,10 +14,16 @@ EXTRAS ?= cpu,cuda$(CUDA)
 endif
 QUICK := $(if $(findstring cuda,$(EXTRAS)),,--quick)
 
+# What `make guard` compares, and how; the threshold is that of `gpubench compare` where none is given.
+BASE ?= origin/main
+HEAD ?= HEAD
+THRESHOLD ?=
+CANNOT_TELL ?= warn
+
 USER_STAMP := .venv/installed-$(EXTRAS)
 DEV_STAMP := .venv/installed-$(EXTRAS),dev
 
-.PHONY: help reproduce test test-gpu lint kernels clean
+.PHONY: help reproduce test test-gpu lint kernels guard clean
 
 help:
 	@echo 'make reproduce   measure Table 1 on this machine and write the report'
@@ -25,6 +31,7 @@ help:
 	@echo 'make test-gpu    run the tests that need an NVIDIA GPU'
 	@echo 'make lint        check style and types'
 	@echo 'make kernels     compile every CUDA kernel; needs nvcc, but no GPU'
+	@echo 'make guard       is HEAD slower than BASE? make guard BASE=origin/main THRESHOLD=5%'
 	@echo 'make clean       remove .venv and caches; results and reports stay'
 
 reproduce: $(USER_STAMP)
@@ -45,6 +52,11 @@ lint: $(DEV_STAMP)
 
 kernels: $(DEV_STAMP)
 	$(BIN)/python tools/compile_kernels.py
+
+# Exit 1 slower, 2 error; 3, cannot tell, fails with CANNOT_TELL=fail only.
+guard: $(USER_STAMP)
+	CANNOT_TELL='$(CANNOT_TELL)' .ci/guard $(BIN)/gpubench compare '$(BASE)' '$(HEAD)' \
+	  $(if $(THRESHOLD),--threshold '$(THRESHOLD)')
 
 clean:
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -22,6 +22,7 @@ from gpubench.errors import UserError
 
 # Devices, plots and tables are imported by the commands that use them: the rest starts at once.
 if TYPE_CHECKING:
+    from gpubench.calibration import Calibration
     from gpubench.check_results import CheckResults
     from gpubench.conformance import CaseResult
     from gpubench.contracts import Algorithm
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 RESULTS = Path("results/local")
 CHECKS = Path("results/checks")
+CALIBRATION = Path("results/local/calibration")
 REPORTED = ("measured", "checks", "simulations")  # of the folders of results in a checkout
 REPORT = Path("reports/local")
 PIPE_WIDTH = 160  # of a table where there is no terminal to ask
@@ -90,8 +92,19 @@ def options(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
+    add: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="PATH",
+            help="Add algorithms of your own: a Python file, or a folder of them, with the kernels"
+            " beside it. May be repeated.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Take the options that stand before a command."""
+    if add:
+        registry.add(add)
 
 
 @app.command()
@@ -290,7 +303,9 @@ def _print_checks(found: CheckResults) -> None:
 def run(
     studies: Annotated[
         list[str],
-        typer.Argument(metavar="STUDY...", help="See `gpubench list`.", show_default=False),
+        typer.Argument(
+            metavar="STUDY...", help="See `gpubench list`; or a file.toml.", show_default=False
+        ),
     ],
     device: DeviceOption = "auto",
     quick: Annotated[
@@ -346,7 +361,7 @@ def run(
             crew.follow()
             return
         chosen = [load_study(name) for name in dict.fromkeys(studies)]
-        only = [name.strip() for name in algorithms.split(",")] if algorithms is not None else None
+        only = _names_in(algorithms)
         _require_folder("--out", out)
         selection: dict[str, Any] = {
             "quick": quick, "algorithms": only, "particles": particles, "per_cell": per_cell,
@@ -595,6 +610,87 @@ def report(
     _require_folder("--out", out)
     found = sort_out(results or _default_results())
     print(write(found.results, out, found.simulations, found.checks))
+
+
+@app.command()
+def calibrate(
+    device: DeviceOption = "auto",
+    study: Annotated[
+        str, typer.Option(metavar="STUDY", help="What is measured, as `compare` measures it.")
+    ] = "regressions",
+    algorithms: Annotated[
+        str | None, typer.Option(metavar="A,B", help="Only these algorithms of the study.")
+    ] = None,
+    pairs: Annotated[
+        int, typer.Option(metavar="N", help="How many pairs of processes to measure.")
+    ] = 60,
+    minutes: Annotated[
+        float, typer.Option(metavar="M", help="Begin no further pair after so long.")
+    ] = 60.0,
+    confidence: Annotated[
+        str, typer.Option(metavar="SHARE", help="Of the comparisons that are calibrated.")
+    ] = "99%",
+    quick: Annotated[
+        bool | None,
+        typer.Option("--quick/--full", help="Small sizes. Default: on a CPU.", show_default=False),
+    ] = None,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of calibrations.")] = CALIBRATION,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare this code with itself, many times, and count how often it is called slower.
+
+    Also puts in slow-downs, to find the smallest that is found nine times in ten.
+    """
+    from gpubench import calibration
+    from gpubench.check_results import free_path
+    from gpubench.compare import commits
+    from gpubench.compare.calibrate import calibrate as run_calibration
+    from gpubench.compare.pairs import Job
+
+    _require_one_process("calibrate")
+    sure = _share("--confidence", confidence)
+    _require_folder("--out", out)
+    job = Job.of(study, device, {"quick": quick, "algorithms": _names_in(algorithms)})
+
+    def say(count: int) -> None:
+        _say(f"{count} of {pairs} pairs of processes measured")
+
+    found = run_calibration(commits.present_code(), job, pairs, 60 * minutes, sure, say)
+    path = free_path(out, study, found.environment)
+    calibration.save(found, path)
+    if as_json:
+        _print_json(found.as_json()["calibration"]["verdicts"])
+    else:
+        _print_calibration(found)
+    _say(f"kept in {path}")
+
+
+def _print_calibration(found: Calibration) -> None:
+    verdicts = found.verdicts
+    table = _table(
+        "cell", "false alarms", "cannot tell", f"{found.injected:.0%} slower found",
+        "found 9 in 10 from", "between pairs",
+    )  # fmt: skip
+    for name, rates in verdicts.cells.items():
+        smallest = "none" if rates.smallest is None else f"{rates.smallest:.1%}"
+        table.add_row(
+            name, f"{rates.false_alarms:.1%}", f"{rates.cannot_tell:.1%}", f"{rates.found:.1%}",
+            smallest, f"{rates.between:.2%}",
+        )  # fmt: skip
+    _print_table(table)
+    low, high = verdicts.pairs_taken
+    print(
+        f"{verdicts.comparisons} comparisons drawn from {len(found.started)} pairs, threshold"
+        f" {verdicts.threshold:.1%}: false alarms {verdicts.false_alarms:.1%}, cannot tell"
+        f" {verdicts.cannot_tell:.1%}; {low:g} pairs at the median, {high:g} at the 95th"
+        f" percentile; of {verdicts.separate} comparisons without a common pair"
+        f" {verdicts.separate_alarms} were false alarms"
+    )
+
+
+def _names_in(text: str | None) -> list[str] | None:
+    """Read names with commas between them."""
+    return None if text is None else [name.strip() for name in text.split(",")]
 
 
 @app.command()

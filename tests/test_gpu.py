@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpubench import registry
+from gpubench import paths, registry
 from gpubench.conformance import Case, large_cases
 from gpubench.contracts import CellListUpdate
 from gpubench.devices import Device, cuda
@@ -156,8 +156,8 @@ class TestLibraries:
         kernels, cache = tmp_path / "kernels", tmp_path / "cache"
         kernels.mkdir()
         cache.mkdir()
-        (kernels / "prelude").symlink_to(cuda.kernel_folder() / "prelude")
-        monkeypatch.setattr(cuda, "kernel_folder", lambda: kernels)
+        (kernels / "prelude").symlink_to(paths.kernel_folder() / "prelude")
+        monkeypatch.setattr(paths, "kernel_folder", lambda: kernels)
         monkeypatch.setattr(cuda, "cache_folder", lambda: cache)
         return kernels
 

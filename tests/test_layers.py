@@ -16,9 +16,9 @@ PACKAGE = Path(gpubench.__file__).parent
 
 # From the bottom up; a module may import its own layer and those below.
 LAYERS = [
-    {"__init__", "errors", "paths", "contracts", "grid", "inputs", "kinds"},
+    {"__init__", "errors", "paths", "added", "contracts", "grid", "inputs", "kinds", "writing"},
     {"oracle", "physics"},
-    {"families", "conformance", "results", "check_results"},
+    {"families", "conformance", "results", "check_results", "calibration"},
     {"devices"},
     {"measure", "parallel"},
     {"algorithms", "primitives"},

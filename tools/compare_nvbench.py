@@ -35,7 +35,7 @@ from gpubench.families import FAMILIES, first_launch
 from gpubench.kinds import Particles
 from gpubench.measure.environment import environment
 from gpubench.measure.sampling import Budget, Mode, Task, sample
-from gpubench.simulate.files import whole_file
+from gpubench.writing import whole_file
 
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "comparisons"
 SEED = 20261121
@@ -60,7 +60,7 @@ class Case:
         """Make it, and check its answer."""
         inputs = Particles(self.particles, per_cell=4).make(SEED)
         cls = registry.find_algorithm(self.algorithm)
-        algorithm = cls(device, form=self.form, parameters={}, **inputs.made_for)  # type: ignore[call-arg]
+        algorithm = cls(device, form=self.form, parameters={}, **inputs.made_for)
         oracle = FAMILIES[algorithm.family].oracle(inputs, False)
         if wrong := first_launch(algorithm, inputs, oracle):
             raise RuntimeError(f"{self.name}: {wrong}")

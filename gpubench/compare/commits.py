@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 
+from gpubench import added
 from gpubench.compare.pairs import Code
 from gpubench.errors import UserError
 from gpubench.paths import cache_folder
@@ -48,6 +49,11 @@ def find_commit(root: Path, name: str) -> str:
     return found
 
 
+def present_code(name: str = "head") -> Code:
+    """Return the code that this process runs."""
+    return Code(name, "this code", sys.executable)
+
+
 def code_of(root: Path, name: str, commit: str | None, own_python: bool) -> Code:
     """Return one side of a comparison, with its sources in place and its packages installed.
 
@@ -60,8 +66,7 @@ def code_of(root: Path, name: str, commit: str | None, own_python: bool) -> Code
     title = f"{commit[:12]}" if commit else "working tree"
     source = root if commit is None else _source_of(root, commit)
     variables = {"GPUBENCH_COMMIT": commit} if commit else {}
-    if added := os.environ.get("GPUBENCH_ADD"):
-        variables["GPUBENCH_ADD"] = _moved(added, root, source)
+    variables[added.VARIABLE] = added.moved(root, source)
     if own_python:
         environment = _environment_of(source, commit)
         variables["PYTHONPATH"] = ""  # nothing else comes before what is installed
@@ -69,13 +74,6 @@ def code_of(root: Path, name: str, commit: str | None, own_python: bool) -> Code
     paths = [str(source), os.environ.get("PYTHONPATH", "")]
     variables["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
     return Code(name, title, sys.executable, variables, source)
-
-
-def _moved(added: str, root: Path, source: Path) -> str:
-    """Return the added paths as they are in another copy of the repository."""
-    absolute = [Path(path).resolve() for path in added.split(os.pathsep) if path]
-    moved = [source / p.relative_to(root) if p.is_relative_to(root) else p for p in absolute]
-    return os.pathsep.join(map(str, moved))
 
 
 def _source_of(root: Path, commit: str) -> Path:

@@ -12,8 +12,8 @@ import os
 import socket
 import subprocess
 import tempfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -23,11 +23,18 @@ import numpy as np
 
 from gpubench.compare.worker import PROTOCOL
 from gpubench.errors import UserError
+from gpubench.studies.runner import plan
+from gpubench.studies.study import parse_study, study_text
 
+PLAIN = ((1, 0),)
 TURNS = 12  # samples of a cell on each side of a pair
 BLOCK_TURNS = 4  # between two looks at clocks and throttling
 PATIENCE_S = 900  # the longest that a request may take; to check a large input takes minutes
 GRACE_S = 60
+
+
+Record = dict[str, Any]
+Variants = dict[tuple[str, int], list[float]]
 
 
 @dataclass(frozen=True)
@@ -50,38 +57,49 @@ class Job:
     """What is measured: a study on a device.
 
     text: of the study's file. selection: see studies.runner.plan; quick None for a CPU alone.
-    extras, grain: see measure.sampling.Task; with extra work in head alone.
+    variants: for base and for head, grain and extra work of each variant of a cell (see
+        measure.sampling.Task); the first is what is recorded.
     """
 
     study: str
     text: str
     device: str
     selection: Mapping[str, Any]
-    extras: tuple[int, ...] = (0,)
-    grain: int = 1
+    variants: tuple[Sequence[tuple[int, int]], Sequence[tuple[int, int]]] = (PLAIN, PLAIN)
+
+    @classmethod
+    def of(cls, study: str, device: str, selection: Mapping[str, Any]) -> Job:
+        """Return the job of measuring a study of this package, or a file of one.
+
+        Raises UserError for a study that is not there, and for a selection that it does not have.
+        """
+        name, text = study_text(study)
+        plan(parse_study(name, text), **{**selection, "quick": bool(selection.get("quick"))})
+        return cls(name, text, device, selection)
 
 
 @dataclass(frozen=True)
 class Pair:
     """What two processes measured.
 
-    records: of base and of head. slower: samples of head with extra work, by cell and extra.
+    records: of base and of head. variants: samples in ms of what has no records, by the cell's
+    key and the variant.
     """
 
-    records: tuple[list[dict[str, Any]], list[dict[str, Any]]]
-    slower: dict[tuple[str, int], list[float]]
+    records: tuple[list[Record], list[Record]]
+    variants: tuple[Variants, Variants]
 
 
 class Process:
     """A worker, seen from outside."""
 
-    def __init__(self, code: Code, device: str) -> None:
+    def __init__(self, code: Code) -> None:
         self.code = code
         self._errors = tempfile.NamedTemporaryFile("w+")  # noqa: SIM115  # closed by close
         ours, its = socket.socketpair()
         with its:
             self._process = subprocess.Popen(
-                [code.python, "-m", "gpubench.compare.worker", str(its.fileno()), device],
+                [code.python, "-m", "gpubench.compare.worker", str(its.fileno())],
                 pass_fds=[its.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -91,9 +109,9 @@ class Process:
             )
         self._connection = Connection(ours.detach())
 
-    def greet(self) -> bool:
-        """Wait until the device is open; return whether it is a CPU."""
-        hello = self.receive()
+    def open(self, device: str) -> bool:
+        """Let it open a device; return whether that is a CPU."""
+        hello = self.ask("open", device=device)
         if hello["protocol"] != PROTOCOL:
             raise UserError(
                 f"{self.code.name} ({self.code.title}) measures in another way (protocol"
@@ -149,78 +167,92 @@ class Process:
         self._errors.close()
 
 
-@contextmanager
-def started(codes: Sequence[Code], job: Job) -> Iterator[tuple[list[Process], dict[str, Any]]]:
-    """Start a process of each code, all with the job planned; end them in any case.
+class Pairs:
+    """Pairs of processes of base and head, each measuring a job once.
 
-    Yields them with the selection as planned: `quick` is settled by the device.
+    While one pair measures on a GPU, the next starts and imports its packages; on a CPU that
+    would disturb what is measured.
     """
-    with ExitStack() as stack:
-        processes = []
-        for code in codes:
-            process = Process(code, job.device)
-            stack.callback(process.close)
-            processes.append(process)
-        are_cpus = [process.greet() for process in processes]
-        selection = dict(job.selection)
-        if selection.get("quick") is None:
-            selection["quick"] = are_cpus[0]
-        yield processes, selection
+
+    def __init__(self, codes: tuple[Code, Code], job: Job) -> None:
+        self._codes, self._job = codes, job
+        self._spare: list[Process] = []
+
+    def __enter__(self) -> Pairs:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self._spare:
+            process.close()
+        self._spare = []
+
+    def measure(self, seed: int, only: Collection[str] | None = None) -> Pair:
+        """Measure in a fresh pair of processes.
+
+        seed: of the order of samples. only: keys of cells (studies.runner.cell_key); None for
+        all.
+
+        Raises UserError where a process ends, or cannot do what it is asked.
+        """
+        processes, self._spare = self._spare or self._start(), []
+        with ExitStack() as stack:
+            for process in processes:
+                stack.callback(process.close)
+            are_cpus = [process.open(self._job.device) for process in processes]
+            if not any(are_cpus):
+                self._spare = self._start()
+            selection = dict(self._job.selection)
+            if selection.get("quick") is None:
+                selection["quick"] = are_cpus[0]
+            return _measure(processes, self._job, selection, seed, only)
+
+    def _start(self) -> list[Process]:
+        return [Process(code) for code in self._codes]
 
 
-def measure_pair(
-    codes: tuple[Code, Code],
+def _measure(
+    processes: Sequence[Process],
     job: Job,
+    selection: Mapping[str, Any],
     seed: int,
-    only: Collection[str] | None = None,
+    only: Collection[str] | None,
 ) -> Pair:
-    """Measure base and head in two fresh processes.
-
-    only: keys of the cells (studies.runner.cell_key); None for all.
-    """
     rng = np.random.default_rng(seed)
-    records: tuple[list[dict[str, Any]], list[dict[str, Any]]] = ([], [])
-    slower: dict[tuple[str, int], list[float]] = {}
-    with started(codes, job) as (processes, selection):
-        plans = _both(processes, "plan", study=job.study, text=job.text, selection=selection)
-        for title in dict.fromkeys(t for answer in plans for t in answer["groups"]):
-            indices = [
-                answer["groups"].index(title) if title in answer["groups"] else None
-                for answer in plans
-            ]
-            present = [p for p, index in zip(processes, indices, strict=True) if index is not None]
-            for process, index in zip(processes, indices, strict=True):
-                if index is not None:
-                    extras = list(job.extras) if process is processes[1] else [0]
-                    process.send(
-                        "make",
-                        group=index,
-                        only=None if only is None else sorted(only),
-                        extras=extras,
-                        grain=job.grain,
-                    )
-            ready = [process.receive()["cells"] for process in present]
-            cells = [key for key in ready[0] if all(key in each for each in ready)]
-            if len(present) == 2:
-                _take_turns(processes, cells, job, rng)
-            for process in present:
-                answer = process.ask("finish")
-                records[processes.index(process)].extend(answer["records"])
-                for each in answer["slower"]:
-                    slower[each["cell"], each["extra"]] = each["samples_ms"]
-    return Pair(records, slower)
+    records: tuple[list[Record], list[Record]] = ([], [])
+    variants: tuple[Variants, Variants] = ({}, {})
+    plans = _both(processes, "plan", study=job.study, text=job.text, selection=selection)
+    groups = [answer["groups"] for answer in plans]
+    for title in dict.fromkeys((*groups[0], *groups[1])):
+        sides = [side for side in (0, 1) if title in groups[side]]
+        for side in sides:
+            processes[side].send(
+                "make",
+                group=groups[side].index(title),
+                only=None if only is None else sorted(only),
+                variants=job.variants[side],
+            )
+        ready = [processes[side].receive()["cells"] for side in sides]
+        if len(sides) == 2:
+            _take_turns(processes, [key for key in ready[0] if key in ready[1]], job, rng)
+        for side in sides:
+            processes[side].send("finish")
+        for side in sides:
+            answer = processes[side].receive()
+            records[side].extend(answer["records"])
+            for each in answer["variants"]:
+                variants[side][each["cell"], each["variant"]] = each["samples_ms"]
+    return Pair(records, variants)
 
 
 def _take_turns(
     processes: Sequence[Process], cells: Sequence[str], job: Job, rng: np.random.Generator
 ) -> None:
-    base, head = processes
-    turns = [(base, 0), *((head, extra) for extra in job.extras)]
+    turns = [(side, variant) for side in (0, 1) for variant in range(len(job.variants[side]))]
     for turn in range(TURNS):
         for cell in rng.permutation(len(cells)):
             for which in rng.permutation(len(turns)):
-                process, extra = turns[which]
-                process.ask("sample", cell=cells[cell], extra=extra)
+                side, variant = turns[which]
+                processes[side].ask("sample", cell=cells[cell], variant=variant)
         if (turn + 1) % BLOCK_TURNS == 0 or turn == TURNS - 1:
             _both(processes, "end_block")
 
@@ -234,8 +266,7 @@ def _both(processes: Sequence[Process], do: str, **request: Any) -> list[dict[st
 
 def describe(code: Code, device: str) -> dict[str, Any]:
     """Return the environment record of a code on a device."""
-    process = Process(code, device)
-    with closing(process):
-        process.greet()
+    with closing(Process(code)) as process:
+        process.open(device)
         environment: dict[str, Any] = process.ask("describe")["environment"]
         return environment

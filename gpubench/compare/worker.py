@@ -1,8 +1,9 @@
 """A process that measures cells when it is told to: one side of a pair.
 
-`python -m gpubench.compare.worker SOCKET DEVICE` is started by the process that compares, which
-tells it over an open socket what to make and when to take a sample. It imports the package of
-the code that it stands for. Messages are JSON: two commits need to agree on nothing else.
+`python -m gpubench.compare.worker SOCKET` is started by the process that compares, which tells it
+over an open socket which device to open, what to make, and when to take a sample. It imports the
+package of the code that it stands for. Messages are JSON: two commits need to agree on nothing
+else.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from gpubench import registry
-from gpubench.devices import Device, open_device
+from gpubench.devices import Device, open_device, survey
 from gpubench.errors import UserError
 from gpubench.measure.environment import environment
 from gpubench.measure.sampling import Block, Budget, Mode, Run, scratch_for
@@ -34,7 +35,7 @@ class Worker:
         self._groups: list[Group] = []
         self._bench: Bench | None = None
         self._cells: dict[str, tuple[Trial, Mode]] = {}
-        self._runs: dict[tuple[str, int], Run] = {}
+        self._runs: dict[tuple[str, int], Run] = {}  # by cell and variant
         self._block = Block(device)
 
     def describe(self) -> dict[str, Any]:
@@ -48,11 +49,11 @@ class Worker:
         self._groups = plan(known, **selection)
         return {"groups": [f"{g.sweep.name}: {g.recipe.title}" for g in self._groups]}
 
-    def make(self, group: int, only: list[str] | None, extras: list[int], grain: int) -> Any:
+    def make(self, group: int, only: list[str] | None, variants: list[list[int]]) -> Any:
         """Make and check what is measured on an input, and warm it up; return the cells to sample.
 
-        only: cells by their keys; None for all. extras, grain: see Task; each cell is made ready
-        with each of the extras.
+        only: cells by their keys; None for all. variants: grain and extra work of each variant of
+        a cell, see Task; the first is what is recorded.
         """
         chosen = self._groups[group]
 
@@ -71,10 +72,10 @@ class Worker:
         for trial, mode, task in tasks:
             key = key_of(trial.subject, mode)
             try:
-                for extra in extras:
+                for variant, (grain, extra) in enumerate(variants):
                     run = Run(self._device, replace(task, grain=grain, extra=extra), scratch)
                     run.warm_up(BUDGET)
-                    self._runs[key, extra] = run
+                    self._runs[key, variant] = run
             except LaunchError as error:
                 self._rule_out(error)
             else:
@@ -89,10 +90,10 @@ class Worker:
             }
         }
 
-    def sample(self, cell: str, extra: int) -> dict[str, Any]:
+    def sample(self, cell: str, variant: int) -> dict[str, Any]:
         """Take one sample of a cell."""
         try:
-            self._runs[cell, extra].take_sample()
+            self._runs[cell, variant].take_sample()
         except LaunchError as error:
             self._rule_out(error)
         return {}
@@ -105,20 +106,20 @@ class Worker:
         return {}
 
     def finish(self) -> dict[str, Any]:
-        """Check everything once more; return records, and samples with extra work in them."""
+        """Check everything once more; return records, and the samples of other variants."""
         assert self._bench is not None
         for key, (trial, mode) in self._cells.items():
             if trial.algorithms:
                 self._runs[key, 0].stopped = "samples"
                 trial.sampled[mode] = self._runs[key, 0].sampled()
-        slower = [
-            {"cell": key, "extra": extra, "samples_ms": run.samples_ms}
-            for (key, extra), run in self._runs.items()
-            if extra
+        variants = [
+            {"cell": key, "variant": variant, "samples_ms": run.samples_ms}
+            for (key, variant), run in self._runs.items()
+            if variant
         ]
-        records = self._bench.finish()
+        records = self._bench.finish(phases=False)
         self._bench, self._cells, self._runs = None, {}, {}
-        return {"records": records, "slower": slower}
+        return {"records": records, "variants": variants}
 
     def _rule_out(self, error: LaunchError) -> None:
         error.trial.rule_out(*verdict_on(error.raised, self._device))
@@ -137,20 +138,29 @@ def _is_known(subject: Subject) -> bool:
     return algorithm is not None and subject.form in algorithm.forms
 
 
-def serve(connection: Connection, spec: str) -> None:
-    """Open a device and answer requests until the other side hangs up."""
-    with open_device(spec) as device:
+def serve(connection: Connection) -> None:
+    """Open the device that is asked for, and answer requests until the other side hangs up."""
+    survey()  # imports the back ends, which takes seconds, and opens nothing
+    request = _next(connection)
+    if request is None:
+        return
+    with open_device(request["device"]) as device:
         worker = Worker(device)
         _send(connection, {"protocol": PROTOCOL, "is_cpu": device.is_cpu})
-        while True:
-            try:
-                request = json.loads(connection.recv_bytes())
-            except EOFError:
-                return
+        while (request := _next(connection)) is not None:
             try:
                 _send(connection, getattr(worker, request.pop("do"))(**request))
             except UserError as error:
                 _send(connection, {"error": str(error)})
+
+
+def _next(connection: Connection) -> dict[str, Any] | None:
+    """Return the next request, or None where the other side has hung up."""
+    try:
+        request: dict[str, Any] = json.loads(connection.recv_bytes())
+    except EOFError:
+        return None
+    return request
 
 
 def _send(connection: Connection, answer: Any) -> None:
@@ -159,10 +169,9 @@ def _send(connection: Connection, answer: Any) -> None:
 
 def main() -> None:
     """Serve; what cannot be opened is told to the other side."""
-    socket, spec = sys.argv[1:]
-    with Connection(int(socket)) as connection:
+    with Connection(int(sys.argv[1])) as connection:
         try:
-            serve(connection, spec)
+            serve(connection)
         except UserError as error:
             _send(connection, {"error": str(error)})
 

@@ -109,9 +109,10 @@ class Device(AbstractContextManager["Device"], ABC):
 
     @abstractmethod
     def kernel(self, file: str, name: str, **constants: int | str) -> Kernel:
-        """Compile kernels/`file` with -D`NAME`=value for each constant, and return one kernel.
+        """Compile a file of kernels with -D`NAME`=value for each constant, and return one kernel.
 
-        Compiled code is kept for the same file and constants.
+        The file lies in kernels/, or beside a module that was added. Compiled code is kept for
+        the same file and constants.
         """
 
     @abstractmethod

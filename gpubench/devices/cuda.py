@@ -17,9 +17,10 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from gpubench.added import kernel_folders
 from gpubench.devices.base import Device, DeviceReport, Graph, Kernel, scalar
 from gpubench.errors import DeviceUnavailable, OutOfMemory
-from gpubench.paths import cache_folder, kernel_folder
+from gpubench.paths import cache_folder
 
 # Of NVML's reasons for a clock (nvmlClocksEventReasons), those that slow down what is measured;
 # an idle GPU and clocks that somebody set are none.
@@ -200,7 +201,7 @@ class CUDADevice(Device):
             self._modules[key] = self._compiler.SourceModule(
                 f'#include "prelude/cuda.h"\n#include "{file}"\n',
                 options=["-O3", *(f"-D{constant}={value}" for constant, value in key[1])],
-                include_dirs=[str(kernel_folder())],
+                include_dirs=[str(folder) for folder in kernel_folders(file)],
                 arch=self.architecture,
             )
         function = self._modules[key].get_function(name)
@@ -225,12 +226,12 @@ class CUDADevice(Device):
         return launch
 
     def library(self, file: str) -> ctypes.CDLL:
-        """Compile kernels/`file` to a shared library of host functions and load it.
+        """Compile a file of kernels to a shared library of host functions and load it.
 
         For what exists only as host templates (CUB). Kept in the user's cache folder under a
         hash of the source, the compiler's version and the architecture.
         """
-        source = kernel_folder() / file
+        source = kernel_folders(file)[0] / file
         version = subprocess.run(["nvcc", "--version"], capture_output=True, check=True).stdout
         key = hashlib.sha256(source.read_bytes() + version + self.architecture.encode())
         path = cache_folder() / f"{source.stem}-{key.hexdigest()[:16]}.so"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpubench import __version__, paths
+from gpubench import __version__, added, paths
 from gpubench.measure import clock
 from gpubench.measure.sampling import overhead
 
@@ -46,6 +46,7 @@ def environment(device: Device) -> dict[str, Any]:
     to about a second on a CPU. Raises OutOfMemory where the device has no room for the copy.
     """
     commit, dirty = commit_of(paths.repository())
+    outside = [addition.name for addition in added.additions()]
     return {
         "machine": machine(device.name, device.is_cpu),
         "device": device.environment(),
@@ -55,6 +56,7 @@ def environment(device: Device) -> dict[str, Any]:
         "commit": commit,
         "dirty": dirty,
         "code_hash": code_hash(),
+        **({"added": outside} if outside else {}),
         "copy_bandwidth_gb_s": copy_bandwidth_gb_s(device),
         "overhead_ms": overhead_ms(device),
         "started": clock.timestamp(),
@@ -72,7 +74,7 @@ def machine(device_name: str, is_cpu: bool) -> str:
 def code_hash() -> str:
     """Return the SHA-256 over the sources of the package and the kernels, 16 hex digits.
 
-    The same for a checkout and for the wheel built from it.
+    What was added from outside counts. The same for a checkout and for the wheel built from it.
     """
     digest = hashlib.sha256()
     for name, path in sorted(_sources()):
@@ -194,3 +196,5 @@ def _sources() -> Iterator[tuple[str, Path]]:
             inside_kernels = folder is not kernels and path.is_relative_to(kernels)
             if path.suffix in SOURCE_SUFFIXES and not inside_kernels:
                 yield f"{prefix}/{path.relative_to(folder).as_posix()}", path
+    for addition in added.additions():
+        yield from addition.sources()

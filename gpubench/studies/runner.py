@@ -376,13 +376,15 @@ class Bench:
                     trial.sampled[mode] = result
                 return
 
-    def finish(self) -> list[dict[str, Any]]:
-        """Check what was timed once more, and return the records of all items."""
+    def finish(self, phases: bool = True) -> list[dict[str, Any]]:
+        """Check what was timed once more, and return the records of all items.
+
+        phases: whether those of simulation steps are timed.
+        """
         for trial in self.trials:
             if trial.sampled:
-                _attempt(
-                    trial, self._device, partial(_check_again, trial, self._device, self._oracles)
-                )
+                check = partial(_check_again, trial, self._device, self._oracles, phases)
+                _attempt(trial, self._device, check)
         return [
             _record(
                 self._group.identity(self._device, trial.subject, mode) | self._drawn | trial.drawn,
@@ -465,7 +467,7 @@ def _named(trial: Trial, launch: Callable[[], None]) -> Callable[[], None]:
 
 
 def _check_again(
-    trial: Trial, device: Device, oracles: Sequence[Callable[[str], Oracle]]
+    trial: Trial, device: Device, oracles: Sequence[Callable[[str], Oracle]], phases: bool
 ) -> str | None:
     """Launch once more, as it was timed; return what is wrong with an answer, or None."""
     for algorithm, oracle in zip(trial.algorithms, oracles, strict=True):
@@ -482,7 +484,9 @@ def _check_again(
         "outcome": first.outcome(),
     }
     if isinstance(first, WorkloadStep):
-        trial.facts |= {"steps": first.launches, "phases_ms": first.phases_ms()}
+        trial.facts["steps"] = first.launches
+        if phases:
+            trial.facts["phases_ms"] = first.phases_ms()
     return None
 
 
