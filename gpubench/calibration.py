@@ -24,16 +24,15 @@ SCHEMA_FILE = Path(__file__).with_name("calibration.schema.json")
 
 @dataclass(frozen=True)
 class Measured:
-    """Medians in ms of one cell in one pair of processes of the same code.
+    """One cell in one pair of processes of the same code.
 
-    base, head: as `compare` takes them. plain, slower: of base and head with longer batches,
-    head's with extra work in them.
+    base_ms: median of base. ratio: head over base, median over turns, as `compare` takes it.
+    slowed: the same of batches as long on either side, head's with extra work in them.
     """
 
-    base: float
-    head: float
-    plain: float
-    slower: float
+    base_ms: float
+    ratio: float
+    slowed: float
 
 
 @dataclass(frozen=True)
@@ -84,7 +83,7 @@ class Verdicts:
 class Calibration:
     """A calibration of one machine.
 
-    injected: by how much `slower` is slower than `plain`.
+    injected: by how much the extra work makes `slowed` slower.
     started: when each pair was.
     clock_ms: by the name of a cell, what a sample is known to at best.
     pairs: by the name of a cell, in order of time; None where a pair has no time for it.
@@ -102,7 +101,7 @@ class Calibration:
     def as_json(self) -> dict[str, Any]:
         """Return the document that calibration.schema.json describes."""
         plain = dataclasses.asdict(self)
-        # One cell holds four medians of each pair; a list of lists is a tenth of the text.
+        # Lists are shorter than objects, of which there are thousands.
         plain["pairs"] = {
             name: [None if each is None else list(dataclasses.astuple(each)) for each in series]
             for name, series in self.pairs.items()

@@ -695,17 +695,59 @@ def _names_in(text: str | None) -> list[str] | None:
 
 @app.command()
 def compare(
+    context: typer.Context,
     base: Annotated[
-        str, typer.Argument(metavar="BASE", help="Results before: a file, or a folder of them.")
+        str,
+        typer.Argument(
+            metavar="BASE", help="Before: a file or folder of results, or a commit, which is built."
+        ),
     ],
-    head: Annotated[str, typer.Argument(metavar="HEAD", help="Results after, likewise.")],
+    head: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[HEAD]",
+            help="After, likewise. Default: the working tree, beside a commit.",
+            show_default=False,
+        ),
+    ] = None,
     threshold: Annotated[
-        str, typer.Option(metavar="SHARE", help="The relative change that matters: 3% or 0.03.")
-    ] = "3%",
+        str | None,
+        typer.Option(
+            metavar="SHARE",
+            help="The relative change that matters. Default: 3%, or 10% on a CPU.",
+            show_default=False,
+        ),
+    ] = None,
     confidence: Annotated[
         str,
         typer.Option(metavar="SHARE", help="With which the intervals of all cells hold together."),
     ] = "99%",
+    device: DeviceOption = "auto",
+    study: Annotated[
+        str,
+        typer.Option(metavar="STUDY", help="Of commits: what is measured; a name or a .toml file."),
+    ] = "regressions",
+    algorithms: Annotated[
+        str | None, typer.Option(metavar="A,B", help="Only these algorithms of the study.")
+    ] = None,
+    quick: Annotated[
+        bool | None,
+        typer.Option("--quick/--full", help="Small sizes. Default: on a CPU.", show_default=False),
+    ] = None,
+    minutes: Annotated[
+        float, typer.Option(metavar="M", help="Measure what cannot be told again for so long.")
+    ] = 10.0,
+    same_python: Annotated[
+        bool,
+        typer.Option(
+            "--same-python",
+            help="Run both commits on this interpreter and its packages, without the network.",
+        ),
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Keep what was measured of commits in this folder."),
+    ] = None,
     as_json: JsonOption = False,
     markdown: Annotated[
         Path | None,
@@ -721,10 +763,11 @@ def compare(
 ) -> None:
     """Say whether head is slower than base, cell by cell, and in all.
 
-    Exit 0 same or faster, 1 slower or no longer right, 2 error, 3 cannot tell.
+    Two commits are built, each in an environment of its own, and measured side by side. Exit 0
+    same or faster, 1 slower or no longer right, 2 error, 3 cannot tell.
     """
-    from gpubench.compare import files, output
-    from gpubench.compare.verdict import Comparison, judge
+    from gpubench.compare import commits, output, procedure
+    from gpubench.compare.pairs import Job
 
     _require_one_process("compare")
     on_stdout = markdown == Path("-")
@@ -732,19 +775,45 @@ def compare(
         raise UserError("--json and --markdown - both want stdout: give --markdown a file")
     if markdown is not None and not on_stdout:
         _require_file("--markdown", markdown)
-    least, sure = _share("--threshold", threshold), _share("--confidence", confidence)
-    sides = files.load_side("base", Path(base)), files.load_side("head", Path(head))
-    matched = files.match(*sides, force=force)
-    comparison = Comparison(
-        judge(matched.cells, least, sure), least, sure, 1, matched.faults, matched.left_out
-    )
-    command = ["gpubench", "compare", base, head]
-    for option, given, default in (
-        ("--threshold", threshold, "3%"), ("--confidence", confidence, "99%"),
+    if out is not None:
+        _require_folder("--out", out)
+    least = None if threshold is None else _share("--threshold", threshold)
+    sure = _share("--confidence", confidence)
+    given = [name for name in (base, head) if name is not None]
+    if all(Path(name).exists() for name in given) and head is not None:
+        found = procedure.compare_files(Path(base), Path(head), least, sure, force)
+    else:
+        root = commits.repository()
+        names = [commits.find_commit(root, base), head and commits.find_commit(root, head)]
+        job = Job.of(study, device, {"quick": quick, "algorithms": _names_in(algorithms)})
+        _say("preparing base and head" + ("" if same_python else ", each with a Python of its own"))
+        ours, theirs = (
+            commits.code_of(root, role, name, not same_python)
+            for role, name in zip(("base", "head"), names, strict=True)
+        )
+
+        def say(pairs: int, still_open: int) -> None:
+            more = f"; {still_open} cells cannot be told yet" if still_open else ""
+            _say(f"{pairs} pairs of processes measured{more}")
+
+        found = procedure.compare_codes(
+            (ours, theirs), job, least, sure, 60 * minutes, force, out, say
+        )
+    added = [word for path in context.find_root().params["add"] or () for word in ("--add", path)]
+    command = ["gpubench", *map(str, added), "compare", *given]
+    for option, value, default in (
+        ("--threshold", threshold, None), ("--confidence", confidence, "99%"),
+        ("--device", device, "auto"), ("--study", study, "regressions"),
+        ("--algorithms", algorithms, None), ("--minutes", f"{minutes:g}", "10"),
     ):  # fmt: skip
-        command += [option, given] if given != default else []
+        command += [option, value] if value is not None and value != default else []
+    command += [] if quick is None else ["--quick" if quick else "--full"]
+    command += ["--same-python"] if same_python else []
     command += ["--force"] if force else []
-    about = output.About(base, head, matched.environment, matched.differences, shlex.join(command))
+    comparison, matched = found.comparison, found.matched
+    about = output.About(
+        found.base, found.head, matched.environment, matched.differences, shlex.join(command)
+    )
     if markdown is not None and not on_stdout:
         _write(markdown, output.markdown(comparison, about))
     if as_json:

@@ -338,31 +338,37 @@ def matched(base, head, **options):
     return match(side("base", *base), side("head", *head), **options)
 
 
-def test_each_file_and_each_number_is_a_process():
+def test_each_file_is_a_process():
     base = [results(*made.processes(1.0, 1.1)), results(*made.processes(1.2))]
-    numbered = [each | {"process": n} for n, each in enumerate(made.processes(2.0, 2.1, 2.2))]
-    found = matched(base, [results(*numbered)])
+    head = [results(each) for each in made.processes(2.0, 2.1, 2.2)]
+    found = matched(base, head)
     (only,) = found.cells
-    # Of two in one file without numbers the last counts.
+    # Of two in one file the last counts.
     assert [samples[0] for samples in only.base] == [1.1, 1.2]
     assert [samples[0] for samples in only.head] == [2.0, 2.1, 2.2]
     assert only.clock_ms == CLOCK_MS / 4
     assert not (found.faults or found.left_out or found.differences)
 
 
-def test_pairs_are_processes_with_equal_numbers():
-    def numbered(centres):
-        pairs = zip(centres, made.processes(*centres.values()), strict=True)
-        return results(*(each | {"process": number} for number, each in pairs))
-
-    base, head = numbered({0: 1.0, 1: 1.1, 2: 1.2}), numbered({2: 2.2, 0: 2.0, 5: 2.5})
-    (only,) = matched([base], [head], paired=True).cells
+def test_pairs_are_files_with_equal_places():
+    base = [results(*made.processes(t)) for t in (1.0, 1.1, 1.2)]
+    head = [results(*made.processes(2.0)), results(record("b")), results(*made.processes(2.2))]
+    (only,) = matched(base, head, paired=True).cells
     assert only.paired
     assert [samples[0] for samples in only.base] == [1.0, 1.2]
     assert [samples[0] for samples in only.head] == [2.0, 2.2]
-    apart = [numbered({3: 1.0}), results(record("b") | {"process": 0})]
-    (alone,) = matched([base, apart[1]], apart, paired=True).left_out
+    apart = [results(record("c")), base[0]]
+    (alone,) = matched([results(record("a"), record("c"))], apart, paired=True).left_out
     assert alone.why == "no process of base ran together with one of head"
+
+
+@pytest.mark.parametrize(("turns", "expected"), [(3, 2.0), (2, 1.1 / 1.0)])
+def test_a_pairs_ratio_is_that_of_its_turns(turns, expected):
+    # Something slowed both sides down in the middle turn.
+    base, head = [1.0, 50.0, 1.0], [2.0, 100.0, 2.0][:turns]
+    cell = Cell("a", [base] * 9, [head if turns == 3 else [1.1]] * 9, paired=True)
+    (found,) = judge([cell])
+    assert found.ratio == pytest.approx(expected)
 
 
 def test_cells_of_one_side_are_listed_and_not_judged():

@@ -6,7 +6,7 @@ side of each pair by chance (neither is distinguished), and goes through the loo
 `compare.procedure`. Whatever it calls slower is a false alarm.
 
 Slow-downs are put in twice. In the process: a variant of head that does extra launches which are
-not counted, against a variant of base with batches as long. And in the numbers: head's medians
+not counted, against a variant of base with batches as long. And in the numbers: head's times
 are multiplied, to find the smallest slow-down that is found nine times in ten.
 """
 
@@ -17,7 +17,7 @@ import itertools
 import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from gpubench.calibration import Calibration, Measured, Rates, Verdicts
 from gpubench.compare.files import name_of
 from gpubench.compare.pairs import Code, Job, Pair, Pairs, describe
-from gpubench.compare.procedure import LOOKS, THRESHOLD
-from gpubench.compare.verdict import CLOCK_MS, Cell, _judge, risk
+from gpubench.compare.procedure import LOOKS, threshold_on
+from gpubench.compare.verdict import CLOCK_MS, Cell, judge_cell, log_ratio, risk
 from gpubench.errors import UserError
 from gpubench.measure import clock
 from gpubench.results import IDENTITY
@@ -65,7 +65,7 @@ def calibrate(
         raise UserError(
             f"a comparison takes up to {LOOKS[-1]} pairs: calibrate with at least these"
         )
-    end = clock.now() + seconds
+    deadline = clock.Deadline(seconds)
     environment = describe(code, job.device)
     kind = "cpu" if environment["device"]["is_cpu"] else "gpu"
     grain, extra = INJECTED[kind]
@@ -76,7 +76,7 @@ def calibrate(
     found: dict[str, list[Measured | None]] = {}
     with Pairs((code, code), job) as processes:
         for number in range(pairs):
-            if number >= LOOKS[-1] and clock.now() >= end:
+            if number >= LOOKS[-1] and deadline.has_passed:
                 break
             started.append(clock.timestamp())
             for name, (resolution_ms, measured) in _measured(processes.measure(number)).items():
@@ -85,12 +85,12 @@ def calibrate(
             for series in found.values():
                 series += [None] * (number + 1 - len(series))
             on_pair(number + 1)
-    verdicts = evaluate(found, clock_ms, THRESHOLD[kind], confidence)
+    verdicts = evaluate(found, clock_ms, threshold_on(environment), confidence)
     return Calibration(environment, job.study, extra / grain, started, clock_ms, found, verdicts)
 
 
 def _measured(pair: Pair) -> dict[str, tuple[float, Measured]]:
-    """Return the resolution and the medians of each cell that has all four."""
+    """Return the resolution of each cell that has all its times, and what was measured."""
     found = {}
     for base, head in itertools.product(*pair.records):
         if base["key"] != head["key"] or not base["status"] == head["status"] == "ok":
@@ -98,12 +98,12 @@ def _measured(pair: Pair) -> dict[str, tuple[float, Measured]]:
         key = cell_key({name: base[name] for name in IDENTITY})
         plain, slower = (side.get((key, 1)) for side in pair.variants)
         if plain and slower:
-            medians = (
+            measured = (
                 base["median_ms"],
-                head["median_ms"],
-                *map(statistics.median, (plain, slower)),
+                math.exp(log_ratio(base["samples_ms"], head["samples_ms"])),
+                math.exp(log_ratio(plain, slower)),
             )
-            six_digits = Measured(*(float(f"{median:.6g}") for median in medians))
+            six_digits = Measured(*(float(f"{value:.6g}") for value in measured))
             found[name_of(base)] = CLOCK_MS / min(base["batch"], head["batch"]), six_digits
     return found
 
@@ -146,8 +146,8 @@ def evaluate(
     cells: dict[str, Rates] = {}
     alarms = np.zeros(len(separate), bool)
     for name in names:
-        medians = np.array([_row(each) for each in pairs[name]])
-        plain, slower = np.log(medians[:, :2]), np.log(medians[:, 2:])
+        base, head, slowed = np.log([_row(each) for each in pairs[name]]).T
+        plain, slower = np.stack([base, base + head], 1), np.stack([base, base + slowed], 1)
         called[name] = [rule.verdict(plain, draw, clock_ms[name]) for draw in draws]
         alarms |= [rule.verdict(plain, d, clock_ms[name])[0] == "slower" for d in separate]
         # Sides cannot change where one of them is slower.
@@ -179,8 +179,8 @@ def evaluate(
     )
 
 
-def _row(each: Measured | None) -> tuple[float, float, float, float]:
-    return astuple(each) if each is not None else (math.nan,) * 4
+def _row(each: Measured | None) -> tuple[float, float, float]:
+    return (each.base_ms, each.ratio, each.slowed) if each is not None else (math.nan,) * 3
 
 
 def _smallest(rule: _Rule, plain: Floats, draws: Sequence[Draw], clock_ms: float) -> float | None:
@@ -223,7 +223,7 @@ class _Rule:
         for taken in self.looks:
             ours, theirs = ([[ms] for ms in side[:taken]] for side in (base, head))
             cell = Cell("", ours, theirs, paired=True, clock_ms=clock_ms)
-            verdict = _judge(cell, self.threshold, self.alpha, None).verdict
+            verdict = judge_cell(cell, self.threshold, self.alpha).verdict
             if verdict != "cannot tell":
                 break
         return verdict, taken

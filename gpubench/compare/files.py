@@ -68,9 +68,9 @@ class Matched:
 
 @dataclass(frozen=True)
 class _Process:
-    """What one process found of a cell. number: its field `process`, null for a file's only one."""
+    """What one process found of a cell. place: of its file among those of its side."""
 
-    number: int | None
+    place: int
     record: Mapping[str, Any]
     environment: Mapping[str, Any]
 
@@ -101,10 +101,9 @@ def load_side(role: str, path: Path) -> Side:
 def match(base: Side, head: Side, paired: bool = False, force: bool = False) -> Matched:
     """Put together what both sides found of each cell.
 
-    A process is a record: of the same cell in another file, or with another number in its field
-    `process`. Of several with the same number in one file, the last counts.
+    A process is a file: of several records of the same cell in one, the last counts.
 
-    paired: processes of base and head with the same number ran together; those without a partner
+    paired: the n-th process of base and the n-th of head ran together; those without a partner
     are left aside.
 
     Raises UserError that names all that differs between the sides and may change a time, unless
@@ -170,15 +169,13 @@ def _holds_records(path: Path) -> bool:
 
 def _cells(side: Side) -> dict[str, list[_Process]]:
     """Return the processes of each cell, by all of its identity but the hash of the input."""
-    found: dict[str, dict[tuple[int, int | None], _Process]] = {}
+    found: dict[str, dict[int, _Process]] = {}
     for place, results in enumerate(side.results):
         for record in results.records:
             if is_waiting(record):
                 continue
-            number = record.get("process")
-            process = _Process(number, record, results.environment)
             key = cell_key({name: record[name] for name in IDENTITY})
-            found.setdefault(key, {})[place, number] = process
+            found.setdefault(key, {})[place] = _Process(place, record, results.environment)
     return {key: list(processes.values()) for key, processes in found.items()}
 
 
@@ -192,9 +189,9 @@ def _fault(processes: Iterable[_Process]) -> str | None:
 
 
 def _partners(base: list[_Process], head: list[_Process]) -> list[list[_Process]]:
-    ours, theirs = ({process.number: process for process in side} for side in (base, head))
-    common = [number for number in ours if number in theirs]
-    return [[side[number] for number in common] for side in (ours, theirs)]
+    ours, theirs = ({process.place: process for process in side} for side in (base, head))
+    common = [place for place in ours if place in theirs]
+    return [[side[place] for place in common] for side in (ours, theirs)]
 
 
 def _why_untimed(processes: Sequence[_Process]) -> str | None:

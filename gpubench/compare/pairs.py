@@ -27,8 +27,8 @@ from gpubench.studies.runner import plan
 from gpubench.studies.study import parse_study, study_text
 
 PLAIN = ((1, 0),)
-TURNS = 12  # samples of a cell on each side of a pair
-BLOCK_TURNS = 4  # between two looks at clocks and throttling
+TURNS = 20  # samples of a cell on each side of a pair
+BLOCK_TURNS = 5  # between two looks at clocks and throttling
 PATIENCE_S = 900  # the longest that a request may take; to check a large input takes minutes
 GRACE_S = 60
 

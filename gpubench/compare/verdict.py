@@ -50,7 +50,8 @@ class Cell:
     name: for people, and the same in every comparison.
     base, head: samples in milliseconds of each process; a process that gives one median is a list
         of one.
-    paired: the i-th process of base ran together with the i-th of head.
+    paired: the i-th process of base ran together with the i-th of head, and so did their samples
+        in turns.
     clock_ms: what a sample is known to at best; where samples show a finer clock, that counts.
     key: for programs, see studies.runner.cell_key. remarks: what is odd about its samples.
     """
@@ -200,7 +201,7 @@ def judge(
     if not cells:
         return []
     alpha = risk(len(cells), confidence, looks)
-    return [_judge(cell, threshold, alpha, (spreads or {}).get(cell.name)) for cell in cells]
+    return [judge_cell(cell, threshold, alpha, (spreads or {}).get(cell.name)) for cell in cells]
 
 
 def risk(cells: int, confidence: float, looks: int) -> float:
@@ -295,7 +296,10 @@ def _trimmed_mean(logs: Floats, cut: int) -> tuple[Floats, Floats, Any]:
     return inner.mean(axis=-1), variance, kept - 1 - cut / 2
 
 
-def _judge(cell: Cell, threshold: float, alpha: float, spread: float | None) -> Judgement:
+def judge_cell(
+    cell: Cell, threshold: float, alpha: float, spread: float | None = None
+) -> Judgement:
+    """Judge one cell, whose interval may miss with probability alpha; see `judge`."""
     base, head = (np.array([statistics.median(s) for s in side]) for side in (cell.base, cell.head))
     cuts = _cut(base, head, cell.paired), _cut(head, base, cell.paired)
     base_ms, head_ms = _centre_ms(base, cuts[0]), _centre_ms(head, cuts[1])
@@ -308,7 +312,7 @@ def _judge(cell: Cell, threshold: float, alpha: float, spread: float | None) -> 
     verdict: Verdict = "cannot tell"
     reason: str | None = "takes less time than the clock can tell"
     if min(base.min(), head.min()) >= SHORTEST_MS:
-        logs = np.log(base), np.log(head)
+        logs = np.log(base), np.log(base) + _turns(cell) if cell.paired else np.log(head)
         between = _between(*logs, cell.paired)
         rests_on, centre, half = _estimate(*logs, cell.paired, alpha, spread, errors)
         ratio = math.exp(centre)
@@ -329,6 +333,22 @@ def _judge(cell: Cell, threshold: float, alpha: float, spread: float | None) -> 
         (len(base), len(head)), cell.paired, between,
         max((error for error in errors if error is not None), default=None), reason, cell.remarks,
     )  # fmt: skip
+
+
+def _turns(cell: Cell) -> Floats:
+    """Return the log ratio of each pair: the median over its turns, base and head side by side.
+
+    What disturbs the machine for longer than a turn then falls on both. Where samples are missing
+    on a side, nobody knows which belong together, and the ratio is that of the medians.
+    """
+    return np.array([log_ratio(*pair) for pair in zip(cell.base, cell.head, strict=True)])
+
+
+def log_ratio(base: Sequence[float], head: Sequence[float]) -> float:
+    """Return the log ratio of one pair of processes from their samples; see `_turns`."""
+    if len(base) == len(head) and min(*base, *head) >= SHORTEST_MS:
+        return float(np.median(np.log(head) - np.log(base)))
+    return math.log(statistics.median(head) / statistics.median(base))
 
 
 def _estimate(
