@@ -202,6 +202,31 @@ class TestLibraries:
         assert 'broken.cu(1): error: identifier "voodoo" is undefined' in str(error.value)
         assert list(cuda.cache_folder().iterdir()) == []
 
+    def test_kernels_compile_once(
+        self, cuda_device: Any, kernels: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        source = "__global__ void fill(int *out) { *out = WHAT; }\n"
+        (kernels / "fill.cu").write_text(source)
+        compiled = []
+        compiler, plain = cuda_device._compiler, cuda_device._compiler.compile
+        monkeypatch.setattr(
+            compiler, "compile", lambda *a, **o: compiled.append(a) or plain(*a, **o)
+        )
+
+        def filled(what: int) -> int:
+            cuda_device._modules.clear()  # as in another process
+            out = cuda_device.empty(1, np.int32)
+            cuda_device.kernel("fill.cu", "fill", WHAT=what)(1, 1, out)
+            return int(cuda_device.download(out)[0])
+
+        assert [filled(42), filled(42), filled(43), filled(42)] == [42, 42, 43, 42]
+        assert len(compiled) == 2
+        (kernels / "fill.cu").write_text(source.replace("WHAT", "2 * WHAT"))
+        assert filled(42) == 84
+        (kernels / "other.h").write_text("// any file could be included\n")
+        assert filled(42) == 84
+        assert len(compiled) == 4
+
     def test_kernels_that_do_not_compile_say_what_and_where(
         self, cuda_device: Device, kernels: Path
     ) -> None:

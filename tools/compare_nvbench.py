@@ -4,9 +4,10 @@
     python tools/compare_nvbench.py
 
 Both time launches of three algorithms, from microseconds to milliseconds, on the same stream and
-the same arrays, in turns. nvbench's isolated ("cold") measurement overwrites the cache before
+the same arrays, several times: half of ours before nvbench's, which runs once in a process, and
+half after. nvbench's isolated ("cold") measurement overwrites the cache before
 every launch, as our mode `cold` does; its batched measurement launches back to back, as `hot`
-does. How far each engine differs from itself between turns is told beside the difference. Where
+does. How far each engine differs from itself is told beside the difference. Where
 launches back to back take longer than isolated ones, which begin with a cold cache, it is the
 host that both engines time, and the row says so and is not judged.
 
@@ -21,7 +22,7 @@ import json
 import statistics
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -103,39 +104,41 @@ def ours(device: CUDADevice, algorithm: Algorithm) -> dict[str, float]:
     }
 
 
-def register(device: CUDADevice, algorithms: dict[str, Algorithm]) -> None:
-    """Let nvbench know what it is to time, on our stream."""
+def nvbench(
+    device: CUDADevice, algorithms: dict[str, Algorithm], rounds: int
+) -> list[dict[str, dict[str, float]]]:
+    """Return nvbench's times in milliseconds, each round by name and mode.
+
+    Cold are medians, hot the means of its batches.
+    """
     import cuda.bench as bench
+    from cuda.bench.results import BenchmarkResult
 
     stream = _StreamOf(device.stream.handle)
-    for name, algorithm in algorithms.items():
+    for turn, (name, algorithm) in itertools.product(range(rounds), algorithms.items()):
 
         def measured(state: Any, launch: Any = algorithm.launch) -> None:
             state.set_stream(stream)
             state.exec(lambda _: launch(), batched=True)
 
-        bench.register(measured).set_name(name)
-
-
-def nvbench(names: Iterable[str]) -> dict[str, dict[str, float]]:
-    """Return nvbench's times in milliseconds by name and mode: cold medians and batched means."""
-    import cuda.bench as bench
-    from cuda.bench.results import BenchmarkResult
-
-    found = {}
+        bench.register(measured).set_name(f"{name} #{turn}")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "found.json"
         bench.run_all_benchmarks(
             ["compare_nvbench", "--jsonbin", str(path), "--min-samples", "100", "-q"]
         )
         result = BenchmarkResult.from_json(path)
-        for name in names:
-            (state,) = result[name]
-            if state.is_skipped:
-                raise RuntimeError(f"nvbench skipped {name}: {state.skip_reason}")
-            batch = state.summaries["nv/batch/time/gpu/mean"].value
-            found[name] = {"cold": 1e3 * statistics.median(state.samples), "hot": 1e3 * batch}
-    return found
+        return [
+            {name: _times_of(*result[f"{name} #{turn}"]) for name in algorithms}
+            for turn in range(rounds)
+        ]
+
+
+def _times_of(state: Any) -> dict[str, float]:
+    if state.is_skipped:
+        raise RuntimeError(f"nvbench skipped {state.name()}: {state.skip_reason}")
+    batch_s = state.summaries["nv/batch/time/gpu/mean"].value
+    return {"cold": 1e3 * statistics.median(state.samples), "hot": 1e3 * batch_s}
 
 
 def spread(times: Sequence[float]) -> float:
@@ -146,7 +149,7 @@ def spread(times: Sequence[float]) -> float:
 def main(
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Where the results go.")] = None,
     tolerance: Annotated[float, typer.Option(help="Between medians, relative.")] = 0.02,
-    rounds: Annotated[int, typer.Option(help="How many turns each engine has.")] = 5,
+    rounds: Annotated[int, typer.Option(help="How often each engine times all.")] = 6,
 ) -> None:
     """Time three algorithms with both, and compare."""
     try:
@@ -157,12 +160,10 @@ def main(
         assert isinstance(device, CUDADevice)
         described = environment(device)
         algorithms = {case.name: case.make(device) for case in CASES}
-        register(device, algorithms)
-        own: list[dict[str, dict[str, float]]] = []
-        theirs: list[dict[str, dict[str, float]]] = []
-        for _ in range(rounds):
-            own.append({name: ours(device, algorithm) for name, algorithm in algorithms.items()})
-            theirs.append(nvbench(algorithms))
+        every = algorithms.items()
+        own = [{n: ours(device, a) for n, a in every} for _ in range(rounds // 2)]
+        theirs = nvbench(device, algorithms, rounds)
+        own += [{n: ours(device, a) for n, a in every} for _ in range(rounds - rounds // 2)]
     rows: list[Row] = []
     for name, mode in itertools.product(algorithms, MODES):
         mine, its = ([turn[name][mode] for turn in turns] for turns in (own, theirs))
