@@ -627,9 +627,24 @@ def calibrate(
     minutes: Annotated[
         float, typer.Option(metavar="M", help="Begin no further pair after so long.")
     ] = 60.0,
+    threshold: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SHARE", help="Of the comparisons drawn from --again.", show_default=False
+        ),
+    ] = None,
     confidence: Annotated[
-        str, typer.Option(metavar="SHARE", help="Of the comparisons that are calibrated.")
+        str, typer.Option(metavar="SHARE", help="Of the comparisons that are drawn.")
     ] = "99%",
+    comparisons: Annotated[
+        int, typer.Option(metavar="N", min=1, help="How many are drawn from the pairs.")
+    ] = 1000,
+    again: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Measure nothing: draw from the pairs of an earlier calibration."
+        ),
+    ] = None,
     quick: Annotated[
         bool | None,
         typer.Option("--quick/--full", help="Small sizes. Default: on a CPU.", show_default=False),
@@ -643,20 +658,27 @@ def calibrate(
     """
     from gpubench import calibration
     from gpubench.check_results import free_path
+    from gpubench.compare import calibrate as calibrating
     from gpubench.compare import commits
-    from gpubench.compare.calibrate import calibrate as run_calibration
     from gpubench.compare.pairs import Job
 
     _require_one_process("calibrate")
     sure = _share("--confidence", confidence)
+    least = None if threshold is None else _share("--threshold", threshold)
     _require_folder("--out", out)
-    job = Job.of(study, device, {"quick": quick, "algorithms": _names_in(algorithms)})
+    if again is not None:
+        found = calibrating.again(calibration.load(again), least, sure, comparisons)
+    elif least is not None:
+        raise UserError("--threshold is for --again: a calibration has that of its device")
+    else:
+        job = Job.of(study, device, {"quick": quick, "algorithms": _names_in(algorithms)})
 
-    def say(count: int) -> None:
-        _say(f"{count} of {pairs} pairs of processes measured")
+        def say(count: int) -> None:
+            _say(f"{count} of {pairs} pairs of processes measured")
 
-    found = run_calibration(commits.present_code(), job, pairs, 60 * minutes, sure, say)
-    path = free_path(out, study, found.environment)
+        code = commits.present_code()
+        found = calibrating.calibrate(code, job, pairs, 60 * minutes, sure, comparisons, say)
+    path = free_path(out, found.study, found.environment)
     calibration.save(found, path)
     if as_json:
         _print_json(found.as_json()["calibration"]["verdicts"])

@@ -17,7 +17,7 @@ import itertools
 import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,8 +34,7 @@ from gpubench.studies.runner import cell_key
 
 # Extra launches in so many: 5 % on a GPU, 15 % on a CPU.
 INJECTED = {"gpu": (20, 1), "cpu": (20, 3)}
-COMPARISONS = 1000
-TO_SEARCH = 300  # of these, for each slow-down that is tried
+TO_SEARCH = 300  # of the comparisons, for each slow-down that is tried
 POWER = 0.9
 SLOWER = (
     *(0.005, 0.01, 0.015, 0.02, 0.025, 0.03, 0.035, 0.04, 0.05, 0.06, 0.07, 0.08, 0.1, 0.12),
@@ -52,12 +51,13 @@ def calibrate(
     pairs: int,
     seconds: float,
     confidence: float,
+    comparisons: int,
     on_pair: Callable[[int], None],
 ) -> Calibration:
     """Measure pairs of processes of one code, and draw comparisons from them.
 
-    seconds: no further pair is begun after so long, but for those of one comparison. on_pair:
-    called with the number of pairs measured.
+    seconds: no further pair is begun after so long, but for those of one comparison. comparisons:
+    how many are drawn. on_pair: called with the number of pairs measured.
 
     Raises UserError for fewer pairs than one comparison takes, and where they cannot be measured.
     """
@@ -85,8 +85,19 @@ def calibrate(
             for series in found.values():
                 series += [None] * (number + 1 - len(series))
             on_pair(number + 1)
-    verdicts = evaluate(found, clock_ms, threshold_on(environment), confidence)
+    rule = clock_ms, threshold_on(environment), confidence, LOOKS, comparisons
+    verdicts = evaluate(found, *rule)
     return Calibration(environment, job.study, extra / grain, started, clock_ms, found, verdicts)
+
+
+def again(
+    earlier: Calibration, threshold: float | None, confidence: float, comparisons: int
+) -> Calibration:
+    """Return an earlier calibration with other comparisons drawn from its pairs."""
+    if threshold is None:
+        threshold = threshold_on(earlier.environment)
+    rule = earlier.clock_ms, threshold, confidence, LOOKS, comparisons
+    return replace(earlier, verdicts=evaluate(earlier.pairs, *rule))
 
 
 def _measured(pair: Pair) -> dict[str, tuple[float, Measured]]:
@@ -113,8 +124,8 @@ def evaluate(
     clock_ms: Mapping[str, float],
     threshold: float,
     confidence: float,
-    looks: Sequence[int] = LOOKS,
-    comparisons: int = COMPARISONS,
+    looks: Sequence[int],
+    comparisons: int,
 ) -> Verdicts:
     """Draw whole comparisons from pairs of processes of one code, and count verdicts.
 

@@ -347,7 +347,8 @@ def _turns(cell: Cell) -> Floats:
 def log_ratio(base: Sequence[float], head: Sequence[float]) -> float:
     """Return the log ratio of one pair of processes from their samples; see `_turns`."""
     if len(base) == len(head) and min(*base, *head) >= SHORTEST_MS:
-        return float(np.median(np.log(head) - np.log(base)))
+        turns = zip(base, head, strict=True)
+        return statistics.median(math.log(theirs / ours) for ours, theirs in turns)
     return math.log(statistics.median(head) / statistics.median(base))
 
 
