@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
-from test_report import STUDY, cpu_results, every_row, record, results, run_of, write_page
+from test_report import STUDY, Page, cpu_results, every_row, record, results, run_of, write_page
 
 from gpubench import report
 from gpubench.report import cells, document, formats, overview, tables, verdict
+from gpubench.results import make_record
 
 DRIFT = "drift: slower by 3.1% from first to last"
 HUMPS = "two humps: at 1 and 1.2 ms, 40% of the samples in the slower"
@@ -176,6 +178,15 @@ def test_inputs_that_take_turns_are_drawn_beside_one() -> None:
         "atomic-list": [1.0, 4.0],
         "radix-grid": [3.0, 12.0],
     }
+    replayed = [r | {"mode": "graph"} for r in turning_records() if not r["inputs"]]
+    for each in replayed:
+        del each["key"]
+        each |= {name: each[name] / 10 for name in ("median_ms", "ci95_low_ms", "ci95_high_ms")}
+    both = run_of([*turning_records(), *(make_record(**each) for each in replayed)])
+    assert both.at(inputs=None)[0].headline["mode"] == "graph"
+    # What is timed in one mode here and in another there is drawn in the one that both have.
+    drawn = {chart.slug: chart for chart in document.charts(both, "s")}["s-inputs"]
+    assert [list(line.y) for line in drawn.panels[0].lines] == [[1.0, 4.0], [3.0, 12.0]]
     alone = document.charts(run_of([record(), record("radix-grid", "order")]), "s")
     assert "s-inputs" not in {chart.slug for chart in alone}
 
@@ -220,14 +231,23 @@ def test_the_front_page_sets_times_beside_prints() -> None:
 
 
 def test_studies_whose_names_are_taken_have_files_of_their_own(tmp_path: Path) -> None:
-    names = ["index", "checks", "a", "a-measurements", "A", "../b"]
+    names = ["index", "checks", "a", "a-measurements", "A", "../b", "?"]
     report.write([results([record(study=name) for name in names])], tmp_path)
     [machine] = cells.machines([results([record(study=name) for name in names])])
     stems = document.stems([machine])
     assert list(stems) == names
-    assert list(stems.values()) == ["index-2", "checks-2", "a", "a-measurements-2", "a-2", "b"]
+    assert list(stems.values()) == [
+        "index-2",
+        "checks-2",
+        "a",
+        "a-measurements-2",
+        "a-2",
+        "b",
+        "study",
+    ]
     for name, stem in stems.items():
-        assert f"gpubench run {name} " in (tmp_path / f"{stem}.html").read_text(encoding="utf-8")
+        page = Page((tmp_path / f"{stem}.html").read_text(encoding="utf-8"))
+        assert f"gpubench run {shlex.quote(name)} " in page.text
         assert pd.read_csv(tmp_path / f"{stem}-records.csv")["study"].tolist() == [name]
 
 

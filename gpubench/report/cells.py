@@ -117,6 +117,11 @@ class Cell:
                     return record
         return records[0]
 
+    def in_mode(self, mode: str) -> Cell:
+        """Return the cell of one of its modes alone."""
+        record = self.by_mode[mode]
+        return Cell(self.subject, self.place, {mode: record}, self.bandwidths, self.overheads_ms)
+
     @property
     def ok(self) -> bool:
         """Whether the cell has a time and no wrong answer in any mode."""

@@ -17,7 +17,7 @@ from gpubench.report import checks as checked
 from gpubench.report import formats, overview, ranks, steps, tables, verdict
 from gpubench.report import simulations as simulated
 from gpubench.report.axes import AXES, SIZES
-from gpubench.report.cells import FULL_SORTS, Cell, Machine, StudyRun, Subject
+from gpubench.report.cells import FULL_SORTS, HEADLINE_MODES, Cell, Machine, StudyRun, Subject
 from gpubench.report.figures import (
     Axis,
     Bar,
@@ -36,6 +36,7 @@ from gpubench.report.tables import Table
 from gpubench.report.verdict import Scan
 
 MEASUREMENTS = "-measurements"  # follows the stem in the name of the page of all measurements
+_OTHER_PAGES = ("index", "simulations", "checks")  # names that no study's page takes
 _MOST_LINES = 12  # more in one panel cannot be told apart
 _NAMED = {
     "order": (
@@ -124,9 +125,9 @@ class Document:
 def stems(machines: Sequence[Machine]) -> dict[str, str]:
     """Return for each study, by its name, what the names of its files begin with."""
     found: dict[str, str] = {}
-    taken = {"index", "simulations", "checks"}
+    taken = set(_OTHER_PAGES)
     for name in dict.fromkeys(run.study.name for machine in machines for run in machine.studies):
-        own = _slug(name)
+        own = _slug(name) or "study"
         tried = itertools.chain([own], (f"{own}-{number}" for number in itertools.count(2)))
         found[name] = next(s for s in tried if not {s, f"{s}{MEASUREMENTS}"} & taken)
         taken |= {found[name], f"{found[name]}{MEASUREMENTS}"}
@@ -531,13 +532,14 @@ def _named(run: StudyRun, slug: str, axis: str) -> Chart | None:
     """Draw time against an axis whose values are names, a panel for each size."""
     sizes = [name for name in SIZES if run.values(name)]
     found = {getattr(place, axis) for _, place in run.cells}
-    if axis != "inputs":  # there None is one of them
+    if axis != "inputs":  # there None is one input
         found -= {None}
     names = AXES[axis].order([getattr(p, axis) for _, p in run.cells if getattr(p, axis) in found])
     panels = []
     for values in itertools.product(*(run.values(name) for name in sizes)):
         at = dict(zip(sizes, values, strict=True))
         columns = [(i, run.at(**at, **{axis: name})) for i, name in enumerate(names)]
+        columns = _in_common_modes(columns)
         if sum(any(cell.ok for cell in cells) for _, cells in columns) < 2:
             continue
         lines = _lines(run, columns, _unit_time(run), band=True)
@@ -550,6 +552,25 @@ def _named(run: StudyRun, slug: str, axis: str) -> Chart | None:
     labels = tuple(short.get(name, formats.plain(name)) for name in names)
     x = Axis("", "names", labels)
     return line_chart(f"{slug}-{_slug(axis)}", title, caption, x, _time_axis(run), panels)
+
+
+def _in_common_modes(
+    columns: Sequence[tuple[int, Sequence[Cell]]],
+) -> list[tuple[int, list[Cell]]]:
+    """Take the cells of each subject in one mode, in which all that have a time were timed."""
+    common: dict[Subject, list[str]] = {}
+    for cell in (cell for _, cells in columns for cell in cells if cell.ok):
+        timed = [
+            mode
+            for mode in HEADLINE_MODES
+            if mode in cell.by_mode and cell.by_mode[mode]["status"] == "ok"
+        ]
+        before = common.get(cell.subject, timed)
+        common[cell.subject] = [mode for mode in before if mode in timed]
+    return [
+        (x, [cell.in_mode(mode) for cell in cells if cell.ok for mode in common[cell.subject][:1]])
+        for x, cells in columns
+    ]
 
 
 def _first_axis(run: StudyRun) -> str:

@@ -1,7 +1,8 @@
 """Pages of a report beside those of studies: a collection of parts, each told in the same way.
 
 Simulations and checks are such collections. Another kind of page takes a module that makes a
-`Collection`, and a line in `document.build`; the templates print any.
+`Collection`, which `document.build` adds to the others, and whose stem it keeps free of studies
+(`_OTHER_PAGES`); the templates print any.
 """
 
 from __future__ import annotations

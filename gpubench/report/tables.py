@@ -487,7 +487,7 @@ def every_record(run: StudyRun) -> Table:
     columns += ["95 % interval, ms", "Samples", "Set aside", "Stopped by", "Batch", "SM clock, MHz"]
     columns += ["Workspace", "Copy bandwidth", "Remarks", "Repeat"]
     rows = [
-        _record_row(_alone(cell, mode), axes)
+        _record_row(cell.in_mode(mode), axes)
         for cell in in_order(run)
         for mode in HEADLINE_MODES
         if mode in cell.by_mode
@@ -497,15 +497,9 @@ def every_record(run: StudyRun) -> Table:
         " Stopped by: why there are no more samples. SM clock: lowest and highest that was read"
         " around blocks of samples."
     ]
-    if any(_alone(cell, mode).is_short for cell in run.cells.values() for mode in cell.by_mode):
+    if any(cell.in_mode(mode).is_short for cell in run.cells.values() for mode in cell.by_mode):
         notes.append(_SHORT_NOTE)
     return Table("Every cell in every mode", columns, rows, notes=notes)
-
-
-def _alone(cell: Cell, mode: str) -> Cell:
-    """Return a cell of one of the modes alone."""
-    record = cell.by_mode[mode]
-    return Cell(cell.subject, cell.place, {mode: record}, cell.bandwidths, cell.overheads_ms)
 
 
 def _record_row(cell: Cell, axes: Sequence[str]) -> Row:
@@ -554,7 +548,7 @@ def oddities(run: StudyRun) -> Table | None:
     rows = [
         Row(
             f"{run.labels[cell.subject]}, {describe(cell.place, axes)}, {mode}",
-            [timed(_alone(cell, mode), {}), Item("; ".join(found), "words")],
+            [timed(cell.in_mode(mode), {}), Item("; ".join(found), "words")],
         )
         for cell in in_order(run)
         for mode in HEADLINE_MODES
