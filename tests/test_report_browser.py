@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -10,9 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from matplotlib import image
-from test_report import cpu_results, full_records, results
+from PIL import Image
+from test_report import STUDY, cpu_results, full_records, record, results
+from test_report_checks import GROWTH, PRESSURE, a_check, found
+from test_report_simulations import account
 
 from gpubench import report
+from gpubench.report.sources import sort_out
 
 CHROMIUM = shutil.which("chromium")
 FLAGS = [
@@ -59,18 +64,31 @@ def chromium(folder: Path, page: Path, width: int, *flags: str) -> str:
     return done.stdout
 
 
+PAGES = ("index", STUDY, f"{STUDY}-measurements", "simulations", "checks")
+
+
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write a report with pages of every kind, on two machines."""
     out = tmp_path_factory.mktemp("report")
-    return report.write([results(full_records()), cpu_results()], out)
+    odd = [record(per_cell=p, order="cell", remarks=["drift: slower by 3 %"]) for p in range(1, 20)]
+    measured = [results([*full_records(), *odd]), cpu_results()]
+    simulation = tmp_path_factory.mktemp("simulation") / "simulation.json"
+    simulation.write_text(json.dumps(account()), encoding="utf-8")
+    Image.new("RGB", (1600, 900), (0, 114, 178)).save(simulation.with_name("panel.png"))
+    checks = [found(a_check(PRESSURE, figures=[GROWTH]))]
+    report.write(measured, out, sort_out([simulation]).simulations, checks)
+    return out
 
 
 @pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("name", PAGES)
 def test_nothing_but_tables_is_wider_than_the_screen(
-    width: int, page: Path, tmp_path: Path
+    name: str, width: int, pages: Path, tmp_path: Path
 ) -> None:
     probed = tmp_path / "probed.html"
-    html = page.read_text(encoding="utf-8").replace("</body>", f"{PROBE}</body>")
+    html = (pages / f"{name}.html").read_text(encoding="utf-8")
+    html = html.replace("<details>", "<details open>").replace("</body>", f"{PROBE}</body>")
     probed.write_text(html, encoding="utf-8")
     dumped = chromium(tmp_path, probed, width, "--dump-dom")
     title = re.search("<title>(.*?)</title>", dumped)
@@ -79,12 +97,25 @@ def test_nothing_but_tables_is_wider_than_the_screen(
 
 
 @pytest.mark.parametrize(("flags", "dark"), [((), False), ((DARK,), True)], ids=["light", "dark"])
-def test_page_follows_the_colour_scheme(
-    flags: tuple[str, ...], dark: bool, page: Path, tmp_path: Path
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_follows_the_colour_scheme(
+    name: str, flags: tuple[str, ...], dark: bool, pages: Path, tmp_path: Path
 ) -> None:
     picture = tmp_path / "page.png"
-    chromium(tmp_path, page, 1280, f"--screenshot={picture}", *flags)
+    chromium(tmp_path, pages / f"{name}.html", 1280, f"--screenshot={picture}", *flags)
     brightness = np.asarray(image.imread(picture))[..., :3].mean(axis=2)
     assert np.median(brightness) < 0.2 if dark else np.median(brightness) > 0.8
     contrast = brightness.max() - brightness.min()
     assert contrast > 0.7
+
+
+def test_the_front_page_opens_from_a_folder_and_leads_to_every_page(
+    pages: Path, tmp_path: Path
+) -> None:
+    dumped = chromium(tmp_path, pages / "index.html", 1280, "--dump-dom")
+    assert "What was found" in dumped and "atomic-list is fastest" in dumped
+    led_to = set(re.findall(r'href="([a-z0-9-]+\.html)', dumped))
+    assert led_to == {f"{STUDY}.html", "simulations.html", "checks.html"}
+    for name in led_to:
+        there = chromium(tmp_path, pages / name, 1280, "--dump-dom")
+        assert 'href="index.html"' in there and "<h1>" in there

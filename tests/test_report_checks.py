@@ -71,8 +71,9 @@ def written(tmp_path):
         for index, each in enumerate(results):
             save(each, tmp_path / "in" / f"{index}.json")
         sources = sort_out([tmp_path / "in"])
-        page = report.write(sources.results, tmp_path / "out", sources.simulations, sources.checks)
-        return page.read_text(), (tmp_path / "out" / "report.md").read_text()
+        out = tmp_path / "out"
+        report.write(sources.results, out, sources.simulations, sources.checks)
+        return (out / "checks.html").read_text(), (out / "report.md").read_text()
 
     return write
 
@@ -99,6 +100,14 @@ def test_the_verdict_counts_and_names(written):
     assert "quick sizes" not in page
 
 
+def test_the_front_page_sums_up_all_runs(written, tmp_path):
+    written(found(a_check(PRESSURE, HOT, SIZE)), found(a_check(PRESSURE)))
+    front = (tmp_path / "out" / "index.html").read_text()
+    assert "2 of 3 quantities of the physics agree with their reference." in front
+    assert 'href="checks.html#checks-dpd-2"' in front
+    assert not (tmp_path / "out" / "simulations.html").exists()
+
+
 def test_quick_sizes_are_called_so(written):
     page, _ = written(found(a_check(PRESSURE), size="quick"))
     assert "These are the quick sizes" in page
@@ -122,8 +131,8 @@ def test_figures_are_drawn_with_their_fits(written, tmp_path):
 
 def test_a_fit_has_no_markers():
     (part,) = parts([found(a_check(figures=[GROWTH]))])
-    ((chart, _),) = part.figures
-    measured, fit = chart.panels[0].lines
+    (figure,) = part.figures
+    measured, fit = figure.chart.panels[0].lines
     assert (measured.marked, fit.marked) == (True, False)
     assert measured.variant != fit.variant
 

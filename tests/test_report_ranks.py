@@ -9,7 +9,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from test_report import Page, markdown_tables, results, run_of, write_page
+from test_report import Page, markdown_tables, read_pages, results, run_of, write_page
 
 from gpubench import report
 from gpubench.report import document, figures, formats, ranks, tables
@@ -117,7 +117,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def page(folder: Path) -> Page:
-    return Page((folder / "index.html").read_text(encoding="utf-8"))
+    return read_pages(folder)
 
 
 # What counts

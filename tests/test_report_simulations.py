@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import re
 import shlex
 from io import BytesIO
 
@@ -50,8 +52,8 @@ def folder(tmp_path):
 
 def written(paths, out):
     sources = sort_out(paths)
-    page = report.write(sources.results, out, sources.simulations)
-    return page.read_text(), (out / "report.md").read_text()
+    report.write(sources.results, out, sources.simulations)
+    return (out / "simulations.html").read_text(), (out / "report.md").read_text()
 
 
 def test_tells_what_was_simulated(folder, tmp_path):
@@ -73,6 +75,19 @@ def test_the_panel_is_in_the_page_and_beside_the_text(folder, tmp_path):
     assert "](figures/simulation-1.png)" in text
     picture = Image.open(BytesIO((tmp_path / "out/figures/simulation-1.png").read_bytes()))
     assert np.asarray(picture.convert("RGB"))[0, 0].tolist() == [0, 114, 178]
+
+
+def test_the_front_page_has_a_smaller_picture(folder, tmp_path):
+    panel = Image.fromarray(np.random.default_rng(1).integers(0, 255, (900, 1200, 3), np.uint8))
+    panel.save(folder() / "panel.png")
+    page, _ = written([tmp_path / "run"], tmp_path / "out")
+    front = (tmp_path / "out" / "index.html").read_text()
+    widths = [
+        Image.open(BytesIO(base64.b64decode(re.findall(r"webp;base64,([^\"]+)", html)[0]))).width
+        for html in (front, page)
+    ]
+    assert widths == [320, 640]
+    assert 'href="simulations.html#simulation-1"' in front
 
 
 def test_draws_what_was_observed_but_not_at_time_zero_on_a_logarithmic_axis(folder, tmp_path):

@@ -9,7 +9,15 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from test_report import Page, markdown_tables, record, results, run_of, write_page
+from test_report import (
+    Page,
+    markdown_tables,
+    read_pages,
+    record,
+    results,
+    run_of,
+    write_page,
+)
 
 from gpubench import report
 from gpubench.report import document, figures, formats, steps, tables, verdict
@@ -111,7 +119,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def page(folder: Path) -> Page:
-    return Page((folder / "index.html").read_text(encoding="utf-8"))
+    return read_pages(folder)
 
 
 # What is said

@@ -24,7 +24,7 @@ class Axis:
     label: str
     phrase: str
     kind: str = "names"
-    names: Mapping[str, str] | None = None
+    names: Mapping[Any, str] | None = None
 
     def say(self, *values: Any) -> str:
         """Write values in a sentence: "4 and 16 per cell"."""
@@ -87,6 +87,7 @@ AXES: Mapping[str, Axis] = {
         names={"random": "random", "next": "next", "step": "step"},
     ),
     "periodic": Axis("Box", "box", "{}"),
+    "inputs": Axis("Inputs", "inputs that take turns", "{} inputs in turn", names={None: "1"}),
 }
 SIZES = ("particles", "per_cell", "records", "kept", "pairs")
 COUNTS = tuple(dict.fromkeys(kind.size_axis for kind in KINDS.values()))  # an input has one

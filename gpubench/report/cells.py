@@ -25,6 +25,8 @@ HEADLINE_MODES = ("graph", "hot", "cold")
 # A phase of that name is a picture, which is no part of a step; phases whose names begin with the
 # other one are what several ranks spend on each other.
 DRAW, EXCHANGE = "draw", "exchange"
+# A sample is long where it is so many times as long as one of nothing, which is a part of it.
+LONG = 20
 # What builds the cell list from nothing that each of these mends.
 FULL_SORTS = {
     "bucket-resort": "bucket-sort",
@@ -69,6 +71,7 @@ class Place:
     skin: float | None
     ranks: int | None  # of a simulation: 1 or more
     decomposition: str | None
+    inputs: int | None  # that take turns; None for one
 
     @property
     def count(self) -> int:
@@ -94,12 +97,14 @@ class Cell:
     """The records of one subject at one place, one for each mode.
 
     bandwidths: the copy bandwidth in GB/s measured in the run that each record is from.
+    overheads_ms: what a sample of nothing took there in the same mode, in milliseconds.
     """
 
     subject: Subject
     place: Place
     by_mode: dict[str, Record] = field(default_factory=dict)
     bandwidths: dict[str, float | None] = field(default_factory=dict)
+    overheads_ms: dict[str, float | None] = field(default_factory=dict)
 
     @property
     def headline(self) -> Record:
@@ -111,6 +116,11 @@ class Cell:
                 if record["status"] == status:
                     return record
         return records[0]
+
+    def in_mode(self, mode: str) -> Cell:
+        """Return the cell of one of its modes alone."""
+        record = self.by_mode[mode]
+        return Cell(self.subject, self.place, {mode: record}, self.bandwidths, self.overheads_ms)
 
     @property
     def ok(self) -> bool:
@@ -126,6 +136,17 @@ class Cell:
     def interval_ms(self) -> tuple[float, float]:
         """Headline 95 % interval of the median in milliseconds."""
         return float(self.headline["ci95_low_ms"]), float(self.headline["ci95_high_ms"])
+
+    @property
+    def is_short(self) -> bool:
+        """Whether the headline's samples are so short that what a measurement adds shows in them.
+
+        False where that was not measured.
+        """
+        overhead_ms = self.overheads_ms.get(self.headline["mode"])
+        if not self.ok or overhead_ms is None:
+            return False
+        return bool(self.median_ms * self.headline["batch"] < LONG * overhead_ms)
 
     def unit_ms(self, unit: str) -> float:
         """Return how many milliseconds one of a unit of published times is for this input."""
@@ -420,7 +441,15 @@ def _machine(runs: list[Results]) -> Machine:
                 taken.add((name, subject, place, mode))
                 cell.by_mode[mode] = record
                 cell.bandwidths[mode] = bandwidth
+                cell.overheads_ms[mode] = _overhead_ms(run.environment, mode)
     return Machine(runs, list(studies.values()))
+
+
+def _overhead_ms(environment: dict[str, Any], mode: str) -> float | None:
+    """Return what a sample of nothing takes; older results know it of hot samples alone."""
+    found = environment.get("overhead_ms", {"hot": environment.get("empty_launch_ms")})
+    overhead_ms: float | None = found.get(mode)
+    return overhead_ms
 
 
 def _subject(record: Record) -> Subject:

@@ -3,58 +3,55 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 
 from gpubench import check_results
 from gpubench.check_results import CheckResults, CheckRun, Finding, Reference
 from gpubench.report import formats
-from gpubench.report.figures import Axis, Chart, Drawing, Line, Panel, draw
+from gpubench.report.figures import Axis, Chart, Line, Panel, draw_all
+from gpubench.report.parts import Collection, Part
 from gpubench.report.tables import Item, Row, Table
 
 _KINDS = {"linear": "linear", "log": "number"}
 _DASHES = {"measured": 0, "fit": 1, "theory": 2}
 
 
-@dataclass(frozen=True)
-class CheckPart:
-    """What a report says about the checks of a family on one machine.
-
-    tables: one for each check. command: what runs them again.
-    """
-
-    slug: str
-    title: str
-    sentences: Sequence[str]
-    tables: Sequence[Table]
-    figures: Sequence[tuple[Chart, Sequence[Drawing]]]
-    command: str
+def collection(found: Sequence[CheckResults]) -> Collection:
+    """Return the page of all runs of checks, in their order."""
+    counts = _verdicts(run for results in found for run in results.checks)
+    compared = counts["agrees"] + counts["differs"]
+    gist = f"{counts['agrees']} of {compared} quantities of the physics agree with their reference."
+    return Collection("checks", "Checks of the physics", gist, parts(found))
 
 
-def parts(found: Sequence[CheckResults]) -> list[CheckPart]:
-    """Return what to say of each run of checks, in their order."""
+def parts(found: Sequence[CheckResults]) -> list[Part]:
+    """Return what to say of each run of checks: a table for each check."""
     return [_part(index, results) for index, results in enumerate(found)]
 
 
-def _part(index: int, found: CheckResults) -> CheckPart:
+def _verdicts(runs: Iterable[CheckRun]) -> Counter[str]:
+    return Counter(verdict for run in runs for verdict in run.verdicts)
+
+
+def _part(index: int, found: CheckResults) -> Part:
     slug = f"checks-{found.family}-{index + 1}"
     device = found.environment["device"]
     charts = [
         _chart(f"{slug}-{figure.slug}", figure) for run in found.checks for figure in run.figures
     ]
-    return CheckPart(
+    return Part(
         slug,
         f"{found.family}, {device['name']}",
         _sentences(found),
         [_table(run) for run in found.checks],
-        [(chart, draw(chart)) for chart in charts],
+        draw_all(charts),
         f"gpubench check {found.family}{' --long' if found.size == 'long' else ''}"
         f" --device {device['backend']}",
     )
 
 
 def _sentences(found: CheckResults) -> list[str]:
-    counts = Counter(verdict for run in found.checks for verdict in run.verdicts)
+    counts = _verdicts(found.checks)
     compared = counts["agrees"] + counts["differs"]
     said = [
         f"{counts['agrees']} of {compared} quantities agree with their reference;"

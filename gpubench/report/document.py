@@ -1,36 +1,42 @@
-"""A report as data: what the templates print, in the order in which they print it."""
+"""A report as data: what the templates print, in the order in which they print it.
+
+The front page and report.md go through machines; each study has a page for all machines.
+"""
 
 from __future__ import annotations
 
 import itertools
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection as Container
 from dataclasses import dataclass
 
 from gpubench.check_results import CheckResults
 from gpubench.report import checks as checked
-from gpubench.report import formats, ranks, steps, tables, verdict
+from gpubench.report import formats, overview, ranks, steps, tables, verdict
+from gpubench.report import simulations as simulated
 from gpubench.report.axes import AXES, SIZES
-from gpubench.report.cells import FULL_SORTS, Cell, Machine, StudyRun, Subject
-from gpubench.report.checks import CheckPart
+from gpubench.report.cells import FULL_SORTS, HEADLINE_MODES, Cell, Machine, StudyRun, Subject
 from gpubench.report.figures import (
     Axis,
     Bar,
     BarChart,
     BarPanel,
     Chart,
-    Drawing,
+    FigurePart,
     Line,
     Panel,
     describe,
-    draw,
+    draw_all,
     line_chart,
 )
-from gpubench.report.simulations import SimulationPart
+from gpubench.report.parts import Collection, Part
 from gpubench.report.tables import Table
 from gpubench.report.verdict import Scan
 
+MEASUREMENTS = "-measurements"  # follows the stem in the name of the page of all measurements
+_OTHER_PAGES = ("index", "simulations", "checks")  # names that no study's page takes
 _MOST_LINES = 12  # more in one panel cannot be told apart
 _NAMED = {
     "order": (
@@ -44,23 +50,26 @@ _NAMED = {
     ),
     "record_bytes": ("Effect of the record size", "As many records, each of more bytes."),
     "nulls": ("Effect of how nulls are marked", "By a value of the record, or beside it."),
+    "inputs": (
+        "Effect of inputs that take turns",
+        "The same work on one input again and again, and on several of as many particles in turn,"
+        " none of which finds its own data in the cache if together they do not fit.",
+    ),
 }
 
 
 @dataclass(frozen=True)
-class FigurePart:
-    """A drawn figure."""
-
-    chart: Chart | BarChart
-    drawings: Sequence[Drawing]
-
-
-@dataclass(frozen=True)
 class StudyPart:
-    """What a report says about one study on one machine."""
+    """What a report says about one study on one machine.
 
+    stem: the name of the study's page without the ending. slug: the place there.
+    gist: the verdict in one short sentence.
+    """
+
+    stem: str
     slug: str
     run: StudyRun
+    gist: str
     verdict: Sequence[str]
     fastest: Table | None
     printed: Table | None
@@ -75,6 +84,7 @@ class StudyPart:
     phases: Sequence[Table]
     ranks: Sequence[Table]
     figures: Sequence[FigurePart]
+    oddities: Table | None
     troubles: Table | None
     every_record: Table
     example_command: str
@@ -82,13 +92,25 @@ class StudyPart:
 
 @dataclass(frozen=True)
 class MachinePart:
-    """What a report says about one machine."""
+    """What a report says about one machine; verdict: on all its studies."""
 
     slug: str
     machine: Machine
+    verdict: Sequence[str]
     studies: Sequence[StudyPart]
     environment: Table
     runs: Table
+
+
+@dataclass(frozen=True)
+class StudyPage:
+    """The page of a study: what each machine did, and the machines compared."""
+
+    stem: str
+    title: str
+    question: str
+    comparison: Table | None
+    of_machines: Sequence[tuple[MachinePart, StudyPart]]
 
 
 @dataclass(frozen=True)
@@ -96,17 +118,29 @@ class Document:
     """A whole report."""
 
     machines: Sequence[MachinePart]
-    comparisons: Sequence[Table]
-    simulations: Sequence[SimulationPart]
-    checks: Sequence[CheckPart]
+    studies: Sequence[StudyPage]
+    collections: Sequence[Collection]
+
+
+def stems(machines: Sequence[Machine]) -> dict[str, str]:
+    """Return for each study, by its name, what the names of its files begin with."""
+    found: dict[str, str] = {}
+    taken = set(_OTHER_PAGES)
+    for name in dict.fromkeys(run.study.name for machine in machines for run in machine.studies):
+        own = _slug(name) or "study"
+        tried = itertools.chain([own], (f"{own}-{number}" for number in itertools.count(2)))
+        found[name] = next(s for s in tried if not {s, f"{s}{MEASUREMENTS}"} & taken)
+        taken |= {found[name], f"{found[name]}{MEASUREMENTS}"}
+    return found
 
 
 def build(
     machines: Sequence[Machine],
-    simulations: Sequence[SimulationPart],
+    stems: Mapping[str, str],
+    simulations: Sequence[Part],
     checks: Sequence[CheckResults],
 ) -> Document:
-    """Work out everything that a report says about these machines."""
+    """Work out everything that a report says; stems: see the function of that name."""
     parts: list[MachinePart] = []
     for machine in machines:
         slug = _slug(f"{machine.environment['machine']} {machine.backend}")
@@ -114,30 +148,39 @@ def build(
         if slug in taken:  # two devices of one machine under one back end
             slug = f"{slug}-{len(taken) + 1}"
         studies = [
-            _study(run, machine, f"{slug}-{_slug(run.study.name)}") for run in machine.studies
+            _study(run, machine, stem, f"{slug}-{stem}")
+            for run in machine.studies
+            for stem in [stems[run.study.name]]
         ]
-        parts.append(
-            MachinePart(slug, machine, studies, tables.environment(machine), tables.runs(machine))
-        )
-    shared = dict.fromkeys(run.study.name for machine in machines for run in machine.studies)
-    comparisons = [tables.comparison(machines, name) for name in shared]
+        said = overview.sentences(machine.studies)
+        environment, runs = tables.environment(machine), tables.runs(machine)
+        parts.append(MachinePart(slug, machine, said, studies, environment, runs))
+    collections = [simulated.collection(simulations), checked.collection(checks)]
     return Document(
         parts,
-        [table for table in comparisons if table is not None],
-        simulations,
-        checked.parts(checks),
+        [_page(name, stem, parts) for name, stem in stems.items()],
+        [collection for collection in collections if collection.parts],
     )
 
 
-def _study(run: StudyRun, machine: Machine, slug: str) -> StudyPart:
+def _page(name: str, stem: str, machines: Sequence[MachinePart]) -> StudyPage:
+    own = [(part, study) for part in machines for study in part.studies if study.stem == stem]
+    study = own[0][1].run.study
+    comparison = tables.comparison([part.machine for part in machines], name)
+    return StudyPage(stem, study.title, study.question, comparison, own)
+
+
+def _study(run: StudyRun, machine: Machine, stem: str, slug: str) -> StudyPart:
     published = run.study.published
     others = [other for other in machine.studies if other is not run]
     by_subject, notes = tables.subjects(run)
     troubles = tables.troubles(run)
     first = next(iter(run.cells.values()))
     return StudyPart(
+        stem=stem,
         slug=slug,
         run=run,
+        gist=verdict.gist(run),
         verdict=verdict.sentences(
             run, others, [*steps.sentences(run, others), *ranks.sentences(run)]
         ),
@@ -153,7 +196,8 @@ def _study(run: StudyRun, machine: Machine, slug: str) -> StudyPart:
         cells=None if published else tables.headline_cells(run),
         phases=tables.phases(run),
         ranks=ranks.comparisons(run),
-        figures=[FigurePart(chart, draw(chart)) for chart in charts(run, slug)],
+        figures=draw_all(charts(run, slug)),
+        oddities=tables.oddities(run),
         troubles=troubles if troubles.rows else None,
         every_record=tables.every_record(run),
         example_command=tables.command(first.headline),
@@ -487,12 +531,15 @@ def _copy_share(run: StudyRun, slug: str) -> Chart | None:
 def _named(run: StudyRun, slug: str, axis: str) -> Chart | None:
     """Draw time against an axis whose values are names, a panel for each size."""
     sizes = [name for name in SIZES if run.values(name)]
-    found = {getattr(place, axis) for _, place in run.cells} - {None}
+    found = {getattr(place, axis) for _, place in run.cells}
+    if axis != "inputs":  # there None is one input
+        found -= {None}
     names = AXES[axis].order([getattr(p, axis) for _, p in run.cells if getattr(p, axis) in found])
     panels = []
     for values in itertools.product(*(run.values(name) for name in sizes)):
         at = dict(zip(sizes, values, strict=True))
         columns = [(i, run.at(**at, **{axis: name})) for i, name in enumerate(names)]
+        columns = _in_common_modes(columns)
         if sum(any(cell.ok for cell in cells) for _, cells in columns) < 2:
             continue
         lines = _lines(run, columns, _unit_time(run), band=True)
@@ -505,6 +552,25 @@ def _named(run: StudyRun, slug: str, axis: str) -> Chart | None:
     labels = tuple(short.get(name, formats.plain(name)) for name in names)
     x = Axis("", "names", labels)
     return line_chart(f"{slug}-{_slug(axis)}", title, caption, x, _time_axis(run), panels)
+
+
+def _in_common_modes(
+    columns: Sequence[tuple[int, Sequence[Cell]]],
+) -> list[tuple[int, list[Cell]]]:
+    """Take the cells of each subject in one mode, in which all that have a time were timed."""
+    common: dict[Subject, list[str]] = {}
+    for cell in (cell for _, cells in columns for cell in cells if cell.ok):
+        timed = [
+            mode
+            for mode in HEADLINE_MODES
+            if mode in cell.by_mode and cell.by_mode[mode]["status"] == "ok"
+        ]
+        before = common.get(cell.subject, timed)
+        common[cell.subject] = [mode for mode in before if mode in timed]
+    return [
+        (x, [cell.in_mode(mode) for cell in cells if cell.ok for mode in common[cell.subject][:1]])
+        for x, cells in columns
+    ]
 
 
 def _first_axis(run: StudyRun) -> str:
@@ -552,7 +618,7 @@ def _lines(
     columns: Sequence[tuple[float, Sequence[Cell]]],
     value: Callable[[Cell], float | None],
     band: bool = False,
-    only: Collection[Subject | None] | None = None,
+    only: Container[Subject | None] | None = None,
 ) -> list[Line]:
     """Make one line for each subject, or of those `only`, from the cells at each x."""
     lines = []

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from io import StringIO
@@ -156,6 +156,23 @@ class Drawing:
     standalone: str
 
 
+@dataclass(frozen=True)
+class FigurePart:
+    """A drawn figure."""
+
+    chart: Chart | BarChart
+    drawings: Sequence[Drawing]
+
+    @property
+    def fullest(self) -> Drawing:
+        """The panel that shows the most points or bars; the first of several."""
+        if isinstance(self.chart, BarChart):
+            counts = [len(panel.bars) for panel in self.chart.panels]
+        else:
+            counts = [sum(len(line.x) for line in panel.lines) for panel in self.chart.panels]
+        return self.drawings[counts.index(max(counts))]
+
+
 def line_chart(
     slug: str,
     title: str,
@@ -175,6 +192,11 @@ def describe(what: str, where: str, lines: Sequence[Line], unit: str) -> str:
     ends = ", ".join(f"{line.label} {formats.significant(line.y[-1])}" for line in lines)
     place = f", {where}" if where else ""
     return f"{what}{place}. At the right end, {unit}: {ends}."
+
+
+def draw_all(charts: Iterable[Chart | BarChart]) -> list[FigurePart]:
+    """Draw charts."""
+    return [FigurePart(chart, draw(chart)) for chart in charts]
 
 
 def draw(chart: Chart | BarChart) -> list[Drawing]:
@@ -314,7 +336,9 @@ def _log_axis(axes: Axes, which: str, kind: str, values: Sequence[float]) -> Non
     axis = axes.xaxis if which == "x" else axes.yaxis
 
     def write(value: float) -> str:
-        return formats.power(int(value)) if kind == "size" else f"{value:,.12g}"
+        if kind == "size":
+            return formats.power(int(value))
+        return formats.tick(value)
 
     positive = [value for value in values if value > 0]
     low, high = min(positive), max(positive)

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from PIL import Image
-
 from gpubench.errors import UserError
 from gpubench.report import formats
-from gpubench.report.figures import Axis, Chart, Drawing, Line, Panel, draw
+from gpubench.report.figures import Axis, Chart, Line, Panel, draw_all
+from gpubench.report.parts import Collection, Part, Picture
 from gpubench.report.tables import Item, Row, Table
 
 ACCOUNT, PANEL = "simulation.json", "panel.png"
-WIDTH, QUALITY = 640, 30  # of a picture within a page
 # How what was observed is drawn against time; all else is only told.
 OBSERVED = {
     "domain_size": ("Size of the domains", "mean domain size", "number"),
@@ -27,53 +22,31 @@ OBSERVED = {
 }
 
 
-@dataclass(frozen=True)
-class SimulationPart:
-    """What a report says about one simulation.
-
-    panel: a picture of several moments as PNG, or None. alternative: what it shows, in words.
-    """
-
-    slug: str
-    title: str
-    sentences: Sequence[str]
-    facts: Table
-    phases: Table | None
-    panel: bytes | None
-    alternative: str
-    figures: Sequence[tuple[Chart, Sequence[Drawing]]]
-    command: str
-
-    @property
-    def panel_uri(self) -> str:
-        """The picture as a data URI, so that a page loads nothing: small, as WebP."""
-        picture = Image.open(BytesIO(self.panel or b"")).convert("RGB")
-        picture.thumbnail((WIDTH, picture.height))
-        small = BytesIO()
-        picture.save(small, "WEBP", quality=QUALITY)
-        return "data:image/webp;base64," + base64.b64encode(small.getvalue()).decode()
+def collection(simulations: Sequence[Part]) -> Collection:
+    """Return the page of all simulations."""
+    count = len(simulations)
+    gist = f"{count} simulation{'' if count == 1 else 's'} with pictures, speed and phases."
+    return Collection("simulations", "Simulations", gist, simulations)
 
 
-def parts(accounts: Iterable[Path]) -> list[SimulationPart]:
+def parts(accounts: Iterable[Path]) -> list[Part]:
     """Read accounts of simulations, with the panels beside them; UserError for what is none."""
     return [_part(index, path) for index, path in enumerate(accounts)]
 
 
-def _part(index: int, path: Path) -> SimulationPart:
+def _part(index: int, path: Path) -> Part:
     try:
         told = json.loads(path.read_text(encoding="utf-8"))
         slug = f"simulation-{index + 1}"
         panel = path.with_name(PANEL)
-        return SimulationPart(
+        return Part(
             slug=slug,
             title=_title(told),
             sentences=_sentences(told),
-            facts=_facts(told),
-            phases=_phases(told),
-            panel=panel.read_bytes() if panel.exists() else None,
-            alternative=_alternative(told),
-            figures=[(chart, draw(chart)) for chart in _charts(slug, told)],
+            tables=[_facts(told), *_phases(told)],
+            figures=draw_all(_charts(slug, told)),
             command=_command(told),
+            picture=Picture(panel.read_bytes(), _alternative(told)) if panel.exists() else None,
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(f"{path} is no account of a simulation: {error}") from error
@@ -107,19 +80,17 @@ def _facts(told: Mapping[str, Any]) -> Table:
     return Table("Observed at the end", ["", "value"], rows)
 
 
-def _phases(told: Mapping[str, Any]) -> Table | None:
+def _phases(told: Mapping[str, Any]) -> list[Table]:
     means = told["phases_mean_ms"]
     whole = sum(means.values())
     if not whole:
-        return None
+        return []
     rows = [
         Row(name, [Item(formats.significant(ms)), Item(f"{ms / whole:.0%}")])
         for name, ms in means.items()
     ]
-    return Table(
-        "Phases of a step", ["phase", "mean, ms", "share"], rows,
-        notes=["Timed apart, launch by launch: a step replayed from a graph is shorter."],
-    )  # fmt: skip
+    note = "Timed apart, launch by launch: a step replayed from a graph is shorter."
+    return [Table("Phases of a step", ["phase", "mean, ms", "share"], rows, notes=[note])]
 
 
 def _alternative(told: Mapping[str, Any]) -> str:

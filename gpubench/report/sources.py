@@ -10,7 +10,7 @@ from gpubench import check_results
 from gpubench.check_results import CheckResults
 from gpubench.errors import UserError
 from gpubench.report import simulations
-from gpubench.report.simulations import SimulationPart
+from gpubench.report.parts import Part
 from gpubench.results import Results, load
 
 
@@ -19,7 +19,7 @@ class Sources:
     """Results of studies, simulations, and checks of workloads."""
 
     results: Sequence[Results]
-    simulations: Sequence[SimulationPart] = ()
+    simulations: Sequence[Part] = ()
     checks: Sequence[CheckResults] = ()
 
 

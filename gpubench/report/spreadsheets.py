@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,44 +15,53 @@ from gpubench.report.verdict import Match, matches
 from gpubench.results import Results, frame
 from gpubench.studies.study import Published
 
+KINDS = ("records", "printed", "measured", "phases", "ranks")
 
-def files(results: Sequence[Results], machines: Sequence[Machine]) -> dict[str, str]:
-    """Return the text of each CSV file by its name."""
-    texts = {"records.csv": _csv(records(results))}
-    simulations = dict.fromkeys(
-        run.study.name for machine in machines for run in machine.studies if run.phases
-    )
-    for name in simulations:
-        texts[f"{name}-phases.csv"] = _csv(pd.DataFrame(phases(machines, name)))
-    studies = {run.study.name: run.study for machine in machines for run in machine.studies}
-    for name, study in studies.items():
-        if study.published is not None:
-            texts[f"{name}-printed.csv"] = _csv(pd.DataFrame(printed(study.published)))
-            table = quantities if study.published.quantities else measured
-            texts[f"{name}-measured.csv"] = _csv(
-                pd.DataFrame(table(machines, name, study.published))
-            )
-    shared = [
-        name
-        for name in simulations
-        if any(ranks.ways(run) for m in machines for run in m.studies if run.study.name == name)
-    ]
-    for name in shared:
-        texts[f"{name}-ranks.csv"] = _csv(pd.DataFrame(speed_ups(machines, name)))
-    return texts
+
+def files(
+    results: Sequence[Results], machines: Sequence[Machine], stems: Mapping[str, str]
+) -> dict[str, dict[str, str]]:
+    """Return the CSV files of each study: the text of each by its name.
+
+    stems: what the names of a study's files begin with; each ends with one of KINDS.
+    """
+    every = records(results)
+    found = {}
+    for name, stem in stems.items():
+        runs = [run for m in machines for run in m.studies if run.study.name == name]
+        tables = {"records": every[every["study"] == name]}
+        published = runs[0].study.published
+        if published is not None:
+            rows = quantities if published.quantities else measured
+            tables["printed"] = pd.DataFrame(printed(published))
+            tables["measured"] = pd.DataFrame(rows(machines, name, published))
+        if any(run.phases for run in runs):
+            tables["phases"] = pd.DataFrame(phases(machines, name))
+            if any(ranks.ways(run) for run in runs):
+                tables["ranks"] = pd.DataFrame(speed_ups(machines, name))
+        found[stem] = {f"{stem}-{kind}.csv": _csv(table) for kind, table in tables.items()}
+    return found
 
 
 def records(results: Sequence[Results]) -> pd.DataFrame:
-    """Return every record as a flat row: the number of samples in their place, objects as JSON."""
+    """Return every record as a flat row.
+
+    Of samples, also of those set aside, there is their number; lists of words are joined, and
+    objects are JSON.
+    """
     table = frame(results)
-    samples = table["samples_ms"].map(len, na_action="ignore").astype("Int64")
-    table.insert(list(table.columns).index("samples_ms"), "samples", samples)
+    for name, times in (("samples", "samples_ms"), ("throttled", "throttled_ms")):
+        counts = table[times].map(len, na_action="ignore").astype("Int64")
+        table.insert(list(table.columns).index(times), name, counts)
+    for name in ("throttled_by", "remarks"):
+        table[name] = table[name].map("; ".join, na_action="ignore")
     for name in (
-        "parameters", "cells", "periodic", "phases_ms", "outcome", "state_before", "state_after"
+        "parameters", "cells", "periodic", "clocks_sm_mhz", "phases_ms", "outcome",
+        "state_before", "state_after",
     ):  # fmt: skip
         table[name] = table[name].map(json.dumps, na_action="ignore")
     table["file"] = table["file"].map(lambda path: Path(path).name)
-    return table.drop(columns="samples_ms")
+    return table.drop(columns=["samples_ms", "throttled_ms"])
 
 
 def phases(machines: Sequence[Machine], name: str) -> list[dict[str, Any]]:

@@ -17,7 +17,7 @@ MILLION = 1e6
 def sentences(run: StudyRun, beside: Sequence[StudyRun]) -> list[str]:
     """Return what is to be said of steps beyond which is fastest; `beside`: the other studies."""
     said = []
-    for scan in verdict.scans(run):
+    for scan in verdict.scans(run) if run.is_simulation else ():
         ranked = verdict.rankings(run, scan)
         if scan.axis == "particles":
             said += [_rates(run, scan, ranked), _parts(run, scan, ranked)]

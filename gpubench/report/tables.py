@@ -11,6 +11,7 @@ from gpubench.report import formats
 from gpubench.report.axes import AXES, COUNTS, SIZES, Axis, describe
 from gpubench.report.cells import (
     HEADLINE_MODES,
+    LONG,
     Cell,
     Machine,
     Place,
@@ -40,6 +41,16 @@ MODES = {
 }
 _MARKS = {"graph": "ᵍ", "hot": "ʰ", "cold": "ᶜ"}
 _TIMES = "\N{MULTIPLICATION SIGN}"
+_SHORT = "\N{WARNING SIGN}\N{VARIATION SELECTOR-15}"
+_SHORT_NOTE = (
+    f"{_SHORT} marks a time whose samples are less than {LONG} times as long as one of nothing, so"
+    f" that more than {100 // LONG} % of it may be what a measurement adds."
+)
+_OVERHEAD = (
+    "Overhead is what a sample takes in which nothing is launched (older results have it of hot"
+    " samples alone: empty launch). It is in every sample once, however many launches the sample"
+    " holds, and is not taken off."
+)
 UNITS = {"us/record": "µs per record"}  # how a unit is written, where not as it is
 
 
@@ -473,20 +484,27 @@ def every_record(run: StudyRun) -> Table:
     """Return one row for each record: all modes, with the command that repeats it."""
     axes = _shown_axes(run, {*COUNTS, "per_cell", "order"})
     columns = ["Algorithm", "Form", *(AXES[a].heading for a in axes), "Mode", "Median, ms"]
-    columns += ["95 % interval, ms", "Samples", "Batch", "Workspace", "Copy bandwidth", "Repeat"]
+    columns += ["95 % interval, ms", "Samples", "Set aside", "Stopped by", "Batch", "SM clock, MHz"]
+    columns += ["Workspace", "Copy bandwidth", "Remarks", "Repeat"]
     rows = [
-        _record_row(cell, cell.by_mode[mode], axes)
+        _record_row(cell.in_mode(mode), axes)
         for cell in in_order(run)
         for mode in HEADLINE_MODES
         if mode in cell.by_mode
     ]
-    return Table("Every cell in every mode", columns, rows)
+    notes = [
+        "Set aside: samples that were taken while the device was throttled, and count for nothing."
+        " Stopped by: why there are no more samples. SM clock: lowest and highest that was read"
+        " around blocks of samples."
+    ]
+    if any(cell.in_mode(mode).is_short for cell in run.cells.values() for mode in cell.by_mode):
+        notes.append(_SHORT_NOTE)
+    return Table("Every cell in every mode", columns, rows, notes=notes)
 
 
-def _record_row(cell: Cell, record: Record, axes: Sequence[str]) -> Row:
-    has_time = record["status"] == "ok"
-    alone = Cell(cell.subject, cell.place, {record["mode"]: record}, cell.bandwidths)
-    share = alone.copy_share
+def _record_row(cell: Cell, axes: Sequence[str]) -> Row:
+    record, share = cell.headline, cell.copy_share
+    clocks = dict.fromkeys(record["clocks_sm_mhz"] or ())
     parameters = ", ".join(f"{name}={value:.12g}" for name, value in cell.subject.parameters)
     form = f"{record['form']} ({parameters})" if parameters else record["form"]
     return Row(
@@ -498,13 +516,54 @@ def _record_row(cell: Cell, record: Record, axes: Sequence[str]) -> Row:
                 for a in axes
             ),
             Item(record["mode"], "name"),
-            timed(alone, {}),
-            _interval(alone.interval_ms if has_time else None),
-            Item(formats.plain(len(record["samples_ms"]) if has_time else None)),
+            timed(cell, {}),
+            _interval(cell.interval_ms if cell.ok else None),
+            Item(formats.plain(len(record["samples_ms"]) if cell.ok else None)),
+            # Older results do not know of any, and have no reason why sampling stopped.
+            Item(formats.plain(len(record["throttled_ms"] or ()) if record["stopped"] else None)),
+            Item(record["stopped"] or formats.DASH, "name"),
             Item(formats.plain(record["batch"])),
+            Item(" to ".join(map(formats.plain, clocks)) or formats.DASH),
             Item(formats.size(record["workspace_bytes"])),
             Item(formats.DASH if share is None else f"{formats.significant(100 * share)} %"),
+            Item("; ".join(_remarks(record)) or formats.DASH, "name"),
             Item(command(record), "code"),
+        ],
+    )
+
+
+def _remarks(record: Record) -> list[str]:
+    """Say what is odd about the samples of a record: what was remarked, and what was set aside."""
+    found = list(record["remarks"] or ())
+    if record["throttled_ms"]:
+        out, left = len(record["throttled_ms"]), len(record["samples_ms"] or ())
+        why = formats.listing(record["throttled_by"] or ["reason not known"])
+        found.append(f"throttled: {out} of {out + left} samples set aside ({why})")
+    return found
+
+
+def oddities(run: StudyRun) -> Table | None:
+    """Return what is odd about the samples of each measurement; None where nothing is."""
+    axes = _shown_axes(run, {*COUNTS})
+    rows = [
+        Row(
+            f"{run.labels[cell.subject]}, {describe(cell.place, axes)}, {mode}",
+            [timed(cell.in_mode(mode), {}), Item("; ".join(found), "words")],
+        )
+        for cell in in_order(run)
+        for mode in HEADLINE_MODES
+        if mode in cell.by_mode and (found := _remarks(cell.by_mode[mode]))
+    ]
+    if not rows:
+        return None
+    return Table(
+        "What is odd about these samples",
+        ["Measurement", "Median, ms", "Remark"],
+        rows,
+        notes=[
+            "Drift: the samples grow or shrink while they are taken. Two humps: they gather around"
+            " two times, and the median can be either. The times stand as they were measured;"
+            " samples taken while the device was throttled are not in them."
         ],
     )
 
@@ -519,6 +578,8 @@ def command(record: Record) -> str:
         words += ["--particles", str(sizes[0])]
     if record["per_cell"] is not None:
         words += ["--per-cell", f"{record['per_cell']:g}"]
+    if record["inputs"] is not None:
+        words += ["--inputs", str(record["inputs"])]
     return shlex.join(words)
 
 
@@ -573,9 +634,21 @@ def environment(machine: Machine) -> Table:
             values = found.setdefault(label, [])
             if value not in values:
                 values.append(value)
-    rows = [Row(label, [Item("; ".join(values), "words")]) for label, values in found.items()]
+    rows = [Row(label, [Item(_together(values), "words")]) for label, values in found.items()]
     rows += [Row(label, [Item(value, "words")]) for label, value in _states(machine)]
-    return Table("The machine", ["What", "Value"], rows)
+    known = [key for run in machine.runs for key, value in run.environment.items() if value]
+    is_known = "overhead_ms" in known or "empty_launch_ms" in known
+    notes = [_OVERHEAD] if is_known else []
+    return Table("The machine", ["What", "Value"], rows, notes=notes)
+
+
+def _together(values: Sequence[str]) -> str:
+    """Write what several runs had: the least and the greatest time or rate, or all else."""
+    for unit in (" ms", " GB/s"):
+        if len(values) > 2 and all(value.endswith(unit) for value in values):
+            numbers = {float(v.removesuffix(unit).replace(",", "")): v for v in values}
+            return f"{numbers[min(numbers)].removesuffix(unit)} to {numbers[max(numbers)]}"
+    return "; ".join(values)
 
 
 def runs(machine: Machine) -> Table:
@@ -637,7 +710,7 @@ def comparison(machines: Sequence[Machine], name: str) -> Table | None:
     first = pairs[0][0].device_name
     return Table(
         f"{pairs[0][1].study.title}: "
-        + describe(place, (*SIZES, "moved"), lambda axis, value: axis.count(value)),
+        + describe(place, (*SIZES, "moved", "inputs"), lambda axis, value: axis.count(value)),
         ["Algorithm", *(m.device_name + (" (CPU)" if m.is_cpu else "") for m, _ in pairs)],
         rows,
         "Median, ms",
@@ -657,7 +730,7 @@ def timed(
         return NOTHING
     if not cell.ok:
         return Item(cell.headline["status"], "none")
-    mark = marks.get(cell.headline["mode"], "")
+    mark = marks.get(cell.headline["mode"], "") + (_SHORT if cell.is_short else "")
     text = formats.significant(cell.median_ms / cell.unit_ms(unit))
     return Item(text, "number", detail, mark, strong)
 
@@ -679,8 +752,10 @@ def modes(cells: Iterable[Cell | None]) -> tuple[dict[str, str], str]:
     note = f"Timing: {MODES[timed_modes[0]]}"
     for mode, mark in marks.items():
         note += f"; {mark} {MODES[mode]}, where there is no {timed_modes[0]} timing"
-    dash = f" {formats.DASH} stands for not measured." if None in known else ""
-    return marks, f"{note}.{dash}"
+    note += "."
+    if any(cell is not None and cell.is_short for cell in known):
+        note += f" {_SHORT_NOTE}"
+    return marks, note + (f" {formats.DASH} stands for not measured." if None in known else "")
 
 
 def kind(run: StudyRun) -> str:
@@ -688,7 +763,7 @@ def kind(run: StudyRun) -> str:
     common = run.common
     names = (
         "workload", "time_step", "skin", "record_bytes", "nulls", "distribution", "order",
-        "destination", "periodic",
+        "destination", "periodic", "inputs",
     )  # fmt: skip
     return ", ".join(AXES[name].say(common[name]) for name in names if common[name] is not None)
 
@@ -725,6 +800,7 @@ def in_order(run: StudyRun) -> list[Cell]:
             str((*others, place.periodic, place.order, place.workload)),
             *(value or 0 for value in (place.moved, place.time_step, place.skin, place.ranks)),
             str(place.decomposition),
+            place.inputs or 1,
             rank[cell.subject],
         )
 

@@ -350,7 +350,7 @@ def sentences(
 def _winners(run: StudyRun, scan: Scan) -> str:
     parts = []
     axis = AXES[scan.axis]
-    for tied, group in groupby(rankings(run, scan), key=lambda r: [c.subject for c in r.tied]):
+    for tied, group in groupby(rankings(run, scan), key=lambda ranking: _leaders(run, ranking)):
         same = list(group)
         values = [r.value for r in same if r.value is not None]
         where = f"at {axis.say(*values)}" if values else "there"
@@ -372,7 +372,27 @@ def _winners(run: StudyRun, scan: Scan) -> str:
     title = scan.title(Axis.count)
     said = "; ".join(parts)
     where = "In" if run.is_simulation else "At"
-    return f"{where} {title}, {said}." if title else f"{said[0].upper()}{said[1:]}."
+    return f"{where} {title}, {said}." if title else f"{said}."
+
+
+def _leaders(run: StudyRun, ranking: Ranking) -> list[Subject]:
+    """Return what is fastest at a place, in the order of the study where that cannot be told."""
+    return sorted((cell.subject for cell in ranking.tied), key=run.subjects.index)
+
+
+def gist(run: StudyRun) -> str:
+    """Say in one short sentence what is fastest along the first scan of a study."""
+    scan = next(iter(scans(run)), None)
+    if scan is None:
+        return "Nothing was timed, so there is nothing to compare."
+    leaders = [_leaders(run, ranking) for ranking in rankings(run, scan)]
+    if all(each == leaders[0] for each in leaders):
+        return _winners(run, scan)
+    alone = Counter(run.labels[each[0]] for each in leaders if len(each) == 1)
+    said = ", ".join(f"{label} in {count}" for label, count in alone.most_common())
+    if together := len(leaders) - alone.total():
+        said += f"{'; ' if said else ''}in {together} several cannot be told apart"
+    return f"Fastest, by {AXES[scan.axis].label} ({len(leaders)} cases): {said}."
 
 
 def _overtaken(run: StudyRun) -> list[str]:
