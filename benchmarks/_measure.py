@@ -128,7 +128,7 @@ def benchmarks(
     """Make the class of a subject: its time, and how much memory it takes.
 
     make_case: makes a case of a value of each of the params. memory_params: fewer values of the
-        same, since memory does not vary.
+        same, for what needs no repetition to be known.
     """
 
     def present(function: Any, what: str, unit: str, along: Mapping[str, Sequence[Any]]) -> None:

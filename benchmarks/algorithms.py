@@ -7,7 +7,8 @@ from typing import Any
 from ._measure import Case, benchmarks, sizes
 from ._suite import suite
 
-SIZES, SIZES_HERE = sizes(on_cpu=(2**14, 2**16), on_gpu=(2**20, 2**22))
+ON_CPU, ON_GPU = (2**14, 2**16), (2**20, 2**22)
+SIZES, SIZES_HERE = sizes(ON_CPU, ON_GPU)
 # What varies beside the size, by the kind of input; what does not; and what a family needs besides.
 AXES: dict[str, dict[str, list[Any]]] = {
     "particles": {"per_cell": [1, 16]},
@@ -36,14 +37,8 @@ def _class_of(name: str, about: dict[str, Any]) -> type:
     forms = list(about["forms"])
     params = {"form": forms, about["size_axis"]: SIZES, **axes}
     few = {axis: values[:1] for axis, values in axes.items()}
-    large = [size for size in SIZES if size in (max(SIZES), 2**16)]
-    return benchmarks(
-        name,
-        about["summary"],
-        make_case,
-        params,
-        {"form": forms, about["size_axis"]: large, **few},
-    )
+    large = {"form": forms, about["size_axis"]: [max(ON_CPU), max(ON_GPU)], **few}
+    return benchmarks(name, about["summary"], make_case, params, large)
 
 
 for _name, _about in suite()["algorithms"].items():

@@ -7,7 +7,7 @@ from typing import Any
 from ._measure import Case, benchmarks, sizes
 from ._suite import suite
 
-SIZES, SIZES_HERE = sizes(on_cpu=(2**14,), on_gpu=(2**20,))
+SIZES, SIZES_HERE = sizes((2**14,), (2**20,))
 # One that reorders its particles, one of linked lists, and one that is re-sorted.
 CELLS = ["counting-sort reorder", "atomic-list one-pass", "counting-resort order"]
 

@@ -31,10 +31,10 @@ FOLDER_SCRIPTS = '<script src="data.js"></script><script src="folder.js"></scrip
 
 def setup() -> None:
     """Change asv; it calls this once, when it has read its configuration."""
-    version = ExistingEnvironment.__init__
+    stock = ExistingEnvironment.__init__
 
     def init(self: Any, *arguments: Any) -> None:
-        version(self, *arguments)
+        stock(self, *arguments)
         self._python = _python_version(self._executable)
 
     ExistingEnvironment.__init__ = init
