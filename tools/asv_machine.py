@@ -8,6 +8,7 @@ from one boot to the next.
 from __future__ import annotations
 
 import argparse
+import os
 import platform
 
 from asv.machine import Machine, MachineCollection
@@ -23,9 +24,9 @@ def register(spec: str) -> str:
     """
     with open_device(spec) as device:
         name = machine(device.name, device.is_cpu)
-    found = Machine.get_defaults()  # its `ram` is in KiB
-    rounded = {"os": platform.system(), "ram": f"{round(int(found['ram']) / 2**20)} GiB"}
-    MachineCollection.save(name, {**found, **rounded, "machine": name})
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    told = {"machine": name, "os": platform.system(), "ram": f"{memory / 2**30:.0f} GiB"}
+    MachineCollection.save(name, {**Machine.get_defaults(), **told})
     return name
 
 
