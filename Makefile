@@ -14,6 +14,12 @@ EXTRAS ?= cpu,cuda$(CUDA)
 endif
 QUICK := $(if $(findstring cuda,$(EXTRAS)),,--quick)
 
+# What `make guard` compares, and how; the threshold is that of `gpubench compare` where none is given.
+BASE ?= origin/main
+HEAD ?= HEAD
+THRESHOLD ?=
+CANNOT_TELL ?= warn
+
 USER_STAMP := .venv/installed-$(EXTRAS)
 DEV_STAMP := .venv/installed-$(EXTRAS),dev
 ASV_STAMP := .venv/installed-$(EXTRAS),asv
@@ -24,7 +30,7 @@ BENCH := (AtomicList|CountingSort|FilterScanSearch)\.track_time.*, (16384|104857
 endif
 ASV_RUN = --machine "$$($(BIN)/python tools/asv_machine.py)" $(if $(BENCH),--bench '$(BENCH)')
 
-.PHONY: help reproduce test test-gpu lint kernels benchmark benchmark-history clean
+.PHONY: help reproduce test test-gpu lint kernels guard benchmark benchmark-history clean
 
 help:
 	@echo 'make reproduce   measure Table 1 on this machine and write the report'
@@ -32,6 +38,7 @@ help:
 	@echo 'make test-gpu    run the tests that need an NVIDIA GPU'
 	@echo 'make lint        check style and types'
 	@echo 'make kernels     compile every CUDA kernel; needs nvcc, but no GPU'
+	@echo 'make guard       is HEAD slower than BASE? make guard BASE=origin/main THRESHOLD=5%'
 	@echo 'make benchmark   run asv on the commit that is checked out, and publish reports/asv'
 	@echo 'make benchmark-history COMMITS="a b"   likewise on other commits, installing nothing'
 	@echo 'make clean       remove .venv, .asv and caches; results and reports stay'
@@ -54,6 +61,11 @@ lint: $(DEV_STAMP)
 
 kernels: $(DEV_STAMP)
 	$(BIN)/python tools/compile_kernels.py
+
+# Exit 1 slower, 2 error; 3, cannot tell, fails with CANNOT_TELL=fail only.
+guard: $(USER_STAMP)
+	CANNOT_TELL='$(CANNOT_TELL)' .ci/guard $(BIN)/gpubench compare '$(BASE)' '$(HEAD)' \
+	  $(if $(THRESHOLD),--threshold '$(THRESHOLD)')
 
 # What fails to be measured fails the target, when the rest has been published.
 benchmark: $(ASV_STAMP)

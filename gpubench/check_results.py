@@ -9,9 +9,7 @@ import dataclasses
 import itertools
 import json
 import math
-import os
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -22,6 +20,7 @@ from referencing import Registry, Resource
 
 from gpubench import results
 from gpubench.errors import UserError
+from gpubench.writing import whole_file
 
 SCHEMA_FILE = Path(__file__).with_name("check_results.schema.json")
 
@@ -168,17 +167,8 @@ def save(found: CheckResults, path: Path) -> None:
     if offence:
         raise ValueError(f"not what a file of checks holds: {offence}")
     text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-    partial = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(path)
-    except OSError as error:
-        with suppress(OSError):  # it may never have come to be
-            partial.unlink()
-        raise UserError(
-            f"cannot write {path}: {error.strerror or error}: choose another file with --out"
-        ) from error
+    with whole_file(path) as file:
+        file.write(text.encode())
 
 
 def free_path(folder: Path, family: str, environment: Mapping[str, Any]) -> Path:

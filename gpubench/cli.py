@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -20,6 +22,7 @@ from gpubench.errors import UserError
 
 # Devices, plots and tables are imported by the commands that use them: the rest starts at once.
 if TYPE_CHECKING:
+    from gpubench.calibration import Calibration
     from gpubench.check_results import CheckResults
     from gpubench.conformance import CaseResult
     from gpubench.contracts import Algorithm
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 
 RESULTS = Path("results/local")
 CHECKS = Path("results/checks")
+CALIBRATION = Path("results/local/calibration")
 REPORTED = ("measured", "checks", "simulations")  # of the folders of results in a checkout
 REPORT = Path("reports/local")
 PIPE_WIDTH = 160  # of a table where there is no terminal to ask
@@ -88,8 +92,19 @@ def options(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
+    add: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="PATH",
+            help="Add algorithms of your own: a Python file, or a folder of them, with the kernels"
+            " beside it. May be repeated.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Take the options that stand before a command."""
+    if add:
+        registry.add(add)
 
 
 @app.command()
@@ -288,7 +303,9 @@ def _print_checks(found: CheckResults) -> None:
 def run(
     studies: Annotated[
         list[str],
-        typer.Argument(metavar="STUDY...", help="See `gpubench list`.", show_default=False),
+        typer.Argument(
+            metavar="STUDY...", help="See `gpubench list`; or a file.toml.", show_default=False
+        ),
     ],
     device: DeviceOption = "auto",
     quick: Annotated[
@@ -311,6 +328,12 @@ def run(
     ] = None,
     kept: Annotated[
         float | None, typer.Option(metavar="F", help="In place of the study's fractions kept.")
+    ] = None,
+    inputs: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="Let so many inputs take turns, so that none stays in the cache."
+        ),
     ] = None,
     parameter: Annotated[
         list[str] | None,
@@ -338,11 +361,12 @@ def run(
             crew.follow()
             return
         chosen = [load_study(name) for name in dict.fromkeys(studies)]
-        only = [name.strip() for name in algorithms.split(",")] if algorithms is not None else None
+        only = _names_in(algorithms)
         _require_folder("--out", out)
         selection: dict[str, Any] = {
             "quick": quick, "algorithms": only, "particles": particles, "per_cell": per_cell,
-            "moved": moved, "kept": kept, "parameters": _parameters(parameter or []),
+            "moved": moved, "kept": kept, "inputs": inputs,
+            "parameters": _parameters(parameter or []),
         }  # fmt: skip
         for study in chosen:  # before the first is measured, so that a mistake costs no time
             runner.plan(study, **selection)
@@ -354,6 +378,9 @@ def run(
                     summary = runner.run(
                         study, opened, out, **selection, fresh=fresh, ranks=crew.size
                     )
+                    empty = summary.overhead_ms.items()
+                    each = ", ".join(f"{1e3 * ms:.3g} us ({mode})" for mode, ms in empty)
+                    _say(f"a sample of nothing takes {each}")
                     unsound = unsound or bool(summary.wrong or summary.failed)
                     _say(
                         f"{study.name}: {summary.measured} measured,"
@@ -583,6 +610,271 @@ def report(
     _require_folder("--out", out)
     found = sort_out(results or _default_results())
     print(write(found.results, out, found.simulations, found.checks))
+
+
+@app.command()
+def calibrate(
+    device: DeviceOption = "auto",
+    study: Annotated[
+        str, typer.Option(metavar="STUDY", help="What is measured, as `compare` measures it.")
+    ] = "regressions",
+    algorithms: Annotated[
+        str | None, typer.Option(metavar="A,B", help="Only these algorithms of the study.")
+    ] = None,
+    pairs: Annotated[
+        int, typer.Option(metavar="N", help="How many pairs of processes to measure.")
+    ] = 60,
+    minutes: Annotated[
+        float, typer.Option(metavar="M", help="Begin no further pair after so long.")
+    ] = 60.0,
+    threshold: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SHARE", help="Of the comparisons drawn from --again.", show_default=False
+        ),
+    ] = None,
+    confidence: Annotated[
+        str, typer.Option(metavar="SHARE", help="Of the comparisons that are drawn.")
+    ] = "99%",
+    comparisons: Annotated[
+        int, typer.Option(metavar="N", min=1, help="How many are drawn from the pairs.")
+    ] = 1000,
+    again: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Measure nothing: draw from the pairs of an earlier calibration."
+        ),
+    ] = None,
+    quick: Annotated[
+        bool | None,
+        typer.Option("--quick/--full", help="Small sizes. Default: on a CPU.", show_default=False),
+    ] = None,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of calibrations.")] = CALIBRATION,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare this code with itself, many times, and count how often it is called slower.
+
+    Also puts in slow-downs, to find the smallest that is found nine times in ten.
+    """
+    from gpubench import calibration
+    from gpubench.check_results import free_path
+    from gpubench.compare import calibrate as calibrating
+    from gpubench.compare import commits
+    from gpubench.compare.pairs import Job
+
+    _require_one_process("calibrate")
+    sure = _share("--confidence", confidence)
+    least = None if threshold is None else _share("--threshold", threshold)
+    _require_folder("--out", out)
+    if again is not None:
+        found = calibrating.again(calibration.load(again), least, sure, comparisons)
+    elif least is not None:
+        raise UserError("--threshold is for --again: a calibration has that of its device")
+    else:
+        job = Job.of(study, device, {"quick": quick, "algorithms": _names_in(algorithms)})
+
+        def say(count: int) -> None:
+            _say(f"{count} of {pairs} pairs of processes measured")
+
+        code = commits.present_code()
+        found = calibrating.calibrate(code, job, pairs, 60 * minutes, sure, comparisons, say)
+    path = free_path(out, found.study, found.environment)
+    calibration.save(found, path)
+    if as_json:
+        _print_json(found.as_json()["calibration"]["verdicts"])
+    else:
+        _print_calibration(found)
+    _say(f"kept in {path}")
+
+
+def _print_calibration(found: Calibration) -> None:
+    verdicts = found.verdicts
+    table = _table(
+        "cell", "false alarms", "cannot tell", f"{found.injected:.0%} slower found",
+        "found 9 in 10 from", "between pairs",
+    )  # fmt: skip
+    for name, rates in verdicts.cells.items():
+        smallest = "none" if rates.smallest is None else f"{rates.smallest:.1%}"
+        table.add_row(
+            name, f"{rates.false_alarms:.1%}", f"{rates.cannot_tell:.1%}", f"{rates.found:.1%}",
+            smallest, f"{rates.between:.2%}",
+        )  # fmt: skip
+    _print_table(table)
+    low, high = verdicts.pairs_taken
+    print(
+        f"{verdicts.comparisons} comparisons drawn from {len(found.started)} pairs, threshold"
+        f" {verdicts.threshold:.1%}: false alarms {verdicts.false_alarms:.1%}, cannot tell"
+        f" {verdicts.cannot_tell:.1%}; {low:g} pairs at the median, {high:g} at the 95th"
+        f" percentile; of {verdicts.separate} comparisons without a common pair"
+        f" {verdicts.separate_alarms} were false alarms"
+    )
+
+
+def _names_in(text: str | None) -> list[str] | None:
+    """Read names with commas between them."""
+    return None if text is None else [name.strip() for name in text.split(",")]
+
+
+@app.command()
+def compare(
+    context: typer.Context,
+    base: Annotated[
+        str,
+        typer.Argument(
+            metavar="BASE", help="Before: a file or folder of results, or a commit, which is built."
+        ),
+    ],
+    head: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[HEAD]",
+            help="After, likewise. Default: the working tree, beside a commit.",
+            show_default=False,
+        ),
+    ] = None,
+    threshold: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SHARE",
+            help="The relative change that matters. Default: 3%, or 10% on a CPU.",
+            show_default=False,
+        ),
+    ] = None,
+    confidence: Annotated[
+        str,
+        typer.Option(metavar="SHARE", help="With which the intervals of all cells hold together."),
+    ] = "99%",
+    device: DeviceOption = "auto",
+    study: Annotated[
+        str,
+        typer.Option(metavar="STUDY", help="Of commits: what is measured; a name or a .toml file."),
+    ] = "regressions",
+    algorithms: Annotated[
+        str | None, typer.Option(metavar="A,B", help="Only these algorithms of the study.")
+    ] = None,
+    quick: Annotated[
+        bool | None,
+        typer.Option("--quick/--full", help="Small sizes. Default: on a CPU.", show_default=False),
+    ] = None,
+    minutes: Annotated[
+        float, typer.Option(metavar="M", help="Measure what cannot be told again for so long.")
+    ] = 10.0,
+    same_python: Annotated[
+        bool,
+        typer.Option(
+            "--same-python",
+            help="Run both commits on this interpreter and its packages, without the network.",
+        ),
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Keep what was measured of commits in this folder."),
+    ] = None,
+    as_json: JsonOption = False,
+    markdown: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a comment for a pull request; - for stdout."),
+    ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="Show every cell, also those that are the same.")
+    ] = False,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Compare in spite of different machines, clocks, inputs ..."),
+    ] = False,
+) -> None:
+    """Say whether head is slower than base, cell by cell, and in all.
+
+    Two commits are built, each in an environment of its own, and measured side by side. Exit 0
+    same or faster, 1 slower or no longer right, 2 error, 3 cannot tell.
+    """
+    from gpubench.compare import commits, output, procedure
+    from gpubench.compare.pairs import Job
+
+    _require_one_process("compare")
+    on_stdout = markdown == Path("-")
+    if as_json and on_stdout:
+        raise UserError("--json and --markdown - both want stdout: give --markdown a file")
+    if markdown is not None and not on_stdout:
+        _require_file("--markdown", markdown)
+    if out is not None:
+        _require_folder("--out", out)
+    least = None if threshold is None else _share("--threshold", threshold)
+    sure = _share("--confidence", confidence)
+    given = [name for name in (base, head) if name is not None]
+    if all(Path(name).exists() for name in given) and head is not None:
+        found = procedure.compare_files(Path(base), Path(head), least, sure, force)
+    else:
+        root = commits.repository()
+        names = [commits.find_commit(root, base), head and commits.find_commit(root, head)]
+        job = Job.of(study, device, {"quick": quick, "algorithms": _names_in(algorithms)})
+        _say("preparing base and head" + ("" if same_python else ", each with a Python of its own"))
+        ours, theirs = (
+            commits.code_of(root, role, name, not same_python)
+            for role, name in zip(("base", "head"), names, strict=True)
+        )
+
+        def say(pairs: int, still_open: int) -> None:
+            more = f"; {still_open} cells cannot be told yet" if still_open else ""
+            _say(f"{pairs} pairs of processes measured{more}")
+
+        found = procedure.compare_codes(
+            (ours, theirs), job, least, sure, 60 * minutes, force, out, say
+        )
+    added = [word for path in context.find_root().params["add"] or () for word in ("--add", path)]
+    command = ["gpubench", *map(str, added), "compare", *given]
+    for option, value, default in (
+        ("--threshold", threshold, None), ("--confidence", confidence, "99%"),
+        ("--device", device, "auto"), ("--study", study, "regressions"),
+        ("--algorithms", algorithms, None), ("--minutes", f"{minutes:g}", "10"),
+    ):  # fmt: skip
+        command += [option, value] if value is not None and value != default else []
+    command += [] if quick is None else ["--quick" if quick else "--full"]
+    command += ["--same-python"] if same_python else []
+    command += ["--force"] if force else []
+    comparison, matched = found.comparison, found.matched
+    about = output.About(
+        found.base, found.head, matched.environment, matched.differences, shlex.join(command)
+    )
+    if markdown is not None and not on_stdout:
+        _write(markdown, output.markdown(comparison, about))
+    if as_json:
+        _print_json(output.as_json(comparison, about))
+    elif on_stdout:
+        print(output.markdown(comparison, about), end="")
+    else:
+        print(output.headline(comparison))
+        if rows := output.table(comparison, every):
+            table = _table(*output.COLUMNS)
+            for row in rows:
+                table.add_row(*row)
+            print()
+            _print_table(table)
+        for line in output.notes(comparison, about):
+            print(line)
+    raise typer.Exit(comparison.exit_code)
+
+
+def _share(option: str, text: str) -> float:
+    """Read a share between 0 and 1, as a number or as a percentage."""
+    number = text.strip()
+    try:
+        share = float(number[:-1]) / 100 if number.endswith("%") else float(number)
+    except ValueError:
+        share = math.nan
+    if not 0 < share < 1:
+        raise UserError(f"{option} takes a share between 0 and 1 such as 3% or 0.03, not {text!r}")
+    return share
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UserError(
+            f"cannot write {path}: {error.strerror or error}: choose another place"
+        ) from error
 
 
 def _require_one_process(command: str) -> None:

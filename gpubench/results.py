@@ -32,11 +32,13 @@ SCHEMA_FILE = Path(__file__).with_name("results.schema.json")
 IDENTITY = (
     "study", "sweep", "algorithm", "form", "parameters", "device", "particles", "per_cell",
     "cells", "periodic", "distribution", "order", "moved", "destination", "records", "kept",
-    "record_bytes", "nulls", "pairs", "workload", "skin", "time_step", "ranks", "decomposition",
-    "mode", "input_hash", "seed",
+    "record_bytes", "nulls", "pairs", "inputs", "workload", "skin", "time_step", "ranks",
+    "decomposition", "mode", "input_hash", "seed",
 )  # fmt: skip
 # Of these, what came later: where it is null, the key is what it was before.
-CAME_LATER = frozenset({"pairs", "workload", "skin", "time_step", "ranks", "decomposition"})
+CAME_LATER = frozenset(
+    {"pairs", "inputs", "workload", "skin", "time_step", "ranks", "decomposition"}
+)
 # What is not measured again when a run is resumed, see `is_settled`.
 _SETTLED = frozenset({"ok", "skipped", "wrong"})
 # What must agree for new records to join those of an older file.
@@ -47,8 +49,8 @@ _NUMBERS = (
     "particle_steps_per_s",
 )  # fmt: skip
 _INTEGERS = (
-    "particles", "records", "record_bytes", "pairs", "ranks", "batch", "steps", "bytes_moved",
-    "workspace_bytes", "seed",
+    "particles", "records", "record_bytes", "pairs", "inputs", "ranks", "batch", "steps",
+    "bytes_moved", "workspace_bytes", "seed",
 )  # fmt: skip
 _ENVIRONMENT_COLUMNS = ("machine", "device_name", "commit", "file")
 

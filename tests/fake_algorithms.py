@@ -18,7 +18,7 @@ ENVIRONMENT = {
     "dirty": None,
     "code_hash": "0123456789abcdef",
     "copy_bandwidth_gb_s": 1.0,
-    "empty_launch_ms": 0.0,
+    "overhead_ms": {"cold": 0.0, "hot": 0.0},
     "started": "2026-01-31T12:00:00Z",
 }
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gpubench import paths
 from gpubench.devices import Device, cuda, open_device, opencl, survey
 from gpubench.errors import DeviceUnavailable, UserError
 
@@ -340,9 +341,8 @@ class TestKernel:
     @pytest.fixture
     def kernels(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         """A folder of kernels of the test's own, with the package's preludes."""
-        (tmp_path / "prelude").symlink_to(opencl.kernel_folder() / "prelude")
-        for back_end in (cuda, opencl):
-            monkeypatch.setattr(back_end, "kernel_folder", lambda: tmp_path)
+        (tmp_path / "prelude").symlink_to(paths.kernel_folder() / "prelude")
+        monkeypatch.setattr(paths, "kernel_folder", lambda: tmp_path)
         return tmp_path
 
     @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import types
 from pathlib import Path
 
 import pytest
+from additions import nothing_added
 from typer.main import get_command
 from typer.testing import CliRunner
 
@@ -48,7 +49,16 @@ def named(cases):
 
 
 @named([(d, words) for d in DOCUMENTS for words in commands(d, "gpubench")])
-def test_commands_are_understood(document, words):
+def test_commands_are_understood(document, words, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    with nothing_added(ROOT / "examples"):
+        while words[0] == "--add":
+            registry.add([Path(words[1])])
+            words = words[2:]
+        understand(words)
+
+
+def understand(words):
     command = get_command(app).commands[words[0]]
     parameters = command.make_context(words[0], list(words[1:])).params
     for name in parameters.get("studies") or ():
@@ -109,7 +119,7 @@ def test_the_example_algorithm_gives_right_answers(tmp_path, monkeypatch):
     shutil.copytree(paths.kernel_folder(), kernels)
     (kernel,) = blocks(ROOT / "CONTRIBUTING.md", "cuda")
     (kernels / "cell_sweep.cu").write_text(kernel)
-    monkeypatch.setattr(opencl, "kernel_folder", lambda: kernels)
+    monkeypatch.setattr(paths, "kernel_folder", lambda: kernels)
     (source,) = blocks(ROOT / "CONTRIBUTING.md", "python")
     module = types.ModuleType("cell_sweep")
     monkeypatch.setitem(sys.modules, "cell_sweep", module)

@@ -52,11 +52,16 @@ def test_a_clock_too_coarse_for_the_copy_gives_no_bandwidth():
     assert env.copy_bandwidth_gb_s(FakeDevice(bandwidth_gb_s=float("inf"))) is None
 
 
-def test_the_empty_launch_is_the_time_between_two_events():
-    device = FakeDevice()
-    ticks = iter([0.0, 0.005] * 100)
-    device.record = lambda: next(ticks)
-    assert env.empty_launch_ms(device) == 0.005
+def test_the_overhead_is_that_of_an_empty_sample_in_each_mode():
+    device = FakeDevice(bandwidth_gb_s=float("inf"))
+    plain = device.record
+
+    def slow_record():
+        device.clock_ms += 0.25
+        return plain()
+
+    device.record = slow_record
+    assert env.overhead_ms(device) == {"cold": 0.25, "hot": 0.25, "graph": 0.25}
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpubench import registry
+from gpubench import paths, registry
 from gpubench.conformance import Case, large_cases
 from gpubench.contracts import CellListUpdate
 from gpubench.devices import Device, cuda
@@ -156,8 +156,8 @@ class TestLibraries:
         kernels, cache = tmp_path / "kernels", tmp_path / "cache"
         kernels.mkdir()
         cache.mkdir()
-        (kernels / "prelude").symlink_to(cuda.kernel_folder() / "prelude")
-        monkeypatch.setattr(cuda, "kernel_folder", lambda: kernels)
+        (kernels / "prelude").symlink_to(paths.kernel_folder() / "prelude")
+        monkeypatch.setattr(paths, "kernel_folder", lambda: kernels)
         monkeypatch.setattr(cuda, "cache_folder", lambda: cache)
         return kernels
 
@@ -201,6 +201,31 @@ class TestLibraries:
             cuda_device.library("broken.cu")
         assert 'broken.cu(1): error: identifier "voodoo" is undefined' in str(error.value)
         assert list(cuda.cache_folder().iterdir()) == []
+
+    def test_kernels_compile_once(
+        self, cuda_device: Any, kernels: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        source = "__global__ void fill(int *out) { *out = WHAT; }\n"
+        (kernels / "fill.cu").write_text(source)
+        compiled = []
+        compiler, plain = cuda_device._compiler, cuda_device._compiler.compile
+        monkeypatch.setattr(
+            compiler, "compile", lambda *a, **o: compiled.append(a) or plain(*a, **o)
+        )
+
+        def filled(what: int) -> int:
+            cuda_device._modules.clear()  # as in another process
+            out = cuda_device.empty(1, np.int32)
+            cuda_device.kernel("fill.cu", "fill", WHAT=what)(1, 1, out)
+            return int(cuda_device.download(out)[0])
+
+        assert [filled(42), filled(42), filled(43), filled(42)] == [42, 42, 43, 42]
+        assert len(compiled) == 2
+        (kernels / "fill.cu").write_text(source.replace("WHAT", "2 * WHAT"))
+        assert filled(42) == 84
+        (kernels / "other.h").write_text("// any file could be included\n")
+        assert filled(42) == 84
+        assert len(compiled) == 4
 
     def test_kernels_that_do_not_compile_say_what_and_where(
         self, cuda_device: Device, kernels: Path

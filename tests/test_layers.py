@@ -16,15 +16,15 @@ PACKAGE = Path(gpubench.__file__).parent
 
 # From the bottom up; a module may import its own layer and those below.
 LAYERS = [
-    {"__init__", "errors", "paths", "contracts", "grid", "inputs", "kinds"},
+    {"__init__", "errors", "paths", "added", "contracts", "grid", "inputs", "kinds", "writing"},
     {"oracle", "physics"},
-    {"families", "conformance", "results", "check_results"},
+    {"families", "conformance", "results", "check_results", "calibration"},
     {"devices"},
     {"measure", "parallel"},
     {"algorithms", "primitives"},
     {"workloads"},
     {"registry"},
-    {"report", "studies", "simulate", "checks"},
+    {"report", "studies", "simulate", "checks", "compare"},
     {"cli"},
     {"__main__"},
 ]
@@ -36,6 +36,7 @@ FORBIDDEN = {
     "studies": {"report", "checks"},
     "simulate": {"report", "studies", "checks"},
     "checks": {"report", "studies"},
+    "compare": {"report", "simulate", "checks"},
 }
 DEVICE_LIBRARIES = {"pycuda", "cupy", "pynvml", "pyopencl"}
 CLOCKS = {"time", "timeit"}

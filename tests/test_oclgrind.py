@@ -239,12 +239,13 @@ print(simulation.step)
 FAULTY = """
 import pathlib, sys
 import numpy as np
-from gpubench.devices import open_device, opencl
+from gpubench import paths
+from gpubench.devices import open_device
 
 folder = pathlib.Path(sys.argv[1])
-(folder / "prelude").symlink_to(opencl.kernel_folder() / "prelude")
+(folder / "prelude").symlink_to(paths.kernel_folder() / "prelude")
 (folder / "faulty.cu").write_text(sys.argv[2])
-opencl.kernel_folder = lambda: folder
+paths.kernel_folder = lambda: folder
 with open_device("opencl:oclgrind") as device:
     values = device.upload(np.arange(128, dtype=np.int32))
     device.kernel("faulty.cu", "faulty")(2, 64, values)

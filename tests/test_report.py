@@ -40,7 +40,7 @@ ENVIRONMENT: dict[str, Any] = {
     "dirty": False,
     "code_hash": "feedbeef",
     "copy_bandwidth_gb_s": 4000.0,
-    "empty_launch_ms": 0.002,
+    "overhead_ms": {"cold": 0.002, "hot": 0.002},
     "started": "2000-01-02T03:04:05+00:00",
 }
 FACTORS = {
@@ -574,7 +574,7 @@ def test_environment_is_shown_with_units(gpu_page: Page) -> None:
     rows = {row[0]: row[1] for row in gpu_page.tables["The machine"][1:]}
     assert rows["device: memory"] == "100 GB"
     assert rows["copy bandwidth"] == "4,000 GB/s"
-    assert rows["empty launch"] == "0.00200 ms"
+    assert rows["overhead: hot"] == "0.00200 ms"
     assert rows["libraries: pycuda"] == "not known"
 
 

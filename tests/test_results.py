@@ -33,7 +33,7 @@ ENVIRONMENT = {
     "dirty": False,
     "code_hash": "feedfacefeedface",
     "copy_bandwidth_gb_s": 3900.0,
-    "empty_launch_ms": 0.002,
+    "overhead_ms": {"cold": 0.002, "hot": 0.002},
     "started": "2026-01-31T12:00:00Z",
 }
 TIMES = {
@@ -73,6 +73,7 @@ def identity(**changes):
         "ranks": None,
         "decomposition": None,
         "pairs": None,
+        "inputs": None,
         "mode": "hot",
         "input_hash": "0011223344556677",
         "seed": 1,
@@ -466,7 +467,7 @@ def test_fields_that_came_later_are_null_in_older_records(tmp_path):
         "environment": ENVIRONMENT,
         "records": [make_record(**identity(), **TIMES, status="ok")],
     }
-    later = ("destination", "records", "kept", "record_bytes", "nulls", "pairs")
+    later = ("destination", "records", "kept", "record_bytes", "nulls", "pairs", "inputs")
     of_simulations = (
         "workload", "skin", "time_step", "ranks", "decomposition", "steps", "particle_steps_per_s",
         "phases_ms",

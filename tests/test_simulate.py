@@ -22,10 +22,10 @@ from gpubench.errors import NotSupported, UserError
 from gpubench.measure import phases
 from gpubench.measure.phases import phase_times
 from gpubench.simulate import checkpoint, frames, pictures, slab, trajectory
-from gpubench.simulate.files import whole_file
 from gpubench.simulate.runner import BLOCK_MS, WARM_UP_BLOCKS, Timetable, simulate
 from gpubench.simulate.setup import Setup, choose_form, parse_parameters, settle
 from gpubench.workloads.workload import BlowUp, Snapshot
+from gpubench.writing import whole_file
 
 FILL_MS = 1.0
 STEP_FILLS = 5

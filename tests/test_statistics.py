@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import quantile_test
 
-from gpubench.measure.statistics import Summary, summarise
+from gpubench.measure.statistics import Summary, remarks_on, summarise
 
 samples = st.lists(st.floats(0, 1e6, allow_subnormal=False), min_size=1, max_size=60)
 
@@ -70,3 +70,48 @@ def test_less_confidence_gives_a_narrower_interval():
 def test_what_has_no_median_is_refused(values):
     with pytest.raises(ValueError, match="finite"):
         summarise(values)
+
+
+STEADY = {
+    "normal": lambda rng, count: rng.normal(1, 0.05, count),
+    "skewed": lambda rng, count: rng.lognormal(0, 0.3, count),
+    "flat": lambda rng, count: rng.uniform(0.9, 1.1, count),
+    "long tail": lambda rng, count: 1 + 0.1 * np.abs(rng.standard_t(2, count)),
+    "coarse clock": lambda rng, count: np.round(rng.normal(100, 2, count)),
+}
+
+
+@pytest.mark.parametrize("count", [11, 31, 200])
+@pytest.mark.parametrize("name", STEADY)
+def test_steady_noise_hardly_ever_gets_a_remark(name, count):
+    rng = np.random.default_rng(5)
+    told = sum(bool(remarks_on(STEADY[name](rng, count).tolist())) for _ in range(300))
+    assert told <= 3
+
+
+@pytest.mark.parametrize(("slope", "word"), [(0.06, "slower"), (-0.06, "faster")])
+def test_a_drift_is_told_with_its_size(slope, word):
+    rng = np.random.default_rng(5)
+    samples = (1 + np.linspace(0, slope, 40)) * rng.lognormal(0, 0.005, 40)
+    (remark,) = remarks_on(samples.tolist())
+    assert remark.startswith(f"drift: {word} by ")
+    assert float(remark.split()[3].rstrip("%")) == pytest.approx(6, abs=0.9)
+
+
+def test_two_humps_are_told_with_their_places():
+    rng = np.random.default_rng(5)
+    samples = np.where(rng.random(60) < 0.3, 1.05, 1.0) * rng.lognormal(0, 0.004, 60)
+    (remark,) = remarks_on(samples.tolist())
+    low, high = (float(word) for word in (remark.split()[3], remark.split()[5]))
+    assert (low, high) == pytest.approx((1.0, 1.05), rel=0.003)
+
+
+def test_humps_too_near_to_matter_get_no_remark():
+    rng = np.random.default_rng(5)
+    samples = np.where(rng.random(60) < 0.5, 1.01, 1.0) * rng.lognormal(0, 0.001, 60)
+    assert remarks_on(samples.tolist()) == []
+
+
+@pytest.mark.parametrize("samples", [[1.0] * 50, [0.0] * 50, [1.0, 2.0], [0.0] * 40 + [1.0] * 2])
+def test_equal_or_few_samples_get_no_remark(samples):
+    assert remarks_on(samples) == []

@@ -589,3 +589,75 @@ def load_noting(made, ref):
         original(self, inputs)
 
     return load
+
+
+# Several inputs that take turns
+
+
+class SecondWrongSort(RightSort):
+    """Right on the first input that it is made for, wrong on the next."""
+
+    name = "second-wrong-sort"
+
+    def sort(self):
+        cost = super().sort()
+        if [name for name, *_ in self.made].count(self.name) > 1:
+            self.order[:] = np.roll(self.order, 1)
+        return cost
+
+
+def test_inputs_that_take_turns_are_drawn_from_seeds_of_their_own(device, tmp_path):
+    _, (one, _) = run_one(device, tmp_path / "one")
+    RightSort.made.clear()
+    _, records = run_one(device, tmp_path / "three", inputs=3)
+    assert len(RightSort.made) == 3
+    for record in records:
+        assert record["status"] == "ok"
+        assert record["inputs"] == 3 and one["inputs"] is None
+        assert record["batch"] % 3 == 0
+        assert record["input_hash"] != one["input_hash"]
+        assert record["key"] != one["key"]
+
+
+def test_an_answer_that_is_wrong_on_a_later_input_has_no_time(device, tmp_path, monkeypatch):
+    wrong = ALGORITHMS | {SecondWrongSort.name: SecondWrongSort}
+    monkeypatch.setattr(registry, "algorithms", lambda: wrong)
+    _, records = run_one(device, tmp_path, subject("second-wrong-sort"), inputs=2)
+    found = by_algorithm(records)
+    assert {r["status"] for r in found["second-wrong-sort"]} == {"wrong"}
+    assert {r["status"] for r in found["right-sort"]} == {"ok"}
+
+
+def test_a_sweep_says_how_many_inputs_take_turns():
+    text = STUDY.replace('name = "table"', 'name = "table"\ninputs = 4')
+    sweeps = parse_study("s", text).sweeps
+    assert [sweep.inputs for sweep in sweeps] == [4, 1]
+    assert plan(parse_study("s", text), inputs=2)[0].sweep.inputs == 2
+
+
+def test_a_simulation_has_one_input():
+    text = (
+        (FOLDER / "dpd-step.toml").read_text().replace('name = "size"', 'name = "size"\ninputs = 2')
+    )
+    with pytest.raises(StudyError, match="one input"):
+        parse_study("s", text)
+
+
+@pytest.mark.parametrize("inputs", [0, -1])
+def test_no_inputs_are_the_users_mistake(inputs):
+    with pytest.raises(UserError, match="inputs must be at least 1"):
+        plan(one_sweep(), inputs=inputs)
+
+
+def test_inputs_that_do_not_fit_together_are_skipped(device, tmp_path):
+    device.memory_bytes = 64 * 24 + 16 * 4  # of one input
+    _, (one, _) = run_one(device, tmp_path / "one")
+    _, (two, _) = run_one(device, tmp_path / "two", inputs=2)
+    assert (one["status"], two["status"]) == ("ok", "skipped")
+
+
+def test_where_every_sample_was_throttled_the_record_failed(device, tmp_path, monkeypatch):
+    monkeypatch.setattr(FakeDevice, "throttled_by", lambda self, state: ("power cap",))
+    summary, records = run_one(device, tmp_path)
+    assert summary.failed == len(records)
+    assert all("power cap" in record["reason"] for record in records)

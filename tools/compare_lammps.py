@@ -46,10 +46,10 @@ from gpubench.paths import cache_folder
 from gpubench.physics.fits import Estimate, mean_of_series
 from gpubench.physics.forces import conservative_energy
 from gpubench.physics.observables import pressure, temperature
-from gpubench.simulate.files import whole_file
 from gpubench.simulate.setup import settle
 from gpubench.workloads.dpd import DPDStandard
 from gpubench.workloads.workload import Snapshot
+from gpubench.writing import whole_file
 
 Floats = NDArray[np.float64]
 Json = dict[str, Any]

@@ -1,7 +1,8 @@
 """Compile every CUDA kernel that the algorithms ask for, on a machine that needs no GPU.
 
 What they ask for is found by making them on a device that only takes notes: so the constants
-are those of a GPU, and there is no list to keep. Needs nvcc.
+are those of a GPU, and there is no list to keep. What GPUBENCH_ADD names is compiled too. Needs
+nvcc.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from gpubench import registry
+from gpubench import added, registry
 from gpubench.contracts import Algorithm, CellList
 from gpubench.devices.base import Device, Graph, Kernel
 from gpubench.errors import NotSupported
@@ -44,7 +45,7 @@ SIZES = (0, 1000, 2**20 + 1, 2**22, 2**24 + 1)
 CELLS = ((3, 4, 5), (64, 64, 64))
 WORKLOAD_SIZE = 4096
 JOBS = 2
-OPTIONS = ["-O3", "-Werror", "all-warnings", "-I", str(kernel_folder())]
+OPTIONS = ["-O3", "-Werror", "all-warnings"]
 
 Constants = tuple[tuple[str, int | str], ...]
 
@@ -251,12 +252,13 @@ def compile_kernels(unit: Unit, architecture: str, folder: Path) -> str | None:
     source, ptx = folder / "unit.cu", folder / "unit.ptx"
     source.write_text(f'extern "C" {{\n#include "prelude/cuda.h"\n#include "{unit.file}"\n}}\n')
     defines = [f"-D{name}={value}" for name, value in unit.constants]
-    return _nvcc("-ptx", *defines, f"-arch={architecture}", "-o", str(ptx), str(source))
+    include = [f"-I{folder}" for folder in added.kernel_folders(unit.file)]
+    return _nvcc("-ptx", *include, *defines, f"-arch={architecture}", "-o", str(ptx), str(source))
 
 
 def compile_library(unit: Unit, architecture: str, folder: Path) -> str | None:
     """Compile a unit to a shared library as the CUDA device would; return what is wrong."""
-    source = kernel_folder() / unit.file
+    source = added.kernel_folders(unit.file)[0] / unit.file
     built = folder / "unit.so"
     return _nvcc(
         "-shared", "-Xcompiler", "-fPIC", f"-arch={architecture}", "-o", str(built), str(source)
@@ -294,7 +296,10 @@ def main() -> int:
         print("nvcc is missing: install the CUDA toolkit and put its bin folder on PATH")
         return 1
     wanted = wanted_units()
-    files = {file.name for file in kernel_folder().glob("*.cu")} | {unit.file for unit in wanted}
+    folders = [kernel_folder()]
+    folders += [folder for addition in added.additions() for folder in addition.kernel_folders]
+    files = {file.name for folder in folders for file in folder.glob("*.cu")}
+    files |= {unit.file for unit in wanted}
     problems: dict[str, list[str]] = {file: [] for file in files}
     units: dict[str, int] = defaultdict(int)
     with ThreadPoolExecutor(JOBS) as pool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
@@ -109,9 +109,10 @@ class Device(AbstractContextManager["Device"], ABC):
 
     @abstractmethod
     def kernel(self, file: str, name: str, **constants: int | str) -> Kernel:
-        """Compile kernels/`file` with -D`NAME`=value for each constant, and return one kernel.
+        """Compile a file of kernels with -D`NAME`=value for each constant, and return one kernel.
 
-        Compiled code is kept for the same file and constants.
+        The file lies in kernels/, or beside a module that was added. Compiled code is kept for
+        the same file and constants.
         """
 
     @abstractmethod
@@ -137,6 +138,10 @@ class Device(AbstractContextManager["Device"], ABC):
     @abstractmethod
     def state(self) -> dict[str, Any] | None:
         """Read clocks, power, temperature, throttle reasons now, or None where none can be read."""
+
+    def throttled_by(self, state: Mapping[str, Any] | None) -> tuple[str, ...]:
+        """Say what of a state made the device slower than it would be, in words; often nothing."""
+        return ()
 
     @abstractmethod
     def close(self) -> None:

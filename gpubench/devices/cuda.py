@@ -9,7 +9,7 @@ import importlib
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -17,10 +17,22 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from gpubench.added import kernel_folders
 from gpubench.devices.base import Device, DeviceReport, Graph, Kernel, scalar
 from gpubench.errors import DeviceUnavailable, OutOfMemory
-from gpubench.paths import cache_folder, kernel_folder
+from gpubench.paths import cache_folder
+from gpubench.writing import whole_file
 
+# Of NVML's reasons for a clock (nvmlClocksEventReasons), those that slow down what is measured;
+# an idle GPU and clocks that somebody set are none.
+THROTTLES = {
+    0x04: "power cap",
+    0x08: "hardware slowdown",
+    0x10: "sync boost",
+    0x20: "thermal limit in software",
+    0x40: "thermal limit in hardware",
+    0x80: "power brake",
+}
 INSTALL = "pip install 'gpubench[cuda13]' (or [cuda12], to match `nvidia-smi`)"
 
 
@@ -187,12 +199,8 @@ class CUDADevice(Device):
     def kernel(self, file: str, name: str, **constants: int | str) -> Kernel:
         key = file, tuple(sorted(constants.items()))
         if key not in self._modules:
-            self._modules[key] = self._compiler.SourceModule(
-                f'#include "prelude/cuda.h"\n#include "{file}"\n',
-                options=["-O3", *(f"-D{constant}={value}" for constant, value in key[1])],
-                include_dirs=[str(kernel_folder())],
-                arch=self.architecture,
-            )
+            options = ["-O3", *(f"-D{constant}={value}" for constant, value in key[1])]
+            self._modules[key] = self._driver.module_from_buffer(self._cubin(file, options))
         function = self._modules[key].get_function(name)
         stream = self.stream
         prepared = False
@@ -214,15 +222,38 @@ class CUDADevice(Device):
 
         return launch
 
+    def _cubin(self, file: str, options: list[str]) -> bytes:
+        """Return the machine code of a file of kernels, which the user's cache folder keeps.
+
+        PyCUDA's own cache runs nvcc's preprocessor on every file that includes another, to see
+        whether one has changed: some 0.4 s a file, ten seconds of every process that uses many.
+        Here all sources of the folders are part of the key.
+        """
+        folders = kernel_folders(file)
+        source = f'#include "prelude/cuda.h"\n#include "{file}"\n'
+        key = repr((source, options, self.architecture, _nvcc_version(), _digest(folders)))
+        name = f"{Path(file).stem}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.cubin"
+        path = cache_folder() / name
+        if not path.exists():
+            code = self._compiler.compile(
+                source,
+                options=options,
+                include_dirs=[str(folder) for folder in folders],
+                arch=self.architecture,
+                cache_dir=False,
+            )
+            with whole_file(path) as target:
+                target.write(code)
+        return path.read_bytes()
+
     def library(self, file: str) -> ctypes.CDLL:
-        """Compile kernels/`file` to a shared library of host functions and load it.
+        """Compile a file of kernels to a shared library of host functions and load it.
 
         For what exists only as host templates (CUB). Kept in the user's cache folder under a
         hash of the source, the compiler's version and the architecture.
         """
-        source = kernel_folder() / file
-        version = subprocess.run(["nvcc", "--version"], capture_output=True, check=True).stdout
-        key = hashlib.sha256(source.read_bytes() + version + self.architecture.encode())
+        source = kernel_folders(file)[0] / file
+        key = hashlib.sha256(source.read_bytes() + (_nvcc_version() + self.architecture).encode())
         path = cache_folder() / f"{source.stem}-{key.hexdigest()[:16]}.so"
         if not path.exists():
             with tempfile.TemporaryDirectory(dir=path.parent) as folder:
@@ -269,7 +300,7 @@ class CUDADevice(Device):
             "cache_bytes": self.cache_bytes,
             "cuda_driver_api": driver.get_driver_version(),
             "cuda_toolkit": ".".join(map(str, driver.get_version())),
-            "nvcc": _nvcc_release(),
+            "nvcc": _nvcc_version().splitlines()[-1],
             "uuid": None,
             "driver": None,
             "ecc": None,
@@ -304,6 +335,10 @@ class CUDADevice(Device):
                 lambda: nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)
             ),
         }
+
+    def throttled_by(self, state: Mapping[str, Any] | None) -> tuple[str, ...]:
+        reasons = (state or {}).get("throttle_reasons") or 0
+        return tuple(words for bit, words in THROTTLES.items() if reasons & bit)
 
     def close(self) -> None:
         if not self._open:
@@ -341,9 +376,21 @@ def _code(argument: Any) -> str:
     return str(np.dtype(type(scalar(argument))).char)
 
 
-def _nvcc_release() -> str:
+@cache
+def _nvcc_version() -> str:
+    """Return what nvcc says of itself."""
     done = subprocess.run(["nvcc", "--version"], capture_output=True, text=True, check=True)
-    return done.stdout.strip().splitlines()[-1]
+    return done.stdout.strip()
+
+
+def _digest(folders: list[Path]) -> str:
+    """Return a hash over all sources that a kernel can include."""
+    digest = hashlib.sha256()
+    for folder in folders:
+        for path in sorted(folder.rglob("*")):
+            if path.suffix in (".cu", ".cuh", ".h"):
+                digest.update(f"{path.relative_to(folder)}\0".encode() + path.read_bytes() + b"\0")
+    return digest.hexdigest()
 
 
 def _nvml_handle(device: Any) -> Any | None:

@@ -17,9 +17,9 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from gpubench.added import kernel_folders
 from gpubench.devices.base import Device, DeviceReport, Kernel, scalar
 from gpubench.errors import DeviceUnavailable, OutOfMemory
-from gpubench.paths import kernel_folder
 
 INSTALL = "pip install 'gpubench[cpu]'"
 SYSTEM_VENDORS = Path("/etc/OpenCL/vendors")
@@ -206,7 +206,8 @@ class OpenCLDevice(Device):
     def kernel(self, file: str, name: str, **constants: int | str) -> Kernel:
         key = file, tuple(sorted(constants.items()))
         if key not in self._programs:
-            options = ["-cl-std=CL1.2", "-I", str(kernel_folder())]
+            options = ["-cl-std=CL1.2"]
+            options += [word for folder in kernel_folders(file) for word in ("-I", str(folder))]
             options += [f"-D{constant}={value}" for constant, value in constants.items()]
             source = f'#include "prelude/opencl.h"\n#include "{file}"\n'
             with self.quiet_compiler():

@@ -20,6 +20,18 @@ def timed(work: Callable[[], T]) -> tuple[T, float]:
     return result, now() - begin
 
 
+class Deadline:
+    """A moment so many seconds from now."""
+
+    def __init__(self, seconds: float) -> None:
+        self._end = now() + seconds
+
+    @property
+    def has_passed(self) -> bool:
+        """Whether it is in the past."""
+        return now() >= self._end
+
+
 def timestamp() -> str:
     """Return the date and time in UTC to the second, ISO 8601, e.g. 2026-01-31T12:00:00Z."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -6,7 +6,6 @@ import hashlib
 import os
 import platform
 import re
-import statistics
 import subprocess
 from collections.abc import Iterator
 from importlib import metadata
@@ -15,14 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpubench import __version__, paths
+from gpubench import __version__, added, paths
 from gpubench.measure import clock
+from gpubench.measure.sampling import overhead
 
 if TYPE_CHECKING:
     from gpubench.devices.base import Device
 
 MIB = 1 << 20
 REPEATS = 11
+EMPTY_SAMPLES = 25
 
 # Under what names the libraries that can change a time are installed: the first found counts.
 LIBRARIES = {
@@ -41,10 +42,11 @@ SOURCE_SUFFIXES = {".py", ".toml", ".json", ".cu", ".cuh", ".cl", ".h"}
 def environment(device: Device) -> dict[str, Any]:
     """Describe machine, device, libraries and code, as a results file holds them.
 
-    Measures the copy bandwidth and the time of an empty event pair on the way, which takes up
+    Measures the copy bandwidth and the time of an empty sample on the way, which takes up
     to about a second on a CPU. Raises OutOfMemory where the device has no room for the copy.
     """
     commit, dirty = commit_of(paths.repository())
+    outside = [addition.name for addition in added.additions()]
     return {
         "machine": machine(device.name, device.is_cpu),
         "device": device.environment(),
@@ -54,8 +56,9 @@ def environment(device: Device) -> dict[str, Any]:
         "commit": commit,
         "dirty": dirty,
         "code_hash": code_hash(),
+        **({"added": outside} if outside else {}),
         "copy_bandwidth_gb_s": copy_bandwidth_gb_s(device),
-        "empty_launch_ms": empty_launch_ms(device),
+        "overhead_ms": overhead_ms(device),
         "started": clock.timestamp(),
     }
 
@@ -71,7 +74,7 @@ def machine(device_name: str, is_cpu: bool) -> str:
 def code_hash() -> str:
     """Return the SHA-256 over the sources of the package and the kernels, 16 hex digits.
 
-    The same for a checkout and for the wheel built from it.
+    What was added from outside counts. The same for a checkout and for the wheel built from it.
     """
     digest = hashlib.sha256()
     for name, path in sorted(_sources()):
@@ -104,10 +107,15 @@ def _copy_ms(device: Device, source: Any, target: Any) -> float:
     return device.elapsed_ms(start, device.record())
 
 
-def empty_launch_ms(device: Device) -> float:
-    """Measure the time between two events with nothing between them: median of several."""
-    times = [device.elapsed_ms(device.record(), device.record()) for _ in range(REPEATS)]
-    return float(f"{statistics.median(times):.6g}")
+def overhead_ms(device: Device) -> dict[str, float]:
+    """Measure what is left of a sample when nothing is launched in it, in each mode: medians.
+
+    It is in every sample once, however many launches are in the batch, and is not taken off.
+    """
+    return {
+        mode: float(f"{summary.median_ms:.6g}")
+        for mode, summary in overhead(device, EMPTY_SAMPLES).items()
+    }
 
 
 def _host() -> dict[str, Any]:
@@ -188,3 +196,5 @@ def _sources() -> Iterator[tuple[str, Path]]:
             inside_kernels = folder is not kernels and path.is_relative_to(kernels)
             if path.suffix in SOURCE_SUFFIXES and not inside_kernels:
                 yield f"{prefix}/{path.relative_to(folder).as_posix()}", path
+    for addition in added.additions():
+        yield from addition.sources()

@@ -6,24 +6,29 @@ falls on all of them alike. Only device events measure; the host's clock is not 
 
 from __future__ import annotations
 
+import itertools
 import math
+import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from gpubench.measure.statistics import Summary, summarise
+from gpubench.measure.statistics import Summary, remarks_on, summarise
 
 if TYPE_CHECKING:
     from gpubench.devices.base import Device
 
 Mode = Literal["cold", "hot", "graph"]
+Work = Callable[[], None]
 
 SAMPLE_MS = 0.2  # a sample lasts at least this long: some 400 times the resolution of an event
 BATCH_MARGIN = 1.25  # aim that much longer, so that jitter does not fall below it
 WARM_UP_SHARE = 0.1  # of the budget, spent before the first sample
 MIN_SCRATCH_BYTES = 32 << 20  # where a device does not tell the size of its cache
+BLOCK_MS = 50.0  # of device time; clocks and throttling are read about so often
+THROTTLED_PATIENCE = 4.0  # how many times its time a task may wait for samples that count
 
 
 @dataclass(frozen=True)
@@ -31,16 +36,23 @@ class Task:
     """Something to time.
 
     label: a name for people.
-    work: queues the launches that are timed, and nothing else.
-    mode: `cold`, caches overwritten before each sample; `hot`, the same work just before;
-        `graph`, as hot, replayed from a recorded graph without launch gaps.
-    launches: how many launches one call of `work` queues; times are of one.
+    works: each queues the launches that are timed, and nothing else. They do the same on inputs
+        of their own, and take turns, so that none finds its own data in the cache.
+    mode: `cold`, caches overwritten before each sample; `hot`, the same kind of work just
+        before; `graph`, as hot, replayed from a recorded graph without launch gaps.
+    launches: how many launches one call of a work queues; times are of one.
+    compared_with: tasks of the same name here are compared with each other.
+    grain, extra: a batch holds a multiple of `grain` calls, and for each `grain` of them `extra`
+        more that are not counted: work that is known to be slower by extra / grain.
     """
 
     label: str
-    work: Callable[[], None]
+    works: Sequence[Work]
     mode: Mode
     launches: int = 1
+    compared_with: str = ""
+    grain: int = 1
+    extra: int = 0
 
 
 @dataclass(frozen=True)
@@ -51,8 +63,9 @@ class Budget:
     min_samples: taken in any case, also where that costs more time. From 6 on, the interval
         of the median is a true 95 % interval.
     max_samples: never exceeded.
-    relative_half_width: narrow enough, as a share of the median.
-    max_batch: the most calls of the work in one sample.
+    relative_half_width: narrow enough: of the ratio to what a task is compared with, or of its
+        own median where there is nothing to compare.
+    max_batch: the most calls of the work in one sample, but for a whole turn of all its inputs.
     """
 
     seconds_per_task: float = 0.25
@@ -74,16 +87,35 @@ class Sampled:
 
     samples_ms: time of one launch, each sample its mean over the batch; 6 significant digits.
     batch: launches per sample.
-    summary: of exactly these samples.
+    summary: of exactly these samples; None where the device was throttled during all.
+    throttled_ms: samples taken while the device was throttled, which count for nothing.
+    throttled_by: why it was, in words.
+    remarks: what is odd about the samples, in words: drift, two humps.
+    stopped: why there are no more of them: the interval is "narrow", or the "time" or the number
+        of "samples" was spent.
     state_before, state_after: clocks and the like after the warm-up and after the last
         sample, or None where the device cannot tell.
+    clocks_sm_mhz: lowest and highest clock read around blocks of samples, or None.
     """
 
     samples_ms: list[float]
     batch: int
-    summary: Summary
+    summary: Summary | None
+    throttled_ms: list[float]
+    throttled_by: list[str]
+    remarks: list[str]
+    stopped: str
     state_before: dict[str, Any] | None
     state_after: dict[str, Any] | None
+    clocks_sm_mhz: list[int] | None
+
+    @property
+    def nothing_left(self) -> str:
+        """Why there is no sample, and what to do."""
+        return (
+            f"all {len(self.throttled_ms)} samples were taken while the device was throttled"
+            f" ({', '.join(self.throttled_by)}): let it cool down, or lock its clocks lower"
+        )
 
 
 def sample(
@@ -97,57 +129,139 @@ def sample(
 
     All are warmed up first. Then each round takes one sample of every task that is still open,
     in an order drawn from `seed`. A task closes when it has `max_samples`; or when it has
-    `min_samples` and either the interval of its median is narrow enough or its time is spent.
+    `min_samples` and either its time is spent or the interval of its ratio to the fastest of
+    those that it is compared with is narrow enough. The fastest stays open until all others are
+    closed; a task by itself, until the interval of its own median is narrow enough.
+
+    Around each block of rounds the device is asked for clocks and throttling; the samples of a
+    block that was throttled are set aside.
 
     on_progress: called with 1 for each task that closes.
 
-    What `work` raises is raised here. Mode `graph` needs the device feature "graphs".
+    What a work raises is raised here. Mode `graph` needs the device feature "graphs".
     """
     rng = np.random.default_rng(seed)
-    scratch = _scratch(device) if any(task.mode == "cold" for task in tasks) else None
-    runs = [_Run(device, task, scratch) for task in tasks]
+    scratch = scratch_for(device, tasks)
+    runs = [Run(device, task, scratch) for task in tasks]
     for run in runs:
         run.warm_up(budget)
-    state_before = device.state()
-    still_open = list(runs)
+    block = Block(device)
+    for run in runs:
+        run.states.append(block.state)
+    still_open = runs
     while still_open:
         for turn in rng.permutation(len(still_open)):
-            still_open[turn].take_sample()
+            block.spent_ms += still_open[turn].take_sample()
+        if block.spent_ms < BLOCK_MS and not _closing(still_open, runs, budget):
+            continue
+        throttled_by = block.end()
         for run in still_open:
-            if run.finished(budget):
-                run.state_after = device.state()
-                if on_progress is not None:
-                    on_progress(1)
-        still_open = [run for run in still_open if not run.finished(budget)]
-    return [
-        Sampled(
-            run.samples_ms, run.launches, summarise(run.samples_ms), state_before, run.state_after
-        )
-        for run in runs
-    ]
+            run.end_block(throttled_by, block.state)
+        for run, why in _closing(still_open, runs, budget):
+            run.stopped = why
+            if on_progress is not None:
+                on_progress(1)
+        still_open = [run for run in still_open if not run.stopped]
+    return [run.sampled() for run in runs]
 
 
-def _scratch(device: Device) -> Any:
-    """Allocate what is overwritten before a cold sample: twice the cache, to leave nothing."""
+def overhead(device: Device, samples: int) -> dict[Mode, Summary]:
+    """Time nothing in each mode that the device has: what a measurement adds to every sample.
+
+    samples: how many times; the summary is of these, each a single launch.
+    """
+    modes: tuple[Mode, ...] = ("cold", "hot")
+    if "graphs" in device.features:
+        modes += ("graph",)
+    budget = Budget(0.01, samples, samples, max_batch=1)
+    tasks = [Task(f"nothing {mode}", [_nothing], mode) for mode in modes]
+    found = sample(device, tasks, budget, seed=0)
+    return {mode: each.summary for mode, each in zip(modes, found, strict=True) if each.summary}
+
+
+def _nothing() -> None:
+    """Queue nothing."""
+
+
+def scratch_for(device: Device, tasks: Sequence[Task]) -> Any:
+    """Allocate what is overwritten before a cold sample; None where no task is cold.
+
+    Twice the cache, to leave nothing in it.
+    """
+    if not any(task.mode == "cold" for task in tasks):
+        return None
     return device.empty(max(2 * device.cache_bytes, MIN_SCRATCH_BYTES), np.uint8)
 
 
-class _Run:
-    """One task on its way from warm-up to last sample."""
+def _closing(
+    still_open: Sequence[Run], runs: Sequence[Run], budget: Budget
+) -> list[tuple[Run, str]]:
+    """Return the tasks that need no more samples, each with the reason.
 
-    def __init__(self, device: Device, task: Task, scratch: Any) -> None:
-        self.samples_ms: list[float] = []
-        self.batch = 1
-        self.state_after: dict[str, Any] | None = None
+    The fastest of those that are compared waits for the others, which are held against it.
+    """
+    closing: list[tuple[Run, str]] = []
+    for name in {run.task.compared_with for run in still_open}:
+        compared = [run for run in runs if run.task.compared_with == name]
+        fastest = min(compared, key=Run.median_ms)
+        others = [run for run in compared if run is not fastest]
+        reasons = [(run, run.stopped or run.enough(budget, fastest)) for run in others]
+        closing += [(run, why) for run, why in reasons if why and not run.stopped]
+        if fastest.stopped:
+            continue
+        why = fastest.enough(budget, None)
+        if others and why != "samples":
+            missing = [why for _, why in reasons if why != "narrow"]
+            why = missing[0] if missing else "narrow"
+        if why:
+            closing.append((fastest, why))
+    return closing
+
+
+class Block:
+    """Rounds of samples between two looks at the device's clocks."""
+
+    def __init__(self, device: Device) -> None:
+        self.state = device.state()
+        self.spent_ms = 0.0
         self._device = device
-        self._task = task
+
+    def end(self) -> list[str]:
+        """Begin the next block; return why the device was throttled around this one, if it was."""
+        before, self.state = self.state, self._device.state()
+        self.spent_ms = 0.0
+        return sorted({*self._device.throttled_by(before), *self._device.throttled_by(self.state)})
+
+
+class Run:
+    """One task on its way from warm-up to last sample.
+
+    times_ms: all samples so far; throttled: whether the device was, while each was taken.
+    throttled_by: why it was.
+    states: of the device, before the first block and after each.
+    batch: counted calls of the works in a sample.
+    stopped: why there are no more samples; empty while there may be.
+    """
+
+    def __init__(self, device: Device, task: Task, scratch: Any = None) -> None:
+        self.task = task
+        self.times_ms: list[float] = []
+        self.throttled: list[bool] = []
+        self.throttled_by: set[str] = set()
+        self.states: list[dict[str, Any] | None] = []
+        self.stopped = ""
+        self._device = device
         self._scratch = scratch
         self._spent_ms = 0.0
-        self._launch_batch = task.work
+        self._judged = 0
+        self._turns = itertools.cycle(task.works)
+        self.batch = 1
+        self._launch_batch: Work = task.works[0]
 
     def warm_up(self, budget: Budget) -> None:
         """Launch until a share of the budget is spent, and find the batch meanwhile."""
-        self._task.work()  # whatever is lazy happens here
+        for work in self.task.works:
+            work()  # whatever is lazy happens here
         self._device.synchronize()
         self._set_batch(1)
         # The bound on rounds is for work that takes no time at all.
@@ -159,44 +273,117 @@ class _Run:
                 break
         self._spent_ms = 0.0
 
-    def take_sample(self) -> None:
-        """Add one sample."""
-        self.samples_ms.append(_six_digits(self._time_batch() / self.launches))
+    def take_sample(self) -> float:
+        """Add one sample; return the device time that it cost in ms, lead-in included."""
+        spent_ms = self._spent_ms
+        self.times_ms.append(_six_digits(self._time_batch() / self.launches))
+        self.throttled.append(False)
+        return self._spent_ms - spent_ms
+
+    def end_block(self, throttled_by: Sequence[str], state: dict[str, Any] | None) -> None:
+        """Note the device's state after some samples; set them aside where it was throttled."""
+        self.states.append(state)
+        if throttled_by:
+            self.throttled_by.update(throttled_by)
+            for index in range(self._judged, len(self.throttled)):
+                self.throttled[index] = True
+        self._judged = len(self.throttled)
 
     @property
     def launches(self) -> int:
-        """Launches in a sample."""
-        return self.batch * self._task.launches
+        """Launches in a sample that are counted."""
+        return self.batch * self.task.launches
 
-    def finished(self, budget: Budget) -> bool:
-        """Return whether the task needs no more samples."""
-        if len(self.samples_ms) < budget.min_samples:
-            return False
-        if len(self.samples_ms) >= budget.max_samples:
-            return True
-        if self._spent_ms >= budget.seconds_per_task * 1e3:
-            return True
-        summary = summarise(self.samples_ms)
-        return summary.half_width_ms <= budget.relative_half_width * summary.median_ms
+    @property
+    def samples_ms(self) -> list[float]:
+        """The samples that count."""
+        return [t for t, is_out in zip(self.times_ms, self.throttled, strict=True) if not is_out]
+
+    def median_ms(self) -> float:
+        """Return the median of the samples that count; infinity while there is none."""
+        samples_ms = self.samples_ms
+        return statistics.median(samples_ms) if samples_ms else math.inf
+
+    def enough(self, budget: Budget, fastest: Run | None) -> str:
+        """Return why the task needs no more samples, or nothing where it does.
+
+        fastest: what it is held against; None for the task itself.
+        """
+        if len(self.times_ms) >= budget.max_samples:
+            return "samples"
+        counted, patience = len(self.samples_ms), 1.0
+        if counted < budget.min_samples:
+            if counted == len(self.times_ms):
+                return ""
+            patience = THROTTLED_PATIENCE
+        if self._spent_ms >= patience * budget.seconds_per_task * 1e3:
+            return "time"
+        if counted < budget.min_samples:
+            return ""
+        ratios = self._ratios(fastest) if fastest is not None else []
+        summary = summarise(ratios if len(ratios) >= budget.min_samples else self.samples_ms)
+        is_narrow = summary.half_width_ms <= budget.relative_half_width * summary.median_ms
+        return "narrow" if is_narrow else ""
+
+    def sampled(self) -> Sampled:
+        """Return what was measured."""
+        samples_ms = self.samples_ms
+        clocks = [s["clocks_sm_mhz"] for s in self.states if s and s.get("clocks_sm_mhz")]
+        return Sampled(
+            samples_ms=samples_ms,
+            batch=self.launches,
+            summary=summarise(samples_ms) if samples_ms else None,
+            throttled_ms=[
+                t for t, is_out in zip(self.times_ms, self.throttled, strict=True) if is_out
+            ],
+            throttled_by=sorted(self.throttled_by),
+            remarks=remarks_on(samples_ms),
+            stopped=self.stopped,
+            state_before=self.states[0],
+            state_after=self.states[-1],
+            clocks_sm_mhz=[min(clocks), max(clocks)] if clocks else None,
+        )
+
+    def _ratios(self, fastest: Run) -> list[float]:
+        """Return the ratios to another task's samples, round by round, where both count."""
+        rounds = zip(
+            self.times_ms, self.throttled, fastest.times_ms, fastest.throttled, strict=False
+        )
+        return [
+            mine / its
+            for mine, mine_is_out, its, its_is_out in rounds
+            if not mine_is_out and not its_is_out and its > 0
+        ]
 
     def _is_short(self, elapsed_ms: float) -> bool:
         # A second launch in a batch would find the caches filled by the first.
-        return self._task.mode != "cold" and elapsed_ms < SAMPLE_MS
+        return self.task.mode != "cold" and elapsed_ms < SAMPLE_MS
 
     def _longer_batch(self, elapsed_ms: float) -> int:
         resolution_ms = 1e-6
         per_launch = max(elapsed_ms, resolution_ms) / self.batch
         return max(self.batch + 1, math.ceil(BATCH_MARGIN * SAMPLE_MS / per_launch))
 
-    def _set_batch(self, batch: int) -> None:
-        work = self._task.work
+    def _set_batch(self, least: int) -> None:
+        """Let a sample hold at least so many calls: whole turns of the works, and whole grains.
+
+        A cold sample holds one call, and the next sample the next work's.
+        """
+        task = self.task
+        if task.mode == "cold":
+            self.batch = 1
+            self._launch_batch = lambda: next(self._turns)()
+            return
+        multiple = math.lcm(len(task.works), task.grain)
+        self.batch = multiple * math.ceil(least / multiple)
+        calls = self.batch + self.batch // task.grain * task.extra
+        queue = [work for work, _ in zip(itertools.cycle(task.works), range(calls), strict=False)]
 
         def launch_batch() -> None:
-            for _ in range(batch):
+            for work in queue:
                 work()
 
-        self.batch = batch
-        if self._task.mode == "graph":
+        if task.mode == "graph":
             self._launch_batch = self._device.capture(launch_batch).launch
         else:
             self._launch_batch = launch_batch
@@ -220,10 +407,10 @@ class _Run:
         and keeps the device busy while the host queues the sample, so that the first launch
         is not timed with its latency.
         """
-        if self._task.mode == "cold":
+        if self.task.mode == "cold":
             self._device.fill(self._scratch, 0xFF)
-        elif self._task.mode == "hot":
-            self._task.work()
+        elif self.task.mode == "hot":
+            self.task.works[-1]()
         else:
             self._launch_batch()
 

@@ -13,7 +13,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from scipy.stats import binom
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom, kendalltau, theilslopes
+
+# A remark is worth making where a trend, or two humps, would show by chance once in a thousand
+# series, and where it moves the times by so much of their median.
+CHANCE = 1e-3
+WORTH_SAYING = 0.02
+LEAST_HUMP = 0.15  # of the samples
+# Of samples with one hump, the middle half of the distance between the medians of its two halves
+# holds a quarter (a normal or a uniform distribution), and hardly less than a fifth.
+SHARE_IN_VALLEY = 0.2
 
 
 @dataclass(frozen=True)
@@ -43,6 +54,49 @@ def summarise(samples_ms: Sequence[float], confidence: float = 0.95) -> Summary:
     ordered = sorted(samples_ms)
     rank = max(1, _rank(len(ordered), confidence))
     return Summary(statistics.median(ordered), ordered[rank - 1], ordered[-rank])
+
+
+def remarks_on(samples_ms: Sequence[float]) -> list[str]:
+    """Say in words what is odd about samples in the order in which they were taken.
+
+    Drift: Kendall's tau between samples and their order, and the slope of Theil and Sen. Two
+    humps: the samples fall into two clusters, and hardly any lie between the clusters' medians;
+    that is not said of fewer than 31 samples.
+    """
+    samples = np.asarray(samples_ms, float)
+    if len(samples) < 6 or np.ptp(samples) == 0:
+        return []
+    median = float(np.median(samples))
+    if median <= 0:
+        return []
+    return [text for text in (_drift(samples, median), _humps(samples, median)) if text]
+
+
+def _drift(samples: NDArray[np.float64], median: float) -> str:
+    order = np.arange(len(samples))
+    change = theilslopes(samples, order)[0] * len(samples) / median
+    if abs(change) < WORTH_SAYING or kendalltau(order, samples).pvalue > CHANCE:
+        return ""
+    return f"drift: {'slower' if change > 0 else 'faster'} by {abs(change):.1%} from first to last"
+
+
+def _humps(samples: NDArray[np.float64], median: float) -> str:
+    ordered = np.sort(samples)
+    count = len(ordered)
+    # Split into the two clusters whose sums of squares are the least together.
+    below = np.arange(1, count)
+    sums = np.cumsum(ordered)
+    between = sums[:-1] ** 2 / below + (sums[-1] - sums[:-1]) ** 2 / (count - below)
+    first = 1 + int(np.argmax(between))  # of the upper cluster
+    low, high = float(np.median(ordered[:first])), float(np.median(ordered[first:]))
+    quarter = (high - low) / 4
+    valley = int(np.sum((ordered > low + quarter) & (ordered < high - quarter)))
+    if high - low < WORTH_SAYING * median or min(first, count - first) < LEAST_HUMP * count:
+        return ""
+    if binom.cdf(valley, count, SHARE_IN_VALLEY) > CHANCE:
+        return ""
+    share = (count - first) / count
+    return f"two humps: at {low:.4g} and {high:.4g} ms, {share:.0%} of the samples in the slower"
 
 
 @cache

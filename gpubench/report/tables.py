@@ -735,6 +735,9 @@ def _distinct(words: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(words))
 
 
+UNIT_ENDINGS = ("_bytes", "_gb_s", "_ms")
+
+
 def _flat(environment: dict[str, Any]) -> list[tuple[str, str]]:
     """Flatten an environment into labelled values, without what the table of runs shows."""
     rows = []
@@ -742,14 +745,18 @@ def _flat(environment: dict[str, Any]) -> list[tuple[str, str]]:
         if name in ("started", "commit", "dirty", "code_hash"):
             continue
         if isinstance(value, dict):
-            rows += [(f"{name}: {_words(key)}", _measure(key, item)) for key, item in value.items()]
+            unit_of = name if name.endswith(UNIT_ENDINGS) else ""
+            rows += [
+                (f"{_words(name)}: {_words(key)}", _measure(unit_of or key, item))
+                for key, item in value.items()
+            ]
         else:
             rows.append((_words(name), _measure(name, value)))
     return rows
 
 
 def _words(name: str) -> str:
-    for ending in ("_bytes", "_gb_s", "_ms"):
+    for ending in UNIT_ENDINGS:
         name = name.removesuffix(ending)
     return name.replace("_", " ")
 

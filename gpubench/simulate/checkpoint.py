@@ -17,9 +17,9 @@ from gpubench import __version__
 from gpubench.devices import Device
 from gpubench.errors import UserError
 from gpubench.measure.environment import code_hash
-from gpubench.simulate.files import whole_file
 from gpubench.simulate.setup import Setup
 from gpubench.workloads.workload import Workload
+from gpubench.writing import whole_file
 
 FORMAT = 1
 _HEADER = "header"  # JSON: the fields of a Checkpoint but for its state

@@ -17,8 +17,8 @@ import numpy as np
 
 from gpubench import registry
 from gpubench.errors import UserError
-from gpubench.simulate.files import writing
 from gpubench.workloads.workload import Snapshot
+from gpubench.writing import writing
 
 
 class Trajectory(ABC):

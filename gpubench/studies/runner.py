@@ -6,6 +6,7 @@ the same call goes on where the last one stopped.
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import os
 from collections import Counter
@@ -71,6 +72,7 @@ class Group:
             "algorithm": subject.algorithm,
             "form": subject.form,
             "parameters": dict(subject.parameters),
+            "inputs": self.sweep.inputs if self.sweep.inputs > 1 else None,
             "device": device.backend,
             "mode": mode,
             "seed": self.seed,
@@ -82,6 +84,7 @@ class RunSummary:
     """Where the results are, and how many records of which kind this run added.
 
     resumed: records that were there before and were not measured again.
+    overhead_ms: what an empty sample takes in each mode.
     """
 
     path: Path
@@ -90,6 +93,7 @@ class RunSummary:
     skipped: int
     wrong: int
     failed: int
+    overhead_ms: dict[str, float]
 
 
 @dataclass
@@ -98,7 +102,8 @@ class Trial:
 
     modes: those to be timed; refused: those that cannot be, with the reason.
     verdict: status and reason for every mode, once something has ruled the subject out.
-    algorithm: None before it is made, and again once there is a verdict.
+    algorithms: one for each of the inputs that take turns; none before they are made, and none
+        once there is a verdict.
     drawn: what it knows of its input: the hash, where it drew that itself.
     facts: what the algorithm says of itself: bytes_moved, workspace_bytes, outcome, and of the
         steps of a simulation their number in a launch and their phases.
@@ -108,17 +113,17 @@ class Trial:
     modes: list[Mode]
     refused: dict[Mode, str] = field(default_factory=dict)
     verdict: tuple[str, str] | None = None
-    algorithm: Algorithm | None = None
+    algorithms: list[Algorithm] = field(default_factory=list)
     drawn: dict[str, Any] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
     sampled: dict[Mode, Sampled] = field(default_factory=dict)
 
     def rule_out(self, status: str, reason: str) -> None:
         """Give the verdict and let go of the memory."""
-        self.verdict, self.algorithm = (status, reason), None
+        self.verdict, self.algorithms = (status, reason), []
 
 
-class _LaunchError(Exception):
+class LaunchError(Exception):
     """A launch raised while several subjects were being timed; says whose it was."""
 
     def __init__(self, trial: Trial, raised: Exception) -> None:
@@ -136,17 +141,20 @@ def plan(
     per_cell: float | None = None,
     moved: int | None = None,
     kept: float | None = None,
+    inputs: int | None = None,
     parameters: Mapping[str, int] | None = None,
 ) -> list[Group]:
     """List the inputs of a study and what is measured on each.
 
     algorithms, particles (records, pairs), per_cell, moved, kept: in place of what the study says;
-    a sweep that `--quick` leaves out stays out. parameters: for the algorithms that have them.
+    a sweep that `--quick` leaves out stays out. inputs: how many take turns, likewise, but for
+    simulations, which have one. parameters: for the algorithms that have them.
     Raises UserError for an algorithm that the study does not measure, for an axis or a parameter
     that it does not have, and for inputs that cannot be made.
     """
-    if particles is not None and particles < 1:
-        raise UserError(f"the number of particles must be at least 1, not {particles}")
+    for name, number in (("particles", particles), ("inputs", inputs)):
+        if number is not None and number < 1:
+            raise UserError(f"the number of {name} must be at least 1, not {number}")
     chosen_axes = {"per_cell": per_cell, "moved": moved, "kept": kept}
     for axis, value in chosen_axes.items():
         if value is not None and not any(sweep.axes.get(axis) for sweep in study.sweeps):
@@ -173,6 +181,8 @@ def plan(
             subjects = tuple(_with_parameters(subject, parameters) for subject in sweep.subjects)
             sweep = replace(sweep, subjects=subjects)
         given = {sweep.kind.size_axis: particles, **chosen_axes}
+        if inputs is not None and sweep.kind is not Simulation:
+            sweep = replace(sweep, inputs=inputs)
         sweep = sweep.along(
             {
                 axis: (value,)
@@ -219,6 +229,7 @@ def run(
     per_cell: float | None = None,
     moved: int | None = None,
     kept: float | None = None,
+    inputs: int | None = None,
     parameters: Mapping[str, int] | None = None,
     fresh: bool = False,
     budget: Budget | None = None,
@@ -236,15 +247,16 @@ def run(
     """
     groups = plan(
         study, quick=quick, algorithms=algorithms, particles=particles, per_cell=per_cell,
-        moved=moved, kept=kept, parameters=parameters,
+        moved=moved, kept=kept, inputs=inputs, parameters=parameters,
     )  # fmt: skip
     if particles is not None or per_cell is not None:
         for group in groups:
-            if reason := _too_large(group.recipe, device):
+            if reason := _too_large(group.recipe, device, group.sweep.inputs):
                 raise UserError(f"{group.recipe.title}: {reason}")
     if budget is None:
         budget = QUICK_CPU_BUDGET if quick and device.is_cpu else Budget()
-    store = Store.open(store_folder, study.name, environment(device))
+    surroundings = environment(device)
+    store = Store.open(store_folder, study.name, surroundings)
     known, settled = _known(store.path)
     done = set() if fresh else settled
     counts: Counter[str] = Counter()
@@ -256,7 +268,7 @@ def run(
             missing = [
                 (subject, mode)
                 for subject, mode in group.items
-                if _key(group.identity(device, subject, mode)) not in (known if waits else done)
+                if cell_key(group.identity(device, subject, mode)) not in (known if waits else done)
             ]
             resumed += len(group.items) - len(missing)
             bar.advance(len(group.items) - len(missing))
@@ -272,6 +284,7 @@ def run(
         skipped=counts["skipped"],
         wrong=counts["wrong"],
         failed=counts["failed"],
+        overhead_ms=surroundings["overhead_ms"],
     )
 
 
@@ -288,137 +301,192 @@ def measure(
     on_progress: called with the number of records that have become final.
     reason: why all of them are skipped; None where the device decides.
     """
-    trials = [
-        Trial(subject, [mode for _, mode in pairs])
-        for subject, pairs in itertools.groupby(items, key=lambda item: item[0])
-    ]
-    reason = (
-        missing_feature(group.sweep.requires, device) or reason or _too_large(group.recipe, device)
-    )
-    drawn: dict[str, Any] = {}
-    if reason:
-        for trial in trials:
-            trial.rule_out("skipped", reason)
-    else:
-        inputs = group.recipe.make(group.seed)
-        drawn = {"input_hash": inputs.hash}
-        if isinstance(inputs, ParticleSet) and inputs.before is not None:
-            drawn["moved"] = inputs.moved
-        _measure_trials(trials, inputs, device, budget, group.seed, on_progress)
-    on_progress(len(items) - sum(len(trial.sampled) for trial in trials))
-    return [
-        _record(group.identity(device, trial.subject, mode) | drawn | trial.drawn, trial, mode)
-        for trial in trials
-        for mode in (*trial.modes, *trial.refused)
-    ]
+    bench = Bench(group, items, device, reason)
+    bench.time_together(budget, on_progress)
+    on_progress(len(items) - sum(len(trial.sampled) for trial in bench.trials))
+    return bench.finish()
 
 
-def _measure_trials(
-    trials: Sequence[Trial],
-    inputs: Inputs,
-    device: Device,
-    budget: Budget,
-    seed: int,
-    on_progress: Callable[[int], None],
-) -> None:
+class Bench:
+    """Subjects on one input (or several that take turns), made and checked, ready to be timed.
+
+    reason: why all of them are skipped; None where the device decides.
+    trials: in the order of the items.
+    """
+
+    def __init__(
+        self,
+        group: Group,
+        items: Sequence[tuple[Subject, Mode]],
+        device: Device,
+        reason: str | None = None,
+    ) -> None:
+        self.trials = [
+            Trial(subject, [mode for _, mode in pairs])
+            for subject, pairs in itertools.groupby(items, key=lambda item: item[0])
+        ]
+        self._group, self._device = group, device
+        self._drawn: dict[str, Any] = {}
+        self._oracles: list[Callable[[str], Oracle]] = []
+        reason = (
+            missing_feature(group.sweep.requires, device)
+            or reason
+            or _too_large(group.recipe, device, group.sweep.inputs)
+        )
+        if reason:
+            for trial in self.trials:
+                trial.rule_out("skipped", reason)
+        else:
+            self._make()
+
+    def _make(self) -> None:
+        group = self._group
+        drawn = [group.recipe.make(group.seed + turn) for turn in range(group.sweep.inputs)]
+        self._drawn = {"input_hash": _hash_of(drawn)}
+        first = drawn[0]
+        if isinstance(first, ParticleSet) and first.before is not None:
+            self._drawn["moved"] = first.moved
+        self._oracles = [_oracle_of(inputs) for inputs in drawn]
+        for trial in self.trials:
+            step = partial(_make_and_check, trial, drawn, self._device, self._oracles)
+            _attempt(trial, self._device, step)
+
+    def tasks(self) -> list[tuple[Trial, Mode, Task]]:
+        """Return what can be timed."""
+        return [
+            (trial, mode, _task(trial, mode))
+            for trial in self.trials
+            if trial.algorithms
+            for mode in trial.modes
+        ]
+
+    def time_together(self, budget: Budget, on_progress: Callable[[int], None]) -> None:
+        """Sample every live trial in one interleaved run; start over without one that raises."""
+        while live := self.tasks():
+            tasks = [task for _, _, task in live]
+            try:
+                sampled = sample(self._device, tasks, budget, self._group.seed, on_progress)
+            except LaunchError as error:
+                error.trial.rule_out(*verdict_on(error.raised, self._device))
+            except Exception as error:  # not while launching: nobody can say whose it is
+                for trial, _, _ in live:
+                    trial.rule_out(*verdict_on(error, self._device))
+            else:
+                for (trial, mode, _), result in zip(live, sampled, strict=True):
+                    trial.sampled[mode] = result
+                return
+
+    def finish(self, phases: bool = True) -> list[dict[str, Any]]:
+        """Check what was timed once more, and return the records of all items.
+
+        phases: whether those of simulation steps are timed.
+        """
+        for trial in self.trials:
+            if trial.sampled:
+                check = partial(_check_again, trial, self._device, self._oracles, phases)
+                _attempt(trial, self._device, check)
+        return [
+            _record(
+                self._group.identity(self._device, trial.subject, mode) | self._drawn | trial.drawn,
+                trial,
+                mode,
+            )
+            for trial in self.trials
+            for mode in (*trial.modes, *trial.refused)
+        ]
+
+
+def _oracle_of(inputs: Inputs) -> Callable[[str], Oracle]:
+    """Return what gives the oracle of a family on an input, made once."""
+
     @cache
     def oracle(family: str) -> Oracle:
         return ORACLES[family](inputs, False)
 
-    for trial in trials:
-        _attempt(trial, device, partial(_make_and_check, trial, inputs, device, oracle))
-    _time_together(trials, device, budget, seed, on_progress)
-    for trial in trials:
-        if trial.sampled:
-            _attempt(trial, device, partial(_check_again, trial, device, oracle))
+    return oracle
+
+
+def _hash_of(drawn: Sequence[Inputs]) -> str | None:
+    """Return the hash of an input, or of several that take turns; None before it is drawn."""
+    if len(drawn) == 1:
+        return drawn[0].hash
+    together = " ".join(str(inputs.hash) for inputs in drawn)
+    return hashlib.sha256(together.encode()).hexdigest()[:16]
 
 
 def _make_and_check(
-    trial: Trial, inputs: Inputs, device: Device, oracle: Callable[[str], Oracle]
+    trial: Trial,
+    drawn: Sequence[Inputs],
+    device: Device,
+    oracles: Sequence[Callable[[str], Oracle]],
 ) -> str | None:
-    """Make the algorithm and launch it once; return what is wrong with its answer, or None."""
+    """Make the algorithm for each input and launch it once; return what is wrong, or None."""
     subject = trial.subject
     cls = registry.find_algorithm(subject.algorithm)
-    form = cls.forms[subject.form]
-    if lacking := missing_feature(form.requires, device):
+    if lacking := missing_feature(cls.forms[subject.form].requires, device):
         raise NotSupported(lacking)
-    make: Callable[..., Algorithm] = cls
-    if isinstance(inputs, SimulationStart):
-        assert issubclass(cls, CellList)  # see study.check_names
-        workload = registry.find_workload(inputs.workload)
-        make = partial(WorkloadStep, workload=workload, algorithm=cls)
-    algorithm = make(device, form=subject.form, parameters=subject.parameters, **inputs.made_for)
-    if isinstance(algorithm, WorkloadStep):
-        trial.drawn = {"input_hash": algorithm.input_hash}
-    if wrong := first_launch(algorithm, inputs, oracle(algorithm.family)):
-        return wrong
-    trial.algorithm = algorithm
+    made: list[Algorithm] = []
+    for inputs, oracle in zip(drawn, oracles, strict=True):
+        make: Callable[..., Algorithm] = cls
+        if isinstance(inputs, SimulationStart):
+            assert issubclass(cls, CellList)  # see study.check_names
+            workload = registry.find_workload(inputs.workload)
+            make = partial(WorkloadStep, workload=workload, algorithm=cls)
+        algorithm = make(
+            device, form=subject.form, parameters=subject.parameters, **inputs.made_for
+        )
+        if isinstance(algorithm, WorkloadStep):
+            trial.drawn = {"input_hash": algorithm.input_hash}
+        if wrong := first_launch(algorithm, inputs, oracle(algorithm.family)):
+            return wrong
+        made.append(algorithm)
+    trial.algorithms = made
     if "graph" in trial.modes:
-        lacking = algorithm.no_graph or missing_feature({"graphs"}, device)
+        lacking = made[0].no_graph or missing_feature({"graphs"}, device)
         if lacking:
             trial.modes.remove("graph")
             trial.refused["graph"] = lacking
     return None
 
 
-def _time_together(
-    trials: Sequence[Trial],
-    device: Device,
-    budget: Budget,
-    seed: int,
-    on_progress: Callable[[int], None],
-) -> None:
-    """Sample every live trial in one interleaved run; start over without one that raises."""
-    while True:
-        live = [(trial, mode) for trial in trials if trial.algorithm for mode in trial.modes]
-        if not live:
-            return
-        tasks = [_task(trial, mode) for trial, mode in live]
-        try:
-            sampled = sample(device, tasks, budget, seed, on_progress)
-        except _LaunchError as error:
-            error.trial.rule_out(*verdict_on(error.raised, device))
-        except Exception as error:  # not while launching: nobody can say whose it is
-            for trial, _ in live:
-                trial.rule_out(*verdict_on(error, device))
-        else:
-            for (trial, mode), result in zip(live, sampled, strict=True):
-                trial.sampled[mode] = result
-            return
-
-
 def _task(trial: Trial, mode: Mode) -> Task:
     """Return what is to be timed; what it raises names its trial."""
-    algorithm = trial.algorithm
-    assert algorithm is not None
-    launch = algorithm.launch
+    works = [_named(trial, algorithm.launch) for algorithm in trial.algorithms]
+    launches = trial.algorithms[0].launches
+    return Task(f"{trial.subject.label} {mode}", works, mode, launches, compared_with=mode)
 
+
+def _named(trial: Trial, launch: Callable[[], None]) -> Callable[[], None]:
     def work() -> None:
         try:
             launch()
         except Exception as error:
-            raise _LaunchError(trial, error) from error
+            raise LaunchError(trial, error) from error
 
-    return Task(f"{trial.subject.label} {mode}", work, mode, algorithm.launches)
+    return work
 
 
-def _check_again(trial: Trial, device: Device, oracle: Callable[[str], Oracle]) -> str | None:
-    """Launch once more, as it was timed; return what is wrong with the answer, or None."""
-    algorithm = trial.algorithm
-    assert algorithm is not None
-    if "graph" in trial.sampled:
-        device.capture(algorithm.launch).launch()
-    else:
-        algorithm.launch()
-    if wrong := oracle(algorithm.family).check(algorithm):
-        return f"after timing: {wrong}"
+def _check_again(
+    trial: Trial, device: Device, oracles: Sequence[Callable[[str], Oracle]], phases: bool
+) -> str | None:
+    """Launch once more, as it was timed; return what is wrong with an answer, or None."""
+    for algorithm, oracle in zip(trial.algorithms, oracles, strict=True):
+        if "graph" in trial.sampled:
+            device.capture(algorithm.launch).launch()
+        else:
+            algorithm.launch()
+        if wrong := oracle(algorithm.family).check(algorithm):
+            return f"after timing: {wrong}"
+    first = trial.algorithms[0]
     trial.facts = {
-        "bytes_moved": algorithm.traffic_bytes(),
-        "workspace_bytes": algorithm.workspace_bytes,
-        "outcome": algorithm.outcome(),
+        "bytes_moved": first.traffic_bytes(),
+        "workspace_bytes": first.workspace_bytes,
+        "outcome": first.outcome(),
     }
-    if isinstance(algorithm, WorkloadStep):
-        trial.facts |= {"steps": algorithm.launches, "phases_ms": algorithm.phases_ms()}
+    if isinstance(first, WorkloadStep):
+        trial.facts["steps"] = first.launches
+        if phases:
+            trial.facts["phases_ms"] = first.phases_ms()
     return None
 
 
@@ -456,18 +524,26 @@ def _record(fields: dict[str, Any], trial: Trial, mode: Mode) -> dict[str, Any]:
     if mode in trial.refused:
         return make_record(**fields, status="skipped", reason=trial.refused[mode])
     sampled = trial.sampled[mode]
-    if "steps" in trial.facts and sampled.summary.median_ms > 0:
-        per_ms = fields["particles"] / sampled.summary.median_ms
+    summary = sampled.summary
+    if summary is None:
+        return make_record(**fields, status="failed", reason=sampled.nothing_left)
+    if "steps" in trial.facts and summary.median_ms > 0:
+        per_ms = fields["particles"] / summary.median_ms
         fields |= {"particle_steps_per_s": float(f"{1e3 * per_ms:.6g}")}
     return make_record(
         **fields,
         **trial.facts,
         status="ok",
         samples_ms=sampled.samples_ms,
+        throttled_ms=sampled.throttled_ms or None,
+        throttled_by=sampled.throttled_by or None,
+        remarks=sampled.remarks or None,
+        stopped=sampled.stopped,
+        clocks_sm_mhz=sampled.clocks_sm_mhz,
         batch=sampled.batch,
-        median_ms=sampled.summary.median_ms,
-        ci95_low_ms=sampled.summary.ci95_low_ms,
-        ci95_high_ms=sampled.summary.ci95_high_ms,
+        median_ms=summary.median_ms,
+        ci95_low_ms=summary.ci95_low_ms,
+        ci95_high_ms=summary.ci95_high_ms,
         state_before=sampled.state_before,
         state_after=sampled.state_after,
     )
@@ -480,14 +556,14 @@ def _known(path: Path) -> tuple[set[str], set[str]]:
     """
     known, settled = set(), set()
     for record in load(path).records if path.exists() else ():
-        key = _key({name: record[name] for name in IDENTITY})
+        key = cell_key({name: record[name] for name in IDENTITY})
         known.add(key)
         if is_settled(record):
             settled.add(key)
     return known, settled
 
 
-def _key(identity: dict[str, Any]) -> str:
+def cell_key(identity: Mapping[str, Any]) -> str:
     """Return the key of a record before its input is made.
 
     A results file is continued only by the same code, which makes the same input of the same
@@ -495,16 +571,17 @@ def _key(identity: dict[str, Any]) -> str:
     simulation step moves is not known before either.
     """
     unknown = {"input_hash", "moved"} if identity["destination"] == "step" else {"input_hash"}
-    return record_key(**identity | dict.fromkeys(unknown))
+    return record_key(**{**identity, **dict.fromkeys(unknown)})
 
 
-def _too_large(recipe: Recipe, device: Device) -> str | None:
+def _too_large(recipe: Recipe, device: Device, inputs: int) -> str | None:
     """Say in words which memory is too small for an input, before anything is allocated."""
     host = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for needed, available, place in (
         (recipe.host_bytes, host, "this machine"),
         (recipe.device_bytes, device.memory_bytes, device.name),
     ):
+        needed *= inputs
         if needed > available:
             return (
                 f"needs at least {needed / 2**30:.1f} GiB of memory, more than the"

@@ -8,12 +8,14 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import jsonschema
 
 from gpubench import registry
 from gpubench.contracts import Algorithm
+from gpubench.errors import UserError
 from gpubench.families import FAMILIES
 from gpubench.kinds import KINDS, Recipe, Simulation, axes, required_axes
 from gpubench.measure.sampling import Mode
@@ -23,7 +25,7 @@ FOLDER = PACKAGE / "studies"
 MAKES_CELLS = frozenset({"cell-list", "cell-list-update"})  # families of what a simulation needs
 
 
-class StudyError(Exception):
+class StudyError(UserError):
     """A study file breaks the schema, or names what does not exist; for its author to mend."""
 
 
@@ -97,6 +99,7 @@ class Sweep:
     """Every combination of its axes, measured in every one of its modes.
 
     kind: what its inputs are. axes: the values along the axes of the kind that it names.
+    inputs: how many inputs, each of a seed of its own, take turns in the samples.
     requires: device features without which the sweep is not run.
     quick: what `--quick` replaces, by the name of the field.
     quick_axes: the axes that `--quick` replaces.
@@ -107,6 +110,7 @@ class Sweep:
     axes: Mapping[str, tuple[Any, ...]]
     modes: tuple[Mode, ...]
     subjects: tuple[Subject, ...]
+    inputs: int = 1
     requires: frozenset[str] = frozenset()
     quick: Mapping[str, Any] = field(default_factory=dict)
     quick_axes: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
@@ -130,7 +134,7 @@ class Sweep:
 
 @dataclass(frozen=True)
 class Study:
-    """One file of gpubench/studies.
+    """One file of gpubench/studies, or of somebody else's.
 
     paper, table: where the published numbers come from, or None for a sweep of our own.
     subjects: what every sweep measures that names no subjects of its own.
@@ -152,12 +156,28 @@ class Study:
 
 
 def load_study(name: str) -> Study:
-    """Read a study by its name; imports no algorithm, so that a report can use it anywhere.
+    """Read a study by its name, or by the path of its file, which ends in `.toml`.
 
-    Raises UserError for a name that no study has, StudyError for a file that is wrong.
+    Imports no algorithm, so that a report can use it anywhere. Raises UserError for a name that
+    no study has and for a file that cannot be read, StudyError for one that is wrong.
     """
-    registry.require_known("study", name, registry.studies())
-    return parse_study(name, (FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
+    return parse_study(*study_text(name))
+
+
+def study_text(name: str) -> tuple[str, str]:
+    """Return the name of a study and the text of its file, as `load_study` finds it."""
+    if not name.endswith(".toml"):
+        registry.require_known("study", name, registry.studies())
+        return name, (FOLDER / f"{name}.toml").read_text(encoding="utf-8")
+    path = Path(name)
+    stem = registry.study_name(path)
+    if stem in registry.studies() and path.resolve() != FOLDER / path.name:
+        raise UserError(f"{path} has the name of another study: rename it, or run {stem}")
+    try:
+        return stem, path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is no text"
+        raise UserError(f"cannot read {path}: {reason}; give a study's name or its file") from error
 
 
 def parse_study(name: str, text: str) -> Study:
@@ -289,6 +309,8 @@ def _sweep(data: dict[str, Any], inherited: tuple[Subject, ...]) -> Sweep:
         raise StudyError(
             f"sweep {data['name']}: {', '.join(sorted(wrong))} does not go with {kind.named_by}"
         )
+    if kind is Simulation and {"inputs"} & {*fields, *quick}:
+        raise StudyError(f"sweep {data['name']}: a simulation goes on from one input: no inputs")
     requires = frozenset(fields.pop("requires", ()))
     fields = {"subjects": inherited, **_sweep_fields(fields), "requires": requires}
     return Sweep(

@@ -1,0 +1,1 @@
+"""Cell lists of our own, to be checked and timed by gpubench."""

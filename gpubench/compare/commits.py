@@ -1,0 +1,153 @@
+"""Make code of a commit, or of the working tree, ready to be measured: sources, and a Python."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tomllib
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+
+from gpubench import added
+from gpubench.compare.pairs import Code
+from gpubench.errors import UserError
+from gpubench.paths import cache_folder
+
+# By what an extra of this package is recognised: a distribution that it brings.
+EXTRAS = {
+    "cpu": "intel-opencl-rt",
+    "cuda12": "cupy-cuda12x",
+    "cuda13": "cupy-cuda13x",
+}
+OURS = "gpubench"
+
+
+def repository() -> Path:
+    """Return the repository around the present folder; raise UserError where there is none."""
+    found = _git(Path.cwd(), "rev-parse", "--show-toplevel")
+    if found is None:
+        raise UserError(
+            "commits are compared within their repository: change into it, or give results files"
+        )
+    return Path(found)
+
+
+def find_commit(root: Path, name: str) -> str:
+    """Return the full hash of a commit; raise UserError where the name means none."""
+    found = _git(root, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+    if found is None:
+        raise UserError(
+            f"{name} is neither a file or folder of results nor a commit of {root.name}:"
+            " give a path, a branch, a tag or a hash"
+        )
+    return found
+
+
+def present_code(name: str = "head") -> Code:
+    """Return the code that this process runs."""
+    return Code(name, "this code", sys.executable)
+
+
+def code_of(root: Path, name: str, commit: str | None, own_python: bool) -> Code:
+    """Return one side of a comparison, with its sources in place and its packages installed.
+
+    root: of the repository. name: base or head. commit: full hash; None for the working tree.
+    own_python: whether it gets a virtual environment of its own, into which it is installed with
+    what it asks for; else it runs on this interpreter and its packages.
+
+    Raises UserError where the sources cannot be installed.
+    """
+    title = f"{commit[:12]}" if commit else "working tree"
+    source = root if commit is None else _source_of(root, commit)
+    variables = {"GPUBENCH_COMMIT": commit} if commit else {}
+    variables[added.VARIABLE] = added.moved(root, source)
+    if own_python:
+        environment = _environment_of(source, commit)
+        variables["PYTHONPATH"] = ""  # nothing else comes before what is installed
+        return Code(name, title, str(environment / "bin/python"), variables, environment)
+    paths = [str(source), os.environ.get("PYTHONPATH", "")]
+    variables["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+    return Code(name, title, sys.executable, variables, source)
+
+
+def _source_of(root: Path, commit: str) -> Path:
+    """Return a copy of the sources of a commit."""
+    place = cache_folder() / "compare" / commit[:16]
+    source = place / "source"
+    if not source.exists():
+        archive = subprocess.run(
+            ["git", "-C", str(root), "archive", "--format=tar", commit],
+            check=True,
+            capture_output=True,
+        ).stdout
+        partial = place / f"source.{os.getpid()}"
+        with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+            tar.extractall(partial, filter="data")
+        partial.replace(source)
+    return source
+
+
+def _environment_of(source: Path, commit: str | None) -> Path:
+    """Return a virtual environment in which the sources are installed; a commit's is kept."""
+    wanted = [f"{source}{_extras(source)}"]
+    key = hashlib.sha256(f"{sys.version} {wanted}".encode()).hexdigest()[:8]
+    place = cache_folder() / "compare" / (commit[:16] if commit else "working-tree") / f"env-{key}"
+    stamp = place / "installed"
+    if commit and stamp.exists():
+        return place
+    shutil.rmtree(place, ignore_errors=True)
+    _install([sys.executable, "-m", "venv", str(place)])
+    pip = [str(place / "bin/python"), "-m", "pip", "install", "--quiet"]
+    _install([*pip, "--disable-pip-version-check", *wanted])
+    stamp.touch()
+    return place
+
+
+def _extras(source: Path) -> str:
+    """Return the extras that are installed here, if the sources are of this package."""
+    project = source / "pyproject.toml"
+    if not project.exists():
+        raise UserError(f"{source} has no pyproject.toml to install: try --same-python")
+    if tomllib.loads(project.read_text(encoding="utf-8")).get("project", {}).get("name") != OURS:
+        return ""
+    here = [extra for extra, name in EXTRAS.items() if _is_installed(name)]
+    return f"[{','.join(here)}]" if here else ""
+
+
+def _is_installed(distribution: str) -> bool:
+    try:
+        metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def _install(command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, env=_plain_environment())
+    if done.returncode:
+        lines = [line for line in done.stderr.splitlines() if line.strip()]
+        raise UserError(
+            f"cannot build the environment: {lines[-1] if lines else command[0]}:"
+            " mend it, or try --same-python"
+        )
+
+
+def _plain_environment() -> Mapping[str, str]:
+    """Return the variables without those that would let another Python's packages in."""
+    return {name: v for name, v in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(folder), *arguments], capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout.strip()

@@ -1,0 +1,273 @@
+"""A comparison in words: for the terminal, as Markdown for a pull request, and as JSON."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jsonschema import Draft202012Validator
+
+from gpubench.compare.verdict import Comparison, Fault, Judgement, percent, risk
+
+SCHEMA_FILE = Path(__file__).with_name("comparison.schema.json")
+COLUMNS = ("cell", "base ms", "head ms", "head / base", "interval", "verdict")
+ROWS = 40  # of a table in Markdown: a comment has room for some 65,000 characters
+DASH = "\N{EN DASH}"
+
+
+@dataclass(frozen=True)
+class About:
+    """What was compared.
+
+    base, head: what the user calls them. environment: on what and by what code, in words.
+    forced: what speaks against the comparison, and was overruled. command: that repeats it.
+    """
+
+    base: str
+    head: str
+    environment: Mapping[str, str]
+    forced: Sequence[str]
+    command: str
+
+
+def headline(comparison: Comparison) -> str:
+    """Return the verdict on the whole in one line, which begins with it."""
+    total = len(comparison.judgements)
+    counts = comparison.counts
+    match comparison.verdict:
+        case "broken":
+            return f"broken: right in base and not in head: {_names(comparison.broken)}"
+        case "wrong":
+            return f"wrong: in head, and not right in base either: {_names(comparison.wrong)}"
+        case "slower":
+            worst = _ordered(comparison)[0]
+            return (
+                f"slower: {_of(counts['slower'], total)}, at worst {_change(worst)}: {worst.name}"
+            )
+        case "cannot tell":
+            return f"cannot tell: {_of(counts['cannot tell'], total)}; none is known to be slower"
+        case "faster":
+            return f"faster: {_of(counts['faster'], total)}; none is slower"
+    if not total:
+        return "same: nothing to judge but answers, and none broke"
+    return f"same: {_of(total, total)}, to within {percent(comparison.threshold)}"
+
+
+def table(comparison: Comparison, every: bool = False) -> list[tuple[str, ...]]:
+    """Return a row for each cell that is not the same, or with `every` for all; see COLUMNS."""
+    common = _common_reasons(comparison)
+    return [
+        (
+            each.name,
+            *_figures(each),
+            each.verdict
+            + (f": {each.reason}" if each.reason and each.reason not in common else ""),
+        )
+        for each in _ordered(comparison)
+        if every or each.verdict != "same"
+    ]
+
+
+def notes(comparison: Comparison, about: About) -> list[str]:
+    """Return what is to be said beside the table, a line each."""
+    lines = [f"forced: {difference}" for difference in about.forced]
+    lines += [f"broken: {fault.name}: head {fault.head}" for fault in comparison.broken]
+    lines += [
+        f"wrong: {fault.name}: base {fault.base}; head {fault.head}" for fault in comparison.wrong
+    ]
+    lines += [f"mended: {fault.name}: base {fault.base}" for fault in comparison.mended]
+    lines += [
+        f"cannot tell: {_of(count, len(comparison.judgements))}: {reason}"
+        for reason, count in _common_reasons(comparison).items()
+    ]
+    lines += [f"left out: {each.name}: {each.why}" for each in comparison.left_out]
+    lines += [
+        f"remark: {each.name}: {remark}"
+        for each in _ordered(comparison)
+        for remark in each.remarks
+        if each.verdict in ("slower", "faster")
+    ]
+    return [*lines, _counts(comparison), _terms(comparison)]
+
+
+def markdown(comparison: Comparison, about: About) -> str:
+    """Return a comment for a pull request; its first line is the verdict."""
+    first, _, rest = headline(comparison).partition(":")
+    parts = [f"**{first.capitalize()}**: {_escaped(rest)}"]
+    folded = ("left out: ", "remark: ")
+    lines = [line for line in notes(comparison, about)[:-2] if not line.startswith(folded)]
+    if lines:
+        parts.append("\n".join(f"- {_escaped(line)}" for line in lines))
+    changed = table(comparison)
+    if changed:
+        parts.append(_markdown_table(COLUMNS, changed))
+    parts.append(_escaped(f"{_counts(comparison)}. {_terms(comparison)}."))
+    same = [row for row in table(comparison, every=True) if row not in changed]
+    if same:
+        parts.append(_folded(f"{len(same)} the same", _markdown_table(COLUMNS, same)))
+    if comparison.left_out:
+        rows = [(each.name, each.why) for each in comparison.left_out]
+        title = f"{len(rows)} left out"
+        parts.append(_folded(title, _markdown_table(("cell", "why"), rows)))
+    spreads = [
+        (j.name, _processes(j), _share(j.between), _share(j.within), "; ".join(j.remarks))
+        for j in _ordered(comparison)
+    ]
+    if spreads:
+        columns = ("cell", "processes", "between processes", "within one", "remarks")
+        parts.append(_folded("Spread", _markdown_table(columns, spreads)))
+    environment = [("base", about.base), ("head", about.head), *about.environment.items()]
+    parts.append(_folded("Environment", _markdown_table(("", ""), environment)))
+    parts.append(f"To repeat it:\n\n```sh\n{about.command}\n```")
+    return "\n\n".join(parts) + "\n"
+
+
+def as_json(comparison: Comparison, about: About) -> dict[str, Any]:
+    """Return the comparison as comparison.schema.json has it."""
+    cells = len(comparison.judgements)
+    alpha = risk(cells, comparison.confidence, comparison.looks) if cells else None
+    document = {
+        "schema": 1,
+        "verdict": comparison.verdict,
+        "exit_code": comparison.exit_code,
+        "headline": headline(comparison),
+        "base": about.base,
+        "head": about.head,
+        "command": about.command,
+        "threshold": comparison.threshold,
+        "confidence": comparison.confidence,
+        "looks": comparison.looks,
+        "cell_confidence": None if alpha is None else 1 - alpha,
+        "environment": dict(about.environment),
+        "forced": list(about.forced),
+        "counts": dict(comparison.counts),
+        "cells": [_cell(judgement) for judgement in comparison.judgements],
+        "broken": [_fault(fault) for fault in comparison.broken],
+        "wrong": [_fault(fault) for fault in comparison.wrong],
+        "mended": [_fault(fault) for fault in comparison.mended],
+        "left_out": [{"name": each.name, "why": each.why} for each in comparison.left_out],
+    }
+    _validator().validate(document)
+    return document
+
+
+def _cell(judgement: Judgement) -> dict[str, Any]:
+    base_processes, head_processes = judgement.processes
+    return {
+        "name": judgement.name,
+        "key": judgement.key,
+        "verdict": judgement.verdict,
+        "reason": judgement.reason,
+        "base_ms": judgement.base_ms,
+        "head_ms": judgement.head_ms,
+        "ratio": judgement.ratio,
+        "ratio_low": judgement.low,
+        "ratio_high": judgement.high,
+        "rests_on": judgement.rests_on,
+        "base_processes": base_processes,
+        "head_processes": head_processes,
+        "paired": judgement.paired,
+        "spread_between": judgement.between,
+        "spread_within": judgement.within,
+        "remarks": list(judgement.remarks),
+    }
+
+
+def _fault(fault: Fault) -> dict[str, str | None]:
+    return {"name": fault.name, "base": fault.base, "head": fault.head}
+
+
+@cache
+def _validator() -> Draft202012Validator:
+    return Draft202012Validator(json.loads(SCHEMA_FILE.read_text(encoding="utf-8")))
+
+
+def _ordered(comparison: Comparison) -> list[Judgement]:
+    """Return the worst first: slower by how much, then what cannot be told, faster, the same."""
+    order = list(comparison.counts)
+
+    def place(judgement: Judgement) -> tuple[int, float]:
+        ratio = judgement.ratio or 1.0
+        by = {"slower": -ratio, "faster": ratio}.get(judgement.verdict, 0.0)
+        return order.index(judgement.verdict), by
+
+    return sorted(comparison.judgements, key=place)
+
+
+def _common_reasons(comparison: Comparison) -> dict[str, int]:
+    """Return the reasons that several cells share, and how many do; a table would repeat them."""
+    counted = Counter(each.reason for each in comparison.judgements if each.reason)
+    return {reason: count for reason, count in counted.items() if count > 1}
+
+
+def _figures(judgement: Judgement) -> tuple[str, str, str, str]:
+    """Return times, ratio and interval as text."""
+    interval = DASH
+    if judgement.low is not None and judgement.high is not None:
+        interval = f"{judgement.low:.4g} to {judgement.high:.4g}"
+        if judgement.rests_on == "samples":
+            interval += " (within one process)"
+        elif judgement.rests_on == "calibration":
+            interval += " (calibrated)"
+    ratio = DASH if judgement.ratio is None else f"{judgement.ratio:.4g}"
+    return f"{judgement.base_ms:.4g}", f"{judgement.head_ms:.4g}", ratio, interval
+
+
+def _change(judgement: Judgement) -> str:
+    return percent((judgement.ratio or 1.0) - 1)
+
+
+def _processes(judgement: Judgement) -> str:
+    base, head = judgement.processes
+    return f"{base} pairs" if judgement.paired else f"{base} and {head}"
+
+
+def _share(value: float | None) -> str:
+    return DASH if value is None else percent(value)
+
+
+def _of(count: int, total: int) -> str:
+    return f"{count} of {total} cell{'s' if total > 1 else ''}"
+
+
+def _names(faults: Sequence[Fault]) -> str:
+    more = f" and {len(faults) - 1} more" if len(faults) > 1 else ""
+    return f"{faults[0].name} ({faults[0].head}){more}"
+
+
+def _counts(comparison: Comparison) -> str:
+    return ", ".join(f"{count} {verdict}" for verdict, count in comparison.counts.items())
+
+
+def _terms(comparison: Comparison) -> str:
+    looks = f" at {comparison.looks} looks" if comparison.looks > 1 else ""
+    return (
+        f"A change counts from {percent(comparison.threshold)} on; all intervals hold together"
+        f"{looks} with {100 * comparison.confidence:g} % confidence"
+    )
+
+
+def _escaped(text: str) -> str:
+    """Return one line of text that Markdown shows as it is, also in a table."""
+    plain = html.escape(" ".join(text.split()), quote=False)
+    for mark in "\\`*_|[]":
+        plain = plain.replace(mark, f"\\{mark}")
+    return plain
+
+
+def _markdown_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    shown = [[_escaped(cell) for cell in row] for row in rows[:ROWS]]
+    lines = [f"| {' | '.join(line)} |" for line in ([*columns], [":---"] * len(columns), *shown)]
+    if len(rows) > ROWS:
+        lines.append(f"\nand {len(rows) - ROWS} more, which `--all` and `--json` show")
+    return "\n".join(lines)
+
+
+def _folded(title: str, body: str) -> str:
+    return f"<details><summary>{title}</summary>\n\n{body}\n\n</details>"

@@ -1,0 +1,272 @@
+"""Measure two codes side by side: pairs of processes, whose samples are interleaved.
+
+Each pair is two fresh processes, one for base and one for head. They make and check the same
+cells; then the process that compares asks for one sample at a time, cell by cell and side by side
+in random order, so that whatever disturbs the machine disturbs both.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import tempfile
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gpubench.compare.worker import PROTOCOL
+from gpubench.errors import UserError
+from gpubench.studies.runner import plan
+from gpubench.studies.study import parse_study, study_text
+
+PLAIN = ((1, 0),)
+TURNS = 20  # samples of a cell on each side of a pair
+BLOCK_TURNS = 5  # between two looks at clocks and throttling
+PATIENCE_S = 900  # the longest that a request may take; to check a large input takes minutes
+GRACE_S = 60
+
+
+Record = dict[str, Any]
+Variants = dict[tuple[str, int], list[float]]
+
+
+@dataclass(frozen=True)
+class Code:
+    """What one side of a comparison runs.
+
+    name: base or head. title: which code, for people. python: its interpreter. variables: of the
+    environment, beside those of this process. folder: where it is started.
+    """
+
+    name: str
+    title: str
+    python: str
+    variables: Mapping[str, str] = field(default_factory=dict)
+    folder: Path | None = None
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is measured: a study on a device.
+
+    text: of the study's file. selection: see studies.runner.plan; quick None for a CPU alone.
+    variants: for base and for head, grain and extra work of each variant of a cell (see
+        measure.sampling.Task); the first is what is recorded.
+    """
+
+    study: str
+    text: str
+    device: str
+    selection: Mapping[str, Any]
+    variants: tuple[Sequence[tuple[int, int]], Sequence[tuple[int, int]]] = (PLAIN, PLAIN)
+
+    @classmethod
+    def of(cls, study: str, device: str, selection: Mapping[str, Any]) -> Job:
+        """Return the job of measuring a study of this package, or a file of one.
+
+        Raises UserError for a study that is not there, and for a selection that it does not have.
+        """
+        name, text = study_text(study)
+        plan(parse_study(name, text), **{**selection, "quick": bool(selection.get("quick"))})
+        return cls(name, text, device, selection)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """What two processes measured.
+
+    records: of base and of head. variants: samples in ms of what has no records, by the cell's
+    key and the variant.
+    """
+
+    records: tuple[list[Record], list[Record]]
+    variants: tuple[Variants, Variants]
+
+
+class Process:
+    """A worker, seen from outside."""
+
+    def __init__(self, code: Code) -> None:
+        self.code = code
+        self._errors = tempfile.NamedTemporaryFile("w+")  # noqa: SIM115  # closed by close
+        ours, its = socket.socketpair()
+        with its:
+            self._process = subprocess.Popen(
+                [code.python, "-m", "gpubench.compare.worker", str(its.fileno())],
+                pass_fds=[its.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=self._errors,
+                cwd=code.folder,
+                env={**os.environ, **code.variables},
+            )
+        self._connection = Connection(ours.detach())
+
+    def open(self, device: str) -> bool:
+        """Let it open a device; return whether that is a CPU."""
+        hello = self.ask("open", device=device)
+        if hello["protocol"] != PROTOCOL:
+            raise UserError(
+                f"{self.code.name} ({self.code.title}) measures in another way (protocol"
+                f" {hello['protocol']}, here {PROTOCOL}): compare results files instead"
+            )
+        return bool(hello["is_cpu"])
+
+    def ask(self, do: str, **request: Any) -> dict[str, Any]:
+        """Send a request and wait for the answer."""
+        self.send(do, **request)
+        return self.receive()
+
+    def send(self, do: str, **request: Any) -> None:
+        """Send a request; its answer is still to be received."""
+        try:
+            self._connection.send_bytes(json.dumps({"do": do, **request}).encode())
+        except BrokenPipeError:
+            raise self._ended() from None
+
+    def receive(self) -> dict[str, Any]:
+        """Wait for the answer to the last request; raise UserError where there is none."""
+        try:
+            if not self._connection.poll(PATIENCE_S):
+                raise UserError(
+                    f"a process of {self.code.name} ({self.code.title}) has not answered for"
+                    f" {PATIENCE_S} s: is the device taken?"
+                )
+            answer: dict[str, Any] = json.loads(self._connection.recv_bytes())
+        except (EOFError, ConnectionResetError):
+            raise self._ended() from None
+        if "error" in answer:
+            raise UserError(f"{self.code.name} ({self.code.title}): {answer['error']}")
+        return answer
+
+    def _ended(self) -> UserError:
+        """Return what to raise where the process ended unasked."""
+        status = self._process.wait()
+        self._errors.seek(0)
+        words = self._errors.read().split("\n")
+        last = next((line.strip() for line in reversed(words) if line.strip()), "it said nothing")
+        return UserError(
+            f"a process of {self.code.name} ({self.code.title}) ended with status {status}: {last}"
+        )
+
+    def close(self) -> None:
+        """Hang up, upon which the process ends; kill it where it does not."""
+        self._connection.close()
+        try:
+            self._process.wait(timeout=GRACE_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._errors.close()
+
+
+class Pairs:
+    """Pairs of processes of base and head, each measuring a job once.
+
+    While one pair measures on a GPU, the next starts and imports its packages; on a CPU that
+    would disturb what is measured.
+    """
+
+    def __init__(self, codes: tuple[Code, Code], job: Job) -> None:
+        self._codes, self._job = codes, job
+        self._spare: list[Process] = []
+
+    def __enter__(self) -> Pairs:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self._spare:
+            process.close()
+        self._spare = []
+
+    def measure(self, seed: int, only: Collection[str] | None = None) -> Pair:
+        """Measure in a fresh pair of processes.
+
+        seed: of the order of samples. only: keys of cells (studies.runner.cell_key); None for
+        all.
+
+        Raises UserError where a process ends, or cannot do what it is asked.
+        """
+        processes, self._spare = self._spare or self._start(), []
+        with ExitStack() as stack:
+            for process in processes:
+                stack.callback(process.close)
+            are_cpus = [process.open(self._job.device) for process in processes]
+            if not any(are_cpus):
+                self._spare = self._start()
+            selection = dict(self._job.selection)
+            if selection.get("quick") is None:
+                selection["quick"] = are_cpus[0]
+            return _measure(processes, self._job, selection, seed, only)
+
+    def _start(self) -> list[Process]:
+        return [Process(code) for code in self._codes]
+
+
+def _measure(
+    processes: Sequence[Process],
+    job: Job,
+    selection: Mapping[str, Any],
+    seed: int,
+    only: Collection[str] | None,
+) -> Pair:
+    rng = np.random.default_rng(seed)
+    records: tuple[list[Record], list[Record]] = ([], [])
+    variants: tuple[Variants, Variants] = ({}, {})
+    plans = _both(processes, "plan", study=job.study, text=job.text, selection=selection)
+    groups = [answer["groups"] for answer in plans]
+    for title in dict.fromkeys((*groups[0], *groups[1])):
+        sides = [side for side in (0, 1) if title in groups[side]]
+        for side in sides:
+            processes[side].send(
+                "make",
+                group=groups[side].index(title),
+                only=None if only is None else sorted(only),
+                variants=job.variants[side],
+            )
+        ready = [processes[side].receive()["cells"] for side in sides]
+        if len(sides) == 2:
+            _take_turns(processes, [key for key in ready[0] if key in ready[1]], job, rng)
+        for side in sides:
+            processes[side].send("finish")
+        for side in sides:
+            answer = processes[side].receive()
+            records[side].extend(answer["records"])
+            for each in answer["variants"]:
+                variants[side][each["cell"], each["variant"]] = each["samples_ms"]
+    return Pair(records, variants)
+
+
+def _take_turns(
+    processes: Sequence[Process], cells: Sequence[str], job: Job, rng: np.random.Generator
+) -> None:
+    turns = [(side, variant) for side in (0, 1) for variant in range(len(job.variants[side]))]
+    for turn in range(TURNS):
+        for cell in rng.permutation(len(cells)):
+            for which in rng.permutation(len(turns)):
+                side, variant = turns[which]
+                processes[side].ask("sample", cell=cells[cell], variant=variant)
+        if (turn + 1) % BLOCK_TURNS == 0 or turn == TURNS - 1:
+            _both(processes, "end_block")
+
+
+def _both(processes: Sequence[Process], do: str, **request: Any) -> list[dict[str, Any]]:
+    """Ask all at once, and wait for all answers."""
+    for process in processes:
+        process.send(do, **request)
+    return [process.receive() for process in processes]
+
+
+def describe(code: Code, device: str) -> dict[str, Any]:
+    """Return the environment record of a code on a device."""
+    with closing(Process(code)) as process:
+        process.open(device)
+        environment: dict[str, Any] = process.ask("describe")["environment"]
+        return environment

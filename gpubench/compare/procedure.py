@@ -1,0 +1,142 @@
+"""How two codes are compared: looks at growing numbers of pairs, until nothing is open.
+
+Pairs of processes are measured up to the first look. Cells about which that look can tell
+something are done; those that it cannot are measured in more pairs, up to the next. All looks of
+all cells share one risk, so that looking again does not raise false alarms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gpubench.calibration import spreads
+from gpubench.compare import files
+from gpubench.compare.pairs import Code, Job, Pair, Pairs, describe
+from gpubench.compare.verdict import Comparison, Judgement, judge
+from gpubench.measure import clock
+from gpubench.results import Results, Store
+
+LOOKS = (8, 12, 18, 27)  # pairs of processes measured at each look
+CONFIDENCE = 0.99
+THRESHOLD = {"gpu": 0.03, "cpu": 0.10}  # by what a device is, unless the user says
+
+
+@dataclass
+class Gathered:
+    """What all pairs have measured so far: a results file of each process.
+
+    keep: folder in which these files are written; None for nowhere.
+    """
+
+    codes: tuple[Code, Code]
+    environments: tuple[dict[str, Any], dict[str, Any]]
+    keep: Path | None = None
+    results: tuple[list[Results], list[Results]] = field(default_factory=lambda: ([], []))
+
+    @property
+    def pairs(self) -> int:
+        """How many there are."""
+        return len(self.results[0])
+
+    def add(self, pair: Pair) -> None:
+        """Add what a pair measured."""
+        number = self.pairs + 1
+        for side in (0, 1):
+            name = f"{self.codes[side].name}/{number:02}.json"
+            records = pair.records[side]
+            if self.keep is not None:
+                Store(self.keep / name, self.environments[side]).add(records)
+            self.results[side].append(Results(self.environments[side], records, Path(name)))
+
+    def matched(self, force: bool) -> files.Matched:
+        """Put together what both sides found of each cell; see files.match."""
+        base, head = (
+            files.Side(code.name, code.title, results)
+            for code, results in zip(self.codes, self.results, strict=True)
+        )
+        return files.match(base, head, paired=True, force=force)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a comparison found. base, head: what the sides are called."""
+
+    comparison: Comparison
+    matched: files.Matched
+    base: str
+    head: str
+
+
+def threshold_on(environment: Mapping[str, Any]) -> float:
+    """Return the relative change that matters on a device, unless the user says."""
+    return THRESHOLD["cpu" if environment["device"].get("is_cpu") else "gpu"]
+
+
+def compare_files(
+    base: Path, head: Path, threshold: float | None, confidence: float, force: bool
+) -> Found:
+    """Judge what results files hold.
+
+    Where a side has too few processes, the spread between them is that of a calibration, if this
+    machine has one. Raises UserError for what is no results, or cannot be compared.
+    """
+    sides = files.load_side("base", base), files.load_side("head", head)
+    matched = files.match(*sides, force=force)
+    environments = [each.environment for side in sides for each in side.results]
+    machines = {environment["machine"] for environment in environments}
+    known = spreads(machines.pop()) if len(machines) == 1 else {}
+    if threshold is None:
+        threshold = threshold_on(environments[0])
+    judged = judge(matched.cells, threshold, confidence, spreads=known)
+    comparison = Comparison(judged, threshold, confidence, 1, matched.faults, matched.left_out)
+    return Found(comparison, matched, str(base), str(head))
+
+
+def compare_codes(
+    codes: tuple[Code, Code],
+    job: Job,
+    threshold: float | None,
+    confidence: float,
+    seconds: float,
+    force: bool,
+    keep: Path | None,
+    on_pair: Callable[[int, int], None],
+) -> Found:
+    """Measure two codes side by side and judge them.
+
+    threshold: None for the one that goes with the device. seconds: no further pair is begun after
+    so long, but for those of the first look. keep: folder in which a results file of each process
+    is written. on_pair: called with the number of pairs measured, and of cells about which nothing
+    can be told yet.
+
+    Raises UserError where they cannot be measured or compared.
+    """
+    deadline = clock.Deadline(seconds)
+    base, head = (describe(code, job.device) for code in codes)
+    gathered = Gathered(codes, (base, head), keep)
+    if threshold is None:
+        threshold = threshold_on(base)
+    settled: dict[str, Judgement] = {}
+    open_cells: list[str] | None = None
+    with Pairs(codes, job) as pairs:
+        for pairs_at_look in LOOKS:
+            while gathered.pairs < pairs_at_look:
+                if pairs_at_look > LOOKS[0] and deadline.has_passed:
+                    break
+                gathered.add(pairs.measure(gathered.pairs, open_cells))
+                on_pair(gathered.pairs, len(open_cells or ()))
+            matched = gathered.matched(force)
+            judged = judge(matched.cells, threshold, confidence, len(LOOKS))
+            told = {each.key: each for each in judged if each.verdict != "cannot tell"}
+            settled = told | settled
+            open_cells = [each.key for each in judged if each.key not in settled]
+            if not open_cells or deadline.has_passed:
+                break
+    comparison = Comparison(
+        [settled.get(each.key, each) for each in judged],
+        threshold, confidence, len(LOOKS), matched.faults, matched.left_out,
+    )  # fmt: skip
+    return Found(comparison, matched, codes[0].title, codes[1].title)

@@ -1,0 +1,460 @@
+"""Judge whether head takes longer than base: an interval of the ratio for each cell, and a verdict.
+
+The unit of replication is the process. Two processes of the same code differ by more than the
+samples of either show, since each has its own places in memory, clocks and neighbours. So a
+process counts once, with the median of its samples, and the interval comes from the spread
+between processes.
+
+Interval: of the mean log ratio by Student's t, Welch's with two sets (B. L. Welch, Biometrika 34,
+1947). Where there are many processes, the mean is trimmed by up to a fifth at either end and the
+variance winsorised (J. W. Tukey, D. H. McLaughlin, Sankhya A 25, 1963; K. K. Yuen, Biometrika 61,
+1974), so that disturbed processes do not count. All intervals of a comparison hold together
+(Bonferroni). docs/comparing.md tells what was simulated to choose this.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom, norm, t
+
+from gpubench.measure.statistics import summarise
+
+Verdict = Literal["same", "faster", "slower", "cannot tell"]
+RestsOn = Literal["processes", "calibration", "samples"]
+Floats = NDArray[np.float64]
+
+TRIM = 0.2
+HUMP_RISK = (
+    1e-5  # what trimming may add to the chance of `_all_apart`: nothing for a thousand cells
+)
+CLOCK_MS = 0.0005  # the resolution that CUDA promises of its events
+SHORTEST_MS, LONGEST_MS = 1e-9, 1e12  # of what can be a time
+LEAST_DEVIATION = 1e-7  # of logarithms: below what a file keeps, which is six digits
+WIDEST = 20.0  # of a log ratio, so that its limits stay finite numbers
+Z95 = 1.959964  # half the width of a 95 % interval in standard errors
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What the processes of both sides measured of one cell.
+
+    name: for people, and the same in every comparison.
+    base, head: samples in milliseconds of each process; a process that gives one median is a list
+        of one.
+    paired: the i-th process of base ran together with the i-th of head, and so did their samples
+        in turns.
+    clock_ms: what a sample is known to at best; where samples show a finer clock, that counts.
+    key: for programs, see studies.runner.cell_key. remarks: what is odd about its samples.
+    """
+
+    name: str
+    base: Sequence[Sequence[float]]
+    head: Sequence[Sequence[float]]
+    paired: bool = False
+    clock_ms: float = CLOCK_MS
+    key: str = ""
+    remarks: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        for side in (self.base, self.head):
+            if not side or not all(side):
+                raise ValueError(f"{self.name}: each side needs a process, and each a sample")
+            if not all(0 <= s <= LONGEST_MS for samples in side for s in samples):
+                raise ValueError(f"{self.name}: samples are times from 0 to {LONGEST_MS:g} ms")
+        if self.paired and len(self.base) != len(self.head):
+            raise ValueError(f"{self.name}: pairs need as many processes on either side")
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What can be said of one cell.
+
+    base_ms, head_ms: centre of the process medians. ratio: head over base. low, high: its
+        interval, which holds for all cells of the comparison together. None where there is none.
+    rests_on: what the interval comes from: the spread between these processes, that of a
+        calibration, or in want of both the samples alone, which no verdict is built on.
+    processes: of base and of head.
+    between: spread between processes, as the standard deviation of log medians; of log ratios
+        where they are pairs. within: standard error of a process's median, from its samples, on
+        the side where it is larger. Both relative; None where there are too few.
+    reason: why it cannot be told, else None. key, remarks: as in the cell.
+    """
+
+    name: str
+    key: str
+    verdict: Verdict
+    base_ms: float
+    head_ms: float
+    ratio: float | None
+    low: float | None
+    high: float | None
+    rests_on: RestsOn | None
+    processes: tuple[int, int]
+    paired: bool
+    between: float | None
+    within: float | None
+    reason: str | None
+    remarks: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A cell that is wrong or failed on at least one side.
+
+    base, head: in words, why it is not right there; None where it is.
+    """
+
+    name: str
+    base: str | None
+    head: str | None
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A cell that is not judged, and why."""
+
+    name: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All that was found, and the verdict on the whole.
+
+    faults: cells with a wrong answer or a failure. looks: how many times the data may be looked at.
+    """
+
+    judgements: Sequence[Judgement]
+    threshold: float
+    confidence: float
+    looks: int = 1
+    faults: Sequence[Fault] = ()
+    left_out: Sequence[LeftOut] = ()
+
+    @property
+    def broken(self) -> list[Fault]:
+        """Cells that were right in base and are not in head."""
+        return [fault for fault in self.faults if fault.base is None]
+
+    @property
+    def wrong(self) -> list[Fault]:
+        """Cells that are wrong in head, and were not right in base either."""
+        return [fault for fault in self.faults if fault.base and fault.head]
+
+    @property
+    def mended(self) -> list[Fault]:
+        """Cells that are right in head and were not in base."""
+        return [fault for fault in self.faults if fault.head is None]
+
+    @property
+    def counts(self) -> Mapping[Verdict, int]:
+        """How many cells have each verdict."""
+        found = Counter(judgement.verdict for judgement in self.judgements)
+        order: tuple[Verdict, ...] = ("slower", "cannot tell", "faster", "same")
+        return {verdict: found[verdict] for verdict in order}
+
+    @property
+    def verdict(self) -> Literal["broken", "wrong", Verdict]:
+        """The verdict on the whole: the first of these words that holds of any cell."""
+        if self.broken:
+            return "broken"
+        if self.counts["slower"]:
+            return "slower"
+        if self.wrong:
+            return "wrong"
+        return next((verdict for verdict, count in self.counts.items() if count), "same")
+
+    @property
+    def exit_code(self) -> int:
+        """0 same or faster, 1 slower or broken, 2 wrong as before, 3 cannot tell."""
+        codes = {"broken": 1, "slower": 1, "wrong": 2, "cannot tell": 3}
+        return codes.get(self.verdict, 0)
+
+
+def judge(
+    cells: Sequence[Cell],
+    threshold: float = 0.03,
+    confidence: float = 0.99,
+    looks: int = 1,
+    spreads: Mapping[str, float] | None = None,
+) -> list[Judgement]:
+    """Judge each cell; all intervals hold together with the given confidence.
+
+    threshold: the relative change that matters. looks: how many times the comparison may look at
+        its data, as it does where cells that cannot tell are measured again; say the same number
+        at each look. spreads: by name of the cell, the standard deviation of log process medians
+        that calibration knows; used where there are too few processes.
+
+    Raises ValueError for arguments out of range.
+    """
+    if not (0 < threshold < 1 and 0 < confidence < 1 and looks >= 1):
+        raise ValueError(f"out of range: {threshold=}, {confidence=}, {looks=}")
+    if not cells:
+        return []
+    alpha = risk(len(cells), confidence, looks)
+    return [judge_cell(cell, threshold, alpha, (spreads or {}).get(cell.name)) for cell in cells]
+
+
+def risk(cells: int, confidence: float, looks: int) -> float:
+    """Return the probability that one interval at one look may miss (Bonferroni)."""
+    return (1 - confidence) / (cells * looks)
+
+
+def processes_needed(
+    cells: int, confidence: float = 0.99, looks: int = 1, paired: bool = True, at_least: int = 2
+) -> int:
+    """Return how many processes a side can give a verdict, not fewer than `at_least`."""
+    return _next_enough(at_least, paired, risk(cells, confidence, looks))
+
+
+def _next_enough(processes: int, paired: bool, alpha: float) -> int:
+    while not are_enough(processes, paired, alpha):
+        processes += 1
+    return processes
+
+
+def are_enough(processes: int, paired: bool, alpha: float) -> bool:
+    """Say whether so many processes a side can bear an interval that misses with risk alpha.
+
+    Processes may fall into two humps, as places in memory decide. All of base may then be in one
+    and all of head in the other by chance, and nothing in the data tells. The chance of that must
+    not be above the risk. Where one side has more than the other, the fewer count.
+    """
+    cut = trimmed(processes, paired)
+    return processes > 1 and _all_apart(processes, cut, paired) <= alpha
+
+
+@cache
+def trimmed(processes: int, paired: bool) -> int:
+    """Return how many values are trimmed from either end of so many.
+
+    It does not depend on the risk, so that an interval never gets narrower with more cells.
+    """
+    cut = int(TRIM * processes)
+    while cut and _all_apart(processes, cut, paired) > HUMP_RISK:
+        cut -= 1
+    return cut
+
+
+@cache
+def _all_apart(processes: int, cut: int, paired: bool) -> float:
+    """Return the chance that all but `cut` of base are in one hump, and those of head in the other.
+
+    With even humps, where it is greatest.
+    """
+    if paired:
+        return 2 * float(binom.sf(processes - cut - 1, processes, 0.25))
+    return 2 * float(binom.sf(processes - cut - 1, processes, 0.5)) ** 2
+
+
+def interval(base: Floats, head: Floats, paired: bool, alpha: float) -> tuple[Floats, Floats]:
+    """Return centre and half width of an interval of the log ratio, for many cells at once.
+
+    base, head: logarithms of process medians, float64 of shape (..., processes); at least two.
+    """
+    if paired:
+        centre, variance, freedom = _trimmed_mean(head - base, _cut(head, head, paired))
+    else:
+        ours, base_variance, base_freedom = _trimmed_mean(base, _cut(base, head, paired))
+        theirs, head_variance, head_freedom = _trimmed_mean(head, _cut(head, base, paired))
+        centre, variance = theirs - ours, base_variance + head_variance
+        if base.shape[-1] == head.shape[-1]:
+            freedom = variance**2 / (
+                base_variance**2 / base_freedom + head_variance**2 / head_freedom
+            )
+        else:  # Welch's freedom is too much where the smaller set has the larger spread
+            freedom = min(base_freedom, head_freedom)
+    return centre, t.isf(alpha / 2, freedom) * np.sqrt(variance)
+
+
+def _cut(logs: Floats, others: Floats, paired: bool) -> int:
+    """Return how many values to trim from either end: the same share of both sides."""
+    count, fewer = int(logs.shape[-1]), int(min(logs.shape[-1], others.shape[-1]))
+    return trimmed(fewer, paired) * count // fewer
+
+
+def _trimmed_mean(logs: Floats, cut: int) -> tuple[Floats, Floats, Any]:
+    """Return the trimmed mean along the last axis, its variance, and the degrees of freedom."""
+    count = logs.shape[-1]
+    kept = count - 2 * cut
+    ordered = np.sort(logs, axis=-1)
+    inner = ordered[..., cut : count - cut]
+    winsorised = np.clip(ordered, inner[..., :1], inner[..., -1:])
+    deviation = np.maximum(winsorised.std(axis=-1, ddof=1), LEAST_DEVIATION)
+    variance = deviation**2 * (count - 1) / (kept * (kept - 1))
+    # Yuen has kept - 1, which covers too little at the small risks of many cells: up to twice
+    # the risk at 1e-4. Half a degree less for each value cut from an end mends that.
+    return inner.mean(axis=-1), variance, kept - 1 - cut / 2
+
+
+def judge_cell(
+    cell: Cell, threshold: float, alpha: float, spread: float | None = None
+) -> Judgement:
+    """Judge one cell, whose interval may miss with probability alpha; see `judge`."""
+    base, head = (np.array([statistics.median(s) for s in side]) for side in (cell.base, cell.head))
+    cuts = _cut(base, head, cell.paired), _cut(head, base, cell.paired)
+    base_ms, head_ms = _centre_ms(base, cuts[0]), _centre_ms(head, cuts[1])
+    errors = [_standard_error(side) for side in (cell.base, cell.head)]
+    between: float | None = None
+    rests_on: RestsOn | None = None
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    verdict: Verdict = "cannot tell"
+    reason: str | None = "takes less time than the clock can tell"
+    if min(base.min(), head.min()) >= SHORTEST_MS:
+        logs = np.log(base), np.log(base) + _turns(cell) if cell.paired else np.log(head)
+        between = _between(*logs, cell.paired)
+        rests_on, centre, half = _estimate(*logs, cell.paired, alpha, spread, errors)
+        ratio = math.exp(centre)
+        if half is not None:
+            half += _clock_ms(cell) / 2 * (1 / base_ms + 1 / head_ms)
+            # What is off by orders of magnitude is as good as unknown.
+            half = min(half, WIDEST)
+            low, high = math.exp(centre - half), math.exp(centre + half)
+        fewer = min(len(base), len(head))
+        believed = rests_on == "calibration" or are_enough(fewer, cell.paired, alpha)
+        if low is None or high is None or not believed:
+            reason = _too_few(len(base), len(head), _next_enough(fewer, cell.paired, alpha))
+        else:
+            verdict = _verdict(ratio, low, high, threshold)
+            reason = _why(ratio, low, high, threshold) if verdict == "cannot tell" else None
+    return Judgement(
+        cell.name, cell.key, verdict, base_ms, head_ms, ratio, low, high, rests_on,
+        (len(base), len(head)), cell.paired, between,
+        max((error for error in errors if error is not None), default=None), reason, cell.remarks,
+    )  # fmt: skip
+
+
+def _turns(cell: Cell) -> Floats:
+    """Return the log ratio of each pair: the median over its turns, base and head side by side.
+
+    What disturbs the machine for longer than a turn then falls on both. Where samples are missing
+    on a side, nobody knows which belong together, and the ratio is that of the medians.
+    """
+    return np.array([log_ratio(*pair) for pair in zip(cell.base, cell.head, strict=True)])
+
+
+def log_ratio(base: Sequence[float], head: Sequence[float]) -> float:
+    """Return the log ratio of one pair of processes from their samples; see `_turns`."""
+    if len(base) == len(head) and min(*base, *head) >= SHORTEST_MS:
+        turns = zip(base, head, strict=True)
+        return statistics.median(math.log(theirs / ours) for ours, theirs in turns)
+    return math.log(statistics.median(head) / statistics.median(base))
+
+
+def _estimate(
+    base: Floats,
+    head: Floats,
+    paired: bool,
+    alpha: float,
+    spread: float | None,
+    errors: Sequence[float | None],
+) -> tuple[RestsOn | None, float, float | None]:
+    """Return what the interval of the log ratio rests on, its centre, and its half width.
+
+    base, head: logarithms of process medians. errors: standard error of one process's median, on
+    either side. Takes the spread between processes as they show it where they are enough, else as
+    calibration knows it, else as they show it if they show any, else that of the samples.
+    """
+    fewer = min(len(base), len(head))
+    if are_enough(fewer, paired, alpha) or (spread is None and fewer > 1):
+        centre, half = interval(base, head, paired, alpha)
+        return "processes", float(centre), float(half)
+    centre = head.mean() - base.mean()
+    width = float(norm.isf(alpha / 2))  # in standard errors
+    if spread is not None:
+        seen = (_between(base, head, paired) or 0.0) / (math.sqrt(2) if paired else 1)
+        error = max(spread, seen) * math.sqrt(1 / len(base) + 1 / len(head))
+        return "calibration", float(centre), width * error
+    base_error, head_error = errors
+    if base_error is None or head_error is None:
+        return None, float(centre), None
+    error = math.hypot(base_error / math.sqrt(len(base)), head_error / math.sqrt(len(head)))
+    return "samples", float(centre), width * error
+
+
+def _verdict(ratio: float, low: float, high: float, threshold: float) -> Verdict:
+    most = 1 + threshold
+    if low > 1 / most and high < most:
+        return "same"
+    if low > 1 and ratio > most:
+        return "slower"
+    if high < 1 and ratio < 1 / most:
+        return "faster"
+    return "cannot tell"
+
+
+def _why(ratio: float, low: float, high: float, threshold: float) -> str:
+    """Say why an interval gives no verdict."""
+    if low > 1 or high < 1:
+        word = "slower" if low > 1 else "faster"
+        return f"{word}, but whether by more than {percent(threshold)} is open"
+    known = f"known to {percent(math.sqrt(high / low) - 1)} only"
+    if max(ratio, 1 / ratio) > 1 + threshold:
+        word = "slower" if ratio > 1 else "faster"
+        return f"seems {word}, but that may be chance: {known}"
+    return f"{known}, and {percent(threshold)} are asked"
+
+
+def _too_few(base: int, head: int, needed: int) -> str:
+    if min(base, head) > 1:
+        return f"too few processes: {min(base, head)} a side, and {needed} are needed"
+    who = "one process each" if max(base, head) == 1 else "one process on a side"
+    return (
+        f"{who}, and no calibration of this machine: run `gpubench run STUDY"
+        f" --processes {needed}` on both sides"
+    )
+
+
+def percent(share: float) -> str:
+    """Write a share with two significant digits: 3 %, 0.25 %, 120 %."""
+    return f"{float(f'{100 * share:.2g}'):g} %"
+
+
+def _centre_ms(medians_ms: Floats, cut: int) -> float:
+    """Return the centre of process medians: of their logarithms, trimmed as the interval is."""
+    if medians_ms.min() < SHORTEST_MS:
+        return float(np.median(medians_ms))
+    kept = np.sort(medians_ms)[cut : len(medians_ms) - cut]
+    return float(np.exp(np.log(kept).mean()))
+
+
+def _standard_error(side: Sequence[Sequence[float]]) -> float | None:
+    """Return the relative standard error of a process's median, from its samples.
+
+    The median over the processes with at least 6 samples; None without any. From the 95 %
+    interval of the median (J. W. McKean, R. M. Schrader, Communications in Statistics B 13, 1984),
+    which takes the samples for independent.
+    """
+    found = [summarise(samples) for samples in side if len(samples) >= 6]
+    errors = [
+        (s.ci95_high_ms - s.ci95_low_ms) / (2 * Z95 * s.median_ms) for s in found if s.median_ms
+    ]
+    return float(statistics.median(errors)) if errors else None
+
+
+def _between(base: Floats, head: Floats, paired: bool) -> float | None:
+    """Return the standard deviation of pairs' log ratios, or that of both sides pooled."""
+    sides: Iterable[Floats] = (head - base,) if paired else (base, head)
+    several = [side for side in sides if len(side) > 1]
+    if not several:
+        return None
+    squares = sum(float(((side - side.mean()) ** 2).sum()) for side in several)
+    return math.sqrt(squares / sum(len(side) - 1 for side in several))
+
+
+def _clock_ms(cell: Cell) -> float:
+    """Return the step of the clock as the samples show it, but no more than it is said to be."""
+    times = np.unique(np.concatenate([np.asarray(s, float) for s in (*cell.base, *cell.head)]))
+    steps = np.diff(times)
+    return min(cell.clock_ms, float(steps.min())) if len(steps) else cell.clock_ms

@@ -1,0 +1,180 @@
+"""A process that measures cells when it is told to: one side of a pair.
+
+`python -m gpubench.compare.worker SOCKET` is started by the process that compares, which tells it
+over an open socket which device to open, what to make, and when to take a sample. It imports the
+package of the code that it stands for. Messages are JSON: two commits need to agree on nothing
+else.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from multiprocessing.connection import Connection
+from typing import Any
+
+from gpubench import registry
+from gpubench.devices import Device, open_device, survey
+from gpubench.errors import UserError
+from gpubench.measure.environment import environment
+from gpubench.measure.sampling import Block, Budget, Mode, Run, scratch_for
+from gpubench.studies.runner import Bench, Group, LaunchError, Trial, cell_key, plan, verdict_on
+from gpubench.studies.study import Subject, Sweep, parse_study
+
+PROTOCOL = 1
+# Samples are asked for one by one: of a budget, only the warm-up counts.
+BUDGET = Budget(seconds_per_task=0.2, max_samples=100)
+
+
+class Worker:
+    """What is made on a device, and the samples taken of it; each method is a request."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._groups: list[Group] = []
+        self._bench: Bench | None = None
+        self._cells: dict[str, tuple[Trial, Mode]] = {}
+        self._runs: dict[tuple[str, int], Run] = {}  # by cell and variant
+        self._block = Block(device)
+
+    def describe(self) -> dict[str, Any]:
+        """Return the environment record."""
+        return {"environment": environment(self._device)}
+
+    def plan(self, study: str, text: str, selection: dict[str, Any]) -> dict[str, Any]:
+        """Read a study and count its inputs; what this package does not have is left out."""
+        read = parse_study(study, text)
+        known = replace(read, sweeps=tuple(map(_known, read.sweeps)), subjects=())
+        self._groups = plan(known, **selection)
+        return {"groups": [f"{g.sweep.name}: {g.recipe.title}" for g in self._groups]}
+
+    def make(self, group: int, only: list[str] | None, variants: list[list[int]]) -> Any:
+        """Make and check what is measured on an input, and warm it up; return the cells to sample.
+
+        only: cells by their keys; None for all. variants: grain and extra work of each variant of
+        a cell, see Task; the first is what is recorded.
+        """
+        chosen = self._groups[group]
+
+        def key_of(subject: Subject, mode: Mode) -> str:
+            return cell_key(chosen.identity(self._device, subject, mode))
+
+        items = [item for item in chosen.items if only is None or key_of(*item) in only]
+        self._bench = Bench(chosen, items, self._device)
+        for trial in self._bench.trials:
+            # Where a graph can hold the launches, the gaps between them are not what is guarded.
+            if {"graph", "hot"} <= {*trial.modes}:
+                trial.modes.remove("hot")
+        tasks = self._bench.tasks()
+        scratch = scratch_for(self._device, [task for *_, task in tasks])
+        self._cells, self._runs = {}, {}
+        for trial, mode, task in tasks:
+            key = key_of(trial.subject, mode)
+            try:
+                for variant, (grain, extra) in enumerate(variants):
+                    run = Run(self._device, replace(task, grain=grain, extra=extra), scratch)
+                    run.warm_up(BUDGET)
+                    self._runs[key, variant] = run
+            except LaunchError as error:
+                self._rule_out(error)
+            else:
+                self._cells[key] = trial, mode
+        self._block = Block(self._device)
+        for run in self._runs.values():
+            run.states.append(self._block.state)
+        return {
+            "cells": {
+                key: f"{trial.subject.label}, {chosen.recipe.title}, {mode}"
+                for key, (trial, mode) in self._cells.items()
+            }
+        }
+
+    def sample(self, cell: str, variant: int) -> dict[str, Any]:
+        """Take one sample of a cell."""
+        try:
+            self._runs[cell, variant].take_sample()
+        except LaunchError as error:
+            self._rule_out(error)
+        return {}
+
+    def end_block(self) -> dict[str, Any]:
+        """Look at clocks and throttling; samples since the last look are set aside if need be."""
+        throttled_by = self._block.end()
+        for run in self._runs.values():
+            run.end_block(throttled_by, self._block.state)
+        return {}
+
+    def finish(self) -> dict[str, Any]:
+        """Check everything once more; return records, and the samples of other variants."""
+        assert self._bench is not None
+        for key, (trial, mode) in self._cells.items():
+            if trial.algorithms:
+                self._runs[key, 0].stopped = "samples"
+                trial.sampled[mode] = self._runs[key, 0].sampled()
+        variants = [
+            {"cell": key, "variant": variant, "samples_ms": run.samples_ms}
+            for (key, variant), run in self._runs.items()
+            if variant
+        ]
+        records = self._bench.finish(phases=False)
+        self._bench, self._cells, self._runs = None, {}, {}
+        return {"records": records, "variants": variants}
+
+    def _rule_out(self, error: LaunchError) -> None:
+        error.trial.rule_out(*verdict_on(error.raised, self._device))
+
+
+def _known(sweep: Sweep) -> Sweep:
+    """Return a sweep with those of its subjects that this package has."""
+    workloads = sweep.axes.get("workload", ())
+    if any(name not in registry.workloads() for name in workloads):
+        return replace(sweep, subjects=())
+    return replace(sweep, subjects=tuple(filter(_is_known, sweep.subjects)))
+
+
+def _is_known(subject: Subject) -> bool:
+    algorithm = registry.algorithms().get(subject.algorithm)
+    return algorithm is not None and subject.form in algorithm.forms
+
+
+def serve(connection: Connection) -> None:
+    """Open the device that is asked for, and answer requests until the other side hangs up."""
+    survey()  # imports the back ends, which takes seconds, and opens nothing
+    request = _next(connection)
+    if request is None:
+        return
+    with open_device(request["device"]) as device:
+        worker = Worker(device)
+        _send(connection, {"protocol": PROTOCOL, "is_cpu": device.is_cpu})
+        while (request := _next(connection)) is not None:
+            try:
+                _send(connection, getattr(worker, request.pop("do"))(**request))
+            except UserError as error:
+                _send(connection, {"error": str(error)})
+
+
+def _next(connection: Connection) -> dict[str, Any] | None:
+    """Return the next request, or None where the other side has hung up."""
+    try:
+        request: dict[str, Any] = json.loads(connection.recv_bytes())
+    except EOFError:
+        return None
+    return request
+
+
+def _send(connection: Connection, answer: Any) -> None:
+    connection.send_bytes(json.dumps(answer).encode())
+
+
+def main() -> None:
+    """Serve; what cannot be opened is told to the other side."""
+    with Connection(int(sys.argv[1])) as connection:
+        try:
+            serve(connection)
+        except UserError as error:
+            _send(connection, {"error": str(error)})
+
+
+if __name__ == "__main__":
+    main()

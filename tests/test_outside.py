@@ -1,0 +1,375 @@
+"""Algorithms, kernels and studies that are declared outside the package."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from additions import forget, nothing_added
+from typer.testing import CliRunner
+
+from gpubench import added, cli, paths, registry
+from gpubench.devices import open_device
+from gpubench.errors import UserError
+from gpubench.measure import environment
+from gpubench.registry import RegistryError
+from gpubench.studies.study import FOLDER, StudyError, load_study
+
+EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "own-kernel"
+PACKAGE = EXAMPLE / "own_kernel"
+STUDY = EXAMPLE / "run-lists.toml"
+
+ALGORITHM = """
+from gpubench.contracts import Algorithm, Form
+
+class Own(Algorithm):
+    name = {name!r}
+    family = "cell-list"
+    summary = "does nothing"
+    source = "nowhere"
+    forms = {{"only": Form("the one form")}}
+    def load(self, inputs): ...
+    def launch(self): ...
+    def traffic_bytes(self): return None
+"""
+KERNEL = "__global__ void mark(GLOBAL int *out) { out[0] = VALUE; }\n"
+
+
+@pytest.fixture(autouse=True)
+def alone(tmp_path):
+    with nothing_added(tmp_path, EXAMPLE):
+        yield
+
+
+def write(folder, **files):
+    """Write files named with `__` for the dot before the suffix; return the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        stem, _, suffix = name.rpartition("__")
+        (folder / f"{stem}.{suffix}").write_text(text)
+    return folder
+
+
+def install(folder, point, value, monkeypatch):
+    """Lay down what pip leaves of an installed distribution with one entry point."""
+    info = folder / "somebody-0.1.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: somebody\nVersion: 0.1\n")
+    (info / "entry_points.txt").write_text(f"[gpubench.algorithms]\n{point} = {value}\n")
+    monkeypatch.syspath_prepend(folder)
+
+
+def invoke(*words):
+    return CliRunner().invoke(cli.app, list(map(str, words)))
+
+
+class TestExample:
+    """The example repository, as it is."""
+
+    @pytest.mark.parametrize("path", [PACKAGE, PACKAGE / "run_list.py"], ids=["package", "file"])
+    def test_is_right_when_added_by_path(self, path, opencl_device):
+        command = ["--add", path, "check", "run-list", "--device", opencl_device.spec, "--json"]
+        result = invoke(*command)
+        assert result.exit_code == 0, result.output
+        (checked,) = json.loads(result.stdout)["checks"]
+        assert checked["status"] == "ok"
+        assert len(checked["cases"]) > 40
+
+    def test_is_found_by_its_entry_point(self, tmp_path, monkeypatch):
+        shutil.copytree(PACKAGE, tmp_path / "own_kernel")
+        install(tmp_path, "own-kernel", "own_kernel.run_list", monkeypatch)
+        assert registry.find_algorithm("run-list").__module__ == "own_kernel.run_list"
+        assert "run-list" in invoke("list").stdout
+        with open_device("opencl:intel") as device:
+            device.kernel("run_list.cu", "push_runs", BLOCK=64)
+
+    def test_its_project_declares_that_entry_point(self):
+        text = (EXAMPLE / "pyproject.toml").read_text()
+        assert f'[project.entry-points."{added.GROUP}"]\nown-kernel = "own_kernel.run_list"' in text
+
+    def test_is_measured_by_its_study_and_told_in_the_results(self, tmp_path):
+        command = ["--add", PACKAGE, "run", STUDY, "--particles", 64, "--per-cell", 4]
+        result = invoke(*command, "--device", "opencl:intel", "--out", tmp_path)
+        assert result.exit_code == 0, result.output
+        results = json.loads(Path(result.stdout.strip()).read_text())
+        assert results["environment"]["added"] == ["own_kernel"]
+        measured = {(r["study"], r["algorithm"], r["status"]) for r in results["records"]}
+        names = ("run-list", "atomic-list", "counting-sort")
+        assert measured == {("run-lists", name, "ok") for name in names}
+
+    def test_processes_that_are_started_have_it_too(self):
+        registry.add([PACKAGE])
+        show = "from gpubench import registry; print('run-list' in registry.algorithms())"
+        done = subprocess.run(
+            [sys.executable, "-c", show], capture_output=True, text=True, check=True
+        )
+        assert done.stdout.strip() == "True"
+
+    def test_what_is_installed_and_added_by_path_is_there_once(self, tmp_path, monkeypatch):
+        shutil.copytree(PACKAGE, tmp_path / "installed" / "own_kernel")
+        install(tmp_path / "installed", "own-kernel", "own_kernel.run_list", monkeypatch)
+        registry.add([PACKAGE])
+        (addition,) = added.additions()
+        assert addition.name == "own_kernel"
+        file = sys.modules[registry.find_algorithm("run-list").__module__].__file__
+        assert Path(file) == PACKAGE / "run_list.py"
+
+
+class TestModules:
+    def test_a_folder_without_a_package_is_a_module_for_each_file(self, tmp_path):
+        folder = write(
+            tmp_path / "mine",
+            first__py="import _shared\n" + ALGORITHM.format(name="first"),
+            second__py=ALGORITHM.format(name="second"),
+            _shared__py="",
+        )
+        registry.add([folder])
+        assert {"first", "second"} <= registry.algorithms().keys()
+
+    def test_an_entry_point_may_name_a_package(self, tmp_path, monkeypatch):
+        write(
+            tmp_path / "somebody",
+            __init____py="",
+            one__py=ALGORITHM.format(name="own-one"),
+            _two__py="raise RuntimeError('imported')",
+        )
+        install(tmp_path, "theirs", "somebody", monkeypatch)
+        assert "own-one" in registry.algorithms()
+
+    def test_names_of_algorithms_must_differ_from_the_packages_own(self, tmp_path):
+        registry.add([write(tmp_path, mine__py=ALGORITHM.format(name="counting-sort"))])
+        with pytest.raises(RegistryError, match=r"mine\.Own are both named 'counting-sort'"):
+            registry.algorithms()
+
+    def test_what_declares_nothing_is_refused(self, tmp_path):
+        registry.add([write(tmp_path, mine__py="from gpubench.contracts import CellList\n")])
+        with pytest.raises(RegistryError, match=f"{tmp_path.name} was added, but declares no"):
+            registry.algorithms()
+
+    def test_what_an_import_raises_names_who_is_to_blame(self, tmp_path):
+        registry.add([write(tmp_path, mine__py="import no_such_module_at_all") / "mine.py"])
+        with pytest.raises(ImportError) as raised:
+            registry.algorithms()
+        (note,) = raised.value.__notes__
+        assert str(tmp_path / "mine.py") in note
+
+    def test_two_files_of_one_name_are_refused(self, tmp_path):
+        first = write(tmp_path / "a", mine__py=ALGORITHM.format(name="first")) / "mine.py"
+        second = write(tmp_path / "b", mine__py=ALGORITHM.format(name="second")) / "mine.py"
+        registry.add([first, second])
+        with pytest.raises(UserError, match=r"cannot be imported: .* is mine too; rename one"):
+            registry.algorithms()
+
+    def test_an_entry_point_that_names_no_module_is_refused(self, tmp_path, monkeypatch):
+        write(tmp_path, theirs__py=ALGORITHM.format(name="own"))
+        install(tmp_path, "theirs", "theirs:Own", monkeypatch)
+        with pytest.raises(UserError, match="names no module: theirs belongs there"):
+            registry.algorithms()
+
+    @pytest.mark.parametrize(
+        ("name", "text", "message"),
+        [
+            ("missing.py", None, "there is no .*missing.py to add"),
+            ("mine.cu", KERNEL, "mine.cu cannot be added: name a Python file"),
+        ],
+    )
+    def test_a_path_that_cannot_be_added_ends_as_one_line(self, tmp_path, name, text, message):
+        path = tmp_path / name
+        if text is not None:
+            path.write_text(text)
+        result = invoke("--add", path, "list")
+        assert isinstance(result.exception, UserError)
+        with pytest.raises(UserError, match=message):
+            registry.add([path])
+
+    def test_an_empty_folder_is_refused(self, tmp_path):
+        registry.add([tmp_path])
+        with pytest.raises(UserError, match="holds no Python file"):
+            registry.algorithms()
+
+
+class TestKernels:
+    @pytest.fixture
+    def mine(self, tmp_path):
+        folder = tmp_path / "mine"
+        write(folder, mine__py=ALGORITHM.format(name="mine"), mark__cu=KERNEL)
+        registry.add([folder])
+        return folder
+
+    def marked(self, device, **constants):
+        out = device.empty(1, "int32")
+        device.kernel("mark.cu", "mark", **constants)(1, 1, out)
+        return device.download(out)[0]
+
+    def test_are_found_beside_the_module(self, device, mine):
+        assert self.marked(device, VALUE=7) == 7
+
+    def test_may_include_their_own_and_the_packages(self, device, mine):
+        write(mine, value__h="#define VALUE 11\n")
+        (mine / "mark.cu").write_text(
+            f'#include "value.h"\n#include "common/grid.h"\n{KERNEL.replace("mark", "mark_two")}'
+        )
+        out = device.empty(1, "int32")
+        device.kernel("mark.cu", "mark_two")(1, 1, out)
+        assert device.download(out)[0] == 11
+
+    def test_are_looked_for_in_the_package_where_they_are_its_own(self, mine):
+        assert added.kernel_folders("scan.cu") == [paths.kernel_folder()]
+        assert added.kernel_folders("mark.cu") == [mine, paths.kernel_folder()]
+
+    def test_that_are_nowhere_end_as_one_line(self, opencl_device, mine):
+        with pytest.raises(UserError, match=r"no kernels in nowhere\.cu"):
+            opencl_device.kernel("nowhere.cu", "mark")
+
+    def test_may_not_have_the_name_of_the_packages_own(self, mine):
+        write(mine, scan__cu=KERNEL)
+        forget()
+        with pytest.raises(UserError, match=r"kernels/scan\.cu and .*mine/scan\.cu have one name"):
+            registry.algorithms()
+
+    def test_may_not_have_the_name_of_somebody_elses(self, tmp_path, mine):
+        other = write(tmp_path / "o", other__py=ALGORITHM.format(name="other"), mark__cu=KERNEL)
+        registry.add([other])
+        with pytest.raises(UserError, match=r"mine/mark\.cu and .*o/mark\.cu have one name"):
+            registry.algorithms()
+
+    def test_are_part_of_the_hash_of_the_code(self, mine):
+        with_mine = environment.code_hash()
+        (mine / "notes.txt").write_text("no source")
+        assert environment.code_hash() == with_mine
+        (mine / "mark.cu").write_text(KERNEL.replace("0", "1"))
+        assert environment.code_hash() != with_mine
+        (mine / "mark.cu").write_text(KERNEL)
+        assert environment.code_hash() == with_mine
+        os.environ[added.VARIABLE] = ""
+        forget()
+        assert environment.code_hash() != with_mine
+
+    def test_have_the_same_hash_wherever_they_lie(self, tmp_path, mine):
+        there = environment.code_hash()
+        for name in ("mine", "mark"):
+            sys.modules.pop(name, None)
+        sys.path.remove(str(mine))
+        os.environ[added.VARIABLE] = str(shutil.copytree(mine, tmp_path / "else" / "mine"))
+        forget()
+        assert environment.code_hash() == there
+
+    def test_of_another_checkout_are_those_of_its_commit(self, tmp_path, monkeypatch):
+        repository, checkout = tmp_path / "repository", tmp_path / "checkout"
+        elsewhere = write(tmp_path / "elsewhere", other__py="")
+        for root in (repository, checkout):
+            write(root / "own", own__py="")
+        new = write(repository / "new", new__py="")
+        registry.add([repository / "own", new, elsewhere])
+        expected = [str(checkout / "own"), str(elsewhere)]
+        assert added.moved(repository, checkout).split(os.pathsep) == expected
+
+
+class TestStudies:
+    def test_are_named_by_their_file(self):
+        assert load_study(str(STUDY)).name == "run-lists"
+
+    def test_the_packages_own_may_be_named_so_too(self):
+        name = "rozen2008-table1"
+        assert load_study(str(FOLDER / f"{name}.toml")) == load_study(name)
+
+    def test_may_not_have_the_name_of_the_packages_own(self, tmp_path):
+        copy = shutil.copy(STUDY, tmp_path / "rozen2008-table1.toml")
+        with pytest.raises(UserError, match="has the name of another study: rename it"):
+            load_study(str(copy))
+
+    def test_need_a_name_that_scripts_can_use(self, tmp_path):
+        with pytest.raises(RegistryError, match="'My_Study' is no name"):
+            load_study(str(shutil.copy(STUDY, tmp_path / "My_Study.toml")))
+
+    @pytest.mark.parametrize("content", [None, b"\xff\xfe"])
+    def test_that_cannot_be_read_end_as_one_line(self, tmp_path, content):
+        path = tmp_path / "mine.toml"
+        if content is not None:
+            path.write_bytes(content)
+        with pytest.raises(UserError, match=r"cannot read .*mine\.toml: .*; give a study's name"):
+            load_study(str(path))
+
+    def test_that_are_wrong_end_as_one_line(self, tmp_path):
+        path = tmp_path / "mine.toml"
+        path.write_text(STUDY.read_text().replace("seed = 1", 'seed = "one"'))
+        with pytest.raises(StudyError, match=r"mine\.toml: \$\.seed") as raised:
+            load_study(str(path))
+        assert isinstance(raised.value, UserError)
+        assert "\n" not in str(raised.value)
+
+
+# Stands for gpubench: leaves comparing to the test, and everything else to the real one.
+STUB = """#!/usr/bin/env bash
+[ "$1" = compare ] || exec {python} -m gpubench "$@"
+find "$2" "$3" -name '*.json' | sed "s|^$(dirname "$2")/||" | sort >{log}
+echo "the verdict" >"$5"
+exit {status}
+"""
+
+
+class TestGuardScript:
+    """guard.sh of the example, in a repository of its own."""
+
+    @pytest.fixture
+    def guard(self, tmp_path, monkeypatch):
+        root = tmp_path / "repository"
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(EXAMPLE, root, ignore=ignored)
+        for name in [name for name in os.environ if name.startswith("GIT_")]:
+            monkeypatch.delenv(name)
+
+        def git(*words):
+            identity = ["-c", "user.name=A", "-c", "user.email=a@example.org"]
+            subprocess.run(["git", "-C", str(root), *identity, *words], check=True, timeout=60)
+
+        git("init", "--quiet")
+        git("commit", "--quiet", "--allow-empty", "-m", "nothing yet")
+        git("tag", "empty")
+        git("add", ".")
+        git("commit", "--quiet", "-m", "kernels")
+        stub = tmp_path / "bin" / "gpubench"
+        stub.parent.mkdir()
+
+        def run(base, status):
+            text = STUB.format(python=sys.executable, log=tmp_path / "log", status=status)
+            stub.write_text(text)
+            stub.chmod(0o755)
+            smallest = ["--particles", "64", "--per-cell", "4", "--device", "opencl:intel"]
+            done = subprocess.run(
+                [str(root / "guard.sh"), base, "1", *smallest],
+                env={**os.environ, "PATH": f"{stub.parent}:{os.environ['PATH']}"},
+                capture_output=True,
+                text=True,
+                timeout=300,
+            )
+            listed = ["git", "-C", str(root), "worktree", "list"]
+            trees = subprocess.run(listed, capture_output=True, text=True, check=True).stdout
+            assert len(trees.splitlines()) == 1
+            return done
+
+        run.root, run.log = root, tmp_path / "log"
+        return run
+
+    def test_measures_each_commit_and_passes_the_verdict_on(self, guard):
+        kernel = guard.root / "own_kernel" / "run_list.cu"
+        kernel.write_text(kernel.read_text() + "/* changed */\n")
+        done = guard("HEAD", 3)
+        assert done.returncode == 3, done.stderr
+        measured = guard.log.read_text().split()
+        assert [path.split("/")[:2] for path in measured] == [["base", "1"], ["head", "1"]]
+        assert (guard.root / "compare.md").read_text() == "the verdict\n"
+
+    def test_says_where_there_is_nothing_to_compare_with(self, guard):
+        done = guard("empty", 1)
+        assert done.returncode == 0, done.stderr
+        assert "Nothing to compare with" in (guard.root / "compare.md").read_text()
+
+    def test_what_cannot_be_measured_is_an_error(self, guard):
+        (guard.root / "run-lists.toml").write_text("title = 1\n")
+        assert guard("HEAD", 0).returncode == 2
