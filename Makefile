@@ -22,8 +22,15 @@ CANNOT_TELL ?= warn
 
 USER_STAMP := .venv/installed-$(EXTRAS)
 DEV_STAMP := .venv/installed-$(EXTRAS),dev
+ASV_STAMP := .venv/installed-$(EXTRAS),asv
 
-.PHONY: help reproduce test test-gpu lint kernels guard clean
+# What asv runs: with QUICK=1 a few benchmarks at their smallest, else all that BENCH matches.
+ifeq ($(QUICK),1)
+BENCH := (AtomicList|CountingSort|FilterScanSearch)\.track_time.*, (16384|1048576), (16|0\.1)\)
+endif
+ASV_RUN = --machine "$$($(BIN)/python tools/asv_machine.py)" $(if $(BENCH),--bench '$(BENCH)')
+
+.PHONY: help reproduce test test-gpu lint kernels guard benchmark benchmark-history clean
 
 help:
 	@echo 'make reproduce   measure Table 1 on this machine and write the report'
@@ -32,7 +39,9 @@ help:
 	@echo 'make lint        check style and types'
 	@echo 'make kernels     compile every CUDA kernel; needs nvcc, but no GPU'
 	@echo 'make guard       is HEAD slower than BASE? make guard BASE=origin/main THRESHOLD=5%'
-	@echo 'make clean       remove .venv and caches; results and reports stay'
+	@echo 'make benchmark   run asv on the commit that is checked out, and publish reports/asv'
+	@echo 'make benchmark-history COMMITS="a b"   likewise on other commits, installing nothing'
+	@echo 'make clean       remove .venv, .asv and caches; results and reports stay'
 
 reproduce: $(USER_STAMP)
 	$(BIN)/gpubench run rozen2008-table1 $(QUICK)
@@ -58,8 +67,22 @@ guard: $(USER_STAMP)
 	CANNOT_TELL='$(CANNOT_TELL)' .ci/guard $(BIN)/gpubench compare '$(BASE)' '$(HEAD)' \
 	  $(if $(THRESHOLD),--threshold '$(THRESHOLD)')
 
+# What fails to be measured fails the target, when the rest has been published.
+benchmark: $(ASV_STAMP)
+	@git diff --quiet HEAD -- gpubench kernels || { \
+	  echo 'gpubench or kernels differ from the commit that the results would be of: commit first' \
+	  >&2; exit 1; }
+	@status=0; $(BIN)/asv run --python=same --set-commit-hash "$$(git rev-parse HEAD)" \
+	  --record-samples $(ASV_RUN) || status=$$?; \
+	  $(BIN)/asv publish && echo 'The site: $(CURDIR)/reports/asv/index.html' && exit $$status
+
+benchmark-history: $(ASV_STAMP)
+	$(BIN)/python tools/asv_history.py pack .asv/commits $(COMMITS)
+	@status=0; $(BIN)/python tools/asv_history.py run .asv/commits -- $(ASV_RUN) || status=$$?; \
+	  $(BIN)/asv publish && echo 'The site: $(CURDIR)/reports/asv/index.html' && exit $$status
+
 clean:
-	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .asv .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/installed-%: pyproject.toml | $(BIN)/python
