@@ -56,30 +56,34 @@ def calibrate(
 ) -> Calibration:
     """Measure pairs of processes of one code, and draw comparisons from them.
 
-    seconds: no further pair is begun after so long, but for those of one comparison. comparisons:
-    how many are drawn. on_pair: called with the number of pairs measured.
+    seconds: no further pair is begun after so long, but for those of the first look. comparisons:
+    how many are drawn; they go through those looks for which there are pairs enough. on_pair:
+    called with the number of pairs measured.
 
-    Raises UserError for fewer pairs than one comparison takes, and where they cannot be measured.
+    Answers are checked before and after timing in the first pair, and in the others, which run the
+    same code on the same inputs, before.
+
+    Raises UserError for fewer pairs than the first look takes, and where they cannot be measured.
     """
-    if pairs < LOOKS[-1]:
-        raise UserError(
-            f"a comparison takes up to {LOOKS[-1]} pairs: calibrate with at least these"
-        )
+    if pairs < LOOKS[0]:
+        raise UserError(f"a comparison takes at least {LOOKS[0]} pairs: calibrate with these")
     deadline = clock.Deadline(seconds)
     environment = describe(code, job.device)
     kind = "cpu" if environment["device"]["is_cpu"] else "gpu"
     grain, extra = INJECTED[kind]
     variants = ((1, 0), (grain, 0)), ((1, 0), (grain, extra))
-    job = Job(job.study, job.text, job.device, job.selection, variants)
+    job = replace(job, variants=variants)
     started: list[str] = []
     clock_ms: dict[str, float] = {}
     found: dict[str, list[Measured | None]] = {}
     with Pairs((code, code), job) as processes:
         for number in range(pairs):
-            if number >= LOOKS[-1] and deadline.has_passed:
+            if number >= LOOKS[0] and deadline.has_passed:
                 break
             started.append(clock.timestamp())
-            for name, (resolution_ms, measured) in _measured(processes.measure(number)).items():
+            pair = processes.measure(number)
+            processes.job = replace(job, check_again=False)
+            for name, (resolution_ms, measured) in _measured(pair).items():
                 clock_ms[name] = max(resolution_ms, clock_ms.get(name, 0.0))
                 found.setdefault(name, [None] * number).append(measured)
             for series in found.values():
@@ -129,8 +133,8 @@ def evaluate(
 ) -> Verdicts:
     """Draw whole comparisons from pairs of processes of one code, and count verdicts.
 
-    pairs, clock_ms: see Calibration. A pair that lacks a cell is left out. Raises UserError where
-    there are fewer than the last look takes.
+    pairs, clock_ms: see Calibration. A pair that lacks a cell is left out, and a look that takes
+    more pairs than there are. Raises UserError where that leaves none.
     """
     names = list(pairs)
     complete = [
@@ -138,9 +142,13 @@ def evaluate(
         for number, several in enumerate(zip(*pairs.values(), strict=True))
         if all(each is not None for each in several)
     ]
+    if len(complete) < looks[0]:
+        raise UserError(
+            f"{len(complete)} pairs have times for all cells, and {looks[0]} are needed"
+        )
+    alpha = risk(len(names), confidence, len(looks))  # as `compare` has it, with all its looks
+    looks = [look for look in looks if look <= len(complete)]
     most = looks[-1]
-    if len(complete) < most:
-        raise UserError(f"{len(complete)} pairs have times for all cells, and {most} are needed")
     rng = np.random.default_rng(SEED)
     draws = [
         (rng.choice(complete, most, replace=False), rng.random(most) < 0.5)
@@ -152,7 +160,7 @@ def evaluate(
         (np.array(complete[first : first + most]), unchanged)
         for first in range(0, len(complete) - most + 1, most)
     ]
-    rule = _Rule(threshold, risk(len(names), confidence, len(looks)), tuple(looks))
+    rule = _Rule(threshold, alpha, tuple(looks))
     called: dict[str, list[tuple[str, int]]] = {}
     cells: dict[str, Rates] = {}
     alarms = np.zeros(len(separate), bool)

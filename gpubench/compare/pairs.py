@@ -28,6 +28,7 @@ from gpubench.studies.study import parse_study, study_text
 
 PLAIN = ((1, 0),)
 TURNS = 20  # samples of a cell on each side of a pair
+VARIANT_EVERY = 4  # turns, the other variants of a cell have one, where there are any
 BLOCK_TURNS = 5  # between two looks at clocks and throttling
 PATIENCE_S = 900  # the longest that a request may take; to check a large input takes minutes
 GRACE_S = 60
@@ -59,6 +60,7 @@ class Job:
     text: of the study's file. selection: see studies.runner.plan; quick None for a CPU alone.
     variants: for base and for head, grain and extra work of each variant of a cell (see
         measure.sampling.Task); the first is what is recorded.
+    check_again: whether answers are checked after timing too.
     """
 
     study: str
@@ -66,6 +68,7 @@ class Job:
     device: str
     selection: Mapping[str, Any]
     variants: tuple[Sequence[tuple[int, int]], Sequence[tuple[int, int]]] = (PLAIN, PLAIN)
+    check_again: bool = True
 
     @classmethod
     def of(cls, study: str, device: str, selection: Mapping[str, Any]) -> Job:
@@ -172,10 +175,13 @@ class Pairs:
 
     While one pair measures on a GPU, the next starts and imports its packages; on a CPU that
     would disturb what is measured.
+
+    job: what the next pair measures.
     """
 
     def __init__(self, codes: tuple[Code, Code], job: Job) -> None:
-        self._codes, self._job = codes, job
+        self.job = job
+        self._codes = codes
         self._spare: list[Process] = []
 
     def __enter__(self) -> Pairs:
@@ -198,13 +204,13 @@ class Pairs:
         with ExitStack() as stack:
             for process in processes:
                 stack.callback(process.close)
-            are_cpus = [process.open(self._job.device) for process in processes]
+            are_cpus = [process.open(self.job.device) for process in processes]
             if not any(are_cpus):
                 self._spare = self._start()
-            selection = dict(self._job.selection)
+            selection = dict(self.job.selection)
             if selection.get("quick") is None:
                 selection["quick"] = are_cpus[0]
-            return _measure(processes, self._job, selection, seed, only)
+            return _measure(processes, self.job, selection, seed, only)
 
     def _start(self) -> list[Process]:
         return [Process(code) for code in self._codes]
@@ -235,7 +241,7 @@ def _measure(
         if len(sides) == 2:
             _take_turns(processes, [key for key in ready[0] if key in ready[1]], job, rng)
         for side in sides:
-            processes[side].send("finish")
+            processes[side].send("finish", check=job.check_again)
         for side in sides:
             answer = processes[side].receive()
             records[side].extend(answer["records"])
@@ -247,8 +253,10 @@ def _measure(
 def _take_turns(
     processes: Sequence[Process], cells: Sequence[str], job: Job, rng: np.random.Generator
 ) -> None:
-    turns = [(side, variant) for side in (0, 1) for variant in range(len(job.variants[side]))]
+    plain = [(0, 0), (1, 0)]
+    every = [(side, variant) for side in (0, 1) for variant in range(len(job.variants[side]))]
     for turn in range(TURNS):
+        turns = plain if turn % VARIANT_EVERY else every
         for cell in rng.permutation(len(cells)):
             for which in rng.permutation(len(turns)):
                 side, variant = turns[which]

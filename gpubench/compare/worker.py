@@ -105,8 +105,11 @@ class Worker:
             run.end_block(throttled_by, self._block.state)
         return {}
 
-    def finish(self) -> dict[str, Any]:
-        """Check everything once more; return records, and the samples of other variants."""
+    def finish(self, check: bool) -> dict[str, Any]:
+        """Return records, and the samples of other variants.
+
+        check: whether all answers are checked once more before.
+        """
         assert self._bench is not None
         for key, (trial, mode) in self._cells.items():
             if trial.algorithms:
@@ -117,7 +120,7 @@ class Worker:
             for (key, variant), run in self._runs.items()
             if variant
         ]
-        records = self._bench.finish(phases=False)
+        records = self._bench.finish(check=check, phases=False)
         self._bench, self._cells, self._runs = None, {}, {}
         return {"records": records, "variants": variants}
 

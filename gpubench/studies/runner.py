@@ -376,15 +376,16 @@ class Bench:
                     trial.sampled[mode] = result
                 return
 
-    def finish(self, phases: bool = True) -> list[dict[str, Any]]:
+    def finish(self, check: bool = True, phases: bool = True) -> list[dict[str, Any]]:
         """Check what was timed once more, and return the records of all items.
 
-        phases: whether those of simulation steps are timed.
+        check: False for what another process has checked both times. phases: whether those of
+        simulation steps are timed.
         """
         for trial in self.trials:
-            if trial.sampled:
-                check = partial(_check_again, trial, self._device, self._oracles, phases)
-                _attempt(trial, self._device, check)
+            if trial.sampled and check:
+                step = partial(_check_again, trial, self._device, self._oracles, phases)
+                _attempt(trial, self._device, step)
         return [
             _record(
                 self._group.identity(self._device, trial.subject, mode) | self._drawn | trial.drawn,
