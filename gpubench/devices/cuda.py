@@ -21,7 +21,6 @@ from gpubench.added import kernel_folders
 from gpubench.devices.base import Device, DeviceReport, Graph, Kernel, scalar
 from gpubench.errors import DeviceUnavailable, OutOfMemory
 from gpubench.paths import cache_folder
-from gpubench.writing import whole_file
 
 # Of NVML's reasons for a clock (nvmlClocksEventReasons), those that slow down what is measured;
 # an idle GPU and clocks that somebody set are none.
@@ -242,8 +241,10 @@ class CUDADevice(Device):
                 arch=self.architecture,
                 cache_dir=False,
             )
-            with whole_file(path) as target:
+            # Several processes may come here at once: each renames a file of its own.
+            with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as target:
                 target.write(code)
+            Path(target.name).replace(path)
         return path.read_bytes()
 
     def library(self, file: str) -> ctypes.CDLL:
