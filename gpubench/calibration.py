@@ -41,7 +41,8 @@ class Rates:
 
     false_alarms, cannot_tell: share of comparisons in which it was called slower, or stayed open
         after the last look.
-    found: share of comparisons with extra work in head's processes that called it slower.
+    slowed: by how much the extra work made it slower, at the median.
+    found: share of comparisons with the extra work in head's processes that called it slower.
     smallest: the smallest slow-down that is found nine times in ten, where head's medians are
         multiplied; None where none was that was tried.
     between: standard deviation of the log ratios of pairs. spread: of the log medians of processes.
@@ -49,6 +50,7 @@ class Rates:
 
     false_alarms: float
     cannot_tell: float
+    slowed: float
     found: float
     smallest: float | None
     between: float
@@ -83,7 +85,7 @@ class Verdicts:
 class Calibration:
     """A calibration of one machine.
 
-    injected: by how much the extra work makes `slowed` slower.
+    injected: the share of extra launches in `slowed`. In a cache they may cost less, or more.
     started: when each pair was.
     clock_ms: by the name of a cell, what a sample is known to at best.
     pairs: by the name of a cell, in order of time; None where a pair has no time for it.

@@ -8,7 +8,7 @@ import math
 import os
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -32,7 +32,12 @@ if TYPE_CHECKING:
 RESULTS = Path("results/local")
 CHECKS = Path("results/checks")
 CALIBRATION = Path("results/local/calibration")
-REPORTED = ("measured", "checks", "simulations")  # of the folders of results in a checkout
+REPORTED = (
+    "measured",
+    "checks",
+    "simulations",
+    "calibration",
+)  # of the folders of results in a checkout
 REPORT = Path("reports/local")
 PIPE_WIDTH = 160  # of a table where there is no terminal to ask
 
@@ -609,7 +614,7 @@ def report(
     _require_one_process("report")
     _require_folder("--out", out)
     found = sort_out(results or _default_results())
-    print(write(found.results, out, found.simulations, found.checks))
+    print(write(found.results, out, found.simulations, found.checks, found.calibrations))
 
 
 @app.command()
@@ -690,14 +695,14 @@ def calibrate(
 def _print_calibration(found: Calibration) -> None:
     verdicts = found.verdicts
     table = _table(
-        "cell", "false alarms", "cannot tell", f"{found.injected:.0%} slower found",
+        "cell", "false alarms", "cannot tell", "extra work", "found",
         "found 9 in 10 from", "between pairs",
     )  # fmt: skip
     for name, rates in verdicts.cells.items():
         smallest = "none" if rates.smallest is None else f"{rates.smallest:.1%}"
         table.add_row(
-            name, f"{rates.false_alarms:.1%}", f"{rates.cannot_tell:.1%}", f"{rates.found:.1%}",
-            smallest, f"{rates.between:.2%}",
+            name, f"{rates.false_alarms:.1%}", f"{rates.cannot_tell:.1%}", f"{rates.slowed:+.1%}",
+            f"{rates.found:.1%}", smallest, f"{rates.between:.2%}",
         )  # fmt: skip
     _print_table(table)
     low, high = verdicts.pairs_taken
@@ -853,6 +858,75 @@ def compare(
         for line in output.notes(comparison, about):
             print(line)
     raise typer.Exit(comparison.exit_code)
+
+
+@app.command()
+def bisect(
+    good: Annotated[str, typer.Argument(metavar="GOOD", help="A commit that was fast.")],
+    bad: Annotated[
+        str, typer.Argument(metavar="[BAD]", help="A later one that is slower.")
+    ] = "HEAD",
+    threshold: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SHARE",
+            help="The relative change that matters. Default: 3%, or 10% on a CPU.",
+            show_default=False,
+        ),
+    ] = None,
+    confidence: Annotated[str, typer.Option(metavar="SHARE", help="Of each comparison.")] = "99%",
+    device: DeviceOption = "auto",
+    study: Annotated[
+        str, typer.Option(metavar="STUDY", help="What is measured; a name or a .toml file.")
+    ] = "regressions",
+    algorithms: Annotated[
+        str | None, typer.Option(metavar="A,B", help="Only these algorithms of the study.")
+    ] = None,
+    quick: Annotated[
+        bool | None,
+        typer.Option("--quick/--full", help="Small sizes. Default: on a CPU.", show_default=False),
+    ] = None,
+    minutes: Annotated[
+        float, typer.Option(metavar="M", help="Of each commit, measure again for so long.")
+    ] = 10.0,
+    same_python: Annotated[
+        bool,
+        typer.Option("--same-python", help="Run all commits on this interpreter and its packages."),
+    ] = False,
+) -> None:
+    """Find the commit that made something slower, among the first parents from GOOD to BAD.
+
+    Exit 0 where it is found, 1 where nothing is slower, 3 where commits beside it cannot be told.
+    """
+    from gpubench.compare import commits, output, procedure
+    from gpubench.compare.pairs import Job
+
+    _require_one_process("bisect")
+    least = None if threshold is None else _share("--threshold", threshold)
+    sure = _share("--confidence", confidence)
+    root = commits.repository()
+    every = commits.between(root, *(commits.find_commit(root, name) for name in (good, bad)))
+    job = Job.of(study, device, {"quick": quick, "algorithms": _names_in(algorithms)})
+    base = commits.code_of(root, "base", every[0], not same_python)
+
+    def compare_with(commit: str, only: Collection[str] | None) -> procedure.Found:
+        head = commits.code_of(root, "head", commit, not same_python)
+        return procedure.compare_codes(
+            (base, head), job, least, sure, 60 * minutes, False, None, lambda *_: None, only
+        )
+
+    def say(commit: str, verdict: str) -> None:
+        _say(f"{verdict}: {commits.subject_of(root, commit)}")
+
+    found = procedure.bisect(every, compare_with, say)
+    if isinstance(found, procedure.Found):
+        print(output.headline(found.comparison))
+        raise typer.Exit(1)
+    print(commits.subject_of(root, found.commit))
+    print(output.headline(found.found.comparison))
+    for commit in found.between:
+        print(f"or one of those before it: {commits.subject_of(root, commit)}")
+    raise typer.Exit(3 if found.between else 0)
 
 
 def _share(option: str, text: str) -> float:

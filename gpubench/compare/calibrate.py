@@ -175,6 +175,7 @@ def evaluate(
         cells[name] = Rates(
             false_alarms=_share(called[name], "slower"),
             cannot_tell=_share(called[name], "cannot tell"),
+            slowed=_digits(math.expm1(np.median(slowed[complete]))),
             found=_share(found, "slower"),
             smallest=_smallest(rule, plain, draws[:TO_SEARCH], clock_ms[name]),
             between=_digits(between.std(ddof=1)),

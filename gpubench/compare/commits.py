@@ -49,6 +49,23 @@ def find_commit(root: Path, name: str) -> str:
     return found
 
 
+def between(root: Path, good: str, bad: str) -> list[str]:
+    """Return the commits from a good one to a bad one, both included, along first parents.
+
+    Raises UserError where the good one is not before the bad one.
+    """
+    listed = _git(root, "rev-list", "--first-parent", "--reverse", f"{good}..{bad}")
+    is_before = _git(root, "merge-base", "--is-ancestor", good, bad) is not None
+    if not is_before or not listed:
+        raise UserError(f"{good[:12]} does not come before {bad[:12]}: give the good commit first")
+    return [good, *listed.split()]
+
+
+def subject_of(root: Path, commit: str) -> str:
+    """Return the short hash, date and subject of a commit."""
+    return _git(root, "show", "--no-patch", "--date=short", "--format=%h %ad %s", commit) or commit
+
+
 def present_code(name: str = "head") -> Code:
     """Return the code that this process runs."""
     return Code(name, "this code", sys.executable)

@@ -7,7 +7,7 @@ all cells share one risk, so that looking again does not raise false alarms.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -104,13 +104,14 @@ def compare_codes(
     force: bool,
     keep: Path | None,
     on_pair: Callable[[int, int], None],
+    only: Collection[str] | None = None,
 ) -> Found:
     """Measure two codes side by side and judge them.
 
     threshold: None for the one that goes with the device. seconds: no further pair is begun after
     so long, but for those of the first look. keep: folder in which a results file of each process
     is written. on_pair: called with the number of pairs measured, and of cells about which nothing
-    can be told yet.
+    can be told yet. only: keys of the cells that are measured; None for all of the job.
 
     Raises UserError where they cannot be measured or compared.
     """
@@ -120,7 +121,7 @@ def compare_codes(
     if threshold is None:
         threshold = threshold_on(base)
     settled: dict[str, Judgement] = {}
-    open_cells: list[str] | None = None
+    open_cells = only
     with Pairs(codes, job) as pairs:
         for pairs_at_look in LOOKS:
             while gathered.pairs < pairs_at_look:
@@ -140,3 +141,49 @@ def compare_codes(
         threshold, confidence, len(LOOKS), matched.faults, matched.left_out,
     )  # fmt: skip
     return Found(comparison, matched, codes[0].title, codes[1].title)
+
+
+@dataclass(frozen=True)
+class Culprit:
+    """Where a slow-down came in.
+
+    after: the last commit known to be as fast as the good one. commit: the first known to be
+    slower. between: commits of which nothing could be told. found: the last comparison that called
+    a commit slower.
+    """
+
+    after: str
+    commit: str
+    between: Sequence[str]
+    found: Found
+
+
+def bisect(
+    commits: Sequence[str],
+    compare_with: Callable[[str, Collection[str] | None], Found],
+    on_verdict: Callable[[str, str], None],
+) -> Culprit | Found:
+    """Find the commit that made something slower; return what `compare` found where nothing is.
+
+    commits: from the good one to the bad one. compare_with: compares a commit with the good one,
+    given the keys of the cells to measure, or None for all. on_verdict: called with each commit
+    and its verdict.
+    """
+    bad = compare_with(commits[-1], None)
+    on_verdict(commits[-1], bad.comparison.verdict)
+    slower = [each.key for each in bad.comparison.judgements if each.verdict == "slower"]
+    if not slower:
+        return bad
+    low, high = 0, len(commits) - 1
+    unknown: set[int] = set()
+    while candidates := [index for index in range(low + 1, high) if index not in unknown]:
+        middle = min(candidates, key=lambda index: abs(2 * index - low - high))
+        found = compare_with(commits[middle], slower)
+        on_verdict(commits[middle], found.comparison.verdict)
+        if found.comparison.verdict == "slower":
+            high, bad = middle, found
+        elif found.comparison.exit_code == 0:
+            low = middle
+        else:
+            unknown.add(middle)
+    return Culprit(commits[low], commits[high], commits[low + 1 : high], bad)

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from gpubench.calibration import Calibration
 from gpubench.check_results import CheckResults
 from gpubench.report import document, render, spreadsheets
 from gpubench.report.cells import machines
@@ -21,11 +22,13 @@ def write(
     out: Path,
     simulations: Sequence[Part] = (),
     checks: Sequence[CheckResults] = (),
+    calibrations: Sequence[Calibration] = (),
 ) -> Path:
-    """Write a report on results, simulations and checks, and return the path of its front page.
+    """Write a report on all that is given, and return the path of its front page.
 
     Writes pages that load nothing: `index.html`, for each study `<study>.html` and
-    `<study>-measurements.html`, and `simulations.html` and `checks.html` where there are any.
+    `<study>-measurements.html`, and `simulations.html`, `checks.html` and `calibration.html` where
+    there are any.
     Beside them `report.md` with `figures/*.svg`, and as CSV `<study>-records.csv` (all records,
     without samples), for each study with a published table `<study>-printed.csv` and
     `<study>-measured.csv`, for each with simulation steps `<study>-phases.csv`, and for each of
@@ -35,7 +38,7 @@ def write(
     found = machines(results)
     stems = document.stems(found)
     texts = spreadsheets.files(results, found, stems)
-    report = document.build(found, stems, simulations, checks)
+    report = document.build(found, stems, simulations, checks, calibrations)
     files: dict[str, str | bytes] = {
         **{name: text for of_study in texts.values() for name, text in of_study.items()},
         **render.markdown(report, texts),

@@ -12,7 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Collection as Container
 from dataclasses import dataclass
 
+from gpubench.calibration import Calibration
 from gpubench.check_results import CheckResults
+from gpubench.report import calibrations as calibrated
 from gpubench.report import checks as checked
 from gpubench.report import formats, overview, ranks, steps, tables, verdict
 from gpubench.report import simulations as simulated
@@ -36,7 +38,7 @@ from gpubench.report.tables import Table
 from gpubench.report.verdict import Scan
 
 MEASUREMENTS = "-measurements"  # follows the stem in the name of the page of all measurements
-_OTHER_PAGES = ("index", "simulations", "checks")  # names that no study's page takes
+_OTHER_PAGES = ("index", "simulations", "checks", "calibration")  # names that no study's page takes
 _MOST_LINES = 12  # more in one panel cannot be told apart
 _NAMED = {
     "order": (
@@ -139,6 +141,7 @@ def build(
     stems: Mapping[str, str],
     simulations: Sequence[Part],
     checks: Sequence[CheckResults],
+    calibrations: Sequence[Calibration] = (),
 ) -> Document:
     """Work out everything that a report says; stems: see the function of that name."""
     parts: list[MachinePart] = []
@@ -155,7 +158,11 @@ def build(
         said = overview.sentences(machine.studies)
         environment, runs = tables.environment(machine), tables.runs(machine)
         parts.append(MachinePart(slug, machine, said, studies, environment, runs))
-    collections = [simulated.collection(simulations), checked.collection(checks)]
+    collections = [
+        simulated.collection(simulations),
+        checked.collection(checks),
+        calibrated.collection(calibrations),
+    ]
     return Document(
         parts,
         [_page(name, stem, parts) for name, stem in stems.items()],

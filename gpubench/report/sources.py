@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpubench import check_results
+from gpubench import calibration, check_results
+from gpubench.calibration import Calibration
 from gpubench.check_results import CheckResults
 from gpubench.errors import UserError
 from gpubench.report import simulations
@@ -16,18 +17,19 @@ from gpubench.results import Results, load
 
 @dataclass(frozen=True)
 class Sources:
-    """Results of studies, simulations, and checks of workloads."""
+    """Results of studies, simulations, checks of workloads, and calibrations."""
 
     results: Sequence[Results]
     simulations: Sequence[Part] = ()
     checks: Sequence[CheckResults] = ()
+    calibrations: Sequence[Calibration] = ()
 
 
 def sort_out(paths: Sequence[Path]) -> Sources:
     """Read files, and every .json file in and below folders, each once.
 
-    Raises UserError for a file that is no results, no account of a simulation, and nothing that
-    checks found, and for a folder without any.
+    Raises UserError for a file that is no results, no account of a simulation, no calibration,
+    and nothing that checks found, and for a folder without any.
     """
     files: dict[Path, Path] = {}
     for path in paths:
@@ -39,8 +41,11 @@ def sort_out(paths: Sequence[Path]) -> Sources:
     accounts = [file for file in files.values() if file.name == simulations.ACCOUNT]
     others = [file for file in files.values() if file.name != simulations.ACCOUNT]
     checked = [file for file in others if check_results.is_of_checks(file)]
+    calibrated = [file for file in others if calibration.is_calibration(file)]
+    measured = [file for file in others if file not in (*checked, *calibrated)]
     return Sources(
-        [load(file) for file in others if file not in checked],
+        [load(file) for file in measured],
         simulations.parts(accounts),
         [check_results.load(file) for file in checked],
+        [calibration.load(file) for file in calibrated],
     )
