@@ -7,11 +7,12 @@ import json
 import math
 import os
 import shlex
+import subprocess
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
@@ -306,6 +307,7 @@ def _print_checks(found: CheckResults) -> None:
 
 @app.command()
 def run(
+    context: typer.Context,
     studies: Annotated[
         list[str],
         typer.Argument(
@@ -347,6 +349,15 @@ def run(
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Measure again what is there already.")
     ] = False,
+    processes: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="In so many processes, one after another, each with a folder of its own in --out:"
+            " what `compare` needs.",
+        ),
+    ] = 1,
     transport: TransportOption = "auto",
     oversubscribe: OversubscribeOption = False,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the results.")] = RESULTS,
@@ -360,6 +371,8 @@ def run(
     from gpubench.studies import runner
     from gpubench.studies.study import load_study
 
+    if processes > 1:
+        _run_in_processes(context, out)
     crew = Crew.join(device, transport, oversubscribe)
     with crew.ends_all():
         if crew.follows:
@@ -402,6 +415,39 @@ def run(
         _say("for the report: gpubench report" + ("" if out == RESULTS else f" {out}"))
         if unsound:
             raise typer.Exit(1)
+
+
+def _run_in_processes(context: typer.Context, out: Path) -> NoReturn:
+    """Run the same command in several processes, one after another; raise Exit with the worst."""
+    given = dict(context.params)
+    count, studies = given.pop("processes"), given.pop("studies")
+    del given["out"]
+    _require_one_process("run --processes")
+    words = [*studies, *_options(context, given)]
+    worst = 0
+    for number in range(1, count + 1):
+        folder = out / f"process-{number:02}"
+        _say(f"process {number} of {count}")
+        command = [sys.executable, "-m", "gpubench", "run", *words, "--out", str(folder)]
+        status = subprocess.run(command, check=False).returncode
+        if status not in (0, 1):
+            raise typer.Exit(status)
+        worst = max(worst, status)
+    raise typer.Exit(worst)
+
+
+def _options(context: typer.Context, values: Mapping[str, Any]) -> list[str]:
+    """Return a command's options as words of the command line, without those left as they are."""
+    flags = {option.name: option.opts[0] for option in context.command.params}
+    words: list[str] = []
+    for name, value in values.items():
+        if value is True:
+            words.append(flags[name])
+        elif isinstance(value, list | tuple):
+            words += [word for each in value for word in (flags[name], str(each))]
+        elif value is not None and value is not False:
+            words += [flags[name], str(value)]
+    return words
 
 
 def _parameters(given: Sequence[str]) -> dict[str, int]:
