@@ -339,7 +339,7 @@ def test_stopping_says_where_the_results_are(gpubench_command, monkeypatch, devi
 def test_report_takes_the_results_of_run(gpubench_command, monkeypatch):
     given = []
 
-    def write(found, out, simulations, checks):
+    def write(found, out, *of_other_kinds):
         given.append([len(result.records) for result in found])
         return out / "index.html"
 

@@ -10,6 +10,7 @@ import compare_results as made
 import pytest
 from compare_results import record
 from jsonschema import Draft202012Validator
+from typer.testing import CliRunner
 
 from gpubench import cli
 from gpubench.compare.output import ROWS, SCHEMA_FILE
@@ -219,3 +220,25 @@ def test_errors_are_one_line(compare, tmp_path, arguments, words):
     code, out, err = compare(*arguments)
     assert (code, out) == (2, "")
     assert words in err and err.count("\n") == 1
+
+
+def test_a_study_in_several_processes_has_a_file_of_each(tmp_path):
+    words = ["run", "rozen2008-table1", "--quick", "--particles", "64", "--per-cell", "4"]
+    words += ["--algorithms", "atomic-list", "--inputs", "2", "--out", str(tmp_path / "runs")]
+    done = CliRunner().invoke(cli.app, [*words, "--processes", "2"])
+    assert done.exit_code == 0, done.output
+    files = sorted((tmp_path / "runs").rglob("*.json"))
+    folders = [file.relative_to(tmp_path / "runs").parts[0] for file in files]
+    assert folders == ["process-01", "process-02"]
+    for file in files:
+        records = json.loads(file.read_text())["records"]
+        assert {(r["algorithm"], r["inputs"]) for r in records} == {("atomic-list", 2)}
+
+
+def test_what_a_process_refuses_ends_the_others_too(tmp_path):
+    words = ["run", "rozen2008-table1", "--quick", "--algorithms", "atomic-lost"]
+    done = CliRunner().invoke(
+        cli.app, [*words, "--processes", "3", "--out", str(tmp_path / "runs")]
+    )
+    assert done.exit_code == 2
+    assert not (tmp_path / "runs").exists()

@@ -606,11 +606,16 @@ class SecondWrongSort(RightSort):
         return cost
 
 
-def test_inputs_that_take_turns_are_drawn_from_seeds_of_their_own(device, tmp_path):
+def test_inputs_that_take_turns_are_drawn_from_seeds_of_their_own(device, tmp_path, monkeypatch):
+    loaded = []
+    load = RightSort.load
+    monkeypatch.setattr(RightSort, "load", lambda s, i: loaded.append(i.hash) or load(s, i))
     _, (one, _) = run_one(device, tmp_path / "one")
+    assert loaded == [one["input_hash"]]
     RightSort.made.clear()
     _, records = run_one(device, tmp_path / "three", inputs=3)
-    assert len(RightSort.made) == 3
+    assert len(RightSort.made) == len({*loaded[1:]}) == 3
+    assert loaded[1] == loaded[0]
     for record in records:
         assert record["status"] == "ok"
         assert record["inputs"] == 3 and one["inputs"] is None
