@@ -856,8 +856,11 @@ def compare(
     if all(Path(name).exists() for name in given) and head is not None:
         found = procedure.compare_files(Path(base), Path(head), least, sure, force)
     else:
-        root = commits.repository()
-        names = [commits.find_commit(root, base), head and commits.find_commit(root, head)]
+        # What is no path comes first, so that a message is about that.
+        by_need = sorted(given, key=lambda name: Path(name).exists())
+        root = commits.repository(by_need[0])
+        found_commits = {name: commits.find_commit(root, name) for name in by_need}
+        names = [found_commits[base], found_commits[head] if head is not None else None]
         job = Job.of(study, device, {"quick": quick, "algorithms": _names_in(algorithms)})
         _say("preparing base and head" + ("" if same_python else ", each with a Python of its own"))
         ours, theirs = (
@@ -950,7 +953,7 @@ def bisect(
     _require_one_process("bisect")
     least = None if threshold is None else _share("--threshold", threshold)
     sure = _share("--confidence", confidence)
-    root = commits.repository()
+    root = commits.repository(good)
     every = commits.between(root, *(commits.find_commit(root, name) for name in (good, bad)))
     job = Job.of(study, device, {"quick": quick, "algorithms": _names_in(algorithms)})
     base = commits.code_of(root, "base", every[0], not same_python)

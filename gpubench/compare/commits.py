@@ -28,12 +28,16 @@ EXTRAS = {
 OURS = "gpubench"
 
 
-def repository() -> Path:
-    """Return the repository around the present folder; raise UserError where there is none."""
+def repository(name: str) -> Path:
+    """Return the repository around the present folder; raise UserError where there is none.
+
+    name: of what is looked for in it.
+    """
     found = _git(Path.cwd(), "rev-parse", "--show-toplevel")
     if found is None:
         raise UserError(
-            "commits are compared within their repository: change into it, or give results files"
+            f"{name} is neither a file nor a folder of results, and there is no repository here"
+            " whose commit it could be: give a path, or change into the repository"
         )
     return Path(found)
 
@@ -43,8 +47,8 @@ def find_commit(root: Path, name: str) -> str:
     found = _git(root, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
     if found is None:
         raise UserError(
-            f"{name} is neither a file or folder of results nor a commit of {root.name}:"
-            " give a path, a branch, a tag or a hash"
+            f"{name} is no commit of {root.name}: give two files or folders of results that are"
+            " there, or two branches, tags or hashes"
         )
     return found
 
