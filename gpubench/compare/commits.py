@@ -110,7 +110,12 @@ def _source_of(root: Path, commit: str) -> Path:
         partial = place / f"source.{os.getpid()}"
         with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
             tar.extractall(partial, filter="data")
-        partial.replace(source)
+        try:
+            partial.replace(source)
+        except OSError:
+            if not source.is_dir():
+                raise
+            shutil.rmtree(partial)  # another process has laid out the same meanwhile
     return source
 
 

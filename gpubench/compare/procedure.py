@@ -16,6 +16,7 @@ from gpubench.calibration import spreads
 from gpubench.compare import files
 from gpubench.compare.pairs import Code, Job, Pair, Pairs, describe
 from gpubench.compare.verdict import Comparison, Judgement, judge
+from gpubench.errors import UserError
 from gpubench.measure import clock
 from gpubench.results import Results, Store
 
@@ -113,8 +114,11 @@ def compare_codes(
     is written. on_pair: called with the number of pairs measured, and of cells about which nothing
     can be told yet. only: keys of the cells that are measured; None for all of the job.
 
-    Raises UserError where they cannot be measured or compared.
+    Raises UserError where they cannot be measured or compared, and where `keep` holds an earlier
+    comparison.
     """
+    if keep is not None and any((keep / code.name).exists() for code in codes):
+        raise UserError(f"{keep} holds an earlier comparison: name another folder")
     deadline = clock.Deadline(seconds)
     base, head = (describe(code, job.device) for code in codes)
     gathered = Gathered(codes, (base, head), keep)
