@@ -155,17 +155,18 @@ def load(path: Path) -> Calibration:
 def spreads(machine: str) -> dict[str, float]:
     """Return the spread between processes of every cell that was calibrated on a machine.
 
-    Relative, by the cell's name; of the newest calibration among those that came with the
-    package and those of this checkout. Empty where the machine was never calibrated.
+    Relative, by the cell's name; of its newest calibration among those that came with the package
+    and those of this checkout. Empty where the machine was never calibrated.
     """
     folders = [paths.PACKAGE / "calibration", Path("results/local/calibration")]
     if root := paths.repository():
         folders.insert(0, root / "results" / "calibration")
-    found = [path for folder in folders for path in (folder / machine).glob("*.json")]
-    if not found:
-        return {}
-    newest = load(max(found, key=lambda path: path.name))
-    return {name: rates.spread for name, rates in newest.verdicts.cells.items()}
+    found = [load(path) for folder in folders for path in (folder / machine).glob("*.json")]
+    return {
+        name: rates.spread
+        for each in sorted(found, key=lambda each: each.started[-1:])  # the last to name it counts
+        for name, rates in each.verdicts.cells.items()
+    }
 
 
 def _json(value: object) -> str:

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import calibrations
 import numpy as np
 import pytest
 from matplotlib import image
@@ -64,7 +65,7 @@ def chromium(folder: Path, page: Path, width: int, *flags: str) -> str:
     return done.stdout
 
 
-PAGES = ("index", STUDY, f"{STUDY}-measurements", "simulations", "checks")
+PAGES = ("index", STUDY, f"{STUDY}-measurements", "simulations", "checks", "calibration")
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +78,9 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     simulation.write_text(json.dumps(account()), encoding="utf-8")
     Image.new("RGB", (1600, 900), (0, 114, 178)).save(simulation.with_name("panel.png"))
     checks = [found(a_check(PRESSURE, figures=[GROWTH]))]
-    report.write(measured, out, sort_out([simulation]).simulations, checks)
+    name = "a-study/cells: counting-sort reorder, particles=1048576, per_cell=4, uniform, hot"
+    calibrated = [calibrations.calibration({name: calibrations.pairs(14, 0.02)})]
+    report.write(measured, out, sort_out([simulation]).simulations, checks, calibrated)
     return out
 
 
@@ -115,7 +118,7 @@ def test_the_front_page_opens_from_a_folder_and_leads_to_every_page(
     dumped = chromium(tmp_path, pages / "index.html", 1280, "--dump-dom")
     assert "What was found" in dumped and "atomic-list is fastest" in dumped
     led_to = set(re.findall(r'href="([a-z0-9-]+\.html)', dumped))
-    assert led_to == {f"{STUDY}.html", "simulations.html", "checks.html"}
+    assert led_to == {f"{STUDY}.html", "simulations.html", "checks.html", "calibration.html"}
     for name in led_to:
         there = chromium(tmp_path, pages / name, 1280, "--dump-dom")
         assert 'href="index.html"' in there and "<h1>" in there
