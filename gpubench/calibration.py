@@ -164,7 +164,9 @@ def spreads(machine: str) -> dict[str, float]:
     found = [load(path) for folder in folders for path in (folder / machine).glob("*.json")]
     return {
         name: rates.spread
-        for each in sorted(found, key=lambda each: each.started[-1:])  # the last to name it counts
+        for each in sorted(
+            found, key=lambda each: list(each.started)
+        )  # the newest comes last, and counts
         for name, rates in each.verdicts.cells.items()
     }
 
