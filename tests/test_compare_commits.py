@@ -49,7 +49,7 @@ cli.main()
 """
 LINE = "        next[i] = atomicExch(&head[cell_of[i]], (int)i);\n"
 SLOW = f"""    {{
-        for (int again = 0; again < 10; ++again)
+        for (int again = 0; again < 20; ++again)
             atomicAdd(&head[cell_of[i]], 0);
 {LINE}    }}
 """
