@@ -95,20 +95,20 @@ def test_the_repository_is_that_around_the_present_folder(repository, monkeypatc
     inner = repository.root / "deep" / "inside"
     inner.mkdir(parents=True)
     monkeypatch.chdir(inner)
-    assert commits.repository() == repository.root
+    assert commits.repository("main") == repository.root
 
 
 def test_outside_a_repository_there_are_no_commits(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(UserError, match="within their repository"):
-        commits.repository()
+    with pytest.raises(UserError, match="no repository here"):
+        commits.repository("main")
 
 
 def test_without_git_there_are_no_commits(repository, monkeypatch):
     monkeypatch.chdir(repository.root)
     monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(UserError, match="within their repository"):
-        commits.repository()
+    with pytest.raises(UserError, match="no repository here"):
+        commits.repository("main")
 
 
 def test_a_commit_has_many_names(repository):
