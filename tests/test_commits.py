@@ -121,7 +121,7 @@ def test_a_commit_has_many_names(repository):
 @pytest.mark.parametrize("name", ["nowhere", "HEAD:toy.py", "HEAD~9", "--all", ""])
 def test_what_names_no_commit_is_told(repository, name):
     repository.commit("first")
-    with pytest.raises(UserError, match="nor a commit of repository: give a path"):
+    with pytest.raises(UserError, match="is no commit of repository: give two"):
         commits.find_commit(repository.root, name)
 
 
