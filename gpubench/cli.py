@@ -64,6 +64,45 @@ TransportOption = Annotated[
 OversubscribeOption = Annotated[
     bool, typer.Option("--oversubscribe", help="Let ranks share a GPU.")
 ]
+# Options of what measures codes side by side.
+ThresholdOption = Annotated[
+    str | None,
+    typer.Option(
+        "--threshold",
+        metavar="SHARE",
+        help="The relative change that matters. Default: 3%, or 10% on a CPU.",
+        show_default=False,
+    ),
+]
+ConfidenceOption = Annotated[
+    str,
+    typer.Option(
+        "--confidence", metavar="SHARE", help="With which the intervals of all cells hold together."
+    ),
+]
+StudyOption = Annotated[
+    str,
+    typer.Option("--study", metavar="STUDY", help="What is measured; a name or a .toml file."),
+]
+AlgorithmsOption = Annotated[
+    str | None,
+    typer.Option("--algorithms", metavar="A,B", help="Only these algorithms of the study."),
+]
+SizesOption = Annotated[
+    bool | None,
+    typer.Option("--quick/--full", help="Small sizes. Default: on a CPU.", show_default=False),
+]
+AgainOption = Annotated[
+    float,
+    typer.Option("--minutes", metavar="M", help="Measure what cannot be told again for so long."),
+]
+SamePythonOption = Annotated[
+    bool,
+    typer.Option(
+        "--same-python",
+        help="Run all commits on this interpreter and its packages, without the network.",
+    ),
+]
 JsonOption = Annotated[
     bool, typer.Option("--json", help="Print JSON, and nothing else, to stdout.")
 ]
@@ -666,27 +705,16 @@ def report(
 @app.command()
 def calibrate(
     device: DeviceOption = "auto",
-    study: Annotated[
-        str, typer.Option(metavar="STUDY", help="What is measured, as `compare` measures it.")
-    ] = "regressions",
-    algorithms: Annotated[
-        str | None, typer.Option(metavar="A,B", help="Only these algorithms of the study.")
-    ] = None,
+    study: StudyOption = "regressions",
+    algorithms: AlgorithmsOption = None,
     pairs: Annotated[
         int, typer.Option(metavar="N", help="How many pairs of processes to measure.")
     ] = 60,
     minutes: Annotated[
         float, typer.Option(metavar="M", help="Begin no further pair after so long.")
     ] = 60.0,
-    threshold: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SHARE", help="Of the comparisons drawn from --again.", show_default=False
-        ),
-    ] = None,
-    confidence: Annotated[
-        str, typer.Option(metavar="SHARE", help="Of the comparisons that are drawn.")
-    ] = "99%",
+    threshold: ThresholdOption = None,
+    confidence: ConfidenceOption = "99%",
     comparisons: Annotated[
         int, typer.Option(metavar="N", min=1, help="How many are drawn from the pairs.")
     ] = 1000,
@@ -696,10 +724,7 @@ def calibrate(
             metavar="FILE", help="Measure nothing: draw from the pairs of an earlier calibration."
         ),
     ] = None,
-    quick: Annotated[
-        bool | None,
-        typer.Option("--quick/--full", help="Small sizes. Default: on a CPU.", show_default=False),
-    ] = None,
+    quick: SizesOption = None,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of calibrations.")] = CALIBRATION,
     as_json: JsonOption = False,
 ) -> None:
@@ -783,40 +808,14 @@ def compare(
             show_default=False,
         ),
     ] = None,
-    threshold: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SHARE",
-            help="The relative change that matters. Default: 3%, or 10% on a CPU.",
-            show_default=False,
-        ),
-    ] = None,
-    confidence: Annotated[
-        str,
-        typer.Option(metavar="SHARE", help="With which the intervals of all cells hold together."),
-    ] = "99%",
+    threshold: ThresholdOption = None,
+    confidence: ConfidenceOption = "99%",
     device: DeviceOption = "auto",
-    study: Annotated[
-        str,
-        typer.Option(metavar="STUDY", help="Of commits: what is measured; a name or a .toml file."),
-    ] = "regressions",
-    algorithms: Annotated[
-        str | None, typer.Option(metavar="A,B", help="Only these algorithms of the study.")
-    ] = None,
-    quick: Annotated[
-        bool | None,
-        typer.Option("--quick/--full", help="Small sizes. Default: on a CPU.", show_default=False),
-    ] = None,
-    minutes: Annotated[
-        float, typer.Option(metavar="M", help="Measure what cannot be told again for so long.")
-    ] = 10.0,
-    same_python: Annotated[
-        bool,
-        typer.Option(
-            "--same-python",
-            help="Run both commits on this interpreter and its packages, without the network.",
-        ),
-    ] = False,
+    study: StudyOption = "regressions",
+    algorithms: AlgorithmsOption = None,
+    quick: SizesOption = None,
+    minutes: AgainOption = 10.0,
+    same_python: SamePythonOption = False,
     out: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Keep what was measured of commits in this folder."),
@@ -850,6 +849,8 @@ def compare(
         _require_file("--markdown", markdown)
     if out is not None:
         _require_folder("--out", out)
+        if out.exists() and any(out.iterdir()):
+            raise UserError(f"{out} holds something already: give --out a new folder")
     least = None if threshold is None else _share("--threshold", threshold)
     sure = _share("--confidence", confidence)
     given = [name for name in (base, head) if name is not None]
@@ -915,33 +916,14 @@ def bisect(
     bad: Annotated[
         str, typer.Argument(metavar="[BAD]", help="A later one that is slower.")
     ] = "HEAD",
-    threshold: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SHARE",
-            help="The relative change that matters. Default: 3%, or 10% on a CPU.",
-            show_default=False,
-        ),
-    ] = None,
-    confidence: Annotated[str, typer.Option(metavar="SHARE", help="Of each comparison.")] = "99%",
+    threshold: ThresholdOption = None,
+    confidence: ConfidenceOption = "99%",
     device: DeviceOption = "auto",
-    study: Annotated[
-        str, typer.Option(metavar="STUDY", help="What is measured; a name or a .toml file.")
-    ] = "regressions",
-    algorithms: Annotated[
-        str | None, typer.Option(metavar="A,B", help="Only these algorithms of the study.")
-    ] = None,
-    quick: Annotated[
-        bool | None,
-        typer.Option("--quick/--full", help="Small sizes. Default: on a CPU.", show_default=False),
-    ] = None,
-    minutes: Annotated[
-        float, typer.Option(metavar="M", help="Of each commit, measure again for so long.")
-    ] = 10.0,
-    same_python: Annotated[
-        bool,
-        typer.Option("--same-python", help="Run all commits on this interpreter and its packages."),
-    ] = False,
+    study: StudyOption = "regressions",
+    algorithms: AlgorithmsOption = None,
+    quick: SizesOption = None,
+    minutes: AgainOption = 10.0,
+    same_python: SamePythonOption = False,
 ) -> None:
     """Find the commit that made something slower, among the first parents from GOOD to BAD.
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from gpubench import added
 from gpubench.compare.pairs import Code
 from gpubench.errors import UserError
+from gpubench.measure.environment import git
 from gpubench.paths import cache_folder
 
 # By what an extra of this package is recognised: a distribution that it brings.
@@ -33,7 +34,7 @@ def repository(name: str) -> Path:
 
     name: of what is looked for in it.
     """
-    found = _git(Path.cwd(), "rev-parse", "--show-toplevel")
+    found = git(Path.cwd(), "rev-parse", "--show-toplevel")
     if found is None:
         raise UserError(
             f"{name} is neither a file nor a folder of results, and there is no repository here"
@@ -44,7 +45,7 @@ def repository(name: str) -> Path:
 
 def find_commit(root: Path, name: str) -> str:
     """Return the full hash of a commit; raise UserError where the name means none."""
-    found = _git(root, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+    found = git(root, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
     if found is None:
         raise UserError(
             f"{name} is no commit of {root.name}: give two files or folders of results that are"
@@ -58,8 +59,8 @@ def between(root: Path, good: str, bad: str) -> list[str]:
 
     Raises UserError where the good one is not before the bad one.
     """
-    listed = _git(root, "rev-list", "--first-parent", "--reverse", f"{good}..{bad}")
-    is_before = _git(root, "merge-base", "--is-ancestor", good, bad) is not None
+    listed = git(root, "rev-list", "--first-parent", "--reverse", f"{good}..{bad}")
+    is_before = git(root, "merge-base", "--is-ancestor", good, bad) is not None
     if not is_before or not listed:
         raise UserError(f"{good[:12]} does not come before {bad[:12]}: give the good commit first")
     return [good, *listed.split()]
@@ -67,7 +68,7 @@ def between(root: Path, good: str, bad: str) -> list[str]:
 
 def subject_of(root: Path, commit: str) -> str:
     """Return the short hash, date and subject of a commit."""
-    return _git(root, "show", "--no-patch", "--date=short", "--format=%h %ad %s", commit) or commit
+    return git(root, "show", "--no-patch", "--date=short", "--format=%h %ad %s", commit) or commit
 
 
 def present_code(name: str = "head") -> Code:
@@ -167,13 +168,3 @@ def _install(command: list[str]) -> None:
 def _plain_environment() -> Mapping[str, str]:
     """Return the variables without those that would let another Python's packages in."""
     return {name: v for name, v in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
-
-
-def _git(folder: Path, *arguments: str) -> str | None:
-    try:
-        done = subprocess.run(
-            ["git", "-C", str(folder), *arguments], capture_output=True, text=True, check=True
-        )
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    return done.stdout.strip()

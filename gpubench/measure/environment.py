@@ -172,12 +172,12 @@ def commit_of(repository: Path | None) -> tuple[str | None, bool | None]:
     """
     if "GPUBENCH_COMMIT" in os.environ or repository is None:
         return os.environ.get("GPUBENCH_COMMIT"), None
-    commit = _git(repository, "rev-parse", "HEAD")
-    changes = _git(repository, "status", "--porcelain", "--", "gpubench", "kernels")
+    commit = git(repository, "rev-parse", "HEAD")
+    changes = git(repository, "status", "--porcelain", "--", "gpubench", "kernels")
     return commit, None if changes is None else changes != ""
 
 
-def _git(repository: Path, *arguments: str) -> str | None:
+def git(repository: Path, *arguments: str) -> str | None:
     """Return what a git command prints, or None without git or where it fails."""
     try:
         done = subprocess.run(
