@@ -141,6 +141,13 @@ def test_a_look_that_is_left_out_still_has_its_share_of_the_risk():
     assert many.cells["a"].cannot_tell > few.cells["a"].cannot_tell
 
 
+def test_all_cells_share_one_risk():
+    noisy = {"a": pairs(12, noise=0.02)}
+    others = {str(number): pairs(12) for number in range(15)}
+    alone, among = (drawn(cells, looks=(8,), comparisons=40) for cells in (noisy, noisy | others))
+    assert among.cells["a"].cannot_tell > alone.cells["a"].cannot_tell
+
+
 def test_pairs_without_times_for_all_cells_are_left_out():
     full, holed = pairs(20), [None, *pairs(18), None]
     found = drawn({"full": full, "holed": holed}, looks=(18, 20))

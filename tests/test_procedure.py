@@ -15,7 +15,7 @@ from gpubench import cli, results
 from gpubench.compare import files, procedure
 from gpubench.compare.pairs import Code, Job, Pair
 from gpubench.compare.procedure import LOOKS, Found, bisect, compare_codes, compare_files
-from gpubench.compare.verdict import Comparison, Judgement
+from gpubench.compare.verdict import Comparison, Judgement, judge
 from gpubench.errors import UserError
 
 CODES = Code("base", "an old commit", "python"), Code("head", "a new commit", "python")
@@ -155,9 +155,12 @@ def test_a_cell_that_fails_when_it_is_measured_again_is_broken(run):
     assert found.comparison.exit_code == 1
 
 
-def test_all_looks_share_one_risk(run):
-    found = run(Measured(same=1.0))
+def test_all_looks_and_cells_share_one_risk(run):
+    found = run(Measured(one=1.0, other=1.0))
     assert found.comparison.looks == len(LOOKS)
+    alone = judge(found.matched.cells, 0.03, 1 - 0.01 / len(LOOKS))
+    for each, expected in zip(found.comparison.judgements, alone, strict=True):
+        assert (each.low, each.high) == pytest.approx((expected.low, expected.high))
 
 
 def test_after_the_deadline_no_pair_begins_but_for_the_first_look(run):
