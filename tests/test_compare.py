@@ -357,7 +357,7 @@ def test_pairs_are_files_with_equal_places():
     assert only.paired
     assert [samples[0] for samples in only.base] == [1.0, 1.2]
     assert [samples[0] for samples in only.head] == [2.0, 2.2]
-    apart = [results(record("c")), base[0]]
+    apart = [results(record("c")), results(record("a"))]
     (alone,) = matched([results(record("a"), record("c"))], apart, paired=True).left_out
     assert alone.why == "no process of base ran together with one of head"
 
