@@ -235,6 +235,8 @@ class FakeProcess:
         if do == "finish":
             samples = {"cell": "a", "variant": 1, "samples_ms": [1.0]}
             return {"records": [{"of": self.code.name}], "variants": [samples]}
+        if do == "look":
+            return {"throttled_by": [f"heat of {self.code.name}"]}
         return {}
 
     def groups(self):
@@ -283,6 +285,8 @@ def test_every_cell_is_sampled_as_often_on_either_side(fake):
     blocks = [i for i, (_, do, _) in enumerate(log) if do == "end_block"]
     last = max(i for i, (_, do, _) in enumerate(log) if do == "sample")
     assert len(blocks) == 2 * TURNS // pairs.BLOCK_TURNS and blocks[-1] > last
+    # What throttled one side sets samples of both aside.
+    assert all(log[i][2] == {"throttled_by": ["heat of base", "heat of head"]} for i in blocks)
 
 
 def test_the_order_depends_on_the_seed_alone(fake):

@@ -313,3 +313,19 @@ def test_a_commit_that_breaks_something_else_is_not_taken_for_a_fast_one():
 
     what = bisect(["a", "b", "c"], compare_with, lambda *_: None)
     assert (what.after, what.commit, list(what.between)) == ("a", "c", ["b"])
+
+
+def test_what_cannot_be_compared_is_refused_after_one_pair(run, monkeypatch):
+    measured = Measured(same=1.0)
+    other = GPU | {"device": {**GPU["device"], "nvcc": "another"}}
+    by_name = {CODES[0].name: GPU, CODES[1].name: other}
+    call = lambda **options: compare_codes(  # noqa: E731
+        CODES, JOB, threshold=None, confidence=0.99, seconds=FAR, keep=None,
+        on_pair=lambda *_: None, **options,
+    )  # fmt: skip
+    monkeypatch.setattr(procedure, "Pairs", measured)
+    monkeypatch.setattr(procedure, "describe", lambda code, device: by_name[code.name])
+    with pytest.raises(UserError, match="different compiler"):
+        call(force=False)
+    assert measured.seeds == [0] and measured.closed
+    assert len(call(force=True).matched.differences) == 1

@@ -77,7 +77,7 @@ def sampled(ready, cells, count=6, variant=0):
     for _ in range(count):
         for cell in cells:
             assert ready.sample(cell, variant) == {}
-    ready.end_block()
+    ready.end_block(**ready.look())
 
 
 def records_of(ready, check=True):
@@ -188,11 +188,22 @@ def test_samples_of_a_throttled_block_are_set_aside():
     device.is_hot = True
     sampled(ready, cells, count=3)
     device.is_hot = False
-    ready.end_block()  # the block around which it was still hot
+    ready.end_block(**ready.look())  # the block around which it was still hot
     sampled(ready, cells, count=2)
     (record,) = records_of(ready).values()
     assert (len(record["samples_ms"]), record["throttled_ms"]) == (8, [1.0] * 3)
     assert record["throttled_by"] == ["heat"]
+
+
+def test_samples_are_set_aside_where_the_other_side_was_throttled():
+    ready, (cell,) = made(study("right-sort"))
+    for throttled_by in ([], ["power cap"], []):
+        ready.sample(cell, 0)
+        assert ready.look() == {"throttled_by": []}
+        ready.end_block(throttled_by)
+    (record,) = records_of(ready).values()
+    assert (len(record["samples_ms"]), len(record["throttled_ms"])) == (2, 1)
+    assert record["throttled_by"] == ["power cap"]
 
 
 def test_what_was_throttled_all_the_time_has_no_time():

@@ -262,7 +262,8 @@ def _take_turns(
                 side, variant = turns[which]
                 processes[side].ask("sample", cell=cells[cell], variant=variant)
         if (turn + 1) % BLOCK_TURNS == 0 or turn == TURNS - 1:
-            _both(processes, "end_block")
+            words = {word for seen in _both(processes, "look") for word in seen["throttled_by"]}
+            _both(processes, "end_block", throttled_by=sorted(words))
 
 
 def _both(processes: Sequence[Process], do: str, **request: Any) -> list[dict[str, Any]]:

@@ -21,7 +21,6 @@ from gpubench.measure import clock
 from gpubench.results import Results, Store
 
 LOOKS = (8, 12, 18, 27)  # pairs of processes measured at each look
-CONFIDENCE = 0.99
 THRESHOLD = {"gpu": 0.03, "cpu": 0.10}  # by what a device is, unless the user says
 
 
@@ -132,6 +131,8 @@ def compare_codes(
                 if pairs_at_look > LOOKS[0] and deadline.has_passed:
                     break
                 gathered.add(pairs.measure(gathered.pairs, open_cells))
+                if gathered.pairs == 1:
+                    gathered.matched(force)  # what cannot be compared is refused at once
                 on_pair(gathered.pairs, len(open_cells or ()))
             matched = gathered.matched(force)
             judged = judge(matched.cells, threshold, confidence, len(LOOKS))

@@ -98,9 +98,15 @@ class Worker:
             self._rule_out(error)
         return {}
 
-    def end_block(self) -> dict[str, Any]:
-        """Look at clocks and throttling; samples since the last look are set aside if need be."""
-        throttled_by = self._block.end()
+    def look(self) -> dict[str, Any]:
+        """Look at clocks and throttling; say why the device was throttled since the last look."""
+        return {"throttled_by": self._block.end()}
+
+    def end_block(self, throttled_by: list[str]) -> dict[str, Any]:
+        """Set the samples since the last block aside, if either side was throttled meanwhile.
+
+        Both sides do, so that the samples which remain still belong together.
+        """
         for run in self._runs.values():
             run.end_block(throttled_by, self._block.state)
         return {}
