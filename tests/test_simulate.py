@@ -246,7 +246,7 @@ from fake_workload import FakeCells, FakeGas
 from fakes import FakeDevice
 from pathlib import Path
 from gpubench import registry
-from gpubench.simulate import checkpoint, files
+from gpubench.simulate import checkpoint
 from gpubench.simulate.setup import Setup
 registry.workloads = lambda: {{"fake-gas": FakeGas}}
 registry.algorithms = lambda: {{"counting-sort": FakeCells}}
