@@ -299,25 +299,27 @@ def test_the_order_depends_on_the_seed_alone(fake):
     assert order(1) == order(1) != order(2)
 
 
-def test_a_cell_that_only_one_side_has_is_not_sampled(fake):
+def test_a_cell_that_only_one_side_has_is_sampled_once_to_record_that_it_was_right(fake):
     def cells_of(process):
         return ("a", "b") if process.code.name == "base" else ("b", "c")
 
     fake.cells = property(cells_of)
     with Pairs(CODES, FAKE_JOB) as measuring:
         measuring.measure(seed=1)
-    for process in fake.made:
-        assert {request["cell"] for request in process.requests("sample")} == {"b"}
+    for process, own in zip(fake.made, "ac", strict=True):
+        sampled = Counter(request["cell"] for request in process.requests("sample"))
+        assert sampled == {"b": TURNS, own: 1}
 
 
-def test_an_input_that_only_one_side_has_is_made_and_not_sampled(fake):
+def test_an_input_that_only_one_side_has_is_made_and_sampled_once(fake):
     fake.groups = lambda self: ["new", "old"] if self.code.name == "head" else ["old"]
     with Pairs(CODES, FAKE_JOB) as measuring:
         pair = measuring.measure(seed=1)
     base, head = fake.made
     assert [request["group"] for request in base.requests("make")] == [0]
     assert [request["group"] for request in head.requests("make")] == [1, 0]
-    assert len(head.requests("sample")) == len(base.requests("sample")) == 3 * TURNS
+    assert len(base.requests("sample")) == 3 * TURNS
+    assert len(head.requests("sample")) == 3 * TURNS + 3
     assert (len(pair.records[0]), len(pair.records[1])) == (1, 2)
 
 

@@ -240,6 +240,12 @@ def _measure(
         ready = [processes[side].receive()["cells"] for side in sides]
         if len(sides) == 2:
             _take_turns(processes, [key for key in ready[0] if key in ready[1]], job, rng)
+        # What the other side lacks, or answers wrongly, is not compared; one sample records that
+        # the answer was right here.
+        for side, own in zip(sides, ready, strict=True):
+            for key in own:
+                if len(sides) < 2 or any(key not in each for each in ready):
+                    processes[side].ask("sample", cell=key, variant=0)
         for side in sides:
             processes[side].send("finish", check=job.check_again)
         for side in sides:
