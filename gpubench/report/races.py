@@ -12,7 +12,8 @@ from gpubench.contracts import TASKS, task_of
 from gpubench.report.cells import FULL_SORTS, Cell, Place, Record, StudyRun
 from gpubench.report.crossings import Ratio, Timed
 
-STUDIES = ("regimes", "rivals")
+REGIMES, RIVALS = "regimes", "rivals"
+STUDIES = (REGIMES, RIVALS)
 _MODE = "hot"  # the one in which libraries of others run too
 _USUAL_PER_CELL, _USUAL_SIZES, _USUAL_SHARE = 4, (2**20, 2**22), 0.01
 
