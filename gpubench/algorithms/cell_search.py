@@ -53,9 +53,7 @@ class CellSearch(NeighbourSearch):
 
     def prepare(self) -> None:
         device, particles = self.device, self.particles
-        shape = self.cells.shape()
-        if shape is LimitedCells:
-            raise TypeError(f"no query goes over the {shape.__name__} of {self.cells.name}")
+        shape = LinkedCells if self.cells.shape() is LinkedCells else SortedCells
         parts = self.parameters.get("parts", 1)
         grid = _cut(self.grid, parts)
         form = min(
@@ -68,7 +66,7 @@ class CellSearch(NeighbourSearch):
             self.allocate(particles, "int32") for _ in range(2 if self.task == "update" else 1)
         ]
         self._query = CellQuery(
-            device, particles, grid, self.cutoff, LinkedCells if shape is LinkedCells else SortedCells,
+            device, particles, grid, self.cutoff, shape,
             lists=self.task == "list",
             reach=grid.cells[0] // self.grid.cells[0],
             gathers=shape is SortedCells and not self._cells.forms[form].reorders,
