@@ -73,6 +73,11 @@ class Compared:
     crossings: Sequence[Crossing]
     faster: int | None
 
+    @property
+    def each(self) -> Sequence[Crossing | None]:
+        """All crossings, or None once where there is none."""
+        return list(self.crossings) or [None]
+
 
 def compare(places: Sequence[float], ratios: Sequence[Ratio]) -> Compared:
     """Compare two curves from the ratios of the first to the second at ascending places.

@@ -29,6 +29,8 @@ from gpubench.report import formats
 LIGHT = ("#0072b2", "#c75000", "#00805e", "#a8487f", "#a67200", "#59595f", "#3d8fc2", "#5b4ba8")
 DARK = ("#4aa8e0", "#f08a4b", "#35c79b", "#e09ac2", "#e0b040", "#b5b5bd", "#9fd3f5", "#a79cf0")
 
+PALETTE = len(LIGHT)
+
 # Drawn with these; a page replaces them by CSS variables, a file by fixed colours.
 INK, RULE = "#010101", "#020202"
 SERIES = tuple(f"#0303{index:02x}" for index in range(len(LIGHT)))
@@ -393,7 +395,11 @@ def _log_axis(axes: Axes, which: str, kind: str, values: Sequence[float]) -> Non
         axes.set_yscale("log", base=10)
         axes.set_ylim(low / margin, high * margin)
         narrow = high / low < 30
-        axis.set_major_locator(LogLocator(10, subs=(1, 2, 5) if narrow else (1,)))
+        is_size = kind == "size"  # powers of two: each fourth, each second, or each
+        step = next(step for step in (2, 4, 16) if step == 16 or high / low < step**4)
+        axis.set_major_locator(
+            LogLocator(step) if is_size else LogLocator(10, subs=(1, 2, 5) if narrow else (1,))
+        )
     axis.set_minor_locator(NullLocator())
     axis.set_minor_formatter(NullFormatter())
     axis.set_major_formatter(FuncFormatter(lambda value, _: write(value)))

@@ -14,9 +14,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from gpubench.report.figures import CHARACTER, RULE, SERIES, WIDTH, FigurePart, drawn
+from gpubench.report.figures import CHARACTER, INK, RULE, SERIES, WIDTH, FigurePart, drawn
 
-COLOURS = len(SERIES)
 CLEAR = 4.0  # margins from there on look alike
 _FAINT, _STRONG = 0.1, 0.62  # opacity of a tile without a margin, and of a clear one
 _KEY = 0.2  # inches, of a line of the legend
@@ -200,7 +199,9 @@ def _rectangle(
 
 def _hatched(axes: Axes, x: float, y: float, width: float, height: float) -> None:
     axes.add_patch(
-        Rectangle((x, y), width, height, fill=False, hatch=_HATCH, edgecolor=RULE, linewidth=0)
+        Rectangle(
+            (x, y), width, height, fill=False, hatch=_HATCH, edgecolor=INK, alpha=0.35, linewidth=0
+        )
     )
 
 

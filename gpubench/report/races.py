@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from gpubench.contracts import TASKS, task_of
 from gpubench.report.cells import FULL_SORTS, Cell, Place, Record, StudyRun
 from gpubench.report.crossings import Ratio, Timed
+from gpubench.report.figures import PALETTE, Line
 
 REGIMES, RIVALS = "regimes", "rivals"
 STUDIES = (REGIMES, RIVALS)
+MOST_LINES = 12  # more in one panel cannot be told apart
 _MODE = "hot"  # the one in which libraries of others run too
 _USUAL_PER_CELL, _USUAL_SIZES, _USUAL_SHARE = 4, (2**20, 2**22), 0.01
 
@@ -203,3 +205,51 @@ def _from_usual_share(place: Place) -> float:
     if share is None:
         return 0.0
     return abs(math.log(share / _USUAL_SHARE)) if share > 0 else math.inf
+
+
+def lines_over(
+    field: Field,
+    races: Sequence[tuple[float, Race]],
+    value: Callable[[Cell], float | None],
+    names: Sequence[str] | None = None,
+    scale: float | None = None,
+) -> list[Line]:
+    """Make a line for each algorithm, at most the fastest.
+
+    names: of these alone. scale: what times are multiplied by to be values, where intervals are to
+    be drawn.
+    """
+    points: dict[str, list[tuple[float, float, Cell]]] = {}
+    for x, race in races:
+        for cell in race.cells:
+            if (names is None or cell.subject.algorithm in names) and (y := value(cell)):
+                points.setdefault(cell.subject.algorithm, []).append((x, y, cell))
+    most = max(map(len, points.values()), default=0)
+    # Who has the most points, then who is fastest on them.
+    ranked = sorted(
+        points,
+        key=lambda name: (
+            most - len(points[name]),
+            sum(math.log(cell.median_ms) for *_, cell in points[name]),
+        ),
+    )[:MOST_LINES]
+    lines = []
+    for name in sorted(ranked, key=field.algorithms.index):
+        own = sorted(points[name], key=lambda point: point[0])
+        ends = [
+            (y, y) if scale is None else (scale * cell.interval_ms[0], scale * cell.interval_ms[1])
+            for _, y, cell in own
+        ]
+        colour = field.algorithms.index(name)
+        lines.append(
+            Line(
+                name,
+                [x for x, *_ in own],
+                [y for _, y, _ in own],
+                [low for low, _ in ends],
+                [high for _, high in ends],
+                colour,
+                colour // PALETTE,
+            )
+        )
+    return lines

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +15,9 @@ from gpubench.report.parts import Section
 from gpubench.report.races import Comparison, Field, moved_share, timed
 from gpubench.report.tables import NOTHING, Item, Row, Table
 
+SHORT = ("particles", "per_cell")  # axes that a sentence has room for
 HABITS = ("overflow", "wrapping", "order", "self_pairs", "ties")  # of an outcome, in words
+_WHERE = ("particles", "per_cell", "moved", "distribution", "order")
 _NOT_TIMED = {"wrong": "wrong", "failed": "failed", "skipped": "not run"}
 
 
@@ -29,14 +32,10 @@ def verdict(field: Field) -> str:
     unclear = [each for each in compared if each.ratio.is_open]
     first = len(compared) - len(lost) - len(unclear)
     if lost:
-        groups: dict[tuple[str, str], list[Comparison]] = {}
-        for each in lost:
-            groups.setdefault((each.rival.subject.algorithm, each.race.task), []).append(each)
         parts = [
-            f"{rival} in \N{LEFT DOUBLE QUOTATION MARK}{task}\N{RIGHT DOUBLE QUOTATION MARK} at"
-            f" {where([each.race.place for each in own])}, where the best of ours takes"
-            f" {_times([_turned(each.ratio) for each in own])} as long"
-            for (rival, task), own in groups.items()
+            f"{rival} in {quoted(task)} at {where([each.race.place for each in own], SHORT)},"
+            f" where the best of ours takes {_times([_turned(each.ratio) for each in own])} as long"
+            for (task, rival), own in _losses(field).items()
         ]
         said = f"Where a rival wins: {'; '.join(parts)}. Ours are first in {first} of"
         said += f" {len(compared)} comparisons"
@@ -48,6 +47,15 @@ def verdict(field: Field) -> str:
         tasks = formats.listing(dict.fromkeys(each.race.task for each in unclear))
         said += f"; in {len(unclear)} it cannot be told ({tasks})"
     return f"{said}."
+
+
+def _losses(field: Field) -> dict[tuple[str, str], list[Comparison]]:
+    """Return the comparisons that a rival wins, by task and rival."""
+    groups: dict[tuple[str, str], list[Comparison]] = {}
+    for each in field.comparisons():
+        if each.ratio.high < 1:
+            groups.setdefault((each.race.task, each.rival.subject.algorithm), []).append(each)
+    return groups
 
 
 def wrong(field: Field) -> list[str]:
@@ -67,15 +75,34 @@ def wrong(field: Field) -> list[str]:
 def section(field: Field) -> Section:
     """Return the tables of ours and theirs: one for each task, one of what each does."""
     tables = [_table(field, task) for task in field.tasks if field.chosen(task)]
-    habits = _habits(field)
+    losses, habits = _losses_table(field), _habits(field)
     return Section(
         "Ours and libraries of others",
         [
             "Only equal work stands in one table: all in it start from the same positions and end"
             " with the same answer, which is held against the oracle before and after timing."
         ],
-        [*tables, *([habits] if habits.rows else [])],
+        [
+            *([losses] if len(losses.rows) > 1 else []),
+            *tables,
+            *([habits] if habits.rows else []),
+        ],
     )
+
+
+def _losses_table(field: Field) -> Table:
+    """Return where rivals win, a row for each task and rival."""
+    of_task = Counter(each.race.task for each in field.comparisons())
+    rows = []
+    for (task, rival), own in _losses(field).items():
+        places = [each.race.place for each in own]
+        items = [Item(rival, "name"), Item(f"{len(own)} of {of_task[task]}")]
+        items += [Item(where(places, [axis]) or formats.DASH, "words") for axis in _WHERE]
+        items.append(Item(formats.span([1 / each.ratio.value for each in own])))
+        rows.append(Row(task, items))
+    heads = [AXES[axis].heading for axis in _WHERE]
+    columns = ["Task", "Rival", "Inputs", *heads, "Best of ours over rival"]
+    return Table("Where a rival wins", columns, rows)
 
 
 def rows(field: Field) -> list[dict[str, Any]]:
@@ -111,28 +138,34 @@ def place_columns(place: Place) -> dict[str, Any]:
     }
 
 
-def where(places: Sequence[Place]) -> str:
-    """Say along which axes some inputs lie: the ends of each."""
+def where(places: Sequence[Place], axes: Sequence[str] = _WHERE) -> str:
+    """Say where some inputs lie along some axes: the ends of each, or the names."""
     parts = []
-    for name in ("particles", "per_cell"):
+    for name in (name for name in SHORT if name in axes):
         values = sorted({v for p in places if (v := getattr(p, name)) is not None})
         if values:
             ends = " to ".join(AXES[name].write(v) for v in dict.fromkeys((values[0], values[-1])))
             parts.append(AXES[name].phrase.format(ends))
     shares = sorted({share for p in places if (share := moved_share(p)) is not None})
-    if shares:
-        parts.append(f"{formats.span([100 * share for share in shares])} % moved")
-    for name in ("distribution", "order"):
+    if shares and (axes is SHORT or "moved" in axes):
+        written = dict.fromkeys(f"{100 * share:.3g}" for share in (shares[0], shares[-1]))
+        parts.append(f"{' to '.join(written)} % moved")
+    for name in (name for name in ("distribution", "order") if name in axes):
         names = AXES[name].order([v for p in places if (v := getattr(p, name)) is not None])
         if names:
             parts.append(AXES[name].say(*names))
-    counted = f" ({len(places)} inputs)" if len(places) > 1 else ""
-    return f"{', '.join(parts)}{counted}"
+    counted = f" ({len(places)} inputs)" if len(places) > 1 and len(axes) > 1 else ""
+    return f"{', '.join(parts)}{counted}" if parts else ""
 
 
 def interval(ratio: Ratio) -> str:
     """Write the ends of a ratio's interval."""
     return f"{formats.significant(ratio.low)} to {formats.significant(ratio.high)}"
+
+
+def quoted(task: str) -> str:
+    """Write the name of a task in a sentence."""
+    return f"\N{LEFT DOUBLE QUOTATION MARK}{task}\N{RIGHT DOUBLE QUOTATION MARK}"
 
 
 def _turned(ratio: Ratio) -> Ratio:
@@ -154,9 +187,9 @@ def _table(field: Field, task: str) -> Table:
     best = [_best_of_ours(field, task, place) for place in places]
     columns, groups = ["Algorithm"], []
     for place in places:
-        columns += ["Median, ms", "Over the best of ours"]
+        columns += ["Median, ms", "Over ours"]
         groups.append((AXES["particles"].say(place.particles), 2))
-    columns += ["Library", "First call, ms", "Peak memory", "Notes"]
+    columns += ["Library", "First call, ms", "Peak memory", "Without a time"]
     groups.append(("", 4))
     rows = [
         _row(field, subject, tried, best)
@@ -168,10 +201,10 @@ def _table(field: Field, task: str) -> Table:
         columns,
         rows,
         notes=[
-            "Ratio: time over that of the best of ours, with the interval that the 95 % intervals"
-            " of both medians allow; below 1 a library is faster. First call: making it and its"
-            " first launch, compilation included. Peak memory: of the device at the last size, the"
-            " library's own pool included where it has one."
+            "Over ours: time over that of the best of ours, with the interval that the 95 %"
+            " intervals of both medians allow; below 1 a library is faster. First call:"
+            " making it and its first launch, compilation included. Peak memory: of the device at"
+            " the last size, the library's own pool included where it has one."
         ],
         groups=groups,
     )
@@ -210,12 +243,18 @@ def _row(
         NOTHING if memory is None else Item(formats.size(memory)),
         Item("; ".join(reasons) or formats.DASH, "words"),
     ]
-    return Row(field.run.labels[subject], items)
+    return Row(_label(field, subject), items)
+
+
+def _label(field: Field, subject: Subject) -> str:
+    """Name a subject within the table of its task, which its form would only repeat."""
+    label = field.run.labels[subject]
+    return label.replace(f" {subject.form}", "") if subject.form in TASKS else label
 
 
 def _ratio(cell: Cell, own: Cell) -> Item:
     if cell.subject == own.subject:
-        return Item("1", detail="the best of ours")
+        return Item("1", detail="best of ours")
     ratio = timed(cell).over(timed(own))
     return Item(formats.significant(ratio.value), detail=interval(ratio), strong=ratio.high < 1)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from gpubench.report import ranks, regimes, rivals, wholes
+from gpubench.report import crossovers, moves, ranks, regimes, rivals, wholes
 from gpubench.report.cells import Cell, Machine, StudyRun, Subject
 from gpubench.report.races import Field
 from gpubench.report.verdict import Match, matches
@@ -53,8 +53,8 @@ def of_regimes(machines: Sequence[Machine], name: str) -> dict[str, pd.DataFrame
     """Return what the figures of neighbour searches show, by the end of the file's name."""
     made: dict[str, Callable[[StudyRun], list[dict[str, Any]]]] = {
         "wins": regimes.win_rows,
-        "crossovers": regimes.crossover_rows,
-        "moved": regimes.moved_rows,
+        "crossovers": crossovers.rows,
+        "moved": moves.rows,
         "steps": wholes.rows,
         "rivals": lambda run: rivals.rows(Field.of(run)),
     }

@@ -17,6 +17,7 @@ from gpubench.report.figures import Axis, Chart, Line, Panel, describe, line_cha
 from gpubench.report.races import timed
 
 SHARE = "moved_share"  # of an outcome: the share of particles that change cells in a step
+_NANOSECONDS = 1e6  # in a millisecond
 REBUILD, RESORT, SKIN = "rebuild", "re-sort", "skin"
 
 
@@ -134,16 +135,16 @@ def _saves(steps: Steps, resorts: Sequence[float]) -> str:
         return ", and nowhere faster than a rebuild"
     if len(faster) == len(ratios):
         return ", and faster than a rebuild at each"
-    return f", and faster than a rebuild {_where(steps, faster)}"
+    return f", and faster than a rebuild {_where(steps, faster, in_full=False)}"
 
 
-def _where(steps: Steps, time_steps: Sequence[float]) -> str:
+def _where(steps: Steps, time_steps: Sequence[float], in_full: bool = True) -> str:
     ends = [f"{value:g}" for value in dict.fromkeys((time_steps[0], time_steps[-1]))]
     said = f"at time step {' to '.join(ends)}"
-    if steps.shares is None:
+    if steps.shares is None or not in_full:
         return said
     shares = [100 * steps.shares[time_step] for time_step in time_steps]
-    return f"{said}, where {formats.span(shares)} % of the particles change cells in each,"
+    return f"{said} ({formats.span(shares)} % of the particles change cells in each)"
 
 
 def charts(run: StudyRun, slug: str) -> list[Chart]:
@@ -154,18 +155,18 @@ def charts(run: StudyRun, slug: str) -> list[Chart]:
     for steps in found:
         lines = _lines(run, steps, is_share)
         title = f"{steps.workload}, {AXES['particles'].say(steps.particles)}"
-        panels.append(Panel(title, lines, describe("Time of a step", title, lines, "ms")))
+        words = describe("Time of a step", title, lines, "ns per particle")
+        panels.append(Panel(title, lines, words))
     x = "% of the particles that change cells in a step" if is_share else "time step"
     chart = line_chart(
         f"{slug}-step",
         "One whole step: rebuild, re-sort, or a skin",
-        "Time of a whole step with the cells built anew in each (circles), re-sorted in each"
-        " (squares), or kept with lists of neighbours for as long as a skin allows (dashed),"
-        f" against {'how many particles change cells in a step' if is_share else 'the time step'}, which"
-        " grows with the time step. Steps include all forces. Only the best algorithm of each"
-        " option and skin.",
+        "Time of a whole step over the number of particles, with the cells built anew in each"
+        " (circles), re-sorted in each (squares), or kept with lists of neighbours for as long"
+        f" as a skin allows (dotted), against the {'share' if is_share else 'time step'}."
+        " Steps include all forces. Only the best algorithm of each option and skin.",
         Axis(x, "number"),
-        Axis("median time of a step, ms", "number"),
+        Axis("median time of a step, ns per particle", "number"),
         panels,
     )
     return [chart] if chart else []
@@ -182,6 +183,7 @@ def _lines(run: StudyRun, steps: Steps, is_share: bool) -> list[Line]:
         for key, cell in best.items():
             points.setdefault(key, []).append((x, cell))
     lines = []
+    scale = _NANOSECONDS / steps.particles
     order = {REBUILD: 0, RESORT: 1, SKIN: 2}
     for (kind, skin), own in sorted(points.items(), key=lambda p: (order[p[0][0]], p[0][1])):
         label = f"skin {skin:g}" if kind == SKIN else kind
@@ -190,9 +192,9 @@ def _lines(run: StudyRun, steps: Steps, is_share: bool) -> list[Line]:
             Line(
                 label,
                 [x for x, _ in own],
-                [c.median_ms for _, c in own],
-                [c.interval_ms[0] for _, c in own],
-                [c.interval_ms[1] for _, c in own],
+                [scale * c.median_ms for _, c in own],
+                [scale * c.interval_ms[0] for _, c in own],
+                [scale * c.interval_ms[1] for _, c in own],
                 colour,
                 {REBUILD: 0, RESORT: 1}.get(kind, 2),
             )
