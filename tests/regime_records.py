@@ -96,6 +96,7 @@ def grid(
     algorithms: Iterable[str] = tuple(COSTS),
     sizes: Iterable[int] = SIZES,
     occupancies: Iterable[float] = OCCUPANCIES,
+    tasks: Iterable[str] = ("build", "count", "ten-counts", "list"),
     **changes: Any,
 ) -> list[dict[str, Any]]:
     """Make what the sweep `map` would leave."""
@@ -103,7 +104,7 @@ def grid(
     for particles in sizes:
         for per_cell in occupancies:
             for algorithm in algorithms:
-                for task in ("build", "count", "ten-counts", "list"):
+                for task in tasks:
                     form = LISTS.get(algorithm, task) if task == "list" else task
                     if form in ("build", "ten-counts") and algorithm in LISTS:
                         continue
@@ -166,11 +167,11 @@ def steps(sizes: Iterable[int] = (2**17, 2**20), shares: bool = True) -> list[di
     return found
 
 
-def spread() -> list[dict[str, Any]]:
+def spread(points: int = 40) -> list[dict[str, Any]]:
     """Make what the sweep `spread` would leave: points over all axes."""
     found = []
     kinds = [(d, o) for d in SPREAD for o in ORDERED if (d, o) != ("uniform", "random")]
-    for number in range(40):
+    for number in range(points):
         distribution, order = kinds[number % len(kinds)]
         found += grid(
             sizes=[SIZES[(5 * number) % len(SIZES)]],

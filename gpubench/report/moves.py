@@ -131,12 +131,12 @@ def sentences(field: Field) -> list[str]:
             continue
         name = max(compared, key=lambda name: _pays_until(compared[name]))
         size = AXES["particles"].say(each.particles)
-        parts.append(f"{_pays(compared[name])} at {size} ({name})")
+        parts.append(f"at {size} {_pays(compared[name])} ({name})")
     if not parts:
         return []
     return [
-        "Where particles have moved, re-sorting and counting is faster than the fastest rebuild"
-        f" and count {'; '.join(parts)}."
+        "To re-sort instead of rebuilding (the second idea of Rozen et al.), with a count after"
+        f" either, pays {'; '.join(parts)}."
     ]
 
 

@@ -36,6 +36,7 @@ from gpubench.report.races import (
 _MOST_NAMED = 3  # winners of a task in a sentence
 _MANY = 4  # inputs of a task, from which on their winners are counted
 _GREY = 5  # index of a colour
+_LEAST = 3  # inputs of a map that is not full
 _FULL = 0.5  # of the tiles of a map, below which it is drawn small, beside its like
 
 
@@ -236,7 +237,7 @@ def _together(
 ) -> list[MapPanel]:
     """Return one panel of small maps, distributions downwards and orders across; or none."""
     races = [race for each in groups.values() for race in each]
-    if len(races) < 2:
+    if len(races) < _LEAST:
         return []
     sizes = sorted({race.place.particles or 0 for race in races})
     levels = sorted({_level(race, is_moved) for race in races})
@@ -253,6 +254,9 @@ def _together(
         for (distribution, order), own in groups.items()
     ]
     title = "Other distributions and orders"
+    if len(groups) == 1:
+        [(distribution, order)] = groups
+        title = f"{AXES['distribution'].say(distribution)}, {AXES['order'].say(order)}"
     return [
         MapPanel(
             title, [formats.power(n) for n in sizes], [f"{v:g}" for v in levels], blocks,

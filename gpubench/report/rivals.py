@@ -18,6 +18,7 @@ from gpubench.report.tables import NOTHING, Item, Row, Table
 SHORT = ("particles", "per_cell")  # axes that a sentence has room for
 HABITS = ("overflow", "wrapping", "order", "self_pairs", "ties")  # of an outcome, in words
 _WHERE = ("particles", "per_cell", "moved", "distribution", "order")
+_MOST_LOSSES = 3  # that a sentence tells one by one
 _NOT_TIMED = {"wrong": "wrong", "failed": "failed", "skipped": "not run"}
 
 
@@ -32,11 +33,7 @@ def verdict(field: Field) -> str:
     unclear = [each for each in compared if each.ratio.is_open]
     first = len(compared) - len(lost) - len(unclear)
     if lost:
-        parts = [
-            f"{rival} in {quoted(task)} at {where([each.race.place for each in own], SHORT)},"
-            f" where the best of ours takes {_times([_turned(each.ratio) for each in own])} as long"
-            for (task, rival), own in _losses(field).items()
-        ]
+        parts = _in_full(field) if len(_losses(field)) <= _MOST_LOSSES else _by_task(field)
         said = f"Where a rival wins: {'; '.join(parts)}. Ours are first in {first} of"
         said += f" {len(compared)} comparisons"
     elif unclear:
@@ -56,6 +53,27 @@ def _losses(field: Field) -> dict[tuple[str, str], list[Comparison]]:
         if each.ratio.high < 1:
             groups.setdefault((each.race.task, each.rival.subject.algorithm), []).append(each)
     return groups
+
+
+def _in_full(field: Field) -> list[str]:
+    return [
+        f"{rival} in {quoted(task)} at {where([each.race.place for each in own], SHORT)},"
+        f" where the best of ours takes {_times([_turned(each.ratio) for each in own])} as long"
+        for (task, rival), own in _losses(field).items()
+    ]
+
+
+def _by_task(field: Field) -> list[str]:
+    counts = Counter(each.race.task for each in field.comparisons())
+    groups: dict[str, list[Comparison]] = {}
+    for (task, _), own in _losses(field).items():
+        groups.setdefault(task, []).extend(own)
+    return [
+        f"in {quoted(task)} {formats.listing(names)} on {len(own)} of {counts[task]} inputs,"
+        f" where the best of ours takes {_times([_turned(each.ratio) for each in own])} as long"
+        for task, own in groups.items()
+        for names in [dict.fromkeys(each.rival.subject.algorithm for each in own)]
+    ]
 
 
 def wrong(field: Field) -> list[str]:
@@ -97,10 +115,11 @@ def _losses_table(field: Field) -> Table:
     for (task, rival), own in _losses(field).items():
         places = [each.race.place for each in own]
         items = [Item(rival, "name"), Item(f"{len(own)} of {of_task[task]}")]
-        items += [Item(where(places, [axis]) or formats.DASH, "words") for axis in _WHERE]
+        items += [Item(_ends(places, axis) or formats.DASH, "words") for axis in _WHERE]
         items.append(Item(formats.span([1 / each.ratio.value for each in own])))
         rows.append(Row(task, items))
     heads = [AXES[axis].heading for axis in _WHERE]
+    heads[_WHERE.index("moved")] += ", %"
     columns = ["Task", "Rival", "Inputs", *heads, "Best of ours over rival"]
     return Table("Where a rival wins", columns, rows)
 
@@ -140,22 +159,27 @@ def place_columns(place: Place) -> dict[str, Any]:
 
 def where(places: Sequence[Place], axes: Sequence[str] = _WHERE) -> str:
     """Say where some inputs lie along some axes: the ends of each, or the names."""
-    parts = []
-    for name in (name for name in SHORT if name in axes):
-        values = sorted({v for p in places if (v := getattr(p, name)) is not None})
-        if values:
-            ends = " to ".join(AXES[name].write(v) for v in dict.fromkeys((values[0], values[-1])))
-            parts.append(AXES[name].phrase.format(ends))
-    shares = sorted({share for p in places if (share := moved_share(p)) is not None})
-    if shares and (axes is SHORT or "moved" in axes):
-        written = dict.fromkeys(f"{100 * share:.3g}" for share in (shares[0], shares[-1]))
-        parts.append(f"{' to '.join(written)} % moved")
-    for name in (name for name in ("distribution", "order") if name in axes):
-        names = AXES[name].order([v for p in places if (v := getattr(p, name)) is not None])
-        if names:
-            parts.append(AXES[name].say(*names))
-    counted = f" ({len(places)} inputs)" if len(places) > 1 and len(axes) > 1 else ""
-    return f"{', '.join(parts)}{counted}" if parts else ""
+    phrases = {name: AXES[name].phrase for name in _WHERE} | {"moved": "{} % moved"}
+    parts = [
+        phrases[name].format(ends)
+        for name in _WHERE
+        if (name in axes or name == "moved") and (ends := _ends(places, name))
+    ]
+    counted = f" ({len(places)} inputs)" if len(places) > 1 else ""
+    return f"{', '.join(parts)}{counted}"
+
+
+def _ends(places: Sequence[Place], axis: str) -> str:
+    """Write the least and greatest value along an axis, or all names; empty without any."""
+    if axis == "moved":
+        shares = sorted({100 * share for p in places if (share := moved_share(p)) is not None})
+        return " to ".join(dict.fromkeys(f"{share:.3g}" for share in (*shares[:1], *shares[-1:])))
+    values = AXES[axis].order([v for p in places if (v := getattr(p, axis)) is not None])
+    if axis not in SHORT:
+        return formats.listing(values) if values else ""
+    values = sorted(values)
+    written = (AXES[axis].write(value) for value in (*values[:1], *values[-1:]))
+    return " to ".join(dict.fromkeys(written))
 
 
 def interval(ratio: Ratio) -> str:
@@ -189,10 +213,14 @@ def _table(field: Field, task: str) -> Table:
     for place in places:
         columns += ["Median, ms", "Over ours"]
         groups.append((AXES["particles"].say(place.particles), 2))
-    columns += ["Library", "First call, ms", "Peak memory", "Without a time"]
-    groups.append(("", 4))
+    columns += ["Library", "First call, ms", "Peak memory"]
+    has_reasons = any(
+        each is not None and each[1]["status"] != "ok" for tried in found.values() for each in tried
+    )
+    columns += ["Why no time"] * has_reasons
+    groups.append(("", 3 + has_reasons))
     rows = [
-        _row(field, subject, tried, best)
+        _row(field, subject, tried, best, has_reasons)
         for subject, tried in sorted(found.items(), key=lambda each: _rank(each[1]))
     ]
     rest = where(places[-1:]).partition(", ")[2]
@@ -215,6 +243,7 @@ def _row(
     subject: Subject,
     tried: Sequence[tuple[Cell, Record] | None],
     best: Sequence[Cell | None],
+    has_reasons: bool,
 ) -> Row:
     items: list[Item] = []
     reasons: dict[str, None] = {}
@@ -241,8 +270,9 @@ def _row(
         Item(library or (formats.DASH if is_rival or not _any_ok(records) else "ours"), "name"),
         NOTHING if first_call is None else Item(formats.significant(first_call)),
         NOTHING if memory is None else Item(formats.size(memory)),
-        Item("; ".join(reasons) or formats.DASH, "words"),
     ]
+    if has_reasons:
+        items.append(Item("; ".join(reasons) or formats.DASH, "words"))
     return Row(_label(field, subject), items)
 
 
