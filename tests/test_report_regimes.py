@@ -430,13 +430,13 @@ def test_tables_of_rivals_list_what_is_wrong_and_what_did_not_run() -> None:
     listed = next(t for name, t in tables.items() if name.startswith("Equal work only, list"))
     wrong = next(row for row in listed.rows if row.head == "vesin")
     assert [item.text for item in wrong.items][:2] == ["wrong", formats.DASH]
-    assert wrong.items[-1].text == (
-        "wrong: loses pairs across the box; the smallest input found has 9 particles"
+    assert listed.notes[0] == (
+        "vesin: wrong: loses pairs across the box; the smallest input found has 9 particles."
     )
     counted = next(t for name, t in tables.items() if name.startswith("Equal work only, count"))
     missing = next(row for row in counted.rows if row.head == "search-torch-sort")
     assert missing.items[0].text == "not run"
-    assert missing.items[-1].text == "not run: needs torch: pip install torch"
+    assert "search-torch-sort: not run: needs torch: pip install torch." in counted.notes
     assert counted.rows.index(missing) == len(counted.rows) - 1
     [said] = rivals.wrong(field)
     assert said.startswith("vesin list-pairs is wrong on 2 inputs: loses pairs")
@@ -525,6 +525,19 @@ def test_pages_are_small_and_what_is_too_long_is_in_the_csv(folder: Path) -> Non
     assert {name for name in linked if not (folder / name).is_file()} == set()
 
 
+def test_machines_stand_on_one_page_with_figures_of_their_own(tmp_path: Path) -> None:
+    cpu = {"backend": "opencl", "name": "Synthetic CPU", "is_cpu": True}
+    small = grid(["search-counting-sort", "search-radix-grid"], (2**12, 2**14), (1, 4), ("count",))
+    slower = results(small, machine="synthetic-cpu", device=cpu)
+    report.write([results(small), slower], tmp_path)
+    html = (tmp_path / "regimes.html").read_text("utf-8")
+    assert html.count("Who wins: count.") == 2
+    assert "Machines compared" not in html  # the page begins with what was found
+    assert len(set(re.findall(r'<strong id="([^"]+)"', html))) == html.count("<strong id=")
+    machines = {row["machine"] for row in read((tmp_path / "regimes-wins.csv").read_text("utf-8"))}
+    assert machines == {"synthetic-gpu", "synthetic-cpu"}
+
+
 def test_csv_of_wins_holds_what_the_map_shows(folder: Path) -> None:
     rows = read((folder / "regimes-wins.csv").read_text("utf-8"))
     assert len(rows) == 3 * 3 * 4 + 7
@@ -563,7 +576,7 @@ def test_other_numbers_of_the_figures_are_in_csv_files(folder: Path) -> None:
     [
         (
             grid(["search-counting-sort", "search-radix-grid"], (2**12, 2**14), (4,)),
-            "the bandwidth",
+            "Time against memory",
         ),
         (moved(sizes=(2**14,)), "Up to which share of moved particles"),
         (steps(sizes=(2**12,)), "In whole steps of dpd-standard, 2¹² particles"),

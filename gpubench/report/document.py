@@ -185,8 +185,11 @@ def build(
 
 def _page(name: str, stem: str, machines: Sequence[MachinePart]) -> StudyPage:
     own = [(part, study) for part in machines for study in part.studies if study.stem == stem]
-    study = own[0][1].run.study
-    comparison = tables.comparison([part.machine for part in machines], name)
+    run = own[0][1].run
+    study = run.study
+    comparison = None
+    if not regimes.tells(run):  # which begins with what was found
+        comparison = tables.comparison([part.machine for part in machines], name)
     return StudyPage(stem, study.title, study.question, comparison, own)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpubench.contracts import TASKS
@@ -214,13 +214,9 @@ def _table(field: Field, task: str) -> Table:
         columns += ["Median, ms", "Over ours"]
         groups.append((AXES["particles"].say(place.particles), 2))
     columns += ["Library", "First call, ms", "Peak memory"]
-    has_reasons = any(
-        each is not None and each[1]["status"] != "ok" for tried in found.values() for each in tried
-    )
-    columns += ["Why no time"] * has_reasons
-    groups.append(("", 3 + has_reasons))
+    groups.append(("", 3))
     rows = [
-        _row(field, subject, tried, best, has_reasons)
+        _row(field, subject, tried, best)
         for subject, tried in sorted(found.items(), key=lambda each: _rank(each[1]))
     ]
     rest = where(places[-1:]).partition(", ")[2]
@@ -229,13 +225,27 @@ def _table(field: Field, task: str) -> Table:
         columns,
         rows,
         notes=[
+            *_reasons(field, found),
             "Over ours: time over that of the best of ours, with the interval that the 95 %"
             " intervals of both medians allow; below 1 a library is faster. First call:"
             " making it and its first launch, compilation included. Peak memory: of the device at"
-            " the last size, the library's own pool included where it has one."
+            " the last size, the library's own pool included where it has one.",
         ],
         groups=groups,
     )
+
+
+def _reasons(
+    field: Field, found: Mapping[Subject, Sequence[tuple[Cell, Record] | None]]
+) -> list[str]:
+    """Say why some have no time, those with one reason in one sentence."""
+    named: dict[str, dict[str, None]] = {}
+    for subject, tried in found.items():
+        for record in (each[1] for each in tried if each is not None):
+            if record["status"] != "ok":
+                reason = f"{_NOT_TIMED[record['status']]}: {record['reason']}"
+                named.setdefault(reason, {})[_label(field, subject)] = None
+    return [f"{formats.listing(names)}: {reason}." for reason, names in named.items()]
 
 
 def _row(
@@ -243,10 +253,8 @@ def _row(
     subject: Subject,
     tried: Sequence[tuple[Cell, Record] | None],
     best: Sequence[Cell | None],
-    has_reasons: bool,
 ) -> Row:
     items: list[Item] = []
-    reasons: dict[str, None] = {}
     records = [each[1] for each in tried if each is not None]
     for each, own in zip(tried, best, strict=True):
         if each is None:
@@ -255,7 +263,6 @@ def _row(
         cell, record = each
         if record["status"] != "ok":
             items += [Item(_NOT_TIMED[record["status"]], "none"), NOTHING]
-            reasons[f"{_NOT_TIMED[record['status']]}: {record['reason']}"] = None
             continue
         cell = cell.in_mode(record["mode"])
         low, high = cell.interval_ms
@@ -271,8 +278,6 @@ def _row(
         NOTHING if first_call is None else Item(formats.significant(first_call)),
         NOTHING if memory is None else Item(formats.size(memory)),
     ]
-    if has_reasons:
-        items.append(Item("; ".join(reasons) or formats.DASH, "words"))
     return Row(_label(field, subject), items)
 
 
