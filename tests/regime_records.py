@@ -170,7 +170,7 @@ def steps(sizes: Iterable[int] = (2**17, 2**20), shares: bool = True) -> list[di
 def spread(points: int = 40) -> list[dict[str, Any]]:
     """Make what the sweep `spread` would leave: points over all axes."""
     found = []
-    kinds = [(d, o) for d in SPREAD for o in ORDERED if (d, o) != ("uniform", "random")]
+    kinds = [(d, o) for d in SPREAD for o in ORDERED]
     for number in range(points):
         distribution, order = kinds[number % len(kinds)]
         found += grid(

@@ -206,6 +206,32 @@ def test_a_map_has_a_tile_for_each_input_with_the_winner_of_the_formula() -> Non
         assert tile.is_open == (second["ci95_low_ms"] <= first["ci95_high_ms"])
 
 
+def test_moved_particles_have_a_map_for_each_occupancy() -> None:
+    records = [
+        search(name, form, n, per_cell, median=time, moved=round(share * n), destination="next")
+        for n in (2**14, 2**18)
+        for per_cell in (1, 4)
+        for share in (0, 0.5)
+        for name, form, time in (
+            ("search-counting-resort", "update", 1 + share * per_cell),
+            ("search-counting-sort", "count", 2.0),
+        )
+    ]
+    one, four = map_of(records).panels
+    assert (one.title, four.title) == tuple(
+        f"{n} per cell, uniform distribution, random order" for n in (1, 4)
+    )
+    assert four.rows == ["0", "50"]
+    winners = [(tile.row, tile.key) for tile in four.blocks[0].tiles]
+    assert (
+        len({key for row, key in winners if row == 0} ^ {key for row, key in winners if row}) == 2
+    )
+    assert len({tile.key for tile in one.blocks[0].tiles}) == 1
+    assert [(each.per_cell, each.particles) for each in moves.gather(field_of(records))] == [
+        (1, 2**14), (1, 2**18), (4, 2**14), (4, 2**18),
+    ]  # fmt: skip
+
+
 @pytest.fixture(scope="module")
 def whole_maps() -> list[MapChart]:
     return regimes._maps(field_of([*grid(sizes=SIZES[::2]), *moved(), *spread(16)]), "slug")
@@ -231,7 +257,7 @@ def test_designed_points_stand_by_distribution_and_order_in_one_panel(
         f"{distribution}, {order}"
         for distribution in ("uniform", "clusters", "free-surface")
         for order in ("random", "nearly", "Morton")
-    } - {"uniform, random"}
+    }
     assert chart.fullness == [24, 0]
 
 

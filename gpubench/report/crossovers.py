@@ -87,7 +87,13 @@ def _on_the_map(crossed: Sequence[Pair]) -> list[Pair]:
     if not kinds:
         return []
     usual = kinds.most_common(1)[0][0]
-    return [pair for pair in crossed if kind(pair) == usual]
+    found = [pair for pair in crossed if kind(pair) == usual]
+    sizes: dict[float, int] = {}
+    for pair in found:
+        level = pair.fixed["per_cell"]
+        sizes[level] = max(sizes.get(level, 0), len(pair.sizes))
+    # An occupancy of designed points alone has sizes too far apart to draw lines between.
+    return [p for p in found if 2 * sizes[p.fixed["per_cell"]] >= max(sizes.values())]
 
 
 def table(crossed: Sequence[Pair], task: str) -> Table | None:

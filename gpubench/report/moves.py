@@ -26,6 +26,7 @@ class Moves:
     """Races over the share that moved, all else the same; ascending."""
 
     particles: int
+    per_cell: float
     races: Sequence[Race]
 
     @property
@@ -70,19 +71,19 @@ class Moves:
 
 
 def gather(field: Field) -> list[Moves]:
-    """Return the races over the share that moved, for each number of particles."""
-    by_size: dict[int, dict[float, Race]] = {}
-    per_cell = field.usual_per_cell("update")
+    """Return the races over the share that moved, for each occupancy and number of particles."""
+    found: dict[tuple[float, int], dict[float, Race]] = {}
     races = [race for race in field.races if race.task == "update"]
     kinds = Counter((r.place.distribution, r.place.order, r.place.destination) for r in races)
     for race in races:
         place, share = race.place, moved_share(race.place)
         kind = (place.distribution, place.order, place.destination)
-        if place.per_cell == per_cell and share is not None and kind == kinds.most_common(1)[0][0]:
-            by_size.setdefault(place.particles or 0, {}).setdefault(share, race)
+        if share is not None and kind == kinds.most_common(1)[0][0]:
+            at = place.per_cell or 0.0, place.particles or 0
+            found.setdefault(at, {}).setdefault(share, race)
     return [
-        Moves(size, [own[share] for share in sorted(own)])
-        for size, own in sorted(by_size.items())
+        Moves(particles, per_cell, [own[share] for share in sorted(own)])
+        for (per_cell, particles), own in sorted(found.items())
         if len(own) > 1
     ]
 
@@ -92,6 +93,7 @@ def rows(run: StudyRun) -> list[dict[str, Any]]:
     return [
         {
             "particles": each.particles,
+            "per_cell": each.per_cell,
             "resort": name,
             "always": None if crossing else _always(compared),
             "crossover_share": crossing.at if crossing else None,
@@ -119,9 +121,9 @@ def _always(compared: Compared) -> str:
 
 def sentences(field: Field) -> list[str]:
     """Say up to which share re-sorting pays, for the re-sort that pays longest at each size."""
-    found = gather(field)
+    per_cell = field.usual_per_cell("update")
     parts = []
-    for each in found:
+    for each in (each for each in gather(field) if each.per_cell == per_cell):
         compared = {
             name: result
             for name in each.resorts
@@ -136,7 +138,7 @@ def sentences(field: Field) -> list[str]:
         return []
     return [
         "To re-sort instead of rebuilding (the second idea of Rozen et al.), with a count after"
-        f" either, pays {'; '.join(parts)}."
+        f" either, pays, at {AXES['per_cell'].say(per_cell)}, {'; '.join(parts)}."
     ]
 
 
@@ -172,11 +174,12 @@ def _share_ends(crossing: Crossing) -> str:
 
 
 def table(field: Field) -> Table | None:
-    """Return up to which share each re-sort pays, a column for each size; None without any."""
+    """Return up to which share each re-sort pays, a column for each input; None without any."""
     found = gather(field)
     names = list(dict.fromkeys(name for each in found for name in each.resorts))
     if not names:
         return None
+    levels = Counter(each.per_cell for each in found)
     rows = []
     for name in names:
         items = []
@@ -198,12 +201,12 @@ def table(field: Field) -> Table | None:
         "Up to which share of moved particles a re-sort is faster than the fastest rebuild",
         ["Re-sort", *(AXES["particles"].write(each.particles) for each in found)],
         rows,
-        "particles",
-        [
+        notes=[
             "Both begin with particles that have moved and end with a count of neighbours. Between"
             " two shares measured, the logarithm of the ratio is a line; below each share stands"
             " the stretch in which the 95 % intervals leave open who is faster."
         ],
+        groups=[(f"{AXES['per_cell'].say(level)}, particles", n) for level, n in levels.items()],
     )
 
 
@@ -212,7 +215,7 @@ def _scaled(scale: float, cell: Cell) -> float:
 
 
 def chart(field: Field, slug: str) -> Chart | None:
-    """Draw the time against the share that moved, a panel for each size."""
+    """Draw the time against the share that moved, a panel for each size and occupancy."""
     panels = []
     for each in gather(field):
         names = [*each.resorts, *each.rebuilds[:_MOST_REBUILDS]]
@@ -226,7 +229,7 @@ def chart(field: Field, slug: str) -> Chart | None:
             )
             for line in lines
         ]  # fmt: skip
-        title = AXES["particles"].say(each.particles)
+        title = f"{AXES['particles'].say(each.particles)}, {AXES['per_cell'].say(each.per_cell)}"
         words = describe("Time against the share moved", title, lines, "ns per particle")
         panels.append(Panel(title, lines, words))
     return line_chart(

@@ -37,7 +37,12 @@ _MOST_NAMED = 3  # winners of a task in a sentence
 _MANY = 4  # inputs of a task, from which on their winners are counted
 _GREY = 5  # index of a colour
 _LEAST = 3  # inputs of a map that is not full
-_FULL = 0.5  # of the tiles of a map, below which it is drawn small, beside its like
+# Shares of the tiles of a map below which it is drawn small, beside its like: of sweeps over one
+# kind of input, and of those over several, unless they are complete.
+_FULL, _COMPLETE = 0.5, 0.95
+
+# Distribution and order of the inputs of a map; particles per cell, where that is no axis of it.
+_Kind = tuple[str, str, float | None]
 
 
 def tells(run: StudyRun) -> bool:
@@ -152,25 +157,40 @@ def _maps(field: Field, slug: str) -> list[MapChart]:
     return found
 
 
+def _designed(field: Field) -> set[str]:
+    """Return the sweeps whose points are spread over several distributions and orders."""
+    kinds: dict[str, set[tuple[str | None, str | None]]] = {}
+    for race in field.races:
+        sweep = str(race.winner.headline["sweep"])
+        kinds.setdefault(sweep, set()).add((race.place.distribution, race.place.order))
+    return {sweep for sweep, found in kinds.items() if len(found) > 1}
+
+
 def _map(field: Field, task: str, slug: str) -> MapChart | None:
     is_moved = task == "update"
-    groups: dict[tuple[str, str], list[Race]] = {}
+    designed = _designed(field)
+    grids: dict[_Kind, list[Race]] = {}
+    points: dict[_Kind, list[Race]] = {}
     for race in field.races:
         place = race.place
         if race.task == task and (moved_share(place) is not None) == is_moved:
-            groups.setdefault((place.distribution or "", place.order or ""), []).append(race)
-    names = list(
-        dict.fromkeys(race.winner.subject.algorithm for each in groups.values() for race in each)
-    )
-    names.sort(key=field.algorithms.index)
-    alone, together = [], {}
-    for kind, races in groups.items():
-        panel = _alone(field, names, kind, races, is_moved)
-        if panel is not None:
-            alone.append(panel)
-        else:
-            together[kind] = races
-    panels = [*alone, *_together(field, names, together, is_moved)]
+            kind = place.distribution or "", place.order or "", place.per_cell if is_moved else None
+            groups = points if race.winner.headline["sweep"] in designed else grids
+            groups.setdefault(kind, []).append(race)
+    shown = [race for groups in (grids, points) for each in groups.values() for race in each]
+    names = sorted({race.winner.subject.algorithm for race in shown}, key=field.algorithms.index)
+    alone = []
+    for groups, least in ((grids, _FULL), (points, _COMPLETE)):
+        for kind, races in list(groups.items()):
+            panel = _alone(names, kind, races, is_moved, least)
+            if panel is not None:
+                alone.append((kind, panel))
+                del groups[kind]
+    panels = [panel for _, panel in sorted(alone, key=lambda each: each[0][2] or 0.0)]
+    for kind, races in grids.items():
+        points.setdefault(kind, []).extend(races)
+    if not is_moved:
+        panels += _together(names, points)
     if not panels:
         return None
     keys = [Key(name, field.letter(name), field.algorithms.index(name)) for name in names]
@@ -193,7 +213,6 @@ def _level(race: Race, is_moved: bool) -> float:
 
 
 def _tiles(
-    field: Field,
     names: Sequence[str],
     races: Sequence[Race],
     sizes: Sequence[int],
@@ -210,18 +229,15 @@ def _tiles(
 
 
 def _alone(
-    field: Field, names: Sequence[str], kind: tuple[str, str], races: Sequence[Race], is_moved: bool
+    names: Sequence[str], kind: _Kind, races: Sequence[Race], is_moved: bool, least: float
 ) -> MapPanel | None:
     """Return a map of inputs that differ in size and occupancy alone, if it is full enough."""
-    counts = Counter(_level(race, is_moved) for race in races)
-    # Levels that only designed points have would be all but empty.
-    levels = sorted(level for level, n in counts.items() if 2 * n >= max(counts.values()))
-    shown = [race for race in races if _level(race, is_moved) in levels]
-    sizes = sorted({race.place.particles or 0 for race in shown})
-    tiles = _tiles(field, names, shown, sizes, levels, is_moved)
-    if len(sizes) < 2 or len(levels) < 2 or len(tiles) < _FULL * len(sizes) * len(levels):
+    levels = sorted({_level(race, is_moved) for race in races})
+    sizes = sorted({race.place.particles or 0 for race in races})
+    tiles = _tiles(names, races, sizes, levels, is_moved)
+    if len(sizes) < 2 or len(levels) < 2 or len(tiles) < least * len(sizes) * len(levels):
         return None
-    title = f"{AXES['distribution'].say(kind[0])}, {AXES['order'].say(kind[1])}"
+    title = _kind_words(kind)
     block = Block("", tiles)
     return MapPanel(
         title, [formats.power(n) for n in sizes], [f"{v:g}" for v in levels], [block],
@@ -229,40 +245,42 @@ def _alone(
     )  # fmt: skip
 
 
-def _together(
-    field: Field,
-    names: Sequence[str],
-    groups: Mapping[tuple[str, str], Sequence[Race]],
-    is_moved: bool,
-) -> list[MapPanel]:
+def _together(names: Sequence[str], groups: Mapping[_Kind, Sequence[Race]]) -> list[MapPanel]:
     """Return one panel of small maps, distributions downwards and orders across; or none."""
     races = [race for each in groups.values() for race in each]
     if len(races) < _LEAST:
         return []
     sizes = sorted({race.place.particles or 0 for race in races})
-    levels = sorted({_level(race, is_moved) for race in races})
-    distributions = AXES["distribution"].order([d for d, _ in groups])
-    orders = AXES["order"].order([o for _, o in groups])
+    levels = sorted({_level(race, False) for race in races})
+    distributions = AXES["distribution"].order([d for d, *_ in groups])
+    orders = AXES["order"].order([o for _, o, _ in groups])
     orders_written = {order: (AXES["order"].names or {}).get(order, order) for order in orders}
     blocks = [
         Block(
             f"{distribution}, {orders_written[order]}",
-            _tiles(field, names, own, sizes, levels, is_moved),
+            _tiles(names, own, sizes, levels, False),
             orders.index(order),
             distributions.index(distribution),
         )
-        for (distribution, order), own in groups.items()
+        for (distribution, order, _), own in groups.items()
     ]
-    title = "Other distributions and orders"
+    title = "By distribution and order"
     if len(groups) == 1:
-        [(distribution, order)] = groups
-        title = f"{AXES['distribution'].say(distribution)}, {AXES['order'].say(order)}"
+        title = _kind_words(next(iter(groups)))
     return [
         MapPanel(
             title, [formats.power(n) for n in sizes], [f"{v:g}" for v in levels], blocks,
             _map_words(names, title, [tile for block in blocks for tile in block.tiles]),
         )
     ]  # fmt: skip
+
+
+def _kind_words(kind: _Kind) -> str:
+    """Say what the inputs of a map have in common."""
+    words = [AXES["distribution"].say(kind[0]), AXES["order"].say(kind[1])]
+    if kind[2] is not None:
+        words.insert(0, AXES["per_cell"].say(kind[2]))
+    return ", ".join(words)
 
 
 def _map_words(names: Sequence[str], where: str, tiles: Sequence[Tile]) -> str:

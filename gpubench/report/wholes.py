@@ -41,15 +41,13 @@ class Steps:
         """Which share changes cells in a step of each time step; None where some is unknown."""
         found = {}
         for time_step, cells in self.by_time_step.items():
-            known = [
-                float(outcome[SHARE])
-                for cell in cells
-                for outcome in [cell.headline["outcome"] or {}]
-                if outcome.get(SHARE) is not None
-            ]
+            outcomes = [(cell.place.skin, cell.headline["outcome"] or {}) for cell in cells]
+            told = [(skin, o[SHARE]) for skin, o in outcomes if o.get(SHARE) is not None]
+            # Without a skin at best, which has cells of another size.
+            known = [share for skin, share in told if not skin] or [share for _, share in told]
             if not known:
                 return None
-            found[time_step] = statistics.median(known)
+            found[time_step] = float(statistics.median(known))
         return found
 
     def place(self, time_step: float) -> float:
