@@ -154,6 +154,11 @@ class Here(Engine):
             yield measure(job.group, job.items, self._device, budget, bar.advance, job.reason)
 
 
+def engine_of(where: Device | Engine) -> Engine:
+    """Return what measures on a device of this process, or whatever else is to measure."""
+    return where if isinstance(where, Engine) else Here(where)
+
+
 @dataclass(frozen=True)
 class RunSummary:
     """Where the results are, and how many records of which kind this run added.
@@ -321,7 +326,7 @@ def run(
     written, and for parameters that an algorithm refuses; what else one algorithm raises ends as
     a record of status `failed`.
     """
-    engine = where if isinstance(where, Engine) else Here(where)
+    engine = engine_of(where)
     device = engine.device
     groups = plan(
         study, quick=quick, algorithms=algorithms, particles=particles, per_cell=per_cell,
@@ -490,9 +495,7 @@ class Bench:
         ]
 
 
-def failed(
-    job: Job, device: Described, drawn: dict[str, Any], reason: str
-) -> list[dict[str, Any]]:
+def failed(job: Job, device: Described, drawn: dict[str, Any], reason: str) -> list[dict[str, Any]]:
     """Return the records of an input whose measuring process came to no end.
 
     drawn: what it had told of its input.
