@@ -399,3 +399,20 @@ class TestChild:
 def test_two_ranks_are_enough():
     ranks = Ranks(SimpleNamespace(), 0, 2, 0, 2)
     assert spread.Spread.of(ranks, "cuda", False).ranks is ranks
+
+
+@pytest.mark.cuda
+def test_a_gpu_is_named_by_its_uuid(mortal, tmp_path, cuda_device):
+    study, algorithm = mortal
+    done = run_gpubench(
+        2, "--add", algorithm, "run", study, "--quick", "--spread", "--device", "cuda",
+        "--out", tmp_path / "out", seconds=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (path,) = (tmp_path / "out").rglob("*.json")
+    found = load(path)
+    assert {r["measured_on"] for r in found.records} == {cuda_device.environment()["uuid"]}
+    assert (found.environment["device"]["spec"], found.environment["device"]["uuid"]) == (
+        "cuda",
+        None,
+    )
