@@ -397,25 +397,37 @@ def run(
             " what `compare` needs.",
         ),
     ] = 1,
+    spread: Annotated[
+        bool,
+        typer.Option(
+            "--spread",
+            help="Under mpirun: rank 0 hands out the inputs, and each of the others measures on a"
+            " GPU of its own.",
+        ),
+    ] = False,
     transport: TransportOption = "auto",
     oversubscribe: OversubscribeOption = False,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the results.")] = RESULTS,
 ) -> None:
     """Measure studies. What is there already is kept, so that a run that was stopped resumes.
 
-    Under mpirun, all ranks measure together what takes as many of them. Exit 1 if an algorithm
-    gave a wrong answer or failed.
+    Under mpirun, all ranks measure together what takes as many of them, unless --spread. Exit 1 if
+    an algorithm gave a wrong answer or failed.
     """
     from gpubench.simulate.ranks import Crew
     from gpubench.studies import runner
+    from gpubench.studies.spread import Spread
     from gpubench.studies.study import load_study
 
-    if processes > 1:
+    if processes > 1 and not spread:
         _run_in_processes(context, out)
     crew = Crew.join(device, transport, oversubscribe)
     with crew.ends_all():
+        if spread and processes > 1:
+            raise UserError("--spread is one run over many devices: leave out --processes")
+        party = Spread.of(crew.ranks, device, oversubscribe) if spread else crew
         if crew.follows:
-            crew.follow()
+            party.follow()
             return
         chosen = [load_study(name) for name in dict.fromkeys(studies)]
         only = _names_in(algorithms)
@@ -428,13 +440,15 @@ def run(
         for study in chosen:  # before the first is measured, so that a mistake costs no time
             runner.plan(study, **selection)
         unsound = False
-        with crew.lead() as opened:
-            _say(f"measuring on {opened.name} ({opened.spec})")
+        with party.lead() as opened:
+            engine = runner.engine_of(opened)
+            _say(f"measuring on {engine.device.name} ({engine.device.spec})")
             try:
                 for study in chosen:
                     summary = runner.run(
-                        study, opened, out, **selection, fresh=fresh, ranks=crew.size
-                    )
+                        study, engine, out, **selection, fresh=fresh,
+                        ranks=1 if spread else crew.size,
+                    )  # fmt: skip
                     empty = summary.overhead_ms.items()
                     each = ", ".join(f"{1e3 * ms:.3g} us ({mode})" for mode, ms in empty)
                     _say(f"a sample of nothing takes {each}")
