@@ -219,7 +219,10 @@ class Algorithm(ABC):
     @property
     def no_graph(self) -> str | None:
         """Say why no graph can hold a launch, or return None where one can."""
-        if self.forms[self.form].capturable:
+        form = self.forms[self.form]
+        if form.allocates:
+            return "its library allocates while it works, in memory that no CUDA graph would own"
+        if form.capturable:
             return None
         return "the host reads a value back in the middle, which no CUDA graph can hold"
 
