@@ -10,13 +10,13 @@ from gpubench.algorithms.cell_search import SortedSearch
 from gpubench.contracts import TASKS, CellList, Form, SortedCells
 
 CUDA = frozenset({"cuda"})
+SEARCHES = ("build", "count", "ten-counts", "list")
 
 
 class LibrarySort(CellList):
     """Particles sorted by their cells, by a library's sort and search.
 
-    Where the cells are int32, the order and the starts are too: what a library gives as int64 is
-    copied into int32, as a part of the work.
+    Order and starts are int32: what a library gives as int64 is copied, as a part of the work.
     """
 
     forms: ClassVar[Mapping[str, Form]] = {"order": Form("indices only", CUDA, allocates=True)}
@@ -59,7 +59,7 @@ class LibrarySortSearch(SortedSearch):
     """Over the cells that a library's sort gives, with our cell ids and our query."""
 
     forms: ClassVar[Mapping[str, Form]] = {
-        task: Form(TASKS[task], CUDA, allocates=True) for task in ("build", "count")
+        task: Form(TASKS[task], CUDA, allocates=True) for task in SEARCHES
     }
 
     def prepare(self) -> None:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gpubench.algorithms._library import name_with_version, need
-from gpubench.algorithms._library_sort import CUDA, LibrarySort, LibrarySortSearch
+from gpubench.algorithms._library_sort import CUDA, SEARCHES, LibrarySort, LibrarySortSearch
 from gpubench.contracts import TASKS, Form
 
 BLOCK = 256
@@ -97,6 +97,4 @@ class CudaComputeSortSearch(LibrarySortSearch):
     summary = "positions to neighbours over cuda-compute-sort"
     source = "NVIDIA CUDA Core Compute Libraries, cuda.compute.make_radix_sort"
     cells = CudaComputeSort
-    forms: ClassVar[Mapping[str, Form]] = {
-        task: Form(TASKS[task], CUDA) for task in ("build", "count")
-    }
+    forms: ClassVar[Mapping[str, Form]] = {task: Form(TASKS[task], CUDA) for task in SEARCHES}

@@ -74,6 +74,7 @@ class TorchClusterRadius(NeighbourSearch):
             " counted first, by us",
             "wrapping": "none: it finds no images",
             "order": "neighbours come in the order of their ids",
+            "ties": "strictly nearer",
             "self_pairs": "leaves a particle itself out",
         }
 

@@ -48,7 +48,7 @@ class WarpHashGrid(NeighbourSearch):
     def _make(self, size: int) -> tuple[Any, Any]:
         """Allocate int32 numbers; return the array, and Warp's view of it."""
         array = self._warp.empty(size, "int32")
-        self.workspace_bytes += array.nbytes
+        self.workspace_bytes += 0 if self._warp.is_host else array.nbytes
         return array, self._warp.view(array, self._warp.wp.int32)
 
     def load(self, inputs: ParticleSet) -> None:
@@ -66,7 +66,7 @@ class WarpHashGrid(NeighbourSearch):
                 raise NotSupported(
                     f"{pairs} pairs are more than an int32 scan can count: use fewer particles"
                 )
-            self.workspace_bytes -= self._neighbours.nbytes
+            self.workspace_bytes -= 0 if self._warp.is_host else self._neighbours.nbytes
             self._neighbours, self._neighbour_view = self._make(pairs)
         self.launch()
         self._pool = max(0, self._warp.pool_bytes() - self._pool_before)
