@@ -233,6 +233,10 @@ def check(
     ] = None,
     device: DeviceOption = "auto",
     as_json: JsonOption = False,
+    smallest: Annotated[
+        bool,
+        typer.Option("--smallest", help="Shrink the first input of each form that is wrong."),
+    ] = False,
     long: Annotated[
         bool,
         typer.Option(
@@ -283,7 +287,7 @@ def check(
     chosen = [registry.find_algorithm(name) for name in names]
     inputs = _own_particles(positions, box, low, cell_size, periodic)
     with open_device(device) as opened:
-        outcomes = _check_forms(chosen, opened, inputs)
+        outcomes = _check_forms(chosen, opened, inputs, smallest)
         if as_json:
             _print_json({"device": opened.spec, "name": opened.name, "checks": outcomes})
         else:
@@ -298,6 +302,10 @@ def check(
                     outcome["reason"],
                 )
             _print_table(table)
+            for outcome in outcomes:
+                if shrunk := outcome.get("smallest"):
+                    _say(f"the smallest failure of {outcome['algorithm']} {outcome['form']}:")
+                    print(shrunk)
     if any(outcome["status"] in ("wrong", "failed") for outcome in outcomes):
         raise typer.Exit(1)
 
@@ -1015,7 +1023,7 @@ def _default_results() -> list[Path]:
 
 
 def _check_forms(
-    chosen: list[type[Algorithm]], device: Device, inputs: ParticleSet | None
+    chosen: list[type[Algorithm]], device: Device, inputs: ParticleSet | None, smallest: bool
 ) -> list[dict[str, Any]]:
     """Check every form of the algorithms; return what came of each, ready for JSON."""
     from gpubench.devices import missing_feature
@@ -1029,14 +1037,14 @@ def _check_forms(
             if lacking := missing_feature(form.requires, device):
                 outcome = _outcome("skipped", lacking)
             else:
-                outcome = _check_form(cls, name, device, inputs)
+                outcome = _check_form(cls, name, device, inputs, smallest)
             outcomes.append({"algorithm": cls.name, "form": name, **outcome})
             bar.advance(1)
     return outcomes
 
 
 def _check_form(
-    cls: type[Algorithm], form: str, device: Device, inputs: ParticleSet | None
+    cls: type[Algorithm], form: str, device: Device, inputs: ParticleSet | None, smallest: bool
 ) -> dict[str, Any]:
     from gpubench.conformance import run_conformance
     from gpubench.families import FAMILIES, first_launch
@@ -1050,13 +1058,43 @@ def _check_form(
     try:
         if inputs is None:
             conforming = partial(make, parameters=cls.conformance_parameters)
-            return _summarised(run_conformance(conforming, cls.family))
+            found = _summarised(run_conformance(conforming, cls.family))
+            if smallest and family.kind is Particles:
+                found["smallest"] = _smallest_of_suite(conforming, cls.family, found["cases"])
+            return found
         oracle = family.oracle(inputs, False)
         algorithm = make(parameters={}, **inputs.made_for)
         wrong = first_launch(algorithm, inputs, oracle)
     except Exception as error:
         return _outcome(*verdict_on(error, device))
-    return _outcome("wrong", wrong) if wrong else _outcome("ok")
+    if not wrong:
+        return _outcome("ok")
+    outcome = _outcome("wrong", wrong)
+    if smallest:
+        outcome["smallest"] = _smallest(partial(make, parameters={}), cls.family, inputs)
+    return outcome
+
+
+def _smallest_of_suite(
+    make: Callable[..., Algorithm], family: str, results: list[dict[str, Any]]
+) -> str | None:
+    """Shrink the first input of a suite that was wrong; None where all were right."""
+    from gpubench.conformance import cases
+
+    wrong = {result["name"] for result in results if result["status"] == "wrong"}
+    for case in cases(family):
+        if case.name in wrong:
+            return _smallest(make, family, case.make(), case.exact)
+    return None
+
+
+def _smallest(
+    make: Callable[..., Algorithm], family: str, inputs: Any, exact: bool = False
+) -> str | None:
+    from gpubench.conformance import smallest_failure
+
+    found = smallest_failure(make, family, inputs, exact)
+    return found.describe() if found else None
 
 
 def _summarised(results: list[CaseResult]) -> dict[str, Any]:

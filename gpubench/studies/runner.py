@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from gpubench import registry
+from gpubench.conformance import smallest_failure
 from gpubench.contracts import Algorithm, CellList
 from gpubench.devices import Device, missing_feature
 from gpubench.errors import DeviceUnavailable, NotSupported, OutOfMemory, UserError
@@ -44,6 +45,8 @@ from gpubench.workloads.step import WorkloadStep
 QUICK_CPU_BUDGET = Budget(
     seconds_per_task=0.06, min_samples=6, max_samples=50, relative_half_width=0.02, max_batch=16
 )
+
+SHRINKABLE = 2**12  # particles of an input on which a search was wrong
 
 
 class Described(Protocol):
@@ -556,7 +559,7 @@ def _make_and_check(
         launching: list[float] = []
         launch = partial(_launch_alone, algorithm, launching)
         if wrong := first_launch(algorithm, inputs, oracle(algorithm.family), launch):
-            return wrong
+            return wrong + _shrunk(trial.subject, device, algorithm.family, inputs)
         trial.facts.setdefault("first_call_ms", round(1e3 * (making + sum(launching)), 3))
         made.append(algorithm)
     trial.algorithms = made
@@ -566,6 +569,18 @@ def _make_and_check(
             trial.modes.remove("graph")
             trial.refused["graph"] = lacking
     return None
+
+
+def _shrunk(subject: Subject, device: Device, family: str, inputs: Inputs) -> str:
+    """Say on how few particles a search is still wrong, where that is quickly found."""
+    if family != "neighbour-search" or not isinstance(inputs, ParticleSet):
+        return ""
+    if inputs.particles > SHRINKABLE:
+        return ""
+    cls = registry.find_algorithm(subject.algorithm)
+    make = partial(cls, device, form=subject.form, parameters=subject.parameters)
+    found = smallest_failure(make, family, inputs, most=300)
+    return f"; {found.clause}" if found else ""
 
 
 def _launch_alone(algorithm: Algorithm, seconds: list[float]) -> None:
