@@ -11,7 +11,9 @@ from fake_algorithms import ALGORITHMS, ENVIRONMENT, RightSort
 from fakes import FakeDevice
 
 from gpubench import registry, results
+from gpubench.contracts import TASKS, task_of
 from gpubench.errors import UserError
+from gpubench.kinds import Particles
 from gpubench.measure.sampling import Budget, Mode
 from gpubench.studies import runner
 from gpubench.studies.runner import plan, run
@@ -731,3 +733,32 @@ def test_limits_do_not_make_another_subject():
         parse_study("s", text)
     with pytest.raises(StudyError, match="bytes"):
         parse_study("s", STUDY + "limits = { bytes = 9 }")
+
+
+def test_the_study_of_regimes_covers_them():
+    study = load_study("regimes")
+    sweeps = {sweep.name: sweep for sweep in study.sweeps}
+    assert {mode for sweep in study.sweeps for mode in sweep.modes} == {"hot"}
+    recipes = [recipe for sweep in study.sweeps for recipe in sweep.recipes()]
+    particles = [recipe for recipe in recipes if isinstance(recipe, Particles)]
+    assert (min(r.particles for r in recipes), max(r.particles for r in recipes)) == (2**12, 2**26)
+    assert (min(r.per_cell for r in particles), max(r.per_cell for r in particles)) == (0.5, 64)
+    for axis, wanted in (
+        ("distribution", {"uniform", "clusters", "free-surface"}),
+        ("order", {"random", "nearly-sorted", "morton"}),
+    ):
+        assert {getattr(recipe, axis) for recipe in sweeps["spread"].recipes()} == wanted
+    forms = {subject.form for sweep in study.sweeps for subject in sweep.subjects}
+    assert set(TASKS) <= {task_of(form) for form in forms - {"reorder", "order"}}
+    # A re-sort and a new sort of the same moved input answer one question.
+    moved = {subject.form for subject in sweeps["moved"].subjects}
+    assert moved == {"update", "count"}
+    assert {r.moved / r.particles for r in sweeps["moved"].recipes()} >= {0, 1}
+
+
+def test_the_quick_regimes_are_small():
+    quick = [sweep.quickened() for sweep in load_study("regimes").sweeps]
+    recipes = {sweep.name: sweep.recipes() for sweep in quick}
+    assert recipes.pop("large") == []
+    assert all(recipes.values())
+    assert max(recipe.particles for each in recipes.values() for recipe in each) <= 2**16
