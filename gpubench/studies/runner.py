@@ -242,7 +242,7 @@ def plan(
             raise UserError(f"the number of {name} must be at least 1, not {number}")
     chosen_axes = {"per_cell": per_cell, "moved": moved, "kept": kept}
     for axis, value in chosen_axes.items():
-        if value is not None and not any(sweep.axes.get(axis) for sweep in study.sweeps):
+        if value is not None and not any(sweep.varies(axis) for sweep in study.sweeps):
             option = f"--{axis.replace('_', '-')}"
             raise UserError(f"{study.name} does not vary {axis}: leave out {option}")
     check_names(study, registry.algorithms())
@@ -272,7 +272,7 @@ def plan(
             {
                 axis: (value,)
                 for axis, value in given.items()
-                if value is not None and sweep.axes.get(axis)
+                if value is not None and sweep.varies(axis)
             }
         )
         if sweep.subjects:
@@ -434,10 +434,10 @@ class Bench:
             or reason
             or _too_large(group.recipe, device, group.sweep.inputs)
         )
-        if reason:
-            for trial in self.trials:
-                trial.rule_out("skipped", reason)
-        else:
+        for trial in self.trials:
+            if why := reason or trial.subject.left_out(group.recipe):
+                trial.rule_out("skipped", why)
+        if any(trial.verdict is None for trial in self.trials):
             self._make(on_drawn)
 
     def _make(self, on_drawn: Callable[[dict[str, Any]], None] | None) -> None:
@@ -451,8 +451,9 @@ class Bench:
             on_drawn(self._drawn)
         self._oracles = [_oracle_of(inputs) for inputs in drawn]
         for trial in self.trials:
-            step = partial(_make_and_check, trial, drawn, self._device, self._oracles)
-            _attempt(trial, self._device, step)
+            if trial.verdict is None:
+                step = partial(_make_and_check, trial, drawn, self._device, self._oracles)
+                _attempt(trial, self._device, step)
 
     def tasks(self) -> list[tuple[Trial, Mode, Task]]:
         """Return what can be timed."""
