@@ -12,12 +12,36 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, get_type_hints
 
+import numpy as np
+
+from gpubench.errors import UserError
+
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from gpubench.devices.base import Device
     from gpubench.grid import Grid
     from gpubench.inputs import PairSet, ParticleSet, RecordSet
 
 NULL = -1  # ends a linked list, marks an empty cell: the paper's "/" (rozen2008, Figure 1)
+
+# What a neighbour search may be asked for, from positions on: equal work for whoever does it.
+TASKS = {
+    "build": "make of the positions what neighbours are found in",
+    "count": "build, then count the neighbours of each particle",
+    "ten-counts": "build, then count the neighbours of each particle ten times",
+    "list": "build, then list the neighbours of each particle",
+    "update": "particles have moved: bring what was built up to date, then count",
+}
+COUNTS = {"build": 0, "count": 1, "ten-counts": 10, "list": 0, "update": 1}
+
+
+def task_of(form: str) -> str:
+    """Return the task of a form of a neighbour search: `list-matrix` is one way to `list`."""
+    for task in TASKS:
+        if form == task or form.startswith(f"{task}-"):
+            return task
+    raise ValueError(f"{form} names no task: one of {', '.join(TASKS)}")
 
 
 @dataclass(frozen=True)
@@ -143,6 +167,7 @@ class Algorithm(ABC):
     copy, no compilation; it is what gets timed.
 
     launches: how many times ``launch`` does the work; reported times and traffic are of one.
+    library: name and version of whose work it is, where it is not ours.
     answers_once_loaded: whether there is an answer to check before the first launch.
     conformance_parameters: what differs from the defaults where the conformance suite is run,
         for an algorithm that by default must not answer all of it.
@@ -155,7 +180,8 @@ class Algorithm(ABC):
     source: ClassVar[str]
     forms: ClassVar[Mapping[str, Form]]
     defaults: ClassVar[Mapping[str, int]] = {}
-    launches: ClassVar[int] = 1
+    launches: int = 1
+    library: str | None = None
     answers_once_loaded: ClassVar[bool] = False
     conformance_parameters: ClassVar[Mapping[str, int]] = {}
     variants: ClassVar[Sequence[Mapping[str, int]]] = ({},)
@@ -197,6 +223,17 @@ class Algorithm(ABC):
     def outcome(self) -> dict[str, int | float | str]:
         """Return what the last launch reports beside its answer, e.g. its round count."""
         return {}
+
+    def peak_bytes(self) -> int | None:
+        """Return the most device memory that the work took, where not all is `workspace_bytes`.
+
+        That is where a library allocates for itself; host memory for what works on the host.
+        """
+        return None
+
+    def download(self, array: Any) -> NDArray[Any]:
+        """Return an array of the answer on the host, when it is complete."""
+        return self.device.download(array)
 
     def allocate(self, shape: int | tuple[int, ...], dtype: Any) -> Any:
         """Allocate a device array and count it as this algorithm's memory."""
@@ -274,7 +311,7 @@ class CellListUpdate(CellList):
     """
 
     family: ClassVar[str] = "cell-list-update"
-    launches: ClassVar[int] = 2
+    launches: int = 2
     answers_once_loaded: ClassVar[bool] = True
 
     states: list[tuple[Any, Any]]
@@ -305,6 +342,84 @@ class CellListUpdate(CellList):
         cell_of: int32, shape (particles,), each in [0, cells).
         positions: float32, shape (particles, 4); read only by forms that reorder.
         """
+
+
+class NeighbourSearch(ParticleAlgorithm):
+    """An algorithm from positions to neighbours; its forms say how far it goes: see TASKS.
+
+    Neighbours are strictly nearer than `cutoff`, the shortest edge of the grid's cells, each pair
+    is there from both sides, and nobody is its own neighbour. Of the grid's cells nothing else
+    counts: whoever searches cuts space as he likes.
+
+    One launch of an `update` goes to the newest state of the particles and back, as those of
+    `CellListUpdate` do; all other tasks start from the positions of the newest state.
+    """
+
+    family: ClassVar[str] = "neighbour-search"
+
+    def __init__(
+        self, device: Device, particles: int, grid: Grid, form: str, parameters: Mapping[str, int]
+    ) -> None:
+        self.task = task_of(form)
+        self.cutoff = min(grid.cell_size)
+        if self.task == "update":
+            self.launches = 2
+        if any(p and n < 3 for p, n in zip(grid.periodic, grid.cells, strict=True)):
+            raise UserError(
+                f"a periodic axis needs at least 3 cells for neighbours, this grid is"
+                f" {grid.cells}: use smaller cells or a larger box"
+            )
+        super().__init__(device, particles, grid, form, parameters)
+
+    @property
+    def answer(self) -> Neighbours:
+        """What the last launch found; where it only built, what a query finds in that.
+
+        An update has ended in the oldest state.
+        """
+        return self.neighbours()
+
+    @abstractmethod
+    def neighbours(self) -> Neighbours:
+        """Return the answer, see there."""
+
+    def move_to(self, state: int) -> None:
+        """Bring what was built to a state of the input, 0 for the oldest, and count."""
+        raise NotImplementedError(f"{self.name} updates nothing")
+
+
+class HostSearch(NeighbourSearch):
+    """A neighbour search that works on the host, beside the device whose events time it.
+
+    xyz: float32, shape (particles, 3), the loaded positions.
+    """
+
+    xyz: NDArray[np.float32]
+
+    def load(self, inputs: ParticleSet) -> None:
+        """Keep the positions, without their fourth component."""
+        self.xyz = np.ascontiguousarray(inputs.positions[:, :3])
+
+    def launch(self) -> None:
+        """Wait until the device has nothing left to do, then work."""
+        self.device.synchronize()
+        self.work()
+
+    @abstractmethod
+    def work(self) -> None:
+        """Search the loaded positions; return when it is done."""
+
+    def download(self, array: Any) -> NDArray[Any]:
+        """Return an array of the answer, which is on the host."""
+        return np.asarray(array)
+
+    @property
+    def no_graph(self) -> str:
+        """Why there is no graph."""
+        return "it works on the host, which no CUDA graph can hold"
+
+    def traffic_bytes(self) -> None:
+        """No model: nothing moves through device memory."""
 
 
 class StreamFilter(Algorithm):
@@ -370,7 +485,7 @@ class PairNoise(Algorithm):
     """
 
     family: ClassVar[str] = "pair-noise"
-    launches: ClassVar[int] = 8
+    launches: int = 8
 
     i: Any
     j: Any

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,16 +53,22 @@ class Family:
         return self.oracle(inputs, exact).check(algorithm)
 
 
-def first_launch(algorithm: Algorithm, inputs: Inputs, oracle: Oracle) -> str | None:
+def first_launch(
+    algorithm: Algorithm,
+    inputs: Inputs,
+    oracle: Oracle,
+    launch: Callable[[], None] | None = None,
+) -> str | None:
     """Load an input, launch once, and check; return None, or a sentence on what is wrong.
 
     Where an input comes with an answer, that is checked first: a launch would work on it, and a
     broken list may have no end.
+    launch: what launches, for who wants to know more of it; None for the algorithm's own.
     """
     algorithm.load(inputs)
     if algorithm.answers_once_loaded and (problem := oracle.check(algorithm)):
         return problem
-    algorithm.launch()
+    (launch or algorithm.launch)()
     return oracle.check(algorithm)
 
 
@@ -76,7 +82,7 @@ class CellListOracle:
 
     def check(self, algorithm: Any) -> str | None:
         """Check the cell list, with the reordered positions where the form makes them."""
-        download, answer = algorithm.device.download, algorithm.answer
+        download, answer = algorithm.download, algorithm.answer
         if problem := oracle.check_cell_ids(self.cell_of, download(algorithm.cell_of)):
             return problem
         match answer:
@@ -132,7 +138,7 @@ class StreamFilterOracle:
 
     def check(self, algorithm: Any) -> str | None:
         """Check count and records, in their order where the form keeps it."""
-        download, answer = algorithm.device.download, algorithm.answer
+        download, answer = algorithm.download, algorithm.answer
         if not isinstance(answer, Compacted):
             raise TypeError(f"{algorithm.name} answers with {type(answer).__name__}, not Compacted")
         stable = algorithm.forms[algorithm.form].stable
@@ -145,29 +151,59 @@ class NeighbourQueryOracle:
     """Check neighbour counts, and the neighbours where an algorithm lists them.
 
     The pairs of a cutoff are found once, at the first check that asks for it.
+
+    pairs: what finds them.
     """
+
+    pairs: ClassVar[Callable[..., oracle.NeighbourOracle | oracle.SampledNeighbourOracle]] = (
+        oracle.NeighbourOracle
+    )
 
     def __init__(self, inputs: ParticleSet, exact: bool = False) -> None:
         self.positions = inputs.positions.copy()
         self.grid: Grid | None = inputs.grid
         self.exact = exact
-        self._pairs: dict[float, oracle.NeighbourOracle] = {}
+        self._pairs: dict[float, oracle.NeighbourOracle | oracle.SampledNeighbourOracle] = {}
 
     def check(self, algorithm: Any) -> str | None:
         """Check the neighbours within `algorithm.cutoff`."""
-        download, answer, cutoff = algorithm.device.download, algorithm.answer, algorithm.cutoff
+        download, answer, cutoff = algorithm.download, algorithm.answer, algorithm.cutoff
         if not isinstance(answer, Neighbours):
             raise TypeError(
                 f"{algorithm.name} answers with {type(answer).__name__}, not Neighbours"
             )
         if cutoff not in self._pairs:
-            self._pairs[cutoff] = oracle.NeighbourOracle(
-                self.positions, self.grid, cutoff, self.exact
-            )
+            self._pairs[cutoff] = self.pairs(self.positions, self.grid, cutoff, self.exact)
         pairs, counts = self._pairs[cutoff], download(answer.counts)
         if answer.offsets is None or answer.neighbours is None:
             return pairs.check_counts(counts)
         return pairs.check_list(counts, download(answer.offsets), download(answer.neighbours))
+
+
+class NeighbourSearchOracle:
+    """Check what is found from positions on; see `contracts.NeighbourSearch`."""
+
+    def __init__(self, inputs: ParticleSet, exact: bool = False) -> None:
+        self.states = [SearchOracle(state, exact) for state in inputs.history]
+
+    def check(self, algorithm: Any) -> str | None:
+        """Check the neighbours in the state that a launch ends in; an update, in all of them."""
+        if algorithm.task != "update":
+            return self.states[-1].check(algorithm)
+        if problem := self.states[0].check(algorithm):
+            return problem
+        newest = len(self.states) - 1
+        for state in [*range(1, newest + 1), 0]:
+            algorithm.move_to(state)
+            if problem := self.states[state].check(algorithm):
+                return f"brought to state {state} of {newest}: {problem}"
+        return None
+
+
+class SearchOracle(NeighbourQueryOracle):
+    """As the oracle above; an input with many pairs is checked in samples of its particles."""
+
+    pairs = staticmethod(oracle.neighbour_oracle)
 
 
 class UnboundedQueryOracle(NeighbourQueryOracle):
@@ -194,7 +230,7 @@ class HashGridOracle:
 
     def check(self, algorithm: Any) -> str | None:
         """Check the corner of the world, bounds, order and the reordered positions."""
-        download, answer = algorithm.device.download, algorithm.answer
+        download, answer = algorithm.download, algorithm.answer
         if not isinstance(answer, HashedCells):
             raise TypeError(
                 f"{algorithm.name} answers with {type(answer).__name__}, not HashedCells"
@@ -232,7 +268,7 @@ class PairNoiseOracle:
             self._expected[name] = oracle.noise(
                 name, self.i, self.j, self.step, self.key, algorithm.launches
             )
-        found = algorithm.device.download(answer.values)
+        found = algorithm.download(answer.values)
         return oracle.check_noise(self._expected[name], found, self.i, self.j, self.step)
 
 
@@ -254,6 +290,7 @@ FAMILIES = {
         Family("cell-list", CellListOracle, Particles),
         Family("cell-list-update", CellListUpdateOracle, Particles),
         Family("neighbour-query", NeighbourQueryOracle, Particles),
+        Family("neighbour-search", NeighbourSearchOracle, Particles),
         Family("hash-grid", HashGridOracle, Particles),
         Family("unbounded-query", UnboundedQueryOracle, Particles),
         Family("stream-filter", StreamFilterOracle, Records),

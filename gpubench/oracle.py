@@ -7,6 +7,7 @@ index. Time and memory grow linearly with the particles (and with the pairs, for
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -22,6 +23,10 @@ from gpubench.physics.noise import pair_noise
 
 Ints = NDArray[np.integer[Any]]
 
+# Up to so many particles, with so many candidates in their own cells, all pairs are listed.
+FULL_PARTICLES, FULL_CANDIDATES = 2**18, 2**21
+REGIONS, SAMPLES = 8, 2000  # of an input with more of either, and particles in each region
+ROWS = 2**20  # rows of a list that are unpacked together
 NOISE_BLOCK = 2**14  # pairs whose numbers are computed together, so that they stay in a cache
 
 
@@ -320,25 +325,15 @@ class NeighbourOracle:
     ) -> None:
         self.particles = len(positions)
         self.cutoff = cutoff
-        low = np.asarray(grid.low if grid else (0.0,) * 3)
         size = np.asarray(grid.size if grid else (0.0,) * 3)
         periodic = grid.periodic if grid else (False,) * 3
-        # With u = 2^-24, half of float32's epsilon, and no coordinate or edge above `scale`:
-        # - a pair straddles two cells or more only by the rounding of its cell coordinates, at
-        #   most 5 u scale each (low, subtraction, inverse, product), so 10 u scale together;
-        # - a distance errs by 3 u scale along an axis (difference, edge, image), so by
-        #   3 sqrt(3) u scale, and its square and that of the cutoff by less than 4 u scale.
-        # 16 u scale covers either. Without a box cells are exact, differences of positions are
-        # rounded once, and what is compared is of the size of the cutoff.
-        scale = max(np.abs([low, low + size, size]).max(), np.abs(positions).max(initial=0.0))
-        scale = scale if grid else cutoff
-        self.tolerance = 0.0 if exact else 8 * float(np.finfo(np.float32).eps) * float(scale)
+        self.tolerance = _tolerance(positions, grid, cutoff, exact)
 
         self._boxsize = np.where(periodic, size, 0.0)  # 0 where open, as cKDTree has it
-        self._xyz = positions[:, :3].astype(np.float64) - low
-        for axis in np.flatnonzero(periodic):
-            wrapped = self._xyz[:, axis] % size[axis]
-            self._xyz[:, axis] = np.where(wrapped < size[axis], wrapped, 0.0)
+        if grid:
+            self._xyz = _in_box(positions, grid)
+        else:
+            self._xyz = positions[:, :3].astype(np.float64)
         reach = cutoff + self.tolerance
         # The tree includes the radius itself, and rounds: take a little more, then select.
         tree = cKDTree(self._xyz, boxsize=self._boxsize)
@@ -368,26 +363,11 @@ class NeighbourOracle:
         neighbours: int32, shape (offsets[-1],). As in Neighbours.
         """
         n = self.particles
-        problem = (
-            _check_array("counts", counts, (n,), np.int32)
-            or _check_range("counts", counts, 0, max(n, 1))
-            or _check_array("offsets", offsets, (n + 1,), np.int64)
-        )
-        if problem:
-            return problem
-        sums = _exclusive_sum(counts)
-        if (i := _first(offsets != sums)) is not None:
-            return f"offsets[{i}] is {offsets[i]}, expected {sums[i]}, the sum of the counts before"
-        problem = _check_array(
-            "neighbours", neighbours, (int(sums[-1]),), np.int32
-        ) or _check_range("neighbours", neighbours, 0, n)
-        if problem:
+        if problem := _check_rows(n, counts, offsets, neighbours):
             return problem
 
         # A pair (i, j) as one number, i * n + j, so that sets of pairs are sorted arrays.
         row, column = np.repeat(np.arange(n), counts), neighbours.astype(np.int64)
-        if (k := _first(row == column)) is not None:
-            return f"particle {row[k]} is listed as its own neighbour"
         found = np.sort(row * n + column)
         if (k := _first(found[1:] == found[:-1])) is not None:
             i, j = divmod(int(found[k]), n)
@@ -430,6 +410,215 @@ class NeighbourOracle:
         i, j = divmod(pair, self.particles)
         distance = float(np.sqrt(self._squared_distance(np.array([i]), np.array([j])))[0])
         return f"{i}: neighbour {j} at distance {distance:.9g} (cutoff {self.cutoff:.9g})"
+
+
+def _tolerance(
+    positions: NDArray[np.float32], grid: Grid | None, cutoff: float, exact: bool
+) -> float:
+    """Return by how much a distance may be wrong that float32 computed, cells included."""
+    if exact:
+        return 0.0
+    # With u = 2^-24, half of float32's epsilon, and no coordinate or edge above `scale`:
+    # - a pair straddles two cells or more only by the rounding of its cell coordinates, at
+    #   most 5 u scale each (low, subtraction, inverse, product), so 10 u scale together;
+    # - a distance errs by 3 u scale along an axis (difference, edge, image), so by
+    #   3 sqrt(3) u scale, and its square and that of the cutoff by less than 4 u scale.
+    # 16 u scale covers either. Without a box cells are exact, differences of positions are
+    # rounded once, and what is compared is of the size of the cutoff.
+    scale = cutoff
+    if grid:
+        low, size = np.asarray(grid.low), np.asarray(grid.size)
+        largest = max(abs(float(e)) for e in (positions.min(initial=0), positions.max(initial=0)))
+        scale = max(float(np.abs([low, low + size, size]).max()), largest)
+    return 8 * float(np.finfo(np.float32).eps) * scale
+
+
+def _check_rows(particles: int, counts: Ints, offsets: Ints, neighbours: Ints) -> str | None:
+    """Check shapes, types and ranges of a list of neighbours, and that nobody is its own."""
+    problem = (
+        _check_array("counts", counts, (particles,), np.int32)
+        or _check_range("counts", counts, 0, max(particles, 1))
+        or _check_array("offsets", offsets, (particles + 1,), np.int64)
+    )
+    if problem:
+        return problem
+    sums = _exclusive_sum(counts)
+    if (i := _first(offsets != sums)) is not None:
+        return f"offsets[{i}] is {offsets[i]}, expected {sums[i]}, the sum of the counts before"
+    problem = _check_array("neighbours", neighbours, (int(sums[-1]),), np.int32) or _check_range(
+        "neighbours", neighbours, 0, particles
+    )
+    if problem:
+        return problem
+    for begin in range(0, particles, ROWS):
+        rows = np.arange(begin, min(begin + ROWS, particles), dtype=np.int32)
+        own = np.repeat(rows, counts[rows])
+        if (k := _first(own == neighbours[sums[begin] : sums[rows[-1] + 1]])) is not None:
+            return f"particle {own[k]} is listed as its own neighbour"
+    return None
+
+
+def neighbour_oracle(
+    positions: NDArray[np.float32], grid: Grid, cutoff: float, exact: bool = False
+) -> NeighbourOracle | SampledNeighbourOracle:
+    """Return the oracle of all pairs where they are few enough, else that of samples."""
+    if len(positions) <= FULL_PARTICLES:
+        inside = np.bincount(grid.cell_ids(positions), minlength=1).astype(np.float64)
+        if float((inside**2).sum()) <= FULL_CANDIDATES:
+            return NeighbourOracle(positions, grid, cutoff, exact)
+    return SampledNeighbourOracle(positions, grid, cutoff, exact)
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """Some particles, and all that may be their neighbours.
+
+    queries: int64, the particles asked about, sorted. allowed, required: both sides' numbers
+        row * particles + neighbour of their pairs, sorted, as in NeighbourOracle.
+    """
+
+    queries: NDArray[np.int64]
+    allowed: NDArray[np.int64]
+    required: NDArray[np.int64]
+    least: NDArray[np.int64]
+    most: NDArray[np.int64]
+
+
+class SampledNeighbourOracle:
+    """As NeighbourOracle, where all pairs are too many to list: exact in places, sums everywhere.
+
+    In regions about the corner of the box and about particles that are drawn at random, up to
+    SAMPLES particles in each, neighbours are those that SciPy finds in float64. Of all particles
+    it is checked that pairs have two sides: counts add up to an even number; weighted with random
+    numbers, what rows list adds up to the same from either side. And all counts that are checked
+    must agree with each other, but for pairs within rounding of the cutoff.
+    """
+
+    def __init__(
+        self, positions: NDArray[np.float32], grid: Grid, cutoff: float, exact: bool = False
+    ) -> None:
+        self.particles = len(positions)
+        self.cutoff = cutoff
+        self.tolerance = _tolerance(positions, grid, cutoff, exact)
+        self._positions, self._grid = positions, grid
+        rng = np.random.default_rng(self.particles)
+        drawn = rng.integers(0, self.particles, REGIONS - 1)
+        places = [np.asarray(grid.low, np.float32), *positions[drawn, :3]]
+        self._samples = [self._sample(place, rng) for place in places]
+        self._weights = rng.integers(0, 2**64, (2, self.particles), np.uint64, endpoint=False)
+        self._counts: Ints | None = None
+
+    def _sample(self, place: NDArray[np.float32], rng: np.random.Generator) -> _Sample:
+        """Find the neighbours of particles in a cube about a place."""
+        grid, n = self._grid, self.particles
+        reach = self.cutoff + self.tolerance
+        per_cutoff = n * self.cutoff**3 / float(np.prod(grid.size))
+        half = self.cutoff * max(2.0, (SAMPLES / per_cutoff) ** (1 / 3) / 2)
+        near = np.arange(n)
+        inside = np.ones(n, np.bool_)
+        for axis in range(3):
+            apart = np.abs(self._positions[near, axis] - place[axis])
+            if grid.periodic[axis]:
+                apart = np.minimum(apart, np.float32(grid.size[axis]) - apart)
+            within = apart < half + 1.001 * reach
+            near, inside = near[within], (inside & (apart < half))[within]
+        queries = near[inside]
+        if len(queries) > SAMPLES:
+            queries = np.sort(rng.choice(queries, SAMPLES, replace=False))
+
+        boxsize = np.where(grid.periodic, grid.size, 0.0)
+        tree = cKDTree(_in_box(self._positions[near], grid), boxsize=boxsize)
+        asked = _in_box(self._positions[queries], grid)
+        found = tree.query_ball_point(asked, reach * (1 + 1e-9), workers=-1)
+        lengths = np.array([len(one) for one in found], np.int64)
+        row = np.repeat(np.arange(len(queries)), lengths)
+        column = np.concatenate([np.empty(0, np.int64), *map(np.asarray, found)]).astype(np.int64)
+        apart = np.abs(asked[row] - np.asarray(tree.data)[column])
+        apart = np.minimum(apart, np.where(boxsize > 0, boxsize - apart, np.inf))
+        squared = (apart**2).sum(axis=1)
+        numbers = queries[row] * n + near[column]
+        others = queries[row] != near[column]
+        allowed = others & (squared < reach**2)
+        required = allowed & (squared < max(self.cutoff - self.tolerance, 0.0) ** 2)
+        return _Sample(
+            queries,
+            np.sort(numbers[allowed]),
+            np.sort(numbers[required]),
+            least=np.bincount(row[required], minlength=len(queries)),
+            most=np.bincount(row[allowed], minlength=len(queries)),
+        )
+
+    def check_counts(self, counts: Ints) -> str | None:
+        """Check the number of neighbours of each particle, int32, shape (particles,)."""
+        if problem := _check_array("counts", counts, (self.particles,), np.int32):
+            return problem
+        for sample in self._samples:
+            found = counts[sample.queries]
+            if (k := _first((found < sample.least) | (found > sample.most))) is not None:
+                low, high = sample.least[k], sample.most[k]
+                expected = f"{low}" if low == high else f"{low} to {high}"
+                return (
+                    f"particle {sample.queries[k]} has {found[k]} neighbours, expected {expected}"
+                )
+        if (total := int(counts.sum(dtype=np.int64))) % 2:
+            return f"the counts add up to {total}, expected an even number: pairs have two sides"
+        return self._check_against_others(counts)
+
+    def _check_against_others(self, counts: Ints) -> str | None:
+        """Compare counts with those of the first answer that was right in all samples."""
+        if self._counts is None:
+            self._counts = counts.copy()
+            return None
+        differ = np.flatnonzero(counts != self._counts)
+        least = np.concatenate([sample.least for sample in self._samples])
+        most = np.concatenate([sample.most for sample in self._samples])
+        # How many particles have a pair within rounding of the cutoff, by the samples.
+        either_way = float(np.mean(least != most)) if len(least) else 0.0
+        expected = 4 * either_way * self.particles + 4 * self.particles / max(1, len(least))
+        if len(differ) > (0 if self.tolerance == 0 else expected):
+            i = int(differ[0])
+            return (
+                f"{len(differ)} particles have other counts than in another answer, such as {i}:"
+                f" {counts[i]}, and {self._counts[i]} there"
+            )
+        return None
+
+    def check_list(self, counts: Ints, offsets: Ints, neighbours: Ints) -> str | None:
+        """Check the neighbours of each particle; see NeighbourOracle."""
+        n = self.particles
+        if problem := _check_rows(n, counts, offsets, neighbours) or self.check_counts(counts):
+            return problem
+        for sample in self._samples:
+            row = np.repeat(sample.queries, counts[sample.queries])
+            inside = [neighbours[offsets[i] : offsets[i + 1]] for i in sample.queries]
+            found = np.sort(row * n + np.concatenate([np.empty(0, np.int64), *inside]))
+            if (k := _first(found[1:] == found[:-1])) is not None:
+                i, j = divmod(int(found[k]), n)
+                return f"particle {i} has neighbour {j} twice"
+            if (pair := _first_absent(sample.required, found)) is not None:
+                return f"particle {pair // n}: neighbour {pair % n} is missing"
+            if (pair := _first_absent(found, sample.allowed)) is not None:
+                return f"particle {pair // n}: neighbour {pair % n} should not be listed"
+        # Each pair (i, j) adds a_i b_j - b_i a_j, which its other side takes back, modulo 2^64.
+        a, b = self._weights
+        balance = np.uint64(0)
+        for begin in range(0, n, ROWS):
+            rows = slice(begin, min(begin + ROWS, n))
+            listed = neighbours[offsets[rows.start] : offsets[rows.stop]]
+            own_a, own_b = (np.repeat(w[rows], counts[rows]) for w in (a, b))
+            balance += (own_a * b[listed] - own_b * a[listed]).sum(dtype=np.uint64)
+        if balance:
+            return "some particle has a neighbour that does not have it"
+        return None
+
+
+def _in_box(positions: NDArray[np.float32], grid: Grid) -> NDArray[np.float64]:
+    """Return coordinates from the corner of the box, wrapped where it repeats, float64."""
+    xyz = positions[:, :3].astype(np.float64) - grid.low
+    for axis in np.flatnonzero(grid.periodic):
+        wrapped = xyz[:, axis] % grid.size[axis]
+        xyz[:, axis] = np.where(wrapped < grid.size[axis], wrapped, 0.0)
+    return xyz
 
 
 def _bits(words: NDArray[np.uint32]) -> str:

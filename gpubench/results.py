@@ -46,11 +46,11 @@ SAME_CONDITIONS = ("machine", "device", "host", "libraries", "code_hash")
 
 _NUMBERS = (
     "per_cell", "moved", "kept", "skin", "time_step", "median_ms", "ci95_low_ms", "ci95_high_ms",
-    "particle_steps_per_s",
+    "particle_steps_per_s", "first_call_ms",
 )  # fmt: skip
 _INTEGERS = (
     "particles", "records", "record_bytes", "pairs", "inputs", "ranks", "batch", "steps",
-    "bytes_moved", "workspace_bytes", "seed",
+    "bytes_moved", "workspace_bytes", "peak_bytes", "seed",
 )  # fmt: skip
 _ENVIRONMENT_COLUMNS = ("machine", "device_name", "commit", "file")
 

@@ -23,6 +23,7 @@ from gpubench.errors import DeviceUnavailable, NotSupported, OutOfMemory, UserEr
 from gpubench.families import ORACLES, Oracle, first_launch
 from gpubench.inputs import Inputs, ParticleSet, SimulationStart
 from gpubench.kinds import Recipe, Simulation
+from gpubench.measure.clock import timed
 from gpubench.measure.environment import environment
 from gpubench.measure.progress import progress
 from gpubench.measure.sampling import Budget, Mode, Sampled, Task, sample
@@ -105,8 +106,9 @@ class Trial:
     algorithms: one for each of the inputs that take turns; none before they are made, and none
         once there is a verdict.
     drawn: what it knows of its input: the hash, where it drew that itself.
-    facts: what the algorithm says of itself: bytes_moved, workspace_bytes, outcome, and of the
-        steps of a simulation their number in a launch and their phases.
+    facts: what the algorithm says of itself: bytes_moved, workspace_bytes, peak_bytes, library,
+        outcome, and of the steps of a simulation their number in a launch and their phases; and
+        what its first call took.
     """
 
     subject: Subject
@@ -433,13 +435,18 @@ def _make_and_check(
             assert issubclass(cls, CellList)  # see study.check_names
             workload = registry.find_workload(inputs.workload)
             make = partial(WorkloadStep, workload=workload, algorithm=cls)
-        algorithm = make(
-            device, form=subject.form, parameters=subject.parameters, **inputs.made_for
+        algorithm, making = timed(
+            partial(
+                make, device, form=subject.form, parameters=subject.parameters, **inputs.made_for
+            )
         )
         if isinstance(algorithm, WorkloadStep):
             trial.drawn = {"input_hash": algorithm.input_hash}
-        if wrong := first_launch(algorithm, inputs, oracle(algorithm.family)):
+        launching: list[float] = []
+        launch = partial(_launch_alone, algorithm, launching)
+        if wrong := first_launch(algorithm, inputs, oracle(algorithm.family), launch):
             return wrong
+        trial.facts.setdefault("first_call_ms", round(1e3 * (making + sum(launching)), 3))
         made.append(algorithm)
     trial.algorithms = made
     if "graph" in trial.modes:
@@ -448,6 +455,16 @@ def _make_and_check(
             trial.modes.remove("graph")
             trial.refused["graph"] = lacking
     return None
+
+
+def _launch_alone(algorithm: Algorithm, seconds: list[float]) -> None:
+    """Launch once, wait until it is done, and note how long that took on the host's clock."""
+
+    def launch() -> None:
+        algorithm.launch()
+        algorithm.device.synchronize()
+
+    seconds.append(timed(launch)[1])
 
 
 def _task(trial: Trial, mode: Mode) -> Task:
@@ -479,9 +496,11 @@ def _check_again(
         if wrong := oracle(algorithm.family).check(algorithm):
             return f"after timing: {wrong}"
     first = trial.algorithms[0]
-    trial.facts = {
+    trial.facts |= {
         "bytes_moved": first.traffic_bytes(),
         "workspace_bytes": first.workspace_bytes,
+        "peak_bytes": first.peak_bytes(),
+        "library": first.library,
         "outcome": first.outcome(),
     }
     if isinstance(first, WorkloadStep):

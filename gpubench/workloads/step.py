@@ -57,7 +57,7 @@ class WorkloadStep(Algorithm):
         made = share(workload, decomposition, device)
         self.workload = made(device, particles, algorithm, form, given, seed, skin)
         inside = self.workload.algorithm
-        self.launches = STEPS_WITH_SKIN if skin > 0 else STEPS  # type: ignore[misc]
+        self.launches = STEPS_WITH_SKIN if skin > 0 else STEPS
         self.workspace_bytes = self.workload.workspace_bytes + inside.workspace_bytes
         self.input_hash = _hash(self.workload.state())
 
