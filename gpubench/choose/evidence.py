@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -19,6 +20,8 @@ from gpubench.errors import UserError
 STUDY = "regimes"
 MODE = "hot"  # the one that every algorithm and every library can be timed in
 LOCAL = Path("results/local")
+# Queries of cells that are there already: their forms are named as tasks are, and are none.
+FROM_CELLS = frozenset({"neighbour-query", "hash-query"})
 UNMOVED = 0.001  # share of the particles below which moves cost next to nothing
 MAKE_SOME = f"`gpubench run {STUDY}` makes some"
 
@@ -78,7 +81,8 @@ def to_octaves(axis: str, value: float) -> float:
 
 def from_octaves(axis: str, octaves: float) -> float:
     """Return the value, see `to_octaves`."""
-    return UNMOVED * (2.0**octaves - 1) if axis == "moved" else 2.0**octaves
+    power = math.exp2(octaves)
+    return UNMOVED * (power - 1) if axis == "moved" else power
 
 
 class Subject(NamedTuple):
@@ -130,7 +134,7 @@ class Machine:
     device: str
 
 
-type Table = Mapping[Subject, Mapping[Place, Measurement]]
+Table: TypeAlias = Mapping[Subject, Mapping[Place, Measurement]]
 
 
 def files(given: Sequence[Path], backend: str | None) -> list[results.Results]:
@@ -140,12 +144,13 @@ def files(given: Sequence[Path], backend: str | None) -> list[results.Results]:
     backend, only what was measured through that. Raises UserError where there are none.
     """
     if given:
-        return _of_backend([_load(path) for path in _files_in(given)], backend)
+        return _of_backend([results.load(path) for path in _files_in(given)], backend)
     for folder in (LOCAL, paths.measured_folder()):
+        # A store calls its second file of a day and commit ...-regimes-2.json, and so on.
         found = [
             results.load(path)
             for path in sorted(folder.glob(f"*/*-{STUDY}*.json"))
-            if path.stem.split(STUDY)[1].lstrip("-").isdecimal() or path.stem.endswith(STUDY)
+            if re.search(rf"-{STUDY}(-\d+)?$", path.stem)
         ]
         if found := _of_backend(found, backend, required=False):
             return found
@@ -196,6 +201,8 @@ def tables(found: Iterable[results.Results]) -> dict[str, Table]:
 def _task(record: Mapping[str, Any]) -> str | None:
     """Return the task that a record is evidence for, or None for any other record."""
     if record["mode"] != MODE or record["per_cell"] is None or record["workload"] is not None:
+        return None
+    if record["algorithm"] in FROM_CELLS:
         return None
     if (record["inputs"] or 1) > 1 or (record["moved"] is None) != (record["destination"] is None):
         return None
@@ -290,7 +297,3 @@ def _files_in(given: Sequence[Path]) -> list[Path]:
 def _is_of_studies(path: Path) -> bool:
     document = results.read_json(path)
     return isinstance(document, dict) and "records" in document
-
-
-def _load(path: Path) -> results.Results:
-    return results.load(path)

@@ -72,7 +72,7 @@ class Corners:
     @property
     def inside(self) -> NDArray[np.bool_]:
         """Which points lie within the convex hull."""
-        return self.weight.sum(axis=1) > 0.5
+        return np.asarray(self.weight.sum(axis=1) > 0.5)
 
 
 class Region:
