@@ -199,29 +199,28 @@ class Model:
         return found
 
     @cached_property
-    def _tests(self) -> Mapping[Setting, tuple[list[Place], float]]:
-        """Inputs on which interpolation in a setting is tested, and how far the others were.
+    def _tests(self) -> Mapping[Setting, Mapping[Place, float]]:
+        """Inputs on which interpolation is tested, by setting, and how far the nearest other was.
 
         They are inside the hull of the others, where there are enough; else they are all: outside
-        of the hull errors are larger, not smaller. The distance is the median of those to the
-        nearest of the others.
+        of the hull errors are larger, not smaller.
         """
         found = {}
         for setting in self.settings:
             places = self.inputs(setting)
+            if len(places) == 1:
+                found[setting] = dict.fromkeys(places, 0.0)
+                continue
             inside = [place for place in places if place in self._interior]
             chosen = inside if len(inside) >= FEWEST_TESTS else places
-            distances = [0.0]
-            if len(places) > 1:
-                apart = cdist(matrix(chosen), matrix(places))
-                apart[apart == 0] = np.inf
-                distances = list(apart.min(axis=1))
-            found[setting] = chosen, float(np.median(distances))
+            apart = cdist(matrix(chosen), matrix(places))
+            apart[apart == 0] = np.inf
+            found[setting] = dict(zip(chosen, apart.min(axis=1).tolist(), strict=True))
         return found
 
     def reach(self, setting: Setting) -> float:
         """Return how far from where it was measured anything is said of a subject, in octaves."""
-        return FURTHER * self._tests[setting][1]
+        return FURTHER * float(np.median(list(self._tests[setting].values())))
 
     def distances(self, points: Floats, setting: Setting, subject: Subject) -> Floats:
         """Return how far each point is from where the subject was right nearest, in octaves."""
@@ -235,25 +234,32 @@ class Model:
         """Return by what factor interpolation is off for a subject, or for the ratio of two.
 
         A logarithm: the largest error of the TESTS nearest inputs, each left out in turn. Gaps
-        are then wider than those that an answer has to bridge. From the distance in the tests to
-        the one at hand it goes with the square root, as a Brownian motion does; on a measured
-        input it is 0. None where there are fewer tests than FEWEST_TESTS.
+        are then wider than those that an answer has to bridge. From the distance in a test to the
+        one at hand it goes with the square root, as a Brownian motion does; on a measured input
+        it is 0. Where the setting has fewer tests, those of other settings are taken too. None
+        where it has fewer than FEWEST_TESTS.
         """
         distance = max(float(self.distances(point[None], setting, s)[0]) for s in subjects)
         if distance <= SAME:
             return 0.0
-        places, apart = self._tests[setting]
         errors = [self.errors[subject] for subject in subjects]
-        tested = [place for place in places if all(place in known for known in errors)]
-        if len(tested) < FEWEST_TESTS:
-            return None
-        nearest = np.argsort(cdist(point[None], matrix(tested))[0], kind="stable")[:TESTS]
-        signs = (1, -1)[: len(subjects)]
-        off = [
-            abs(sum(s * known[tested[i]] for s, known in zip(signs, errors, strict=True)))
-            for i in nearest
+        tests = [
+            (place, apart)
+            for tested in self._tests.values()
+            for place, apart in tested.items()
+            if apart > 0 and all(place in known for known in errors)
         ]
-        return max(off) * math.sqrt(distance / apart)
+        if sum(place.setting == setting for place, _ in tests) < FEWEST_TESTS:
+            return None
+        places = [place for place, _ in tests]
+        at = self.coordinates(matrix(places), [place.setting for place in places])
+        here = self.coordinates(point[None], [setting])
+        signs = (1, -1)[: len(subjects)]
+        return max(
+            abs(sum(s * known[tests[i][0]] for s, known in zip(signs, errors, strict=True)))
+            * math.sqrt(distance / tests[i][1])
+            for i in np.argsort(cdist(here, at)[0], kind="stable")[:TESTS]
+        )
 
     def times(self, subject: Subject, points: Floats, setting: Setting) -> Floats:
         """Return ms at points of a setting, NaN where the subject is no candidate."""
