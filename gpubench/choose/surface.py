@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -86,15 +87,19 @@ class Region:
         self._points = points
         varies = np.ptp(points, axis=0) > SAME
         self._varies = varies
-        self._simplices: Delaunay | None = None
+        self._simplices: Integers | None = None
         self._line: Integers | None = None
         if varies.sum() == 1:
             self._line = np.argsort(points[:, varies][:, 0])
         elif varies.sum() > 1 and len(points) > varies.sum():
-            try:
-                self._simplices = Delaunay(points[:, varies])
-            except QhullError:
-                return  # on a line, or in a plane
+            free = points[:, varies]
+            with suppress(QhullError):  # they lie on a line, or in a plane
+                corners = Delaunay(free).simplices.astype(np.intp)
+                inverses = _inverses(free[corners[:, :-1]] - free[corners[:, -1:]])
+                solid = np.isfinite(inverses).all(axis=(1, 2))
+                if solid.any():
+                    self._simplices, self._inverse = corners[solid], inverses[solid]
+                    self._last = free[corners[solid, -1]]
 
     def corners(self, points: Floats) -> Corners:
         """Return the simplex around each point, shape (m, axes)."""
@@ -109,7 +114,7 @@ class Region:
         if self._line is not None:
             self._on_line(free[:, 0], possible, index, weight)
         elif self._simplices is not None:
-            self._in_simplices(self._simplices, free, possible, index, weight)
+            self._in_simplices(free, possible, index, weight)
         # A measured point is itself, whichever simplices meet there.
         distance = cdist(points, self._points)
         nearest = distance.argmin(axis=1)
@@ -133,23 +138,36 @@ class Region:
         weight[:, 0], weight[:, 1] = np.where(inside, 1 - share, 0), share
 
     def _in_simplices(
-        self,
-        simplices: Delaunay,
-        at: Floats,
-        possible: NDArray[np.bool_],
-        index: Integers,
-        weight: Floats,
+        self, at: Floats, possible: NDArray[np.bool_], index: Integers, weight: Floats
     ) -> None:
-        found = simplices.find_simplex(at)
-        inside = possible & (found >= 0)
-        chosen = found[inside]
-        axes = at.shape[1]
-        transform = simplices.transform[chosen]
-        first = np.einsum("mij,mj->mi", transform[:, :axes], at[inside] - transform[:, axes])
-        all_weights = np.hstack([first, 1 - first.sum(axis=1, keepdims=True)])
-        # A flat simplex has no weights of its own; whatever is in it is left out.
-        weight[inside] = np.where(np.isnan(all_weights).any(axis=1, keepdims=True), 0, all_weights)
-        index[inside] = simplices.simplices[chosen]
+        # Delaunay.find_simplex would do it with LAPACK, whose threads wait for each other on a
+        # busy machine: a second for thirty matrices of 2 by 2.
+        assert self._simplices is not None
+        last, inverse = self._last, self._inverse
+        first = np.einsum("msi,sij->msj", at[:, None] - last, inverse)
+        every = np.concatenate([first, 1 - first.sum(axis=2, keepdims=True)], axis=2)
+        within = every.min(axis=2)
+        best = within.argmax(axis=1)
+        rows = np.arange(len(at))
+        inside = possible & (within[rows, best] >= -NOTHING)
+        index[inside] = self._simplices[best[inside]]
+        weight[inside] = every[rows, best][inside]
+
+
+def _inverses(edges: Floats) -> Floats:
+    """Return the inverses of 2 by 2 or 3 by 3 matrices by Cramer's rule, shape (n, axes, axes).
+
+    A singular one becomes NaN.
+    """
+    n, axes, _ = edges.shape
+    rows = np.tile(np.eye(3), (n, 1, 1))
+    rows[:, :axes, :axes] = edges
+    a, b, c = rows[:, 0], rows[:, 1], rows[:, 2]
+    columns = np.stack([np.cross(b, c), np.cross(c, a), np.cross(a, b)], axis=2)
+    volume = np.einsum("ni,ni->n", a, columns[:, :, 0])
+    volume[np.abs(volume) < NOTHING] = np.nan
+    found: Floats = columns[:, :axes, :axes] / volume[:, None, None]
+    return found
 
 
 def _independent(points: Floats, trended: int) -> list[int]:
