@@ -72,7 +72,7 @@ def large_cases(family: str) -> list[Case]:
         return [Case("2^24 + 1 records", partial(make_records, 2**24 + 1, 0.5))]
     if family == "pair-noise":
         return [Case("2^24 + 1 pairs", partial(make_pairs, 2**24 + 1))]
-    queried = family in ("neighbour-query", "unbounded-query")
+    queried = family in ("neighbour-query", "neighbour-search", "unbounded-query")
     dense = Grid.with_count(2**24 if queried else 2**22)
     if family in ("hash-grid", "unbounded-query"):
         about = Grid.with_count(2**25).centred()
@@ -274,6 +274,19 @@ def _neighbour_query_own() -> list[Case]:
         Case("no pairs across an open wall", _given(_cube(4), across), exact=True),
         Case("longer cells along y and z", partial(make, 800, stretched)),
         Case("within rounding of the cutoff, periodic", _near_the_cutoff),
+    ]
+
+
+def _neighbour_search_own() -> list[Case]:
+    """Return what updates find: particles that moved, once and again."""
+    box, torus = _cube(4), _cube(5, PERIODIC)
+    return [
+        Case("nothing moved", lambda: _moved(make(500, box), 0)),
+        Case("one moved", lambda: _moved(make(500, box), 1)),
+        Case("all moved", lambda: _moved(make(1000, torus))),
+        Case("to next cells", lambda: _moved(make(2000, torus), 300, "next")),
+        Case("moved in a row", lambda: _in_a_row(make(700, box, seed=2), 5)),
+        Case("all in one cell moved", lambda: _moved(make(300, torus, "one-cell"))),
     ]
 
 
@@ -599,6 +612,11 @@ _SUITES: dict[str, Callable[[], list[Case]]] = {
     "cell-list": lambda: [*_any_particles(), *_cell_list_own()],
     "cell-list-update": _moves,
     "neighbour-query": lambda: [*_any_particles(), *_neighbour_query_own()],
+    "neighbour-search": lambda: [
+        *_any_particles(),
+        *_neighbour_query_own(),
+        *_neighbour_search_own(),
+    ],
     "hash-grid": lambda: [*_any_open(), *_unbounded()],
     "unbounded-query": lambda: [*_any_open(), *_unbounded()],
     "stream-filter": _streams,

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
-
-import numpy as np
+from typing import ClassVar
 
 from gpubench.algorithms.atomic_list import AtomicList
 from gpubench.algorithms.counting_sort import CountingSort
 from gpubench.contracts import (
     CellList,
     Form,
+    LimitedCells,
     LinkedCells,
     Neighbours,
     ParticleAlgorithm,
@@ -19,9 +18,7 @@ from gpubench.contracts import (
 )
 from gpubench.errors import UserError
 from gpubench.inputs import ParticleSet
-from gpubench.primitives.scan import ExclusiveScan
-
-BLOCK = 512
+from gpubench.primitives.cell_query import CellQuery
 
 
 class NeighbourQuery(ParticleAlgorithm):
@@ -52,71 +49,40 @@ class NeighbourQuery(ParticleAlgorithm):
                 f" {grid.cells}: use smaller cells or a larger box"
             )
         self.cutoff = min(grid.cell_size)
-        self._linked, self._lists = form.endswith("linked"), form.startswith("list")
+        self._lists = form.startswith("list")
         self._cells: CellList = (
             AtomicList(device, particles, grid, "one-pass", {})
-            if self._linked
+            if form.endswith("linked")
             else CountingSort(device, particles, grid, "reorder", {})
         )
-        self._grid = device.upload(grid.packed().view("uint8"))
-        self._counts = self.allocate(particles, "int32")
-        self._offsets = self.allocate(particles + 1 if self._lists else 0, "int64")
-        self._neighbours = device.empty(0, "int32")
-        constants = {
-            "BLOCK": BLOCK,
-            "LINKED": int(self._linked),
-            "PERIODIC": int(any(grid.periodic)),
-        }
-        self._count = device.kernel("neighbour_query.cu", "query", FILL=0, **constants)
-        if self._lists:
-            self._fill = device.kernel("neighbour_query.cu", "query", FILL=1, **constants)
-            self._scan = ExclusiveScan(device, particles, sum_type="int64")
-            self.workspace_bytes += self._scan.workspace_bytes
+        shape = LinkedCells if form.endswith("linked") else SortedCells
+        self._query = CellQuery(device, particles, grid, self.cutoff, shape, lists=self._lists)
+        self.workspace_bytes = self._query.workspace_bytes
 
     def load(self, inputs: ParticleSet) -> None:
         """Upload an input, build its cell list, and make room for its neighbours."""
         self._cells.load(inputs)
         self._cells.launch()
-        match self._cells.answer:
-            case LinkedCells(head, next):
-                self._arrays = (self._cells.positions, head, next)
-            case SortedCells(start, order, positions):
-                self._arrays = (positions, start, order)
+        cells = self._cells.answer
+        assert not isinstance(cells, LimitedCells)
+        self._arrays = self._query.arrays(cells, self._cells.positions)
         if self._lists:
-            self._query(self._count)
-            self._scan.launch(self._counts, self._offsets)
-            total = int(self.device.download(self._offsets)[-1])
-            self.workspace_bytes -= self._neighbours.nbytes
-            self._neighbours = self.allocate(total, "int32")
+            self._query.make_room(self._arrays)
+            self.workspace_bytes = self._query.workspace_bytes
 
     def launch(self) -> None:
         """Count, and for the list forms scan and fill."""
-        self._query(self._count)
         if self._lists:
-            self._scan.launch(self._counts, self._offsets)
-            self._query(self._fill)
-
-    def _query(self, kernel: Any) -> None:
-        kernel(
-            self.device.blocks(self.particles, BLOCK), BLOCK, *self._arrays, self._grid,
-            np.float32(self.cutoff) ** 2, self.particles, self._counts, self._offsets,
-            self._neighbours, np.int64(self._neighbours.shape[0]),
-        )  # fmt: skip
+            self._query.list(self._arrays)
+        else:
+            self._query.count(self._arrays)
 
     @property
     def answer(self) -> Neighbours:
-        if not self._lists:
-            return Neighbours(self._counts)
-        return Neighbours(self._counts, self._offsets, self._neighbours)
+        return self._query.found
 
     def outcome(self) -> dict[str, int | float | str]:
-        if not self._lists:
-            return {}
-        return {"pairs": int(self._neighbours.shape[0])}
+        return {"pairs": self._query.pairs} if self._lists else {}
 
     def traffic_bytes(self) -> int:
-        # Each position and cell bound once (caches hold the rest), each answer once.
-        once = (16 + 4 + 4) * self.particles + 4 * self.grid.count
-        if not self._lists:
-            return once
-        return 2 * once + (8 + 8) * self.particles + 4 * int(self._neighbours.shape[0])
+        return self._query.traffic_bytes(self.grid.count)

@@ -1,0 +1,234 @@
+"""From positions to neighbours over each of the cell lists: cell ids, cells, query."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import ClassVar
+
+from gpubench.algorithms.atomic_list import AtomicList
+from gpubench.algorithms.atomic_resort import AtomicResort
+from gpubench.algorithms.bitonic_search import BitonicSearch
+from gpubench.algorithms.bucket_resort import BucketResort
+from gpubench.algorithms.bucket_sort import BucketSort
+from gpubench.algorithms.counting_resort import CountingResort
+from gpubench.algorithms.counting_sort import CountingSort
+from gpubench.algorithms.radix_grid import RadixGrid
+from gpubench.contracts import (
+    COUNTS,
+    TASKS,
+    CellList,
+    CellListUpdate,
+    Form,
+    LimitedCells,
+    LinkedCells,
+    Neighbours,
+    NeighbourSearch,
+    SortedCells,
+)
+from gpubench.devices import missing_feature
+from gpubench.errors import UserError
+from gpubench.grid import Grid
+from gpubench.inputs import ParticleSet
+from gpubench.primitives.cell_ids import CellIds
+from gpubench.primitives.cell_query import CellQuery
+
+PREFERRED = ("reorder", "device-loop")  # forms of cell lists: positions travel, the host does not
+
+
+def tasks(*names: str) -> dict[str, Form]:
+    """Return the forms of a search that does these tasks."""
+    return {name: Form(TASKS[name]) for name in names}
+
+
+class CellSearch(NeighbourSearch):
+    """Cell ids, a cell list, and a query over 27 cells, or what stands for them.
+
+    cells: the cell list, in its preferred form that the device can run.
+    """
+
+    cells: ClassVar[type[CellList]]
+    forms: ClassVar[Mapping[str, Form]] = tasks("build", "count", "ten-counts", "list")
+    source = "rozen2008, section 2.3, over the cell list's own source"
+
+    def prepare(self) -> None:
+        device, particles = self.device, self.particles
+        shape = LinkedCells if self.cells.shape() is LinkedCells else SortedCells
+        parts = self.parameters.get("parts", 1)
+        grid = _cut(self.grid, parts)
+        form = min(
+            (form for form, of in self.cells.forms.items() if not self._lacks(of)),
+            key=lambda form: (form not in PREFERRED, form),
+        )
+        self._cells = self.cells(device, particles, grid, form, {})
+        self._ids = CellIds(device, grid)
+        self._cell_of = [
+            self.allocate(particles, "int32") for _ in range(2 if self.task == "update" else 1)
+        ]
+        self._query = CellQuery(
+            device, particles, grid, self.cutoff, shape,
+            lists=self.task == "list",
+            gathers=shape is SortedCells and not self._cells.forms[form].reorders,
+        )  # fmt: skip
+        self.workspace_bytes += self._cells.workspace_bytes + self._query.workspace_bytes
+
+    def _lacks(self, form: Form) -> str | None:
+        return missing_feature(form.requires, self.device)
+
+    def load(self, inputs: ParticleSet) -> None:
+        """Upload the positions of all states; make room for a list, build what is updated."""
+        states = inputs.history if self.task == "update" else [inputs]
+        self._positions = [self.device.upload(state.positions) for state in states]
+        if self.task in ("list", "update"):
+            self._build()
+        if self.task == "list":
+            self.workspace_bytes -= self._query.workspace_bytes
+            self._query.make_room(self._arrays)
+            self.workspace_bytes += self._query.workspace_bytes
+
+    def launch(self) -> None:
+        """Do the task."""
+        if self.task == "update":
+            self.move_to(-1)
+            self.move_to(0)
+            return
+        self._build()
+        for _ in range(COUNTS[self.task]):
+            self._query.count(self._arrays)
+        if self.task == "list":
+            self._query.list(self._arrays)
+
+    def move_to(self, state: int) -> None:
+        cells, positions = self._cells, self._positions[state]
+        assert isinstance(cells, CellListUpdate)
+        # The ids of before are still needed: those of after go to the other array.
+        self._cell_of.reverse()
+        self._ids.launch(positions, self._cell_of[0])
+        cells.move_to(self._cell_of[0], positions)
+        self._take(positions)
+        self._query.count(self._arrays)
+
+    def _build(self) -> None:
+        positions = self._positions[0]
+        self._ids.launch(positions, self._cell_of[0])
+        self._cells.build(self._cell_of[0], positions)
+        self._cells.cell_of = self._cell_of[0]
+        self._take(positions)
+
+    def _take(self, positions: object) -> None:
+        """Take from the cells what the query reads."""
+        cells = self._cells.answer
+        assert not isinstance(cells, LimitedCells)
+        self._arrays = self._query.arrays(cells, positions)
+
+    def neighbours(self) -> Neighbours:
+        if self.task == "build":
+            self._query.count(self._arrays)
+        return self._query.found
+
+    @property
+    def no_graph(self) -> str | None:
+        return self._cells.no_graph
+
+    def outcome(self) -> dict[str, int | float | str]:
+        pairs = {"pairs": self._query.pairs} if self.task == "list" else {}
+        return {"cells": self._cells.form, **pairs}
+
+    def traffic_bytes(self) -> int | None:
+        cells = self._cells.traffic_bytes()
+        if cells is None:
+            return None
+        # Cell ids: a position read, an id written.
+        ids = (16 + 4) * self.particles
+        queries = COUNTS[self.task] + (self.task == "list")
+        query = queries * self._query.traffic_bytes(self._cells.grid.count)
+        return ids + cells + self._query.gathered_bytes + query
+
+
+class SortedSearch(CellSearch):
+    """A search over sorted cells, `parts` times shorter along x than the cutoff.
+
+    A row of cells is one stretch of particles anyway, and fewer of those are out of reach.
+    """
+
+    defaults: ClassVar[Mapping[str, int]] = {"parts": 3}
+
+
+def _cut(grid: Grid, parts: int) -> Grid:
+    """Return the grid with cells that are shorter along x, where float32 can tell them apart."""
+    if parts < 1:
+        raise UserError(f"parts must be at least 1, not {parts}")
+    x, y, z = grid.cells
+    try:
+        return replace(grid, cells=(parts * x, y, z))
+    except UserError:
+        return grid
+
+
+class AtomicListSearch(CellSearch):
+    """Over linked lists, by atomic exchange."""
+
+    name = "search-atomic-list"
+    summary = "positions to neighbours over atomic-list"
+    cells = AtomicList
+
+
+class BucketSortSearch(CellSearch):
+    """Over linked lists, by the paper's sort."""
+
+    name = "search-bucket-sort"
+    summary = "positions to neighbours over bucket-sort"
+    cells = BucketSort
+    forms: ClassVar[Mapping[str, Form]] = tasks("build", "count")
+
+
+class BitonicSearchSearch(SortedSearch):
+    """Over sorted cells, by a sorting network."""
+
+    name = "search-bitonic"
+    summary = "positions to neighbours over bitonic-search"
+    cells = BitonicSearch
+    forms: ClassVar[Mapping[str, Form]] = tasks("build", "count")
+
+
+class CountingSortSearch(SortedSearch):
+    """Over sorted cells, by counting."""
+
+    name = "search-counting-sort"
+    summary = "positions to neighbours over counting-sort"
+    cells = CountingSort
+
+
+class RadixGridSearch(SortedSearch):
+    """Over sorted cells, by a radix sort."""
+
+    name = "search-radix-grid"
+    summary = "positions to neighbours over radix-grid"
+    cells = RadixGrid
+
+
+class AtomicResortSearch(CellSearch):
+    """Over linked lists that are re-sorted when particles have moved."""
+
+    name = "search-atomic-resort"
+    summary = "moved positions to neighbours over atomic-resort"
+    cells = AtomicResort
+    forms: ClassVar[Mapping[str, Form]] = tasks("update")
+
+
+class BucketResortSearch(CellSearch):
+    """Over the paper's linked lists, re-sorted as it does when particles have moved."""
+
+    name = "search-bucket-resort"
+    summary = "moved positions to neighbours over bucket-resort"
+    cells = BucketResort
+    forms: ClassVar[Mapping[str, Form]] = tasks("update")
+
+
+class CountingResortSearch(SortedSearch):
+    """Over sorted cells that are re-sorted when particles have moved."""
+
+    name = "search-counting-resort"
+    summary = "moved positions to neighbours over counting-resort"
+    cells = CountingResort
+    forms: ClassVar[Mapping[str, Form]] = tasks("update")

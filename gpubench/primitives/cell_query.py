@@ -1,0 +1,145 @@
+"""Neighbours of particles from a list of their cells, on the device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpubench.contracts import LinkedCells, Neighbours, SortedCells
+from gpubench.devices.base import Device
+from gpubench.grid import EPSILON, Grid
+from gpubench.primitives.scan import ExclusiveScan
+
+BLOCK = 256
+STAGED = 32  # neighbours that a thread collects in shared memory, on CUDA
+ROUNDINGS = 8  # of the largest coordinate, that a distance to a cell may be wrong by
+ROWS = 9  # of cells that a particle looks through
+
+
+class CellQuery:
+    """Count or list the particles that are strictly nearer than the cutoff, by 27 cells.
+
+    grid: the cells, at least as long as the cutoff; sorted ones may be shorter along x.
+    shape: LinkedCells, or SortedCells.
+    lists: whether neighbours are listed, in CSR: count, scan, fill. Lists are never cut short:
+        `make_room` counts them first.
+    gathers: whether sorted cells come without positions in their order.
+    workspace_bytes: all that is allocated here.
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        particles: int,
+        grid: Grid,
+        cutoff: float,
+        shape: type[LinkedCells] | type[SortedCells],
+        *,
+        lists: bool,
+        gathers: bool = False,
+    ) -> None:
+        self._device, self._particles = device, particles
+        self._cutoff2 = np.float32(cutoff) ** 2
+        ends = [
+            abs(end)
+            for low, size in zip(grid.low, grid.size, strict=True)
+            for end in (low, low + size, size)
+        ]
+        self._slack = np.float32(ROUNDINGS * EPSILON * max(ends))
+        self._linked, self._lists = shape is LinkedCells, lists
+        self.workspace_bytes = 0
+        self._grid = device.upload(grid.packed().view("uint8"))
+        self._counts = self._allocate(particles, "int32")
+        self._offsets = self._allocate(particles + 1 if lists else 0, "int64")
+        self._masks = self._allocate(ROWS * particles if self._has_masks else 0, "uint32")
+        self._sorted = self._allocate((particles if gathers else 0, 4), "float32")
+        self._neighbours = device.empty(0, "int32")
+        constants = {
+            "BLOCK": BLOCK,
+            "LINKED": int(self._linked),
+            "PERIODIC": int(any(grid.periodic)),
+            "MASKS": int(self._has_masks),
+            "STAGED": STAGED if "cuda" in device.features else 0,
+        }
+        self._count = device.kernel("neighbour_query.cu", "query", FILL=0, **constants)
+        if lists:
+            self._fill = device.kernel("neighbour_query.cu", "query", FILL=1, **constants)
+            self._scan = ExclusiveScan(device, particles, sum_type="int64")
+            self.workspace_bytes += self._scan.workspace_bytes
+        if gathers:
+            self._gather = device.kernel("neighbour_query.cu", "gather", FILL=0, **constants)
+
+    @property
+    def _has_masks(self) -> bool:
+        return self._lists and not self._linked
+
+    def _allocate(self, shape: int | tuple[int, ...], dtype: str) -> Any:
+        array = self._device.empty(shape, dtype)
+        self.workspace_bytes += array.nbytes
+        return array
+
+    def arrays(self, cells: LinkedCells | SortedCells, positions: Any) -> tuple[Any, Any, Any]:
+        """Return what a query reads: positions, and two arrays of the cells.
+
+        positions: float32, shape (particles, 4), as they were given; those in the order of the
+        cells take their place, and are gathered first where nobody did that.
+        """
+        match cells:
+            case LinkedCells(head, next):
+                return positions, head, next
+            case SortedCells(start, order, None):
+                blocks = self._device.blocks(self._particles, BLOCK)
+                self._gather(blocks, BLOCK, order, positions, self._sorted, self._particles)
+                return self._sorted, start, order
+            case SortedCells(start, order, in_order):
+                return in_order, start, order
+
+    def make_room(self, arrays: tuple[Any, Any, Any]) -> None:
+        """Count the pairs, and allocate a list for so many."""
+        self.count(arrays)
+        self._scan.launch(self._counts, self._offsets)
+        total = int(self._device.download(self._offsets)[-1])
+        self.workspace_bytes -= self._neighbours.nbytes
+        self._neighbours = self._allocate(total, "int32")
+
+    @property
+    def pairs(self) -> int:
+        """For how many pairs there is room, each from both sides."""
+        return int(self._neighbours.shape[0])
+
+    def count(self, arrays: tuple[Any, Any, Any]) -> None:
+        """Queue the count of each particle's neighbours."""
+        self._query(self._count, arrays)
+
+    def list(self, arrays: tuple[Any, Any, Any]) -> None:
+        """Queue count, scan and fill."""
+        self.count(arrays)
+        self._scan.launch(self._counts, self._offsets)
+        self._query(self._fill, arrays)
+
+    def _query(self, kernel: Any, arrays: tuple[Any, Any, Any]) -> None:
+        kernel(
+            self._device.blocks(self._particles, BLOCK), BLOCK, *arrays, self._grid,
+            self._cutoff2, self._slack, self._particles, self._counts, self._offsets,
+            self._neighbours, np.int64(self.pairs), self._masks,
+        )  # fmt: skip
+
+    @property
+    def gathered_bytes(self) -> int:
+        """The bytes of bringing positions into order, where that is done here: order, and 32."""
+        return 9 * int(self._sorted.nbytes) // 4
+
+    @property
+    def found(self) -> Neighbours:
+        """What the last query found; overwritten by the next."""
+        if not self._lists:
+            return Neighbours(self._counts)
+        return Neighbours(self._counts, self._offsets, self._neighbours)
+
+    def traffic_bytes(self, cells: int) -> int:
+        """Return the bytes of a query: positions, order and bounds once, each answer once."""
+        once = (16 + 4 + 4) * self._particles + 4 * cells
+        if not self._lists:
+            return once
+        return 2 * once + (8 + 8) * self._particles + 4 * self.pairs
