@@ -372,10 +372,22 @@ def test_share_up_to_which_a_resort_pays_is_the_closed_form() -> None:
     assert table.rows[0].items[0].text == "69.3 %"
 
 
-@pytest.mark.parametrize(("rebuild", "said"), [(4.0, "at every share"), (0.5, "at no share")])
+@pytest.mark.parametrize(
+    ("rebuild", "said"), [(4.0, "at every share"), (0.5, "at no share measured")]
+)
 def test_a_resort_may_pay_always_or_never(rebuild: float, said: str) -> None:
     [sentence] = moves.sentences(field_of(shares(rebuild, 1.0)))
     assert said in sentence
+
+
+def test_a_resort_that_cannot_be_told_from_a_rebuild_is_not_said_to_lose() -> None:
+    records = [
+        search(name, form, median=1.0, moved=moved, destination="next")
+        for moved in (0, 1000)
+        for name, form in (("search-counting-resort", "update"), ("search-counting-sort", "count"))
+    ]
+    [sentence] = moves.sentences(field_of(records))
+    assert "at no share that can be told" in sentence
 
 
 def test_whole_steps_say_which_way_is_fastest_where() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from gpubench.report import formats
 from gpubench.report.axes import AXES
 from gpubench.report.cells import Cell, StudyRun
-from gpubench.report.crossings import FIRST, NEITHER, Compared, Crossing, compare
+from gpubench.report.crossings import FIRST, NEITHER, SECOND, Compared, Crossing, compare
 from gpubench.report.figures import Axis, Chart, Line, Panel, describe, line_chart
 from gpubench.report.races import Field, Race, lines_over, moved_share, timed, updates
 from gpubench.report.tables import NOTHING, Item, Row, Table
@@ -157,7 +157,7 @@ def _pays(compared: Compared) -> str:
         return f"only where more than {_share_words(compared.crossings[0])} change cells"
     if compared.faster == FIRST:
         return "at every share measured"
-    return "at no share measured" if compared.faster is not None else "at some shares only"
+    return "at no share measured" if compared.faster == SECOND else "at no share that can be told"
 
 
 def _share_words(crossing: Crossing) -> str:

@@ -276,7 +276,7 @@ def _row(
     items += [
         Item(library or (formats.DASH if is_rival or not _any_ok(records) else "ours"), "name"),
         NOTHING if first_call is None else Item(formats.significant(first_call)),
-        NOTHING if memory is None else Item(formats.size(memory)),
+        Item(formats.size(memory)) if memory else NOTHING,
     ]
     return Row(_label(field, subject), items)
 

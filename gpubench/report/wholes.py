@@ -52,7 +52,7 @@ class Steps:
 
     def place(self, time_step: float) -> float:
         """Return where a time step lies on the axis: its share in percent, else itself."""
-        return time_step if self.shares is None else 100 * self.shares[time_step]
+        return time_step if self.shares is None else float(f"{100 * self.shares[time_step]:.3g}")
 
     def best(self, time_step: float) -> dict[str, Cell]:
         """Return the fastest cell of each option, fastest first."""
