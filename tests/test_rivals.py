@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import sys
 import tomllib
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -169,3 +170,42 @@ class TestWarp:
         problem = FAMILIES["neighbour-search"].check(algorithm, inputs)
         assert problem is not None
         assert "neighbours, expected" in problem
+
+
+class TestLibrarySort:
+    """CuPy's sort with NumPy in the place of CuPy: the cell list around it."""
+
+    class Hook:
+        def __enter__(self) -> Any:
+            self.malloc_postprocess(mem_size=600)
+            self.malloc_postprocess(mem_size=300)
+            self.free_postprocess(mem_size=600)
+            self.malloc_postprocess(mem_size=500)
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+    @pytest.fixture
+    def sort(self, monkeypatch: pytest.MonkeyPatch) -> Any:
+        cupy: Any = ModuleType("cupy")
+        vars(cupy).update({name: getattr(np, name) for name in ("argsort", "searchsorted")})
+        vars(cupy).update(arange=np.arange, copyto=np.copyto, __version__="0")
+        cupy.cuda = SimpleNamespace(MemoryHook=self.Hook)
+        monkeypatch.setitem(sys.modules, "cupy", cupy)
+        cls: Any = registry.find_algorithm("cupy-argsort")
+        return cls(FakeDevice(), form="order", parameters={}, **make(500, BOX).made_for)
+
+    def test_it_sorts_into_cells(self, sort: Any) -> None:
+        for distribution in ("uniform", "one-cell"):
+            inputs = make(500, BOX, distribution)
+            sort.cell_of = inputs.cell_of
+            sort.build(inputs.cell_of, inputs.positions)
+            assert FAMILIES["cell-list"].check(sort, inputs) is None
+
+    def test_it_tells_the_most_that_the_library_held_at_once(self, sort: Any) -> None:
+        cells = BOX.count + 1
+        assert sort.workspace_bytes == 4 * (500 + 2 * cells)
+        sort.build(make(500, BOX).cell_of, None)
+        assert sort.peak_bytes() == sort.workspace_bytes + 900
+        assert sort.library == "cupy 0"
