@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from gpubench import __version__, paths, registry
+from gpubench.contracts import TASKS
 from gpubench.errors import UserError
 
 # Devices, plots and tables are imported by the commands that use them: the rest starts at once.
@@ -405,25 +406,37 @@ def run(
             " what `compare` needs.",
         ),
     ] = 1,
+    spread: Annotated[
+        bool,
+        typer.Option(
+            "--spread",
+            help="Under mpirun: rank 0 hands out the inputs, and each of the others measures on a"
+            " GPU of its own.",
+        ),
+    ] = False,
     transport: TransportOption = "auto",
     oversubscribe: OversubscribeOption = False,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the results.")] = RESULTS,
 ) -> None:
     """Measure studies. What is there already is kept, so that a run that was stopped resumes.
 
-    Under mpirun, all ranks measure together what takes as many of them. Exit 1 if an algorithm
-    gave a wrong answer or failed.
+    Under mpirun, all ranks measure together what takes as many of them, unless --spread. Exit 1 if
+    an algorithm gave a wrong answer or failed.
     """
     from gpubench.simulate.ranks import Crew
     from gpubench.studies import runner
+    from gpubench.studies.spread import Spread
     from gpubench.studies.study import load_study
 
-    if processes > 1:
+    if processes > 1 and not spread:
         _run_in_processes(context, out)
     crew = Crew.join(device, transport, oversubscribe)
     with crew.ends_all():
+        if spread and processes > 1:
+            raise UserError("--spread is one run over many devices: leave out --processes")
+        party = Spread.of(crew.ranks, device, oversubscribe) if spread else crew
         if crew.follows:
-            crew.follow()
+            party.follow()
             return
         chosen = [load_study(name) for name in dict.fromkeys(studies)]
         only = _names_in(algorithms)
@@ -436,13 +449,15 @@ def run(
         for study in chosen:  # before the first is measured, so that a mistake costs no time
             runner.plan(study, **selection)
         unsound = False
-        with crew.lead() as opened:
-            _say(f"measuring on {opened.name} ({opened.spec})")
+        with party.lead() as opened:
+            engine = runner.engine_of(opened)
+            _say(f"measuring on {engine.device.name} ({engine.device.spec})")
             try:
                 for study in chosen:
                     summary = runner.run(
-                        study, opened, out, **selection, fresh=fresh, ranks=crew.size
-                    )
+                        study, engine, out, **selection, fresh=fresh,
+                        ranks=1 if spread else crew.size,
+                    )  # fmt: skip
                     empty = summary.overhead_ms.items()
                     each = ", ".join(f"{1e3 * ms:.3g} us ({mode})" for mode, ms in empty)
                     _say(f"a sample of nothing takes {each}")
@@ -708,6 +723,111 @@ def report(
     _require_folder("--out", out)
     found = sort_out(results or _default_results())
     print(write(found.results, out, found.simulations, found.checks, found.calibrations))
+
+
+@app.command()
+def choose(
+    particles: Annotated[
+        int | None, typer.Option(metavar="N", help="How many there are.", show_default=False)
+    ] = None,
+    per_cell: Annotated[
+        float | None,
+        typer.Option(
+            metavar="P",
+            help="Particles a cell on average; its edge is the cutoff.",
+            show_default=False,
+        ),
+    ] = None,
+    moved: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            help="Update what was built before this share of the particles, 0 to 1, changed cells.",
+            show_default=False,
+        ),
+    ] = None,
+    task: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TASK",
+            help=f"{', '.join(TASKS)}. Default: count, or with --moved update.",
+            show_default=False,
+        ),
+    ] = None,
+    distribution: Annotated[
+        str, typer.Option(metavar="D", help="How the particles fill the box.")
+    ] = "uniform",
+    order: Annotated[
+        str, typer.Option(metavar="O", help="In which they lie in memory.")
+    ] = "random",
+    destination: Annotated[
+        str | None,
+        typer.Option(
+            metavar="D",
+            help="Where they moved to. Default: next, a cell beside their own.",
+            show_default=False,
+        ),
+    ] = None,
+    device: Annotated[
+        str | None,
+        typer.Option(
+            metavar="BACKEND",
+            help="cuda or opencl. Default: cuda where it was measured.",
+            show_default=False,
+        ),
+    ] = None,
+    results: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="PATH",
+            help="Results, or a folder of them; may be repeated. Default: what `gpubench run"
+            " regimes` measured here, else what came with the package.",
+            show_default=False,
+        ),
+    ] = None,
+    validate: Annotated[
+        bool, typer.Option("--validate", help="Tell what such advice is worth, by task.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Say which neighbour search to use, from what was measured, with the evidence.
+
+    Nothing is measured. Exit 0 with an answer, 2 error, 3 where it cannot tell, or where nothing
+    was measured around there.
+    """
+    from gpubench.choose import output
+    from gpubench.choose.chooser import Chooser, Question
+
+    _require_one_process("choose")
+    if device not in (None, "cuda", "opencl"):
+        raise UserError(f"--device takes cuda or opencl, not {device!r}")
+    if validate:
+        if particles is not None or per_cell is not None:
+            raise UserError(
+                "--validate tells of all questions: leave out --particles and --per-cell"
+            )
+        chooser = Chooser.load(results or (), device)
+        validations = chooser.cross_validate()
+        if as_json:
+            _print_json(output.validations_as_json(validations, chooser))
+            return
+        table = _table(*output.VALIDATION_COLUMNS)
+        for row in output.validation_rows(validations):
+            table.add_row(*row)
+        _print_table(table)
+        return
+    if particles is None or per_cell is None:
+        raise UserError("choose needs --particles N and --per-cell P, or --validate")
+    question = Question(particles, per_cell, moved, task, distribution, order, destination)
+    chooser = Chooser.load(results or (), device)
+    answer = chooser.choose(question)
+    if as_json:
+        _print_json(output.as_json(answer, chooser))
+    else:
+        print(output.sentence(answer))
+        for line in output.evidence_lines(answer):
+            print(f"  {line}")
+    raise typer.Exit(output.EXIT_CODES[answer.verdict])
 
 
 @app.command()

@@ -303,6 +303,7 @@ def _shapes() -> list[Case]:
         Case("periodic column", partial(make, 60, column)),
         Case("clusters", partial(make, 2000, _cube(24), "clusters")),
         Case("clusters, periodic", partial(make, 2000, _cube(24, PERIODIC), "clusters")),
+        Case("free surface", partial(make, 2000, slab, "free-surface")),
         Case("lattice", partial(make, 2000, _cube(10), "lattice")),
         Case("one cell of a periodic box", partial(make, 200, _cube(5, PERIODIC), "one-cell")),
     ]

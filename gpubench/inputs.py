@@ -20,7 +20,7 @@ from gpubench.grid import MAX_CELLS, Grid
 
 MAX_PARTICLES = 2**31 - 1
 FLOAT32_MAX = float(np.finfo(np.float32).max)
-DISTRIBUTIONS = ("uniform", "lattice", "clusters", "one-cell", "symmetric")
+DISTRIBUTIONS = ("uniform", "lattice", "clusters", "one-cell", "symmetric", "free-surface")
 ORDERS = ("random", "cell", "morton", "nearly-sorted")
 DESTINATIONS = ("random", "next", "step")
 # How ranks share a simulation: each keeps a part of space, or one deals out equal parts.
@@ -32,6 +32,11 @@ MAX_PAIRS = 2**31 - 1
 
 CLUSTERS = 32
 CLUSTER_WIDTH = 0.05  # standard deviation of a cluster, as a share of the box edge
+# A free surface, in heights of the box: where it lies on average, how high its waves are, and
+# the share of the particles that are spray above it.
+SURFACE = 0.4
+WAVES = 0.05
+SPRAY = 0.01
 DISPLACED = 0.01  # share of the particles that `nearly-sorted` swaps out of cell order
 STEP = 0.02  # standard deviation of a simulation step along each axis, in cell edges
 MARGIN = 0.05  # of a cell's edge, which particles put into a cell keep from its walls
@@ -317,7 +322,9 @@ def make(
 
     Distributions: `uniform`; `lattice`, a jittered lattice with the same number in every cell
     (to one); `clusters`, 32 Gaussians, folded back at the walls of an open box; `one-cell`;
-    `symmetric`, uniform in one octant of the box and mirrored at its three middle planes.
+    `symmetric`, uniform in one octant of the box and mirrored at its three middle planes;
+    `free-surface`, a fluid that fills the box along z to 40 % of its height, with waves of 5 %
+    of the height, and 1 % of the particles as spray above it, both of even density.
     Orders: `random`; `cell`, sorted by cell id; `morton`, by Morton code of the cell;
     `nearly-sorted`, cell order with 1 % of the particles swapped with others.
     """
@@ -336,6 +343,7 @@ def make(
         "clusters": _clusters,
         "one-cell": _one_cell,
         "symmetric": _symmetric,
+        "free-surface": _free_surface,
     }[distribution](rng, particles, grid)
     positions = np.zeros((particles, 4), np.float32)
     np.multiply(unit, np.asarray(grid.size, np.float32), out=positions[:, :3])
@@ -496,6 +504,46 @@ def _symmetric(rng: np.random.Generator, particles: int, grid: Grid) -> NDArray[
     unit = np.repeat(octant, 8, axis=0)[:particles]
     is_mirrored = np.arange(particles)[:, None] >> np.arange(3) & 1 == 1
     return np.where(is_mirrored, 1 - unit, unit)
+
+
+def _free_surface(rng: np.random.Generator, particles: int, grid: Grid) -> NDArray[np.float32]:
+    unit = rng.random((particles, 3), np.float32)
+    spray = rng.choice(particles, round(SPRAY * particles), replace=False, shuffle=False)
+    # What is above the surface is, upside down, what is under the opposite waves.
+    drops = unit[spray]
+    _under_waves(drops, 1 - SURFACE, -WAVES)
+    drops[:, 2] = 1 - drops[:, 2]
+    _under_waves(unit, SURFACE, WAVES)
+    unit[spray] = drops
+    return unit
+
+
+def _under_waves(unit: NDArray[np.float32], mean: float, amplitude: float) -> None:
+    """Take evenly spread points of the unit cube to points under a wavy surface, as even, in place.
+
+    unit: float32, shape (particles, 3). mean, amplitude: of the surface's height along z.
+    """
+    height = abs(amplitude)
+    unit[:, 2] *= mean
+    # The layer below the mean, as deep as the waves are high, becomes a layer twice as deep,
+    # about the mean. Half of its points lie above the surface: a crest is half a wave away from
+    # a trough of the same shape, so these go there, upside down.
+    layer = np.flatnonzero(unit[:, 2] >= mean - height)
+    x, y, z = unit[layer].T
+    offset = 2 * (z - (mean - height)) - height
+    above = offset > amplitude * (_wave(x) * _wave(y))
+    unit[layer, 0] = np.where(above, np.where(x < 0.5, x + 0.5, x - 0.5), x)
+    unit[layer, 2] = mean + np.where(above, -offset, offset)
+
+
+def _wave(x: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return a wave of length and amplitude 1, of two parabolas: the same bits on any machine.
+
+    Sines differ in their last bits from one processor to another.
+    """
+    about = x - 0.5
+    wave: NDArray[np.float32] = 8 * about * (1 - 2 * np.abs(about))
+    return wave
 
 
 def _step(rng: np.random.Generator, positions: NDArray[np.float32], grid: Grid) -> None:

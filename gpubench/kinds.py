@@ -7,6 +7,7 @@ drawn yet. Study files, plans, records and titles take their axes from here.
 from __future__ import annotations
 
 import dataclasses
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -34,6 +35,10 @@ from gpubench.inputs import (
     make_records,
     move,
 )
+
+# How many times as many neighbours a particle has as in a uniform distribution: the mean of the
+# squared density, which for the clusters depends on how many of them overlap.
+CROWDING = {"clusters": 8.0, "free-surface": 2.5, "one-cell": math.inf}
 
 
 def _axis(default: Any = dataclasses.MISSING, **schema: Any) -> Any:
@@ -84,6 +89,8 @@ class Particles(Recipe):
 
     moved: how many particles have gone to another cell, or None where none has or where
         `destination` is "step", which decides for itself.
+    moved_fraction: another way to give `moved`, as a share of the particles, so that a sweep can
+        vary both; None as soon as the recipe is made.
     destination: where they went, see inputs.move; None where nothing is moved.
     """
 
@@ -97,9 +104,15 @@ class Particles(Recipe):
     order: str = _axis("random", enum=list(ORDERS))
     periodic: bool = _axis(False, type="boolean")
     moved: int | None = _axis(None, type="integer", minimum=0)
+    moved_fraction: float | None = _axis(None, type="number", minimum=0, maximum=1)
     destination: str | None = _axis(None, enum=list(DESTINATIONS))
 
     def __post_init__(self) -> None:
+        if self.moved_fraction is not None:
+            if self.moved is not None:
+                raise UserError("give either moved or moved_fraction, not both")
+            object.__setattr__(self, "moved", round(self.moved_fraction * self.particles))
+            object.__setattr__(self, "moved_fraction", None)
         if self.moved is not None and self.destination is None:
             raise UserError("particles that move need a destination: random or next")
         if self.destination is not None:
@@ -133,10 +146,18 @@ class Particles(Recipe):
     def identity(self) -> dict[str, Any]:
         """Its axes, with the cells of the grid and the periodicity of each axis."""
         grid = self.grid
-        return dataclasses.asdict(self) | {
+        found = dataclasses.asdict(self) | {
             "cells": list(grid.cells),
             "periodic": list(grid.periodic),
         }
+        del found["moved_fraction"]  # `moved` says it
+        return found
+
+    @property
+    def neighbours(self) -> int:
+        """About how many neighbours all particles have together, nearer than a cell's edge."""
+        ball = 4 / 3 * math.pi * self.per_cell * CROWDING.get(self.distribution, 1)
+        return round(self.particles * min(ball, self.particles))
 
     @property
     def host_bytes(self) -> int:

@@ -1,4 +1,4 @@
-"""Places on disk: kernel sources, the cache for compiled code, the repository if there is one."""
+"""Places on disk: kernels, results that came along, the cache for compiled code, the repository."""
 
 from pathlib import Path
 
@@ -11,6 +11,15 @@ def kernel_folder() -> Path:
     """Return the folder of kernel sources: in an installed wheel, else beside the package."""
     installed = PACKAGE / "kernels"
     return installed if installed.is_dir() else PACKAGE.parent / "kernels"
+
+
+def measured_folder() -> Path:
+    """Return the folder of results that came along, a folder for each machine; it may be missing.
+
+    A checkout holds those of every study, an installed wheel those that `choose` needs.
+    """
+    installed = PACKAGE / "measured"
+    return installed if installed.is_dir() else PACKAGE.parent / "results" / "measured"
 
 
 def repository() -> Path | None:

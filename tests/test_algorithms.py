@@ -338,7 +338,8 @@ class TestBuild:
             positions = device.upload(inputs.positions)
             algorithm.build(cell_of, positions)
             built = SimpleNamespace(
-                device=device, download=device.download, name=name, form=form, forms=algorithm.forms,
+                device=device, download=device.download, name=name, form=form,
+                forms=algorithm.forms,
                 answer=algorithm.answer, cell_of=cell_of,
             )  # fmt: skip
             assert FAMILIES["cell-list"].check(built, inputs) is None

@@ -16,6 +16,9 @@ from gpubench.inputs import (
     DISTRIBUTIONS,
     MAX_PARTICLES,
     ORDERS,
+    SPRAY,
+    SURFACE,
+    WAVES,
     from_positions,
     grid_for,
     make,
@@ -32,6 +35,7 @@ HASHES = {
     "clusters": "a22da66ad80dc12e",
     "one-cell": "4742fd2c6148f3f7",
     "symmetric": "b2319bd838378772",
+    "free-surface": "7cd89b55173ca40d",
 }
 
 sets = st.builds(
@@ -125,6 +129,50 @@ def test_clusters_are_denser_than_uniform() -> None:
     grid = Grid.with_count(4096)
     fullest = {d: np.bincount(make(4096, grid, d).cell_of).max() for d in ("uniform", "clusters")}
     assert fullest["clusters"] > 3 * fullest["uniform"]
+
+
+def test_a_free_surface_has_an_even_fluid_below_it_and_spray_above() -> None:
+    particles = 200_000
+    grid = Grid((8, 8, 40), (-3.0, 10.0, 0.5), (9.0, 5.0, 2.0))
+    found = make(particles, grid, "free-surface", seed=2)
+    x, y, z = ((found.positions[:, :3] - grid.low) / grid.size).T
+
+    def wave(x: np.ndarray) -> np.ndarray:
+        return np.where(x < 0.5, -1, 1) * (1 - (1 - 4 * np.abs(x - 0.5)) ** 2)
+
+    above = z > SURFACE + WAVES * wave(x) * wave(y)
+    assert above.sum() == pytest.approx(SPRAY * particles, abs=3)  # rounding of a coordinate
+    assert z.max() > 0.99 and z[~above].min() < 1e-4
+    # Boxes of one volume below the lowest trough, and between it and the highest crest.
+    for inside, low, high in ((~above, 0, SURFACE - WAVES), (above, SURFACE + WAVES, 1)):
+        within = inside & (z >= low) & (z < high)
+        sample = np.column_stack([x, y, z])[within]
+        counts = np.histogramdd(sample, 5, ((0, 1), (0, 1), (low, high)))[0].ravel()
+        volume = (high - low) / (SURFACE if low == 0 else 1 - SURFACE)
+        expected = particles * (SPRAY if low else 1 - SPRAY) * volume / 125
+        assert np.abs(counts - expected).max() < 5 * np.sqrt(expected)
+    # Crests are as dense as the rest.
+    middle = wave((np.arange(500) + 0.5) / 500)
+    crests = WAVES * np.maximum(np.outer(middle, middle), 0).mean() / SURFACE
+    expected = particles * (1 - SPRAY) * crests
+    assert (~above & (z > SURFACE)).sum() == pytest.approx(expected, abs=5 * np.sqrt(expected))
+
+
+def test_fluids_fill_their_cells_to_the_mean_that_was_asked_for() -> None:
+    recipe = Particles(2**14, 8, "free-surface")
+    counts = np.bincount(recipe.make(1).cell_of, minlength=recipe.grid.count)
+    assert counts.mean() == 8
+    assert np.median(counts[counts > 1]) == pytest.approx(8 * (1 - SPRAY) / SURFACE, rel=0.15)
+
+
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
+def test_the_number_of_neighbours_is_known_roughly(distribution: str) -> None:
+    # Cells much narrower than a cluster; a lattice of fewer than one a cell fills half of the box.
+    recipe = Particles(2**12, 4 if distribution == "lattice" else 0.125, distribution)
+    inputs = recipe.make(1)
+    apart = np.sum((inputs.positions[:, None, :3] - inputs.positions[None, :, :3]) ** 2, axis=2)
+    found = int((apart < min(recipe.grid.cell_size) ** 2).sum()) - 2**12
+    assert 0.5 < recipe.neighbours / found < 2
 
 
 @given(st.integers(0, 300), st.integers(0, 99))

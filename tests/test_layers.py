@@ -24,7 +24,7 @@ LAYERS = [
     {"algorithms", "primitives"},
     {"workloads"},
     {"registry"},
-    {"report", "studies", "simulate", "checks", "compare"},
+    {"report", "studies", "simulate", "checks", "compare", "choose"},
     {"cli"},
     {"__main__"},
 ]
@@ -37,6 +37,10 @@ FORBIDDEN = {
     "simulate": {"report", "studies", "checks"},
     "checks": {"report", "studies"},
     "compare": {"report", "simulate", "checks"},
+    "choose": {
+        *("devices", "algorithms", "primitives", "measure", "workloads", "registry"),
+        *("report", "studies", "simulate", "checks", "compare"),
+    },
 }
 DEVICE_LIBRARIES = {"pycuda", "cupy", "pynvml", "pyopencl"}
 CLOCKS = {"time", "timeit"}
@@ -126,6 +130,7 @@ PHYSICS = sorted(f"gpubench.physics.{path.stem}" for path in (PACKAGE / "physics
     "module",
     [
         "gpubench.report",
+        "gpubench.choose.output",
         "gpubench.results",
         "gpubench.oracle",
         "gpubench.conformance",

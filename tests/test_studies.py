@@ -11,7 +11,9 @@ from fake_algorithms import ALGORITHMS, ENVIRONMENT, RightSort
 from fakes import FakeDevice
 
 from gpubench import registry, results
+from gpubench.contracts import TASKS, task_of
 from gpubench.errors import UserError
+from gpubench.kinds import Particles
 from gpubench.measure.sampling import Budget, Mode
 from gpubench.studies import runner
 from gpubench.studies.runner import plan, run
@@ -677,3 +679,97 @@ def test_where_every_sample_was_throttled_the_record_failed(device, tmp_path, mo
     summary, records = run_one(device, tmp_path)
     assert summary.failed == len(records)
     assert all("power cap" in record["reason"] for record in records)
+
+
+def test_shares_of_particles_move_as_the_numbers_that_they_are(device, tmp_path):
+    axes = {"particles": (64, 128), "moved_fraction": (0, 0.1, 1), "destination": ("next",)}
+    summary, records = moving(axes, tmp_path, device)
+    assert summary.measured == 2 * 6
+    moved = [(r["particles"], r["moved"]) for r in records if r["mode"] == "hot"]
+    assert moved == [(64, 0), (64, 6), (64, 64), (128, 0), (128, 13), (128, 128)]
+    # The same as by number, so that records by share and by number have the same keys.
+    by_number = axes | {"particles": (64,), "moved": (0, 6, 64)}
+    del by_number["moved_fraction"]
+    _, others = moving(by_number, tmp_path / "other", device)
+    assert [r["key"] for r in others] == [r["key"] for r in records[:6]]
+    again, records = moving(axes, tmp_path, device, moved=5)
+    assert (again.measured, again.resumed) == (4, 0)
+    assert {r["moved"] for r in records[12:]} == {5}
+
+
+def test_shares_that_are_one_number_are_measured_once():
+    sweep = one_sweep().sweeps[0].along({"moved_fraction": (0, 0.001, 1), "destination": ("next",)})
+    assert [recipe.moved for recipe in sweep.recipes()] == [0, 64]
+    with pytest.raises(UserError, match="either moved or moved_fraction, not both"):
+        replace(sweep, axes={**sweep.axes, "moved": (3,)}).recipes()
+
+
+def test_a_study_stops_a_subject_at_a_size(device, tmp_path):
+    limited = subject("right-sort").rstrip() + "\nlimits = { particles = 64 }\n"
+    text = STUDY[: STUDY.index('[[sweeps]]\nname = "beyond"')] + subject("spoilt-sort") + limited
+    study = parse_study("s", text.replace("[1, 4]", "[4]").replace('"hot", "graph"', '"hot"'))
+    summary = run(study, device, tmp_path, budget=BUDGET)
+    found = by_algorithm(results.load(summary.path).records)["right-sort"]
+    assert [(r["particles"], r["status"]) for r in found] == [(64, "ok"), (128, "skipped")]
+    assert found[1]["reason"] == "the study stops it at 64 particles"
+    assert [particles for name, particles, _ in RightSort.made if name == "right-sort"] == [64]
+    again = run(study, device, tmp_path, budget=BUDGET)
+    assert (again.skipped, again.resumed) == (0, 4)
+
+
+def test_an_input_that_nothing_is_measured_on_is_not_drawn(device, tmp_path, monkeypatch):
+    text = STUDY[: STUDY.index('[[sweeps]]\nname = "beyond"')] + subject("right-sort")
+    study = parse_study("s", text + "limits = { particles = 32, neighbours = 5 }")
+    monkeypatch.setattr(type(study.sweeps[0].recipes()[0]), "make", None)
+    summary = run(study, device, tmp_path, budget=BUDGET)
+    assert (summary.measured, summary.skipped) == (0, 8)
+
+
+def test_a_limit_on_neighbours_counts_how_crowded_an_input_is():
+    sweep = one_sweep().sweeps[0].along({"distribution": ("uniform", "clusters")})
+    even, crowded = sweep.recipes()
+    assert even.neighbours == 64 * 17 - 16  # 4 pi / 3 times 4 a particle, rounded
+    limited = Subject("right-sort", "plain", limits={"neighbours": even.neighbours})
+    assert limited.left_out(even) is None
+    assert limited.left_out(crowded) == (
+        f"the study stops it at {even.neighbours:,} neighbours of all particles together"
+    )
+
+
+def test_limits_do_not_make_another_subject():
+    text = (
+        STUDY + 'limits = { particles = 9 }\n[[subjects]]\nalgorithm = "right-sort"\nform = "plain"'
+    )
+    with pytest.raises(StudyError, match="twice"):
+        parse_study("s", text)
+    with pytest.raises(StudyError, match="bytes"):
+        parse_study("s", STUDY + "limits = { bytes = 9 }")
+
+
+def test_the_study_of_regimes_covers_them():
+    study = load_study("regimes")
+    sweeps = {sweep.name: sweep for sweep in study.sweeps}
+    assert {mode for sweep in study.sweeps for mode in sweep.modes} == {"hot"}
+    recipes = [recipe for sweep in study.sweeps for recipe in sweep.recipes()]
+    particles = [recipe for recipe in recipes if isinstance(recipe, Particles)]
+    assert (min(r.particles for r in recipes), max(r.particles for r in recipes)) == (2**12, 2**26)
+    assert (min(r.per_cell for r in particles), max(r.per_cell for r in particles)) == (0.5, 64)
+    for axis, wanted in (
+        ("distribution", {"uniform", "clusters", "free-surface"}),
+        ("order", {"random", "nearly-sorted", "morton"}),
+    ):
+        assert {getattr(recipe, axis) for recipe in sweeps["spread"].recipes()} == wanted
+    forms = {subject.form for sweep in study.sweeps for subject in sweep.subjects}
+    assert set(TASKS) <= {task_of(form) for form in forms - {"reorder", "order"}}
+    # A re-sort and a new sort of the same moved input answer one question.
+    moved = {subject.form for subject in sweeps["moved"].subjects}
+    assert moved == {"update", "count"}
+    assert {r.moved / r.particles for r in sweeps["moved"].recipes()} >= {0, 1}
+
+
+def test_the_quick_regimes_are_small():
+    quick = [sweep.quickened() for sweep in load_study("regimes").sweeps]
+    recipes = {sweep.name: sweep.recipes() for sweep in quick}
+    assert recipes.pop("large") == []
+    assert all(recipes.values())
+    assert max(recipe.particles for each in recipes.values() for recipe in each) <= 2**16

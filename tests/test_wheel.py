@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -59,7 +61,57 @@ def test_holds_every_source_file(wheel):
         (Path("gpubench") / path if path.parts[0] == "kernels" else path).as_posix()
         for path in sources
     }
+    shipped = (ROOT / "results" / "measured").glob("*/*-regimes*.json")
+    expected |= {f"gpubench/measured/{path.parent.name}/{path.name}" for path in shipped}
     assert packed == expected
+
+
+@pytest.fixture(scope="module")
+def with_results(tmp_path_factory):
+    """A checkout with results of two studies, made into a wheel and an sdist: what these hold."""
+    folder = tmp_path_factory.mktemp("with-results")
+    for name in ("gpubench", "kernels"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, folder / name)
+    machine = folder / "results" / "measured" / "nvidia-h200"
+    machine.mkdir(parents=True)
+    for name in ("2026-01-31-abc1234-regimes.json", "2026-01-31-abc1234-regimes-2.json"):
+        (machine / name).write_text("{}")
+    (machine / "2026-01-31-abc1234-dpd-step.json").write_text("{}")
+    build = [sys.executable, "-m", "hatchling", "build", "-d", str(folder / "dist")]
+    subprocess.run(build, cwd=folder, check=True, capture_output=True)
+    (wheel,) = (folder / "dist").glob("*.whl")
+    (sdist,) = (folder / "dist").glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        unpacked = [name.split("/", 1)[1] for name in archive.getnames()]
+    return zipfile.ZipFile(wheel).namelist(), unpacked
+
+
+def test_brings_the_results_that_choose_needs(with_results):
+    packed, unpacked = with_results
+    names = {"2026-01-31-abc1234-regimes.json", "2026-01-31-abc1234-regimes-2.json"}
+    assert {n for n in packed if "/measured/" in n} == {
+        f"gpubench/measured/nvidia-h200/{name}" for name in names
+    }
+    assert {n for n in unpacked if n.startswith("results/")} == {
+        f"results/measured/nvidia-h200/{name}" for name in names
+    }
+
+
+def test_results_inside_the_wheel_are_found_and_are_no_source(run, installed):
+    show = (
+        "from gpubench import paths; from gpubench.measure.environment import code_hash;"
+        "print(paths.measured_folder(), code_hash())"
+    )
+    without = run(sys.executable, "-c", show).split()
+    folder = installed / "gpubench" / "measured"
+    added = folder / "nvidia-h200" / "2026-01-31-abc1234-regimes.json"
+    added.parent.mkdir(parents=True, exist_ok=True)
+    added.write_text("{}")
+    found = run(sys.executable, "-c", show).split()
+    added.unlink()
+    assert found == [str(folder), without[1]]
 
 
 def test_takes_its_kernels_from_inside_the_wheel(run, installed):

@@ -239,7 +239,7 @@ def test_a_launch_is_an_even_number_of_steps(device, algorithm, form):
     oracle = ORACLES["workload-step"](inputs, False)
     assert first_launch(subject, inputs, oracle) is None
     assert subject.launches == 2
-    assert subject.outcome() == {"steps_done": 3}
+    assert subject.outcome()["steps_done"] == 3
     assert subject.phases_ms().keys() == {"cell ids", "sort", "force", "integrate"}
     assert subject.workspace_bytes > 48 * PARTICLES
     assert subject.input_hash == stepper(device, "radix-grid", "order").input_hash
@@ -255,7 +255,27 @@ def test_a_graph_of_plain_steps_replays(cuda_device, algorithm, form):
     for _ in range(3):
         graph.launch()
     assert subject.check() is None
-    assert subject.outcome() == {"steps_done": 2 + 1 + 6 + 1}
+    assert subject.outcome()["steps_done"] == 2 + 1 + 6 + 1
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "form"),
+    [("counting-sort", "reorder"), ("counting-resort", "order"), ("atomic-list", "one-pass")],
+)
+def test_the_share_that_changes_cells_is_that_of_the_physics(opencl_device, algorithm, form):
+    """Whatever cells the algorithm has, and in whatever order it keeps the particles."""
+    subject = stepper(opencl_device, algorithm, form)
+    simulation = subject.workload
+    simulation.advance(40)  # away from the lattice on which it may begin
+    assert subject.outcome() == {"steps_done": 40}
+    before = simulation.snapshot()
+    assert subject.check() is None
+    after = simulation.snapshot()
+    edges = np.array(before.size) // 1  # as many cells, each at least as long as the cutoff
+    cells = [np.floor(s.positions / np.array(before.size) * edges) for s in (before, after)]
+    expected = (cells[0] != cells[1]).any(axis=1).mean()
+    assert 0 < expected < 0.5
+    assert subject.outcome()["moved_share"] == pytest.approx(expected, abs=1e-6)
 
 
 def test_what_the_host_reads_back_is_in_no_graph(opencl_device):

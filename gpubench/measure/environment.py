@@ -45,6 +45,16 @@ def environment(device: Device) -> dict[str, Any]:
     Measures the copy bandwidth and the time of an empty sample on the way, which takes up
     to about a second on a CPU. Raises OutOfMemory where the device has no room for the copy.
     """
+    return {
+        **conditions(device),
+        "copy_bandwidth_gb_s": copy_bandwidth_gb_s(device),
+        "overhead_ms": overhead_ms(device),
+        "started": clock.timestamp(),
+    }
+
+
+def conditions(device: Device) -> dict[str, Any]:
+    """Describe machine, device, libraries and code; measure nothing."""
     commit, dirty = commit_of(paths.repository())
     outside = [addition.name for addition in added.additions()]
     return {
@@ -57,9 +67,6 @@ def environment(device: Device) -> dict[str, Any]:
         "dirty": dirty,
         "code_hash": code_hash(),
         **({"added": outside} if outside else {}),
-        "copy_bandwidth_gb_s": copy_bandwidth_gb_s(device),
-        "overhead_ms": overhead_ms(device),
-        "started": clock.timestamp(),
     }
 
 
@@ -191,10 +198,12 @@ def git(repository: Path, *arguments: str) -> str | None:
 def _sources() -> Iterator[tuple[str, Path]]:
     """Yield each source file with the name that it has in a checkout."""
     kernels = paths.kernel_folder()
+    # In a wheel these are inside the package; in a checkout, kernels and results are beside it.
+    apart = (kernels, paths.measured_folder())
     for folder, prefix in ((paths.PACKAGE, "gpubench"), (kernels, "kernels")):
         for path in folder.rglob("*"):
-            inside_kernels = folder is not kernels and path.is_relative_to(kernels)
-            if path.suffix in SOURCE_SUFFIXES and not inside_kernels:
+            elsewhere = folder is not kernels and any(path.is_relative_to(a) for a in apart)
+            if path.suffix in SOURCE_SUFFIXES and not elsewhere:
                 yield f"{prefix}/{path.relative_to(folder).as_posix()}", path
     for addition in added.additions():
         yield from addition.sources()

@@ -70,7 +70,17 @@ AXES: Mapping[str, Axis] = {
         "distribution",
         "{} distribution",
         # From least to most clustered.
-        names={name: name for name in ("lattice", "uniform", "symmetric", "clusters", "one-cell")},
+        names={
+            name: name
+            for name in (
+                "lattice",
+                "uniform",
+                "symmetric",
+                "free-surface",
+                "clusters",
+                "one-cell",
+            )
+        },
     ),
     "order": Axis(
         "Order",

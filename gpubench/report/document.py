@@ -16,7 +16,7 @@ from gpubench.calibration import Calibration
 from gpubench.check_results import CheckResults
 from gpubench.report import calibrations as calibrated
 from gpubench.report import checks as checked
-from gpubench.report import formats, overview, ranks, steps, tables, verdict
+from gpubench.report import formats, overview, ranks, regimes, steps, tables, verdict
 from gpubench.report import simulations as simulated
 from gpubench.report.axes import AXES, SIZES
 from gpubench.report.cells import FULL_SORTS, HEADLINE_MODES, Cell, Machine, StudyRun, Subject
@@ -33,12 +33,13 @@ from gpubench.report.figures import (
     draw_all,
     line_chart,
 )
-from gpubench.report.parts import Collection, Part
+from gpubench.report.parts import Collection, Part, Section
 from gpubench.report.tables import Table
 from gpubench.report.verdict import Scan
 
 MEASUREMENTS = "-measurements"  # follows the stem in the name of the page of all measurements
 _OTHER_PAGES = ("index", "simulations", "checks", "calibration")  # names that no study's page takes
+_MOST_RECORDS = 500  # of a study of regimes; more rows are left to the CSV
 _MOST_LINES = 12  # more in one panel cannot be told apart
 _NAMED = {
     "order": (
@@ -65,7 +66,8 @@ class StudyPart:
     """What a report says about one study on one machine.
 
     stem: the name of the study's page without the ending. slug: the place there.
-    gist: the verdict in one short sentence.
+    gist: the verdict in one short sentence. sections: what is told in its own way, before the
+    rest. every_record: None where there are too many for a page.
     """
 
     stem: str
@@ -88,8 +90,14 @@ class StudyPart:
     figures: Sequence[FigurePart]
     oddities: Table | None
     troubles: Table | None
-    every_record: Table
+    every_record: Table | None
     example_command: str
+    sections: Sequence[Section] = ()
+
+    @property
+    def drawn(self) -> list[FigurePart]:
+        """All its figures."""
+        return [*(each for section in self.sections for each in section.figures), *self.figures]
 
 
 @dataclass(frozen=True)
@@ -113,6 +121,11 @@ class StudyPage:
     question: str
     comparison: Table | None
     of_machines: Sequence[tuple[MachinePart, StudyPart]]
+
+    @property
+    def has_measurements(self) -> bool:
+        """Whether there is a page of all its measurements."""
+        return any(study.every_record is not None for _, study in self.of_machines)
 
 
 @dataclass(frozen=True)
@@ -172,12 +185,17 @@ def build(
 
 def _page(name: str, stem: str, machines: Sequence[MachinePart]) -> StudyPage:
     own = [(part, study) for part in machines for study in part.studies if study.stem == stem]
-    study = own[0][1].run.study
-    comparison = tables.comparison([part.machine for part in machines], name)
+    run = own[0][1].run
+    study = run.study
+    comparison = None
+    if not regimes.tells(run):  # which begins with what was found
+        comparison = tables.comparison([part.machine for part in machines], name)
     return StudyPage(stem, study.title, study.question, comparison, own)
 
 
 def _study(run: StudyRun, machine: Machine, stem: str, slug: str) -> StudyPart:
+    if regimes.tells(run):
+        return _regimes(run, stem, slug)
     published = run.study.published
     others = [other for other in machine.studies if other is not run]
     by_subject, notes = tables.subjects(run)
@@ -208,6 +226,36 @@ def _study(run: StudyRun, machine: Machine, stem: str, slug: str) -> StudyPart:
         troubles=troubles if troubles.rows else None,
         every_record=tables.every_record(run),
         example_command=tables.command(first.headline),
+    )
+
+
+def _regimes(run: StudyRun, stem: str, slug: str) -> StudyPart:
+    """Tell a study of neighbour searches in its own way."""
+    troubles, oddities = tables.troubles(run), tables.oddities(run)
+    return StudyPart(
+        stem=stem,
+        slug=slug,
+        run=run,
+        gist=regimes.gist(run),
+        verdict=regimes.sentences(run),
+        fastest=None,
+        printed=None,
+        measured=None,
+        resorts=None,
+        crossovers=None,
+        outcomes=None,
+        subjects=[],
+        subject_notes=[],
+        kind="",
+        cells=None,
+        phases=[],
+        ranks=[],
+        figures=[],
+        oddities=oddities if oddities and len(oddities.rows) <= _MOST_RECORDS else None,
+        troubles=troubles if troubles.rows else None,
+        every_record=tables.every_record(run) if len(run.records) <= _MOST_RECORDS else None,
+        example_command=tables.command(next(iter(run.cells.values())).headline),
+        sections=regimes.sections(run, slug),
     )
 
 

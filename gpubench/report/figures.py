@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from io import StringIO
-from typing import Any
+from typing import Any, Protocol
 from xml.etree import ElementTree
 
 from matplotlib import rc_context
@@ -29,15 +29,17 @@ from gpubench.report import formats
 LIGHT = ("#0072b2", "#c75000", "#00805e", "#a8487f", "#a67200", "#59595f", "#3d8fc2", "#5b4ba8")
 DARK = ("#4aa8e0", "#f08a4b", "#35c79b", "#e09ac2", "#e0b040", "#b5b5bd", "#9fd3f5", "#a79cf0")
 
-# Drawn with these; a page replaces them by CSS variables, a file by fixed colours.
-_INK, _RULE = "#010101", "#020202"
-_SERIES = tuple(f"#0303{index:02x}" for index in range(len(LIGHT)))
+PALETTE = len(LIGHT)
 
-_WIDTH, _HEIGHT = 4.7, 3.4  # inches of 72 points; one point is one CSS pixel of the SVG
+# Drawn with these; a page replaces them by CSS variables, a file by fixed colours.
+INK, RULE = "#010101", "#020202"
+SERIES = tuple(f"#0303{index:02x}" for index in range(len(LIGHT)))
+
+WIDTH, _HEIGHT = 4.7, 3.4  # inches of 72 points; one point is one CSS pixel of the SVG
 _TICK_GAP = 0.22  # of the width of a panel, between two long numbers
 _MOST_PLACES = 16  # on an axis for its ticks to be among them; more are a series in time
 _LABEL_GAP = 11.5  # points between two labels
-_CHARACTER = 4.9  # points, of a label
+CHARACTER = 4.9  # points, of a label
 _BAR = 0.235  # inches from bar to bar
 _CUT = 4.0  # of the shortest bar of a panel: longer ones are cut off there, or all were short
 _SVG = "http://www.w3.org/2000/svg"
@@ -47,18 +49,18 @@ _STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
     "font.size": 10,
     "axes.linewidth": 0.8,
-    "axes.edgecolor": _INK,
-    "axes.labelcolor": _INK,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
     "axes.titlesize": 10.5,
-    "axes.titlecolor": _INK,
+    "axes.titlecolor": INK,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "text.color": _INK,
-    "xtick.color": _INK,
-    "ytick.color": _INK,
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
     "xtick.major.size": 3,
     "ytick.major.size": 3,
-    "grid.color": _RULE,
+    "grid.color": RULE,
     "grid.linewidth": 0.7,
 }
 
@@ -95,8 +97,8 @@ class Panel:
 class Axis:
     """An axis: its label and how its values are written.
 
-    kind: "size" or "number" (logarithmic), "with zero" (logarithmic but for a first zero),
-        "linear", or "names" (values are indices).
+    kind: "size" or "number" (logarithmic), "measured" (likewise, values are no ticks), "with zero"
+        (logarithmic but for a first zero), "linear", or "names" (values are indices).
     """
 
     label: str
@@ -115,6 +117,11 @@ class Chart:
     y: Axis
     panels: Sequence[Panel]
     reference: float | None = None
+
+    @property
+    def fullness(self) -> list[int]:
+        """How many points each panel shows."""
+        return [sum(len(line.x) for line in panel.lines) for panel in self.panels]
 
 
 @dataclass(frozen=True)
@@ -146,6 +153,31 @@ class BarChart:
     parts: Sequence[str]
     panels: Sequence[BarPanel]
 
+    @property
+    def fullness(self) -> list[int]:
+        """How many bars each panel shows."""
+        return [len(panel.bars) for panel in self.panels]
+
+
+class Captioned(Protocol):
+    """What is said of a figure of any kind, and how much each of its panels shows."""
+
+    @property
+    def slug(self) -> str:
+        """What the names of its files begin with."""
+
+    @property
+    def title(self) -> str:
+        """What it shows."""
+
+    @property
+    def caption(self) -> str:
+        """How to read it."""
+
+    @property
+    def fullness(self) -> Sequence[int]:
+        """Points, bars or tiles of each panel."""
+
 
 @dataclass(frozen=True)
 class Drawing:
@@ -160,16 +192,13 @@ class Drawing:
 class FigurePart:
     """A drawn figure."""
 
-    chart: Chart | BarChart
+    chart: Captioned
     drawings: Sequence[Drawing]
 
     @property
     def fullest(self) -> Drawing:
-        """The panel that shows the most points or bars; the first of several."""
-        if isinstance(self.chart, BarChart):
-            counts = [len(panel.bars) for panel in self.chart.panels]
-        else:
-            counts = [sum(len(line.x) for line in panel.lines) for panel in self.chart.panels]
+        """The panel that shows the most points, bars or tiles; the first of several."""
+        counts = list(self.chart.fullness)
         return self.drawings[counts.index(max(counts))]
 
 
@@ -185,6 +214,14 @@ def line_chart(
     """Make a figure of those panels that have a line; None without any."""
     shown = [panel for panel in panels if any(len(line.x) > 1 for line in panel.lines)]
     return Chart(slug, title, caption, x, y, shown, reference) if shown else None
+
+
+def scatter(
+    slug: str, title: str, caption: str, x: Axis, y: Axis, panels: Sequence[Panel]
+) -> Chart | None:
+    """Make a figure of those panels that have a point; None without any."""
+    shown = [panel for panel in panels if panel.lines]
+    return Chart(slug, title, caption, x, y, shown) if shown else None
 
 
 def describe(what: str, where: str, lines: Sequence[Line], unit: str) -> str:
@@ -203,16 +240,17 @@ def draw(chart: Chart | BarChart) -> list[Drawing]:
     """Draw each panel of a chart."""
     if isinstance(chart, BarChart):
         return [
-            _drawn(f"{chart.slug}-{index}", panel.description, partial(_bar_figure, chart, panel))
+            drawn(f"{chart.slug}-{index}", panel.description, partial(_bar_figure, chart, panel))
             for index, panel in enumerate(chart.panels)
         ]
     return [
-        _drawn(f"{chart.slug}-{index}", panel.description, partial(_line_figure, chart, panel))
+        drawn(f"{chart.slug}-{index}", panel.description, partial(_line_figure, chart, panel))
         for index, panel in enumerate(chart.panels)
     ]
 
 
-def _drawn(salt: str, description: str, make: Callable[[], Figure]) -> Drawing:
+def drawn(salt: str, description: str, make: Callable[[], Figure]) -> Drawing:
+    """Draw one panel; salt: tells its ids from those of other panels of a page."""
     with rc_context({**_STYLE, "svg.hashsalt": salt}):
         buffer = StringIO()
         make().savefig(buffer, format="svg", transparent=True)
@@ -226,14 +264,14 @@ def css_variables(palette: Sequence[str]) -> str:
 
 
 def _line_figure(chart: Chart, panel: Panel) -> Figure:
-    figure = Figure(figsize=(_WIDTH, _HEIGHT))
+    figure = Figure(figsize=(WIDTH, _HEIGHT))
     labels = max((len(line.label) for line in panel.lines), default=0)
-    right = 1 - (labels * 5.2 + 16) / (_WIDTH * 72)
+    right = 1 - (labels * 5.2 + 16) / (WIDTH * 72)
     axes = figure.add_axes((0.11, 0.13, max(0.4, right - 0.11), 0.765))
     axes.set_title(panel.title, loc="left", fontweight="bold", pad=16)
     _set_axes(axes, chart)
     if chart.reference is not None:
-        axes.axhline(chart.reference, color=_INK, linewidth=0.8, linestyle=(0, (1, 2)))
+        axes.axhline(chart.reference, color=INK, linewidth=0.8, linestyle=(0, (1, 2)))
     for line in panel.lines:
         _plot(axes, line)
     _label_lines(axes, panel.lines)
@@ -244,12 +282,12 @@ def _bar_figure(chart: BarChart, panel: BarPanel) -> Figure:
     """Draw bars from the top down, with their labels on the left and their lengths behind them."""
     used = [i for i in range(len(chart.parts)) if any(bar.parts[i] for bar in panel.bars)]
     # A key takes its words, and a square with the gaps around it.
-    keys = sum(len(chart.parts[index]) * _CHARACTER + 26 for index in used)
-    legend_rows = math.ceil(keys / (_WIDTH * 72))
+    keys = sum(len(chart.parts[index]) * CHARACTER + 26 for index in used)
+    legend_rows = math.ceil(keys / (WIDTH * 72))
     above, below = 0.32 + 0.19 * legend_rows, 0.5  # inches
     height = above + _BAR * len(panel.bars) + below
-    figure = Figure(figsize=(_WIDTH, height))
-    left = (max(len(bar.label) for bar in panel.bars) * _CHARACTER + 8) / (_WIDTH * 72)
+    figure = Figure(figsize=(WIDTH, height))
+    left = (max(len(bar.label) for bar in panel.bars) * CHARACTER + 8) / (WIDTH * 72)
     width = 1 - left - 0.14
     axes = figure.add_axes((left, below / height, width, 1 - (above + below) / height))
     lengths = [sum(bar.parts) for bar in panel.bars]
@@ -258,7 +296,7 @@ def _bar_figure(chart: BarChart, panel: BarPanel) -> Figure:
         start = 0.0
         for index, part in enumerate(bar.parts):
             end = min(start + part, limit)
-            axes.barh(row, end - start, 0.72, start, color=_SERIES[index % len(_SERIES)])
+            axes.barh(row, end - start, 0.72, start, color=SERIES[index % len(SERIES)])
             start = end
         cut = "\N{RIGHTWARDS ARROW} " if length > limit else ""
         text = bar.text or f"{cut}{formats.significant(length)}"
@@ -274,7 +312,7 @@ def _bar_figure(chart: BarChart, panel: BarPanel) -> Figure:
     figure.text(0, 1 - 0.16 / height, panel.title, fontweight="bold", size=10.5, va="center")
     figure.legend(
         handles=[
-            Patch(color=_SERIES[index % len(_SERIES)], label=chart.parts[index]) for index in used
+            Patch(color=SERIES[index % len(SERIES)], label=chart.parts[index]) for index in used
         ],
         loc="upper left", bbox_to_anchor=(0, 1 - 0.27 / height),
         ncols=math.ceil(len(used) / legend_rows), frameon=False,
@@ -285,7 +323,7 @@ def _bar_figure(chart: BarChart, panel: BarPanel) -> Figure:
 
 
 def _plot(axes: Axes, line: Line) -> None:
-    colour = _SERIES[line.colour % len(_SERIES)]
+    colour = SERIES[line.colour % len(SERIES)]
     dashes = ("-", (0, (4, 1.6)), (0, (1.2, 1.2)), (0, (6, 1.5, 1.2, 1.5)))
     if line.low is not None and line.high is not None:
         axes.fill_between(line.x, line.low, line.high, color=colour, alpha=0.22, linewidth=0)
@@ -350,14 +388,18 @@ def _log_axis(axes: Axes, which: str, kind: str, values: Sequence[float]) -> Non
         is_series = len(ticks) > _MOST_PLACES
         axis.set_major_locator(
             LogLocator(10, subs=(1, 2, 5) if high / low < 100 else (1,))
-            if is_series
+            if is_series or kind == "measured"
             else FixedLocator(_apart(axes, ticks[:: -math.ceil(len(ticks) / 6)][::-1], write))
         )
     else:
         axes.set_yscale("log", base=10)
         axes.set_ylim(low / margin, high * margin)
         narrow = high / low < 30
-        axis.set_major_locator(LogLocator(10, subs=(1, 2, 5) if narrow else (1,)))
+        is_size = kind == "size"  # powers of two: each fourth, each second, or each
+        step = next(step for step in (2, 4, 16) if step == 16 or high / low < step**4)
+        axis.set_major_locator(
+            LogLocator(step) if is_size else LogLocator(10, subs=(1, 2, 5) if narrow else (1,))
+        )
     axis.set_minor_locator(NullLocator())
     axis.set_minor_formatter(NullFormatter())
     axis.set_major_formatter(FuncFormatter(lambda value, _: write(value)))
@@ -368,7 +410,7 @@ def _apart(axes: Axes, ticks: Sequence[float], write: Callable[[float], str]) ->
     kept: dict[float, tuple[float, float]] = {}  # where each label begins and ends, in points
     for tick in dict.fromkeys((ticks[-1], ticks[0], *reversed(ticks))):
         place = float(axes.transData.transform((tick, 1))[0]) * 72 / axes.figure.dpi
-        half = len(write(tick)) * _CHARACTER * 10 / 9 / 2  # a label of a tick is larger
+        half = len(write(tick)) * CHARACTER * 10 / 9 / 2  # a label of a tick is larger
         gap = _LABEL_GAP / 2
         if all(
             place + half + gap < low or place - half - gap > high for low, high in kept.values()
@@ -399,6 +441,7 @@ def _zero_axis(axes: Axes, values: Sequence[float]) -> None:
 
 def _label_lines(axes: Axes, lines: Sequence[Line]) -> None:
     """Write each label at the end of its line, pushed apart where they would overlap."""
+    lines = [line for line in lines if line.label]
     if not lines:
         return
     ends = [axes.transData.transform((line.x[-1], line.y[-1])) for line in lines]
@@ -417,10 +460,10 @@ def _label_lines(axes: Axes, lines: Sequence[Line]) -> None:
             textcoords="offset points",
             va="center",
             fontsize=9,
-            color=_SERIES[line.colour % len(_SERIES)],
+            color=SERIES[line.colour % len(SERIES)],
             arrowprops={
                 "arrowstyle": "-",
-                "color": _SERIES[line.colour % len(_SERIES)],
+                "color": SERIES[line.colour % len(SERIES)],
                 "linewidth": 0.6,
                 "shrinkA": 1,
                 "shrinkB": 3,
@@ -501,15 +544,15 @@ def _tenths(number: re.Match[str]) -> str:
 
 
 def _page_colours(svg: str) -> str:
-    svg = svg.replace(_INK, "currentColor").replace(_RULE, "var(--rule)")
-    for index, sentinel in enumerate(_SERIES):
+    svg = svg.replace(INK, "currentColor").replace(RULE, "var(--rule)")
+    for index, sentinel in enumerate(SERIES):
         svg = svg.replace(sentinel, f"var(--line-{index})")
     return svg
 
 
 def _fixed_colours(svg: str) -> str:
-    svg = svg.replace(_INK, "#222222").replace(_RULE, "#dddddd")
-    for sentinel, colour in zip(_SERIES, LIGHT, strict=True):
+    svg = svg.replace(INK, "#222222").replace(RULE, "#dddddd")
+    for sentinel, colour in zip(SERIES, LIGHT, strict=True):
         svg = svg.replace(sentinel, colour)
     start = svg.index(">") + 1
     return f'{svg[:start]}<rect width="100%" height="100%" fill="#ffffff"/>{svg[start:]}\n'

@@ -43,6 +43,17 @@ class Picture:
 
 
 @dataclass(frozen=True)
+class Section:
+    """A stretch of a study's page that is told in its own way; folded: tables that open."""
+
+    title: str
+    sentences: Sequence[str] = ()
+    tables: Sequence[Table] = ()
+    figures: Sequence[FigurePart] = ()
+    folded: Sequence[Table] = ()
+
+
+@dataclass(frozen=True)
 class Part:
     """One section of a page: what is said, shown and drawn, and the command that does it again."""
 

@@ -47,7 +47,8 @@ def html(report: Document, spreadsheets: Mapping[str, Collection[str]]) -> dict[
     pages = {"index": fill("index")}
     for page in report.studies:
         pages[page.stem] = fill("study", page=page)
-        pages[f"{page.stem}{MEASUREMENTS}"] = fill("measurements", page=page)
+        if page.has_measurements:
+            pages[f"{page.stem}{MEASUREMENTS}"] = fill("measurements", page=page)
     for collection in report.collections:
         pages[collection.stem] = fill("parts", collection=collection)
     return {f"{stem}.html": page for stem, page in pages.items()}
@@ -65,7 +66,7 @@ def markdown(
     }
     parts = [part for collection in report.collections for part in collection.parts]
     drawn = [part.figures for part in parts]
-    drawn += [study.figures for machine in report.machines for study in machine.studies]
+    drawn += [study.drawn for machine in report.machines for study in machine.studies]
     for figure in itertools.chain.from_iterable(drawn):
         for index, drawing in enumerate(figure.drawings):
             files[f"figures/{figure.chart.slug}-{index}.svg"] = drawing.standalone

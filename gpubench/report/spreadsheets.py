@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from gpubench.report import ranks
+from gpubench.report import crossovers, moves, ranks, regimes, rivals, wholes
 from gpubench.report.cells import Cell, Machine, StudyRun, Subject
+from gpubench.report.races import Field
 from gpubench.report.verdict import Match, matches
 from gpubench.results import Results, frame
 from gpubench.studies.study import Published
 
-KINDS = ("records", "printed", "measured", "phases", "ranks")
+KINDS = (
+    "records", "printed", "measured", "phases", "ranks", "wins", "crossovers", "moved", "steps",
+    "rivals",
+)  # fmt: skip
 
 
 def files(
@@ -35,11 +39,36 @@ def files(
             rows = quantities if published.quantities else measured
             tables["printed"] = pd.DataFrame(printed(published))
             tables["measured"] = pd.DataFrame(rows(machines, name, published))
+        if regimes.tells(runs[0]):
+            tables |= of_regimes(machines, name)
         if any(run.phases for run in runs):
             tables["phases"] = pd.DataFrame(phases(machines, name))
             if any(ranks.ways(run) for run in runs):
                 tables["ranks"] = pd.DataFrame(speed_ups(machines, name))
         found[stem] = {f"{stem}-{kind}.csv": _csv(table) for kind, table in tables.items()}
+    return found
+
+
+def of_regimes(machines: Sequence[Machine], name: str) -> dict[str, pd.DataFrame]:
+    """Return what the figures of neighbour searches show, by the end of the file's name."""
+    made: dict[str, Callable[[StudyRun], list[dict[str, Any]]]] = {
+        "wins": regimes.win_rows,
+        "crossovers": crossovers.rows,
+        "moved": moves.rows,
+        "steps": wholes.rows,
+        "rivals": lambda run: rivals.rows(Field.of(run)),
+    }
+    found = {}
+    for kind, rows in made.items():
+        table = pd.DataFrame(
+            {"machine": machine.environment["machine"], "device_name": machine.device_name, **row}
+            for machine in machines
+            for run in machine.studies
+            if run.study.name == name
+            for row in rows(run)
+        )
+        if len(table):
+            found[kind] = table
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,9 +18,10 @@ from gpubench import registry
 from gpubench.contracts import Algorithm
 from gpubench.errors import UserError
 from gpubench.families import FAMILIES
-from gpubench.kinds import KINDS, Recipe, Simulation, axes, required_axes
+from gpubench.kinds import KINDS, Particles, Recipe, Simulation, axes, required_axes
 from gpubench.measure.sampling import Mode
 from gpubench.paths import PACKAGE
+from gpubench.studies.design import spread_points
 
 FOLDER = PACKAGE / "studies"
 MAKES_CELLS = frozenset({"cell-list", "cell-list-update"})  # families of what a simulation needs
@@ -81,11 +83,28 @@ class Subject:
     """An algorithm in one of its forms, with the parameters that differ from its defaults.
 
     In a simulation it is what keeps the cells.
+
+    limits: the largest inputs that it is measured on, by what is limited, see `left_out`.
     """
 
     algorithm: str
     form: str
     parameters: Mapping[str, int] = field(default_factory=dict)
+    limits: Mapping[str, int] = field(default_factory=dict, compare=False)
+
+    def left_out(self, recipe: Recipe) -> str | None:
+        """Say why the study does not measure it on an input, or return None.
+
+        The limit `particles` (records, pairs) is of the size of the input; `neighbours` is of how
+        many neighbours all particles have together, about, where the input is of particles.
+        """
+        size = recipe.size_axis
+        if size in self.limits and getattr(recipe, size) > self.limits[size]:
+            return f"the study stops it at {self.limits[size]:,} {size}"
+        most = self.limits.get("neighbours")
+        if most is not None and isinstance(recipe, Particles) and recipe.neighbours > most:
+            return f"the study stops it at {most:,} neighbours of all particles together"
+        return None
 
     @property
     def label(self) -> str:
@@ -96,10 +115,12 @@ class Subject:
 
 @dataclass(frozen=True)
 class Sweep:
-    """Every combination of its axes, measured in every one of its modes.
+    """Every combination of its axes, or some of them, measured in every one of its modes.
 
     kind: what its inputs are. axes: the values along the axes of the kind that it names.
     inputs: how many inputs, each of a seed of its own, take turns in the samples.
+    points: how many combinations, spread evenly over all of them; None for all. seed: of the
+        sequence that spreads them, see design.spread_points.
     requires: device features without which the sweep is not run.
     quick: what `--quick` replaces, by the name of the field.
     quick_axes: the axes that `--quick` replaces.
@@ -111,6 +132,8 @@ class Sweep:
     modes: tuple[Mode, ...]
     subjects: tuple[Subject, ...]
     inputs: int = 1
+    points: int | None = None
+    seed: int = 0
     requires: frozenset[str] = frozenset()
     quick: Mapping[str, Any] = field(default_factory=dict)
     quick_axes: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
@@ -121,14 +144,43 @@ class Sweep:
         return quicker.along(self.quick_axes)
 
     def along(self, changed: Mapping[str, tuple[Any, ...]]) -> Sweep:
-        """Return the sweep with other values along some axes."""
-        return replace(self, axes={**self.axes, **changed})
+        """Return the sweep with other values along some axes.
+
+        A number of particles that move takes the place of their share.
+        """
+        given = {**self.axes, **changed}
+        if "moved" in changed:
+            given.pop("moved_fraction", None)
+        return replace(self, axes=given)
+
+    def varies(self, axis: str) -> bool:
+        """Say whether an axis has values; that of the particles moved may have shares instead."""
+        return bool(self.axes.get(axis)) or (axis == "moved" and self.varies("moved_fraction"))
+
+    @property
+    def combinations(self) -> int:
+        """Number of combinations of the values of all axes."""
+        return math.prod(len(values) for values in self.axes.values())
 
     def recipes(self) -> list[Recipe]:
         """List its inputs, none if an axis has no value; UserError where axes do not agree."""
+        every = itertools.product(*self.axes.values())
+        found = every if self.points is None else self._designed(self.points)
+        made = (self.kind(**dict(zip(self.axes, values, strict=True))) for values in found)
+        # Two shares of a few particles can be the same number.
+        return list(dict.fromkeys(made))
+
+    def _designed(self, points: int) -> list[tuple[Any, ...]]:
+        """Return that many combinations, or all where there are no more, by size."""
+        along = list(self.axes.values())
+        chosen = spread_points(
+            [len(values) for values in along],
+            [all(type(value) in (int, float) for value in values) for values in along],
+            points,
+            self.seed,
+        )
         return [
-            self.kind(**dict(zip(self.axes, values, strict=True)))
-            for values in itertools.product(*self.axes.values())
+            tuple(values[at] for values, at in zip(along, place, strict=True)) for place in chosen
         ]
 
 
@@ -245,7 +297,7 @@ def schema() -> dict[str, Any]:
 
 def _study(name: str, data: dict[str, Any]) -> Study:
     subjects = _subjects(data["subjects"])
-    sweeps = tuple(_sweep(sweep, subjects) for sweep in data["sweeps"])
+    sweeps = tuple(_sweep(sweep, subjects, data["seed"]) for sweep in data["sweeps"])
     names = [sweep.name for sweep in sweeps]
     if len(set(names)) < len(names):
         raise StudyError(f"two sweeps have one name: {', '.join(names)}")
@@ -292,7 +344,7 @@ def _number(value: float | str) -> float:
     return float(value) if isinstance(value, str) else value
 
 
-def _sweep(data: dict[str, Any], inherited: tuple[Subject, ...]) -> Sweep:
+def _sweep(data: dict[str, Any], inherited: tuple[Subject, ...], seed: int) -> Sweep:
     named = [kind for kind in KINDS.values() if kind.named_by in data]
     # A simulation has particles too: of two kinds, it is that which has the axes of both.
     kinds = [kind for kind in named if all(other.named_by in axes(kind) for other in named)]
@@ -313,9 +365,17 @@ def _sweep(data: dict[str, Any], inherited: tuple[Subject, ...]) -> Sweep:
         raise StudyError(f"sweep {data['name']}: a simulation goes on from one input: no inputs")
     requires = frozenset(fields.pop("requires", ()))
     fields = {"subjects": inherited, **_sweep_fields(fields), "requires": requires}
-    return Sweep(
-        kind=kind, axes=along, quick=_sweep_fields(quick), quick_axes=quick_along, **fields
-    )
+    sweep = Sweep(
+        kind=kind, axes=along, seed=seed, quick=_sweep_fields(quick), quick_axes=quick_along,
+        **fields,
+    )  # fmt: skip
+    for each, what in ((sweep, "its axes"), (sweep.quickened(), "its axes with --quick")):
+        if each.combinations and (each.points or 0) > each.combinations:
+            raise StudyError(
+                f"sweep {sweep.name}: {what} have {each.combinations} combinations, so points can"
+                f" be at most that, not {each.points}"
+            )
+    return sweep
 
 
 def _split(
@@ -341,7 +401,8 @@ def _subjects(data: Sequence[dict[str, Any]]) -> tuple[Subject, ...]:
         choices = [value if isinstance(value, list) else [value] for value in given.values()]
         for values in itertools.product(*choices):
             parameters = dict(zip(given, values, strict=True))
-            subject = Subject(entry["algorithm"], entry["form"], parameters)
+            limits = entry.get("limits", {})
+            subject = Subject(entry["algorithm"], entry["form"], parameters, limits)
             if subject in subjects:
                 raise StudyError(f"{subject.label} appears twice among the subjects")
             subjects.append(subject)

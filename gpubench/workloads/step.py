@@ -12,6 +12,7 @@ from gpubench.contracts import Algorithm, CellList
 from gpubench.devices.base import Device
 from gpubench.inputs import SimulationStart
 from gpubench.measure.phases import phase_times, picture_time
+from gpubench.workloads.in_cells import InCells
 from gpubench.workloads.shared import share
 from gpubench.workloads.workload import Value, Workload
 
@@ -60,6 +61,10 @@ class WorkloadStep(Algorithm):
         self.launches = STEPS_WITH_SKIN if skin > 0 else STEPS
         self.workspace_bytes = self.workload.workspace_bytes + inside.workspace_bytes
         self.input_hash = _hash(self.workload.state())
+        # Ranks that share a simulation have a part of the particles each.
+        alone = self.workload if ranks is None else None
+        self._cells = alone.cell_by_id if isinstance(alone, InCells) else None
+        self._moved: dict[str, float] = {}
 
     def load(self, inputs: SimulationStart) -> None:
         """Leave the workload as it is: it drew its particles from the seed when it was made."""
@@ -69,8 +74,17 @@ class WorkloadStep(Algorithm):
         self.workload.plain_steps(self.launches)
 
     def check(self) -> str | None:
-        """Do one step and hold it against the right one; return None, or what is wrong with it."""
-        return self.workload.check()
+        """Do one step and hold it against the right one; return None, or what is wrong with it.
+
+        Of a right step it is noted which share of the particles it took to another cell.
+        """
+        if self._cells is None:
+            return self.workload.check()
+        before = self._cells()
+        wrong = self.workload.check()
+        if not wrong:
+            self._moved = {"moved_share": round(float((self._cells() != before).mean()), 6)}
+        return wrong
 
     def phases_ms(self) -> dict[str, float]:
         """Time the phases of some steps: medians, or with a skin, where steps differ, means.
@@ -97,8 +111,12 @@ class WorkloadStep(Algorithm):
         """Return None: how often a neighbour is read depends on the caches."""
 
     def outcome(self) -> dict[str, int | float | str]:
-        """Return how many steps the simulation has done, checks and warm-up included."""
-        return {"steps_done": self.workload.step}
+        """Return how many steps the simulation has done, checks and warm-up included.
+
+        And which share of the particles was in another cell, as long as the reach of the forces,
+        after the last step that was checked.
+        """
+        return {"steps_done": self.workload.step, **self._moved}
 
 
 def _hash(state: Mapping[str, Any]) -> str:

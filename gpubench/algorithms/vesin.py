@@ -1,0 +1,85 @@
+"""vesin's cell list: on the host, or on an NVIDIA GPU where that is the device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from gpubench.algorithms._host_memory import peak_of
+from gpubench.algorithms._library import name_with_version, need
+from gpubench.algorithms.scipy_ckdtree import rows_of
+from gpubench.contracts import Form, HostSearch, Neighbours
+from gpubench.inputs import ParticleSet
+
+
+class Vesin(HostSearch):
+    """All pairs as int64, from both sides, unsorted; rows are made of them where they are checked.
+
+    On a GPU too the host leads: it reads the number of pairs back before it returns. vesin takes
+    positions of any type and copies them to float64: that is part of its work. The pairs are read
+    where vesin has them, without a copy.
+    """
+
+    name = "vesin"
+    summary = "a cell list for atomistic systems, by vesin; on the host where the device is a CPU"
+    source = "Fraux and others, arXiv:2508.15704"
+    forms: ClassVar[Mapping[str, Form]] = {
+        "list-pairs": Form("build, then list the pairs, from both sides, unsorted")
+    }
+
+    def prepare(self) -> None:
+        self._vesin = need("vesin", "vesin")
+        self.library = name_with_version("vesin")
+        self._on_gpu = self.device.backend == "cuda"
+        self._arrays: Any = need("cupy", "cupy") if self._on_gpu else np
+        self._box = self._arrays.asarray(np.diag(np.asarray(self.grid.size, np.float64)))
+        self._periodic = self._arrays.asarray(np.asarray(self.grid.periodic, np.bool_))
+        self._start_afresh()
+
+    def _start_afresh(self) -> None:
+        """Let go of the pairs, and of what else vesin keeps from one launch to the next."""
+        self._pairs: Any = None
+        self._search = self._vesin.NeighborList(cutoff=self.cutoff, full_list=True)
+
+    def load(self, inputs: ParticleSet) -> None:
+        """Keep the positions, on the GPU where that is the device."""
+        super().load(inputs)
+        # vesin converts, or copies what is float64 as it is. The box must have the same type, and
+        # its edges are not those of float32.
+        self._points = self._arrays.asarray(self.xyz.astype(np.float64))
+
+    def work(self) -> None:
+        # It repeats the box along whole edges: where the box begins does not matter.
+        (self._pairs,) = self._search.compute(
+            self._points, self._box, self._periodic, quantities="P", copy=False
+        )
+
+    def neighbours(self) -> Neighbours:
+        pairs = self._pairs.get() if self._on_gpu else self._pairs
+        return rows_of(pairs, self.particles)
+
+    def peak_bytes(self) -> int | None:
+        self._start_afresh()
+        if not self._on_gpu:
+            return peak_of(self.work)
+        # What vesin allocates it keeps; what it converts is in CuPy's pool by now.
+        runtime = self._arrays.cuda.runtime
+        before: int = runtime.memGetInfo()[0]
+        self.work()
+        after: int = runtime.memGetInfo()[0]
+        return max(0, before - after) + 3 * 8 * self.particles
+
+    def outcome(self) -> dict[str, int | float | str]:
+        grows = "none: arrays grow"
+        stops = "stops with an error past VESIN_CUDA_MAX_PAIRS_PER_POINT"
+        return {
+            "pairs": len(self._pairs),
+            "overflow": stops if self._on_gpu else grows,
+            "wrapping": "each periodic axis, of positions anywhere",
+            "order": "pairs unsorted",
+            "self_pairs": "none",
+            "ties": "at the cutoff not included"
+            + ("; pairs at distance 0 neither" if self._on_gpu else ""),
+        }

@@ -1,0 +1,1 @@
+"""Which one should I use? Interpolates what was measured, and nothing else; needs no device."""

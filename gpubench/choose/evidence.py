@@ -1,0 +1,299 @@
+"""What an answer rests on: measured times of neighbour searches, taken from results files."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from gpubench import paths, results
+from gpubench.choose.surface import Floats
+from gpubench.contracts import TASKS, task_of
+from gpubench.errors import UserError
+
+STUDY = "regimes"
+MODE = "hot"  # the one that every algorithm and every library can be timed in
+LOCAL = Path("results/local")
+# Queries of cells that are there already: their forms are named as tasks are, and are none.
+FROM_CELLS = frozenset({"neighbour-query", "hash-query"})
+UNMOVED = 0.001  # share of the particles below which moves cost next to nothing
+MAKE_SOME = f"`gpubench run {STUDY}` makes some"
+
+
+class Setting(NamedTuple):
+    """What of an input is no number. Nothing is interpolated between two settings.
+
+    destination: where particles moved to; None where none moved. periodic: along each axis.
+    """
+
+    distribution: str
+    order: str
+    destination: str | None
+    periodic: tuple[bool, ...]
+
+    @property
+    def words(self) -> str:
+        """What tells it from others, for people."""
+        moved = f", moved {self.destination}" if self.destination else ""
+        axes = "".join(a for a, p in zip("xyz", self.periodic, strict=True) if p)
+        return f"{self.distribution}, {self.order}{moved}{', periodic ' + axes if axes else ''}"
+
+
+@dataclass(frozen=True, order=True)
+class Place:
+    """An input, by its axes.
+
+    per_cell: particles a cell, over all cells of the box.
+    moved: share of the particles that are in another cell than before; None where none moved.
+    """
+
+    particles: int
+    per_cell: float
+    moved: float | None
+    setting: Setting
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        """The axes along which is interpolated, as they are."""
+        moved = {} if self.moved is None else {"moved": self.moved}
+        return {"particles": float(self.particles), "per_cell": self.per_cell} | moved
+
+    @cached_property
+    def octaves(self) -> tuple[float, ...]:
+        """The same, in what counts as distance: see `to_octaves`."""
+        return tuple(to_octaves(axis, value) for axis, value in self.numbers.items())
+
+
+def to_octaves(axis: str, value: float) -> float:
+    """Return where a value lies on its axis; doublings are all as far.
+
+    Of the moved share log2(1 + share / 0.001): nothing that moves is a share like another, and
+    below that share it makes no difference how little moves.
+    """
+    return math.log2(1 + value / UNMOVED) if axis == "moved" else math.log2(value)
+
+
+def from_octaves(axis: str, octaves: float) -> float:
+    """Return the value, see `to_octaves`."""
+    power = math.exp2(octaves)
+    return UNMOVED * (power - 1) if axis == "moved" else power
+
+
+class Subject(NamedTuple):
+    """What can be chosen: a form of an algorithm, with its parameters."""
+
+    algorithm: str
+    form: str
+    parameters: tuple[tuple[str, float], ...]
+
+    @property
+    def label(self) -> str:
+        """Its name for people."""
+        given = ", ".join(f"{name}={value:g}" for name, value in self.parameters)
+        return f"{self.algorithm} {self.form}" + (f" ({given})" if given else "")
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What came of one subject on one input.
+
+    ms: median of one launch; low, high: its 95 % interval; NaN where status is not `ok`.
+    workspace_bytes, peak_bytes: memory, None where nobody counted.
+    file, commit: where it is from.
+    """
+
+    status: str
+    reason: str | None
+    ms: float
+    low: float
+    high: float
+    workspace_bytes: int | None
+    peak_bytes: int | None
+    library: str | None
+    file: str
+    commit: str | None
+
+    @property
+    def is_right(self) -> bool:
+        """Whether it has a time."""
+        return self.status == "ok"
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Whose times they are. backend: cuda or opencl. device: the name that its maker gave it."""
+
+    name: str
+    backend: str
+    device: str
+
+
+Table: TypeAlias = Mapping[Subject, Mapping[Place, Measurement]]
+
+
+def files(given: Sequence[Path], backend: str | None) -> list[results.Results]:
+    """Read results files, and those in folders, or where none are given the default ones.
+
+    These are the study's results in results/local, else those that came with the package; with a
+    backend, only what was measured through that. Raises UserError where there are none.
+    """
+    if given:
+        return _of_backend([results.load(path) for path in _files_in(given)], backend)
+    for folder in (LOCAL, paths.measured_folder()):
+        # A store calls its second file of a day and commit ...-regimes-2.json, and so on.
+        found = [
+            results.load(path)
+            for path in sorted(folder.glob(f"*/*-{STUDY}*.json"))
+            if re.search(rf"-{STUDY}(-\d+)?$", path.stem)
+        ]
+        if found := _of_backend(found, backend, required=False):
+            return found
+    through = f" through {backend}" if backend else ""
+    raise UserError(f"there are no results of the study {STUDY}{through}: {MAKE_SOME}")
+
+
+def machine(found: Sequence[results.Results]) -> tuple[Machine, list[results.Results]]:
+    """Return the one machine that results are of, and its results; of several, the one with CUDA.
+
+    Raises UserError where that leaves several.
+    """
+    by_machine: dict[Machine, list[results.Results]] = {}
+    for each in found:
+        device = each.environment["device"]
+        key = Machine(each.environment["machine"], device["backend"], device["name"])
+        by_machine.setdefault(key, []).append(each)
+    kept = [key for key in by_machine if key.backend == "cuda"] or list(by_machine)
+    if len(kept) > 1:
+        names = ", ".join(sorted(f"{key.name} ({key.backend})" for key in kept))
+        raise UserError(f"these are results of several machines: {names}: give those of one")
+    return kept[0], by_machine[kept[0]]
+
+
+def tables(found: Iterable[results.Results]) -> dict[str, Table]:
+    """Return, for each task, what was measured of each subject on each input.
+
+    For `update` that is both what updates and what counts anew, on inputs that moved.
+    Of several files the newest counts; what one file measured several times is put together.
+    """
+    collected: dict[str, dict[Subject, dict[Place, Measurement]]] = {task: {} for task in TASKS}
+    for result in sorted(found, key=lambda result: str(result.environment["started"])):
+        together: dict[tuple[str, Subject, Place], list[Measurement]] = {}
+        for record in {record["key"]: record for record in result.records}.values():
+            task = _task(record)
+            if task is None:
+                continue
+            place = _place(record)
+            subject = Subject(
+                record["algorithm"], record["form"], tuple(sorted(record["parameters"].items()))
+            )
+            together.setdefault((task, subject, place), []).append(_measurement(record, result))
+        for (task, subject, place), several in together.items():
+            collected[task].setdefault(subject, {})[place] = _one_of(several)
+    return {task: table for task, table in collected.items() if table}
+
+
+def _task(record: Mapping[str, Any]) -> str | None:
+    """Return the task that a record is evidence for, or None for any other record."""
+    if record["mode"] != MODE or record["per_cell"] is None or record["workload"] is not None:
+        return None
+    if record["algorithm"] in FROM_CELLS:
+        return None
+    if (record["inputs"] or 1) > 1 or (record["moved"] is None) != (record["destination"] is None):
+        return None
+    try:
+        task = task_of(record["form"])
+    except ValueError:
+        return None
+    if record["moved"] is None:
+        return None if task == "update" else task
+    return "update" if task in ("update", "count") else None
+
+
+def _place(record: Mapping[str, Any]) -> Place:
+    moved = record["moved"]
+    return Place(
+        record["particles"],
+        float(record["per_cell"]),
+        None if moved is None else moved / record["particles"],
+        Setting(
+            record["distribution"],
+            record["order"],
+            record["destination"],
+            tuple(record["periodic"]),
+        ),
+    )
+
+
+def _measurement(record: Mapping[str, Any], result: results.Results) -> Measurement:
+    status, reason = record["status"], record["reason"]
+    times = (record["median_ms"], record["ci95_low_ms"], record["ci95_high_ms"])
+    if status == "ok" and times[0] <= 0:
+        status, reason = "failed", "too short for the clock"
+    ms, low, high = times if status == "ok" else (math.nan,) * 3
+    return Measurement(
+        status, reason, ms, low, high, record["workspace_bytes"], record.get("peak_bytes"),
+        record.get("library"), result.path.name, result.environment["commit"],
+    )  # fmt: skip
+
+
+def _one_of(several: Sequence[Measurement]) -> Measurement:
+    """Put measurements of one thing together: what was wrong once is wrong.
+
+    Of times the geometric mean, and an interval that spans those of all.
+    """
+    bad = [each for each in several if not each.is_right]
+    if bad:
+        return min(bad, key=lambda each: each.status != "wrong")
+    if len(several) == 1:
+        return several[0]
+    last = several[-1]
+    return Measurement(
+        "ok",
+        None,
+        float(np.exp(np.mean(np.log([each.ms for each in several])))),
+        min(each.low for each in several),
+        max(each.high for each in several),
+        *(last.workspace_bytes, last.peak_bytes, last.library, last.file, last.commit),
+    )
+
+
+def matrix(places: Sequence[Place]) -> Floats:
+    """Return the octaves of places, shape (places, axes)."""
+    return np.array([place.octaves for place in places], np.float64)
+
+
+def _of_backend(
+    found: Sequence[results.Results], backend: str | None, required: bool = True
+) -> list[results.Results]:
+    kept = [r for r in found if backend in (None, r.environment["device"]["backend"])]
+    if required and not kept:
+        raise UserError(f"these results hold nothing that was measured through {backend}")
+    return kept
+
+
+def _files_in(given: Sequence[Path]) -> list[Path]:
+    """Return files as given, and of folders those in and below them that are results of studies.
+
+    Raises UserError for a folder without any.
+    """
+    found: dict[Path, Path] = {}
+    for path in given:
+        inside = [path]
+        if path.is_dir():
+            inside = [file for file in sorted(path.rglob("*.json")) if _is_of_studies(file)]
+            if not inside:
+                raise UserError(f"there are no results of studies in {path}: {MAKE_SOME}")
+        for file in inside:
+            found.setdefault(file.resolve(), file)
+    return list(found.values())
+
+
+def _is_of_studies(path: Path) -> bool:
+    document = results.read_json(path)
+    return isinstance(document, dict) and "records" in document

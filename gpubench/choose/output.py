@@ -1,0 +1,292 @@
+"""Answers in words, and as JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jsonschema import Draft202012Validator
+
+from gpubench.choose.chooser import Answer, Change, Chooser, Near
+from gpubench.choose.evidence import Machine, Subject
+from gpubench.choose.model import Estimate, Margin, Model
+from gpubench.choose.validation import Loss, Validation
+
+SCHEMA_FILE = Path(__file__).with_name("answer.schema.json")
+EXIT_CODES = {"chosen": 0, "cannot tell": 3, "declined": 3}
+BYTE_UNITS = ("bytes", "kB", "MB", "GB")
+AXES = {"particles": "particles", "per_cell": "per cell"}
+VALIDATION_COLUMNS = (
+    "task", "held out", "mean loss", "90 % below", "worst", "failures",
+    "who always takes", "mean loss", "90 % below", "worst",
+)  # fmt: skip
+
+
+def sentence(answer: Answer) -> str:
+    """Return the answer in one sentence."""
+    question, best = answer.question, answer.best
+    if best is None:
+        measure = f"; `{answer.command}` would measure it" if answer.command else ""
+        return f"cannot tell: {answer.reason}{measure}"
+    moved = "" if question.moved is None else f", {_percent(question.moved)} moved"
+    where = (
+        f"{question.particles:,} particles, {question.per_cell:g} per cell{moved}"
+        f" on {answer.machine.device}"
+    )
+    if answer.verdict == "cannot tell":
+        others = _listing([subject.label for subject in answer.tied])
+        margin = answer.margins[0]
+        return (
+            f"cannot tell between {best.subject.label} and {others} at {where}: about"
+            f" {_ms(best.ms)}, and {margin.other.label} takes {_figures(margin)} times as long"
+        )
+    text = f"{best.subject.label}: about {_ms(best.ms)} at {where}"
+    if answer.margins:
+        margin = answer.margins[0]
+        text += f"; {_figures(margin)} times as fast as {margin.other.label}"
+    if (memory := _memory(best)) is not None:
+        text += f"; {_size(memory)}"
+    return text
+
+
+def evidence_lines(answer: Answer) -> list[str]:
+    """Return what the answer rests on, a line each."""
+    lines = []
+    if answer.best is not None:
+        lines += [_candidate(answer.best, None)]
+        lines += [_candidate(answer.estimates[m.other], m) for m in answer.margins[:2]]
+    lines += [_near(near) for near in answer.nearest]
+    lines += [_change(change) for change in answer.changes]
+    if answer.best is not None and not answer.changes:
+        lines.append("nothing that was measured around there changes the answer")
+    lines += [f"not considered: {each.subject.label}: {each.reason}" for each in answer.barred]
+    lines += [f"mind: {warning}" for warning in answer.warnings]
+    if answer.validation is not None:
+        lines.append(_validated(answer.validation))
+    return lines
+
+
+def validation_rows(validations: Sequence[Validation]) -> list[tuple[str, ...]]:
+    """Return a row for each task; see VALIDATION_COLUMNS."""
+    return [
+        (
+            each.task,
+            f"{len(each.held_out)} of {len(each.held_out) + each.beyond}",
+            *_shares(each.loss),
+            str(each.failures),
+            each.favourite.label if each.favourite else "",
+            *_shares(each.favourite_loss),
+        )
+        for each in validations
+    ]
+
+
+def as_json(answer: Answer, chooser: Chooser) -> dict[str, Any]:
+    """Return an answer as answer.schema.json has it."""
+    margins = {margin.other: margin for margin in answer.margins}
+    question = dataclasses.asdict(answer.question) | {"task": answer.question.its_task}
+    document = {
+        "schema": 1,
+        "question": question,
+        "machine": _machine(answer.machine),
+        "files": [str(path) for path in chooser.files],
+        "verdict": answer.verdict,
+        "sentence": sentence(answer),
+        "reason": answer.reason,
+        "command": answer.command,
+        "best": _subject(answer.best.subject) if answer.best else None,
+        "runner_up": _subject(answer.margins[0].other) if answer.margins else None,
+        "tied": [_subject(subject) for subject in answer.tied],
+        "candidates": [
+            {
+                "subject": _subject(subject),
+                "ms": each.ms,
+                "low_ms": each.low_ms,
+                "high_ms": _finite(each.high_ms),
+                "workspace_bytes": each.workspace_bytes,
+                "peak_bytes": each.peak_bytes,
+                "ratio": margins[subject].ratio if subject in margins else 1.0,
+                "ratio_low": margins[subject].low if subject in margins else None,
+                "ratio_high": _finite(margins[subject].high) if subject in margins else None,
+            }
+            for subject, each in answer.estimates.items()
+        ],
+        "barred": [
+            {"subject": _subject(each.subject), "status": each.status, "reason": each.reason}
+            for each in answer.barred
+        ],
+        "nearest": [
+            {
+                "particles": near.place.particles,
+                "per_cell": near.place.per_cell,
+                "moved": near.place.moved,
+                "differs": dict(near.axes),
+                "octaves": near.octaves,
+                "subject": _subject(near.subject),
+                "ms": near.measured.ms,
+                "low_ms": near.measured.low,
+                "high_ms": near.measured.high,
+                "library": near.measured.library,
+                "file": near.measured.file,
+                "commit": near.measured.commit,
+            }
+            for near in answer.nearest
+        ],
+        "changes": [
+            dataclasses.asdict(change) | {"winner": _subject(change.winner)}
+            for change in answer.changes
+        ],
+        "warnings": list(answer.warnings),
+        "validation": _validation(answer.validation) if answer.validation else None,
+    }
+    _validator().validate(document)
+    return document
+
+
+def validations_as_json(validations: Sequence[Validation], chooser: Chooser) -> dict[str, Any]:
+    """Return what cross-validation found as answer.schema.json has it."""
+    document = {
+        "schema": 1,
+        "machine": _machine(chooser.machine),
+        "files": [str(path) for path in chooser.files],
+        "validations": [_validation(each) for each in validations],
+    }
+    _validator().validate(document)
+    return document
+
+
+def _machine(machine: Machine) -> dict[str, Any]:
+    return dataclasses.asdict(machine)
+
+
+def _subject(subject: Subject) -> dict[str, Any]:
+    return {
+        "algorithm": subject.algorithm,
+        "form": subject.form,
+        "parameters": dict(subject.parameters),
+    }
+
+
+def _validation(found: Validation) -> dict[str, Any]:
+    judged = [each for each in found.held_out if each.loss is not None]
+    worst = max(judged, key=lambda each: each.loss or 0.0) if judged else None
+    return {
+        "task": found.task,
+        "held_out": len(found.held_out),
+        "beyond": found.beyond,
+        "failures": found.failures,
+        "loss": dataclasses.asdict(found.loss) if found.loss else None,
+        "favourite": _subject(found.favourite) if found.favourite else None,
+        "favourite_loss": dataclasses.asdict(found.favourite_loss)
+        if found.favourite_loss
+        else None,
+        "worst_at": f"{Model.words(worst.place)} ({worst.place.setting.words})" if worst else None,
+    }
+
+
+@cache
+def _validator() -> Draft202012Validator:
+    return Draft202012Validator(json.loads(SCHEMA_FILE.read_text(encoding="utf-8")))
+
+
+def _candidate(estimate: Estimate, margin: Margin | None) -> str:
+    high = f"{estimate.high_ms:.3g}" if math.isfinite(estimate.high_ms) else "?"
+    text = (
+        f"{'then' if margin else 'fastest'}: {estimate.subject.label}: {_ms(estimate.ms)}"
+        f" ({estimate.low_ms:.3g} to {high})"
+    )
+    if margin:
+        text += f", {_figures(margin)} times as long"
+    text += f"; workspace {_size(estimate.workspace_bytes)}"
+    if estimate.peak_bytes is not None:
+        text += f", at its peak {_size(estimate.peak_bytes)}"
+    return text
+
+
+def _near(near: Near) -> str:
+    measured = near.measured
+    by = ", ".join(
+        f"moved {100 * value:+.3g} %" if axis == "moved" else f"{AXES[axis]} x {value:.3g}"
+        for axis, value in near.axes.items()
+    )
+    commit = f" of {measured.commit[:7]}" if measured.commit else ""
+    return (
+        f"measured: {near.subject.label}: {_ms(measured.ms)} at {Model.words(near.place)}"
+        f" ({by}), {measured.file}{commit}"
+    )
+
+
+def _change(change: Change) -> str:
+    if change.below is None:
+        doubt = "" if change.is_known else ", though not by more than the intervals"
+        return f"with {change.axis} {change.value}: {change.winner.label}{doubt}"
+    side = "below" if change.below else "above"
+    value = float(change.value)
+    match change.axis:
+        case "particles":
+            where = f"{side} about {float(f'{value:.2g}'):,.0f} particles"
+        case "per_cell":
+            where = f"{side} about {value:.2g} per cell"
+        case _:
+            where = f"where {'less' if change.below else 'more'} than about {_percent(value)} move"
+    return f"{where}: {change.winner.label}"
+
+
+def _validated(found: Validation) -> str:
+    if found.loss is None:
+        return f"cross-validation of {found.task}: too few inputs to hold any out"
+    text = (
+        f"cross-validation of {found.task}: on {len(found.held_out)} inputs that were held out,"
+        f" advice lost {_percent(found.loss.mean)} of time on average,"
+        f" {_percent(found.loss.worst)} at worst"
+    )
+    if found.failures:
+        text += f", and {found.failures} times had no right answer"
+    if found.favourite and found.favourite_loss:
+        text += f"; always {found.favourite.label}: {_percent(found.favourite_loss.mean)}"
+    return text
+
+
+def _shares(loss: Loss | None) -> tuple[str, str, str]:
+    if loss is None:
+        return "", "", ""
+    return _percent(loss.mean), _percent(loss.p90), _percent(loss.worst)
+
+
+def _figures(margin: Margin) -> str:
+    high = f"{margin.high:.3g}" if math.isfinite(margin.high) else "?"
+    return f"{margin.ratio:.3g} ({margin.low:.3g} to {high})"
+
+
+def _memory(estimate: Estimate) -> int | None:
+    """Return what a subject takes at most: a library's peak, else what was counted."""
+    return estimate.workspace_bytes if estimate.peak_bytes is None else estimate.peak_bytes
+
+
+def _ms(value: float) -> str:
+    return f"{value:.3g} ms"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g} %"
+
+
+def _size(number: int | None) -> str:
+    if number is None:
+        return "not counted"
+    unit = min(len(BYTE_UNITS) - 1, int(math.log10(number)) // 3) if number else 0
+    return f"{float(f'{number / 1000**unit:.3g}'):g} {BYTE_UNITS[unit]}"
+
+
+def _listing(words: Sequence[str]) -> str:
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

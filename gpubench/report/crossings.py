@@ -1,0 +1,173 @@
+"""Where two measured curves cross, how far that can be told, and fronts of the best compromises.
+
+Knows nothing of studies: numbers in, numbers out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+
+FIRST, SECOND, NEITHER = -1, 1, 0  # which of two is faster; NEITHER: it cannot be told
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """The ratio of two times, with the interval that their own intervals allow."""
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it cannot be told on which side of 1 it lies."""
+        return self.low <= 1 <= self.high
+
+
+@dataclass(frozen=True)
+class Timed:
+    """A median with the ends of its 95 % interval, in any unit of time."""
+
+    median: float
+    low: float
+    high: float
+
+    def over(self, other: Timed) -> Ratio:
+        """Divide by another; the interval is the widest that the ends of both give."""
+        return Ratio(
+            self.median / other.median if other.median else math.inf,
+            self.low / other.high if other.high else math.inf,
+            self.high / other.low if other.low else math.inf,
+        )
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """Where two curves meet, so that the other one is below from there on.
+
+    at: where they are equal. low, high: between which it cannot be told which is below; None
+    where that goes on to the first or last place measured.
+    between: the places measured on either side of `at`, one twice if it is one of them.
+    faster_before, faster_after: FIRST or SECOND.
+    """
+
+    at: float
+    low: float | None
+    high: float | None
+    between: tuple[float, float]
+    faster_before: int
+    faster_after: int
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Two curves along an axis: where they cross, and who is faster at all that can be told.
+
+    faster: FIRST or SECOND where only that one ever is, NEITHER where it can be told nowhere,
+    None where each is somewhere.
+    """
+
+    crossings: Sequence[Crossing]
+    faster: int | None
+
+    @property
+    def each(self) -> Sequence[Crossing | None]:
+        """All crossings, or None once where there is none."""
+        return list(self.crossings) or [None]
+
+
+def compare(places: Sequence[float], ratios: Sequence[Ratio]) -> Compared:
+    """Compare two curves from the ratios of the first to the second at ascending places.
+
+    Between two places the logarithm of the ratio, and of either end of its interval, is a line.
+    A crossing lies where that of the ratio is 0; what cannot be told is where 0 lies between
+    those of the ends.
+    """
+    curves = [
+        _Curve(places, [math.log(getattr(ratio, name)) for ratio in ratios])
+        for name in ("value", "low", "high")
+    ]
+    middle, low, high = curves
+    breaks = sorted({*places, *(zero for curve in curves for zero in curve.zeros)})
+    stretches = [
+        (begin, end, _side(low.at((begin + end) / 2), high.at((begin + end) / 2)))
+        for begin, end in pairwise(breaks)
+    ] or [(x, x, _side(low.at(x), high.at(x))) for x in places]
+    runs: list[tuple[float, float, int]] = []
+    for side, group in groupby(stretches, key=lambda stretch: stretch[2]):
+        members = list(group)
+        runs.append((members[0][0], members[-1][1], side))
+    told = {side for _, _, side in runs} - {NEITHER}
+    faster = None if len(told) > 1 else next(iter(told), NEITHER)
+    return Compared(_crossings(places, middle, runs), faster)
+
+
+def front(points: Sequence[tuple[float, float]]) -> list[int]:
+    """Return which points no other one beats, in ascending order of their first coordinate.
+
+    A point is beaten by one that is as low in both coordinates and lower in one.
+    """
+    kept: list[int] = []
+    for index in sorted(range(len(points)), key=lambda i: points[i]):
+        if not kept or points[index][1] < points[kept[-1]][1] or points[index] == points[kept[-1]]:
+            kept.append(index)
+    return kept
+
+
+class _Curve:
+    """A line from place to place."""
+
+    def __init__(self, places: Sequence[float], values: Sequence[float]) -> None:
+        self._places, self._values = places, values
+
+    @property
+    def zeros(self) -> list[float]:
+        found = [x for x, y in zip(self._places, self._values, strict=True) if y == 0]
+        points = pairwise(zip(self._places, self._values, strict=True))
+        found += [x0 + (x1 - x0) * (y0 / (y0 - y1)) for (x0, y0), (x1, y1) in points if y0 * y1 < 0]
+        return sorted(found)
+
+    def at(self, place: float) -> float:
+        points = list(zip(self._places, self._values, strict=True))
+        for (x0, y0), (x1, y1) in pairwise(points):
+            if x0 <= place <= x1:
+                return y0 + (y1 - y0) * (place - x0) / (x1 - x0)
+        return points[0][1]  # of a single place
+
+
+def _side(low: float, high: float) -> int:
+    if high < 0:
+        return FIRST
+    return SECOND if low > 0 else NEITHER
+
+
+def _crossings(
+    places: Sequence[float], middle: _Curve, runs: Sequence[tuple[float, float, int]]
+) -> list[Crossing]:
+    """Return a crossing for each change of sides, with or without a stretch that is open."""
+    found = []
+    for index, (begin, end, side) in enumerate(runs):
+        before = runs[index - 1][2] if index > 0 else None
+        after = runs[index + 1][2] if index + 1 < len(runs) else None
+        if side == NEITHER:
+            zeros = [zero for zero in middle.zeros if begin <= zero <= end]
+            if len(zeros) % 2 == 0 or (before is None and after is None):
+                continue  # the medians come back to their side, or nothing can be told at all
+            at = zeros[len(zeros) // 2]
+            # Beyond an open end the medians alone say who is faster.
+            sides = (
+                -after if before is None and after is not None else before,
+                -before if after is None and before is not None else after,
+            )
+            low, high = (None if before is None else begin), (None if after is None else end)
+        elif before is not None and before != NEITHER:  # the sides change in one point
+            at, low, high, sides = begin, begin, begin, (before, side)
+        else:
+            continue
+        if sides[0] != sides[1] and sides[0] is not None and sides[1] is not None:
+            between = (max(x for x in places if x <= at), min(x for x in places if x >= at))
+            found.append(Crossing(at, low, high, between, sides[0], sides[1]))
+    return found

@@ -1,0 +1,243 @@
+"""What re-sorting saves where some particles have moved, and up to which share of them."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+from gpubench.report import formats
+from gpubench.report.axes import AXES
+from gpubench.report.cells import Cell, StudyRun
+from gpubench.report.crossings import FIRST, NEITHER, Compared, Crossing, compare
+from gpubench.report.figures import Axis, Chart, Line, Panel, describe, line_chart
+from gpubench.report.races import Field, Race, lines_over, moved_share, timed, updates
+from gpubench.report.tables import NOTHING, Item, Row, Table
+
+_MOST_REBUILDS = 3  # lines of a panel
+_NANOSECONDS = 1e6  # in a millisecond
+
+
+@dataclass(frozen=True)
+class Moves:
+    """Races over the share that moved, all else the same; ascending."""
+
+    particles: int
+    races: Sequence[Race]
+
+    @property
+    def resorts(self) -> list[str]:
+        """Algorithms that bring a structure up to date."""
+        return self._names(True)
+
+    @cached_property
+    def rebuilds(self) -> list[str]:
+        """Algorithms that build it anew, fastest first."""
+        names = self._names(False)
+
+        def mean(name: str) -> tuple[int, float]:
+            own = [cell for race in self.races if (cell := race.of(name)) is not None]
+            return -len(own), sum(math.log(cell.median_ms) for cell in own)
+
+        return sorted(names, key=mean)
+
+    def _names(self, updating: bool) -> list[str]:
+        return list(
+            dict.fromkeys(
+                cell.subject.algorithm
+                for race in self.races
+                for cell in race.cells
+                if updates(cell) == updating
+            )
+        )
+
+    def against_rebuild(self, resort: str) -> Compared | None:
+        """Compare a re-sort with the fastest rebuild at each share; None without two shares."""
+        both = [
+            (moved_share(race.place) or 0.0, timed(own).over(timed(rebuilt[0])))
+            for race in self.races
+            for own in [race.of(resort)]
+            for rebuilt in [[cell for cell in race.cells if not updates(cell)]]
+            if own is not None and rebuilt
+        ]
+        if len(both) < 2:
+            return None
+        shares, ratios = zip(*both, strict=True)
+        return compare(shares, ratios)
+
+
+def gather(field: Field) -> list[Moves]:
+    """Return the races over the share that moved, for each number of particles."""
+    by_size: dict[int, dict[float, Race]] = {}
+    per_cell = field.usual_per_cell("update")
+    races = [race for race in field.races if race.task == "update"]
+    kinds = Counter((r.place.distribution, r.place.order, r.place.destination) for r in races)
+    for race in races:
+        place, share = race.place, moved_share(race.place)
+        kind = (place.distribution, place.order, place.destination)
+        if place.per_cell == per_cell and share is not None and kind == kinds.most_common(1)[0][0]:
+            by_size.setdefault(place.particles or 0, {}).setdefault(share, race)
+    return [
+        Moves(size, [own[share] for share in sorted(own)])
+        for size, own in sorted(by_size.items())
+        if len(own) > 1
+    ]
+
+
+def rows(run: StudyRun) -> list[dict[str, Any]]:
+    """Return where each re-sort stops paying, for the CSV: shares between 0 and 1."""
+    return [
+        {
+            "particles": each.particles,
+            "resort": name,
+            "always": None if crossing else _always(compared),
+            "crossover_share": crossing.at if crossing else None,
+            "share_low": crossing.low if crossing else None,
+            "share_high": crossing.high if crossing else None,
+            "faster_below": None if crossing is None else _option(crossing),
+        }
+        for each in gather(Field.of(run))
+        for name in each.resorts
+        for compared in [each.against_rebuild(name)]
+        if compared is not None
+        for crossing in compared.each
+    ]
+
+
+def _option(crossing: Crossing) -> str:
+    return "re-sort" if crossing.faster_before == FIRST else "rebuild"
+
+
+def _always(compared: Compared) -> str:
+    if compared.faster in (None, NEITHER):
+        return "cannot tell"
+    return "re-sort" if compared.faster == FIRST else "rebuild"
+
+
+def sentences(field: Field) -> list[str]:
+    """Say up to which share re-sorting pays, for the re-sort that pays longest at each size."""
+    found = gather(field)
+    parts = []
+    for each in found:
+        compared = {
+            name: result
+            for name in each.resorts
+            if (result := each.against_rebuild(name)) is not None
+        }
+        if not compared:
+            continue
+        name = max(compared, key=lambda name: _pays_until(compared[name]))
+        size = AXES["particles"].say(each.particles)
+        parts.append(f"at {size} {_pays(compared[name])} ({name})")
+    if not parts:
+        return []
+    return [
+        "To re-sort instead of rebuilding (the second idea of Rozen et al.), with a count after"
+        f" either, pays {'; '.join(parts)}."
+    ]
+
+
+def _pays_until(compared: Compared) -> float:
+    if compared.crossings:
+        falls = [c.at for c in compared.crossings if c.faster_before == FIRST]
+        return max(falls, default=0.0)
+    return 2.0 if compared.faster == FIRST else -1.0
+
+
+def _pays(compared: Compared) -> str:
+    falls = [c for c in compared.crossings if c.faster_before == FIRST]
+    if falls:
+        return f"while fewer than {_share_words(falls[-1])} change cells"
+    if compared.crossings:
+        return f"only where more than {_share_words(compared.crossings[0])} change cells"
+    if compared.faster == FIRST:
+        return "at every share measured"
+    return "at no share measured" if compared.faster is not None else "at some shares only"
+
+
+def _share_words(crossing: Crossing) -> str:
+    return f"{formats.percent(crossing.at)} ({_share_ends(crossing)})"
+
+
+def _share_ends(crossing: Crossing) -> str:
+    ellipsis = "\N{HORIZONTAL ELLIPSIS}"
+    low, high = (
+        ellipsis if end is None else formats.significant(100 * end)
+        for end in (crossing.low, crossing.high)
+    )
+    return f"{low} to {high} %"
+
+
+def table(field: Field) -> Table | None:
+    """Return up to which share each re-sort pays, a column for each size; None without any."""
+    found = gather(field)
+    names = list(dict.fromkeys(name for each in found for name in each.resorts))
+    if not names:
+        return None
+    rows = []
+    for name in names:
+        items = []
+        for each in found:
+            compared = each.against_rebuild(name)
+            if compared is None:
+                items.append(NOTHING)
+            elif compared.crossings:
+                last = compared.crossings[-1]
+                text = formats.percent(last.at)
+                if last.faster_before != FIRST:
+                    text = f"above {text}"
+                items.append(Item(text, detail=_share_ends(last)))
+            else:
+                words = {"re-sort": "everywhere", "rebuild": "nowhere"}
+                items.append(Item(words.get(_always(compared), "cannot tell"), "none"))
+        rows.append(Row(name, items))
+    return Table(
+        "Up to which share of moved particles a re-sort is faster than the fastest rebuild",
+        ["Re-sort", *(AXES["particles"].write(each.particles) for each in found)],
+        rows,
+        "particles",
+        [
+            "Both begin with particles that have moved and end with a count of neighbours. Between"
+            " two shares measured, the logarithm of the ratio is a line; below each share stands"
+            " the stretch in which the 95 % intervals leave open who is faster."
+        ],
+    )
+
+
+def _scaled(scale: float, cell: Cell) -> float:
+    return scale * cell.median_ms
+
+
+def chart(field: Field, slug: str) -> Chart | None:
+    """Draw the time against the share that moved, a panel for each size."""
+    panels = []
+    for each in gather(field):
+        names = [*each.resorts, *each.rebuilds[:_MOST_REBUILDS]]
+        scale = _NANOSECONDS / each.particles
+        races = [(round(100 * (moved_share(r.place) or 0.0), 6), r) for r in each.races]
+        lines = lines_over(field, races, partial(_scaled, scale), names, scale=scale)
+        lines = [
+            Line(
+                line.label, line.x, line.y, line.low, line.high, line.colour,
+                0 if line.label in each.resorts else 1,
+            )
+            for line in lines
+        ]  # fmt: skip
+        title = AXES["particles"].say(each.particles)
+        words = describe("Time against the share moved", title, lines, "ns per particle")
+        panels.append(Panel(title, lines, words))
+    return line_chart(
+        f"{slug}-moved",
+        "One step where particles have moved: re-sort or rebuild",
+        "Time over the number of particles to bring the structure up to date and count"
+        " neighbours (filled, solid), or to build it anew and count"
+        f" (hollow, dashed; the {_MOST_REBUILDS} fastest on average), against"
+        " the share of the particles that are in another cell than before. A re-sort pays to the"
+        " left of where its line crosses the lowest dashed one.",
+        Axis("% of the particles in another cell than before", "with zero"),
+        Axis("median time, ns per particle", "number"),
+        panels,
+    )

@@ -1,0 +1,359 @@
+"""What a report says and draws of neighbour searches over their regimes: who wins where."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gpubench.contracts import TASKS
+from gpubench.report import crossovers, formats, maps, moves, rivals, wholes
+from gpubench.report.axes import AXES
+from gpubench.report.cells import Cell, Place, StudyRun
+from gpubench.report.crossings import front
+from gpubench.report.figures import (
+    Axis,
+    Chart,
+    Line,
+    Panel,
+    describe,
+    draw_all,
+    line_chart,
+    scatter,
+)
+from gpubench.report.maps import Block, Key, MapChart, MapPanel, Tile
+from gpubench.report.parts import Section
+from gpubench.report.races import (
+    MOST_LINES,
+    RIVALS,
+    STUDIES,
+    Field,
+    Race,
+    lines_over,
+    moved_share,
+)
+
+_MOST_NAMED = 3  # winners of a task in a sentence
+_MANY = 4  # inputs of a task, from which on their winners are counted
+_GREY = 5  # index of a colour
+_LEAST = 3  # inputs of a map that is not full
+_FULL = 0.5  # of the tiles of a map, below which it is drawn small, beside its like
+
+
+def tells(run: StudyRun) -> bool:
+    """Say whether a study is one that this module tells of."""
+    return run.study.name in STUDIES
+
+
+def sentences(run: StudyRun) -> list[str]:
+    """Return what was found, one statement a string: first of all whether a rival wins."""
+    field = Field.of(run)
+    return [
+        rivals.verdict(field),
+        *rivals.wrong(field),
+        *_winners(field),
+        *moves.sentences(field),
+        *wholes.sentences(run),
+    ]
+
+
+def gist(run: StudyRun) -> str:
+    """Return the first of these, for the front page."""
+    return rivals.verdict(Field.of(run))
+
+
+def sections(run: StudyRun, slug: str) -> list[Section]:
+    """Return what the study's page shows, as far as there are records for it."""
+    field = Field.of(run)
+    crossed = [pair for task in field.tasks for pair in crossovers.pairs(field, task)]
+    beside = rivals.section(field)
+    memory, share = _memory(field, slug), _copy_share(field, slug)
+    moved = moves.chart(field, slug)
+    resorts = moves.table(field)
+    steps = wholes.charts(run, slug)
+    crossing_tables = [
+        table
+        for task in field.tasks
+        for table in [crossovers.table([pair for pair in crossed if pair.task == task], task)]
+        if table is not None
+    ]
+    found = [
+        Section("Who wins where", figures=[maps.draw(chart) for chart in _maps(field, slug)]),
+        Section(
+            "Where one overtakes another",
+            figures=draw_all(crossovers.charts(field, slug, crossed)),
+            folded=crossing_tables,
+        ),
+        Section(
+            "Rebuild, re-sort, or a skin",
+            tables=[resorts] if resorts else [],
+            figures=draw_all([chart for chart in (moved, *steps) if chart is not None]),
+        ),
+        Section("Time against memory", figures=draw_all(memory)),
+        Section("Share of the bandwidth", figures=draw_all([share] if share else [])),
+    ]
+    found.insert(0 if run.study.name == RIVALS else len(found), beside)
+    return [each for each in found if each.figures or each.tables or each.folded]
+
+
+def win_rows(run: StudyRun) -> list[dict[str, Any]]:
+    """Return the winner of each task and input, for the CSV of the maps."""
+    return [
+        {
+            "task": race.task,
+            **rivals.place_columns(race.place),
+            "winner": race.winner.subject.algorithm,
+            "winner_form": race.winner.subject.form,
+            "winner_median_ms": race.winner.median_ms,
+            "runner_up": race.cells[1].subject.algorithm if margin else None,
+            "runner_up_form": race.cells[1].subject.form if margin else None,
+            "margin": margin.value if margin else None,
+            "margin_low": margin.low if margin else None,
+            "margin_high": margin.high if margin else None,
+            "cannot_tell": race.is_open,
+            "timed": len(race.cells),
+        }
+        for race in Field.of(run).races
+        for margin in [race.margin]
+    ]
+
+
+# Maps of who wins.
+
+
+def _winners(field: Field) -> list[str]:
+    """Say who wins how many inputs of each task; tasks on the same inputs in one sentence."""
+    said: dict[str, list[str]] = {}
+    for task in field.tasks:
+        races = [race for race in field.usual_races(task) if len(race.cells) > 1]
+        if len(races) < _MANY:
+            continue  # the tables say it
+        told = Counter(race.winner.subject.algorithm for race in races if not race.is_open)
+        parts = [f"{name} on {count}" for name, count in told.most_common(_MOST_NAMED)]
+        if len(told) > _MOST_NAMED:
+            parts.append(f"others on {sum(sorted(told.values())[:-_MOST_NAMED])}")
+        if unclear := len(races) - told.total():
+            parts.append(f"on {unclear} it cannot be told")
+        where = rivals.where([race.place for race in races])
+        said.setdefault(where, []).append(f"in {rivals.quoted(task)} {', '.join(parts)}")
+    return [
+        f"Fastest, each with its best form, {where}: {'; '.join(parts)}."
+        for where, parts in said.items()
+    ]
+
+
+def _maps(field: Field, slug: str) -> list[MapChart]:
+    """Return a map for each task that has one of at least two by two."""
+    found = []
+    for task in field.tasks:
+        chart = _map(field, task, slug)
+        if chart is not None:
+            found.append(chart)
+    return found
+
+
+def _map(field: Field, task: str, slug: str) -> MapChart | None:
+    is_moved = task == "update"
+    groups: dict[tuple[str, str], list[Race]] = {}
+    for race in field.races:
+        place = race.place
+        if race.task == task and (moved_share(place) is not None) == is_moved:
+            groups.setdefault((place.distribution or "", place.order or ""), []).append(race)
+    names = list(
+        dict.fromkeys(race.winner.subject.algorithm for each in groups.values() for race in each)
+    )
+    names.sort(key=field.algorithms.index)
+    alone, together = [], {}
+    for kind, races in groups.items():
+        panel = _alone(field, names, kind, races, is_moved)
+        if panel is not None:
+            alone.append(panel)
+        else:
+            together[kind] = races
+    panels = [*alone, *_together(field, names, together, is_moved)]
+    if not panels:
+        return None
+    keys = [Key(name, field.letter(name), field.algorithms.index(name)) for name in names]
+    return MapChart(
+        f"{slug}-map-{task}",
+        f"Who wins: {task}",
+        f"Task: {TASKS[task]}. A tile is one input; its letter and colour say which algorithm is"
+        " fastest there, each with the best of its forms. The number is how many times as long"
+        " the runner-up takes: the stronger the colour, the clearer the win. Hatched: the 95 %"
+        " intervals leave open who is faster. Empty: not measured.",
+        "particles",
+        "% of the particles in another cell than before" if is_moved else "particles per cell",
+        keys,
+        panels,
+    )
+
+
+def _level(race: Race, is_moved: bool) -> float:
+    return 100 * (moved_share(race.place) or 0.0) if is_moved else race.place.per_cell or 0.0
+
+
+def _tiles(
+    field: Field,
+    names: Sequence[str],
+    races: Sequence[Race],
+    sizes: Sequence[int],
+    levels: Sequence[float],
+    is_moved: bool,
+) -> list[Tile]:
+    found: dict[tuple[int, int], Tile] = {}
+    for race in races:
+        at = sizes.index(race.place.particles or 0), levels.index(_level(race, is_moved))
+        key = names.index(race.winner.subject.algorithm)
+        margin = race.margin.value if race.margin else None
+        found.setdefault(at, Tile(*at, key, margin, race.is_open))
+    return list(found.values())
+
+
+def _alone(
+    field: Field, names: Sequence[str], kind: tuple[str, str], races: Sequence[Race], is_moved: bool
+) -> MapPanel | None:
+    """Return a map of inputs that differ in size and occupancy alone, if it is full enough."""
+    counts = Counter(_level(race, is_moved) for race in races)
+    # Levels that only designed points have would be all but empty.
+    levels = sorted(level for level, n in counts.items() if 2 * n >= max(counts.values()))
+    shown = [race for race in races if _level(race, is_moved) in levels]
+    sizes = sorted({race.place.particles or 0 for race in shown})
+    tiles = _tiles(field, names, shown, sizes, levels, is_moved)
+    if len(sizes) < 2 or len(levels) < 2 or len(tiles) < _FULL * len(sizes) * len(levels):
+        return None
+    title = f"{AXES['distribution'].say(kind[0])}, {AXES['order'].say(kind[1])}"
+    block = Block("", tiles)
+    return MapPanel(
+        title, [formats.power(n) for n in sizes], [f"{v:g}" for v in levels], [block],
+        _map_words(names, title, tiles),
+    )  # fmt: skip
+
+
+def _together(
+    field: Field,
+    names: Sequence[str],
+    groups: Mapping[tuple[str, str], Sequence[Race]],
+    is_moved: bool,
+) -> list[MapPanel]:
+    """Return one panel of small maps, distributions downwards and orders across; or none."""
+    races = [race for each in groups.values() for race in each]
+    if len(races) < _LEAST:
+        return []
+    sizes = sorted({race.place.particles or 0 for race in races})
+    levels = sorted({_level(race, is_moved) for race in races})
+    distributions = AXES["distribution"].order([d for d, _ in groups])
+    orders = AXES["order"].order([o for _, o in groups])
+    orders_written = {order: (AXES["order"].names or {}).get(order, order) for order in orders}
+    blocks = [
+        Block(
+            f"{distribution}, {orders_written[order]}",
+            _tiles(field, names, own, sizes, levels, is_moved),
+            orders.index(order),
+            distributions.index(distribution),
+        )
+        for (distribution, order), own in groups.items()
+    ]
+    title = "Other distributions and orders"
+    if len(groups) == 1:
+        [(distribution, order)] = groups
+        title = f"{AXES['distribution'].say(distribution)}, {AXES['order'].say(order)}"
+    return [
+        MapPanel(
+            title, [formats.power(n) for n in sizes], [f"{v:g}" for v in levels], blocks,
+            _map_words(names, title, [tile for block in blocks for tile in block.tiles]),
+        )
+    ]  # fmt: skip
+
+
+def _map_words(names: Sequence[str], where: str, tiles: Sequence[Tile]) -> str:
+    wins = Counter(names[tile.key] for tile in tiles if not tile.is_open)
+    told = ", ".join(f"{name} {count}" for name, count in wins.most_common())
+    unclear = sum(tile.is_open for tile in tiles)
+    return f"Winners of {len(tiles)} inputs, {where}: {told or 'none'}; cannot tell {unclear}."
+
+
+# Memory and bandwidth.
+
+
+def _memory(field: Field, slug: str) -> list[Chart]:
+    found = []
+    for task in field.tasks:
+        panels = [
+            panel for place in field.chosen(task) for panel in [_memory_panel(field, task, place)]
+            if panel is not None
+        ]  # fmt: skip
+        chart = scatter(
+            f"{slug}-memory-{task}",
+            f"Time against memory: {task}",
+            f"Task: {TASKS[task]}. The lower and the further left, the better. Filled, on"
+            " the dashed line: nobody is both faster and smaller (the Pareto front). Memory is the"
+            " most that was taken on the device where a library tells it, else what the algorithm"
+            " allocated. The best form of each algorithm.",
+            Axis("memory, MB", "measured"),
+            Axis("median time, ms", "number"),
+            panels,
+        )
+        if chart is not None:
+            found.append(chart)
+    return found
+
+
+def memory_bytes(cell: Cell) -> int | None:
+    """Return the most memory on the device, or else what was allocated; None if unknown."""
+    record = cell.headline
+    found: int | None = record["workspace_bytes"]
+    if record["peak_bytes"] is not None:
+        found = record["peak_bytes"]
+    return found
+
+
+def _memory_panel(field: Field, task: str, place: Place) -> Panel | None:
+    race = next(r for r in field.races if r.task == task and r.place == place)
+    known = [cell for cell in race.cells if memory_bytes(cell)][:MOST_LINES]
+    if len(known) < 2:
+        return None
+    points = [((memory_bytes(cell) or 0) / 1e6, cell.median_ms) for cell in known]
+    best = front(points)
+    lines = [
+        Line(
+            cell.subject.algorithm, [x], [y], None, None,
+            field.algorithms.index(cell.subject.algorithm), 0 if index in best else 1,
+        )
+        for index, (cell, (x, y)) in enumerate(zip(known, points, strict=True))
+    ]  # fmt: skip
+    steps = [points[best[0]]]
+    for x, y in (points[index] for index in best[1:]):
+        steps += [(x, steps[-1][1]), (x, y)]
+    border = Line("", [x for x, _ in steps], [y for _, y in steps], None, None, _GREY, 1, False)
+    title = rivals.where([place], rivals.SHORT)
+    names = formats.listing(known[index].subject.algorithm for index in best)
+    words = f"Time against memory, {task}, {title}. On the front: {names}."
+    return Panel(title, [border, *lines] if len(best) > 1 else lines, words)
+
+
+def _copy_share(field: Field, slug: str) -> Chart | None:
+    panels = []
+    for task in field.tasks:
+        if task == "update":
+            continue
+        races = field.usual_races(task, per_cell=field.usual_per_cell(task))
+        lines = lines_over(
+            field,
+            [(race.place.particles or 0, race) for race in races],
+            lambda cell: None if cell.copy_share is None else 100 * cell.copy_share,
+        )
+        title = f"{task}, {AXES['per_cell'].say(field.usual_per_cell(task))}"
+        words = describe("Share of the copy bandwidth", title, lines, "%")
+        panels.append(Panel(title, lines, words))
+    return line_chart(
+        f"{slug}-bandwidth",
+        "Share of the copy bandwidth",
+        "The fewest bytes that an algorithm must move, over its median time, as a share of the"
+        " bandwidth of a plain copy measured on the same machine (dotted: all of it). Data that"
+        " stay in a cache can go above, and a search computes as well. At most the"
+        f" {MOST_LINES} fastest of those whose traffic is known.",
+        Axis("particles", "size"),
+        Axis("% of copy bandwidth", "number"),
+        panels,
+        reference=100,
+    )

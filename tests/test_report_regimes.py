@@ -1,0 +1,603 @@
+"""The part of a report on neighbour searches over their regimes, from synthetic records."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from regime_records import (
+    COSTS,
+    LIBRARIES,
+    SIZES,
+    grid,
+    moved,
+    rivals_study,
+    run_of,
+    search,
+    spread,
+    steps,
+)
+from test_report import Page, results
+
+from gpubench import report
+from gpubench.report import crossovers, formats, maps, moves, regimes, rivals, wholes
+from gpubench.report.crossings import FIRST, NEITHER, SECOND, Ratio, Timed, compare, front
+from gpubench.report.maps import MapChart
+from gpubench.report.races import Field
+
+
+def field_of(records: list[dict[str, Any]]) -> Field:
+    return Field.of(run_of(records))
+
+
+def race_of(*found: tuple[str, str, float, float]) -> Field:
+    """Return one race: algorithm, form, median, half width of the interval."""
+    return field_of([search(a, form, median=t, width=w) for a, form, t, w in found])
+
+
+def map_of(records: list[dict[str, Any]]) -> MapChart:
+    [chart] = regimes._maps(field_of(records), "slug")
+    return chart
+
+
+def read(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+# Ratios, crossings and fronts.
+
+
+def test_the_interval_of_a_ratio_is_the_widest_that_both_intervals_give() -> None:
+    ratio = Timed(3.0, 2.0, 4.0).over(Timed(1.5, 1.0, 2.0))
+    assert ratio == Ratio(2.0, 1.0, 4.0)
+    assert ratio.is_open
+    assert not Timed(3.0, 2.9, 3.1).over(Timed(1.5, 1.4, 1.6)).is_open
+
+
+@given(
+    constants=st.tuples(st.floats(1e-3, 1e3), st.floats(1e-3, 1e3)),
+    powers=st.tuples(st.floats(0.2, 0.9), st.floats(1.0, 1.5)),
+    width=st.floats(1e-3, 0.1),
+)
+def test_crossing_of_two_power_laws_is_the_closed_form(
+    constants: tuple[float, float], powers: tuple[float, float], width: float
+) -> None:
+    places = [float(x) for x in range(-80, 81, 4)]  # logarithms of the particles to base two
+
+    def time(which: int, place: float) -> Timed:
+        median = constants[which] * 2 ** (powers[which] * place)
+        return Timed(median, median * (1 - width), median * (1 + width))
+
+    # The second grows faster: it is below before, the first after the crossing.
+    exact = math.log2(constants[0] / constants[1]) / (powers[1] - powers[0])
+    half = math.log2((1 + width) / (1 - width)) / (powers[1] - powers[0])
+    compared = compare(places, [time(0, x).over(time(1, x)) for x in places])
+    if places[0] < exact - half and exact + half < places[-1]:
+        [crossing] = compared.crossings
+        assert crossing.at == pytest.approx(exact, abs=1e-6)
+        assert crossing.low == pytest.approx(exact - half, abs=1e-6)
+        assert crossing.high == pytest.approx(exact + half, abs=1e-6)
+        assert (crossing.faster_before, crossing.faster_after) == (SECOND, FIRST)
+        assert crossing.between[0] <= crossing.at <= crossing.between[1]
+        assert crossing.between[1] - crossing.between[0] in (0, 4)
+        assert compared.faster is None
+
+
+@pytest.mark.parametrize(
+    ("ratios", "faster"),
+    [
+        ([Ratio(0.5, 0.4, 0.6), Ratio(0.9, 0.8, 0.95)], FIRST),
+        ([Ratio(2.0, 1.8, 2.2), Ratio(1.2, 1.1, 1.3)], SECOND),
+        ([Ratio(0.99, 0.9, 1.1), Ratio(1.01, 0.9, 1.1)], NEITHER),
+        ([Ratio(0.5, 0.4, 0.6), Ratio(0.99, 0.9, 1.1)], FIRST),
+    ],
+)
+def test_what_does_not_cross_says_who_is_always_faster(ratios: list[Ratio], faster: int) -> None:
+    compared = compare([1.0, 2.0], ratios)
+    assert not compared.crossings
+    assert compared.faster == faster
+
+
+def test_a_crossing_that_cannot_be_told_at_the_end_is_open_there() -> None:
+    compared = compare([0.0, 1.0], [Ratio(0.5, 0.45, 0.55), Ratio(1.1, 0.9, 1.3)])
+    [crossing] = compared.crossings
+    assert crossing.low is not None
+    assert crossing.high is None
+    assert (crossing.faster_before, crossing.faster_after) == (FIRST, SECOND)
+
+
+def test_curves_that_touch_do_not_cross() -> None:
+    ratios = [Ratio(0.5, 0.45, 0.55), Ratio(0.99, 0.9, 1.1), Ratio(0.5, 0.45, 0.55)]
+    assert not compare([0.0, 1.0, 2.0], ratios).crossings
+
+
+def test_intervals_without_width_cross_in_a_point() -> None:
+    ratios = [Ratio(r, r, r) for r in (0.5, 2.0, 0.25)]
+    first, second = compare([0.0, 1.0, 2.0], ratios).crossings
+    assert (first.low, first.at, first.high) == (0.5, 0.5, 0.5)
+    assert second.at == pytest.approx(1 + 1 / 3)
+    assert (second.faster_before, second.faster_after) == (SECOND, FIRST)
+
+
+points = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=20)
+
+
+@given(points)
+def test_front_is_what_no_other_point_beats(found: list[tuple[int, int]]) -> None:
+    beaten = {
+        i
+        for i, (x, y) in enumerate(found)
+        for u, v in found
+        if u <= x and v <= y and (u, v) != (x, y)
+    }
+    assert set(front(found)) == set(range(len(found))) - beaten
+    assert [found[i] for i in front(found)] == sorted(found[i] for i in front(found))
+
+
+# Races and maps.
+
+
+def test_the_best_form_of_each_algorithm_runs_and_the_runner_up_is_another() -> None:
+    field = race_of(
+        ("a", "list-matrix", 1.0, 0.01), ("a", "list-pairs", 1.1, 0.01), ("b", "list", 2.0, 0.01)
+    )
+    [race] = field.races
+    assert race.winner.subject.form == "list-matrix"
+    assert [cell.subject.algorithm for cell in race.cells] == ["a", "b"]
+    assert race.margin is not None
+    assert race.margin.value == 2.0
+    assert race.margin.low == pytest.approx(1.98 / 1.01)
+    assert race.margin.high == pytest.approx(2.02 / 0.99)
+    assert not race.is_open
+
+
+@pytest.mark.parametrize(
+    ("others", "is_open"),
+    [
+        ([("b", 1.03, 0.01)], False),
+        ([("b", 1.019, 0.01)], True),
+        ([("b", 1.3, 0.01), ("c", 1.5, 0.5)], True),  # of the third it cannot be told
+    ],
+)
+def test_a_tile_is_hatched_where_an_interval_holds_one(
+    others: list[tuple[str, float, float]], is_open: bool
+) -> None:
+    [race] = race_of(("a", "count", 1.0, 0.01), *((n, "count", t, w) for n, t, w in others)).races
+    assert race.is_open == is_open
+
+
+def test_moved_particles_are_one_question_for_updates_and_rebuilds() -> None:
+    about: dict[str, Any] = {"moved": 10486, "destination": "next"}
+    field = field_of(
+        [
+            search("search-counting-resort", "update", median=1.0, **about),
+            search("search-counting-sort", "count", median=2.0, **about),
+            search("search-counting-sort", "count", median=2.1),
+        ]
+    )
+    assert [(race.task, len(race.cells)) for race in field.races] == [("count", 1), ("update", 2)]
+
+
+def test_a_map_has_a_tile_for_each_input_with_the_winner_of_the_formula() -> None:
+    records = grid(tasks=("count",))
+    chart = map_of(records)
+    [panel] = chart.panels
+    [block] = panel.blocks
+    assert (panel.columns[0], panel.columns[-1], len(block.tiles)) == ("2¹²", "2²⁶", 48)
+    assert panel.rows == ["0.5", "1", "4", "8", "16", "64"]
+    for tile in block.tiles:
+        size = 2 ** (12 + 2 * tile.column)
+        at = [
+            r
+            for r in records
+            if r["particles"] == size and f"{r['per_cell']:g}" == panel.rows[tile.row]
+        ]
+        first, second = sorted(at, key=lambda r: r["median_ms"])[:2]
+        assert chart.keys[tile.key].name == first["algorithm"]
+        assert tile.margin == pytest.approx(second["median_ms"] / first["median_ms"])
+        assert tile.is_open == (second["ci95_low_ms"] <= first["ci95_high_ms"])
+
+
+@pytest.fixture(scope="module")
+def whole_maps() -> list[MapChart]:
+    return regimes._maps(field_of([*grid(sizes=SIZES[::2]), *moved(), *spread(16)]), "slug")
+
+
+def test_colours_and_letters_of_algorithms_are_the_same_in_all_maps(
+    whole_maps: list[MapChart],
+) -> None:
+    assert [chart.slug.rpartition("map-")[2] for chart in whole_maps] == [
+        "build", "count", "ten-counts", "list", "update",
+    ]  # fmt: skip
+    looks = {(key.name, key.letter, key.colour) for chart in whole_maps for key in chart.keys}
+    assert len({name for name, *_ in looks}) == len(looks) == len({c for *_, c in looks})
+
+
+def test_designed_points_stand_by_distribution_and_order_in_one_panel(
+    whole_maps: list[MapChart],
+) -> None:
+    chart = whole_maps[1]
+    full, small = chart.panels
+    assert full.title == "uniform distribution, random order"
+    assert {block.title for block in small.blocks} == {
+        f"{distribution}, {order}"
+        for distribution in ("uniform", "clusters", "free-surface")
+        for order in ("random", "nearly", "Morton")
+    } - {"uniform, random"}
+    assert chart.fullness == [24, 0]
+
+
+def test_a_map_draws_letters_hatches_and_the_legend() -> None:
+    records = [
+        search(algorithm, "count", n, p, median=time)
+        for n in (4096, 8192)
+        for p in (1, 2)
+        for algorithm, time in (("a", 1.0), ("b", 1.01 if n == 8192 else 3.0))
+    ]
+    [drawing] = maps.draw(map_of(records)).drawings
+    svg = ElementTree.fromstring(drawing.inline)
+    texts = [text.text for text in svg.iter("{http://www.w3.org/2000/svg}text")]
+    assert texts.count("A") == 5  # four tiles, one key
+    assert texts.count("3.00") == 2
+    assert {"a", "cannot tell", "4 times or more", "particles per cell"} <= set(texts)
+    assert drawing.inline.count("url(#") >= 3  # two tiles, one key
+    assert "cannot tell 2" in drawing.description
+    assert drawing.inline.count("var(--line-0)") >= 5
+
+
+@given(st.floats(1, 100), st.floats(1, 100))
+def test_a_clearer_win_is_never_fainter(one: float, other: float) -> None:
+    assert (maps.opacity(min(one, other))) <= maps.opacity(max(one, other)) <= maps.opacity(4)
+    assert maps.opacity(None) <= maps.opacity(1.0)
+
+
+# Crossovers.
+
+
+def laws(width: float) -> list[dict[str, Any]]:
+    """Make two searches, one of n, one of the root of n, which meet at 2^16 for 4 per cell."""
+    return [
+        search(algorithm, "count", n, per_cell, median=time, width=width)
+        for n in (2**12, 2**14, 2**18, 2**22)
+        for per_cell in (1, 4)
+        for algorithm, time in (
+            ("linear", n / 2**16 * per_cell / 4),
+            ("root", (n / 2**16) ** 0.5),
+        )
+    ]
+
+
+def test_crossover_between_sizes_is_that_of_the_power_laws() -> None:
+    field = field_of(laws(0.02))
+    by_level = {pair.fixed["per_cell"]: pair for pair in crossovers.pairs(field, "count")}
+    for per_cell, at in ((4, 16.0), (1, 20.0)):
+        pair = by_level[per_cell]
+        [crossing] = pair.compared.crossings
+        assert crossing.at == pytest.approx(at)
+        assert crossing.low == pytest.approx(at - 2 * math.log2(1.02 / 0.98))
+        assert pair.name(crossing.faster_before) == "linear"
+        assert pair.name(crossing.faster_after) == "root"
+        assert pair.always is None
+
+
+def test_table_of_crossovers_names_count_and_stretch() -> None:
+    crossed = crossovers.pairs(field_of(laws(0.02)), "count")
+    table = crossovers.table(crossed, "count")
+    assert table is not None
+    [row] = table.rows
+    assert row.head == "linear, then root"
+    assert row.items[1].text == formats.significant(2**16)
+    low, high = (2 ** (16 + sign * 2 * math.log2(1.02 / 0.98)) for sign in (-1, 1))
+    assert row.items[1].detail == f"{formats.significant(low)} to {formats.significant(high)}"
+
+
+def test_what_never_crosses_is_in_the_csv_as_always_faster() -> None:
+    records = [
+        search(algorithm, "count", n, median=time * n / 4096)
+        for n in (4096, 16384)
+        for algorithm, time in (("slow", 2.0), ("fast", 1.0))
+    ]
+    [row] = crossovers.rows(run_of(records))
+    assert row["always_faster"] == "fast"
+    assert (row["smallest_measured"], row["largest_measured"]) == (4096, 16384)
+    assert row["particles"] is None
+    assert crossovers.table(crossovers.pairs(field_of(records), "count"), "count") is None
+
+
+# Re-sorts and whole steps.
+
+
+def shares(rebuild: float, slope: float) -> list[dict[str, Any]]:
+    """Make re-sorts of 1 + slope * share milliseconds beside rebuilds."""
+    n = 2**20
+    return [
+        search(
+            algorithm, form, n, median=time, width=1e-6, moved=round(share * n),
+            destination="next",
+        )
+        for share in (0, 0.25, 0.5, 1)
+        for algorithm, form, time in (
+            ("search-counting-resort", "update", math.exp(slope * share)),
+            ("search-counting-sort", "count", rebuild),
+            ("search-radix-grid", "count", 2 * rebuild),
+        )
+    ]  # fmt: skip
+
+
+def test_share_up_to_which_a_resort_pays_is_the_closed_form() -> None:
+    field = field_of(shares(2.0, 1.0))
+    [found] = moves.gather(field)
+    compared = found.against_rebuild("search-counting-resort")
+    assert compared is not None
+    [crossing] = compared.crossings
+    assert crossing.at == pytest.approx(math.log(2), rel=1e-6)
+    [said] = moves.sentences(field)
+    assert "while fewer than 69.3 % (69.3 to 69.3 %) change cells" in said
+    table = moves.table(field)
+    assert table is not None
+    assert table.rows[0].items[0].text == "69.3 %"
+
+
+@pytest.mark.parametrize(("rebuild", "said"), [(4.0, "at every share"), (0.5, "at no share")])
+def test_a_resort_may_pay_always_or_never(rebuild: float, said: str) -> None:
+    [sentence] = moves.sentences(field_of(shares(rebuild, 1.0)))
+    assert said in sentence
+
+
+def test_whole_steps_say_which_way_is_fastest_where() -> None:
+    run = run_of(steps(sizes=(2**20,)))
+    [said] = wholes.sentences(run)
+    [found] = wholes.gather(run)
+    for time_step in found.by_time_step:
+        timed = {kind: cell.median_ms for kind, cell in found.best(time_step).items()}
+        assert list(timed.values()) == sorted(timed.values())
+    assert re.search(r"at time step 0.0025 to [\d.]+ \([\d.]+ to [\d.]+ % of the particles", said)
+    assert "Re-sorting is the fastest of all at" in said
+
+
+def test_steps_stand_over_the_time_step_where_the_share_is_not_known() -> None:
+    [known] = wholes.charts(run_of(steps()), "slug")
+    assert known.x.label == "% of the particles that change cells in a step"
+    [unknown] = wholes.charts(run_of(steps(shares=False)), "slug")
+    assert unknown.x.label == "time step"
+    assert {line.label for line in unknown.panels[0].lines} == {
+        "rebuild", "re-sort", "skin 0.15", "skin 0.3",
+    }  # fmt: skip
+
+
+# Rivals.
+
+
+def test_a_rival_that_wins_is_said_first() -> None:
+    records = [
+        search("search-counting-sort", "count", median=2.0),
+        search("warp-hash-grid", "count", median=1.0, library="warp-lang 0.0"),
+        search("search-counting-sort", "build", median=1.0),
+        search("warp-hash-grid", "build", median=2.0, library="warp-lang 0.0"),
+    ]
+    said = regimes.sentences(run_of(records))[0]
+    assert said == (
+        "Where a rival wins: warp-hash-grid in “count” at 2²⁰ particles, 4 per cell, where the"
+        " best of ours takes 2.00 times (1.96 to 2.04) as long. Ours are first in 1 of 2"
+        " comparisons."
+    )
+    assert regimes.gist(run_of(records)) == said
+
+
+def test_ours_are_first_only_where_they_can_be_told_to_be() -> None:
+    def said(time: float) -> str:
+        return rivals.verdict(
+            field_of(
+                [
+                    search("search-counting-sort", "count", median=1.0),
+                    search("warp-hash-grid", "count", median=time, library="warp-lang 0.0"),
+                ]
+            )
+        )
+
+    assert said(2.0) == "Ours are first in all 1 comparisons with libraries of others."
+    assert said(1.01) == (
+        "No rival wins. Ours are first in 0 of 1 comparisons; in 1 it cannot be told (count)."
+    )
+    assert said(0.5).startswith("Where a rival wins: warp-hash-grid")
+
+
+def test_without_a_rival_nothing_is_claimed() -> None:
+    said = rivals.verdict(race_of(("search-counting-sort", "count", 1.0, 0.01)))
+    assert said.startswith("No library of others was timed")
+
+
+def test_many_losses_are_told_by_task_with_their_share() -> None:
+    field = field_of(grid(sizes=(2**12, 2**16, 2**20), occupancies=(0.5, 4)))
+    lost = [each for each in field.comparisons() if each.ratio.high < 1]
+    said = rivals.verdict(field)
+    count = sum(each.race.task == "count" for each in lost)
+    assert f"on {count} of 6 inputs" in said
+    assert said.startswith("Where a rival wins: in “build”")
+
+
+def test_tables_of_rivals_list_what_is_wrong_and_what_did_not_run() -> None:
+    field = field_of(rivals_study())
+    tables = {table.caption: table for table in rivals.section(field).tables}
+    listed = next(t for name, t in tables.items() if name.startswith("Equal work only, list"))
+    wrong = next(row for row in listed.rows if row.head == "vesin")
+    assert [item.text for item in wrong.items][:2] == ["wrong", formats.DASH]
+    assert listed.notes[0] == (
+        "vesin: wrong: loses pairs across the box; the smallest input found has 9 particles."
+    )
+    counted = next(t for name, t in tables.items() if name.startswith("Equal work only, count"))
+    missing = next(row for row in counted.rows if row.head == "search-torch-sort")
+    assert missing.items[0].text == "not run"
+    assert "search-torch-sort: not run: needs torch: pip install torch." in counted.notes
+    assert counted.rows.index(missing) == len(counted.rows) - 1
+    [said] = rivals.wrong(field)
+    assert said.startswith("vesin list-pairs is wrong on 2 inputs: loses pairs")
+
+
+def test_a_row_of_rivals_has_ratio_library_first_call_and_peak() -> None:
+    field = field_of(rivals_study())
+    table = next(t for t in rivals.section(field).tables if " build:" in t.caption)
+    assert [count for _, count in table.groups] == [2, 2, 3]
+    row = dict(
+        zip(
+            table.columns[5:],
+            next(r for r in table.rows if r.head == "warp-hash-grid").items[4:],
+            strict=True,
+        )
+    )
+    assert {name: item.text for name, item in row.items()} == {
+        "Library": LIBRARIES["warp-hash-grid"],
+        "First call, ms": "480",
+        "Peak memory": formats.size(90 * 2**22),
+    }
+    own = next(r for r in table.rows if r.head == "search-atomic-list")
+    assert own.items[1].detail == "best of ours"
+    assert own.items[4].text == "ours"
+
+
+def test_habits_of_libraries_stand_in_a_table_of_their_own() -> None:
+    table = rivals.section(field_of(rivals_study())).tables[-1]
+    assert table.caption == "What each does where libraries differ"
+    [row] = [row for row in table.rows if row.head.startswith("nvalchemi")]
+    assert row.items[0].text.startswith("raises")
+
+
+# Memory.
+
+
+def test_points_on_the_front_are_filled_and_joined() -> None:
+    records = [
+        search(name, "count", median=time, workspace_bytes=size)
+        for name, time, size in (("a", 1.0, 900), ("b", 2.0, 500), ("c", 3.0, 700))
+    ]
+    [chart] = regimes._memory(field_of(records), "slug")
+    [panel] = chart.panels
+    border, *shown = panel.lines
+    assert {line.label for line in shown if line.variant == 0} == {"a", "b"}
+    assert list(zip(border.x, border.y, strict=True)) == [
+        (0.0005, 2.0), (0.0009, 2.0), (0.0009, 1.0),
+    ]  # fmt: skip
+
+
+def test_peak_memory_counts_where_it_is_known() -> None:
+    [race] = field_of([search("warp-hash-grid", "count", peak_bytes=7, workspace_bytes=5)]).races
+    assert regimes.memory_bytes(race.winner) == 7
+    [race] = field_of([search("a", "count", peak_bytes=None, workspace_bytes=5)]).races
+    assert regimes.memory_bytes(race.winner) == 5
+
+
+# Pages.
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("regimes")
+    small = grid(sizes=(2**12, 2**16, 2**20), occupancies=(1, 4, 16))
+    regime = [*small, *moved(sizes=(2**20,)), *steps(sizes=(2**17,))]
+    report.write([results(regime), results(rivals_study(), "rivals.json")], out)
+    return out
+
+
+def test_the_page_begins_with_who_wins_and_so_does_the_front_page(folder: Path) -> None:
+    for name in ("regimes.html", "rivals.html"):
+        verdict = folder.joinpath(name).read_text("utf-8").partition('<div class="verdict">')[2]
+        assert verdict.lstrip().startswith("<p>Where a rival wins:")
+    assert folder.joinpath("index.html").read_text("utf-8").count("Where a rival wins:") == 2
+
+
+def test_pages_are_small_and_what_is_too_long_is_in_the_csv(folder: Path) -> None:
+    assert (folder / "index.html").stat().st_size < 600 * 1024
+    assert (folder / "regimes.html").stat().st_size < 1536 * 1024
+    assert (folder / "rivals-measurements.html").is_file()
+    page = Page(folder.joinpath("rivals.html").read_text("utf-8"))
+    assert "Where a rival wins" in page.tables
+    linked = set(
+        re.findall(r'href="([\w.-]+)', "".join(p.read_text("utf-8") for p in folder.glob("*.html")))
+    )
+    assert {name for name in linked if not (folder / name).is_file()} == set()
+
+
+def test_machines_stand_on_one_page_with_figures_of_their_own(tmp_path: Path) -> None:
+    cpu = {"backend": "opencl", "name": "Synthetic CPU", "is_cpu": True}
+    small = grid(["search-counting-sort", "search-radix-grid"], (2**12, 2**14), (1, 4), ("count",))
+    slower = results(small, machine="synthetic-cpu", device=cpu)
+    report.write([results(small), slower], tmp_path)
+    html = (tmp_path / "regimes.html").read_text("utf-8")
+    assert html.count("Who wins: count.") == 2
+    assert "Machines compared" not in html  # the page begins with what was found
+    assert len(set(re.findall(r'<strong id="([^"]+)"', html))) == html.count("<strong id=")
+    machines = {row["machine"] for row in read((tmp_path / "regimes-wins.csv").read_text("utf-8"))}
+    assert machines == {"synthetic-gpu", "synthetic-cpu"}
+
+
+def test_csv_of_wins_holds_what_the_map_shows(folder: Path) -> None:
+    rows = read((folder / "regimes-wins.csv").read_text("utf-8"))
+    assert len(rows) == 3 * 3 * 4 + 7
+    at = ("count", 2**16, 4)
+    [row] = [r for r in rows if (r["task"], int(r["particles"]), float(r["per_cell"])) == at]
+    times = {
+        r["algorithm"]: r["median_ms"]
+        for r in grid(sizes=(2**16,), occupancies=(4,), tasks=("count",))
+    }
+    first, second = sorted(times, key=lambda name: times[name])[:2]
+    assert (row["winner"], row["runner_up"]) == (first, second)
+    assert float(row["margin"]) == pytest.approx(times[second] / times[first])
+    assert float(row["margin_low"]) < float(row["margin"]) < float(row["margin_high"])
+    assert row["timed"] == str(len(COSTS))
+
+
+def test_other_numbers_of_the_figures_are_in_csv_files(folder: Path) -> None:
+    found = {
+        kind: read((folder / f"regimes-{kind}.csv").read_text("utf-8"))
+        for kind in ("crossovers", "moved", "steps", "rivals")
+    }
+    assert all(found.values())
+    assert {row["resort"] for row in found["moved"]} >= {"search-counting-resort"}
+    assert {row["option"] for row in found["steps"]} == {"rebuild", "re-sort", "skin"}
+    below = [row for row in found["rivals"] if float(row["ratio_high"]) < 1]
+    assert len(below) == sum(
+        int(row[2].split(" of ")[0])
+        for row in Page((folder / "regimes.html").read_text("utf-8")).tables["Where a rival wins"][
+            1:
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("records", "shown"),
+    [
+        (
+            grid(["search-counting-sort", "search-radix-grid"], (2**12, 2**14), (4,)),
+            "Time against memory",
+        ),
+        (moved(sizes=(2**14,)), "Up to which share of moved particles"),
+        (steps(sizes=(2**12,)), "In whole steps of dpd-standard, 2¹² particles"),
+        ([search("search-counting-sort", "count")], "Equal work only, count"),
+        (
+            [search("search-radix-grid", "count", status="failed", reason="bad luck", mode="hot")],
+            "What has no time, and why",
+        ),
+        (
+            [search("vesin", "list-pairs", status="wrong", reason="loses pairs", mode="hot")],
+            "vesin list-pairs is wrong on 1 input: loses pairs.",
+        ),
+    ],
+    ids=["two sizes", "moved alone", "steps alone", "one record", "failed", "wrong"],
+)
+def test_pages_render_from_parts_of_the_study(
+    records: list[dict[str, Any]], shown: str, tmp_path: Path
+) -> None:
+    cpu = {"backend": "opencl", "name": "Synthetic CPU", "is_cpu": True}
+    report.write([results(records, device=cpu, copy_bandwidth_gb_s=None)], tmp_path)
+    page = Page((tmp_path / "regimes.html").read_text("utf-8"))
+    assert shown in page.text
+    assert "Share of the copy bandwidth" not in page.text  # which is not known
+    assert (tmp_path / "report.md").is_file()
