@@ -99,6 +99,10 @@ class TestNeed:
         with pytest.raises(NotSupported, match=f"^{said}: pip install 'gpubench\\[some\\]'$"):
             need("cuda.compute", "cuda-cccl", "some")
 
+    def test_what_no_extra_brings_is_installed_by_its_name(self) -> None:
+        with pytest.raises(NotSupported, match=r"a-b is not installed: pip install a-b$"):
+            need("no_such_module", "a-b", None)
+
     def test_names_with_versions(self, monkeypatch: pytest.MonkeyPatch) -> None:
         assert name_with_version("numpy") == f"numpy {np.__version__}"
 
