@@ -15,6 +15,7 @@ import gpubench.report
 from gpubench import __version__, cli, registry, results
 from gpubench.devices.base import DeviceReport
 from gpubench.errors import DeviceUnavailable, UserError
+from gpubench.families import FAMILIES
 from gpubench.measure.sampling import Budget
 from gpubench.studies import runner, study
 
@@ -222,7 +223,8 @@ def test_check_of_a_right_algorithm(gpubench_command, two_cases, device):
 def test_check_exits_1_for_a_wrong_answer_and_goes_on(gpubench_command, two_cases):
     code, out, _ = gpubench_command("check", "--json")
     assert code == 1
-    found = {c["algorithm"]: c for c in json.loads(out)["checks"] if c["form"] == "plain"}
+    plain = ("plain", "count")
+    found = {c["algorithm"]: c for c in json.loads(out)["checks"] if c["form"] in plain}
     assert found.keys() == ALGORITHMS.keys()
     assert {name: c["status"] for name, c in found.items()} == {
         "right-sort": "ok",
@@ -234,10 +236,39 @@ def test_check_exits_1_for_a_wrong_answer_and_goes_on(gpubench_command, two_case
         "huge-sort": "skipped",
         "twice-sort": "ok",
         "right-filter": "ok",
+        "losing-search": "ok",
     }
     assert found["wrong-sort"]["reason"].startswith("32 particles: ")
     assert found["wrong-sort"]["reason"].endswith("(and 1 more)")
     assert found["broken-sort"]["reason"] == "RuntimeError: illegal address"
+
+
+def test_check_shrinks_the_first_input_that_is_wrong(gpubench_command, monkeypatch):
+    every = gpubench.conformance.cases
+    names = ("two particles, far apart", "all in one cell", "all at one point")
+    chosen = {family: [c for c in every(family) if c.name in names] for family in FAMILIES}
+    monkeypatch.setattr(gpubench.conformance, "cases", chosen.get)
+    code, out, err = gpubench_command("check", "losing-search", "--smallest")
+    assert code == 1
+    assert "the smallest failure of losing-search count:" in err
+    positions = out[out.index("positions:") :].splitlines()
+    assert [line.split(":")[0].strip() for line in positions[1:6]] == list("01234")
+    assert positions[6].startswith("wrong: after the first launch: particle ")
+    assert "has 3 neighbours, expected 4" in positions[6]
+    code, out, _ = gpubench_command("check", "wrong-sort", "losing-search", "--smallest", "--json")
+    assert code == 1
+    assert all("wrong: after the" in c["smallest"] for c in json.loads(out)["checks"] if c["cases"])
+
+
+def test_check_shrinks_given_particles(gpubench_command):
+    np.save("mine.npy", np.random.default_rng(0).random((500, 3)) * [4, 5, 6])
+    box = ["--positions", "mine.npy", "--box", "4,5,6", "--cell-size", "1"]
+    code, out, _ = gpubench_command("check", "losing-search", *box, "--smallest", "--json")
+    assert code == 1
+    (found,) = json.loads(out)["checks"]
+    assert len(found["smallest"].splitlines()) == 2 + 5 + 1
+    code, out, _ = gpubench_command("check", "losing-search", *box, "--json")
+    assert "smallest" not in json.loads(out)["checks"][0]
 
 
 def test_check_on_given_particles(gpubench_command, tmp_path):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import sys
 import tomllib
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -98,6 +99,10 @@ class TestNeed:
         with pytest.raises(NotSupported, match=f"^{said}: pip install 'gpubench\\[some\\]'$"):
             need("cuda.compute", "cuda-cccl", "some")
 
+    def test_what_no_extra_brings_is_installed_by_its_name(self) -> None:
+        with pytest.raises(NotSupported, match=r"a-b is not installed: pip install a-b$"):
+            need("no_such_module", "a-b", None)
+
     def test_names_with_versions(self, monkeypatch: pytest.MonkeyPatch) -> None:
         assert name_with_version("numpy") == f"numpy {np.__version__}"
 
@@ -169,3 +174,42 @@ class TestWarp:
         problem = FAMILIES["neighbour-search"].check(algorithm, inputs)
         assert problem is not None
         assert "neighbours, expected" in problem
+
+
+class TestLibrarySort:
+    """CuPy's sort with NumPy in the place of CuPy: the cell list around it."""
+
+    class Hook:
+        def __enter__(self) -> Any:
+            self.malloc_postprocess(mem_size=600)
+            self.malloc_postprocess(mem_size=300)
+            self.free_postprocess(mem_size=600)
+            self.malloc_postprocess(mem_size=500)
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+    @pytest.fixture
+    def sort(self, monkeypatch: pytest.MonkeyPatch) -> Any:
+        cupy: Any = ModuleType("cupy")
+        vars(cupy).update({name: getattr(np, name) for name in ("argsort", "searchsorted")})
+        vars(cupy).update(arange=np.arange, copyto=np.copyto, __version__="0")
+        cupy.cuda = SimpleNamespace(MemoryHook=self.Hook)
+        monkeypatch.setitem(sys.modules, "cupy", cupy)
+        cls: Any = registry.find_algorithm("cupy-argsort")
+        return cls(FakeDevice(), form="order", parameters={}, **make(500, BOX).made_for)
+
+    def test_it_sorts_into_cells(self, sort: Any) -> None:
+        for distribution in ("uniform", "one-cell"):
+            inputs = make(500, BOX, distribution)
+            sort.cell_of = inputs.cell_of
+            sort.build(inputs.cell_of, inputs.positions)
+            assert FAMILIES["cell-list"].check(sort, inputs) is None
+
+    def test_it_tells_the_most_that_the_library_held_at_once(self, sort: Any) -> None:
+        cells = BOX.count + 1
+        assert sort.workspace_bytes == 4 * (500 + 2 * cells)
+        sort.build(make(500, BOX).cell_of, None)
+        assert sort.peak_bytes() == sort.workspace_bytes + 900
+        assert sort.library == "cupy 0"

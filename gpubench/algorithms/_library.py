@@ -9,10 +9,11 @@ from types import ModuleType
 from gpubench.errors import NotSupported
 
 
-def need(module: str, package: str, extra: str = "rivals") -> ModuleType:
+def need(module: str, package: str, extra: str | None = "rivals") -> ModuleType:
     """Import a module of a package, or raise NotSupported with the command that installs it.
 
-    package: its name at the package index. extra: that of gpubench which brings it.
+    package: its name at the package index. extra: that of gpubench which brings it, if
+    one does.
     """
     try:
         return importlib.import_module(module)
@@ -23,7 +24,8 @@ def need(module: str, package: str, extra: str = "rivals") -> ModuleType:
             why = f"{package} lacks {error.name}"
     except ImportError as error:
         why = f"{package} cannot be imported ({str(error).splitlines()[0]})"
-    raise NotSupported(f"{why}: pip install 'gpubench[{extra}]'")
+    what = package if extra is None else f"'gpubench[{extra}]'"
+    raise NotSupported(f"{why}: pip install {what}")
 
 
 def name_with_version(package: str) -> str:

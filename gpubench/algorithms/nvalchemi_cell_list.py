@@ -72,20 +72,23 @@ class NvalchemiCellList(NeighbourSearch):
         self._pool = self._torch.peak_of(self._first)
 
     def _first(self) -> None:
-        if self._keeps:
-            with self._torch.on_stream():
-                self._make_what_is_kept()
+        with self._torch.on_stream():
+            if self._keeps:
+                cells, reach = self._library.estimate_cell_list_sizes(
+                    self._box, self._periodic, self.cutoff, max_nbins=2 * self.grid.count + 64
+                )
+                self._cells = self._utils.allocate_cell_list(
+                    self.particles, cells, reach, self._torch.device
+                )
+            if self.form == "list-matrix-kept":
+                self._matrix = self._make_matrix()
         self.launch()
 
-    def _make_what_is_kept(self) -> None:
-        torch, on, n = self._torch.torch, self._torch.device, self.particles
-        cells, reach = self._library.estimate_cell_list_sizes(
-            self._box, self._periodic, self.cutoff, max_nbins=2 * self.grid.count + 64
-        )
-        self._cells = self._utils.allocate_cell_list(n, cells, reach, on)
-        self._matrix = torch.empty((n, self._row), dtype=torch.int32, device=on)
-        self._images = torch.empty((n, self._row, 3), dtype=torch.int32, device=on)
-        self._counts = torch.zeros(n, dtype=torch.int32, device=on)
+    def _make_matrix(self) -> tuple[Any, Any, Any]:
+        """Make rows of neighbours, those of their images, and the numbers of neighbours, 0."""
+        torch, n, row = self._torch.torch, self.particles, self._row
+        how = {"dtype": torch.int32, "device": self._torch.device}
+        return torch.empty((n, row), **how), torch.empty((n, row, 3), **how), torch.zeros(n, **how)
 
     @property
     def _given(self) -> tuple[Any, ...]:
@@ -109,12 +112,13 @@ class NvalchemiCellList(NeighbourSearch):
                 )
 
     def _kept(self) -> Any:
+        matrix, shifts, numbers = self._matrix
         cells, reach, images, coordinates, counts, starts, members = self._cells
         return self._library.cell_list(
             *self._given,
-            neighbor_matrix=self._matrix,
-            neighbor_matrix_shifts=self._images,
-            num_neighbors=self._counts,
+            neighbor_matrix=matrix,
+            neighbor_matrix_shifts=shifts,
+            num_neighbors=numbers,
             cells_per_dimension=cells,
             neighbor_search_radius=reach,
             atom_periodic_shifts=images,
@@ -131,11 +135,9 @@ class NvalchemiCellList(NeighbourSearch):
             return Neighbours(none, np.zeros(1, np.int64), none) if lists else Neighbours(none)
         with self._torch.on_stream():
             if self.task == "build":
-                self._counts.zero_()
-                self._library.query_cell_list(
-                    *self._given, *self._cells, self._matrix, self._images, self._counts
-                )
-                return Neighbours(self._counts.cpu().numpy())
+                matrix = self._make_matrix()
+                self._library.query_cell_list(*self._given, *self._cells, *matrix)
+                return Neighbours(matrix[-1].cpu().numpy())
             first, second, _ = self._found
             first, second = first.cpu().numpy(), second.cpu().numpy()
         if self.form != "list-pairs":

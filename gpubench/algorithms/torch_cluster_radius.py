@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from gpubench.algorithms._library import name_with_version, need
 from gpubench.algorithms._library_sort import CUDA
 from gpubench.algorithms._matrix import most_neighbours, rows_of_pairs
-from gpubench.algorithms._torch import EXTRA, Torch
+from gpubench.algorithms._torch import Torch
 from gpubench.contracts import TASKS, Form, Neighbours, NeighbourSearch
 from gpubench.inputs import ParticleSet
 
@@ -32,7 +32,7 @@ class TorchClusterRadius(NeighbourSearch):
 
     def prepare(self) -> None:
         self._torch = Torch(self.device)
-        self._cluster: Any = need("torch_cluster", "torch-cluster", EXTRA)
+        self._cluster: Any = need("torch_cluster", "torch-cluster", None)
         self.library = name_with_version("torch-cluster")
         self._most = self._pool = 0
         self._pairs: Any = None
