@@ -85,11 +85,15 @@ __global__ void query(GLOBAL const float4 *__restrict__ positions, GLOBAL const 
 #else
 
 /* What of a row of cells may be neighbours of a particle. Cells that follow each other along x are
-   one stretch of the sorted particles: candidate k lies at begin + k; from `near` on, past the end
-   of a periodic row, at far + k. */
+   one stretch of the sorted particles; past the end of a periodic row there is another. */
 typedef struct Stretch {
-    int begin, near, far, length;
+    int begin, end, far_begin, far_end;
 } Stretch;
+
+__device__ __forceinline__ int length_of(Stretch s)
+{
+    return s.end - s.begin + (PERIODIC ? s.far_end - s.far_begin : 0);
+}
 
 /* How far a particle is, at least, from the cells before it along an axis, and from those behind.
    `slack` is what rounding may have taken from a distance. */
@@ -110,12 +114,12 @@ __device__ __forceinline__ Stretch stretch_of(GLOBAL const Grid *grid, GLOBAL co
 {
     Stretch s = {0, 0, 0, 0};
     float left = cutoff2 * 1.000001f - gap2;
+    float half_width = sqrtf(fmaxf(left, 0.0f)) * 1.000001f + slack;
+    int first = cell_along(grid, 0, x - half_width), last = cell_along(grid, 0, x + half_width);
     if (left < 0.0f)
         return s;
-    float half_width = sqrtf(left) * 1.000001f + slack;
-    int first = cell_along(grid, 0, x - half_width), last = cell_along(grid, 0, x + half_width);
     s.begin = start[row + first];
-    s.near = s.length = start[row + last + 1] - s.begin;
+    s.end = start[row + last + 1];
 #if PERIODIC
     if (grid->periodic[0]) {
         float low = grid->low[0], size = grid->size[0];
@@ -127,9 +131,8 @@ __device__ __forceinline__ Stretch stretch_of(GLOBAL const Grid *grid, GLOBAL co
             far_last = min(cell_along(grid, 0, x + half_width - size), first - 1);
         }
         if (far_first <= far_last) {
-            int far_begin = start[row + far_first];
-            s.far = far_begin - s.near;
-            s.length += start[row + far_last + 1] - far_begin;
+            s.far_begin = start[row + far_first];
+            s.far_end = start[row + far_last + 1];
         }
     }
 #endif
@@ -142,6 +145,14 @@ __device__ __forceinline__ Stretch stretch_of(GLOBAL const Grid *grid, GLOBAL co
 
    STAGED, where who fills is a GPU: up to that many neighbours of each particle are collected in
    shared memory, and a warp writes them row by row, instead of each thread in a row of its own. */
+/* A count in an open box fits into 32 registers, but for one; with more of them an SM would hold
+   three quarters of the warps. */
+#if defined(__CUDACC__) && !FILL && !MASKS && !PERIODIC
+#define OCCUPANCY __launch_bounds__(BLOCK, 2048 / BLOCK)
+#else
+#define OCCUPANCY
+#endif
+
 #if FILL && STAGED
 #define NEIGHBOUR(j)                                    \
     do {                                                \
@@ -159,7 +170,7 @@ __device__ __forceinline__ Stretch stretch_of(GLOBAL const Grid *grid, GLOBAL co
     } while (0)
 #endif
 
-__global__ void query(GLOBAL const float4 *__restrict__ positions, GLOBAL const int *__restrict__ start,
+__global__ void OCCUPANCY query(GLOBAL const float4 *__restrict__ positions, GLOBAL const int *__restrict__ start,
                       GLOBAL const int *__restrict__ order, GLOBAL const Grid *__restrict__ grid,
                       float cutoff2, float slack, int particles, GLOBAL int *__restrict__ counts,
                       GLOBAL const int64 *__restrict__ offsets, GLOBAL int *__restrict__ neighbours,
@@ -177,22 +188,22 @@ __global__ void query(GLOBAL const float4 *__restrict__ positions, GLOBAL const 
         return;
 #endif
     float4 p = positions[slot];
-    int i = order[slot];
     int cy = cell_along(grid, 1, p.y), cz = cell_along(grid, 2, p.z);
-    float gap_y[3], gap_z[3], shift_z;
-    gap_y[1] = gap_z[1] = 0.0f;
+    float gap_y[3], before, behind, shift_z;
     gaps(grid, 1, cy, p.y, slack, &gap_y[0], &gap_y[2]);
-    gaps(grid, 2, cz, p.z, slack, &gap_z[0], &gap_z[2]);
+    gaps(grid, 2, cz, p.z, slack, &before, &behind);
+    gap_y[1] = 0.0f;
     int found = 0;
 #if FILL
+    int i = order[slot];
     int64 place = offsets[i];
 #if STAGED
     int listed = (int)min(offsets[i + 1], capacity) - (int)min(place, capacity);
     int staged = listed <= STAGED;
 #endif
 #endif
-#pragma unroll
     for (int dz = 0; dz < 3; ++dz) {
+        float gap_z = dz == 0 ? before : dz == 2 ? behind : 0.0f;
         int z = neighbour_cell(grid, 2, cz + dz - 1, &shift_z);
         if (z < 0)
             continue;
@@ -202,7 +213,7 @@ __global__ void query(GLOBAL const float4 *__restrict__ positions, GLOBAL const 
 #pragma unroll
         for (int dy = 0; dy < 3; ++dy) {
             int y = neighbour_cell(grid, 1, cy + dy - 1, &shift_y[dy]);
-            float gap2 = gap_y[dy] * gap_y[dy] + gap_z[dz] * gap_z[dz];
+            float gap2 = gap_y[dy] * gap_y[dy] + gap_z * gap_z;
             row[dy] = stretch_of(grid, start, cell_number(grid, 0, max(y, 0), z), p.x,
                                  y < 0 ? 2.0f * cutoff2 : gap2, cutoff2, slack);
         }
@@ -213,11 +224,12 @@ __global__ void query(GLOBAL const float4 *__restrict__ positions, GLOBAL const 
             const size_t word = (size_t)(dz * 3 + dy) * particles + slot;
 #endif
 #if FILL && MASKS
-            if (s.length <= 32) {
-                for (unsigned mask = s.length ? masks[word] : 0; mask;) {
+            if (length_of(s) <= 32) {
+                int near = s.end - s.begin;
+                for (unsigned mask = length_of(s) ? masks[word] : 0; mask;) {
                     int k = 31 - __clz(mask);
                     mask ^= 1u << k;
-                    NEIGHBOUR(k + (k < s.near ? s.begin : s.far));
+                    NEIGHBOUR(k < near ? s.begin + k : s.far_begin + k - near);
                 }
                 continue;
             }
@@ -225,39 +237,53 @@ __global__ void query(GLOBAL const float4 *__restrict__ positions, GLOBAL const 
 #if MASKS && !FILL
             unsigned mask = 0;
 #endif
-            int k = 0, from = s.begin, stop = s.near;
+            int j = s.begin, end = s.end;
             float shift_x = 0.0f;
-            for (int piece = 0; piece <= (s.length > s.near); ++piece) {
-                if (piece) {
-                    from = s.far;
-                    stop = s.length;
-                    shift_x = from + k < s.begin ? grid->size[0] : -grid->size[0];
+#if PERIODIC
+            for (int piece = 0; piece < 2; ++piece, j = s.far_begin, end = s.far_end) {
+                if (piece)
+                    shift_x = s.far_begin < s.begin ? grid->size[0] : -grid->size[0];
+                int number = piece ? s.end - s.begin - s.far_begin : -s.begin;
+#else
+            {
+                int number = -s.begin;
+#endif
+                /* Candidate j is bit number + j of the mask. Two at a time: their loads overlap. */
+#if !FILL
+                for (; j + 1 < end; j += 2) {
+                    float4 q = positions[j], next = positions[j + 1];
+                    int near = is_near(p, q, shift_x, shift_y[dy], shift_z, cutoff2);
+                    int near_next = is_near(p, next, shift_x, shift_y[dy], shift_z, cutoff2);
+                    found += near + near_next;
+#if MASKS
+                    mask |= (unsigned)(near + 2 * near_next) << (number + j & 31);
+#endif
                 }
-#pragma unroll 2
-                for (; k < stop; ++k) {
-                    int near = is_near(p, positions[from + k], shift_x, shift_y[dy], shift_z, cutoff2);
+#endif
+                for (; j < end; ++j) {
+                    int near = is_near(p, positions[j], shift_x, shift_y[dy], shift_z, cutoff2);
 #if FILL
-                    if (near && from + k != (int)slot)
-                        NEIGHBOUR(from + k);
+                    if (near && j != (int)slot)
+                        NEIGHBOUR(j);
 #else
                     found += near;
 #if MASKS
-                    mask |= (unsigned)near << (k & 31);
+                    mask |= (unsigned)near << (number + j & 31);
 #endif
 #endif
                 }
             }
 #if MASKS && !FILL
             /* A particle is in its own row, too. */
-            if (dy == 1 && dz == 1 && s.length <= 32)
+            if (dy == 1 && dz == 1 && length_of(s) <= 32)
                 mask &= ~(1u << (slot - s.begin));
-            if (s.length && s.length <= 32)
+            if (length_of(s) > 0 && length_of(s) <= 32)
                 masks[word] = mask;
 #endif
         }
     }
 #if !FILL
-    counts[i] = found - 1;
+    counts[order[slot]] = found - 1;
 #elif STAGED
     __syncwarp();
     const unsigned lane = threadIdx.x % 32, warp = threadIdx.x - lane;
