@@ -239,24 +239,22 @@ __global__ void OCCUPANCY query(GLOBAL const float4 *__restrict__ positions, GLO
 #endif
             int j = s.begin, end = s.end;
             float shift_x = 0.0f;
-#if PERIODIC
-            for (int piece = 0; piece < 2; ++piece, j = s.far_begin, end = s.far_end) {
+            for (int piece = 0; piece < (PERIODIC ? 2 : 1); ++piece, j = s.far_begin, end = s.far_end) {
                 if (piece)
                     shift_x = s.far_begin < s.begin ? grid->size[0] : -grid->size[0];
-                int number = piece ? s.end - s.begin - s.far_begin : -s.begin;
-#else
-            {
-                int number = -s.begin;
-#endif
-                /* Candidate j is bit number + j of the mask. Two at a time: their loads overlap. */
 #if !FILL
+#if MASKS
+                /* Which bit of the mask candidate 0 would be. */
+                int zero = (piece ? s.end - s.begin : 0) - j;
+#endif
+                /* Two at a time: their loads overlap. */
                 for (; j + 1 < end; j += 2) {
                     float4 q = positions[j], next = positions[j + 1];
                     int near = is_near(p, q, shift_x, shift_y[dy], shift_z, cutoff2);
                     int near_next = is_near(p, next, shift_x, shift_y[dy], shift_z, cutoff2);
                     found += near + near_next;
 #if MASKS
-                    mask |= (unsigned)(near + 2 * near_next) << (number + j & 31);
+                    mask |= (unsigned)(near + 2 * near_next) << (zero + j & 31);
 #endif
                 }
 #endif
@@ -268,7 +266,7 @@ __global__ void OCCUPANCY query(GLOBAL const float4 *__restrict__ positions, GLO
 #else
                     found += near;
 #if MASKS
-                    mask |= (unsigned)near << (number + j & 31);
+                    mask |= (unsigned)near << (zero + j & 31);
 #endif
 #endif
                 }

@@ -192,7 +192,9 @@ class BitonicSearchSearch(SortedSearch):
 
 
 class CountingSortSearch(SortedSearch):
-    """Over sorted cells, by counting."""
+    """Over sorted cells, by counting, which pays for each cell."""
+
+    defaults: ClassVar[Mapping[str, int]] = {"parts": 2}
 
     name = "search-counting-sort"
     summary = "positions to neighbours over counting-sort"
@@ -227,6 +229,8 @@ class BucketResortSearch(CellSearch):
 
 class CountingResortSearch(SortedSearch):
     """Over sorted cells that are re-sorted when particles have moved."""
+
+    defaults: ClassVar[Mapping[str, int]] = {"parts": 2}
 
     name = "search-counting-resort"
     summary = "moved positions to neighbours over counting-resort"

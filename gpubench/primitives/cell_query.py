@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ from gpubench.devices.base import Device
 from gpubench.grid import EPSILON, Grid
 from gpubench.primitives.scan import ExclusiveScan
 
-BLOCK = 256
+BLOCK = 512
+FILL_BLOCK = 256  # smaller, for the shared memory that a block stages neighbours in
 STAGED = 32  # neighbours that a thread collects in shared memory, on CUDA
 ROUNDINGS = 8  # of the largest coordinate, that a distance to a cell may be wrong by
 ROWS = 9  # of cells that a particle looks through
@@ -56,19 +58,19 @@ class CellQuery:
         self._sorted = self._allocate((particles if gathers else 0, 4), "float32")
         self._neighbours = device.empty(0, "int32")
         constants = {
-            "BLOCK": BLOCK,
             "LINKED": int(self._linked),
             "PERIODIC": int(any(grid.periodic)),
             "MASKS": int(self._has_masks),
             "STAGED": STAGED if "cuda" in device.features else 0,
         }
-        self._count = device.kernel("neighbour_query.cu", "query", FILL=0, **constants)
+        kernel = partial(device.kernel, "neighbour_query.cu", **constants)
+        self._count = kernel("query", FILL=0, BLOCK=BLOCK)
         if lists:
-            self._fill = device.kernel("neighbour_query.cu", "query", FILL=1, **constants)
+            self._fill = kernel("query", FILL=1, BLOCK=FILL_BLOCK)
             self._scan = ExclusiveScan(device, particles, sum_type="int64")
             self.workspace_bytes += self._scan.workspace_bytes
         if gathers:
-            self._gather = device.kernel("neighbour_query.cu", "gather", FILL=0, **constants)
+            self._gather = kernel("gather", FILL=0, BLOCK=BLOCK)
 
     @property
     def _has_masks(self) -> bool:
@@ -110,17 +112,17 @@ class CellQuery:
 
     def count(self, arrays: tuple[Any, Any, Any]) -> None:
         """Queue the count of each particle's neighbours."""
-        self._query(self._count, arrays)
+        self._query(self._count, BLOCK, arrays)
 
     def list(self, arrays: tuple[Any, Any, Any]) -> None:
         """Queue count, scan and fill."""
         self.count(arrays)
         self._scan.launch(self._counts, self._offsets)
-        self._query(self._fill, arrays)
+        self._query(self._fill, FILL_BLOCK, arrays)
 
-    def _query(self, kernel: Any, arrays: tuple[Any, Any, Any]) -> None:
+    def _query(self, kernel: Any, block: int, arrays: tuple[Any, Any, Any]) -> None:
         kernel(
-            self._device.blocks(self._particles, BLOCK), BLOCK, *arrays, self._grid,
+            self._device.blocks(self._particles, block), block, *arrays, self._grid,
             self._cutoff2, self._slack, self._particles, self._counts, self._offsets,
             self._neighbours, np.int64(self.pairs), self._masks,
         )  # fmt: skip
