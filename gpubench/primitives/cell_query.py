@@ -63,14 +63,14 @@ class CellQuery:
             "MASKS": int(self._has_masks),
             "STAGED": STAGED if "cuda" in device.features else 0,
         }
-        kernel = partial(device.kernel, "neighbour_query.cu", **constants)
-        self._count = kernel("query", FILL=0, BLOCK=BLOCK)
+        kernel = partial(device.kernel, "neighbour_query.cu")
+        self._count = kernel("query", FILL=0, BLOCK=BLOCK, **constants)
         if lists:
-            self._fill = kernel("query", FILL=1, BLOCK=FILL_BLOCK)
+            self._fill = kernel("query", FILL=1, BLOCK=FILL_BLOCK, **constants)
             self._scan = ExclusiveScan(device, particles, sum_type="int64")
             self.workspace_bytes += self._scan.workspace_bytes
         if gathers:
-            self._gather = kernel("gather", FILL=0, BLOCK=BLOCK)
+            self._gather = kernel("gather", FILL=0, BLOCK=BLOCK, **constants)
 
     @property
     def _has_masks(self) -> bool:
