@@ -233,6 +233,10 @@ def check(
     ] = None,
     device: DeviceOption = "auto",
     as_json: JsonOption = False,
+    smallest: Annotated[
+        bool,
+        typer.Option("--smallest", help="Shrink the first input of each form that is wrong."),
+    ] = False,
     long: Annotated[
         bool,
         typer.Option(
@@ -283,7 +287,7 @@ def check(
     chosen = [registry.find_algorithm(name) for name in names]
     inputs = _own_particles(positions, box, low, cell_size, periodic)
     with open_device(device) as opened:
-        outcomes = _check_forms(chosen, opened, inputs)
+        outcomes = _check_forms(chosen, opened, inputs, smallest)
         if as_json:
             _print_json({"device": opened.spec, "name": opened.name, "checks": outcomes})
         else:
@@ -298,6 +302,10 @@ def check(
                     outcome["reason"],
                 )
             _print_table(table)
+            for outcome in outcomes:
+                if shrunk := outcome.get("smallest"):
+                    _say(f"the smallest failure of {outcome['algorithm']} {outcome['form']}:")
+                    print(shrunk)
     if any(outcome["status"] in ("wrong", "failed") for outcome in outcomes):
         raise typer.Exit(1)
 
@@ -397,25 +405,37 @@ def run(
             " what `compare` needs.",
         ),
     ] = 1,
+    spread: Annotated[
+        bool,
+        typer.Option(
+            "--spread",
+            help="Under mpirun: rank 0 hands out the inputs, and each of the others measures on a"
+            " GPU of its own.",
+        ),
+    ] = False,
     transport: TransportOption = "auto",
     oversubscribe: OversubscribeOption = False,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the results.")] = RESULTS,
 ) -> None:
     """Measure studies. What is there already is kept, so that a run that was stopped resumes.
 
-    Under mpirun, all ranks measure together what takes as many of them. Exit 1 if an algorithm
-    gave a wrong answer or failed.
+    Under mpirun, all ranks measure together what takes as many of them, unless --spread. Exit 1 if
+    an algorithm gave a wrong answer or failed.
     """
     from gpubench.simulate.ranks import Crew
     from gpubench.studies import runner
+    from gpubench.studies.spread import Spread
     from gpubench.studies.study import load_study
 
-    if processes > 1:
+    if processes > 1 and not spread:
         _run_in_processes(context, out)
     crew = Crew.join(device, transport, oversubscribe)
     with crew.ends_all():
+        if spread and processes > 1:
+            raise UserError("--spread is one run over many devices: leave out --processes")
+        party = Spread.of(crew.ranks, device, oversubscribe) if spread else crew
         if crew.follows:
-            crew.follow()
+            party.follow()
             return
         chosen = [load_study(name) for name in dict.fromkeys(studies)]
         only = _names_in(algorithms)
@@ -428,13 +448,15 @@ def run(
         for study in chosen:  # before the first is measured, so that a mistake costs no time
             runner.plan(study, **selection)
         unsound = False
-        with crew.lead() as opened:
-            _say(f"measuring on {opened.name} ({opened.spec})")
+        with party.lead() as opened:
+            engine = runner.engine_of(opened)
+            _say(f"measuring on {engine.device.name} ({engine.device.spec})")
             try:
                 for study in chosen:
                     summary = runner.run(
-                        study, opened, out, **selection, fresh=fresh, ranks=crew.size
-                    )
+                        study, engine, out, **selection, fresh=fresh,
+                        ranks=1 if spread else crew.size,
+                    )  # fmt: skip
                     empty = summary.overhead_ms.items()
                     each = ", ".join(f"{1e3 * ms:.3g} us ({mode})" for mode, ms in empty)
                     _say(f"a sample of nothing takes {each}")
@@ -1001,7 +1023,7 @@ def _default_results() -> list[Path]:
 
 
 def _check_forms(
-    chosen: list[type[Algorithm]], device: Device, inputs: ParticleSet | None
+    chosen: list[type[Algorithm]], device: Device, inputs: ParticleSet | None, smallest: bool
 ) -> list[dict[str, Any]]:
     """Check every form of the algorithms; return what came of each, ready for JSON."""
     from gpubench.devices import missing_feature
@@ -1015,14 +1037,14 @@ def _check_forms(
             if lacking := missing_feature(form.requires, device):
                 outcome = _outcome("skipped", lacking)
             else:
-                outcome = _check_form(cls, name, device, inputs)
+                outcome = _check_form(cls, name, device, inputs, smallest)
             outcomes.append({"algorithm": cls.name, "form": name, **outcome})
             bar.advance(1)
     return outcomes
 
 
 def _check_form(
-    cls: type[Algorithm], form: str, device: Device, inputs: ParticleSet | None
+    cls: type[Algorithm], form: str, device: Device, inputs: ParticleSet | None, smallest: bool
 ) -> dict[str, Any]:
     from gpubench.conformance import run_conformance
     from gpubench.families import FAMILIES, first_launch
@@ -1036,13 +1058,43 @@ def _check_form(
     try:
         if inputs is None:
             conforming = partial(make, parameters=cls.conformance_parameters)
-            return _summarised(run_conformance(conforming, cls.family))
+            found = _summarised(run_conformance(conforming, cls.family))
+            if smallest and family.kind is Particles:
+                found["smallest"] = _smallest_of_suite(conforming, cls.family, found["cases"])
+            return found
         oracle = family.oracle(inputs, False)
         algorithm = make(parameters={}, **inputs.made_for)
         wrong = first_launch(algorithm, inputs, oracle)
     except Exception as error:
         return _outcome(*verdict_on(error, device))
-    return _outcome("wrong", wrong) if wrong else _outcome("ok")
+    if not wrong:
+        return _outcome("ok")
+    outcome = _outcome("wrong", wrong)
+    if smallest:
+        outcome["smallest"] = _smallest(partial(make, parameters={}), cls.family, inputs)
+    return outcome
+
+
+def _smallest_of_suite(
+    make: Callable[..., Algorithm], family: str, results: list[dict[str, Any]]
+) -> str | None:
+    """Shrink the first input of a suite that was wrong; None where all were right."""
+    from gpubench.conformance import cases
+
+    wrong = {result["name"] for result in results if result["status"] == "wrong"}
+    for case in cases(family):
+        if case.name in wrong:
+            return _smallest(make, family, case.make(), case.exact)
+    return None
+
+
+def _smallest(
+    make: Callable[..., Algorithm], family: str, inputs: Any, exact: bool = False
+) -> str | None:
+    from gpubench.conformance import smallest_failure
+
+    found = smallest_failure(make, family, inputs, exact)
+    return found.describe() if found else None
 
 
 def _summarised(results: list[CaseResult]) -> dict[str, Any]:

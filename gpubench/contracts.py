@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, get_type_hints
 
 import numpy as np
 
-from gpubench.errors import UserError
+from gpubench.errors import NotSupported, UserError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -151,6 +151,7 @@ class Form:
     capturable: False where the host reads something back, which no CUDA graph can hold.
     reorders: whether positions come back in cell order.
     stable: whether a filter keeps the records in their order.
+    allocates: whether a library allocates for itself in a launch, which counts as its work.
     """
 
     summary: str
@@ -158,13 +159,15 @@ class Form:
     capturable: bool = True
     reorders: bool = False
     stable: bool = True
+    allocates: bool = False
 
 
 class Algorithm(ABC):
     """An algorithm made for one device and one size of input, in one of its forms.
 
     Making it allocates and compiles everything. ``launch`` only launches: no allocation, no
-    copy, no compilation; it is what gets timed.
+    copy, no compilation; it is what gets timed. Libraries that allocate whenever they are called
+    say so in their form.
 
     launches: how many times ``launch`` does the work; reported times and traffic are of one.
     library: name and version of whose work it is, where it is not ours.
@@ -216,7 +219,10 @@ class Algorithm(ABC):
     @property
     def no_graph(self) -> str | None:
         """Say why no graph can hold a launch, or return None where one can."""
-        if self.forms[self.form].capturable:
+        form = self.forms[self.form]
+        if form.allocates:
+            return "its library allocates while it works, in memory that no CUDA graph would own"
+        if form.capturable:
             return None
         return "the host reads a value back in the middle, which no CUDA graph can hold"
 
@@ -353,9 +359,12 @@ class NeighbourSearch(ParticleAlgorithm):
 
     One launch of an `update` goes to the newest state of the particles and back, as those of
     `CellListUpdate` do; all other tasks start from the positions of the newest state.
+
+    finds_images: whether it looks across periodic walls; who does not refuses such grids.
     """
 
     family: ClassVar[str] = "neighbour-search"
+    finds_images: ClassVar[bool] = True
 
     def __init__(
         self, device: Device, particles: int, grid: Grid, form: str, parameters: Mapping[str, int]
@@ -369,6 +378,8 @@ class NeighbourSearch(ParticleAlgorithm):
                 f"a periodic axis needs at least 3 cells for neighbours, this grid is"
                 f" {grid.cells}: use smaller cells or a larger box"
             )
+        if any(grid.periodic) and not self.finds_images:
+            raise NotSupported(f"{self.name} finds no images across periodic walls: use open ones")
         super().__init__(device, particles, grid, form, parameters)
 
     @property

@@ -601,13 +601,13 @@ class SampledNeighbourOracle:
                 return f"particle {pair // n}: neighbour {pair % n} should not be listed"
         # Each pair (i, j) adds a_i b_j - b_i a_j, which its other side takes back, modulo 2^64.
         a, b = self._weights
-        balance = np.uint64(0)
+        balance = 0
         for begin in range(0, n, ROWS):
             rows = slice(begin, min(begin + ROWS, n))
             listed = neighbours[offsets[rows.start] : offsets[rows.stop]]
             own_a, own_b = (np.repeat(w[rows], counts[rows]) for w in (a, b))
-            balance += (own_a * b[listed] - own_b * a[listed]).sum(dtype=np.uint64)
-        if balance:
+            balance += int((own_a * b[listed] - own_b * a[listed]).sum(dtype=np.uint64))
+        if balance % 2**64:
             return "some particle has a neighbour that does not have it"
         return None
 

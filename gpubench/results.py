@@ -41,8 +41,10 @@ CAME_LATER = frozenset(
 )
 # What is not measured again when a run is resumed, see `is_settled`.
 _SETTLED = frozenset({"ok", "skipped", "wrong"})
-# What must agree for new records to join those of an older file.
+# What must agree for new records to join those of an older file, see `first_difference`.
 SAME_CONDITIONS = ("machine", "device", "host", "libraries", "code_hash")
+# Hosts that are alike keep some pages more or fewer to themselves.
+SAME_MEMORY = 0.01
 
 _NUMBERS = (
     "per_cell", "moved", "kept", "skin", "time_step", "median_ms", "ci95_low_ms", "ci95_high_ms",
@@ -62,6 +64,26 @@ class Results:
     environment: dict[str, Any]
     records: list[dict[str, Any]]
     path: Path
+
+
+def first_difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str | None:
+    """Say what forbids that records of two environments stand in one file; None if nothing does."""
+    for condition in SAME_CONDITIONS:
+        a, b = one.get(condition), other.get(condition)
+        if isinstance(a, dict) and isinstance(b, dict):
+            for name in {**a, **b}:
+                x, y = a.get(name), b.get(name)
+                if (condition, name) == ("host", "memory_bytes") and _is_same_memory(x, y):
+                    continue
+                if x != y:
+                    return f"{condition} {name}: {x}, and {y}"
+        elif a != b:
+            return f"{condition}: {a}, and {b}"
+    return None
+
+
+def _is_same_memory(one: int | None, other: int | None) -> bool:
+    return bool(one and other and abs(one - other) <= SAME_MEMORY * one)
 
 
 def record_key(**identity: Any) -> str:
@@ -215,9 +237,7 @@ class Store:
             found = load(path)
             # A file named ...-table-2.json may be the second of `table` or hold a study `table-2`.
             same_study = all(record["study"] == study for record in found.records)
-            if same_study and all(
-                found.environment.get(key) == plain.get(key) for key in SAME_CONDITIONS
-            ):
+            if same_study and first_difference(found.environment, plain) is None:
                 return cls(path, plain)
         code = (plain["commit"] or plain["code_hash"])[:7]
         stem = f"{plain['started'][:10]}-{code}-{study}"

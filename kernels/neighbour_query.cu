@@ -5,9 +5,9 @@
    LINKED chooses the cell list: 1 for head and next, 0 for start and order with positions in
    cell order. FILL chooses the work: 0 counts, 1 writes the neighbours at the offsets that the
    counts gave. PERIODIC is 0 for boxes that are open along every axis, which then pay nothing
-   for images. The cutoff is at most the shortest cell edge (of sorted cells along x, REACH
-   edges), and a periodic axis is at least three cutoffs long, so that no cell is met twice. BLOCK
-   threads a block. */
+   for images. The cutoff is at most the shortest cell edge (sorted cells may be shorter along x),
+   and a periodic axis is at least three cutoffs long, so that no cell is met twice. BLOCK threads
+   a block. */
 #include "common/grid.h"
 
 /* Coordinate of a neighbouring cell, or -1 outside an open box. Along a periodic axis it wraps,
@@ -43,7 +43,7 @@ __device__ __forceinline__ int is_near(float4 p, float4 q, float shift_x, float 
 
 __global__ void query(GLOBAL const float4 *__restrict__ positions, GLOBAL const int *__restrict__ head,
                       GLOBAL const int *__restrict__ next, GLOBAL const Grid *__restrict__ grid,
-                      float cutoff2, int particles, GLOBAL int *__restrict__ counts,
+                      float cutoff2, float slack, int particles, GLOBAL int *__restrict__ counts,
                       GLOBAL const int64 *__restrict__ offsets, GLOBAL int *__restrict__ neighbours,
                       int64 capacity, GLOBAL unsigned *__restrict__ masks)
 {
@@ -84,107 +84,190 @@ __global__ void query(GLOBAL const float4 *__restrict__ positions, GLOBAL const 
 
 #else
 
-/* Cells that follow each other along x are one stretch of the sorted particles, so they may be
-   short, REACH of them to the cutoff, which leaves fewer particles out of reach; a row costs one
-   pair of bounds. Past the end of a periodic row the stretch goes on at the row's other end.
+/* What of a row of cells may be neighbours of a particle. Cells that follow each other along x are
+   one stretch of the sorted particles: candidate k lies at begin + k; from `near` on, past the end
+   of a periodic row, at far + k. */
+typedef struct Stretch {
+    int begin, near, far, length;
+} Stretch;
 
-   MASKS: whether who counts writes down which candidates of a row are neighbours, as the bits of
+/* How far a particle is, at least, from the cells before it along an axis, and from those behind.
+   `slack` is what rounding may have taken from a distance. */
+__device__ __forceinline__ void gaps(GLOBAL const Grid *grid, int axis, int cell, float coordinate,
+                                     float slack, float *before, float *behind)
+{
+    float edge = grid->size[axis] / grid->cells[axis];
+    float inside = coordinate - grid->low[axis] - cell * edge;
+    *before = fmaxf(inside - slack, 0.0f);
+    *behind = fmaxf(edge - inside - slack, 0.0f);
+}
+
+/* The stretch of a row that is `gap2` away, squared: cells may be short along x, so the row is cut
+   where the ball about the particle ends. Positions, and the ends of the ball, go through the same
+   rounding to cells, which keeps their order: only `half` itself has to be large enough. */
+__device__ __forceinline__ Stretch stretch_of(GLOBAL const Grid *grid, GLOBAL const int *start, int row,
+                                              float x, float gap2, float cutoff2, float slack)
+{
+    Stretch s = {0, 0, 0, 0};
+    float left = cutoff2 * 1.000001f - gap2;
+    if (left < 0.0f)
+        return s;
+    float half_width = sqrtf(left) * 1.000001f + slack;
+    int first = cell_along(grid, 0, x - half_width), last = cell_along(grid, 0, x + half_width);
+    s.begin = start[row + first];
+    s.near = s.length = start[row + last + 1] - s.begin;
+#if PERIODIC
+    if (grid->periodic[0]) {
+        float low = grid->low[0], size = grid->size[0];
+        int far_first = 0, far_last = -1;
+        if (x - half_width < low) {
+            far_first = max(cell_along(grid, 0, x - half_width + size), last + 1);
+            far_last = grid->cells[0] - 1;
+        } else if (x + half_width >= low + size) {
+            far_last = min(cell_along(grid, 0, x + half_width - size), first - 1);
+        }
+        if (far_first <= far_last) {
+            int far_begin = start[row + far_first];
+            s.far = far_begin - s.near;
+            s.length += start[row + far_last + 1] - far_begin;
+        }
+    }
+#endif
+    return s;
+}
+
+/* MASKS: whether who counts writes down which candidates of a row are neighbours, as the bits of
    a word (`masks`, 9 rows of `particles`), so that who fills need not test them again. A row of
-   more than 32 candidates has no word. */
+   more than 32 candidates has no word.
+
+   STAGED, where who fills is a GPU: up to that many neighbours of each particle are collected in
+   shared memory, and a warp writes them row by row, instead of each thread in a row of its own. */
+#if FILL && STAGED
+#define NEIGHBOUR(j)                                    \
+    do {                                                \
+        if (staged)                                     \
+            stage[threadIdx.x * PITCH + found++] = (j); \
+        else if (place + found < capacity)              \
+            neighbours[place + found++] = order[j];     \
+    } while (0)
+#define PITCH (STAGED + 1) /* odd, so that neither side meets a bank twice */
+#elif FILL
+#define NEIGHBOUR(j)                                \
+    do {                                            \
+        if (place + found < capacity)               \
+            neighbours[place + found++] = order[j]; \
+    } while (0)
+#endif
+
 __global__ void query(GLOBAL const float4 *__restrict__ positions, GLOBAL const int *__restrict__ start,
                       GLOBAL const int *__restrict__ order, GLOBAL const Grid *__restrict__ grid,
-                      float cutoff2, int particles, GLOBAL int *__restrict__ counts,
+                      float cutoff2, float slack, int particles, GLOBAL int *__restrict__ counts,
                       GLOBAL const int64 *__restrict__ offsets, GLOBAL int *__restrict__ neighbours,
                       int64 capacity, GLOBAL unsigned *__restrict__ masks)
 {
     unsigned slot = blockIdx.x * BLOCK + threadIdx.x;
+#if FILL && STAGED
+    __shared__ int stage[BLOCK * PITCH];
+    if (particles == 0)
+        return;
+    int is_here = slot < particles;
+    slot = min(slot, (unsigned)particles - 1);
+#else
     if (slot >= particles)
         return;
+#endif
     float4 p = positions[slot];
     int i = order[slot];
-    int cx = cell_along(grid, 0, p.x), cy = cell_along(grid, 1, p.y), cz = cell_along(grid, 2, p.z);
-    int last = grid->cells[0] - 1;
-    int first_x = max(cx - REACH, 0), last_x = min(cx + REACH, last);
-    int wraps = PERIODIC && grid->periodic[0] && (cx < REACH || cx > last - REACH);
-    int first_far = cx < REACH ? last + 1 + cx - REACH : 0;
-    int last_far = cx < REACH ? last : cx + REACH - last - 1;
-    float far_shift = cx < REACH ? -grid->size[0] : grid->size[0];
-    float shift_z;
+    int cy = cell_along(grid, 1, p.y), cz = cell_along(grid, 2, p.z);
+    float gap_y[3], gap_z[3], shift_z;
+    gap_y[1] = gap_z[1] = 0.0f;
+    gaps(grid, 1, cy, p.y, slack, &gap_y[0], &gap_y[2]);
+    gaps(grid, 2, cz, p.z, slack, &gap_z[0], &gap_z[2]);
     int found = 0;
 #if FILL
     int64 place = offsets[i];
+#if STAGED
+    int listed = (int)min(offsets[i + 1], capacity) - (int)min(place, capacity);
+    int staged = listed <= STAGED;
 #endif
-    for (int dz = -1; dz <= 1; ++dz) {
-        int z = neighbour_cell(grid, 2, cz + dz, &shift_z);
+#endif
+#pragma unroll
+    for (int dz = 0; dz < 3; ++dz) {
+        int z = neighbour_cell(grid, 2, cz + dz - 1, &shift_z);
         if (z < 0)
             continue;
         /* The bounds of three rows first: their loads overlap. */
-        int begin[3], near_end[3], far_begin[3], length[3];
+        Stretch row[3];
         float shift_y[3];
 #pragma unroll
-        for (int r = 0; r < 3; ++r) {
-            int y = neighbour_cell(grid, 1, cy + r - 1, &shift_y[r]);
-            int row = cell_number(grid, 0, y, z);
-            begin[r] = y < 0 ? 0 : start[row + first_x];
-            near_end[r] = y < 0 ? 0 : start[row + last_x + 1] - begin[r];
-            length[r] = near_end[r];
-            far_begin[r] = 0;
-            if (wraps && y >= 0) {
-                far_begin[r] = start[row + first_far] - near_end[r];
-                length[r] += start[row + last_far + 1] - start[row + first_far];
-            }
+        for (int dy = 0; dy < 3; ++dy) {
+            int y = neighbour_cell(grid, 1, cy + dy - 1, &shift_y[dy]);
+            float gap2 = gap_y[dy] * gap_y[dy] + gap_z[dz] * gap_z[dz];
+            row[dy] = stretch_of(grid, start, cell_number(grid, 0, max(y, 0), z), p.x,
+                                 y < 0 ? 2.0f * cutoff2 : gap2, cutoff2, slack);
         }
 #pragma unroll
-        for (int r = 0; r < 3; ++r) {
+        for (int dy = 0; dy < 3; ++dy) {
+            const Stretch s = row[dy];
 #if MASKS
-            size_t word = (size_t)((dz + 1) * 3 + r) * particles + slot;
+            const size_t word = (size_t)(dz * 3 + dy) * particles + slot;
 #endif
 #if FILL && MASKS
-            if (length[r] <= 32) {
-                for (unsigned mask = length[r] ? masks[word] : 0; mask;) {
+            if (s.length <= 32) {
+                for (unsigned mask = s.length ? masks[word] : 0; mask;) {
                     int k = 31 - __clz(mask);
                     mask ^= 1u << k;
-                    if (place + found < capacity)
-                        neighbours[place + found] =
-                            order[k + (k < near_end[r] ? begin[r] : far_begin[r])];
-                    ++found;
+                    NEIGHBOUR(k + (k < s.near ? s.begin : s.far));
                 }
                 continue;
             }
 #endif
-            /* Candidate k lies behind the near stretch's begin, or the far one's. */
-            int k = 0, from = begin[r], stop = near_end[r];
-            float shift_x = 0.0f;
+#if MASKS && !FILL
             unsigned mask = 0;
-            for (int piece = 0; piece <= wraps; ++piece) {
+#endif
+            int k = 0, from = s.begin, stop = s.near;
+            float shift_x = 0.0f;
+            for (int piece = 0; piece <= (s.length > s.near); ++piece) {
                 if (piece) {
-                    from = far_begin[r];
-                    stop = length[r];
-                    shift_x = far_shift;
+                    from = s.far;
+                    stop = s.length;
+                    shift_x = from + k < s.begin ? grid->size[0] : -grid->size[0];
                 }
 #pragma unroll 2
                 for (; k < stop; ++k) {
-                    int j = from + k;
-                    if (is_near(p, positions[j], shift_x, shift_y[r], shift_z, cutoff2) &&
-                        j != (int)slot) {
+                    int near = is_near(p, positions[from + k], shift_x, shift_y[dy], shift_z, cutoff2);
 #if FILL
-                        if (place + found < capacity)
-                            neighbours[place + found] = order[j];
-#elif MASKS
-                        mask |= 1u << (k & 31);
+                    if (near && from + k != (int)slot)
+                        NEIGHBOUR(from + k);
+#else
+                    found += near;
+#if MASKS
+                    mask |= (unsigned)near << (k & 31);
 #endif
-                        ++found;
-                    }
+#endif
                 }
             }
 #if MASKS && !FILL
-            if (length[r] && length[r] <= 32)
+            /* A particle is in its own row, too. */
+            if (dy == 1 && dz == 1 && s.length <= 32)
+                mask &= ~(1u << (slot - s.begin));
+            if (s.length && s.length <= 32)
                 masks[word] = mask;
 #endif
         }
     }
 #if !FILL
-    counts[i] = found;
+    counts[i] = found - 1;
+#elif STAGED
+    __syncwarp();
+    const unsigned lane = threadIdx.x % 32, warp = threadIdx.x - lane;
+    listed = is_here && staged ? listed : 0;
+    for (int other = 0; other < 32; ++other) {
+        int length = __shfl_sync(0xffffffffu, listed, other);
+        int64 target = __shfl_sync(0xffffffffu, place, other);
+        for (int k = lane; k < length; k += 32)
+            neighbours[target + k] = order[stage[(warp + other) * PITCH + k]];
+    }
 #endif
 }
 

@@ -6,7 +6,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpubench.contracts import Compacted, Form, ParticleAlgorithm, SortedCells, StreamFilter
+from gpubench.contracts import (
+    Compacted,
+    Form,
+    HostSearch,
+    Neighbours,
+    ParticleAlgorithm,
+    SortedCells,
+    StreamFilter,
+)
 from gpubench.errors import OutOfMemory
 
 ENVIRONMENT = {
@@ -158,6 +166,25 @@ class RightFilter(StreamFilter):
         return self.size * self.record_bytes
 
 
+class LosingSearch(HostSearch):
+    """Loses the neighbours of a particle beyond the third, as a list of three would."""
+
+    name = "losing-search"
+    summary = "searches"
+    source = "nowhere"
+    forms: ClassVar[dict[str, Form]] = {"count": Form("all pairs")}
+    room = 3
+
+    def work(self) -> None:
+        apart = np.linalg.norm(self.xyz[:, None] - self.xyz, axis=-1)
+        counts = np.count_nonzero(apart < self.cutoff, axis=1) - 1
+        self.counts = np.minimum(counts, self.room).astype(np.int32)
+        self.device.work(self.name, 1.0)()
+
+    def neighbours(self) -> Neighbours:
+        return Neighbours(self.counts)
+
+
 ALGORITHMS = {
     cls.name: cls
     for cls in (
@@ -170,5 +197,6 @@ ALGORITHMS = {
         HugeSort,
         TwiceSort,
         RightFilter,
+        LosingSearch,
     )
 }

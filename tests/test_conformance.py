@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from fake_algorithms import LosingSearch
+from fakes import FakeDevice
 
 from gpubench import oracle
-from gpubench.conformance import Case, CaseResult, cases, large_cases, run_case, run_conformance
+from gpubench.conformance import (
+    Case,
+    CaseResult,
+    cases,
+    large_cases,
+    run_case,
+    run_conformance,
+    smallest_failure,
+)
 from gpubench.contracts import (
     CellList,
     CellListUpdate,
@@ -28,7 +39,7 @@ from gpubench.contracts import (
 from gpubench.errors import NotSupported
 from gpubench.families import FAMILIES
 from gpubench.grid import Grid, UnboundedGrid, hash_buckets
-from gpubench.inputs import from_positions
+from gpubench.inputs import from_positions, make, move
 from gpubench.physics.noise import GENERATORS
 
 HOST: Any = SimpleNamespace(download=np.array, upload=np.array)
@@ -647,3 +658,69 @@ def test_exact_cases_are_exact_in_float32() -> None:
         for values in (inputs.positions, np.array(lengths)):
             assert (np.abs(values) <= 32).all(), case.name
             assert (np.rint(values * 2.0**20) == values * 2.0**20).all(), case.name
+
+
+class TestSmallestFailure:
+    """The input on which an algorithm is wrong, as small as it is found."""
+
+    box = Grid((4, 4, 4), (0.0,) * 3, (4.0,) * 3)
+
+    @staticmethod
+    def search(room: int = 3) -> Callable[..., Any]:
+        cls = type("Losing", (LosingSearch,), {"room": room})
+        return partial(cls, FakeDevice(), form="count", parameters={})
+
+    def test_a_list_of_three_loses_one_neighbour_of_five_particles(self):
+        inputs = make(300, self.box, seed=1)
+        found = smallest_failure(self.search(), "neighbour-search", inputs)
+        assert found.inputs.particles == 5
+        assert "has 3 neighbours, expected 4" in found.problem
+        assert found.clause == f"5 particles are enough: {found.problem}"
+        assert found.tried < 300
+        # They are of the input, and not one of them can be left out.
+        rows = {tuple(row) for row in inputs.positions}
+        assert all(tuple(row) in rows for row in found.inputs.positions)
+
+    def test_an_algorithm_that_is_right_has_none(self):
+        inputs = make(300, self.box, seed=1)
+        assert smallest_failure(self.search(400), "neighbour-search", inputs) is None
+
+    def test_it_stops_after_so_many_inputs(self):
+        inputs = make(300, self.box, seed=1)
+        found = smallest_failure(self.search(), "neighbour-search", inputs, most=3)
+        assert found.tried == 3
+        assert 5 < found.inputs.particles < 300
+
+    def test_what_raises_on_fewer_particles_is_another_failure(self):
+        class Raising(LosingSearch):
+            def work(self) -> None:
+                if len(self.xyz) < 20:
+                    raise RuntimeError("too few")
+                super().work()
+
+        search = partial(Raising, FakeDevice(), form="count", parameters={})
+        found = smallest_failure(search, "neighbour-search", make(300, self.box, seed=1))
+        assert found.inputs.particles == 20
+
+    def test_states_before_a_move_shrink_as_well(self):
+        class Late(LosingSearch):
+            """Searches the positions of before the move."""
+
+            room = 400
+
+            def load(self, inputs: Any) -> None:
+                super().load(inputs.history[0])
+
+        search = partial(Late, FakeDevice(), form="count", parameters={})
+        moved = move(make(100, self.box, seed=2), 50, "random")
+        found = smallest_failure(search, "neighbour-search", moved)
+        assert found.inputs.particles == found.inputs.before.particles == 2
+        assert "state 0" in found.describe()
+
+    def test_its_text_makes_the_input_again(self):
+        found = smallest_failure(self.search(), "neighbour-search", make(300, self.box, seed=1))
+        lines = found.describe().splitlines()
+        assert "cells (4, 4, 4)" in lines[0]
+        assert "cutoff 1.0" in lines[0]
+        read = [eval(line.split(":")[1]) for line in lines[2:-1]]
+        np.testing.assert_array_equal(np.float32(read), found.inputs.positions[:, :3])

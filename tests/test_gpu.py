@@ -306,3 +306,4 @@ def test_the_device_describes_itself(cuda_device: Device) -> None:
     reports = {report.spec: report for report in cuda.survey()}
     assert reports[cuda_device.spec].usable
     assert reports[cuda_device.spec].name == cuda_device.name
+    assert reports[cuda_device.spec].details["uuid"] == described["uuid"]

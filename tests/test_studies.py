@@ -594,6 +594,17 @@ def load_noting(made, ref):
 # Several inputs that take turns
 
 
+def test_a_wrong_search_is_on_record_with_the_fewest_particles_that_show_it(device, tmp_path):
+    study = one_sweep(subject("losing-search", "count"))
+    run(study, device, tmp_path, budget=BUDGET)
+    summary = run(study, device, tmp_path, budget=BUDGET, fresh=True)
+    records = by_algorithm(results.load(summary.path).records)["losing-search"]
+    assert {record["status"] for record in records} == {"wrong"}
+    for record in records:
+        assert "; 5 particles are enough: " in record["reason"]
+        assert "has 3 neighbours, expected 4" in record["reason"]
+
+
 class SecondWrongSort(RightSort):
     """Right on the first input that it is made for, wrong on the next."""
 

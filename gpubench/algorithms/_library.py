@@ -17,7 +17,7 @@ def need(module: str, package: str, extra: str = "rivals") -> ModuleType:
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        if error.name is not None and module.split(".")[0] == error.name.split(".")[0]:
+        if f"{module}.".startswith(f"{error.name}."):
             why = f"{package} is not installed"
         else:
             why = f"{package} lacks {error.name}"

@@ -68,7 +68,6 @@ class CellSearch(NeighbourSearch):
         self._query = CellQuery(
             device, particles, grid, self.cutoff, shape,
             lists=self.task == "list",
-            reach=grid.cells[0] // self.grid.cells[0],
             gathers=shape is SortedCells and not self._cells.forms[form].reorders,
         )  # fmt: skip
         self.workspace_bytes += self._cells.workspace_bytes + self._query.workspace_bytes

@@ -82,10 +82,22 @@ def survey() -> list[DeviceReport]:
                 "compute_capability": ".".join(map(str, device.compute_capability())),
                 "multiprocessors": device.multiprocessor_count,
                 "memory_bytes": device.total_memory(),
+                "pci_bus_id": device.pci_bus_id(),
+                "uuid": _uuid(device),
             },
         )
         for i, device in enumerate(map(driver.Device, range(driver.Device.count())))
     ]
+
+
+def _uuid(device: Any) -> str | None:
+    """Return the UUID of a GPU, as `nvidia-smi -L` prints it, or None where NVML is missing."""
+    handle = _nvml_handle(device)
+    if handle is None:
+        return None
+    import pynvml
+
+    return str(pynvml.nvmlDeviceGetUUID(handle))
 
 
 def open_cuda(number: int = 0) -> CUDADevice:

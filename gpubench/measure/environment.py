@@ -45,6 +45,16 @@ def environment(device: Device) -> dict[str, Any]:
     Measures the copy bandwidth and the time of an empty sample on the way, which takes up
     to about a second on a CPU. Raises OutOfMemory where the device has no room for the copy.
     """
+    return {
+        **conditions(device),
+        "copy_bandwidth_gb_s": copy_bandwidth_gb_s(device),
+        "overhead_ms": overhead_ms(device),
+        "started": clock.timestamp(),
+    }
+
+
+def conditions(device: Device) -> dict[str, Any]:
+    """Describe machine, device, libraries and code; measure nothing."""
     commit, dirty = commit_of(paths.repository())
     outside = [addition.name for addition in added.additions()]
     return {
@@ -57,9 +67,6 @@ def environment(device: Device) -> dict[str, Any]:
         "dirty": dirty,
         "code_hash": code_hash(),
         **({"added": outside} if outside else {}),
-        "copy_bandwidth_gb_s": copy_bandwidth_gb_s(device),
-        "overhead_ms": overhead_ms(device),
-        "started": clock.timestamp(),
     }
 
 

@@ -44,6 +44,12 @@ def launched_size(environment: Mapping[str, str] = os.environ) -> int:
     return 1
 
 
+def unlaunched(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return an environment in which a process takes itself for no rank of a launcher."""
+    own = ("PMI_", "PMIX_", "OMPI_", "SLURM_STEP_ID", "SLURM_PROCID")
+    return {name: value for name, value in environment.items() if not name.startswith(own)}
+
+
 @dataclass(frozen=True)
 class Ranks:
     """Who this process is among those of its run.

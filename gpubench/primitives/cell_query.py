@@ -8,17 +8,19 @@ import numpy as np
 
 from gpubench.contracts import LinkedCells, Neighbours, SortedCells
 from gpubench.devices.base import Device
-from gpubench.grid import Grid
+from gpubench.grid import EPSILON, Grid
 from gpubench.primitives.scan import ExclusiveScan
 
-BLOCK = 512
+BLOCK = 256
+STAGED = 32  # neighbours that a thread collects in shared memory, on CUDA
+ROUNDINGS = 8  # of the largest coordinate, that a distance to a cell may be wrong by
 ROWS = 9  # of cells that a particle looks through
 
 
 class CellQuery:
     """Count or list the particles that are strictly nearer than the cutoff, by 27 cells.
 
-    grid: the cells; of sorted ones, `reach` along x are as long as the cutoff.
+    grid: the cells, at least as long as the cutoff; sorted ones may be shorter along x.
     shape: LinkedCells, or SortedCells.
     lists: whether neighbours are listed, in CSR: count, scan, fill. Lists are never cut short:
         `make_room` counts them first.
@@ -35,11 +37,16 @@ class CellQuery:
         shape: type[LinkedCells] | type[SortedCells],
         *,
         lists: bool,
-        reach: int = 1,
         gathers: bool = False,
     ) -> None:
         self._device, self._particles = device, particles
         self._cutoff2 = np.float32(cutoff) ** 2
+        ends = [
+            abs(end)
+            for low, size in zip(grid.low, grid.size, strict=True)
+            for end in (low, low + size, size)
+        ]
+        self._slack = np.float32(ROUNDINGS * EPSILON * max(ends))
         self._linked, self._lists = shape is LinkedCells, lists
         self.workspace_bytes = 0
         self._grid = device.upload(grid.packed().view("uint8"))
@@ -53,7 +60,7 @@ class CellQuery:
             "LINKED": int(self._linked),
             "PERIODIC": int(any(grid.periodic)),
             "MASKS": int(self._has_masks),
-            "REACH": reach,
+            "STAGED": STAGED if "cuda" in device.features else 0,
         }
         self._count = device.kernel("neighbour_query.cu", "query", FILL=0, **constants)
         if lists:
@@ -114,8 +121,8 @@ class CellQuery:
     def _query(self, kernel: Any, arrays: tuple[Any, Any, Any]) -> None:
         kernel(
             self._device.blocks(self._particles, BLOCK), BLOCK, *arrays, self._grid,
-            self._cutoff2, self._particles, self._counts, self._offsets, self._neighbours,
-            np.int64(self.pairs), self._masks,
+            self._cutoff2, self._slack, self._particles, self._counts, self._offsets,
+            self._neighbours, np.int64(self.pairs), self._masks,
         )  # fmt: skip
 
     @property

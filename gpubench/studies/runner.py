@@ -9,14 +9,16 @@ from __future__ import annotations
 import hashlib
 import itertools
 import os
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from gpubench import registry
+from gpubench.conformance import smallest_failure
 from gpubench.contracts import Algorithm, CellList
 from gpubench.devices import Device, missing_feature
 from gpubench.errors import DeviceUnavailable, NotSupported, OutOfMemory, UserError
@@ -25,7 +27,7 @@ from gpubench.inputs import Inputs, ParticleSet, SimulationStart
 from gpubench.kinds import Recipe, Simulation
 from gpubench.measure.clock import timed
 from gpubench.measure.environment import environment
-from gpubench.measure.progress import progress
+from gpubench.measure.progress import Bar, progress
 from gpubench.measure.sampling import Budget, Mode, Sampled, Task, sample
 from gpubench.results import (
     IDENTITY,
@@ -43,6 +45,32 @@ from gpubench.workloads.step import WorkloadStep
 QUICK_CPU_BUDGET = Budget(
     seconds_per_task=0.06, min_samples=6, max_samples=50, relative_half_width=0.02, max_batch=16
 )
+
+SHRINKABLE = 2**12  # particles of an input on which a search was wrong
+
+
+class Described(Protocol):
+    """What is known of a device where inputs are only handed out; see `Device`."""
+
+    @property
+    def backend(self) -> str:
+        """Its back end."""
+
+    @property
+    def spec(self) -> str:
+        """What `--device` would name it."""
+
+    @property
+    def name(self) -> str:
+        """The maker's name of it."""
+
+    @property
+    def is_cpu(self) -> bool:
+        """Whether it is a CPU."""
+
+    @property
+    def memory_bytes(self) -> int:
+        """Memory that arrays may use."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +92,7 @@ class Group:
         """How many ranks it takes; None for one."""
         return self.recipe.ranks if isinstance(self.recipe, Simulation) else None
 
-    def identity(self, device: Device, subject: Subject, mode: Mode) -> dict[str, Any]:
+    def identity(self, device: Described, subject: Subject, mode: Mode) -> dict[str, Any]:
         """Return the fields of a record that say what it measures, but for the input's hash."""
         return dict.fromkeys(IDENTITY) | {
             **self.recipe.identity,
@@ -78,6 +106,61 @@ class Group:
             "mode": mode,
             "seed": self.seed,
         }
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is missing of one input.
+
+    reason: why all of it is skipped; None where the device decides.
+    """
+
+    group: Group
+    items: list[tuple[Subject, Mode]]
+    reason: str | None = None
+
+
+class Engine(ABC):
+    """What measures the inputs of a study: a device of this process, or those of others.
+
+    device: what all of them are.
+    """
+
+    device: Described
+
+    @abstractmethod
+    def environment(self) -> dict[str, Any]:
+        """Return the environment record of a results file."""
+
+    @abstractmethod
+    def measure(
+        self, jobs: Sequence[Job], budget: Budget, bar: Bar
+    ) -> Iterator[list[dict[str, Any]]]:
+        """Yield the records of each input as soon as it is measured, in any order."""
+
+
+class Here(Engine):
+    """One device of this process, which measures one input after another."""
+
+    def __init__(self, device: Device) -> None:
+        self.device = self._device = device
+
+    def environment(self) -> dict[str, Any]:
+        """Describe this machine and its device."""
+        return environment(self._device)
+
+    def measure(
+        self, jobs: Sequence[Job], budget: Budget, bar: Bar
+    ) -> Iterator[list[dict[str, Any]]]:
+        """Measure in the order of the study."""
+        for job in jobs:
+            bar.describe(job.group.recipe.title)
+            yield measure(job.group, job.items, self._device, budget, bar.advance, job.reason)
+
+
+def engine_of(where: Device | Engine) -> Engine:
+    """Return what measures on a device of this process, or whatever else is to measure."""
+    return where if isinstance(where, Engine) else Here(where)
 
 
 @dataclass(frozen=True)
@@ -222,7 +305,7 @@ def _with_parameters(subject: Subject, parameters: Mapping[str, int]) -> Subject
 
 def run(
     study: Study,
-    device: Device,
+    where: Device | Engine,
     store_folder: Path,
     *,
     quick: bool = False,
@@ -237,8 +320,9 @@ def run(
     budget: Budget | None = None,
     ranks: int = 1,
 ) -> RunSummary:
-    """Measure a study on a device and store its records, input by input.
+    """Measure a study and store its records, input by input.
 
+    where: the device that measures it, or whatever else does.
     quick: the small sizes of the study and, on a CPU, a smaller budget.
     fresh: measure again what the folder already holds.
     ranks: how many take part in this run. What takes another number is skipped, and left to a run
@@ -247,6 +331,8 @@ def run(
     written, and for parameters that an algorithm refuses; what else one algorithm raises ends as
     a record of status `failed`.
     """
+    engine = engine_of(where)
+    device = engine.device
     groups = plan(
         study, quick=quick, algorithms=algorithms, particles=particles, per_cell=per_cell,
         moved=moved, kept=kept, inputs=inputs, parameters=parameters,
@@ -257,28 +343,17 @@ def run(
                 raise UserError(f"{group.recipe.title}: {reason}")
     if budget is None:
         budget = QUICK_CPU_BUDGET if quick and device.is_cpu else Budget()
-    surroundings = environment(device)
+    surroundings = engine.environment()
     store = Store.open(store_folder, study.name, surroundings)
     known, settled = _known(store.path)
-    done = set() if fresh else settled
+    jobs = _missing(groups, device, known, set() if fresh else settled, ranks)
+    total = sum(len(group.items) for group in groups)
+    resumed = total - sum(len(job.items) for job in jobs)
     counts: Counter[str] = Counter()
-    resumed = 0
-    with progress(sum(len(group.items) for group in groups), study.title) as bar:
-        for group in groups:
-            bar.describe(group.recipe.title)
-            waits = (group.ranks or 1) != ranks
-            missing = [
-                (subject, mode)
-                for subject, mode in group.items
-                if cell_key(group.identity(device, subject, mode)) not in (known if waits else done)
-            ]
-            resumed += len(group.items) - len(missing)
-            bar.advance(len(group.items) - len(missing))
-            if missing:
-                reason = waits_for(study.name, group.ranks) if waits else None
-                records = measure(group, missing, device, budget, bar.advance, reason)
-                store.add(records)
-                counts.update(record["status"] for record in records)
+    with progress(total, study.title, done=resumed) as bar:
+        for records in engine.measure(jobs, budget, bar):
+            store.add(records)
+            counts.update(record["status"] for record in records)
     return RunSummary(
         path=store.path,
         measured=counts["ok"],
@@ -290,6 +365,26 @@ def run(
     )
 
 
+def _missing(
+    groups: Sequence[Group], device: Described, known: set[str], done: set[str], ranks: int
+) -> list[Job]:
+    """List what is to be measured of each input.
+
+    known: keys of what has a record; that is enough for what waits for other `ranks`.
+    done: keys of what is not measured again.
+    """
+    jobs = []
+    for group in groups:
+        waits = (group.ranks or 1) != ranks
+        there = known if waits else done
+        items = [
+            item for item in group.items if cell_key(group.identity(device, *item)) not in there
+        ]
+        if items:
+            jobs.append(Job(group, items, waits_for(group.study, group.ranks) if waits else None))
+    return jobs
+
+
 def measure(
     group: Group,
     items: Sequence[tuple[Subject, Mode]],
@@ -297,13 +392,15 @@ def measure(
     budget: Budget,
     on_progress: Callable[[int], None],
     reason: str | None = None,
+    on_drawn: Callable[[dict[str, Any]], None] | None = None,
 ) -> list[dict[str, Any]]:
     """Check, time and check again the given subjects and modes on one input; return the records.
 
     on_progress: called with the number of records that have become final.
     reason: why all of them are skipped; None where the device decides.
+    on_drawn: called with the fields of records that are known once the input is drawn.
     """
-    bench = Bench(group, items, device, reason)
+    bench = Bench(group, items, device, reason, on_drawn)
     bench.time_together(budget, on_progress)
     on_progress(len(items) - sum(len(trial.sampled) for trial in bench.trials))
     return bench.finish()
@@ -313,6 +410,7 @@ class Bench:
     """Subjects on one input (or several that take turns), made and checked, ready to be timed.
 
     reason: why all of them are skipped; None where the device decides.
+    on_drawn: called with the fields of records that are known once the input is drawn.
     trials: in the order of the items.
     """
 
@@ -322,6 +420,7 @@ class Bench:
         items: Sequence[tuple[Subject, Mode]],
         device: Device,
         reason: str | None = None,
+        on_drawn: Callable[[dict[str, Any]], None] | None = None,
     ) -> None:
         self.trials = [
             Trial(subject, [mode for _, mode in pairs])
@@ -339,15 +438,17 @@ class Bench:
             for trial in self.trials:
                 trial.rule_out("skipped", reason)
         else:
-            self._make()
+            self._make(on_drawn)
 
-    def _make(self) -> None:
+    def _make(self, on_drawn: Callable[[dict[str, Any]], None] | None) -> None:
         group = self._group
         drawn = [group.recipe.make(group.seed + turn) for turn in range(group.sweep.inputs)]
         self._drawn = {"input_hash": _hash_of(drawn)}
         first = drawn[0]
         if isinstance(first, ParticleSet) and first.before is not None:
             self._drawn["moved"] = first.moved
+        if on_drawn is not None:
+            on_drawn(self._drawn)
         self._oracles = [_oracle_of(inputs) for inputs in drawn]
         for trial in self.trials:
             step = partial(_make_and_check, trial, drawn, self._device, self._oracles)
@@ -399,6 +500,19 @@ class Bench:
         ]
 
 
+def failed(job: Job, device: Described, drawn: dict[str, Any], reason: str) -> list[dict[str, Any]]:
+    """Return the records of an input whose measuring process came to no end.
+
+    drawn: what it had told of its input.
+    """
+    return [
+        make_record(
+            **(job.group.identity(device, subject, mode) | drawn), status="failed", reason=reason
+        )
+        for subject, mode in job.items
+    ]
+
+
 def _oracle_of(inputs: Inputs) -> Callable[[str], Oracle]:
     """Return what gives the oracle of a family on an input, made once."""
 
@@ -445,7 +559,7 @@ def _make_and_check(
         launching: list[float] = []
         launch = partial(_launch_alone, algorithm, launching)
         if wrong := first_launch(algorithm, inputs, oracle(algorithm.family), launch):
-            return wrong
+            return wrong + _shrunk(trial.subject, device, algorithm.family, inputs)
         trial.facts.setdefault("first_call_ms", round(1e3 * (making + sum(launching)), 3))
         made.append(algorithm)
     trial.algorithms = made
@@ -455,6 +569,18 @@ def _make_and_check(
             trial.modes.remove("graph")
             trial.refused["graph"] = lacking
     return None
+
+
+def _shrunk(subject: Subject, device: Device, family: str, inputs: Inputs) -> str:
+    """Say on how few particles a search is still wrong, where that is quickly found."""
+    if family != "neighbour-search" or not isinstance(inputs, ParticleSet):
+        return ""
+    if inputs.particles > SHRINKABLE:
+        return ""
+    cls = registry.find_algorithm(subject.algorithm)
+    make = partial(cls, device, form=subject.form, parameters=subject.parameters)
+    found = smallest_failure(make, family, inputs, most=300)
+    return f"; {found.clause}" if found else ""
 
 
 def _launch_alone(algorithm: Algorithm, seconds: list[float]) -> None:
@@ -594,7 +720,7 @@ def cell_key(identity: Mapping[str, Any]) -> str:
     return record_key(**{**identity, **dict.fromkeys(unknown)})
 
 
-def _too_large(recipe: Recipe, device: Device, inputs: int) -> str | None:
+def _too_large(recipe: Recipe, device: Described, inputs: int) -> str | None:
     """Say in words which memory is too small for an input, before anything is allocated."""
     host = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for needed, available, place in (

@@ -1,0 +1,37 @@
+"""What searches into arrays of a fixed width share."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpubench.algorithms.cell_search import CountingSortSearch
+from gpubench.contracts import Neighbours
+from gpubench.devices.base import Device
+from gpubench.grid import Grid
+from gpubench.inputs import ParticleSet
+
+
+def most_neighbours(device: Device, grid: Grid, inputs: ParticleSet) -> int:
+    """Count, and return how many neighbours the particle with most of them has."""
+    search = CountingSortSearch(device, inputs.particles, grid, "count", {})
+    search.load(inputs)
+    search.launch()
+    return int(device.download(search.neighbours().counts).max(initial=0))
+
+
+def rows_of_pairs(particles: int, i: NDArray[np.int64], j: NDArray[np.int64]) -> Neighbours:
+    """Return pairs (i, j), in any order, as the lists of each i."""
+    counts = np.bincount(i, minlength=particles).astype(np.int32)
+    offsets = _offsets(counts)
+    return Neighbours(counts, offsets, j[np.argsort(i, kind="stable")].astype(np.int32))
+
+
+def rows_of_matrix(counts: NDArray[np.int32], matrix: NDArray[np.int32]) -> Neighbours:
+    """Return the first counts[i] entries of each row as lists; cut where the matrix ends."""
+    filled = np.arange(matrix.shape[1]) < counts[:, None]
+    return Neighbours(counts, _offsets(counts), matrix[filled])
+
+
+def _offsets(counts: NDArray[np.int32]) -> NDArray[np.int64]:
+    return np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))

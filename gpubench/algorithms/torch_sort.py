@@ -1,0 +1,54 @@
+"""Cells by torch.sort, and what searches over them."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from gpubench.algorithms._library_sort import LibrarySort, LibrarySortSearch
+from gpubench.algorithms._torch import Torch
+
+
+class TorchSort(LibrarySort):
+    """`torch.sort` of the cell ids, and `torch.searchsorted` for where each cell starts."""
+
+    name = "torch-sort"
+    summary = "torch.sort of the cell ids, then torch.searchsorted"
+    source = "PyTorch, torch.sort, torch.searchsorted"
+
+    def prepare(self) -> None:
+        self._torch = Torch(self.device)
+        self.library = self._torch.library
+        super().prepare()
+        self._keys = self.allocate(self.particles, "int32")
+        self._indices = self.allocate(self.particles, "int64")
+        self._cells = self.allocate(self.grid.count + 1, "int32")
+        self.device.write(self._cells, np.arange(self.grid.count + 1, dtype=np.int32))
+        if self.particles:
+            arrays = (self._keys, self._indices, self._order, self._cells, self._start)
+            self._views = [self._torch.view(array) for array in arrays]
+
+    def sort(self, cell_of: Any) -> None:
+        torch = self._torch.torch
+        keys, indices, order, cells, start = self._views
+        with self._torch.on_stream():
+            torch.sort(self._torch.view(cell_of), out=(keys, indices))
+            order.copy_(indices)
+            torch.searchsorted(keys, cells, out_int32=True, out=start)
+
+    def measured(self, cell_of: Any) -> int:
+        return self._torch.peak_of(partial(self.sort, cell_of))
+
+    def outcome(self) -> dict[str, int | float | str]:
+        return {"ties": "the order within a cell is not promised"}
+
+
+class TorchSortSearch(LibrarySortSearch):
+    """Over sorted cells, by torch.sort."""
+
+    name = "search-torch-sort"
+    summary = "positions to neighbours over torch-sort"
+    source = "PyTorch, torch.sort, torch.searchsorted"
+    cells = TorchSort

@@ -1,0 +1,197 @@
+"""A process that measures one input after another for another one, and may die of it.
+
+`python -m gpubench.studies.child SOCKET` is started by `Child`. Requests and answers are pickled:
+both sides are the same code. The process ends as soon as the other side has gone, whatever it is
+doing, so that it never measures beside its successor.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from typing import Any
+
+from gpubench import devices
+from gpubench.devices.base import Device
+from gpubench.errors import DeviceUnavailable, UserError
+from gpubench.measure.environment import conditions, environment
+from gpubench.measure.sampling import Budget
+from gpubench.parallel.ranks import unlaunched
+from gpubench.studies.runner import Job, measure
+
+SECONDS_TO_END = 10.0
+
+
+class NoAnswer(Exception):
+    """A request came to nothing; the message says what became of it, or of the process."""
+
+
+class Child:
+    """The other side: starts such a process and asks it."""
+
+    def __init__(self) -> None:
+        ours, its = socket.socketpair()
+        with its:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "gpubench.studies.child", str(its.fileno())],
+                pass_fds=[its.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=2,  # what libraries print is no result
+                env=unlaunched(),
+            )
+        self._connection = Connection(ours.detach())
+
+    def ask(self, do: str, *given: Any, on_news: Callable[[Any], None] | None = None) -> Any:
+        """Have a method of `Worker` called and return its answer.
+
+        on_news: is given what the process tells before it answers.
+        Raises UserError as it did there, and NoAnswer with type and first line of any other
+        exception, or where the process ended.
+        """
+        try:
+            self._connection.send((do, given))
+            while True:
+                kind, value = self._connection.recv()
+                if kind != "news":
+                    break
+                if on_news is not None:
+                    on_news(value)
+        except (EOFError, OSError):
+            raise NoAnswer(f"the process that measured it {_ending(self._end())}") from None
+        if kind == "refusal":
+            raise value
+        if kind == "exception":
+            raise NoAnswer(value)
+        return value
+
+    def close(self) -> None:
+        """Let it close its device and end; kill it where it does not."""
+        with suppress(OSError):
+            self._connection.send(None)
+        self._end()
+
+    def _end(self) -> int:
+        try:
+            return self._process.wait(SECONDS_TO_END)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            return self._process.wait()
+        finally:
+            self._connection.close()
+
+
+def _ending(status: int) -> str:
+    """Say how a process ended, from what `Popen` returns."""
+    if status >= 0:
+        return f"ended with status {status}"
+    try:
+        return f"was ended by {signal.Signals(-status).name}"
+    except ValueError:
+        return f"was ended by signal {-status}"
+
+
+class Worker:
+    """The side that measures: each method is a request.
+
+    tell: tells the other side something before the answer.
+    """
+
+    def __init__(self, tell: Callable[[Any], None]) -> None:
+        self._tell = tell
+        self._device: Device | None = None
+
+    def see(self, spec: str) -> list[tuple[str, str, str | None]]:
+        """List the devices that could be opened in the name of `spec`, and open none.
+
+        Each with the spec of it alone; with what tells it from others of this host; and with its
+        UUID, if it has one. All OpenCL devices of a host count as one, since two platforms can
+        offer the same processor. Raises UserError where there is none.
+        """
+        backend, _, number = spec.partition(":")
+        if backend in ("auto", "cuda"):
+            from gpubench.devices import cuda
+
+            reports = cuda.survey()
+            if backend == "cuda" and not reports[0].usable:
+                raise DeviceUnavailable(reports[0].reason)
+            found = [
+                (each.spec, each.details["pci_bus_id"], each.details["uuid"])
+                for each in reports
+                if each.usable and (not number or each.spec == spec)
+            ]
+            if found:
+                return found
+        with devices.open_device(spec) as opened:  # or the reason why there is none
+            return [(opened.spec, opened.backend, None)]
+
+    def open(self, spec: str) -> dict[str, Any]:
+        """Open a device and return the fields of `runner.Described`."""
+        self._device = device = devices.open_device(spec)
+        names = ("backend", "spec", "name", "is_cpu", "memory_bytes")
+        return {name: getattr(device, name) for name in names}
+
+    def conditions(self) -> dict[str, Any]:
+        """Return what of the environment is not measured."""
+        assert self._device is not None
+        return conditions(self._device)
+
+    def environment(self) -> dict[str, Any]:
+        """Return the environment record."""
+        assert self._device is not None
+        return environment(self._device)
+
+    def measure(self, job: Job, budget: Budget) -> list[dict[str, Any]]:
+        """Return the records of an input; tell what is known of it before it is measured."""
+        assert self._device is not None
+
+        def on_progress(_: int) -> None:
+            """Who waits counts inputs."""
+
+        return measure(
+            job.group, job.items, self._device, budget, on_progress, job.reason, self._tell
+        )
+
+    def close(self) -> None:
+        """Close the device."""
+        if self._device is not None:
+            self._device.close()
+
+
+def serve(connection: Connection) -> None:
+    """Answer requests until the other side asks for no more."""
+    requests: queue.SimpleQueue[Any] = queue.SimpleQueue()
+
+    def receive() -> None:
+        try:
+            while True:
+                requests.put(connection.recv())
+        finally:
+            os._exit(1)  # nobody waits for what is being measured
+
+    threading.Thread(target=receive, daemon=True).start()
+    worker = Worker(lambda news: connection.send(("news", news)))
+    while (request := requests.get()) is not None:
+        do, given = request
+        try:
+            answer = "answer", getattr(worker, do)(*given)
+        except UserError as error:
+            answer = "refusal", error
+        except Exception as error:
+            (line, *_) = traceback.format_exception_only(error)
+            answer = "exception", line.splitlines()[0]
+        connection.send(answer)
+    worker.close()
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the leader alone heeds Ctrl-C
+    serve(Connection(int(sys.argv[1])))

@@ -1,0 +1,309 @@
+"""Spread the inputs of a study over the devices of a host or a cluster.
+
+Of the ranks that a launcher started, rank 0 leads: it has no device, keeps the results, and hands
+out one input after another through mpi4py's futures pool. Each of the others measures on a device
+of its own, in a process (`child.py`) that may die without the rank.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from threading import Event
+from typing import Any, ClassVar, cast
+
+from gpubench.errors import UserError
+from gpubench.measure.progress import Bar
+from gpubench.measure.sampling import Budget
+from gpubench.parallel.ranks import Ranks, ends_all
+from gpubench.results import first_difference
+from gpubench.studies.child import Child, NoAnswer
+from gpubench.studies.runner import Engine, Job, failed
+
+SECONDS_BETWEEN_ATTEMPTS = 5.0
+
+
+@dataclass(frozen=True)
+class Spot:
+    """A device that a rank could measure on.
+
+    spec: its name for that rank. identity: what tells it from all others, on any host.
+    label: what records call it.
+    """
+
+    spec: str
+    identity: str
+    label: str
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What a rank sees: its host, and at least one device."""
+
+    host: str
+    spots: tuple[Spot, ...]
+
+
+@dataclass(frozen=True)
+class Place:
+    """The device of a rank, and how many ranks measure on it."""
+
+    spot: Spot
+    sharing: int
+
+
+@dataclass(frozen=True)
+class Model:
+    """What all devices of a run are; see `runner.Described`."""
+
+    backend: str
+    spec: str
+    name: str
+    is_cpu: bool
+    memory_bytes: int
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of an input at a rank.
+
+    records: None where the rank could not open its device again, so that nothing was measured.
+    reason: why, then.
+    """
+
+    rank: int
+    records: list[dict[str, Any]] | None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The ranks of a run that spreads; the counterpart of `simulate.ranks.Crew`.
+
+    device, oversubscribed: what the user asked for.
+    """
+
+    ranks: Ranks
+    device: str
+    oversubscribed: bool
+
+    @classmethod
+    def of(cls, ranks: Ranks | None, device: str, oversubscribed: bool) -> Spread:
+        """Return the ranks of a run; raise UserError where there are too few."""
+        if ranks is None or ranks.size < 2:
+            raise UserError(
+                "--spread takes a rank that leads and one for each device: for two devices, start"
+                " it with mpirun -n 3 gpubench run ... --spread"
+            )
+        return cls(ranks, device, oversubscribed)
+
+    @contextmanager
+    def lead(self) -> Iterator[Engine]:
+        """Give the engine of rank 0, whose inputs the others measure while they `follow`.
+
+        Raises UserError where two ranks would measure on one device, and where devices differ.
+        """
+        from mpi4py.futures import MPICommExecutor
+
+        comm = self.ranks.comm
+        sights: list[Any] = (comm.gather(None) or [])[1:]
+        comm.scatter([None, *places_for(sights, self.oversubscribed)])
+        opened: list[Any] = (comm.gather(None) or [])[1:]
+        require_alike([conditions for _, conditions in opened])
+        # An error must end the run before the executor waits for what was begun.
+        with MPICommExecutor(comm) as executor, ends_all(self.ranks):
+            yield Pool(cast(Executor, executor), opened[0][0], len(opened))
+
+    def follow(self) -> None:
+        """Measure what rank 0 hands out, until it ends."""
+        from mpi4py.futures import MPICommExecutor
+        from mpi4py.MPI import Get_processor_name
+
+        comm = self.ranks.comm
+        with closing(Measurer(self.ranks.rank)) as measurer:
+            comm.gather(measurer.look(self.device, Get_processor_name()))
+            comm.gather(measurer.settle(comm.scatter(None)))
+            Measurer.here = measurer
+            with MPICommExecutor(comm):
+                pass  # rank 0 has ended
+
+
+def places_for(sights: Sequence[Sight], oversubscribed: bool) -> list[Place]:
+    """Choose a device for each rank that measures: ranks 1, 2, ... see what `sights` says.
+
+    Raises UserError for a rank that finds none of its own, unless ranks may share.
+    """
+    taken: Counter[str] = Counter()
+    chosen: list[Spot] = []
+    lacking: list[int] = []
+    for rank, sight in enumerate(sights, 1):
+        spot = min(sight.spots, key=lambda spot: taken[spot.identity])
+        if taken[spot.identity]:
+            lacking.append(rank)
+        taken[spot.identity] += 1
+        chosen.append(spot)
+    if lacking and not oversubscribed:
+        host = sights[lacking[0] - 1].host
+        there = [sight for sight in sights if sight.host == host]
+        devices = {spot.identity for sight in there for spot in sight.spots}
+        raise UserError(
+            f"rank {lacking[0]} has no device of its own: on {host}, {len(there)} rank(s) would"
+            f" measure on {len(devices)} device(s), and rank 0 only leads: start"
+            f" mpirun -n {1 + len(sights) - len(lacking)} gpubench run ... --spread, or say"
+            " --oversubscribe where times do not matter"
+        )
+    return [Place(spot, taken[spot.identity]) for spot in chosen]
+
+
+def require_alike(conditions: Sequence[dict[str, Any]]) -> None:
+    """Raise UserError unless all ranks measure under conditions that one results file can hold."""
+    first, *others = map(_of_any, conditions)
+    for rank, other in enumerate(others, 2):
+        if difference := first_difference(first, other):
+            raise UserError(
+                f"ranks 1 and {rank} measure under other conditions ({difference}): results of one"
+                " run are of one model of GPU, alike hosts and the same code; start a run for each"
+            )
+
+
+def _of_any(environment: dict[str, Any]) -> dict[str, Any]:
+    """Return the environment without what tells one GPU of its model from another."""
+    device = environment["device"]
+    own = {"spec": device["backend"], "uuid": None} if device["backend"] == "cuda" else {}
+    return {**environment, "device": {**device, **own}}
+
+
+class Pool(Engine):
+    """The devices of all ranks but this one, each of which measures one input at a time.
+
+    executor: calls functions in those ranks. facts: the fields of Model, of one of them.
+    workers: their number.
+    """
+
+    def __init__(self, executor: Executor, facts: dict[str, Any], workers: int) -> None:
+        self._executor, self._workers = executor, workers
+        self.device = Model(**{**facts, "spec": f"{facts['backend']}, {workers} rank(s)"})
+
+    def environment(self) -> dict[str, Any]:
+        """Describe what all devices have in common; what is measured is of one of them."""
+        return _of_any(self._executor.submit(_describe).result())
+
+    def measure(
+        self, jobs: Sequence[Job], budget: Budget, bar: Bar
+    ) -> Iterator[list[dict[str, Any]]]:
+        """Hand out the largest inputs first, so that no rank is left with one at the end.
+
+        What a rank could not measure because its device is lost goes to another. Raises UserError
+        where no rank has a device any more.
+        """
+        bar.describe(f"on {self._workers} device(s)")
+        waiting: dict[Future[Outcome], Job] = {}
+        for job in sorted(jobs, key=_size, reverse=True):
+            waiting[self._executor.submit(_measure, job, budget)] = job
+        lost: dict[int, str] = {}
+        while waiting:
+            for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+                job, outcome = waiting.pop(future), future.result()
+                if outcome.records is not None:
+                    lost.pop(outcome.rank, None)
+                    bar.advance(len(outcome.records))
+                    yield outcome.records
+                    continue
+                lost[outcome.rank] = outcome.reason
+                if len(lost) == self._workers:
+                    each = "; ".join(f"rank {rank}: {why}" for rank, why in sorted(lost.items()))
+                    raise UserError(f"no device can be opened any more ({each})")
+                waiting[self._executor.submit(_measure, job, budget)] = job
+
+
+def _size(job: Job) -> int:
+    return job.group.recipe.device_bytes * job.group.sweep.inputs
+
+
+class Measurer:
+    """What measures at a rank: a process with a device, and a fresh one after each failure.
+
+    here: that of this rank.
+    """
+
+    here: ClassVar[Measurer]
+
+    def __init__(self, rank: int) -> None:
+        self._rank = rank
+        self._child: Child | None = Child()
+        self._place: Place
+        self._model: Model
+
+    def look(self, device: str, host: str) -> Sight:
+        """Say which devices there are in the name of what the user asked for."""
+        assert self._child is not None
+        found = self._child.ask("see", device)
+        spots = [Spot(spec, uuid or f"{host} {own}", uuid or spec) for spec, own, uuid in found]
+        return Sight(host, tuple(spots))
+
+    def settle(self, place: Place) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Open the device that was chosen; return its facts, see Model, and its conditions."""
+        self._place = place
+        facts = self._open()
+        self._model = Model(**facts)
+        assert self._child is not None
+        return facts, self._child.ask("conditions")
+
+    def describe(self) -> dict[str, Any]:
+        """Return the environment record of its device."""
+        assert self._child is not None
+        environment: dict[str, Any] = self._child.ask("environment")
+        return environment
+
+    def measure(self, job: Job, budget: Budget) -> Outcome:
+        """Measure an input; all of it fails where the process dies of it.
+
+        Raises UserError for what an algorithm says that the user must mend.
+        """
+        if self._child is None:
+            try:
+                self._open()
+            except (UserError, NoAnswer) as error:
+                self.close()
+                Event().wait(SECONDS_BETWEEN_ATTEMPTS)  # meanwhile, others take what is left
+                return Outcome(self._rank, None, f"{self._place.spot.spec}: {error}")
+        assert self._child is not None
+        drawn: dict[str, Any] = {}
+        try:
+            records = self._child.ask("measure", job, budget, on_news=drawn.update)
+        except NoAnswer as error:
+            records = failed(job, self._model, drawn, str(error))
+        if any(record["status"] == "failed" for record in records):
+            self.close()  # after some errors, a context on a GPU does nothing right any more
+        return Outcome(self._rank, [self._signed(record) for record in records])
+
+    def close(self) -> None:
+        """End the process."""
+        if self._child is not None:
+            self._child.close()
+            self._child = None
+
+    def _open(self) -> dict[str, Any]:
+        if self._child is None:
+            self._child = Child()
+        facts: dict[str, Any] = self._child.ask("open", self._place.spot.spec)
+        return facts
+
+    def _signed(self, record: dict[str, Any]) -> dict[str, Any]:
+        """Return a record that says where it was measured."""
+        signed = {**record, "measured_on": self._place.spot.label}
+        if self._place.sharing > 1 and record["status"] == "ok":
+            shared = f"{self._place.sharing} ranks measured on this device at the same time"
+            signed["remarks"] = [*(record["remarks"] or []), shared]
+        return signed
+
+
+def _describe() -> dict[str, Any]:
+    return Measurer.here.describe()
+
+
+def _measure(job: Job, budget: Budget) -> Outcome:
+    return Measurer.here.measure(job, budget)
