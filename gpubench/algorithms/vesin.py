@@ -33,7 +33,7 @@ class Vesin(HostSearch):
         self._vesin = need("vesin", "vesin")
         self.library = name_with_version("vesin")
         self._on_gpu = self.device.backend == "cuda"
-        self._arrays: Any = need("cupy", "cupy") if self._on_gpu else np
+        self._arrays: Any = need("cupy", "CuPy", "cuda13") if self._on_gpu else np
         self._box = self._arrays.asarray(np.diag(np.asarray(self.grid.size, np.float64)))
         self._periodic = self._arrays.asarray(np.asarray(self.grid.periodic, np.bool_))
         self._start_afresh()
