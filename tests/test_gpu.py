@@ -30,13 +30,14 @@ from gpubench.inputs import Inputs, make, make_pairs, make_records, move
 pytestmark = pytest.mark.cuda
 
 FORMS = [(name, form) for name, cls in registry.algorithms().items() for form in cls.forms]
+LARGE_FAMILIES = (
+    "cell-list", "cell-list-update", "neighbour-search", "hash-grid", "stream-filter", "pair-noise",
+)  # fmt: skip
 LARGE = [
     pytest.param(case, family, id=f"{family}: {case.name}")
-    for family in (
-        "cell-list", "cell-list-update", "neighbour-search", "hash-grid", "stream-filter", "pair-noise"
-    )
+    for family in LARGE_FAMILIES
     for case in large_cases(family)
-]  # fmt: skip
+]
 
 
 def is_large(name: str, form: str) -> bool:

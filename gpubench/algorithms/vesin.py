@@ -9,7 +9,7 @@ import numpy as np
 
 from gpubench.algorithms._host_memory import peak_of
 from gpubench.algorithms._library import name_with_version, need
-from gpubench.algorithms.scipy_ckdtree import rows_of
+from gpubench.algorithms._matrix import rows_of_pairs
 from gpubench.contracts import Form, HostSearch, Neighbours
 from gpubench.inputs import ParticleSet
 
@@ -58,7 +58,7 @@ class Vesin(HostSearch):
 
     def neighbours(self) -> Neighbours:
         pairs = self._pairs.get() if self._on_gpu else self._pairs
-        return rows_of(pairs, self.particles)
+        return rows_of_pairs(self.particles, *pairs.astype(np.int64).T)
 
     def peak_bytes(self) -> int | None:
         self._start_afresh()
