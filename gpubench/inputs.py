@@ -20,7 +20,15 @@ from gpubench.grid import MAX_CELLS, Grid
 
 MAX_PARTICLES = 2**31 - 1
 FLOAT32_MAX = float(np.finfo(np.float32).max)
-DISTRIBUTIONS = ("uniform", "lattice", "clusters", "one-cell", "symmetric", "free-surface")
+DISTRIBUTIONS = (
+    "uniform",
+    "lattice",
+    "clusters",
+    "one-cell",
+    "symmetric",
+    "free-surface",
+    "coincident",
+)
 ORDERS = ("random", "cell", "morton", "nearly-sorted")
 DESTINATIONS = ("random", "next", "step")
 # How ranks share a simulation: each keeps a part of space, or one deals out equal parts.
@@ -324,7 +332,8 @@ def make(
     (to one); `clusters`, 32 Gaussians, folded back at the walls of an open box; `one-cell`;
     `symmetric`, uniform in one octant of the box and mirrored at its three middle planes;
     `free-surface`, a fluid that fills the box along z to 40 % of its height, with waves of 5 %
-    of the height, and 1 % of the particles as spray above it, both of even density.
+    of the height, and 1 % of the particles as spray above it, both of even density;
+    `coincident`, uniform, and two particles at each place.
     Orders: `random`; `cell`, sorted by cell id; `morton`, by Morton code of the cell;
     `nearly-sorted`, cell order with 1 % of the particles swapped with others.
     """
@@ -344,6 +353,7 @@ def make(
         "one-cell": _one_cell,
         "symmetric": _symmetric,
         "free-surface": _free_surface,
+        "coincident": _coincident,
     }[distribution](rng, particles, grid)
     positions = np.zeros((particles, 4), np.float32)
     np.multiply(unit, np.asarray(grid.size, np.float32), out=positions[:, :3])
@@ -351,7 +361,11 @@ def make(
     _keep_inside(positions, grid)
     if order != "random":
         positions = positions[_arrangement(rng, positions, grid, order)]
-    elif distribution in ("lattice", "symmetric"):  # those that are not drawn in random order
+    elif distribution in (
+        "lattice",
+        "symmetric",
+        "coincident",
+    ):  # those that are not drawn in random order
         positions = positions[rng.permutation(particles)]
     return ParticleSet(positions, grid, distribution, order, seed)
 
@@ -504,6 +518,10 @@ def _symmetric(rng: np.random.Generator, particles: int, grid: Grid) -> NDArray[
     unit = np.repeat(octant, 8, axis=0)[:particles]
     is_mirrored = np.arange(particles)[:, None] >> np.arange(3) & 1 == 1
     return np.where(is_mirrored, 1 - unit, unit)
+
+
+def _coincident(rng: np.random.Generator, particles: int, grid: Grid) -> NDArray[np.float32]:
+    return np.repeat(_uniform(rng, -(-particles // 2), grid), 2, axis=0)[:particles]
 
 
 def _free_surface(rng: np.random.Generator, particles: int, grid: Grid) -> NDArray[np.float32]:

@@ -36,6 +36,7 @@ HASHES = {
     "one-cell": "4742fd2c6148f3f7",
     "symmetric": "b2319bd838378772",
     "free-surface": "7cd89b55173ca40d",
+    "coincident": "f9b64cb526beda91",
 }
 
 sets = st.builds(
@@ -89,6 +90,12 @@ def test_orders_are_permutations_of_each_other(particles, grid, distribution, se
     by_order = [make(particles, grid, distribution, order, seed).positions for order in ORDERS]
     expected = rows(by_order[0])
     assert all(rows(positions) == expected for positions in by_order[1:])
+
+
+@pytest.mark.parametrize("particles", [0, 1, 2, 601])
+def test_coincident_particles_are_two_at_each_place(particles: int) -> None:
+    _, found = np.unique(make(particles, BOX, "coincident").positions, axis=0, return_counts=True)
+    assert sorted(found) == [1] * (particles % 2) + [2] * (particles // 2)
 
 
 def test_the_bytes_of_a_seed_are_those_of_every_machine() -> None:

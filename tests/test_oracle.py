@@ -13,12 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from gpubench import oracle as oracle_module
 from gpubench.contracts import LinkedCells, Neighbours, SortedCells
 from gpubench.families import FAMILIES
 from gpubench.grid import Grid
 from gpubench.inputs import from_positions, make, make_records
 from gpubench.oracle import (
     NeighbourOracle,
+    SampledNeighbourOracle,
     check_cell_ids,
     check_hashed,
     check_linked,
@@ -528,3 +530,152 @@ def assert_says(sentence: str | None, pattern: str) -> None:
     assert sentence is not None, "the mistake was not caught"
     assert "\n" not in sentence
     assert re.search(pattern, sentence), sentence
+
+
+# Neighbours of inputs so large that they are checked in samples.
+
+SAMPLED_GRIDS = {"open": BOX, "periodic": TORUS}
+
+
+def sampled(positions: np.ndarray, grid: Grid, cutoff: float = 1.0) -> SampledNeighbourOracle:
+    return SampledNeighbourOracle(positions, grid, cutoff)
+
+
+@pytest.fixture
+def few_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a small input be one that is checked in samples, and few particles be a sample."""
+    monkeypatch.setattr(oracle_module, "FULL_PARTICLES", 100)
+    monkeypatch.setattr(oracle_module, "SAMPLES", 40)
+
+
+@pytest.mark.parametrize(
+    ("particles", "candidates", "expected"),
+    [(300, 2**21, NeighbourOracle), (299, 2**21, NeighbourOracle), (300, 10, None), (301, 9, None)],
+)
+def test_many_particles_or_candidates_are_checked_in_samples(
+    monkeypatch: pytest.MonkeyPatch, particles: int, candidates: int, expected: type | None
+) -> None:
+    monkeypatch.setattr(oracle_module, "FULL_PARTICLES", 300)
+    monkeypatch.setattr(oracle_module, "FULL_CANDIDATES", candidates)
+    positions = make(particles, BOX).positions
+    chosen = oracle_module.neighbour_oracle(positions, BOX, 1.0)
+    assert isinstance(chosen, expected or SampledNeighbourOracle)
+    monkeypatch.setattr(oracle_module, "FULL_PARTICLES", particles - 1)
+    assert isinstance(oracle_module.neighbour_oracle(positions, BOX, 1.0), SampledNeighbourOracle)
+
+
+@pytest.mark.parametrize("distribution", ["uniform", "clusters", "one-cell", "lattice"])
+@pytest.mark.parametrize("grid", SAMPLED_GRIDS)
+class TestSampled:
+    """Mistakes in one place: in a sample, and where none is."""
+
+    @pytest.fixture
+    def drawn(
+        self, few_samples: None, grid: str, distribution: str
+    ) -> tuple[SampledNeighbourOracle, np.ndarray, set[int]]:
+        box = SAMPLED_GRIDS[grid]
+        positions = make(500, box, distribution, seed=3).positions
+        oracle = sampled(positions, box)
+        assert len(oracle._samples) == oracle_module.REGIONS
+        inside = {int(i) for sample in oracle._samples for i in sample.queries}
+        return oracle, brute_force(positions, box, 1.0), inside
+
+    def test_right_answers_pass(self, drawn) -> None:
+        oracle, near, _ = drawn
+        counts, offsets, neighbours = rows(near)
+        assert oracle.check_counts(counts) is None
+        assert oracle.check_list(counts, offsets, neighbours) is None
+        assert oracle.check_list(counts, offsets, reverse_rows(offsets, neighbours)) is None
+
+    def test_a_missing_pair_of_a_sample(self, drawn) -> None:
+        oracle, near, inside = drawn
+        for i in sorted(inside):
+            for j in np.flatnonzero(near[i])[:1]:
+                wrong = near.copy()
+                wrong[i, j] = wrong[j, i] = False
+                counts, offsets, neighbours = rows(wrong)
+                assert_says(oracle.check_counts(counts), "has .* neighbours, expected")
+                assert_says(oracle.check_list(counts, offsets, neighbours), "has .* expected")
+                return
+        assert not near[sorted(inside)].any()
+
+    def test_one_neighbour_for_another_of_a_sample(self, drawn) -> None:
+        """The counts are right, the lists are not, and both sides agree on that."""
+        oracle, near, inside = drawn
+        counts, offsets, neighbours = rows(near)
+        i = next((i for i in sorted(inside) if 0 < counts[i] < 499), None)
+        if i is None:
+            return
+        wrong = neighbours.copy()
+        wrong[offsets[i]] = np.flatnonzero(~near[i] & (np.arange(500) != i))[0]
+        assert_says(oracle.check_list(counts, offsets, wrong), "is missing|should not be listed")
+
+    def test_a_doubled_pair_of_a_sample(self, drawn) -> None:
+        oracle, near, inside = drawn
+        counts, offsets, neighbours = rows(near)
+        i = next((i for i in sorted(inside) if counts[i] > 1), None)
+        if i is None:
+            return
+        wrong = neighbours.copy()
+        wrong[offsets[i]] = wrong[offsets[i] + 1]
+        assert_says(
+            oracle.check_list(counts, offsets, wrong), f"particle {i} has neighbour .* twice"
+        )
+
+    def test_a_one_sided_pair_anywhere(self, drawn) -> None:
+        oracle, near, inside = drawn
+        outside = sorted(set(range(500)) - inside)
+        i = next((i for i in outside if 0 < near[i].sum() < 499), None)
+        if i is None:
+            return
+        # Another neighbour in its place: the counts stay as they were.
+        counts, offsets, neighbours = rows(near)
+        wrong = neighbours.copy()
+        wrong[offsets[i]] = np.flatnonzero(~near[i] & (np.arange(500) != i))[0]
+        assert_says(oracle.check_list(counts, offsets, wrong), "neighbour that does not have it")
+        # Or nobody in its place: their sum is odd.
+        near[i, np.flatnonzero(near[i])[0]] = False
+        counts, offsets, neighbours = rows(near)
+        assert_says(oracle.check_counts(counts), "expected an even number")
+        assert_says(oracle.check_list(counts, offsets, neighbours), "expected an even number")
+
+    def test_other_answers_must_agree_where_no_sample_is(self, drawn) -> None:
+        oracle, near, inside = drawn
+        counts = rows(near)[0]
+        assert oracle.check_counts(counts) is None
+        outside = sorted(set(range(500)) - inside)
+        lost = counts.copy()
+        lost[outside] = 0
+        lost[outside[0]] += int(lost.sum()) % 2
+        differ = int(np.count_nonzero(lost != counts))
+        if differ > 100:  # more than samples of this size can tell from rounding
+            assert_says(oracle.check_counts(lost), f"{differ} particles have other counts")
+
+
+@given(
+    st.integers(101, 400),
+    st.sampled_from(list(SAMPLED_GRIDS)),
+    st.sampled_from(["uniform", "clusters"]),
+    st.integers(0, 10**6),
+    st.data(),
+)
+@settings(max_examples=40, deadline=None)
+def test_samples_agree_with_all_pairs(particles, name, distribution, seed, data) -> None:
+    """With samples of everything, one oracle says what the other says."""
+    grid = SAMPLED_GRIDS[name]
+    positions = make(particles, grid, distribution, seed=seed).positions
+    near = brute_force(positions, grid, 1.0)
+    full, samples = NeighbourOracle(positions, grid, 1.0), sampled(positions, grid)
+    if data.draw(st.booleans()):
+        i = data.draw(st.integers(0, particles - 1))
+        j = data.draw(st.integers(0, particles - 1).filter(i.__ne__))
+        near[i, j] ^= True
+        near[j, i] ^= data.draw(st.booleans())
+    counts, offsets, neighbours = rows(near)
+    covered = {int(i) for sample in samples._samples for i in sample.queries}
+    found = full.check_list(counts, offsets, neighbours)
+    said = samples.check_list(counts, offsets, neighbours)
+    if found is None:
+        assert said is None
+    elif len(covered) == particles:
+        assert said is not None

@@ -531,3 +531,14 @@ def test_a_record_of_simulation_steps(tmp_path):
 def test_the_shipped_results_are_read():
     shipped = sort_out([SHIPPED]).results
     assert sum(len(results.records) for results in shipped) > 1000
+
+
+def test_a_record_of_a_library():
+    """What came with rivals: whose work it was, its first call, and its memory at the peak."""
+    ours, theirs = ok(), ok(library="vesin 0.6.2", first_call_ms=12.5, peak_bytes=2**40)
+    assert [ours[name] for name in ("library", "first_call_ms", "peak_bytes")] == [None] * 3
+    validate({"schema": 1, "environment": ENVIRONMENT, "records": [ours, theirs]})
+    assert ours["key"] == theirs["key"]
+    for wrong in ({"peak_bytes": -1}, {"first_call_ms": -0.1}, {"library": 3}):
+        with pytest.raises(UserError, match=next(iter(wrong))):
+            validate({"schema": 1, "environment": ENVIRONMENT, "records": [theirs | wrong]})

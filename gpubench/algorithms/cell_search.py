@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from gpubench.algorithms.atomic_list import AtomicList
 from gpubench.algorithms.atomic_resort import AtomicResort
@@ -48,6 +48,7 @@ class CellSearch(NeighbourSearch):
     """
 
     cells: ClassVar[type[CellList]]
+    _arrays: Any
     forms: ClassVar[Mapping[str, Form]] = tasks("build", "count", "ten-counts", "list")
     source = "rozen2008, section 2.3, over the cell list's own source"
 
@@ -110,6 +111,7 @@ class CellSearch(NeighbourSearch):
 
     def _build(self) -> None:
         positions = self._positions[0]
+        self._arrays = None  # or a sort whose output is from a pool would need one more
         self._ids.launch(positions, self._cell_of[0])
         self._cells.build(self._cell_of[0], positions)
         self._cells.cell_of = self._cell_of[0]

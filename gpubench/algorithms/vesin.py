@@ -9,7 +9,7 @@ import numpy as np
 
 from gpubench.algorithms._host_memory import peak_of
 from gpubench.algorithms._library import name_with_version, need
-from gpubench.algorithms.scipy_ckdtree import rows_of
+from gpubench.algorithms._matrix import rows_of_pairs
 from gpubench.contracts import Form, HostSearch, Neighbours
 from gpubench.inputs import ParticleSet
 
@@ -33,7 +33,7 @@ class Vesin(HostSearch):
         self._vesin = need("vesin", "vesin")
         self.library = name_with_version("vesin")
         self._on_gpu = self.device.backend == "cuda"
-        self._arrays: Any = need("cupy", "cupy") if self._on_gpu else np
+        self._arrays: Any = need("cupy", "CuPy", "cuda13") if self._on_gpu else np
         self._box = self._arrays.asarray(np.diag(np.asarray(self.grid.size, np.float64)))
         self._periodic = self._arrays.asarray(np.asarray(self.grid.periodic, np.bool_))
         self._start_afresh()
@@ -58,7 +58,7 @@ class Vesin(HostSearch):
 
     def neighbours(self) -> Neighbours:
         pairs = self._pairs.get() if self._on_gpu else self._pairs
-        return rows_of(pairs, self.particles)
+        return rows_of_pairs(self.particles, *pairs.astype(np.int64).T)
 
     def peak_bytes(self) -> int | None:
         self._start_afresh()
