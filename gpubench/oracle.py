@@ -25,7 +25,8 @@ Ints = NDArray[np.integer[Any]]
 
 # Up to so many particles, with so many candidates in their own cells, all pairs are listed.
 FULL_PARTICLES, FULL_CANDIDATES = 2**18, 2**21
-REGIONS, SAMPLES = 8, 2000  # of an input with more of either, and particles in each region
+# Of an input with more of either: regions, particles in each at most, and pairs of these.
+REGIONS, SAMPLES, SAMPLED_PAIRS = 8, 2000, 2**17
 ROWS = 2**20  # rows of a list that are unpacked together
 NOISE_BLOCK = 2**14  # pairs whose numbers are computed together, so that they stay in a cache
 
@@ -488,7 +489,8 @@ class SampledNeighbourOracle:
     """As NeighbourOracle, where all pairs are too many to list: exact in places, sums everywhere.
 
     In regions about the corner of the box and about particles that are drawn at random, up to
-    SAMPLES particles in each, neighbours are those that SciPy finds in float64. Of all particles
+    SAMPLES particles in each (fewer where these have over SAMPLED_PAIRS neighbours), neighbours
+    are those that SciPy finds in float64. Of all particles
     it is checked that pairs have two sides: counts add up to an even number; weighted with random
     numbers, what rows list adds up to the same from either side. And all counts that are checked
     must agree with each other, but for pairs within rounding of the cutoff.
@@ -529,6 +531,10 @@ class SampledNeighbourOracle:
         boxsize = np.where(grid.periodic, grid.size, 0.0)
         tree = cKDTree(_in_box(self._positions[near], grid), boxsize=boxsize)
         asked = _in_box(self._positions[queries], grid)
+        # Of crowded particles, as many as have so many neighbours together.
+        there = tree.query_ball_point(asked, reach, return_length=True, workers=-1)
+        few = np.sort(rng.permutation(len(queries))[: _fitting(there, SAMPLED_PAIRS)])
+        queries, asked = queries[few], asked[few]
         found = tree.query_ball_point(asked, reach * (1 + 1e-9), workers=-1)
         lengths = np.array([len(one) for one in found], np.int64)
         row = np.repeat(np.arange(len(queries)), lengths)
@@ -610,6 +616,13 @@ class SampledNeighbourOracle:
         if balance % 2**64:
             return "some particle has a neighbour that does not have it"
         return None
+
+
+def _fitting(lengths: NDArray[np.int64], total: int) -> int:
+    """Return how many of rows of about these lengths have `total` entries together, at least 1."""
+    return (
+        min(len(lengths), 1 + int(total / max(1.0, float(np.mean(lengths))))) if len(lengths) else 0
+    )
 
 
 def _in_box(positions: NDArray[np.float32], grid: Grid) -> NDArray[np.float64]:

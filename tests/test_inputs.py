@@ -174,8 +174,10 @@ def test_fluids_fill_their_cells_to_the_mean_that_was_asked_for() -> None:
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 def test_the_number_of_neighbours_is_known_roughly(distribution: str) -> None:
-    # Cells much narrower than a cluster; a lattice of fewer than one a cell fills half of the box.
-    recipe = Particles(2**12, 4 if distribution in ("lattice", "coincident") else 0.125, distribution)
+    # Cells much narrower than a cluster; a lattice of fewer than one a cell fills half of the box,
+    # and of few neighbours many would be at the same place.
+    per_cell = 4 if distribution in ("lattice", "coincident") else 0.125
+    recipe = Particles(2**12, per_cell, distribution)
     inputs = recipe.make(1)
     apart = np.sum((inputs.positions[:, None, :3] - inputs.positions[None, :, :3]) ** 2, axis=2)
     found = int((apart < min(recipe.grid.cell_size) ** 2).sum()) - 2**12

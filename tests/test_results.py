@@ -542,3 +542,19 @@ def test_a_record_of_a_library():
     for wrong in ({"peak_bytes": -1}, {"first_call_ms": -0.1}, {"library": 3}):
         with pytest.raises(UserError, match=next(iter(wrong))):
             validate({"schema": 1, "environment": ENVIRONMENT, "records": [theirs | wrong]})
+
+
+@pytest.mark.parametrize(("share", "parts"), [(2, 1), (0.5, 3), (1e-6, 7)])
+def test_a_file_can_be_cut_into_parts(tmp_path: Path, share: float, parts: int) -> None:
+    from tools.split_results import split
+
+    whole = tmp_path / "2026-01-31-0123456-table.json"
+    records = [make_record(**identity(seed=n), status="ok", **TIMES) for n in range(7)]
+    Store(whole, ENVIRONMENT).add(records)
+    paths = split(whole, tmp_path / "parts", round(share * whole.stat().st_size))
+    assert len(paths) == parts
+    found = [load(path) for path in paths]
+    assert all(part.environment == ENVIRONMENT for part in found)
+    assert [record for part in found for record in part.records] == records
+    with pytest.raises(UserError, match="there already"):
+        split(whole, tmp_path / "parts", 10**6)

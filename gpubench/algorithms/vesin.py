@@ -51,6 +51,9 @@ class Vesin(HostSearch):
         self._points = self._arrays.asarray(self.xyz.astype(np.float64))
 
     def work(self) -> None:
+        if self.particles == 0:  # which its GPU path refuses
+            self._pairs = self._arrays.empty((0, 2), np.uint64)
+            return
         # It repeats the box along whole edges: where the box begins does not matter.
         (self._pairs,) = self._search.compute(
             self._points, self._box, self._periodic, quantities="P", copy=False
@@ -81,5 +84,5 @@ class Vesin(HostSearch):
             "order": "pairs unsorted",
             "self_pairs": "none",
             "ties": "at the cutoff not included"
-            + ("; pairs at distance 0 neither" if self._on_gpu else ""),
+            + ("; its cells, by their source, lose pairs at distance 0" if self._on_gpu else ""),
         }
