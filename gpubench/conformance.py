@@ -203,10 +203,27 @@ def smallest_failure(
     return Smallest(inputs, problem, tried)
 
 
+def pieces_of(inputs: ParticleSet, particles: int, pieces: int) -> list[ParticleSet]:
+    """Return pieces of an input, as many particles each, of cells that follow each other.
+
+    They are spread over the input; it is the only piece where it is not larger.
+    """
+    if inputs.particles <= particles:
+        return [inputs]
+    in_order = np.argsort(inputs.cell_of, kind="stable")
+    begins = np.linspace(0, inputs.particles - particles, pieces).astype(np.int64)
+    return [_only(inputs, np.sort(in_order[begin : begin + particles])) for begin in begins]
+
+
 def _without(inputs: ParticleSet, which: slice) -> ParticleSet:
     """Return the particles but for some, in every state."""
-    before = None if inputs.before is None else _without(inputs.before, which)
-    left = np.delete(inputs.positions, which, axis=0)
+    return _only(inputs, np.delete(np.arange(inputs.particles), which))
+
+
+def _only(inputs: ParticleSet, which: NDArray[np.intp]) -> ParticleSet:
+    """Return some of the particles, in every state."""
+    before = None if inputs.before is None else _only(inputs.before, which)
+    left = inputs.positions[which]
     return replace(inputs, positions=left, distribution="given", order="given", before=before)
 
 
@@ -351,6 +368,15 @@ def _near_the_cutoff() -> ParticleSet:
     return from_positions(pairs.reshape(-1, 3), grid)
 
 
+def _across_three_cells() -> ParticleSet:
+    """Return pairs whose images are just nearer than the cutoff, at the walls of three cells."""
+    near = [0.999999, 0.9999, 0.5, 1e-6, 1.0, 1.000001, 1.9999995]
+    pairs = [((x + 0.9999994 * side) % 3, x) for x in near for side in (-1, 1)]
+    lines = [(x, 0.4 + along, 1.5) for along, pair in enumerate(pairs) for x in pair]
+    grid = Grid((3, 20, 3), (0.0,) * 3, (3.0, 20.0, 3.0), PERIODIC)
+    return from_positions(np.asarray(lines, np.float32), grid)
+
+
 def _neighbour_query_own() -> list[Case]:
     stretched = Grid((6, 6, 6), (0.0, 0.0, 0.0), (6.0, 9.0, 12.0), PERIODIC)
     pair = [[1.0, 1.5, 1.5], [2.0, 1.5, 1.5]]  # one cutoff apart: not neighbours
@@ -359,6 +385,7 @@ def _neighbour_query_own() -> list[Case]:
     return [
         Case("a pair at the cutoff", _given(_cube(4), pair), exact=True),
         Case("a pair just nearer than the cutoff", _given(_cube(4), nearer), exact=True),
+        Case("a pair across a wall of three periodic cells", _across_three_cells),
         Case("pairs across a periodic wall", _given(_cube(4, PERIODIC), across), exact=True),
         Case("no pairs across an open wall", _given(_cube(4), across), exact=True),
         Case("longer cells along y and z", partial(make, 800, stretched)),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -57,18 +58,19 @@ def first_launch(
     algorithm: Algorithm,
     inputs: Inputs,
     oracle: Oracle,
-    launch: Callable[[], None] | None = None,
+    do: Callable[[Callable[[], None]], None] | None = None,
 ) -> str | None:
     """Load an input, launch once, and check; return None, or a sentence on what is wrong.
 
     Where an input comes with an answer, that is checked first: a launch would work on it, and a
     broken list may have no end.
-    launch: what launches, for who wants to know more of it; None for the algorithm's own.
+    do: what is to load and to launch, for who wants to know more of either.
     """
-    algorithm.load(inputs)
+    do = do or (lambda work: work())
+    do(partial(algorithm.load, inputs))
     if algorithm.answers_once_loaded and (problem := oracle.check(algorithm)):
         return problem
-    (launch or algorithm.launch)()
+    do(algorithm.launch)
     return oracle.check(algorithm)
 
 

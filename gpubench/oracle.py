@@ -27,6 +27,7 @@ Ints = NDArray[np.integer[Any]]
 FULL_PARTICLES, FULL_CANDIDATES = 2**18, 2**21
 # Of an input with more of either: regions, particles in each at most, and pairs of these.
 REGIONS, SAMPLES, SAMPLED_PAIRS = 8, 2000, 2**17
+RECOUNTED = 8  # of the particles whose counts differ between two answers
 ROWS = 2**20  # rows of a list that are unpacked together
 NOISE_BLOCK = 2**14  # pairs whose numbers are computed together, so that they stay in a cache
 
@@ -488,12 +489,12 @@ class _Sample:
 class SampledNeighbourOracle:
     """As NeighbourOracle, where all pairs are too many to list: exact in places, sums everywhere.
 
-    In regions about the corner of the box and about particles that are drawn at random, up to
-    SAMPLES particles in each (fewer where these have over SAMPLED_PAIRS neighbours), neighbours
-    are those that SciPy finds in float64. Of all particles
-    it is checked that pairs have two sides: counts add up to an even number; weighted with random
-    numbers, what rows list adds up to the same from either side. And all counts that are checked
-    must agree with each other, but for pairs within rounding of the cutoff.
+    In regions about two corners of the box, about the first and the last particle, and about some
+    that are drawn at random, neighbours are those that SciPy finds in float64, for up to SAMPLES
+    particles in each (fewer where these have over SAMPLED_PAIRS neighbours). Of all particles it is
+    checked that pairs have two sides: counts add up to an even number; weighted with random
+    numbers, what rows list adds up to the same from either side. Where two answers differ in a
+    count, a recount of some such particles says which of them is wrong.
     """
 
     def __init__(
@@ -504,37 +505,53 @@ class SampledNeighbourOracle:
         self.tolerance = _tolerance(positions, grid, cutoff, exact)
         self._positions, self._grid = positions, grid
         rng = np.random.default_rng(self.particles)
-        drawn = rng.integers(0, self.particles, REGIONS - 1)
-        places = [np.asarray(grid.low, np.float32), *positions[drawn, :3]]
+        low, size = np.asarray(grid.low, np.float32), np.asarray(grid.size, np.float32)
+        drawn = [0, self.particles - 1, *rng.integers(0, self.particles, REGIONS - 4)]
+        places = [low, low + size, *positions[drawn, :3]]
         self._samples = [self._sample(place, rng) for place in places]
         self._weights = rng.integers(0, 2**64, (2, self.particles), np.uint64, endpoint=False)
         self._counts: Ints | None = None
 
     def _sample(self, place: NDArray[np.float32], rng: np.random.Generator) -> _Sample:
         """Find the neighbours of particles in a cube about a place."""
-        grid, n = self._grid, self.particles
-        reach = self.cutoff + self.tolerance
-        per_cutoff = n * self.cutoff**3 / float(np.prod(grid.size))
+        per_cutoff = self.particles * self.cutoff**3 / float(np.prod(self._grid.size))
         half = self.cutoff * max(2.0, (SAMPLES / per_cutoff) ** (1 / 3) / 2)
-        near = np.arange(n)
-        inside = np.ones(n, np.bool_)
-        for axis in range(3):
-            apart = np.abs(self._positions[near, axis] - place[axis])
-            if grid.periodic[axis]:
-                apart = np.minimum(apart, np.float32(grid.size[axis]) - apart)
-            within = apart < half + 1.001 * reach
-            near, inside = near[within], (inside & (apart < half))[within]
+        near, inside = self._near(place, half)
         queries = near[inside]
         if len(queries) > SAMPLES:
             queries = np.sort(rng.choice(queries, SAMPLES, replace=False))
-
-        boxsize = np.where(grid.periodic, grid.size, 0.0)
-        tree = cKDTree(_in_box(self._positions[near], grid), boxsize=boxsize)
-        asked = _in_box(self._positions[queries], grid)
+        tree, reach = self._tree(near), self.cutoff + self.tolerance
         # Of crowded particles, as many as have so many neighbours together.
+        asked = _in_box(self._positions[queries], self._grid)
         there = tree.query_ball_point(asked, reach, return_length=True, workers=-1)
         few = np.sort(rng.permutation(len(queries))[: _fitting(there, SAMPLED_PAIRS)])
-        queries, asked = queries[few], asked[few]
+        return self._neighbours_of(queries[few], near, tree)
+
+    def _near(
+        self, place: NDArray[np.float32], half: float
+    ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+        """Return who is in a cube about a place or in reach of it, and which are inside."""
+        near = np.arange(self.particles)
+        inside = np.ones(self.particles, np.bool_)
+        for axis in range(3):
+            apart = np.abs(self._positions[near, axis] - place[axis])
+            if self._grid.periodic[axis]:
+                apart = np.minimum(apart, np.float32(self._grid.size[axis]) - apart)
+            within = apart < half + 1.001 * (self.cutoff + self.tolerance)
+            near, inside = near[within], (inside & (apart < half))[within]
+        return near, inside
+
+    def _tree(self, particles: NDArray[np.intp]) -> cKDTree:
+        boxsize = np.where(self._grid.periodic, self._grid.size, 0.0)
+        return cKDTree(_in_box(self._positions[particles], self._grid), boxsize=boxsize)
+
+    def _neighbours_of(
+        self, queries: NDArray[np.intp], near: NDArray[np.intp], tree: cKDTree
+    ) -> _Sample:
+        """Find the neighbours of some particles among those near them, whose tree is given."""
+        reach, n = self.cutoff + self.tolerance, self.particles
+        boxsize = np.where(self._grid.periodic, self._grid.size, 0.0)
+        asked = _in_box(self._positions[queries], self._grid)
         found = tree.query_ball_point(asked, reach * (1 + 1e-9), workers=-1)
         lengths = np.array([len(one) for one in found], np.int64)
         row = np.repeat(np.arange(len(queries)), lengths)
@@ -543,8 +560,7 @@ class SampledNeighbourOracle:
         apart = np.minimum(apart, np.where(boxsize > 0, boxsize - apart, np.inf))
         squared = (apart**2).sum(axis=1)
         numbers = queries[row] * n + near[column]
-        others = queries[row] != near[column]
-        allowed = others & (squared < reach**2)
+        allowed = (queries[row] != near[column]) & (squared < reach**2)
         required = allowed & (squared < max(self.cutoff - self.tolerance, 0.0) ** 2)
         return _Sample(
             queries,
@@ -556,43 +572,46 @@ class SampledNeighbourOracle:
 
     def check_counts(self, counts: Ints) -> str | None:
         """Check the number of neighbours of each particle, int32, shape (particles,)."""
+        return self._check_sums(counts) or self._check_against_another(counts)
+
+    def _check_sums(self, counts: Ints) -> str | None:
+        """Check the counts of the samples, and that pairs have two sides."""
         if problem := _check_array("counts", counts, (self.particles,), np.int32):
             return problem
         for sample in self._samples:
-            found = counts[sample.queries]
-            if (k := _first((found < sample.least) | (found > sample.most))) is not None:
-                low, high = sample.least[k], sample.most[k]
-                expected = f"{low}" if low == high else f"{low} to {high}"
-                return (
-                    f"particle {sample.queries[k]} has {found[k]} neighbours, expected {expected}"
-                )
+            if problem := _check_sampled(sample, counts):
+                return problem
         if (total := int(counts.sum(dtype=np.int64))) % 2:
             return f"the counts add up to {total}, expected an even number: pairs have two sides"
-        return self._check_against_others(counts)
+        return None
 
-    def _check_against_others(self, counts: Ints) -> str | None:
-        """Compare counts with those of the first answer that was right in all samples."""
+    def _check_against_another(self, counts: Ints) -> str | None:
+        """Where counts differ from those of another answer, see by a recount whose are wrong.
+
+        Of the particles that differ, RECOUNTED are looked at; pairs within rounding of the cutoff
+        are of either answer.
+        """
         if self._counts is None:
             self._counts = counts.copy()
             return None
         differ = np.flatnonzero(counts != self._counts)
-        least = np.concatenate([sample.least for sample in self._samples])
-        most = np.concatenate([sample.most for sample in self._samples])
-        # How many particles have a pair within rounding of the cutoff, by the samples.
-        either_way = float(np.mean(least != most)) if len(least) else 0.0
-        expected = 4 * either_way * self.particles + 4 * self.particles / max(1, len(least))
-        if len(differ) > (0 if self.tolerance == 0 else expected):
-            i = int(differ[0])
-            return (
-                f"{len(differ)} particles have other counts than in another answer, such as {i}:"
-                f" {counts[i]}, and {self._counts[i]} there"
-            )
+        rng = np.random.default_rng(len(differ))
+        chosen = rng.choice(differ, min(len(differ), RECOUNTED), replace=False)
+        for particle in np.sort(chosen):
+            near, _ = self._near(self._positions[particle, :3], 0.0)
+            sample = self._neighbours_of(np.array([particle]), near, self._tree(near))
+            if problem := _check_sampled(sample, counts):
+                return problem
+            if _check_sampled(sample, self._counts):
+                # It was the other that is wrong there, as its next check will find.
+                self._counts = counts.copy()
+                return None
         return None
 
     def check_list(self, counts: Ints, offsets: Ints, neighbours: Ints) -> str | None:
         """Check the neighbours of each particle; see NeighbourOracle."""
         n = self.particles
-        if problem := _check_rows(n, counts, offsets, neighbours) or self.check_counts(counts):
+        if problem := _check_rows(n, counts, offsets, neighbours) or self._check_sums(counts):
             return problem
         for sample in self._samples:
             row = np.repeat(sample.queries, counts[sample.queries])
@@ -615,7 +634,17 @@ class SampledNeighbourOracle:
             balance += int((own_a * b[listed] - own_b * a[listed]).sum(dtype=np.uint64))
         if balance % 2**64:
             return "some particle has a neighbour that does not have it"
+        return self._check_against_another(counts)
+
+
+def _check_sampled(sample: _Sample, counts: Ints) -> str | None:
+    """Check how many neighbours the particles of a sample have."""
+    found = counts[sample.queries]
+    if (k := _first((found < sample.least) | (found > sample.most))) is None:
         return None
+    low, high = sample.least[k], sample.most[k]
+    expected = f"{low}" if low == high else f"{low} to {high}"
+    return f"particle {sample.queries[k]} has {found[k]} neighbours, expected {expected}"
 
 
 def _fitting(lengths: NDArray[np.int64], total: int) -> int:

@@ -5,7 +5,7 @@
    LINKED chooses the cell list: 1 for head and next, 0 for start and order with positions in
    cell order. FILL chooses the work: 0 counts, 1 writes the neighbours at the offsets that the
    counts gave. PERIODIC is 0 for boxes that are open along every axis, which then pay nothing
-   for images. The cutoff is at most the shortest cell edge (sorted cells may be shorter along x),
+   for images. The cutoff is at most the shortest cell edge (of sorted cells along x, REACH edges),
    and a periodic axis is at least three cutoffs long, so that no cell is met twice. BLOCK threads
    a block. */
 #include "common/grid.h"
@@ -108,7 +108,9 @@ __device__ __forceinline__ void gaps(GLOBAL const Grid *grid, int axis, int cell
 
 /* The stretch of a row that is `gap2` away, squared: cells may be short along x, so the row is cut
    where the ball about the particle ends. Positions, and the ends of the ball, go through the same
-   rounding to cells, which keeps their order: only `half` itself has to be large enough. */
+   rounding to cells, which keeps their order: only `half_width` has to be large enough. Along a
+   periodic row it must not reach a cell whose image is the nearer one: no further than REACH cells,
+   which are as long as the cutoff. */
 __device__ __forceinline__ Stretch stretch_of(GLOBAL const Grid *grid, GLOBAL const int *start, int row,
                                               float x, float gap2, float cutoff2, float slack)
 {
@@ -123,12 +125,18 @@ __device__ __forceinline__ Stretch stretch_of(GLOBAL const Grid *grid, GLOBAL co
 #if PERIODIC
     if (grid->periodic[0]) {
         float low = grid->low[0], size = grid->size[0];
-        int far_first = 0, far_last = -1;
-        if (x - half_width < low) {
-            far_first = max(cell_along(grid, 0, x - half_width + size), last + 1);
-            far_last = grid->cells[0] - 1;
-        } else if (x + half_width >= low + size) {
-            far_last = min(cell_along(grid, 0, x + half_width - size), first - 1);
+        int cells = grid->cells[0], own = cell_along(grid, 0, x), far_first = 0, far_last = -1;
+        first = max(first, own - REACH);
+        last = min(last, own + REACH);
+        s.begin = start[row + first];
+        s.end = start[row + last + 1];
+        if (own < REACH) {
+            far_first = max(cell_along(grid, 0, x - half_width + size), own - REACH + cells);
+            far_last = x - half_width < low ? cells - 1 : -1;
+        } else if (own >= cells - REACH) {
+            far_last = x + half_width >= low + size
+                           ? min(cell_along(grid, 0, x + half_width - size), own + REACH - cells)
+                           : -1;
         }
         if (far_first <= far_last) {
             s.far_begin = start[row + far_first];
@@ -156,9 +164,9 @@ __device__ __forceinline__ Stretch stretch_of(GLOBAL const Grid *grid, GLOBAL co
 #if FILL && STAGED
 #define NEIGHBOUR(j)                                    \
     do {                                                \
-        if (staged)                                     \
+        if (staged && found < STAGED)                   \
             stage[threadIdx.x * PITCH + found++] = (j); \
-        else if (place + found < capacity)              \
+        else if (!staged && place + found < capacity)   \
             neighbours[place + found++] = order[j];     \
     } while (0)
 #define PITCH (STAGED + 1) /* odd, so that neither side meets a bank twice */
@@ -198,7 +206,7 @@ __global__ void OCCUPANCY query(GLOBAL const float4 *__restrict__ positions, GLO
     int i = order[slot];
     int64 place = offsets[i];
 #if STAGED
-    int listed = (int)min(offsets[i + 1], capacity) - (int)min(place, capacity);
+    int listed = (int)(min(offsets[i + 1], capacity) - min(place, capacity));
     int staged = listed <= STAGED;
 #endif
 #endif

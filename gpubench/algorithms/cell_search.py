@@ -28,7 +28,7 @@ from gpubench.contracts import (
 )
 from gpubench.devices import missing_feature
 from gpubench.errors import UserError
-from gpubench.grid import Grid
+from gpubench.grid import MAX_CELLS, Grid
 from gpubench.inputs import ParticleSet
 from gpubench.primitives.cell_ids import CellIds
 from gpubench.primitives.cell_query import CellQuery
@@ -69,6 +69,7 @@ class CellSearch(NeighbourSearch):
         self._query = CellQuery(
             device, particles, grid, self.cutoff, shape,
             lists=self.task == "list",
+            reach=grid.cells[0] // self.grid.cells[0],
             gathers=shape is SortedCells and not self._cells.forms[form].reorders,
         )  # fmt: skip
         self.workspace_bytes += self._cells.workspace_bytes + self._query.workspace_bytes
@@ -134,7 +135,7 @@ class CellSearch(NeighbourSearch):
 
     def outcome(self) -> dict[str, int | float | str]:
         pairs = {"pairs": self._query.pairs} if self.task == "list" else {}
-        return {"cells": self._cells.form, **pairs}
+        return {"cells": self._cells.form, "cells_along_x": self._cells.grid.cells[0], **pairs}
 
     def traffic_bytes(self) -> int | None:
         cells = self._cells.traffic_bytes()
@@ -158,9 +159,11 @@ class SortedSearch(CellSearch):
 
 def _cut(grid: Grid, parts: int) -> Grid:
     """Return the grid with cells that are shorter along x, where float32 can tell them apart."""
-    if parts < 1:
-        raise UserError(f"parts must be at least 1, not {parts}")
     x, y, z = grid.cells
+    if parts < 1 or parts * grid.count > MAX_CELLS:
+        raise UserError(
+            f"parts must be at least 1, and leave at most {MAX_CELLS} cells, not {parts}"
+        )
     try:
         return replace(grid, cells=(parts * x, y, z))
     except UserError:

@@ -22,7 +22,7 @@ ROWS = 9  # of cells that a particle looks through
 class CellQuery:
     """Count or list the particles that are strictly nearer than the cutoff, by 27 cells.
 
-    grid: the cells, at least as long as the cutoff; sorted ones may be shorter along x.
+    grid: the cells, at least as long as the cutoff; of sorted ones `reach` together along x.
     shape: LinkedCells, or SortedCells.
     lists: whether neighbours are listed, in CSR: count, scan, fill. Lists are never cut short:
         `make_room` counts them first.
@@ -39,6 +39,7 @@ class CellQuery:
         shape: type[LinkedCells] | type[SortedCells],
         *,
         lists: bool,
+        reach: int = 1,
         gathers: bool = False,
     ) -> None:
         self._device, self._particles = device, particles
@@ -60,6 +61,7 @@ class CellQuery:
         constants = {
             "LINKED": int(self._linked),
             "PERIODIC": int(any(grid.periodic)),
+            "REACH": reach,
             "MASKS": int(self._has_masks),
             "STAGED": STAGED if "cuda" in device.features else 0,
         }
