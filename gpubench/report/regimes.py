@@ -55,6 +55,7 @@ def sentences(run: StudyRun) -> list[str]:
     field = Field.of(run)
     return [
         rivals.verdict(field),
+        *([margins] if run.study.name == RIVALS and (margins := rivals.margins(field)) else []),
         *rivals.wrong(field),
         *_winners(field),
         *moves.sentences(field),
