@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import math
 import re
 from pathlib import Path
@@ -13,6 +14,7 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from regime_records import (
     COSTS,
     LIBRARIES,
@@ -29,7 +31,7 @@ from regime_records import (
 from test_report import Page, results
 
 from gpubench import report
-from gpubench.report import crossovers, formats, maps, moves, regimes, rivals, wholes
+from gpubench.report import crossovers, figures, formats, maps, moves, regimes, rivals, wholes
 from gpubench.report.crossings import FIRST, NEITHER, SECOND, Ratio, Timed, compare, front
 from gpubench.report.maps import MapChart
 from gpubench.report.races import Field
@@ -560,9 +562,9 @@ def test_libraries_stand_against_the_best_of_ours_hot_and_from_a_graph() -> None
 def test_a_sentence_tells_the_ratios_of_all_libraries() -> None:
     run = run_of(compared_by_graph())
     assert regimes.sentences(run)[1] == (
-        "Times as long as the best of ours a library takes, in “count” at 2²⁰ particles, 4 per"
-        " cell, uniform distribution, random order: search-cuda-compute-sort 0.900, warp-hash-grid"
-        " 4.00."
+        "How many times as long as the best of ours each library takes, at 2²⁰ particles, 4 per"
+        " cell, uniform distribution, random order: in “count” search-cuda-compute-sort 0.900,"
+        " warp-hash-grid 4.00."
     )
 
 
@@ -595,6 +597,40 @@ def test_peak_memory_counts_where_it_is_known() -> None:
     assert regimes.memory_bytes(race.winner) == 7
     [race] = field_of([search("a", "count", peak_bytes=None, workspace_bytes=5)]).races
     assert regimes.memory_bytes(race.winner) == 5
+
+
+@pytest.mark.parametrize("sizes", [(80e6, 9e9), (12e6, 250e6), (3e6, 3.1e6), (4e6, 4e11)])
+def test_ticks_of_memory_are_round_and_stay_apart(sizes: tuple[float, float]) -> None:
+    records = [
+        search(name, "count", median=1.0 + place, workspace_bytes=round(size))
+        for place, (name, size) in enumerate(zip("ab", sizes, strict=True))
+    ]
+    [chart] = regimes._memory(field_of(records), "slug")
+    figure = figures._line_figure(chart, chart.panels[0])
+    FigureCanvasAgg(figure).draw()
+    low, high = figure.axes[0].get_xlim()
+    labels = [
+        label.get_window_extent()
+        for label in figure.axes[0].get_xticklabels()
+        if low <= label.get_position()[0] <= high
+    ]
+    assert labels
+    assert all(left.x1 + 2 < right.x0 for left, right in itertools.pairwise(labels))
+
+
+def test_names_of_points_stay_above_the_axis() -> None:
+    names = [f"search-{place}" for place in range(10)]
+    records = [
+        search(name, "count", median=1 + place / 100, workspace_bytes=9**9)
+        for place, name in enumerate(names)
+    ]
+    records.append(search("vesin", "count", median=900.0, workspace_bytes=9**9))
+    [chart] = regimes._memory(field_of(records), "slug")
+    figure = figures._line_figure(chart, chart.panels[0])
+    FigureCanvasAgg(figure).draw()
+    axes = figure.axes[0]
+    written = {text.get_text(): text.get_window_extent() for text in axes.texts}
+    assert all(written[name].y0 > axes.get_window_extent().y0 - 6 for name in names)
 
 
 # Pages.

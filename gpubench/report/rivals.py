@@ -139,7 +139,7 @@ def _losses_table(field: Field) -> Table:
 
 def margins(field: Field) -> str:
     """Say how many times as long each library takes as the best of ours; empty without any."""
-    parts = []
+    parts: dict[str, list[str]] = {}
     for task in _TOLD:
         races = [race for race in map(partial(_race, field, task), field.chosen(task)) if race]
         own = [_best(field, race, is_rival=False) for race in races]
@@ -159,10 +159,12 @@ def margins(field: Field) -> str:
         if told:
             sizes = formats.listing(formats.power(race.place.particles or 0) for race in races)
             rest = _phrases([race.place for race in races], _WHERE[1:])
-            parts.append(f"in {quoted(task)} at {sizes} particles, {rest}: {', '.join(told)}")
+            said = f"in {quoted(task)} {', '.join(told)}"
+            parts.setdefault(f"at {sizes} particles, {rest}", []).append(said)
     if not parts:
         return ""
-    return f"Times as long as the best of ours a library takes, {'; '.join(parts)}."
+    said = "; ".join(f"{where}: {'; '.join(each)}" for where, each in parts.items())
+    return f"How many times as long as the best of ours each library takes, {said}."
 
 
 def _summary(field: Field) -> Table:
