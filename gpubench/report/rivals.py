@@ -206,11 +206,14 @@ def _summary(field: Field) -> Table:
         " both launched one after the other from the host (hot); bold: the library is faster."
     )
     if any(item.detail for row in rows for item in row.items):
-        too = f", and so are {formats.listing(sorted(replayed))}" if replayed else ""
         note += (
-            " Below it: the best of ours replayed from a CUDA graph, without the gaps between"
-            f" launches{too}; what no graph can hold is as above."
+            " Below it: the same with the best of ours replayed from a CUDA graph, which leaves no"
+            " gaps between launches"
         )
+        if replayed:
+            verb = "is" if len(replayed) == 1 else "are"
+            note += f"; {formats.listing(sorted(replayed))} {verb} replayed as well"
+        note += ". What no graph can hold is as above."
     rest = _phrases([race.place for race in races], _WHERE[1:])
     return Table(
         f"Libraries against the best of ours ({rest})", columns, rows, notes=[note], groups=groups
