@@ -18,6 +18,7 @@ from gpubench.choose import evidence, output
 from gpubench.choose.chooser import Chooser, Question
 from gpubench.choose.evidence import Place, Setting
 from gpubench.choose.surface import Region, Surface
+from gpubench.choose.validation import HeldOut, Validation
 from gpubench.contracts import TASKS, task_of
 from gpubench.errors import UserError
 
@@ -82,6 +83,28 @@ def test_where_two_cross_it_cannot_tell_between_them():
     assert answer.verdict == "cannot tell"
     assert {answer.best.subject.algorithm, *names(answer.tied)} == set(LAWS)
     assert output.sentence(answer).startswith("cannot tell between quick-")
+
+
+def test_ratios_have_three_digits_also_where_these_are_zeros():
+    answer = chooser(*grid(THREE, SIZES, OCCUPANCIES)).choose(Question(CROSSING + 1, 3))
+    closest = replace(answer.margins[0], ratio=1.0001, low=0.9994, high=1.0004)
+    assert output.sentence(replace(answer, margins=[closest])).endswith(
+        " takes 1.00 (0.999 to 1.00) times as long"
+    )
+    far = replace(closest, ratio=14.04, low=13.96, high=math.inf)
+    assert "takes 14.0 (14.0 to ?) times" in output.sentence(replace(answer, margins=[far]))
+
+
+def test_what_was_measured_nearest_differs_in_plain_percent():
+    found = chooser(*moved_records())
+    place = found.choose(Question(50_000, 4, moved=0.01)).nearest[0].place
+    # So near that the share differs by a rounding only.
+    question = Question(place.particles, place.per_cell, moved=place.moved * (1 + 1e-9))
+    first, second, *_ = (
+        line for line in output.evidence_lines(found.choose(question)) if line[:8] == "measured"
+    )
+    assert "(as asked)" in first
+    assert "e-" not in second.partition("(")[2].partition(")")[0]
 
 
 def test_wide_intervals_of_measurements_make_a_margin_unknown():
@@ -539,7 +562,25 @@ def test_choose_validates(gpubench_command, shipped):
     assert status == 0
     assert "26 of 30" in out
     status, out, _ = gpubench_command("choose", "--validate", "--json")
-    assert [each["task"] for each in valid(out)["validations"]] == ["count", "update"]
+    document = valid(out)
+    assert [each["task"] for each in document["validations"]] == ["count", "update"]
+    judged = [(each["held_out"], each["loss"]["mean"]) for each in document["validations"]]
+    everything = document["together"]
+    assert everything["held_out"] == sum(inputs for inputs, _ in judged)
+    mean = sum(inputs * mean for inputs, mean in judged) / everything["held_out"]
+    assert everything["loss"]["mean"] == pytest.approx(mean)
+    assert everything["task"] is None
+
+
+def test_the_last_line_of_validation_is_of_all_tasks():
+    place = Place(4096, 4.0, None, Setting("uniform", "random", None, (True,) * 3))
+    own = evidence.Subject("a", "count", ())
+    one, other = (
+        Validation(task, [HeldOut(place, own, own, x) for x in losses], 2, None, 0, own, None)
+        for task, losses in (("count", (0.0, 0.01, 0.02)), ("list", (7.01,)))
+    )
+    *_, last = output.validation_rows([one, other])
+    assert last[:6] == ("all", "4 of 8", "180 %", "490 %", "700 %", "0")
 
 
 @pytest.mark.parametrize(

@@ -257,7 +257,7 @@ def _why_outside(model: Model, place: Place) -> str | None:
             if values[0] != values[-1]:
                 span += f" to {_number(axis, values[-1])}"
             return (
-                f"{axis} {_number(axis, value)} is outside of what was measured"
+                f"{axis.replace('_', ' ')} {_number(axis, value)} is outside of what was measured"
                 f" ({place.setting.words}): {span}, nearest {_number(axis, nearest)}"
             )
     _, region = model.region(places)
@@ -284,12 +284,18 @@ def _neighbours(place: Place, places: Sequence[Place]) -> str:
         below = max((v for v in values if v <= value), default=None)
         above = min((v for v in values if v >= value), default=None)
         near = dict.fromkeys(v for v in (below, above) if v is not None)
-        words.append(f"{axis} {' and '.join(_number(axis, v) for v in near)}")
+        words.append(f"{axis.replace('_', ' ')} {' and '.join(_number(axis, v) for v in near)}")
     return ", ".join(words)
 
 
 def _number(axis: str, value: float) -> str:
-    return f"{value:,.0f}" if axis == "particles" else f"{value:.3g}"
+    match axis:
+        case "particles":
+            return f"{value:,.0f}"
+        case "moved":
+            return f"{100 * value:.3g} %"
+        case _:
+            return f"{value:.3g}"
 
 
 def _why_nobody(barred: Sequence[Barred]) -> str:

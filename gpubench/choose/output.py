@@ -15,12 +15,14 @@ from jsonschema import Draft202012Validator
 from gpubench.choose.chooser import Answer, Change, Chooser, Near
 from gpubench.choose.evidence import Machine, Subject
 from gpubench.choose.model import Estimate, Margin, Model
-from gpubench.choose.validation import Loss, Validation
+from gpubench.choose.validation import Loss, Validation, together
 
 SCHEMA_FILE = Path(__file__).with_name("answer.schema.json")
 EXIT_CODES = {"chosen": 0, "cannot tell": 3, "declined": 3}
 BYTE_UNITS = ("bytes", "kB", "MB", "GB")
 AXES = {"particles": "particles", "per_cell": "per cell"}
+# What of a difference from the input asked for is none: factors, and of `moved` a share.
+_SAME = {"particles": 0.005, "per_cell": 0.005, "moved": 5e-6}
 VALIDATION_COLUMNS = (
     "task", "held out", "mean loss", "90 % below", "worst", "failures",
     "who always takes", "mean loss", "90 % below", "worst",
@@ -72,17 +74,17 @@ def evidence_lines(answer: Answer) -> list[str]:
 
 
 def validation_rows(validations: Sequence[Validation]) -> list[tuple[str, ...]]:
-    """Return a row for each task; see VALIDATION_COLUMNS."""
+    """Return a row for each task and one for all inputs alike; see VALIDATION_COLUMNS."""
     return [
         (
-            each.task,
+            each.task or "all",
             f"{len(each.held_out)} of {len(each.held_out) + each.beyond}",
             *_shares(each.loss),
             str(each.failures),
             each.favourite.label if each.favourite else "",
             *_shares(each.favourite_loss),
         )
-        for each in validations
+        for each in (*validations, together(validations))
     ]
 
 
@@ -155,6 +157,7 @@ def validations_as_json(validations: Sequence[Validation], chooser: Chooser) -> 
         "machine": _machine(chooser.machine),
         "files": [str(path) for path in chooser.files],
         "validations": [_validation(each) for each in validations],
+        "together": _validation(together(validations)),
     }
     _validator().validate(document)
     return document
@@ -195,10 +198,9 @@ def _validator() -> Draft202012Validator:
 
 
 def _candidate(estimate: Estimate, margin: Margin | None) -> str:
-    high = f"{estimate.high_ms:.3g}" if math.isfinite(estimate.high_ms) else "?"
     text = (
         f"{'then' if margin else 'fastest'}: {estimate.subject.label}: {_ms(estimate.ms)}"
-        f" ({estimate.low_ms:.3g} to {high})"
+        f" ({_digits(estimate.low_ms)} to {_digits(estimate.high_ms)})"
     )
     if margin:
         text += f", {_figures(margin)} times as long"
@@ -211,13 +213,17 @@ def _candidate(estimate: Estimate, margin: Margin | None) -> str:
 def _near(near: Near) -> str:
     measured = near.measured
     by = ", ".join(
-        f"moved {100 * value:+.3g} %" if axis == "moved" else f"{AXES[axis]} x {value:.3g}"
+        f"moved {_percent(near.place.numbers[axis])} instead of"
+        f" {_percent(near.place.numbers[axis] - value)}"
+        if axis == "moved"
+        else f"{AXES[axis]} x {_digits(value)}"
         for axis, value in near.axes.items()
+        if abs(value - (0 if axis == "moved" else 1)) >= _SAME[axis]
     )
     commit = f" of {measured.commit[:7]}" if measured.commit else ""
     return (
         f"measured: {near.subject.label}: {_ms(measured.ms)} at {Model.words(near.place)}"
-        f" ({by}), {measured.file}{commit}"
+        f" ({by or 'as asked'}), {measured.file}{commit}"
     )
 
 
@@ -259,8 +265,7 @@ def _shares(loss: Loss | None) -> tuple[str, str, str]:
 
 
 def _figures(margin: Margin) -> str:
-    high = f"{margin.high:.3g}" if math.isfinite(margin.high) else "?"
-    return f"{margin.ratio:.3g} ({margin.low:.3g} to {high})"
+    return f"{_digits(margin.ratio)} ({_digits(margin.low)} to {_digits(margin.high)})"
 
 
 def _memory(estimate: Estimate) -> int | None:
@@ -269,11 +274,22 @@ def _memory(estimate: Estimate) -> int | None:
 
 
 def _ms(value: float) -> str:
-    return f"{value:.3g} ms"
+    return f"{_digits(value)} ms"
+
+
+def _digits(value: float, digits: int = 3) -> str:
+    """Write a number with so many significant digits, zeros too, and never an exponent."""
+    if not math.isfinite(value):
+        return "?"
+    rounded = float(f"{value:.{digits - 1}e}")
+    exponent = math.floor(math.log10(abs(rounded))) if rounded else digits - 1
+    return f"{rounded:,.{max(0, digits - 1 - exponent)}f}"
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.2g} %"
+    """Write a share in percent with two digits: 1 %, 0.75 %, 700 %."""
+    text = _digits(100 * share, 2)
+    return f"{text.rstrip('0').rstrip('.') if '.' in text else text} %"
 
 
 def _size(number: int | None) -> str:

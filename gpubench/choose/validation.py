@@ -34,14 +34,15 @@ class HeldOut:
 class Validation:
     """What advice on one task was worth.
 
-    held_out: inputs on which there was advice. beyond: inputs at the edge of what was measured, on
-        which the others give none. loss: of the advice, None without any to judge.
+    task: None of all together. held_out: inputs on which there was advice. beyond: inputs at the
+        edge of what was measured, on which the others give none. loss: of the advice, None without
+        any to judge.
     failures: held-out inputs on which what was chosen has no right answer.
     favourite: the one subject with the least mean loss among those that were right on most of the
         held-out inputs; favourite_loss: of who always takes it, where it is right.
     """
 
-    task: str
+    task: str | None
     held_out: Sequence[HeldOut]
     beyond: int
     loss: Loss | None
@@ -78,6 +79,14 @@ def validate(task: str, model: Model) -> Validation:
     return Validation(
         task, held_out, beyond, _loss(known), len(held_out) - len(known), favourite, _loss(losses)
     )
+
+
+def together(validations: Sequence[Validation]) -> Validation:
+    """Return what advice on all tasks was worth, each held-out input counted once; no task."""
+    held_out = [each for validation in validations for each in validation.held_out]
+    known = [each.loss for each in held_out if each.loss is not None]
+    beyond = sum(each.beyond for each in validations)
+    return Validation(None, held_out, beyond, _loss(known), len(held_out) - len(known), None, None)
 
 
 def _favourite(model: Model, held_out: Sequence[HeldOut]) -> tuple[Subject | None, Sequence[float]]:

@@ -385,12 +385,11 @@ def _log_axis(axes: Axes, which: str, kind: str, values: Sequence[float]) -> Non
         axes.set_xscale("log", base=2)
         axes.set_xlim(low / margin, high * margin)
         ticks = sorted(set(values))
-        is_series = len(ticks) > _MOST_PLACES
-        axis.set_major_locator(
-            LogLocator(10, subs=(1, 2, 5) if high / low < 100 else (1,))
-            if is_series or kind == "measured"
-            else FixedLocator(_apart(axes, ticks[:: -math.ceil(len(ticks) / 6)][::-1], write))
-        )
+        if kind == "measured" or len(ticks) > _MOST_PLACES:
+            kept = _round_ticks(axes, low / margin, high * margin, write)
+        else:
+            kept = _apart(axes, ticks[:: -math.ceil(len(ticks) / 6)][::-1], write)
+        axis.set_major_locator(FixedLocator(kept))
     else:
         axes.set_yscale("log", base=10)
         axes.set_ylim(low / margin, high * margin)
@@ -403,6 +402,22 @@ def _log_axis(axes: Axes, which: str, kind: str, values: Sequence[float]) -> Non
     axis.set_minor_locator(NullLocator())
     axis.set_minor_formatter(NullFormatter())
     axis.set_major_formatter(FuncFormatter(lambda value, _: write(value)))
+
+
+def _round_ticks(axes: Axes, low: float, high: float, write: Callable[[float], str]) -> list[float]:
+    """Return round numbers on an x axis, as many in each decade as their labels have room for."""
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    found: list[float] = []
+    for steps in (range(1, 10), (1, 2, 5), (1, 3), (1,)):
+        ticks = [step * 10.0**decade for decade in decades for step in steps]
+        ticks = [tick for tick in ticks if low <= tick <= high]
+        # Too few of them would not show that the axis is logarithmic.
+        if found and len(ticks) < 2:
+            break
+        found = _apart(axes, ticks, write) if ticks else []
+        if len(found) == len(ticks):
+            break
+    return found
 
 
 def _apart(axes: Axes, ticks: Sequence[float], write: Callable[[float], str]) -> list[float]:
@@ -449,7 +464,8 @@ def _label_lines(axes: Axes, lines: Sequence[Line]) -> None:
     scale = 72 / axes.figure.dpi
     wanted = [float(ends[i][1]) * scale for i in order]
     box = axes.get_window_extent()
-    placed = spread(wanted, _LABEL_GAP, box.y0 * scale - 6, box.y1 * scale + 6)
+    # Not below the axis, where the last tick is written.
+    placed = spread(wanted, _LABEL_GAP, box.y0 * scale + 3, box.y1 * scale + 6)
     for i, height in zip(order, placed, strict=True):
         line = lines[i]
         end_x, end_y = (float(v) * scale for v in ends[i])

@@ -55,6 +55,7 @@ def sentences(run: StudyRun) -> list[str]:
     field = Field.of(run)
     return [
         rivals.verdict(field),
+        *([margins] if run.study.name == RIVALS and (margins := rivals.margins(field)) else []),
         *rivals.wrong(field),
         *_winners(field),
         *moves.sentences(field),
@@ -198,8 +199,9 @@ def _map(field: Field, task: str, slug: str) -> MapChart | None:
         f"{slug}-map-{task}",
         f"Who wins: {task}",
         f"Task: {TASKS[task]}. A tile is one input; its letter and colour say which algorithm is"
-        " fastest there, each with the best of its forms. The number is how many times as long"
-        " the runner-up takes: the stronger the colour, the clearer the win. Hatched: the 95 %"
+        " fastest there, each with the best of its forms. The number, where there is room,"
+        " is how many times as long the runner-up takes: the stronger the colour, the clearer the"
+        " win. Hatched: the 95 %"
         " intervals leave open who is faster. Empty: not measured.",
         "particles",
         "% of the particles in another cell than before" if is_moved else "particles per cell",

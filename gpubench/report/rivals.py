@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
+from statistics import fmean
 from typing import Any
 
 from gpubench.contracts import TASKS
@@ -12,12 +15,13 @@ from gpubench.report.axes import AXES
 from gpubench.report.cells import Cell, Place, Record, Subject
 from gpubench.report.crossings import Ratio
 from gpubench.report.parts import Section
-from gpubench.report.races import Comparison, Field, moved_share, timed
+from gpubench.report.races import Comparison, Field, Race, moved_share, timed
 from gpubench.report.tables import NOTHING, Item, Row, Table
 
 SHORT = ("particles", "per_cell")  # axes that a sentence has room for
 HABITS = ("overflow", "wrapping", "order", "self_pairs", "ties")  # of an outcome, in words
 _WHERE = ("particles", "per_cell", "moved", "distribution", "order")
+_TOLD = ("count", "list")  # tasks that a sentence compares libraries in
 _MOST_LOSSES = 3  # that a sentence tells one by one
 _NOT_TIMED = {"wrong": "wrong", "failed": "failed", "skipped": "not run"}
 
@@ -93,7 +97,7 @@ def wrong(field: Field) -> list[str]:
 def section(field: Field) -> Section:
     """Return the tables of ours and theirs: one for each task, one of what each does."""
     tables = [_table(field, task) for task in field.tasks if field.chosen(task)]
-    losses, habits = _losses_table(field), _habits(field)
+    losses, summary, habits = _losses_table(field), _summary(field), _habits(field)
     return Section(
         "Ours and libraries of others",
         [
@@ -102,6 +106,7 @@ def section(field: Field) -> Section:
         ],
         [
             *([losses] if len(losses.rows) > 1 else []),
+            *([summary] if summary.rows else []),
             *tables,
             *([habits] if habits.rows else []),
         ],
@@ -109,19 +114,155 @@ def section(field: Field) -> Section:
 
 
 def _losses_table(field: Field) -> Table:
-    """Return where rivals win, a row for each task and rival."""
+    """Return where rivals win, a row for each task and rival; what all have in common above."""
     of_task = Counter(each.race.task for each in field.comparisons())
+    losses = _losses(field)
+    places = {key: [each.race.place for each in own] for key, own in losses.items()}
+    told = [axis for axis in _WHERE if len({_ends(p, axis) for p in places.values()}) > 1]
     rows = []
-    for (task, rival), own in _losses(field).items():
-        places = [each.race.place for each in own]
-        items = [Item(rival, "name"), Item(f"{len(own)} of {of_task[task]}")]
-        items += [Item(_ends(places, axis) or formats.DASH, "words") for axis in _WHERE]
-        items.append(Item(formats.span([1 / each.ratio.value for each in own])))
+    for (task, rival), own in losses.items():
+        items = [
+            Item(rival, "name"),
+            Item(formats.span([1 / each.ratio.value for each in own])),
+            Item(f"{len(own)} of {of_task[task]}"),
+        ]
+        items += [Item(_ends(places[task, rival], a) or formats.DASH, "words") for a in told]
         rows.append(Row(task, items))
-    heads = [AXES[axis].heading for axis in _WHERE]
-    heads[_WHERE.index("moved")] += ", %"
-    columns = ["Task", "Rival", "Inputs", *heads, "Best of ours over rival"]
-    return Table("Where a rival wins", columns, rows)
+    common = _phrases(
+        [place for own in places.values() for place in own], [a for a in _WHERE if a not in told]
+    )
+    heads = [AXES[axis].heading + (", %" if axis == "moved" else "") for axis in told]
+    columns = ["Task", "Rival", "Best of ours over rival", "Inputs", *heads]
+    notes = [f"All of these: {common}."] if common else []
+    return Table("Where a rival wins", columns, rows, notes=notes)
+
+
+def margins(field: Field) -> str:
+    """Say how many times as long each library takes as the best of ours; empty without any."""
+    parts: dict[str, list[str]] = {}
+    for task in _TOLD:
+        races = [race for race in map(partial(_race, field, task), field.chosen(task)) if race]
+        own = [_best(field, race, is_rival=False) for race in races]
+        told = [
+            f"{rival} {formats.listing(written)}"
+            for rival in _ranked_rivals(field, races)
+            for cells in [[race.of(rival) for race in races]]
+            for written in [
+                [
+                    formats.significant(timed(cell).over(timed(ours)).value)
+                    for cell, ours in zip(cells, own, strict=True)
+                    if cell is not None and ours is not None
+                ]
+            ]
+            if len(written) == len(races)
+        ]
+        if told:
+            sizes = formats.listing(formats.power(race.place.particles or 0) for race in races)
+            rest = _phrases([race.place for race in races], _WHERE[1:])
+            said = f"in {quoted(task)} {', '.join(told)}"
+            parts.setdefault(f"at {sizes} particles, {rest}", []).append(said)
+    if not parts:
+        return ""
+    said = "; ".join(f"{where}: {'; '.join(each)}" for where, each in parts.items())
+    return f"How many times as long as the best of ours each library takes, {said}."
+
+
+def _summary(field: Field) -> Table:
+    """Return how many times as long each library takes as the best of ours, by task and size."""
+    groups, columns, replayed = [], ["Library"], set()
+    found: dict[str, list[Item]] = {}
+    races = [
+        race
+        for task in field.tasks
+        for race in map(partial(_race, field, task), field.chosen(task))
+        if race is not None and _best(field, race, is_rival=False) is not None
+    ]
+    names = _ranked_rivals(field, races)
+    for race in races:
+        own, own_replayed = _best(field, race, is_rival=False), _replayed(field, race)
+        for name in names:
+            cell, item = race.of(name), NOTHING
+            if own is not None and cell is not None:
+                ratio = timed(cell).over(timed(own))
+                detail = ""
+                if own_replayed:
+                    other = _replayed(field, race, name)
+                    replayed |= {name} if other else set()
+                    best = min(own_replayed, default=0.0)
+                    detail = formats.significant(min(other, default=cell.median_ms) / best)
+                item = Item(formats.significant(ratio.value), detail=detail, strong=ratio.high < 1)
+            found.setdefault(name, []).append(item)
+        columns.append(formats.power(race.place.particles or 0))
+    for task in dict.fromkeys(race.task for race in races):
+        own_races = [race for race in races if race.task == task]
+        groups.append((f"{task}, particles", len(own_races)))
+    rows = [
+        Row(f"{name} ({library})" if library else name, items)
+        for name, items in found.items()
+        for library in [_library(field, name)]
+    ]
+    note = (
+        "Each number is the time of the library, with its best form, over that of the best of ours,"
+        " both launched one after the other from the host (hot); bold: the library is faster."
+    )
+    if any(item.detail for row in rows for item in row.items):
+        note += (
+            " Below it: the same with the best of ours replayed from a CUDA graph, which leaves no"
+            " gaps between launches"
+        )
+        if replayed:
+            verb = "is" if len(replayed) == 1 else "are"
+            note += f"; {formats.listing(sorted(replayed))} {verb} replayed as well"
+        note += ". What no graph can hold is as above."
+    rest = _phrases([race.place for race in races], _WHERE[1:])
+    return Table(
+        f"Libraries against the best of ours ({rest})", columns, rows, notes=[note], groups=groups
+    )
+
+
+def _race(field: Field, task: str, place: Place) -> Race | None:
+    return next((r for r in field.races if r.task == task and r.place == place), None)
+
+
+def _best(field: Field, race: Race, *, is_rival: bool) -> Cell | None:
+    """Return the fastest of ours in a race, or of the rivals."""
+    own = (c for c in race.cells if (c.subject.algorithm in field.rivals) == is_rival)
+    return next(own, None)
+
+
+def _replayed(field: Field, race: Race, name: str | None = None) -> list[float]:
+    """Return medians of a race from graphs, milliseconds: of an algorithm, or of all of ours."""
+    return [
+        float(record["median_ms"])
+        for cell, _ in field.at(race.task, race.place)
+        for record in [cell.by_mode.get("graph")]
+        if record is not None and record["status"] == "ok" and cell.ok
+        and (cell.subject.algorithm == name if name else cell.subject.algorithm not in field.rivals)
+    ]  # fmt: skip
+
+
+def _ranked_rivals(field: Field, races: Sequence[Race]) -> list[str]:
+    """Return the rivals of some races, by how long they take on average over the best of ours."""
+    logarithms: dict[str, list[float]] = {}
+    for race in races:
+        own = _best(field, race, is_rival=False)
+        for cell in race.cells:
+            if own is not None and cell.subject.algorithm in field.rivals:
+                ratio = cell.median_ms / own.median_ms
+                logarithms.setdefault(cell.subject.algorithm, []).append(math.log(ratio))
+    return sorted(logarithms, key=lambda name: fmean(logarithms[name]))
+
+
+def _library(field: Field, algorithm: str) -> str | None:
+    """Return name and version of the library that an algorithm calls."""
+    return next(
+        (
+            str(record["library"])
+            for record in field.run.records
+            if record["algorithm"] == algorithm and record["library"] is not None
+        ),
+        None,
+    )
 
 
 def rows(field: Field) -> list[dict[str, Any]]:
@@ -159,14 +300,14 @@ def place_columns(place: Place) -> dict[str, Any]:
 
 def where(places: Sequence[Place], axes: Sequence[str] = _WHERE) -> str:
     """Say where some inputs lie along some axes: the ends of each, or the names."""
-    phrases = {name: AXES[name].phrase for name in _WHERE} | {"moved": "{} % moved"}
-    parts = [
-        phrases[name].format(ends)
-        for name in _WHERE
-        if (name in axes or name == "moved") and (ends := _ends(places, name))
-    ]
     counted = f" ({len(places)} inputs)" if len(places) > 1 else ""
-    return f"{', '.join(parts)}{counted}"
+    return f"{_phrases(places, [a for a in _WHERE if a in axes or a == 'moved'])}{counted}"
+
+
+def _phrases(places: Sequence[Place], axes: Sequence[str]) -> str:
+    """Say between which ends inputs lie along each of some axes, as far as they have it."""
+    phrases = {name: AXES[name].phrase for name in _WHERE} | {"moved": "{} % moved"}
+    return ", ".join(phrases[name].format(ends) for name in axes if (ends := _ends(places, name)))
 
 
 def _ends(places: Sequence[Place], axis: str) -> str:
@@ -208,7 +349,8 @@ def _table(field: Field, task: str) -> Table:
     for index, place in enumerate(places):
         for cell, record in field.at(task, place):
             found.setdefault(cell.subject, [None] * len(places))[index] = (cell, record)
-    best = [_best_of_ours(field, task, place) for place in places]
+    races = [_race(field, task, place) for place in places]
+    best = [_best(field, race, is_rival=False) if race else None for race in races]
     columns, groups = ["Algorithm"], []
     for place in places:
         columns += ["Median, ms", "Over ours"]
@@ -227,9 +369,11 @@ def _table(field: Field, task: str) -> Table:
         notes=[
             *_reasons(field, found),
             "Over ours: time over that of the best of ours, with the interval that the 95 %"
-            " intervals of both medians allow; below 1 a library is faster. First call:"
-            " making it and its first launch, compilation included. Peak memory: of the device at"
-            " the last size, the library's own pool included where it has one.",
+            " intervals of both medians allow; below 1 a library is faster. First call: to make"
+            " the algorithm and launch it once, the longest of all its forms and inputs in this"
+            " run; it is what a process pays first, for compilation above all, unless a cache on"
+            " disk has it. Peak memory: of the device at the last size, the library's own pool"
+            " included where it has one.",
         ],
         groups=groups,
     )
@@ -270,15 +414,27 @@ def _row(
         items.append(Item(formats.significant(cell.median_ms), detail=within))
         items.append(NOTHING if own is None else _ratio(cell, own))
     last = records[-1]
-    first_call, library = last["first_call_ms"], last["library"]
+    first_call, library = _first_call_ms(field, subject.algorithm), last["library"]
     is_rival = subject.algorithm in field.rivals
     memory = last["workspace_bytes"] if last["peak_bytes"] is None else last["peak_bytes"]
     items += [
         Item(library or (formats.DASH if is_rival or not _any_ok(records) else "ours"), "name"),
-        NOTHING if first_call is None else Item(formats.significant(first_call)),
+        NOTHING
+        if first_call is None or not _any_ok(records)
+        else Item(formats.significant(first_call)),
         Item(formats.size(memory)) if memory else NOTHING,
     ]
     return Row(_label(field, subject), items)
+
+
+def _first_call_ms(field: Field, algorithm: str) -> float | None:
+    """Return the longest first call in the run; its other forms find done what that one did."""
+    known = (
+        float(record["first_call_ms"])
+        for record in field.run.records
+        if record["algorithm"] == algorithm and record["first_call_ms"] is not None
+    )
+    return max(known, default=None)
 
 
 def _label(field: Field, subject: Subject) -> str:
@@ -303,12 +459,6 @@ def _rank(tried: Sequence[tuple[Cell, Record] | None]) -> tuple[int, float]:
     known = [each[1] for each in tried if each is not None]
     times = [record["median_ms"] for record in known if record["status"] == "ok"]
     return ("ok", "wrong", "failed", "skipped").index(known[-1]["status"]), (times or [0.0])[-1]
-
-
-def _best_of_ours(field: Field, task: str, place: Place) -> Cell | None:
-    race = next((r for r in field.races if r.task == task and r.place == place), None)
-    own = [c for c in race.cells if c.subject.algorithm not in field.rivals] if race else []
-    return own[0] if own else None
 
 
 def _habits(field: Field) -> Table:

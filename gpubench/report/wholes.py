@@ -161,7 +161,8 @@ def charts(run: StudyRun, slug: str) -> list[Chart]:
         "One whole step: rebuild, re-sort, or a skin",
         "Time of a whole step over the number of particles, with the cells built anew in each"
         " (circles), re-sorted in each (squares), or kept with lists of neighbours for as long"
-        f" as a skin allows (dotted), against the {'share' if is_share else 'time step'}."
+        f" as a skin allows (dotted), against the"
+        f" {'share of the particles that change cells' if is_share else 'time step'}."
         " Steps include all forces. Only the best algorithm of each option and skin.",
         Axis(x, "number"),
         Axis("median time of a step, ns per particle", "number"),
