@@ -7,7 +7,10 @@
    counts gave. PERIODIC is 0 for boxes that are open along every axis, which then pay nothing
    for images. The cutoff is at most the shortest cell edge (of sorted cells along x, REACH edges),
    and a periodic axis is at least three cutoffs long, so that no cell is met twice. BLOCK threads
-   a block. */
+   a block.
+
+   Who fills computes anew what who counted did: products are fused with sums by hand, so that no
+   compiler does it in one of the two kernels alone. */
 #include "common/grid.h"
 
 /* Coordinate of a neighbouring cell, or -1 outside an open box. Along a periodic axis it wraps,
@@ -36,7 +39,7 @@ __device__ __forceinline__ int is_near(float4 p, float4 q, float shift_x, float 
     dy += shift_y;
     dz += shift_z;
 #endif
-    return dx * dx + dy * dy + dz * dz < cutoff2;
+    return fmaf(dz, dz, fmaf(dy, dy, dx * dx)) < cutoff2;
 }
 
 #if LINKED
@@ -101,7 +104,7 @@ __device__ __forceinline__ void gaps(GLOBAL const Grid *grid, int axis, int cell
                                      float slack, float *before, float *behind)
 {
     float edge = grid->size[axis] / grid->cells[axis];
-    float inside = coordinate - grid->low[axis] - cell * edge;
+    float inside = fmaf(-(float)cell, edge, coordinate - grid->low[axis]);
     *before = fmaxf(inside - slack, 0.0f);
     *behind = fmaxf(edge - inside - slack, 0.0f);
 }
@@ -115,8 +118,8 @@ __device__ __forceinline__ Stretch stretch_of(GLOBAL const Grid *grid, GLOBAL co
                                               float x, float gap2, float cutoff2, float slack)
 {
     Stretch s = {0, 0, 0, 0};
-    float left = cutoff2 * 1.000001f - gap2;
-    float half_width = sqrtf(fmaxf(left, 0.0f)) * 1.000001f + slack;
+    float left = fmaf(cutoff2, 1.000001f, -gap2);
+    float half_width = fmaf(sqrtf(fmaxf(left, 0.0f)), 1.000001f, slack);
     int first = cell_along(grid, 0, x - half_width), last = cell_along(grid, 0, x + half_width);
     if (left < 0.0f)
         return s;
@@ -221,7 +224,7 @@ __global__ void OCCUPANCY query(GLOBAL const float4 *__restrict__ positions, GLO
 #pragma unroll
         for (int dy = 0; dy < 3; ++dy) {
             int y = neighbour_cell(grid, 1, cy + dy - 1, &shift_y[dy]);
-            float gap2 = gap_y[dy] * gap_y[dy] + gap_z * gap_z;
+            float gap2 = fmaf(gap_y[dy], gap_y[dy], gap_z * gap_z);
             row[dy] = stretch_of(grid, start, cell_number(grid, 0, max(y, 0), z), p.x,
                                  y < 0 ? 2.0f * cutoff2 : gap2, cutoff2, slack);
         }

@@ -348,8 +348,6 @@ def test_an_algorithm_cannot_change_what_it_is_held_against() -> None:
 
     class Host:
         name, generator, answer, launches = "host", "philox-7", expected, 8
-
-        class device:  # noqa: N801
-            download = staticmethod(np.array)
+        download = staticmethod(np.array)
 
     assert check(Host()) is None

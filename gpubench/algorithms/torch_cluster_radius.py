@@ -79,8 +79,8 @@ class TorchClusterRadius(NeighbourSearch):
         }
 
     def peak_bytes(self) -> int:
-        """Return the positions, and what PyTorch's memory grew by in the first launch."""
-        return 12 * self.particles + self._pool
+        """Return what PyTorch's memory grew by in the first launch."""
+        return self._pool
 
     def traffic_bytes(self) -> int | None:
         """No model: the library decides what is moved."""
