@@ -43,7 +43,6 @@ pytestmark = pytest.mark.skipif(
 # two shapes; what the libraries of others launch is theirs.
 SEARCHES = {
     ("search-atomic-list", "list"),
-    ("search-counting-sort", "count"),
     ("search-counting-sort", "list"),
     ("search-counting-resort", "update"),
     ("brute-force", "count"),
