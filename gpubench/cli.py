@@ -727,6 +727,7 @@ def report(
 
 @app.command()
 def choose(
+    context: typer.Context,
     particles: Annotated[
         int | None, typer.Option(metavar="N", help="How many there are.", show_default=False)
     ] = None,
@@ -802,10 +803,14 @@ def choose(
     if device not in (None, "cuda", "opencl"):
         raise UserError(f"--device takes cuda or opencl, not {device!r}")
     if validate:
-        if particles is not None or per_cell is not None:
-            raise UserError(
-                "--validate tells of all questions: leave out --particles and --per-cell"
-            )
+        asked = [
+            f"--{field.name.replace('_', '-')}"
+            for field in dataclasses.fields(Question)
+            for source in [context.get_parameter_source(field.name)]
+            if source is not None and source.name == "COMMANDLINE"
+        ]
+        if asked:
+            raise UserError(f"--validate tells of all questions: leave out {', '.join(asked)}")
         chooser = Chooser.load(results or (), device)
         validations = chooser.cross_validate()
         if as_json:

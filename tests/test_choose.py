@@ -218,7 +218,7 @@ def test_what_moved_is_no_evidence_for_what_did_not():
         (Question(2**23, 3), "nearest 4,194,304"),
         (Question(2**11, 3), "nearest 4,096"),
         (Question(2**14, 0.5), "nearest 1"),
-        (Question(2**14, 3, order="morton"), "morton order were not measured"),
+        (Question(2**14, 3, order="morton"), "nothing was measured of uniform, morton, only of"),
         (Question(2**14, 3, moved=0.1), "task update"),
     ],
 )
@@ -234,6 +234,30 @@ def test_it_names_the_command_that_would_measure_it():
     assert command == "gpubench run regimes --particles 8388608 --per-cell 3"
     moved = chooser(*moved_records()).choose(Question(1000, 4, moved=0.25))
     assert moved.command.endswith("--particles 1000 --per-cell 4 --moved 250")
+
+
+@pytest.mark.parametrize(
+    ("question", "reason"),
+    [
+        (
+            Question(50_000, 4, moved=0.01, destination="step"),
+            "nothing was measured of uniform, random, moved step, only of:"
+            " uniform, random, moved next",
+        ),
+        (
+            Question(50_000, 4, moved=0.01, order="morton"),
+            "nothing was measured of uniform, morton, moved next, only of:"
+            " uniform, random, moved next",
+        ),
+    ],
+)
+def test_a_setting_is_told_with_where_particles_moved_to(question, reason):
+    assert chooser(*moved_records()).choose(question).reason == reason
+
+
+def test_the_command_is_said_to_measure_more_than_the_input():
+    answer = chooser(*grid(THREE, SIZES, OCCUPANCIES)).choose(Question(2**23, 3))
+    assert output.sentence(answer).endswith(f"; `{answer.command}` would measure it, among others")
 
 
 def test_it_declines_inside_the_ranges_but_outside_the_hull():
@@ -598,7 +622,19 @@ def test_the_last_line_of_validation_is_of_all_tasks():
         (["--particles", 9, "--per-cell", 4, "--device", "abacus"], "cuda or opencl"),
         (["--particles", 9, "--per-cell", 4, "--device", "opencl"], "through opencl"),
         (["--particles", 9, "--per-cell", 4, "--results", "nowhere.json"], "cannot read nowhere"),
+        (["--particles", 9, "--per-cell", 4, "--distribution", "lumps"], "uniform, lattice"),
+        (["--particles", 9, "--per-cell", 4, "--order", "hilbert"], "random, cell, morton"),
+        (
+            ["--particles", 9, "--per-cell", 4, "--moved", 0.1, "--destination", "away"],
+            "--destination takes one of random, next, step, not 'away'",
+        ),
         (["--validate", "--particles", 9], "leave out --particles"),
+        (["--validate", "--task", "nonsense", "--moved", 7], "leave out --moved, --task"),
+        (["--validate", "--order", "random"], "leave out --order"),
+        (
+            ["--validate", "--distribution", "uniform", "--destination", "next"],
+            "leave out --distribution, --destination",
+        ),
     ],
 )
 def test_bad_input_is_one_line(gpubench_command, shipped, arguments, message):

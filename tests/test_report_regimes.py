@@ -177,6 +177,64 @@ def test_a_tile_is_hatched_where_an_interval_holds_one(
     assert race.is_open == is_open
 
 
+def test_only_hot_samples_are_ranked() -> None:
+    field = field_of(
+        [
+            search("search-counting-sort", "count", median=2.0),
+            search("search-counting-sort", "count", median=0.5, mode="graph"),
+            search("search-radix-grid", "count", median=1.0, mode="graph"),
+            search("search-atomic-list", "count", median=1.0, mode="graph"),
+            search("search-atomic-list", "count", status="failed", reason="bad luck", mode="hot"),
+            search("warp-hash-grid", "count", median=3.0),
+        ]
+    )
+    [race] = field.races
+    assert [(cell.subject.algorithm, cell.median_ms) for cell in race.cells] == [
+        ("search-counting-sort", 2.0),
+        ("warp-hash-grid", 3.0),
+    ]
+    tried = field.at("count", race.place)
+    assert [(cell.subject.algorithm, record["status"]) for cell, record in tried] == [
+        ("search-counting-sort", "ok"),
+        ("search-atomic-list", "failed"),
+        ("warp-hash-grid", "ok"),
+    ]
+
+
+def test_times_that_may_be_none_are_left_out_and_counted(tmp_path: Path) -> None:
+    records = [
+        search(name, form, size, median=time, width=width, **about)
+        for size in (2**12, 2**14, 2**16)
+        for name, form, time, width, about in (
+            ("search-counting-sort", "count", 1.0, 0.01, {}),
+            ("search-radix-grid", "count", 1e-3, 1.0, {}),
+            ("search-atomic-list", "count", 0.0, 0.0, {}),
+            ("warp-hash-grid", "count", 2.0, 0.01, {}),
+            ("search-counting-resort", "update", 1e-3, 1.0, {"moved": 9, "destination": "next"}),
+            ("search-counting-sort", "count", 0.0, 0.0, {"moved": 9, "destination": "next"}),
+        )
+    ]
+    field = field_of(records)
+    assert field.too_short == 12
+    assert {c.subject.algorithm for race in field.races for c in race.cells} == {
+        "search-counting-sort",
+        "warp-hash-grid",
+    }
+    assert rivals.verdict(field) == (
+        "Ours are first in all 3 comparisons with libraries of others. Times left out as too short"
+        " for the clock, since their 95 % intervals begin at 0: 12."
+    )
+    tried = field.at("count", field.races[0].place)
+    assert {(cell.subject.algorithm, record["reason"]) for cell, record in tried} == {
+        ("search-counting-sort", None),
+        ("search-radix-grid", "too short for the clock"),
+        ("search-atomic-list", "too short for the clock"),
+        ("warp-hash-grid", None),
+    }
+    report.write([results(records)], tmp_path)
+    assert "too short for the clock" in (tmp_path / "regimes.html").read_text("utf-8")
+
+
 def test_moved_particles_are_one_question_for_updates_and_rebuilds() -> None:
     about: dict[str, Any] = {"moved": 10486, "destination": "next"}
     field = field_of(
@@ -373,6 +431,48 @@ def test_share_up_to_which_a_resort_pays_is_the_closed_form() -> None:
     table = moves.table(field)
     assert table is not None
     assert table.rows[0].items[0].text == "69.3 %"
+
+
+@pytest.mark.parametrize(
+    ("times", "said", "text"),
+    [
+        (
+            (2.0, 0.5, 0.5, 2.0),
+            "where between 10.0 % (10.0 to 10.0 %) and 80.0 % (80.0 to 80.0 %) change cells",
+            "10.0 % to 80.0 %",
+        ),
+        (
+            (0.5, 2.0, 2.0, 0.5),
+            "where fewer than 10.0 % (10.0 to 10.0 %) or more than 80.0 % (80.0 to 80.0 %)"
+            " change cells",
+            "10.0 %, above 80.0 %",
+        ),
+    ],
+    ids=["in between", "at either end"],
+)
+def test_all_shares_between_which_a_resort_pays_are_told(
+    times: tuple[float, ...], said: str, text: str
+) -> None:
+    n = 10**6
+    field = field_of(
+        [
+            search(
+                algorithm, form, n, median=time, width=1e-6, moved=round(share * n),
+                destination="next",
+            )
+            for share, resort in zip((0, 0.2, 0.6, 1), times, strict=True)
+            for algorithm, form, time in (
+                ("search-counting-resort", "update", resort),
+                ("search-counting-sort", "count", 1.0),
+            )
+        ]
+    )  # fmt: skip
+    [sentence] = moves.sentences(field)
+    assert f"{said} (search-counting-resort)" in sentence
+    table = moves.table(field)
+    assert table is not None
+    [item] = table.rows[0].items
+    assert (item.text, item.detail) == (text, "10.0 to 10.0 %; 80.0 to 80.0 %")
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from gpubench.choose.surface import SAME, Floats
 from gpubench.choose.validation import Validation
 from gpubench.contracts import TASKS
 from gpubench.errors import UserError
+from gpubench.inputs import DESTINATIONS, DISTRIBUTIONS, ORDERS
 
 NEAREST = 3  # measurements that are named
 SCANNED = 64  # points along an axis in each direction, when looking for what changes the answer
@@ -58,6 +59,14 @@ class Question:
             raise UserError(f"--moved is for --task update, not for {self.task}")
         if self.moved is None and self.destination is not None:
             raise UserError("--destination is for particles that moved: add --moved SHARE")
+        for name, given, known in (
+            ("distribution", self.distribution, DISTRIBUTIONS),
+            ("order", self.order, ORDERS),
+            ("destination", self.destination, (None, *DESTINATIONS)),
+        ):
+            if given not in known:
+                names = ", ".join(filter(None, known))
+                raise UserError(f"--{name} takes one of {names}, not {given!r}")
 
     @property
     def its_task(self) -> str:
@@ -102,7 +111,7 @@ class Answer:
     """What to use.
 
     verdict: `chosen`, `cannot tell` (between best and tied), or `declined`, with the reason.
-    command: what would measure this input, where a command can.
+    command: what would measure this input, among others, where a command can.
     best: the fastest by interpolation, margins: of all others to it, the nearest first.
     tied: those whose margin does not tell. estimates: of all candidates, by subject.
     barred: those that might be faster, but have no right answer around there; or no known time.
@@ -245,9 +254,8 @@ class Chooser:
 def _why_outside(model: Model, place: Place) -> str | None:
     """Say why an input is not among what was measured, or return None."""
     if place.setting not in model.settings:
-        known = ", ".join(sorted({f"{s.distribution} in {s.order} order" for s in model.settings}))
-        asked = f"{place.setting.distribution} particles in {place.setting.order} order"
-        return f"{asked} were not measured, but these: {known}"
+        known = "; ".join(sorted({setting.words for setting in model.settings}))
+        return f"nothing was measured of {place.setting.words}, only of: {known}"
     places = model.inputs(place.setting)
     for axis, value in place.numbers.items():
         values = sorted({other.numbers[axis] for other in places})
@@ -305,7 +313,10 @@ def _why_nobody(barred: Sequence[Barred]) -> str:
 
 
 def _command(question: Question, place: Place, model: Model) -> str | None:
-    """Return the command that measures an input, where its setting is in the study."""
+    """Return a command that measures an input, where its setting is in the study.
+
+    It runs the whole study, with other values for some axes, so that it measures more than that.
+    """
     if place.setting not in model.settings:
         return None
     command = f"gpubench run {evidence.STUDY} --particles {question.particles}"

@@ -33,7 +33,7 @@ def sentence(answer: Answer) -> str:
     """Return the answer in one sentence."""
     question, best = answer.question, answer.best
     if best is None:
-        measure = f"; `{answer.command}` would measure it" if answer.command else ""
+        measure = f"; `{answer.command}` would measure it, among others" if answer.command else ""
         return f"cannot tell: {answer.reason}{measure}"
     moved = "" if question.moved is None else f", {_percent(question.moved)} moved"
     where = (

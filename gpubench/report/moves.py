@@ -150,14 +150,42 @@ def _pays_until(compared: Compared) -> float:
 
 
 def _pays(compared: Compared) -> str:
-    falls = [c for c in compared.crossings if c.faster_before == FIRST]
-    if falls:
-        return f"while fewer than {_share_words(falls[-1])} change cells"
-    if compared.crossings:
-        return f"only where more than {_share_words(compared.crossings[0])} change cells"
+    if crossings := compared.crossings:
+        words = " or ".join(_stretch_words(*each) for each in _stretches(crossings))
+        only = "while" if crossings[0].faster_before == FIRST else "only where"
+        return f"{only if len(crossings) == 1 else 'where'} {words} change cells"
     if compared.faster == FIRST:
         return "at every share measured"
     return "at no share measured" if compared.faster == SECOND else "at no share that can be told"
+
+
+def _stretches(
+    crossings: Sequence[Crossing],
+) -> list[tuple[Crossing | None, Crossing | None]]:
+    """Return where a re-sort pays: from one crossing to the next, None for an end measured."""
+    bounds: list[Crossing | None] = list(crossings)
+    if crossings and crossings[0].faster_before == FIRST:
+        bounds.insert(0, None)
+    if len(bounds) % 2:
+        bounds.append(None)
+    return list(zip(bounds[::2], bounds[1::2], strict=True))
+
+
+def _stretch_words(begin: Crossing | None, end: Crossing | None) -> str:
+    if begin is not None and end is not None:
+        return f"between {_share_words(begin)} and {_share_words(end)}"
+    if end is not None:
+        return f"fewer than {_share_words(end)}"
+    assert begin is not None
+    return f"more than {_share_words(begin)}"
+
+
+def _stretch_text(begin: Crossing | None, end: Crossing | None) -> str:
+    if end is None:
+        assert begin is not None
+        return f"above {formats.percent(begin.at)}"
+    text = formats.percent(end.at)
+    return text if begin is None else f"{formats.percent(begin.at)} to {text}"
 
 
 def _share_words(crossing: Crossing) -> str:
@@ -188,11 +216,9 @@ def table(field: Field) -> Table | None:
             if compared is None:
                 items.append(NOTHING)
             elif compared.crossings:
-                last = compared.crossings[-1]
-                text = formats.percent(last.at)
-                if last.faster_before != FIRST:
-                    text = f"above {text}"
-                items.append(Item(text, detail=_share_ends(last)))
+                crossings = compared.crossings
+                text = ", ".join(_stretch_text(*each) for each in _stretches(crossings))
+                items.append(Item(text, detail="; ".join(map(_share_ends, crossings))))
             else:
                 words = {"re-sort": "everywhere", "rebuild": "nowhere"}
                 items.append(Item(words.get(_always(compared), "cannot tell"), "none"))

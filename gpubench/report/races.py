@@ -95,21 +95,28 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Field:
-    """All races of a study on one machine."""
+    """All races of a study on one machine, between hot samples.
+
+    too_short: how many times were left out, since their intervals begin at 0.
+    """
 
     run: StudyRun
     races: Sequence[Race] = field(default_factory=tuple)
+    too_short: int = 0
 
     @classmethod
     def of(cls, run: StudyRun) -> Field:
         """Gather the races of a study, in the order of tasks, then of inputs as measured."""
         groups: dict[tuple[str, Place], dict[str, Cell]] = {}
+        too_short = 0
         for cell in run.cells.values():
-            question = task(cell)
-            if question is None or not cell.ok:
+            question, record = task(cell), cell.by_mode.get(_MODE)
+            if question is None or not cell.ok or record is None or record["status"] != "ok":
                 continue
-            if cell.by_mode.get(_MODE, cell.headline)["status"] == "ok" and _MODE in cell.by_mode:
-                cell = cell.in_mode(_MODE)
+            cell = cell.in_mode(_MODE)
+            if _is_too_short(record):
+                too_short += 1
+                continue
             best = groups.setdefault((question, cell.place), {})
             other = best.get(cell.subject.algorithm, cell)
             best[cell.subject.algorithm] = min(other, cell, key=lambda c: c.median_ms)
@@ -117,7 +124,7 @@ class Field:
             Race(question, place, sorted(best.values(), key=lambda c: c.median_ms))
             for (question, place), best in groups.items()
         ]
-        return cls(run, sorted(races, key=lambda race: list(TASKS).index(race.task)))
+        return cls(run, sorted(races, key=lambda race: list(TASKS).index(race.task)), too_short)
 
     @property
     def tasks(self) -> list[str]:
@@ -191,13 +198,25 @@ class Field:
         return found
 
     def at(self, task_name: str, place: Place) -> list[tuple[Cell, Record]]:
-        """Return all that was tried on a task and input, with its record: with a time or not."""
+        """Return all that was tried on a task and input, with its record: with a time or not.
+
+        What was timed in other modes alone is left out; too short a time has failed.
+        """
         found = []
         for cell in self.run.cells.values():
             if cell.place == place and task(cell) == task_name:
-                mine = cell.by_mode.get(_MODE, cell.headline)
-                found.append((cell, mine if cell.ok and mine["status"] == "ok" else cell.headline))
+                record = cell.by_mode.get(_MODE) if cell.ok else cell.headline
+                if record is None:
+                    continue
+                if record["status"] == "ok" and _is_too_short(record):
+                    record = record | {"status": "failed", "reason": "too short for the clock"}
+                found.append((cell, record))
         return found
+
+
+def _is_too_short(record: Record) -> bool:
+    """Say whether a time may be none at all, so that ratios to it mean nothing."""
+    return float(record["ci95_low_ms"]) <= 0
 
 
 def _from_usual_share(place: Place) -> float:

@@ -28,10 +28,11 @@ _NOT_TIMED = {"wrong": "wrong", "failed": "failed", "skipped": "not run"}
 
 def verdict(field: Field) -> str:
     """Say where a rival wins, or that ours are first; computed from all that can be compared."""
-    compared = field.comparisons()
+    compared, short = field.comparisons(), _too_short(field)
     if not compared:
         return (
             "No library of others was timed beside ours here, so nothing is said of who is first."
+            f"{short}"
         )
     lost = [each for each in compared if each.ratio.high < 1]
     unclear = [each for each in compared if each.ratio.is_open]
@@ -43,11 +44,19 @@ def verdict(field: Field) -> str:
     elif unclear:
         said = f"No rival wins. Ours are first in {first} of {len(compared)} comparisons"
     else:
-        return f"Ours are first in all {len(compared)} comparisons with libraries of others."
+        return f"Ours are first in all {len(compared)} comparisons with libraries of others.{short}"
     if unclear:
         tasks = formats.listing(dict.fromkeys(each.race.task for each in unclear))
         said += f"; in {len(unclear)} it cannot be told ({tasks})"
-    return f"{said}."
+    return f"{said}.{short}"
+
+
+def _too_short(field: Field) -> str:
+    """Say how many times were left out of all comparisons; empty without any."""
+    if not field.too_short:
+        return ""
+    why = "as too short for the clock, since their 95 % intervals begin at 0"
+    return f" Times left out {why}: {field.too_short}."
 
 
 def _losses(field: Field) -> dict[tuple[str, str], list[Comparison]]:
