@@ -403,6 +403,11 @@ def test_reasons_are_grouped_and_escaped(tmp_path: Path) -> None:
     assert len(table[2]) == len(table[0])
 
 
+def test_gpus_come_before_cpus() -> None:
+    shown = [cpu_results(), results(full_records())]
+    assert [machine.is_cpu for machine in cells.machines(shown)] == [False, True]
+
+
 def test_cpu_times_are_called_cpu_times(tmp_path: Path, gpu_page: Page) -> None:
     page = write_page([cpu_results()], tmp_path)
     warning = "These are CPU times, not GPU times."

@@ -384,11 +384,12 @@ class Machine:
 
 
 def machines(results: Sequence[Results]) -> list[Machine]:
-    """Group results by device; within a device, a newer record replaces an older of its cell."""
+    """Group results by device, GPUs first; a newer record replaces an older of its cell."""
     groups: dict[tuple[str, ...], list[Results]] = {}
     for result in results:
         groups.setdefault(_device_of(result.environment), []).append(result)
-    return [_machine(sorted(runs, key=_started)) for runs in groups.values()]
+    found = [_machine(sorted(runs, key=_started)) for runs in groups.values()]
+    return sorted(found, key=lambda machine: machine.is_cpu)
 
 
 def study_of(name: str) -> Study:
