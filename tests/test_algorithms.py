@@ -641,9 +641,10 @@ class TestSearch:
                 algorithm.launch()
                 assert problem_of(algorithm, inputs) is None, parts
 
-    def test_no_parts_are_refused(self, opencl_device: Device) -> None:
-        with pytest.raises(UserError, match="parts must be at least 1, not 0"):
-            made(opencl_device, "search-counting-sort", "count", make(10, BOX), parts=0)
+    @pytest.mark.parametrize("parts", [0, -1, 2**30])
+    def test_no_parts_and_too_many_are_refused(self, opencl_device: Device, parts: int) -> None:
+        with pytest.raises(UserError, match=f"parts must be at least 1, .*, not {parts}"):
+            made(opencl_device, "search-counting-sort", "count", make(10, BOX), parts=parts)
 
     @pytest.mark.parametrize(
         "name", ["search-counting-sort", "search-atomic-list", "brute-force", "scipy-ckdtree"]

@@ -133,7 +133,9 @@ def test_a_crash_costs_one_input_and_is_made_good(mortal, tmp_path, open_once):
     assert everything[: len(records)] == records
     # One worker shares with nobody; the key of a crashed input is that of the same work done.
     for record in everything[len(records) :]:
-        assert (record["status"], record["remarks"]) == ("ok", None)
+        # A busy machine's times drift: that may be remarked upon, sharing may not.
+        assert record["status"] == "ok"
+        assert not any("ranks measured on" in remark for remark in record["remarks"] or ())
         assert record["key"] in {crashed["key"] for crashed in lost}
 
     alone = tmp_path / "alone"
@@ -175,7 +177,7 @@ def test_what_was_measured_outlives_the_run(mortal, tmp_path, end):
         "--oversubscribe", "--out", out,
     ) as process:  # fmt: skip
         # One rank hangs; the other has measured the rest.
-        wait_for(lambda: out.is_dir() and len(records_in(out)) == 11)
+        wait_for(lambda: any(out.rglob("*.json")) and len(records_in(out)) == 11)
         assert len(children_of(algorithm)) == 2
         if end == "Ctrl-C":
             process.send_signal(signal.SIGINT)
