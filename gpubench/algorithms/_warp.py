@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from gpubench.algorithms._library import need
 from gpubench.devices.base import Device
+from gpubench.errors import NotSupported
 
 
 class Warp:
@@ -27,6 +28,10 @@ class Warp:
         self.spec = "cpu" if self.is_host else device.spec
         self.stream = None
         if not self.is_host:
+            if not self.wp.is_cuda_available():
+                raise NotSupported(
+                    "Warp finds no NVIDIA driver that it can use: `import warp; warp.init()` says more"
+                )
             handle = device.stream.handle  # type: ignore[attr-defined]  # of a CUDADevice
             self.stream = self.wp.Stream(self.spec, cuda_stream=handle)
 
