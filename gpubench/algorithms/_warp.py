@@ -29,9 +29,7 @@ class Warp:
         self.stream = None
         if not self.is_host:
             if not self.wp.is_cuda_available():
-                raise NotSupported(
-                    "Warp finds no NVIDIA driver that it can use: `import warp; warp.init()` says more"
-                )
+                raise NotSupported("Warp finds no NVIDIA driver that it can use: see `nvidia-smi`")
             handle = device.stream.handle  # type: ignore[attr-defined]  # of a CUDADevice
             self.stream = self.wp.Stream(self.spec, cuda_stream=handle)
 
