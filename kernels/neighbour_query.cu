@@ -123,16 +123,12 @@ __device__ __forceinline__ Stretch stretch_of(GLOBAL const Grid *grid, GLOBAL co
     int first = cell_along(grid, 0, x - half_width), last = cell_along(grid, 0, x + half_width);
     if (left < 0.0f)
         return s;
-    s.begin = start[row + first];
-    s.end = start[row + last + 1];
 #if PERIODIC
     if (grid->periodic[0]) {
         float low = grid->low[0], size = grid->size[0];
         int cells = grid->cells[0], own = cell_along(grid, 0, x), far_first = 0, far_last = -1;
         first = max(first, own - REACH);
         last = min(last, own + REACH);
-        s.begin = start[row + first];
-        s.end = start[row + last + 1];
         if (own < REACH) {
             far_first = max(cell_along(grid, 0, x - half_width + size), own - REACH + cells);
             far_last = x - half_width < low ? cells - 1 : -1;
@@ -147,6 +143,8 @@ __device__ __forceinline__ Stretch stretch_of(GLOBAL const Grid *grid, GLOBAL co
         }
     }
 #endif
+    s.begin = start[row + first];
+    s.end = start[row + last + 1];
     return s;
 }
 
