@@ -119,7 +119,7 @@ __device__ __forceinline__ Stretch stretch_of(GLOBAL const Grid *grid, GLOBAL co
 {
     Stretch s = {0, 0, 0, 0};
     float left = fmaf(cutoff2, 1.000001f, -gap2);
-    float half_width = fmaf(sqrtf(fmaxf(left, 0.0f)), 1.000001f, slack);
+    float half_width = fmaf(sqrt_about(fmaxf(left, 0.0f)), 1.000001f, slack);
     int first = cell_along(grid, 0, x - half_width), last = cell_along(grid, 0, x + half_width);
     if (left < 0.0f)
         return s;
@@ -302,15 +302,6 @@ __global__ void OCCUPANCY query(GLOBAL const float4 *__restrict__ positions, GLO
             neighbours[target + k] = order[stage[(warp + other) * PITCH + k]];
     }
 #endif
-}
-
-/* Bring positions into the order of the cells. */
-__global__ void gather(GLOBAL const int *__restrict__ order, GLOBAL const float4 *__restrict__ positions,
-                       GLOBAL float4 *__restrict__ sorted, int particles)
-{
-    unsigned slot = blockIdx.x * BLOCK + threadIdx.x;
-    if (slot < particles)
-        sorted[slot] = positions[order[slot]];
 }
 
 #endif

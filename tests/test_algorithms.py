@@ -641,9 +641,16 @@ class TestSearch:
                 algorithm.launch()
                 assert problem_of(algorithm, inputs) is None, parts
 
-    @pytest.mark.parametrize("parts", [0, -1, 2**30])
+    @pytest.mark.parametrize(("particles", "parts"), [(0, 1), (10, 1), (240, 2), (5000, 5)])
+    def test_cells_are_cut_while_each_holds_a_particle(
+        self, device: Device, particles: int, parts: int
+    ) -> None:
+        algorithm = made(device, "search-counting-sort", "count", make(particles, BOX), parts=0)
+        assert algorithm.outcome()["cells_along_x"] == parts * BOX.cells[0]
+
+    @pytest.mark.parametrize("parts", [-1, 2**30])
     def test_no_parts_and_too_many_are_refused(self, opencl_device: Device, parts: int) -> None:
-        with pytest.raises(UserError, match=f"parts must be at least 1, .*, not {parts}"):
+        with pytest.raises(UserError, match=f"parts must be at least 1 .*, not {parts}"):
             made(opencl_device, "search-counting-sort", "count", make(10, BOX), parts=parts)
 
     @pytest.mark.parametrize(

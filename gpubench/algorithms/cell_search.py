@@ -33,7 +33,9 @@ from gpubench.inputs import ParticleSet
 from gpubench.primitives.cell_ids import CellIds
 from gpubench.primitives.cell_query import CellQuery
 
-PREFERRED = ("reorder", "device-loop")  # forms of cell lists: positions travel, the host does not
+# Forms of cell lists that searches are over, best first: positions come along, the host does not.
+PREFERRED = ("gather", "reorder", "device-loop")
+MOST_PARTS = 5
 
 
 def tasks(*names: str) -> dict[str, Form]:
@@ -55,8 +57,7 @@ class CellSearch(NeighbourSearch):
     def prepare(self) -> None:
         device, particles = self.device, self.particles
         shape = LinkedCells if self.cells.shape() is LinkedCells else SortedCells
-        parts = self.parameters.get("parts", 1)
-        grid = _cut(self.grid, parts)
+        grid = _cut(self.grid, self._parts())
         form = min(
             (form for form, of in self.cells.forms.items() if not self._lacks(of)),
             key=lambda form: (form not in PREFERRED, form),
@@ -73,6 +74,10 @@ class CellSearch(NeighbourSearch):
             gathers=shape is SortedCells and not self._cells.forms[form].reorders,
         )  # fmt: skip
         self.workspace_bytes += self._cells.workspace_bytes + self._query.workspace_bytes
+
+    def _parts(self) -> int:
+        """Return how many cells stand for one along x."""
+        return 1
 
     def _lacks(self, form: Form) -> str | None:
         return missing_feature(form.requires, self.device)
@@ -151,10 +156,19 @@ class CellSearch(NeighbourSearch):
 class SortedSearch(CellSearch):
     """A search over sorted cells, `parts` times shorter along x than the cutoff.
 
-    A row of cells is one stretch of particles anyway, and fewer of those are out of reach.
+    A row of cells is one stretch of particles anyway, and fewer of those are out of reach. By
+    default (0) cells are cut as long as each holds a particle on average, into at most five: on an
+    H200 the fastest of 1 to 5, or within 2 % of it, at 0.5 to 64 particles per cell.
     """
 
-    defaults: ClassVar[Mapping[str, int]] = {"parts": 3}
+    defaults: ClassVar[Mapping[str, int]] = {"parts": 0}
+    # Small inputs, of which many would leave their cells whole.
+    conformance_parameters: ClassVar[Mapping[str, int]] = {"parts": 3}
+
+    def _parts(self) -> int:
+        cells = self.grid.count
+        fitting = min(round(self.particles / cells), MOST_PARTS, MAX_CELLS // cells)
+        return self.parameters["parts"] or max(1, fitting)
 
 
 def _cut(grid: Grid, parts: int) -> Grid:
@@ -162,7 +176,8 @@ def _cut(grid: Grid, parts: int) -> Grid:
     x, y, z = grid.cells
     if parts < 1 or parts * grid.count > MAX_CELLS:
         raise UserError(
-            f"parts must be at least 1, and leave at most {MAX_CELLS} cells, not {parts}"
+            f"parts must be at least 1 (or 0: as many as there are particles for), and leave at"
+            f" most {MAX_CELLS} cells, not {parts}"
         )
     try:
         return replace(grid, cells=(parts * x, y, z))
@@ -199,8 +214,6 @@ class BitonicSearchSearch(SortedSearch):
 class CountingSortSearch(SortedSearch):
     """Over sorted cells, by counting, which pays for each cell."""
 
-    defaults: ClassVar[Mapping[str, int]] = {"parts": 2}
-
     name = "search-counting-sort"
     summary = "positions to neighbours over counting-sort"
     cells = CountingSort
@@ -234,8 +247,6 @@ class BucketResortSearch(CellSearch):
 
 class CountingResortSearch(SortedSearch):
     """Over sorted cells that are re-sorted when particles have moved."""
-
-    defaults: ClassVar[Mapping[str, int]] = {"parts": 2}
 
     name = "search-counting-resort"
     summary = "moved positions to neighbours over counting-resort"

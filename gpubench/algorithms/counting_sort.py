@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from gpubench.contracts import CellList, Form, SortedCells
+from gpubench.primitives.gather import Gather
 from gpubench.primitives.scan import ExclusiveScan
 
 BLOCK = 256
@@ -21,22 +22,26 @@ class CountingSort(CellList):
     forms: ClassVar[Mapping[str, Form]] = {
         "order": Form("indices only"),
         "reorder": Form("positions travel in the scatter pass", reorders=True),
+        "gather": Form("positions gathered when the indices are in order", reorders=True),
     }
 
     def prepare(self) -> None:
         device, particles, grid, form = self.device, self.particles, self.grid, self.form
-        self._reorders = self.forms[form].reorders
+        self._travel = form == "reorder"
+        self._gather = Gather(device, particles) if form == "gather" else None
+        if self._gather:
+            self.workspace_bytes += self._gather.workspace_bytes
         # Counts are zero between builds: the scan clears what it has read.
         self._counts = self.allocate(grid.count, "int32")
         device.fill(self._counts, 0x00)
         self._start = self.allocate(grid.count + 1, "int32")
         self._rank = self.allocate(particles, "int32")
         self._order = self.allocate(particles, "int32")
-        self._sorted = self.allocate((particles if self._reorders else 0, 4), "float32")
+        self._sorted = self.allocate((particles if self._travel else 0, 4), "float32")
         self._scan = ExclusiveScan(device, grid.count, clear=True)
         self.workspace_bytes += self._scan.workspace_bytes
         self._blocks = device.blocks(particles, BLOCK * ITEMS)
-        constants = {"BLOCK": BLOCK, "ITEMS": ITEMS, "REORDER": int(self._reorders)}
+        constants = {"BLOCK": BLOCK, "ITEMS": ITEMS, "REORDER": int(self._travel)}
         self._histogram = device.kernel("counting_sort.cu", "histogram_with_rank", **constants)
         self._scatter = device.kernel("counting_sort.cu", "scatter_by_rank", **constants)
 
@@ -47,10 +52,13 @@ class CountingSort(CellList):
             self._blocks, BLOCK, cell_of, self._start, self._rank, self._order,
             positions, self._sorted, self.particles,
         )  # fmt: skip
+        if self._gather:
+            self._gather.launch(self._order, positions)
 
     @property
     def answer(self) -> SortedCells:
-        return SortedCells(self._start, self._order, self._sorted if self._reorders else None)
+        in_order = self._gather.sorted if self._gather else self._sorted if self._travel else None
+        return SortedCells(self._start, self._order, in_order)
 
     def outcome(self) -> dict[str, int | float | str]:
         return {"scan": self._scan.form}
@@ -58,4 +66,5 @@ class CountingSort(CellList):
     def traffic_bytes(self) -> int:
         # Cell twice, count (8 bytes), rank written and read, start, order; 32 with the positions.
         # A cell: count read and cleared, start written.
-        return (32 + 24 * self._reorders) * self.particles + 12 * self.grid.count
+        gathered = self._gather.traffic_bytes() if self._gather else 0
+        return (32 + 32 * self._travel) * self.particles + 12 * self.grid.count + gathered

@@ -10,6 +10,7 @@ import numpy as np
 from gpubench.contracts import LinkedCells, Neighbours, SortedCells
 from gpubench.devices.base import Device
 from gpubench.grid import EPSILON, Grid
+from gpubench.primitives.gather import Gather
 from gpubench.primitives.scan import ExclusiveScan
 
 BLOCK = 512
@@ -56,7 +57,9 @@ class CellQuery:
         self._counts = self._allocate(particles, "int32")
         self._offsets = self._allocate(particles + 1 if lists else 0, "int64")
         self._masks = self._allocate(ROWS * particles if self._has_masks else 0, "uint32")
-        self._sorted = self._allocate((particles if gathers else 0, 4), "float32")
+        self._gather = Gather(device, particles) if gathers else None
+        if self._gather:
+            self.workspace_bytes += self._gather.workspace_bytes
         self._neighbours = device.empty(0, "int32")
         constants = {
             "LINKED": int(self._linked),
@@ -71,8 +74,6 @@ class CellQuery:
             self._fill = kernel("query", FILL=1, BLOCK=FILL_BLOCK, **constants)
             self._scan = ExclusiveScan(device, particles, sum_type="int64")
             self.workspace_bytes += self._scan.workspace_bytes
-        if gathers:
-            self._gather = kernel("gather", FILL=0, BLOCK=BLOCK, **constants)
 
     @property
     def _has_masks(self) -> bool:
@@ -93,9 +94,9 @@ class CellQuery:
             case LinkedCells(head, next):
                 return positions, head, next
             case SortedCells(start, order, None):
-                blocks = self._device.blocks(self._particles, BLOCK)
-                self._gather(blocks, BLOCK, order, positions, self._sorted, self._particles)
-                return self._sorted, start, order
+                assert self._gather is not None
+                self._gather.launch(order, positions)
+                return self._gather.sorted, start, order
             case SortedCells(start, order, in_order):
                 return in_order, start, order
 
@@ -131,8 +132,8 @@ class CellQuery:
 
     @property
     def gathered_bytes(self) -> int:
-        """The bytes of bringing positions into order, where that is done here: order, and 32."""
-        return 9 * int(self._sorted.nbytes) // 4
+        """The bytes of bringing positions into order, where that is done here."""
+        return self._gather.traffic_bytes() if self._gather else 0
 
     @property
     def found(self) -> Neighbours:

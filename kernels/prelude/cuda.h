@@ -9,6 +9,14 @@
 typedef long long int64;
 typedef unsigned long long uint64;
 
+/* A square root to within 2^-23 of its value (PTX, sqrt.approx), at the price of one instruction. */
+__device__ __forceinline__ float sqrt_about(float x)
+{
+    float root;
+    asm("sqrt.approx.f32 %0, %1;" : "=f"(root) : "f"(x));
+    return root;
+}
+
 /* A store that may race with others to the same address: one of them wins, none is torn. */
 __device__ __forceinline__ void store_relaxed(int *address, int value)
 {

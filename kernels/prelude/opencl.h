@@ -32,6 +32,7 @@
 #define fminf fmin
 #define fabsf fabs
 #define sqrtf sqrt
+#define sqrt_about sqrt
 #define rintf rint
 #define make_int2(x, y) ((int2)(x, y))
 #define make_int4(x, y, z, w) ((int4)(x, y, z, w))
