@@ -465,7 +465,8 @@ def run(
                     _say(
                         f"{study.name}: {summary.measured} measured,"
                         f" {summary.resumed} there already, {summary.skipped} skipped,"
-                        f" {summary.wrong} wrong, {summary.failed} failed"
+                        f" {summary.wrong} wrong, {summary.failed} failed,"
+                        f" in {summary.seconds:.0f} s"
                     )
                     print(summary.path)
             except KeyboardInterrupt:

@@ -34,6 +34,7 @@ from gpubench.inputs import (
 )
 
 Triple = tuple[bool, bool, bool]
+PIECES = 8  # of a large input, that are looked at in its place
 OPEN: Triple = (False, False, False)
 PERIODIC: Triple = (True, True, True)
 
@@ -203,7 +204,31 @@ def smallest_failure(
     return Smallest(inputs, problem, tried)
 
 
-def pieces_of(inputs: ParticleSet, particles: int, pieces: int) -> list[ParticleSet]:
+def smallest_failure_of_a_piece(
+    make_algorithm: Callable[..., Algorithm],
+    family: str,
+    inputs: ParticleSet,
+    particles: int = 2**12,
+    largest: int = 2**16,
+    most: int = 300,
+) -> Smallest | None:
+    """Shrink a piece of a large input on which an algorithm is still wrong.
+
+    Pieces of so many particles come first, then larger and larger ones up to `largest`, on which
+    it is run less often: some are right until there are enough particles for them to use cells.
+    Returns None where it is right on all of the PIECES of each size.
+    """
+    while particles <= largest:
+        for piece in _pieces_of(inputs, particles, PIECES):
+            if found := smallest_failure(make_algorithm, family, piece, most=most):
+                return found
+        if particles >= inputs.particles:
+            break
+        particles, most = 4 * particles, max(1, most // 4)
+    return None
+
+
+def _pieces_of(inputs: ParticleSet, particles: int, pieces: int) -> list[ParticleSet]:
     """Return pieces of an input, as many particles each, of cells that follow each other.
 
     They are spread over the input; it is the only piece where it is not larger.

@@ -21,6 +21,7 @@ from gpubench.conformance import (
     run_case,
     run_conformance,
     smallest_failure,
+    smallest_failure_of_a_piece,
 )
 from gpubench.contracts import (
     CellList,
@@ -701,6 +702,25 @@ class TestSmallestFailure:
         search = partial(Raising, FakeDevice(), form="count", parameters={})
         found = smallest_failure(search, "neighbour-search", make(300, self.box, seed=1))
         assert found.inputs.particles == 20
+
+    def test_pieces_grow_until_one_is_wrong(self):
+        class Late(LosingSearch):
+            """Right as long as it may look at all pairs."""
+
+            def work(self) -> None:
+                self.room = 3 if len(self.xyz) >= 70 else 400
+                super().work()
+
+        search = partial(Late, FakeDevice(), form="count", parameters={})
+        inputs = make(900, self.box, seed=1)
+        shrink = partial(smallest_failure_of_a_piece, search, "neighbour-search", inputs)
+        found = shrink(particles=32)
+        assert found.inputs.particles == 70
+        assert shrink(particles=16, largest=64) is None
+        assert (
+            smallest_failure_of_a_piece(self.search(400), "neighbour-search", inputs, particles=32)
+            is None
+        )
 
     def test_states_before_a_move_shrink_as_well(self):
         class Late(LosingSearch):

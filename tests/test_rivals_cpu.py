@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +17,7 @@ from gpubench import registry
 from gpubench.algorithms import _host_memory, _library
 from gpubench.algorithms._host_memory import peak_of
 from gpubench.algorithms.scipy_ckdtree import rows_of
+from gpubench.algorithms.vesin import CAPACITY, capacity
 from gpubench.contracts import Form, HostSearch, Neighbours
 from gpubench.devices import Device
 from gpubench.errors import NotSupported
@@ -104,6 +106,22 @@ def test_a_wrong_radius_of_theirs_is_found(opencl_device: Device) -> None:
         algorithm.load(inputs)
         algorithm.launch()
         assert FAMILIES["neighbour-search"].check(algorithm, inputs) is not None, (name, form)
+
+
+@pytest.mark.parametrize("before", [None, "512"])
+def test_vesin_is_told_its_room_only_while_it_works(
+    before: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if before is None:
+        monkeypatch.delenv(CAPACITY, raising=False)
+    else:
+        monkeypatch.setenv(CAPACITY, before)
+    with capacity(0):
+        assert os.environ.get(CAPACITY) == before
+    with pytest.raises(ZeroDivisionError), capacity(7):
+        assert os.environ[CAPACITY] == "7"
+        raise ZeroDivisionError
+    assert os.environ.get(CAPACITY) == before
 
 
 def test_without_vesin_it_says_what_to_install(

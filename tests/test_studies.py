@@ -443,6 +443,23 @@ def test_more_moved_than_there_are_is_refused_before_anything_runs(device, tmp_p
     assert not (tmp_path / "out").exists()
 
 
+def test_a_study_may_ask_for_fewer_samples(device, tmp_path, monkeypatch):
+    asked = "[budget]\nmax_samples = 12\nrelative_half_width = 0.02\n[[subjects]]"
+    study = parse_study("s", STUDY.replace("[[subjects]]", asked, 1))
+    used = []
+
+    def spy(device, tasks, budget, *others):
+        used.append(budget)
+        return sample(device, tasks, BUDGET, *others)
+
+    monkeypatch.setattr(runner, "sample", spy)
+    run(study, device, tmp_path)
+    assert set(used) == {replace(Budget(), max_samples=12, relative_half_width=0.02)}
+    for wrong in ("max_samples = 5", "max_sample = 20", "seconds_per_task = 0"):
+        with pytest.raises(StudyError, match="budget"):
+            parse_study("s", STUDY.replace("[[subjects]]", f"[budget]\n{wrong}\n[[subjects]]", 1))
+
+
 def test_outcomes_keep_the_order_of_the_file():
     named = '[outcomes]\nrounds = "Rounds"\nlost = "Particles lost"\n[[subjects]]'
     study = parse_study("named", STUDY.replace("[[subjects]]", named))

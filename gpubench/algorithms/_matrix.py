@@ -12,12 +12,12 @@ from gpubench.grid import Grid
 from gpubench.inputs import ParticleSet
 
 
-def most_neighbours(device: Device, grid: Grid, inputs: ParticleSet) -> int:
-    """Count, and return how many neighbours the particle with most of them has."""
+def neighbour_counts(device: Device, grid: Grid, inputs: ParticleSet) -> NDArray[np.int32]:
+    """Count the neighbours of each particle, for libraries that must be told how many to expect."""
     search = CountingSortSearch(device, inputs.particles, grid, "count", {})
     search.load(inputs)
     search.launch()
-    return int(device.download(search.neighbours().counts).max(initial=0))
+    return device.download(search.neighbours().counts)
 
 
 def rows_of_pairs(particles: int, i: NDArray[np.int64], j: NDArray[np.int64]) -> Neighbours:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gpubench.algorithms._library import name_with_version, need
 from gpubench.algorithms._library_sort import CUDA
-from gpubench.algorithms._matrix import most_neighbours, rows_of_matrix
+from gpubench.algorithms._matrix import neighbour_counts, rows_of_matrix
 from gpubench.algorithms._torch import EXTRA, Torch
 from gpubench.contracts import TASKS, Form, Neighbours, NeighbourSearch
 from gpubench.inputs import ParticleSet
@@ -65,7 +65,8 @@ class NvalchemiCellList(NeighbourSearch):
         if not self.particles:
             return
         self._found = None
-        self._row = max(1, -(-most_neighbours(self.device, self.grid, inputs) // ROUND)) * ROUND
+        most = int(neighbour_counts(self.device, self.grid, inputs).max(initial=1))
+        self._row = -(-most // ROUND) * ROUND
         xyz = inputs.positions[:, :3].astype(np.float64) - np.asarray(self.grid.low)
         self._xyz = self.device.upload(np.ascontiguousarray(xyz, np.float32))
         self._positions = self._torch.view(self._xyz)

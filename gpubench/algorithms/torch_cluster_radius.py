@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gpubench.algorithms._library import name_with_version, need
 from gpubench.algorithms._library_sort import CUDA
-from gpubench.algorithms._matrix import most_neighbours, rows_of_pairs
+from gpubench.algorithms._matrix import neighbour_counts, rows_of_pairs
 from gpubench.algorithms._torch import Torch
 from gpubench.contracts import TASKS, Form, Neighbours, NeighbourSearch
 from gpubench.inputs import ParticleSet
@@ -40,7 +40,7 @@ class TorchClusterRadius(NeighbourSearch):
     def load(self, inputs: ParticleSet) -> None:
         """Upload positions, measure the largest number of neighbours, and launch once."""
         self._pairs = None
-        self._most = max(1, most_neighbours(self.device, self.grid, inputs))
+        self._most = int(neighbour_counts(self.device, self.grid, inputs).max(initial=1))
         if self.particles:
             xyz = np.ascontiguousarray(inputs.positions[:, :3])
             self._positions = self._torch.view(self.device.upload(xyz))

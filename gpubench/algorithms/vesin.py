@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import numpy as np
 
 from gpubench.algorithms._host_memory import peak_of
 from gpubench.algorithms._library import name_with_version, need
-from gpubench.algorithms._matrix import rows_of_pairs
+from gpubench.algorithms._matrix import neighbour_counts, rows_of_pairs
 from gpubench.contracts import Form, HostSearch, Neighbours
 from gpubench.inputs import ParticleSet
+
+CAPACITY = "VESIN_CUDA_MAX_PAIRS_PER_POINT"
 
 
 class Vesin(HostSearch):
@@ -19,7 +23,8 @@ class Vesin(HostSearch):
 
     On a GPU too the host leads: it reads the number of pairs back before it returns. It is
     given float64 positions, which it works in; the pairs are read where vesin has them, without a
-    copy.
+    copy. It is told how many pairs to make room for, counted beforehand: it stops at 128 for each
+    particle, on average, otherwise.
     """
 
     name = "vesin"
@@ -46,6 +51,11 @@ class Vesin(HostSearch):
     def load(self, inputs: ParticleSet) -> None:
         """Keep the positions, on the GPU where that is the device."""
         super().load(inputs)
+        self._room = 0
+        if self._on_gpu and self.particles:
+            pairs = int(neighbour_counts(self.device, self.grid, inputs).sum(dtype=np.int64))
+            # One more: pairs within rounding of the cutoff may be of its answer and not of ours.
+            self._room = -(-pairs // self.particles) + 1
         # vesin converts, or copies what is float64 as it is. The box must have the same type, and
         # its edges are not those of float32.
         self._points = self._arrays.asarray(self.xyz.astype(np.float64))
@@ -55,9 +65,10 @@ class Vesin(HostSearch):
             self._pairs = self._arrays.empty((0, 2), np.uint64)
             return
         # It repeats the box along whole edges: where the box begins does not matter.
-        (self._pairs,) = self._search.compute(
-            self._points, self._box, self._periodic, quantities="P", copy=False
-        )
+        with capacity(self._room):
+            (self._pairs,) = self._search.compute(
+                self._points, self._box, self._periodic, quantities="P", copy=False
+            )
 
     def neighbours(self) -> Neighbours:
         pairs = self._pairs.get() if self._on_gpu else self._pairs
@@ -76,7 +87,10 @@ class Vesin(HostSearch):
 
     def outcome(self) -> dict[str, int | float | str]:
         grows = "none: arrays grow"
-        stops = "stops with an error past VESIN_CUDA_MAX_PAIRS_PER_POINT"
+        stops = (
+            f"stops with an error past {CAPACITY}, on average; counted first, by us:"
+            f" {self._room} here"
+        )
         return {
             "pairs": len(self._pairs),
             "overflow": stops if self._on_gpu else grows,
@@ -84,5 +98,23 @@ class Vesin(HostSearch):
             "order": "pairs unsorted",
             "self_pairs": "none",
             "ties": "at the cutoff not included"
-            + ("; its cells, by their source, lose pairs at distance 0" if self._on_gpu else ""),
+            + ("; its cells lose pairs at distance 0" if self._on_gpu else ""),
         }
+
+
+@contextmanager
+def capacity(room: int) -> Iterator[None]:
+    """Let vesin make room for so many pairs a particle, or for its default where room is 0.
+
+    It reads the environment in each call, so that searches of one process can differ.
+    """
+    before = os.environ.get(CAPACITY)
+    if room:
+        os.environ[CAPACITY] = str(room)
+    try:
+        yield
+    finally:
+        if room and before is None:
+            del os.environ[CAPACITY]
+        elif before is not None:
+            os.environ[CAPACITY] = before

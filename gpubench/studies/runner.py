@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from gpubench import registry
-from gpubench.conformance import pieces_of, smallest_failure
+from gpubench.conformance import smallest_failure_of_a_piece
 from gpubench.contracts import Algorithm, CellList
 from gpubench.devices import Device, missing_feature
 from gpubench.errors import DeviceUnavailable, NotSupported, OutOfMemory, UserError
 from gpubench.families import ORACLES, Oracle, first_launch
 from gpubench.inputs import Inputs, ParticleSet, SimulationStart
 from gpubench.kinds import Recipe, Simulation
-from gpubench.measure.clock import timed
+from gpubench.measure.clock import now, timed
 from gpubench.measure.environment import environment
 from gpubench.measure.progress import Bar, progress
 from gpubench.measure.sampling import Budget, Mode, Sampled, Task, sample
@@ -45,9 +45,6 @@ from gpubench.workloads.step import WorkloadStep
 QUICK_CPU_BUDGET = Budget(
     seconds_per_task=0.06, min_samples=6, max_samples=50, relative_half_width=0.02, max_batch=16
 )
-
-# Of an input on which a search is wrong: particles of a piece of it, pieces, and runs on each.
-SHRINKABLE, PIECES, SHRINKAGES = 2**12, 8, 300
 
 
 class Described(Protocol):
@@ -170,6 +167,7 @@ class RunSummary:
 
     resumed: records that were there before and were not measured again.
     overhead_ms: what an empty sample takes in each mode.
+    seconds: that the run took, on the host's clock.
     """
 
     path: Path
@@ -179,6 +177,7 @@ class RunSummary:
     wrong: int
     failed: int
     overhead_ms: dict[str, float]
+    seconds: float
 
 
 @dataclass
@@ -325,6 +324,7 @@ def run(
 
     where: the device that measures it, or whatever else does.
     quick: the small sizes of the study and, on a CPU, a smaller budget.
+    budget: in place of the study's own.
     fresh: measure again what the folder already holds.
     ranks: how many take part in this run. What takes another number is skipped, and left to a run
         that has it, which adds to the same file.
@@ -332,6 +332,7 @@ def run(
     written, and for parameters that an algorithm refuses; what else one algorithm raises ends as
     a record of status `failed`.
     """
+    begin = now()
     engine = engine_of(where)
     device = engine.device
     groups = plan(
@@ -343,7 +344,7 @@ def run(
             if reason := _too_large(group.recipe, device, group.sweep.inputs):
                 raise UserError(f"{group.recipe.title}: {reason}")
     if budget is None:
-        budget = QUICK_CPU_BUDGET if quick and device.is_cpu else Budget()
+        budget = QUICK_CPU_BUDGET if quick and device.is_cpu else study.budget
     surroundings = engine.environment()
     store = Store.open(store_folder, study.name, surroundings)
     known, settled = _known(store.path)
@@ -363,6 +364,7 @@ def run(
         wrong=counts["wrong"],
         failed=counts["failed"],
         overhead_ms=surroundings["overhead_ms"],
+        seconds=now() - begin,
     )
 
 
@@ -574,19 +576,13 @@ def _make_and_check(
 
 
 def _shrunk(subject: Subject, device: Device, family: str, inputs: Inputs) -> str:
-    """Say on how few particles a search is still wrong, where that is quickly found.
-
-    Of a large input, pieces of it are shrunk: the particles of cells that follow each other.
-    """
+    """Say on how few particles a search is still wrong, where that is quickly found."""
     if family != "neighbour-search" or not isinstance(inputs, ParticleSet):
         return ""
     cls = registry.find_algorithm(subject.algorithm)
     make = partial(cls, device, form=subject.form, parameters=subject.parameters)
-    pieces = pieces_of(inputs, SHRINKABLE, PIECES)
-    for piece in pieces:
-        if found := smallest_failure(make, family, piece, most=SHRINKAGES):
-            return f"; {found.clause}"
-    return f"; right on {len(pieces)} pieces of it, of {SHRINKABLE} particles each"
+    found = smallest_failure_of_a_piece(make, family, inputs)
+    return f"; {found.clause}" if found else "; right on every piece of it that was tried"
 
 
 def _do_alone(device: Device, seconds: list[float], work: Callable[[], None]) -> None:

@@ -19,7 +19,7 @@ from gpubench.contracts import Algorithm
 from gpubench.errors import UserError
 from gpubench.families import FAMILIES
 from gpubench.kinds import KINDS, Particles, Recipe, Simulation, axes, required_axes
-from gpubench.measure.sampling import Mode
+from gpubench.measure.sampling import Budget, Mode
 from gpubench.paths import PACKAGE
 from gpubench.studies.design import spread_points
 
@@ -191,6 +191,7 @@ class Study:
     paper, table: where the published numbers come from, or None for a sweep of our own.
     subjects: what every sweep measures that names no subjects of its own.
     outcomes: what algorithms report that belongs beside their times, with its heading in a table.
+    budget: when to stop sampling a task.
     phases: whether a report draws phases of steps by their "time", or as a "share" of the step.
     """
 
@@ -204,6 +205,7 @@ class Study:
     sweeps: tuple[Sweep, ...]
     subjects: tuple[Subject, ...]
     outcomes: Mapping[str, str] = field(default_factory=dict)
+    budget: Budget = field(default_factory=Budget)
     phases: str = "time"
 
 
@@ -312,6 +314,7 @@ def _study(name: str, data: dict[str, Any]) -> Study:
         sweeps=sweeps,
         subjects=subjects,
         outcomes=data.get("outcomes", {}),
+        budget=Budget(**data.get("budget", {})),
         phases=data.get("phases", "time"),
     )
 
