@@ -18,6 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import jsonschema_rs
 import numpy as np
 from jsonschema import Draft202012Validator
 
@@ -141,7 +142,7 @@ def validate(document: object, source: str = "results") -> None:
 
     Raises UserError with one line that names `source` and the first offence.
     """
-    offence = _first_offence(_validator(), document)
+    offence = _first_offence(None, document)
     if offence:
         raise UserError(f"{source} is not a gpubench results file: {offence}")
 
@@ -344,17 +345,34 @@ def _schema() -> dict[str, Any]:
     return schema
 
 
-@cache
-def _validator(definition: str | None = None) -> Draft202012Validator:
-    """Return the validator of a whole document, or of one definition of the schema."""
+def _schema_of(definition: str | None) -> dict[str, Any]:
+    """Return the schema of a whole document, or of one definition."""
     if definition is None:
-        return Draft202012Validator(_schema())
-    return Draft202012Validator({"$ref": f"#/$defs/{definition}", "$defs": _schema()["$defs"]})
+        return _schema()
+    return {
+        "$schema": _schema()["$schema"],
+        "$ref": f"#/$defs/{definition}",
+        "$defs": _schema()["$defs"],
+    }
 
 
-def _first_offence(validator: Draft202012Validator, instance: object) -> str | None:
+@cache
+def _validator(definition: str | None) -> Draft202012Validator:
+    """Return the validator that says what is wrong."""
+    return Draft202012Validator(_schema_of(definition))
+
+
+@cache
+def _quick_validator(definition: str | None) -> jsonschema_rs.Validator:
+    """Return the validator that says whether something is wrong, a hundred times faster."""
+    return jsonschema_rs.validator_for(_schema_of(definition))
+
+
+def _first_offence(definition: str | None, instance: object) -> str | None:
     """Say in one line where an instance first breaks the schema and how, or return None."""
-    error = next(validator.iter_errors(instance), None)
+    if _quick_validator(definition).is_valid(instance):
+        return None
+    error = next(_validator(definition).iter_errors(instance), None)
     if error is None:
         return None
     message = textwrap.shorten(error.message, 200, placeholder=" ...")
@@ -364,7 +382,7 @@ def _first_offence(validator: Draft202012Validator, instance: object) -> str | N
 def _checked(definition: str, value: Mapping[str, Any]) -> dict[str, Any]:
     """Return a copy in plain JSON types; raise ValueError where the schema refuses it."""
     plain: dict[str, Any] = json.loads(_json(value))
-    offence = _first_offence(_validator(definition), plain)
+    offence = _first_offence(definition, plain)
     if offence:
         raise ValueError(f"not a valid {definition}: {offence}")
     return plain
