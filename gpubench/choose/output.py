@@ -40,15 +40,13 @@ def sentence(answer: Answer) -> str:
         f"{question.particles:,} particles, {question.per_cell:g} per cell{moved}"
         f" on {answer.machine.device}"
     )
-    if answer.verdict == "cannot tell":
-        others = _listing([subject.label for subject in answer.tied])
-        margin = answer.margins[0]
-        return (
-            f"cannot tell between {best.subject.label} and {others} at {where}: about"
-            f" {_ms(best.ms)}, and {margin.other.label} takes {_figures(margin)} times as long"
-        )
     text = f"{best.subject.label}: about {_ms(best.ms)} at {where}"
-    if answer.margins:
+    if answer.verdict == "cannot tell":
+        margin = answer.margins[0]
+        others = [subject.label for subject in answer.tied if subject != margin.other]
+        first = f"{margin.other.label} ({_figures(margin)} times as long)"
+        text += f"; cannot tell it from {_listing([first, *others])}"
+    elif answer.margins:
         margin = answer.margins[0]
         text += f"; {_figures(margin)} times as fast as {margin.other.label}"
     if (memory := _memory(best)) is not None:
