@@ -157,8 +157,8 @@ class SortedSearch(CellSearch):
     """A search over sorted cells, `parts` times shorter along x than the cutoff.
 
     A row of cells is one stretch of particles anyway, and fewer of those are out of reach. By
-    default (0) cells are cut as long as each holds a particle on average, into at most five: on an
-    H200 the fastest of 1 to 5, or within 2 % of it, at 0.5 to 64 particles per cell.
+    default (0) cells are cut into as many parts as leave about one particle to each, at most five:
+    more parts spare fewer candidates than their bounds cost.
     """
 
     defaults: ClassVar[Mapping[str, int]] = {"parts": 0}

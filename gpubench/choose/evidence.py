@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -175,26 +175,40 @@ def machine(found: Sequence[results.Results]) -> tuple[Machine, list[results.Res
     return kept[0], by_machine[kept[0]]
 
 
-def tables(found: Iterable[results.Results]) -> dict[str, Table]:
+def of_newest_code(
+    found: Sequence[results.Results],
+) -> tuple[list[results.Results], list[results.Results]]:
+    """Return the results of the newest version of the code, oldest first, and the others.
+
+    One name stands for other work in another version, so that times of both are not of one kind.
+    """
+    in_order = sorted(found, key=lambda result: str(result.environment["started"]))
+    newest = in_order[-1].environment["code_hash"]
+    kept = [result for result in in_order if result.environment["code_hash"] == newest]
+    return kept, [result for result in in_order if result not in kept]
+
+
+def tables(found: Sequence[results.Results]) -> dict[str, Table]:
     """Return, for each task, what was measured of each subject on each input.
 
     For `update` that is both what updates and what counts anew, on inputs that moved.
-    Of several files the newest counts; what one file measured several times is put together.
+    found: oldest first. What was measured again replaces what it was before; what is in several
+    sweeps is put together.
     """
     collected: dict[str, dict[Subject, dict[Place, Measurement]]] = {task: {} for task in TASKS}
-    for result in sorted(found, key=lambda result: str(result.environment["started"])):
-        together: dict[tuple[str, Subject, Place], list[Measurement]] = {}
-        for record in {record["key"]: record for record in result.records}.values():
-            task = _task(record)
-            if task is None:
-                continue
-            place = _place(record)
-            subject = Subject(
-                record["algorithm"], record["form"], tuple(sorted(record["parameters"].items()))
-            )
-            together.setdefault((task, subject, place), []).append(_measurement(record, result))
-        for (task, subject, place), several in together.items():
-            collected[task].setdefault(subject, {})[place] = _one_of(several)
+    together: dict[tuple[str, Subject, Place], list[Measurement]] = {}
+    newest = {record["key"]: (record, result) for result in found for record in result.records}
+    for record, result in newest.values():
+        task = _task(record)
+        if task is None:
+            continue
+        subject = Subject(
+            record["algorithm"], record["form"], tuple(sorted(record["parameters"].items()))
+        )
+        key = (task, subject, _place(record))
+        together.setdefault(key, []).append(_measurement(record, result))
+    for (task, subject, place), several in together.items():
+        collected[task].setdefault(subject, {})[place] = _one_of(several)
     return {task: table for task, table in collected.items() if table}
 
 

@@ -33,7 +33,11 @@ def sentence(answer: Answer) -> str:
     """Return the answer in one sentence."""
     question, best = answer.question, answer.best
     if best is None:
-        measure = f"; `{answer.command}` would measure it, among others" if answer.command else ""
+        measure = (
+            f"; `{answer.command}` would measure it, among others, where the study's limits let it"
+            if answer.command
+            else ""
+        )
         return f"cannot tell: {answer.reason}{measure}"
     moved = "" if question.moved is None else f", {_percent(question.moved)} moved"
     where = (
@@ -42,8 +46,8 @@ def sentence(answer: Answer) -> str:
     )
     text = f"{best.subject.label}: about {_ms(best.ms)} at {where}"
     if answer.verdict == "cannot tell":
-        margin = answer.margins[0]
-        others = [subject.label for subject in answer.tied if subject != margin.other]
+        margin = next(each for each in answer.margins if each.other == answer.tied[0])
+        others = [subject.label for subject in answer.tied[1:]]
         first = f"{margin.other.label} ({_figures(margin)} times as long)"
         text += f"; cannot tell it from {_listing([first, *others])}"
     elif answer.margins:
