@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 
 from gpubench import report
 from gpubench.report import cells, document, figures, formats, steps, tables, verdict
-from gpubench.results import Results, make_record
+from gpubench.results import Results, make_record, waits_for
 from gpubench.studies.study import load_study
 
 STUDY = "rozen2008-table1"
@@ -503,6 +504,28 @@ def test_csv_reads_back_as_the_records(gpu_folder: Path) -> None:
     assert [json.loads(text) for text in read["outcome"]] == [r["outcome"] for r in records]
 
 
+def test_csv_of_records_leaves_out_what_was_replaced_and_what_is_empty(tmp_path: Path) -> None:
+    again = record(median=2.0, state_before={"clock_sm_mhz": 1980})
+    other = record(per_cell=1, median=3.0)
+    waiting = skipped(waits_for(STUDY, 4), ranks=4)
+    done = record(ranks=4, median=5.0)
+    older = results([record(median=1.0), other, done], "older.json")
+    newer = results([again, waiting], "newer.json", started="2001-01-01T00:00:00+00:00")
+    elsewhere = results([record(median=4.0)], "elsewhere.json", machine="another")
+    report.write([newer, elsewhere, older], tmp_path)
+    read = pd.read_csv(tmp_path / f"{STUDY}-records.csv")
+    kept = sorted(zip(read["machine"], read["file"], read["median_ms"], strict=True))
+    assert kept == [
+        ("another", "elsewhere.json", 4.0),
+        ("synthetic-gpu", "newer.json", 2.0),
+        ("synthetic-gpu", "older.json", 3.0),
+        ("synthetic-gpu", "older.json", 5.0),
+    ]
+    assert not read.isna().all().any()
+    assert not {"state_before", "state_after", "reason", "skin"} & set(read)
+    assert {"median_ms", "ranks", "key", "library"} - set(read) == {"library"}
+
+
 def test_csv_of_the_published_table(gpu_folder: Path) -> None:
     published = load_study(STUDY).published
     assert published is not None
@@ -828,6 +851,21 @@ def test_ratio_figure_holds_print_measurement_and_claim() -> None:
         assert lines["printed"] == pytest.approx([v[sort] / v[scan] for v in published.values])
         assert lines["measured"] == pytest.approx([math.log2(n) for n in published.rows])
         assert lines["0.5 log₂ n"] == pytest.approx([math.log2(n) / 2 for n in published.rows])
+
+
+def test_no_two_of_many_lines_look_alike() -> None:
+    lines = [figures.Line("", [1], [1], colour=colour) for colour in range(2 * figures.PALETTE)]
+    looks = {(line.colour % figures.PALETTE, figures.marker(line)) for line in lines}
+    assert len(looks) == len(lines)
+    # Hollow markers and dashes are left to variants, which keep the shapes of their colour apart.
+    variants = [replace(line, variant=1) for line in lines]
+    assert not {figures.marker(line) for line in variants} & {
+        figures.marker(line) for line in lines
+    }
+    for palette in (figures.LIGHT, figures.DARK):
+        seen = np.array([[int(hue[i : i + 2], 16) for i in (1, 3, 5)] for hue in palette])
+        apart = np.linalg.norm(seen[:, None] - seen[None], axis=-1)
+        assert apart[~np.eye(len(seen), dtype=bool)].min() > 40
 
 
 def test_resort_shares_the_colour_of_its_full_sort() -> None:

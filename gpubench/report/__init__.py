@@ -29,15 +29,16 @@ def write(
     Writes pages that load nothing: `index.html`, for each study `<study>.html` and
     `<study>-measurements.html`, and `simulations.html`, `checks.html` and `calibration.html` where
     there are any.
-    Beside them `report.md` with `figures/*.svg`, and as CSV `<study>-records.csv` (all records,
-    without samples), for each study with a published table `<study>-printed.csv` and
-    `<study>-measured.csv`, for each with simulation steps `<study>-phases.csv`, and for each of
-    several ranks `<study>-ranks.csv`. Each file is replaced whole or not at all; what an earlier
-    report left in the folder is removed.
+    Beside them `report.md` with `figures/*.svg`, and as CSV `<study>-records.csv` (the newest
+    record of each key on each machine, without samples, states of the device and empty columns),
+    for each study with a published table `<study>-printed.csv` and `<study>-measured.csv`, for each
+    with simulation steps `<study>-phases.csv`, for each of several ranks `<study>-ranks.csv`, and
+    for neighbour searches what their figures show (`spreadsheets.KINDS`). Each file is replaced
+    whole or not at all; what an earlier report left in the folder is removed.
     """
     found = machines(results)
     stems = document.stems(found)
-    texts = spreadsheets.files(results, found, stems)
+    texts = spreadsheets.files(found, stems)
     report = document.build(found, stems, simulations, checks, calibrations)
     files: dict[str, str | bytes] = {
         **{name: text for of_study in texts.values() for name, text in of_study.items()},

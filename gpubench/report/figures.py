@@ -25,11 +25,20 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullForma
 from gpubench.report import formats
 
 # After Wong, Points of view: Color blindness, Nature Methods 8 (2011) 441; darkened or lightened
-# where the background needs it.
-LIGHT = ("#0072b2", "#c75000", "#00805e", "#a8487f", "#a67200", "#59595f", "#3d8fc2", "#5b4ba8")
-DARK = ("#4aa8e0", "#f08a4b", "#35c79b", "#e09ac2", "#e0b040", "#b5b5bd", "#9fd3f5", "#a79cf0")
-
+# where the background needs it. The second eight are as far from those and from each other as
+# colour-blind readers allow; so many are no longer safe alone, so that they have other markers.
+LIGHT = (
+    "#0072b2", "#c75000", "#00805e", "#a8487f", "#a67200", "#59595f", "#3d8fc2", "#5b4ba8",
+    "#b800d0", "#7a0c0c", "#1c1ce0", "#0b4f0b", "#e8206e", "#0f2d5c", "#84522b", "#6f7a00",
+)  # fmt: skip
+DARK = (
+    "#4aa8e0", "#f08a4b", "#35c79b", "#e09ac2", "#e0b040", "#b5b5bd", "#9fd3f5", "#a79cf0",
+    "#f06bff", "#ff7070", "#6f80ff", "#8fe04a", "#ff4fa0", "#d9e0ff", "#c09a7a", "#dbe86a",
+)  # fmt: skip
 PALETTE = len(LIGHT)
+# Of a line: by its eight of colours, then by whether its variant is even.
+_MARKERS = (("o", "s"), ("^", "v"), ("D", "P"))
+_MARKED_ALIKE = 8  # colours
 
 # Drawn with these; a page replaces them by CSS variables, a file by fixed colours.
 INK, RULE = "#010101", "#020202"
@@ -69,8 +78,8 @@ _STYLE: dict[Any, Any] = {
 class Line:
     """One labelled line of a panel.
 
-    colour: index of its hue, one for each algorithm; variant: index of its dashes, one for
-    each form. low, high: ends of the interval band, or None where there is none.
+    colour: index of its hue and marker, one for each algorithm; variant: index of its dashes, one
+    for each form. low, high: ends of the interval band, or None where there is none.
     marked: whether each point has a marker.
     """
 
@@ -322,6 +331,12 @@ def _bar_figure(chart: BarChart, panel: BarPanel) -> Figure:
     return figure
 
 
+def marker(line: Line) -> str:
+    """Return the shape of a line's markers, which tells apart what is drawn in like colours."""
+    shapes = _MARKERS[line.colour // _MARKED_ALIKE % len(_MARKERS)]
+    return shapes[line.variant % 2]
+
+
 def _plot(axes: Axes, line: Line) -> None:
     colour = SERIES[line.colour % len(SERIES)]
     dashes = ("-", (0, (4, 1.6)), (0, (1.2, 1.2)), (0, (6, 1.5, 1.2, 1.5)))
@@ -333,7 +348,7 @@ def _plot(axes: Axes, line: Line) -> None:
         color=colour,
         linewidth=1.5,
         linestyle=dashes[line.variant % len(dashes)],
-        marker=("o" if line.variant % 2 == 0 else "s") if line.marked else "",
+        marker=marker(line) if line.marked else "",
         markersize=3.4,
         markerfacecolor=colour if line.variant == 0 else "none",
         markeredgewidth=1,

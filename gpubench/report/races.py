@@ -138,13 +138,14 @@ class Field:
 
     @cached_property
     def algorithms(self) -> list[str]:
-        """All algorithms: who wins most races first, then in the order of the study.
+        """All algorithms, those with a race before others: by races won, then as in the study.
 
         Their places here are their colours and letters, the same in all figures of a page.
         """
         wins = Counter(race.winner.subject.algorithm for race in self.races)
         named = dict.fromkeys(subject.algorithm for subject in self.run.subjects)
-        return sorted(named, key=lambda name: -wins[name])
+        raced = {cell.subject.algorithm for race in self.races for cell in race.cells}
+        return sorted(named, key=lambda name: (name not in raced, -wins[name]))
 
     def letter(self, algorithm: str) -> str:
         """Return the letter that stands for an algorithm."""

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from gpubench.report import crossovers, moves, ranks, regimes, rivals, wholes
-from gpubench.report.cells import Cell, Machine, StudyRun, Subject
+from gpubench.report.cells import Cell, Machine, Record, StudyRun, Subject
 from gpubench.report.races import Field
 from gpubench.report.verdict import Match, matches
-from gpubench.results import Results, frame
+from gpubench.results import Results, frame, is_waiting
 from gpubench.studies.study import Published
 
 KINDS = (
@@ -22,18 +23,17 @@ KINDS = (
 )  # fmt: skip
 
 
-def files(
-    results: Sequence[Results], machines: Sequence[Machine], stems: Mapping[str, str]
-) -> dict[str, dict[str, str]]:
+def files(machines: Sequence[Machine], stems: Mapping[str, str]) -> dict[str, dict[str, str]]:
     """Return the CSV files of each study: the text of each by its name.
 
-    stems: what the names of a study's files begin with; each ends with one of KINDS.
+    stems: what the names of a study's files begin with; each ends with one of KINDS. Records have
+    no columns that are empty in all of a study.
     """
-    every = records(results)
+    every = records(machines)
     found = {}
     for name, stem in stems.items():
         runs = [run for m in machines for run in m.studies if run.study.name == name]
-        tables = {"records": every[every["study"] == name]}
+        tables = {"records": every[every["study"] == name].dropna(axis="columns", how="all")}
         published = runs[0].study.published
         if published is not None:
             rows = quantities if published.quantities else measured
@@ -72,25 +72,38 @@ def of_regimes(machines: Sequence[Machine], name: str) -> dict[str, pd.DataFrame
     return found
 
 
-def records(results: Sequence[Results]) -> pd.DataFrame:
-    """Return every record as a flat row.
+def records(machines: Sequence[Machine]) -> pd.DataFrame:
+    """Return the newest record of each key on each machine as a flat row.
 
     Of samples, also of those set aside, there is their number; lists of words are joined, and
-    objects are JSON.
+    objects are JSON. The state of the device before and after is in the results files alone.
     """
-    table = frame(results)
+    table = frame([run for machine in machines for run in _newest(machine)])
     for name, times in (("samples", "samples_ms"), ("throttled", "throttled_ms")):
         counts = table[times].map(len, na_action="ignore").astype("Int64")
         table.insert(list(table.columns).index(times), name, counts)
     for name in ("throttled_by", "remarks"):
         table[name] = table[name].map("; ".join, na_action="ignore")
-    for name in (
-        "parameters", "cells", "periodic", "clocks_sm_mhz", "phases_ms", "outcome",
-        "state_before", "state_after",
-    ):  # fmt: skip
+    for name in ("parameters", "cells", "periodic", "clocks_sm_mhz", "phases_ms", "outcome"):
         table[name] = table[name].map(json.dumps, na_action="ignore")
     table["file"] = table["file"].map(lambda path: Path(path).name)
-    return table.drop(columns=["samples_ms", "throttled_ms"])
+    return table.drop(columns=["samples_ms", "throttled_ms", "state_before", "state_after"])
+
+
+def _newest(machine: Machine) -> list[Results]:
+    """Return the runs of a machine without the records that a later one replaces.
+
+    As in the cells of a page, a record that waits for more ranks replaces none.
+    """
+    newest: dict[str, Record] = {}
+    for run in machine.runs:
+        for record in run.records:
+            if record["key"] not in newest or not is_waiting(record):
+                newest[record["key"]] = record
+    return [
+        replace(run, records=[r for r in run.records if newest[r["key"]] is r])
+        for run in machine.runs
+    ]
 
 
 def phases(machines: Sequence[Machine], name: str) -> list[dict[str, Any]]:
