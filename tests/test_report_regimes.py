@@ -340,6 +340,81 @@ def test_a_map_draws_letters_hatches_and_the_legend() -> None:
     assert drawing.inline.count("var(--line-0)") >= 5
 
 
+@pytest.mark.parametrize(
+    ("far", "at_half", "missing"),
+    [
+        (1.0, 1.1, ["b"]),  # it was close nearby
+        (1.0, 1.3, []),
+        (1.1, None, []),  # too far away to tell
+    ],
+)
+def test_a_win_where_somebody_close_was_not_timed_is_no_win(
+    far: float, at_half: float | None, missing: list[str]
+) -> None:
+    records = [
+        search(name, "count", n, per_cell, median=time)
+        for per_cell in (1, 4)
+        for n, times in (
+            (2**16, (1.0, far, 5.0)),
+            (2**19, (1.0, at_half, 5.0)),
+            (2**20, (1.0, None, 6.0)),
+        )
+        for name, time in zip("abc", times, strict=True)
+        if time is not None
+    ]
+    field = field_of(records)
+    last = field.races[-1]
+    assert last.place.particles == 2**20
+    assert field.missing(last) == missing
+    assert field.is_settled(last) == (not missing)
+    chart = map_of(records)
+    tiles = {(t.column, t.row): t for t in chart.panels[0].blocks[0].tiles}
+    assert tiles[2, 1].is_partial == bool(missing)
+    assert not tiles[0, 1].is_partial
+    [drawing] = maps.draw(chart).drawings
+    assert drawing.inline.count(">A*<") == 2 * len(missing)
+    assert drawing.inline.count(">6.00<") == 2 * (not missing)
+    assert ("A star" in chart.caption) == bool(missing)
+    [said] = [each for each in regimes.sentences(run_of(records)) if "each with its best" in each]
+    assert ("on 2 not all that might win were timed" in said) == bool(missing)
+    row = next(r for r in regimes.win_rows(run_of(records)) if r["particles"] == 2**20)
+    assert row["not_timed_but_might_win"] == ("b" if missing else None)
+
+
+def test_a_sentence_tells_who_is_fastest_at_which_size() -> None:
+    times = {12: (2.0, 1.0), 14: (1.0, 1.5), 16: (1.0, 1.25), 18: (1.0, 1.001), 20: (4.0, 1.0)}
+    run = run_of(
+        [
+            search(name, "count", 2**n, median=time)
+            for n, pair in times.items()
+            for name, time in zip("ab", pair, strict=True)
+        ]
+    )
+    assert (
+        "Fastest by the number of particles, with 4 per cell, uniform distribution, random order"
+        " (in brackets: how many times as long the next takes; open: it cannot be told): in"
+        " “count” b at 2¹² (2.00) and at 2²⁰ (4.00), a from 2¹⁴ to 2¹⁶ (1.25 to 1.50), open at 2¹⁸."
+    ) in regimes.sentences(run)
+
+
+def test_a_wrong_answer_is_told_with_its_input_before_any_time(tmp_path: Path) -> None:
+    bad = {"status": "wrong", "reason": "it loses pairs", "mode": "hot", "library": None}
+    records = [
+        search("vesin", "list-pairs", 2**12, median=1.0),
+        search("vesin", "list-pairs", 2**16, distribution="coincident", **bad),
+        search("search-counting-sort", "list", 2**12, median=0.5),
+    ]
+    told = "Wrong answer, so no time: vesin list-pairs (vesin "
+    said = regimes.sentences(run_of(records))
+    assert said[1].startswith(told)
+    assert said[1].endswith(
+        "), on 1 of 2 inputs (2¹⁶ particles, 4 per cell, random order, two particles at each"
+        " place): it loses pairs."
+    )
+    report.write([results(records)], tmp_path)
+    assert told in (tmp_path / "index.html").read_text("utf-8")
+
+
 @given(st.floats(1, 100), st.floats(1, 100))
 def test_a_clearer_win_is_never_fainter(one: float, other: float) -> None:
     assert (maps.opacity(min(one, other))) <= maps.opacity(max(one, other)) <= maps.opacity(4)
@@ -580,7 +655,9 @@ def test_tables_of_rivals_list_what_is_wrong_and_what_did_not_run() -> None:
     assert "search-torch-sort: not run: needs torch: pip install torch." in counted.notes
     assert counted.rows.index(missing) == len(counted.rows) - 1
     [said] = rivals.wrong(field)
-    assert said.startswith("vesin list-pairs is wrong on 2 inputs: loses pairs")
+    assert said.startswith("Wrong answer, so no time: vesin list-pairs (vesin ")
+    assert "), on 2 of " in said
+    assert "): loses pairs" in said
 
 
 def test_a_row_of_rivals_has_ratio_library_first_call_and_peak() -> None:
@@ -826,7 +903,8 @@ def test_other_numbers_of_the_figures_are_in_csv_files(folder: Path) -> None:
         ),
         (
             [search("vesin", "list-pairs", status="wrong", reason="loses pairs", mode="hot")],
-            "vesin list-pairs is wrong on 1 input: loses pairs.",
+            "on 1 of 1 inputs (2²⁰ particles, 4 per cell, uniform distribution, random order):"
+            " loses pairs.",
         ),
     ],
     ids=["two sizes", "moved alone", "steps alone", "one record", "failed", "wrong"],

@@ -20,6 +20,7 @@ CLEAR = 4.0  # margins from there on look alike
 _FAINT, _STRONG = 0.1, 0.62  # opacity of a tile without a margin, and of a clear one
 _KEY = 0.2  # inches, of a line of the legend
 _HATCH = "/////"
+_PARTIAL = "*"  # behind the letter
 _LEFT, _RIGHT, _ABOVE, _BELOW = 0.52, 0.06, 0.5, 0.42  # inches around the blocks
 _GAP_X, _GAP_Y = 0.1, 0.24  # inches between blocks
 _TILE = 0.36  # inches, the height of a tile of a map that is alone
@@ -33,6 +34,7 @@ class Tile:
     column, row: indices of its values along the axes. key: index of the winner's key.
     margin: time of the runner-up over that of the winner; None where there is none.
     is_open: whether the winner cannot be told from another.
+    is_partial: whether somebody who might have won was not timed, so that the margin says little.
     """
 
     column: int
@@ -40,6 +42,12 @@ class Tile:
     key: int
     margin: float | None
     is_open: bool
+    is_partial: bool = False
+
+    @property
+    def strength(self) -> float:
+        """The opacity of its colour."""
+        return opacity(None if self.is_partial else self.margin)
 
 
 @dataclass(frozen=True)
@@ -167,15 +175,16 @@ def _draw_block(axes: Axes, chart: MapChart, panel: MapPanel, block: Block, is_s
     axes.set_ylim(0, len(panel.rows))
     for tile in block.tiles:
         key = chart.keys[tile.key]
-        _rectangle(axes, tile.column, tile.row, 1, 1, key.colour, opacity(tile.margin))
+        _rectangle(axes, tile.column, tile.row, 1, 1, key.colour, tile.strength)
         if tile.is_open:
             _hatched(axes, tile.column, tile.row, 1, 1)
         x, y = tile.column + 0.5, tile.row + 0.5
+        letter = f"{key.letter}{_PARTIAL}" if tile.is_partial else key.letter
         if is_small:
-            axes.text(x, y, key.letter, size=7, weight="bold", ha="center", va="center_baseline")
+            axes.text(x, y, letter, size=7, weight="bold", ha="center", va="center_baseline")
             continue
-        axes.text(x, y + 0.17, key.letter, size=9, weight="bold", ha="center", va="center_baseline")
-        if tile.margin is not None:
+        axes.text(x, y + 0.17, letter, size=9, weight="bold", ha="center", va="center_baseline")
+        if tile.margin is not None and not tile.is_partial:
             text = f"{tile.margin:.2f}" if tile.margin < 10 else f"{tile.margin:.0f}"
             axes.text(x, y - 0.25, text, size=7, ha="center", va="center_baseline")
     size = 7 if is_small else 9

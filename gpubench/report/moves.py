@@ -202,38 +202,39 @@ def _share_ends(crossing: Crossing) -> str:
 
 
 def table(field: Field) -> Table | None:
-    """Return up to which share each re-sort pays, a column for each input; None without any."""
+    """Return up to which share each re-sort pays, a row for each input; None without any."""
     found = gather(field)
     names = list(dict.fromkeys(name for each in found for name in each.resorts))
     if not names:
         return None
-    levels = Counter(each.per_cell for each in found)
-    rows = []
-    for name in names:
-        items = []
-        for each in found:
-            compared = each.against_rebuild(name)
-            if compared is None:
-                items.append(NOTHING)
-            elif compared.crossings:
-                crossings = compared.crossings
-                text = ", ".join(_stretch_text(*each) for each in _stretches(crossings))
-                items.append(Item(text, detail="; ".join(map(_share_ends, crossings))))
-            else:
-                words = {"re-sort": "everywhere", "rebuild": "nowhere"}
-                items.append(Item(words.get(_always(compared), "cannot tell"), "none"))
-        rows.append(Row(name, items))
     return Table(
         "Up to which share of moved particles a re-sort is faster than the fastest rebuild",
-        ["Re-sort", *(AXES["particles"].write(each.particles) for each in found)],
-        rows,
+        ["Particles", *names],
+        [
+            Row(_input_words(each), [_pays_item(each.against_rebuild(name)) for name in names])
+            for each in found
+        ],
         notes=[
             "Both begin with particles that have moved and end with a count of neighbours. Between"
             " two shares measured, the logarithm of the ratio is a line; below each share stands"
-            " the stretch in which the 95 % intervals leave open who is faster."
+            " the stretch in which the 95 % intervals leave open who is faster, an ellipsis where"
+            " it goes on to the end of what was measured."
         ],
-        groups=[(f"{AXES['per_cell'].say(level)}, particles", n) for level, n in levels.items()],
     )
+
+
+def _pays_item(compared: Compared | None) -> Item:
+    if compared is None:
+        return NOTHING
+    if crossings := compared.crossings:
+        text = ", ".join(_stretch_text(*each) for each in _stretches(crossings))
+        return Item(text, detail="; ".join(map(_share_ends, crossings)))
+    words = {"re-sort": "everywhere", "rebuild": "nowhere"}
+    return Item(words.get(_always(compared), "cannot tell"), "none")
+
+
+def _input_words(each: Moves) -> str:
+    return f"{AXES['particles'].write(each.particles)}, {AXES['per_cell'].say(each.per_cell)}"
 
 
 def _scaled(scale: float, cell: Cell) -> float:

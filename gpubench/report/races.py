@@ -16,6 +16,8 @@ from gpubench.report.figures import PALETTE, Line
 REGIMES, RIVALS = "regimes", "rivals"
 STUDIES = (REGIMES, RIVALS)
 MOST_LINES = 12  # more in one panel cannot be told apart
+CONTENDER = 1.25  # times the winner's time, below which one might win nearby
+_NEAR = 2.0  # doublings
 _MODE = "hot"  # the one in which libraries of others run too
 _USUAL_PER_CELL, _USUAL_SIZES, _USUAL_SHARE = 4, (2**20, 2**22), 0.01
 
@@ -187,6 +189,35 @@ class Field:
         sizes = [n for n in _USUAL_SIZES if n in by_size] or sorted(by_size)[-2:]
         return [min(by_size[size], key=_from_usual_share) for size in sizes]
 
+    def missing(self, race: Race) -> list[str]:
+        """Return who was not timed in a race, as a study stops it, but might have won it.
+
+        That is who was within CONTENDER of the winner on the nearest input of the same task,
+        distribution and order on which it was timed, if that is near enough.
+        """
+        own = {cell.subject.algorithm for cell in race.cells}
+        found: dict[str, tuple[float, float]] = {}
+        for other in self._alike[race.task, *_kind(race.place)]:
+            away = _doublings(race.place, other.place)
+            for cell in other.cells if away <= _NEAR else ():
+                name = cell.subject.algorithm
+                if name not in own:
+                    near = (away, cell.median_ms / other.winner.median_ms)
+                    found[name] = min(near, found.get(name, near))
+        return [name for name in self.algorithms if name in found and found[name][1] < CONTENDER]
+
+    def is_settled(self, race: Race) -> bool:
+        """Say whether the winner of a race is known: told from all others, with none missing."""
+        return not race.is_open and not self.missing(race)
+
+    @cached_property
+    def _alike(self) -> dict[tuple[object, ...], list[Race]]:
+        """Races by task, distribution and order, and how many of the particles moved."""
+        found: dict[tuple[object, ...], list[Race]] = {}
+        for race in self.races:
+            found.setdefault((race.task, *_kind(race.place)), []).append(race)
+        return found
+
     def comparisons(self) -> list[Comparison]:
         """Compare ours and rivals wherever one of each was timed."""
         found = []
@@ -213,6 +244,16 @@ class Field:
                     record = record | {"status": "failed", "reason": "too short for the clock"}
                 found.append((cell, record))
         return found
+
+
+def _kind(place: Place) -> tuple[object, ...]:
+    return place.distribution, place.order, place.destination, moved_share(place)
+
+
+def _doublings(one: Place, other: Place) -> float:
+    """Return how far apart two inputs are, in doublings of particles and of occupancy."""
+    pairs = ((one.particles, other.particles), (one.per_cell, other.per_cell))
+    return sum(abs(math.log2(a / b)) for a, b in pairs if a and b)
 
 
 def _is_too_short(record: Record) -> bool:

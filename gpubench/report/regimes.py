@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
+from itertools import groupby
 from typing import Any
 
 from gpubench.contracts import TASKS
@@ -24,6 +26,7 @@ from gpubench.report.figures import (
 from gpubench.report.maps import Block, Key, MapChart, MapPanel, Tile
 from gpubench.report.parts import Section
 from gpubench.report.races import (
+    CONTENDER,
     MOST_LINES,
     RIVALS,
     STUDIES,
@@ -35,6 +38,7 @@ from gpubench.report.races import (
 
 _MOST_NAMED = 3  # winners of a task in a sentence
 _MANY = 4  # inputs of a task, from which on their winners are counted
+_KIND = ("per_cell", "distribution", "order")  # what inputs of one line have in common
 _GREY = 5  # index of a colour
 _LEAST = 3  # inputs of a map that is not full
 # Shares of the tiles of a map below which it is drawn small, beside its like: of sweeps over one
@@ -55,8 +59,9 @@ def sentences(run: StudyRun) -> list[str]:
     field = Field.of(run)
     return [
         rivals.verdict(field),
-        *([margins] if run.study.name == RIVALS and (margins := rivals.margins(field)) else []),
         *rivals.wrong(field),
+        *([margins] if run.study.name == RIVALS and (margins := rivals.margins(field)) else []),
+        *_by_size(field),
         *_winners(field),
         *moves.sentences(field),
         *wholes.sentences(run),
@@ -64,8 +69,9 @@ def sentences(run: StudyRun) -> list[str]:
 
 
 def gist(run: StudyRun) -> str:
-    """Return the first of these, for the front page."""
-    return rivals.verdict(Field.of(run))
+    """Return the first of these and what is wrong, for the front page."""
+    field = Field.of(run)
+    return " ".join([rivals.verdict(field), *rivals.wrong(field)])
 
 
 def sections(run: StudyRun, slug: str) -> list[Section]:
@@ -118,13 +124,50 @@ def win_rows(run: StudyRun) -> list[dict[str, Any]]:
             "margin_high": margin.high if margin else None,
             "cannot_tell": race.is_open,
             "timed": len(race.cells),
+            "not_timed_but_might_win": "; ".join(field.missing(race)) or None,
         }
-        for race in Field.of(run).races
+        for field in [Field.of(run)]
+        for race in field.races
         for margin in [race.margin]
     ]
 
 
 # Maps of who wins.
+
+
+def _by_size(field: Field) -> list[str]:
+    """Say who is fastest at which numbers of particles, at the usual occupancy."""
+    said: dict[str, list[str]] = {}
+    for task in field.tasks:
+        per_cell = field.usual_per_cell(task)
+        races = [race for race in field.usual_races(task, per_cell=per_cell) if race.margin]
+        if task == "update" or len(races) < _MANY:
+            continue  # others tell of it
+        parts: dict[str | None, list[str]] = {}
+        for winner, group in groupby(races, partial(_known_winner, field)):
+            parts.setdefault(winner, []).append(_sizes_words(list(group), winner is not None))
+        unknown = parts.pop(None, [])
+        words = [f"{name} {formats.listing(where)}" for name, where in parts.items()]
+        words += [f"open {formats.listing(unknown)}"] if unknown else []
+        where = rivals.where([race.place for race in races], _KIND).partition(" (")[0]
+        said.setdefault(where, []).append(f"in {rivals.quoted(task)} {', '.join(words)}")
+    return [
+        f"Fastest by the number of particles, with {where} (in brackets: how many times as long the"
+        f" next takes; open: it cannot be told): {'; '.join(parts)}."
+        for where, parts in said.items()
+    ]
+
+
+def _known_winner(field: Field, race: Race) -> str | None:
+    return race.winner.subject.algorithm if field.is_settled(race) else None
+
+
+def _sizes_words(races: Sequence[Race], has_margin: bool) -> str:
+    """Write from which size to which: "from 2¹⁴ to 2²⁰ (1.09 to 1.38)"."""
+    ends = [formats.power(race.place.particles or 0) for race in (races[0], races[-1])]
+    words = f"at {ends[0]}" if len(races) == 1 else f"from {ends[0]} to {ends[1]}"
+    margins = [race.margin.value for race in races if race.margin]
+    return f"{words} ({formats.span(margins)})" if has_margin else words
 
 
 def _winners(field: Field) -> list[str]:
@@ -134,12 +177,14 @@ def _winners(field: Field) -> list[str]:
         races = [race for race in field.usual_races(task) if len(race.cells) > 1]
         if len(races) < _MANY:
             continue  # the tables say it
-        told = Counter(race.winner.subject.algorithm for race in races if not race.is_open)
+        told = Counter(name for race in races if (name := _known_winner(field, race)))
         parts = [f"{name} on {count}" for name, count in told.most_common(_MOST_NAMED)]
         if len(told) > _MOST_NAMED:
             parts.append(f"others on {sum(sorted(told.values())[:-_MOST_NAMED])}")
-        if unclear := len(races) - told.total():
+        if unclear := sum(race.is_open for race in races):
             parts.append(f"on {unclear} it cannot be told")
+        if partial_ones := len(races) - told.total() - unclear:
+            parts.append(f"on {partial_ones} not all that might win were timed")
         where = rivals.where([race.place for race in races])
         said.setdefault(where, []).append(f"in {rivals.quoted(task)} {', '.join(parts)}")
     return [
@@ -183,7 +228,7 @@ def _map(field: Field, task: str, slug: str) -> MapChart | None:
     alone = []
     for groups, least in ((grids, _FULL), (points, _COMPLETE)):
         for kind, races in list(groups.items()):
-            panel = _alone(names, kind, races, is_moved, least)
+            panel = _alone(field, names, kind, races, is_moved, least)
             if panel is not None:
                 alone.append((kind, panel))
                 del groups[kind]
@@ -191,10 +236,17 @@ def _map(field: Field, task: str, slug: str) -> MapChart | None:
     for kind, races in grids.items():
         points.setdefault(kind, []).extend(races)
     if not is_moved:
-        panels += _together(names, points)
+        panels += _together(field, names, points)
     if not panels:
         return None
     keys = [Key(name, field.letter(name), field.algorithms.index(name)) for name in names]
+    blocks = [block for panel in panels for block in panel.blocks]
+    partly = ""
+    if any(tile.is_partial for block in blocks for tile in block.tiles):
+        partly = (
+            " A star behind the letter, without a margin: not timed is one that took less than"
+            f" {CONTENDER:g} times as long as the winner of the nearest input, so it might win."
+        )
     return MapChart(
         f"{slug}-map-{task}",
         f"Who wins: {task}",
@@ -202,7 +254,7 @@ def _map(field: Field, task: str, slug: str) -> MapChart | None:
         " fastest there, each with the best of its forms. The number, where there is room,"
         " is how many times as long the runner-up takes: the stronger the colour, the clearer the"
         " win. Hatched: the 95 %"
-        " intervals leave open who is faster. Empty: not measured.",
+        f" intervals leave open who is faster. Empty: not measured.{partly}",
         "particles",
         "% of the particles in another cell than before" if is_moved else "particles per cell",
         keys,
@@ -215,6 +267,7 @@ def _level(race: Race, is_moved: bool) -> float:
 
 
 def _tiles(
+    field: Field,
     names: Sequence[str],
     races: Sequence[Race],
     sizes: Sequence[int],
@@ -226,17 +279,22 @@ def _tiles(
         at = sizes.index(race.place.particles or 0), levels.index(_level(race, is_moved))
         key = names.index(race.winner.subject.algorithm)
         margin = race.margin.value if race.margin else None
-        found.setdefault(at, Tile(*at, key, margin, race.is_open))
+        found.setdefault(at, Tile(*at, key, margin, race.is_open, bool(field.missing(race))))
     return list(found.values())
 
 
 def _alone(
-    names: Sequence[str], kind: _Kind, races: Sequence[Race], is_moved: bool, least: float
+    field: Field,
+    names: Sequence[str],
+    kind: _Kind,
+    races: Sequence[Race],
+    is_moved: bool,
+    least: float,
 ) -> MapPanel | None:
     """Return a map of inputs that differ in size and occupancy alone, if it is full enough."""
     levels = sorted({_level(race, is_moved) for race in races})
     sizes = sorted({race.place.particles or 0 for race in races})
-    tiles = _tiles(names, races, sizes, levels, is_moved)
+    tiles = _tiles(field, names, races, sizes, levels, is_moved)
     if len(sizes) < 2 or len(levels) < 2 or len(tiles) < least * len(sizes) * len(levels):
         return None
     title = _kind_words(kind)
@@ -247,7 +305,9 @@ def _alone(
     )  # fmt: skip
 
 
-def _together(names: Sequence[str], groups: Mapping[_Kind, Sequence[Race]]) -> list[MapPanel]:
+def _together(
+    field: Field, names: Sequence[str], groups: Mapping[_Kind, Sequence[Race]]
+) -> list[MapPanel]:
     """Return one panel of small maps, distributions downwards and orders across; or none."""
     races = [race for each in groups.values() for race in each]
     if len(races) < _LEAST:
@@ -260,7 +320,7 @@ def _together(names: Sequence[str], groups: Mapping[_Kind, Sequence[Race]]) -> l
     blocks = [
         Block(
             f"{distribution}, {orders_written[order]}",
-            _tiles(names, own, sizes, levels, False),
+            _tiles(field, names, own, sizes, levels, False),
             orders.index(order),
             distributions.index(distribution),
         )
@@ -286,10 +346,13 @@ def _kind_words(kind: _Kind) -> str:
 
 
 def _map_words(names: Sequence[str], where: str, tiles: Sequence[Tile]) -> str:
-    wins = Counter(names[tile.key] for tile in tiles if not tile.is_open)
+    wins = Counter(names[tile.key] for tile in tiles if not (tile.is_open or tile.is_partial))
     told = ", ".join(f"{name} {count}" for name, count in wins.most_common())
     unclear = sum(tile.is_open for tile in tiles)
-    return f"Winners of {len(tiles)} inputs, {where}: {told or 'none'}; cannot tell {unclear}."
+    words = f"Winners of {len(tiles)} inputs, {where}: {told or 'none'}; cannot tell {unclear}"
+    if in_part := sum(tile.is_partial and not tile.is_open for tile in tiles):
+        words += f"; not all that might win were timed {in_part}"
+    return f"{words}."
 
 
 # Memory and bandwidth.

@@ -22,6 +22,7 @@ SHORT = ("particles", "per_cell")  # axes that a sentence has room for
 HABITS = ("overflow", "wrapping", "order", "self_pairs", "ties")  # of an outcome, in words
 _WHERE = ("particles", "per_cell", "moved", "distribution", "order")
 _TOLD = ("count", "list")  # tasks that a sentence compares libraries in
+_TWINS = "two particles at each place"
 _MOST_LOSSES = 3  # that a sentence tells one by one
 _NOT_TIMED = {"wrong": "wrong", "failed": "failed", "skipped": "not run"}
 
@@ -90,17 +91,30 @@ def _by_task(field: Field) -> list[str]:
 
 
 def wrong(field: Field) -> list[str]:
-    """Name each algorithm that gave a wrong answer, with the reason of the first."""
-    found: dict[str, list[Record]] = {}
-    for record in field.run.records:
-        if record["status"] == "wrong":
-            name = f"{record['algorithm']} {record['form']}"
-            found.setdefault(name, []).append(record)
-    return [
-        f"{name} is wrong on {len(records)} {'input' if len(records) == 1 else 'inputs'}:"
-        f" {records[0]['reason']}."
-        for name, records in found.items()
-    ]
+    """Say of each algorithm that gave a wrong answer on which inputs, and the first reason."""
+    found: dict[Subject, list[tuple[Place, Record]]] = {}
+    checked: dict[Subject, set[Place]] = {}
+    for cell in field.run.cells.values():
+        for record in cell.by_mode.values():
+            if record["status"] in ("ok", "wrong"):
+                checked.setdefault(cell.subject, set()).add(cell.place)
+            if record["status"] == "wrong":
+                found.setdefault(cell.subject, []).append((cell.place, record))
+    said = []
+    for subject, each in found.items():
+        places = list(dict.fromkeys(place for place, _ in each))
+        library = _library(field, subject.algorithm)
+        name = f"{subject.algorithm} {subject.form}" + (f" ({library})" if library else "")
+        axes: Sequence[str] = _WHERE
+        twins = ""
+        if all(place.distribution == "coincident" for place in places):
+            axes, twins = [axis for axis in _WHERE if axis != "distribution"], f", {_TWINS}"
+        on = _phrases(places, axes) + twins
+        said.append(
+            f"Wrong answer, so no time: {name}, on {len(places)} of {len(checked[subject])} inputs"
+            f" ({on}): {each[0][1]['reason']}."
+        )
+    return said
 
 
 def section(field: Field) -> Section:
