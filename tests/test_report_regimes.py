@@ -377,6 +377,8 @@ def test_a_win_where_somebody_close_was_not_timed_is_no_win(
     assert ("A star" in chart.caption) == bool(missing)
     [said] = [each for each in regimes.sentences(run_of(records)) if "each with its best" in each]
     assert ("on 2 not all that might win were timed" in said) == bool(missing)
+    [memory] = regimes._memory(field, "slug")
+    assert ("At 2²⁰ particles b was not timed" in memory.caption) == bool(missing)
     row = next(r for r in regimes.win_rows(run_of(records)) if r["particles"] == 2**20)
     assert row["not_timed_but_might_win"] == ("b" if missing else None)
 
@@ -548,6 +550,25 @@ def test_all_shares_between_which_a_resort_pays_are_told(
     assert table is not None
     [item] = table.rows[0].items
     assert (item.text, item.detail) == (text, "10.0 to 10.0 %; 80.0 to 80.0 %")
+
+
+def test_a_resort_is_drawn_over_the_fastest_rebuild_where_it_comes_close() -> None:
+    far = [
+        remade({**each, "algorithm": "search-bucket-resort", "median_ms": 9.0})
+        for each in shares(2.0, 1.0)
+        if each["algorithm"] == "search-counting-resort"
+    ]
+    chart = moves.ratio_chart(field_of([*shares(2.0, 1.0), *far]), "slug")
+    assert chart is not None
+    assert chart.reference == 1.0
+    [panel] = chart.panels
+    [line] = panel.lines
+    assert line.label == "search-counting-resort"
+    assert line.x == [0, 25, 50, 100]
+    assert line.y == pytest.approx([math.exp(x / 100) / 2 for x in line.x])
+    assert line.low is not None and line.high is not None
+    assert all(a < b < c for a, b, c in zip(line.low, line.y, line.high, strict=True))
+    assert moves.ratio_chart(field_of(shares(0.5, 1.0)), "slug") is None  # never close
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,13 @@ from typing import Any
 from gpubench.report import formats
 from gpubench.report.axes import AXES
 from gpubench.report.cells import Cell, StudyRun
-from gpubench.report.crossings import FIRST, NEITHER, SECOND, Compared, Crossing, compare
+from gpubench.report.crossings import FIRST, NEITHER, SECOND, Compared, Crossing, Ratio, compare
 from gpubench.report.figures import Axis, Chart, Line, Panel, describe, line_chart
 from gpubench.report.races import Field, Race, lines_over, moved_share, timed, updates
 from gpubench.report.tables import NOTHING, Item, Row, Table
 
 _MOST_REBUILDS = 3  # lines of a panel
+_CLOSE = 1.5  # times a rebuild, from which on a re-sort is not shown beside it
 _NANOSECONDS = 1e6  # in a millisecond
 
 
@@ -57,17 +58,21 @@ class Moves:
 
     def against_rebuild(self, resort: str) -> Compared | None:
         """Compare a re-sort with the fastest rebuild at each share; None without two shares."""
-        both = [
+        both = self.ratios(resort)
+        if len(both) < 2:
+            return None
+        shares, ratios = zip(*both, strict=True)
+        return compare(shares, ratios)
+
+    def ratios(self, resort: str) -> list[tuple[float, Ratio]]:
+        """Return each share with the time of a re-sort over that of the fastest rebuild."""
+        return [
             (moved_share(race.place) or 0.0, timed(own).over(timed(rebuilt[0])))
             for race in self.races
             for own in [race.of(resort)]
             for rebuilt in [[cell for cell in race.cells if not updates(cell)]]
             if own is not None and rebuilt
         ]
-        if len(both) < 2:
-            return None
-        shares, ratios = zip(*both, strict=True)
-        return compare(shares, ratios)
 
 
 def gather(field: Field) -> list[Moves]:
@@ -270,4 +275,38 @@ def chart(field: Field, slug: str) -> Chart | None:
         Axis("% of the particles in another cell than before", "with zero"),
         Axis("median time, ns per particle", "number"),
         panels,
+    )
+
+
+def ratio_chart(field: Field, slug: str) -> Chart | None:
+    """Draw what a re-sort takes over the fastest rebuild, of those that ever come close to it."""
+    panels = []
+    for each in gather(field):
+        lines = []
+        for name in each.resorts:
+            points = each.ratios(name)
+            if len(points) > 1 and min(ratio.value for _, ratio in points) < _CLOSE:
+                lines.append(
+                    Line(
+                        name,
+                        [round(100 * share, 6) for share, _ in points],
+                        [ratio.value for _, ratio in points],
+                        [ratio.low for _, ratio in points],
+                        [ratio.high for _, ratio in points],
+                        field.algorithms.index(name),
+                    )
+                )
+        title = f"{AXES['particles'].say(each.particles)}, {AXES['per_cell'].say(each.per_cell)}"
+        words = describe("Re-sort over rebuild", title, lines, "times as long")
+        panels.append(Panel(title, lines, words))
+    return line_chart(
+        f"{slug}-moved-ratio",
+        "The same, over the fastest rebuild",
+        "Time of a re-sort over that of the fastest rebuild at the same share: below the dotted"
+        " line it pays. Bands: what the 95 % intervals of both medians allow. Left out is what"
+        f" takes {_CLOSE:g} times as long or longer at every share.",
+        Axis("% of the particles in another cell than before", "with zero"),
+        Axis("re-sort over fastest rebuild", "linear"),
+        panels,
+        1.0,
     )

@@ -80,7 +80,7 @@ def sections(run: StudyRun, slug: str) -> list[Section]:
     crossed = [pair for task in field.tasks for pair in crossovers.pairs(field, task)]
     beside = rivals.section(field)
     memory, share = _memory(field, slug), _copy_share(field, slug)
-    moved = moves.chart(field, slug)
+    moved = [moves.chart(field, slug), moves.ratio_chart(field, slug)]
     resorts = moves.table(field)
     steps = wholes.charts(run, slug)
     crossing_tables = [
@@ -99,7 +99,7 @@ def sections(run: StudyRun, slug: str) -> list[Section]:
         Section(
             "Rebuild, re-sort, or a skin",
             tables=[resorts] if resorts else [],
-            figures=draw_all([chart for chart in (moved, *steps) if chart is not None]),
+            figures=draw_all([chart for chart in (*moved, *steps) if chart is not None]),
         ),
         Section("Time against memory", figures=draw_all(memory)),
         Section("Share of the bandwidth", figures=draw_all([share] if share else [])),
@@ -177,6 +177,8 @@ def _winners(field: Field) -> list[str]:
         races = [race for race in field.usual_races(task) if len(race.cells) > 1]
         if len(races) < _MANY:
             continue  # the tables say it
+        if task != "update" and len({race.place.per_cell for race in races}) == 1:
+            continue  # so does the sentence on sizes
         told = Counter(name for race in races if (name := _known_winner(field, race)))
         parts = [f"{name} on {count}" for name, count in told.most_common(_MOST_NAMED)]
         if len(told) > _MOST_NAMED:
@@ -371,7 +373,7 @@ def _memory(field: Field, slug: str) -> list[Chart]:
             f"Task: {TASKS[task]}. The lower and the further left, the better. Filled, on"
             " the dashed line: nobody is both faster and smaller (the Pareto front). Memory is the"
             " most that was taken on the device where a library tells it, else what the algorithm"
-            " allocated. The best form of each algorithm.",
+            f" allocated. The best form of each algorithm.{_stopped(field, task)}",
             Axis("memory, MB", "measured"),
             Axis("median time, ms", "number"),
             panels,
@@ -379,6 +381,16 @@ def _memory(field: Field, slug: str) -> list[Chart]:
         if chart is not None:
             found.append(chart)
     return found
+
+
+def _stopped(field: Field, task: str) -> str:
+    """Say who is not among the inputs shown of a task though it was close nearby."""
+    return "".join(
+        f" At {AXES['particles'].say(race.place.particles)} {formats.listing(names)}"
+        f" {'was' if len(names) == 1 else 'were'} not timed, though close to the fastest nearby."
+        for race in field.races
+        if race.task == task and race.place in field.chosen(task) and (names := field.missing(race))
+    )
 
 
 def memory_bytes(cell: Cell) -> int | None:
