@@ -340,6 +340,17 @@ def test_a_map_draws_letters_hatches_and_the_legend() -> None:
     assert drawing.inline.count("var(--line-0)") >= 5
 
 
+def test_small_maps_below_each_other_have_room_for_margins() -> None:
+    records = [
+        search(name, "count", n, median=time, distribution=distribution)
+        for distribution in ("uniform", "clusters")
+        for n in (2**12, 2**14, 2**16)
+        for name, time in (("a", 1.0), ("b", 3.0))
+    ]
+    [drawing] = maps.draw(map_of(records)).drawings
+    assert drawing.inline.count(">A  3.00<") + drawing.inline.count(">A 3.00<") == 6
+
+
 @pytest.mark.parametrize(
     ("far", "at_half", "missing"),
     [

@@ -49,6 +49,13 @@ class Tile:
         """The opacity of its colour."""
         return opacity(None if self.is_partial else self.margin)
 
+    @property
+    def margin_text(self) -> str:
+        """The margin as written on it; empty where it says little."""
+        if self.margin is None or self.is_partial:
+            return ""
+        return f"{self.margin:.2f}" if self.margin < 10 else f"{self.margin:.0f}"
+
 
 @dataclass(frozen=True)
 class Block:
@@ -148,7 +155,7 @@ def _figure(chart: MapChart, panel: MapPanel) -> Figure:
             )
         )
         under = any(b.column == block.column and b.row > block.row for b in panel.blocks)
-        _draw_block(axes, chart, panel, block, is_small)
+        _draw_block(axes, chart, panel, block, is_small, across == 1)
         if is_small:
             axes.set_title(block.title, loc="left", pad=2, size=8)
         if under:
@@ -170,7 +177,9 @@ def _figure(chart: MapChart, panel: MapPanel) -> Figure:
     return figure
 
 
-def _draw_block(axes: Axes, chart: MapChart, panel: MapPanel, block: Block, is_small: bool) -> None:
+def _draw_block(
+    axes: Axes, chart: MapChart, panel: MapPanel, block: Block, is_small: bool, is_wide: bool
+) -> None:
     axes.set_xlim(0, len(panel.columns))
     axes.set_ylim(0, len(panel.rows))
     for tile in block.tiles:
@@ -180,13 +189,14 @@ def _draw_block(axes: Axes, chart: MapChart, panel: MapPanel, block: Block, is_s
             _hatched(axes, tile.column, tile.row, 1, 1)
         x, y = tile.column + 0.5, tile.row + 0.5
         letter = f"{key.letter}{_PARTIAL}" if tile.is_partial else key.letter
+        margin = tile.margin_text
+        if is_small and is_wide and margin:
+            letter = f"{letter}  {margin}"
         if is_small:
             axes.text(x, y, letter, size=7, weight="bold", ha="center", va="center_baseline")
             continue
         axes.text(x, y + 0.17, letter, size=9, weight="bold", ha="center", va="center_baseline")
-        if tile.margin is not None and not tile.is_partial:
-            text = f"{tile.margin:.2f}" if tile.margin < 10 else f"{tile.margin:.0f}"
-            axes.text(x, y - 0.25, text, size=7, ha="center", va="center_baseline")
+        axes.text(x, y - 0.25, margin, size=7, ha="center", va="center_baseline")
     size = 7 if is_small else 9
     step = 2 if is_small and len(panel.columns) > 4 else 1
     columns = range(0, len(panel.columns), step)
