@@ -17,7 +17,7 @@ from gpubench.choose.evidence import Machine, Place, Setting, Subject, from_octa
 from gpubench.choose.model import Barred, Estimate, Margin, Model
 from gpubench.choose.surface import SAME, Floats
 from gpubench.choose.validation import Validation
-from gpubench.contracts import TASKS
+from gpubench.contracts import LAUNCHES_MS, TASKS
 from gpubench.errors import UserError
 from gpubench.inputs import DESTINATIONS, DISTRIBUTIONS, ORDERS
 
@@ -25,11 +25,6 @@ NEAREST = 3  # measurements that are named
 SCANNED = 64  # points along an axis in each direction, when looking for what changes the answer
 HALVINGS = 12
 CATEGORIES = ("distribution", "order")  # of a setting, what a user can have otherwise
-
-
-# Where the host cannot keep up: on an H200 counts of 16,384 particles take 0.07 ms when launched
-# one after another, and 0.02 ms from a graph.
-LAUNCHES_MS = 0.1
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
-from gpubench.contracts import TASKS
+from gpubench.contracts import LAUNCHES_MS, TASKS
 from gpubench.report import crossovers, formats, maps, moves, rivals, wholes
 from gpubench.report.axes import AXES
 from gpubench.report.cells import Cell, Place, StudyRun
@@ -65,6 +65,7 @@ def sentences(run: StudyRun) -> list[str]:
         *_winners(field),
         *moves.sentences(field),
         *wholes.sentences(run),
+        *_launches(field),
     ]
 
 
@@ -133,6 +134,23 @@ def win_rows(run: StudyRun) -> list[dict[str, Any]]:
 
 
 # Maps of who wins.
+
+
+def _launches(field: Field) -> list[str]:
+    """Say which times a GPU has little to do with."""
+    short = [
+        race.place.count
+        for race in field.races
+        if race.winner.headline["device"] == "cuda" and race.winner.median_ms < LAUNCHES_MS
+    ]
+    if not short:
+        return []
+    return [
+        f"Times below {LAUNCHES_MS:g} ms are mostly those of launches from Python, and the fastest"
+        f" takes less on {len(short)} of {len(field.races)} inputs, of up to"
+        f" {formats.power(max(short))} particles: whoever needs fewer launches wins there. From a"
+        " graph, as from C++, another may be the fastest."
+    ]
 
 
 def _by_size(field: Field) -> list[str]:
