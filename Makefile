@@ -26,7 +26,7 @@ ASV_STAMP := .venv/installed-$(EXTRAS),asv
 
 # What asv runs: with QUICK=1 a few benchmarks at their smallest, else all that BENCH matches.
 ifeq ($(QUICK),1)
-BENCH := (AtomicList|CountingSort|FilterScanSearch)\.track_time.*, (16384|1048576), (16|0\.1)\)
+BENCH := algorithms\.(AtomicList|CountingSort|FilterScanSearch)\.track_time.*, (16384|1048576), (16|0\.1)\)
 endif
 ASV_RUN = --machine "$$($(BIN)/python tools/asv_machine.py)" $(if $(BENCH),--bench '$(BENCH)')
 
