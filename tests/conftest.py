@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 
 from gpubench.devices import Device, open_device
 from gpubench.errors import DeviceUnavailable
+from gpubench.measure.environment import environment
 
 # The pip runtime comes with the extra `cpu`, so it must be there; PoCL is the system's.
 REQUIRED = {"opencl:intel"}
@@ -35,6 +37,19 @@ def open_once() -> Iterator[Callable[[str], Device]]:
             return opened[spec]
 
         yield get
+
+
+@pytest.fixture(scope="session")
+def environment_once() -> Callable[[Device], dict[str, Any]]:
+    """Return what describes a device as `environment` does, whose measurements take seconds."""
+    known: dict[str, dict[str, Any]] = {}
+
+    def get(device: Device) -> dict[str, Any]:
+        if device.spec not in known:
+            known[device.spec] = environment(device)
+        return dict(known[device.spec])
+
+    return get
 
 
 @pytest.fixture(scope="session", params=OPENCL)

@@ -87,9 +87,11 @@ def test_pip_extras_exist(document, words):
     assert set(wanted.split(",")) <= extras["optional-dependencies"].keys()
 
 
-def test_readme_runs_from_top_to_bottom(tmp_path, monkeypatch):
+def test_readme_runs_from_top_to_bottom(tmp_path, monkeypatch, environment_once):
     """Run the README in an empty folder: Python blocks, and commands at their smallest."""
     monkeypatch.chdir(tmp_path)
+    for package in ("studies", "checks"):
+        monkeypatch.setattr(f"gpubench.{package}.runner.environment", environment_once)
     steps = FENCE.findall((ROOT / "README.md").read_text(encoding="utf-8"))
     for language, body in steps:
         if language == "python":

@@ -20,6 +20,7 @@ from gpubench.kinds import Simulation
 from gpubench.measure.sampling import Budget
 from gpubench.physics import motion
 from gpubench.physics.step import check_dpd_step
+from gpubench.studies import runner
 from gpubench.studies.runner import plan, run
 from gpubench.studies.study import StudyError, check_names, parse_study
 from gpubench.workloads import step as workload_step
@@ -302,7 +303,8 @@ HOST_LOOP = '[[subjects]]\nalgorithm = "bucket-sort"\nform = "host-loop"\n'
 
 
 @pytest.fixture
-def intel(open_once, monkeypatch):
+def intel(open_once, environment_once, monkeypatch):
+    monkeypatch.setattr(runner, "environment", environment_once)
     known = {**registry.algorithms(), "loser": Loser}
     monkeypatch.setattr(registry, "algorithms", lambda: known)
     monkeypatch.setattr(workload_step, "STEPS_WITH_SKIN", 4)
