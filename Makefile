@@ -85,14 +85,14 @@ clean:
 	rm -rf .asv .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# What else is installed comes with what a user has, which needs no installing again.
+# What is more than a user has comes with all of that, which needs no installing again.
 .venv/installed-%: pyproject.toml | $(BIN)/python
 	@case '$*' in *cuda12* | *cuda13*) ;; *cuda*) \
 	  echo 'nvidia-smi finds a GPU, but there is no nvcc of CUDA 12 or 13: install the CUDA toolkit' \
 	       'and put its bin folder on PATH, or use the CPU alone: make reproduce EXTRAS=cpu' >&2; \
 	  exit 1 ;; esac
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
-	@touch '$@' '$(USER_STAMP)'
+	@touch '$@' $(if $(filter $(EXTRAS)%,$*),'$(USER_STAMP)')
 
 $(BIN)/python:
 	@command -v $(PYTHON) >/dev/null || { \
