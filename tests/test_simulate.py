@@ -296,11 +296,11 @@ def test_what_cannot_be_written_leaves_the_old_and_says_why(tmp_path):
 
 @pytest.fixture
 def press_ctrl_c(monkeypatch):
-    """Return a function that has Ctrl-C pressed after the given steps."""
+    """Return a function that has Ctrl-C pressed after each of the given steps."""
 
     def at(*steps):
         def after_step(workload):
-            if workload.step in steps:
+            for _ in range(steps.count(workload.step)):
                 os.kill(os.getpid(), signal.SIGINT)
 
         monkeypatch.setattr(FakeGas, "after_step", staticmethod(after_step))
@@ -326,7 +326,7 @@ def test_ctrl_c_in_the_last_block_stops_nothing(gas, press_ctrl_c):
 
 
 def test_a_second_ctrl_c_ends_at_once(gas, press_ctrl_c, tmp_path):
-    press_ctrl_c(10, 11)
+    press_ctrl_c(10, 10)  # in one block, however short blocks are on a busy machine
     handler = signal.getsignal(signal.SIGINT)
     path = tmp_path / "run.npz"
     with pytest.raises(KeyboardInterrupt):
