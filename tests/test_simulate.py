@@ -296,7 +296,7 @@ def test_what_cannot_be_written_leaves_the_old_and_says_why(tmp_path):
 
 @pytest.fixture
 def press_ctrl_c(monkeypatch):
-    """Return a function that has Ctrl-C pressed after each of the given steps."""
+    """Yield a function that has Ctrl-C pressed after each of the given steps."""
 
     def at(*steps):
         def after_step(workload):
@@ -305,7 +305,10 @@ def press_ctrl_c(monkeypatch):
 
         monkeypatch.setattr(FakeGas, "after_step", staticmethod(after_step))
 
-    return at
+    # Who is started in the background of a shell script ignores it.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield at
+    signal.signal(signal.SIGINT, before)
 
 
 def test_ctrl_c_ends_after_the_block_with_a_checkpoint(gas, tmp_path, press_ctrl_c):
