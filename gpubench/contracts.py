@@ -33,10 +33,16 @@ TASKS = {
     "list": "build, then list the neighbours of each particle",
     "update": "particles have moved: bring what was built up to date, then count",
 }
-# Shorter times of searches on a GPU are mostly those of launches from Python: on an H200 a count
-# of 16,384 particles takes 0.07 ms when launched again and again, and 0.02 ms from a graph.
-LAUNCHES_MS = 0.1
+# Of so many particles at most, shorter times of searches on a GPU may be mostly those of launches
+# from Python. On an H200 those of 2^16 and fewer were up to 7 times as long as from a graph, those
+# of 2^20 and more up to 1.2 times (study rivals, 44e5204).
+LAUNCHES_MS, LAUNCHES_PARTICLES = 0.1, 2**18
 COUNTS = {"build": 0, "count": 1, "ten-counts": 10, "list": 0, "update": 1}
+
+
+def may_be_launches(particles: float, ms: float) -> bool:
+    """Say whether a time of a search on a GPU, launched again and again, may say little of it."""
+    return particles <= LAUNCHES_PARTICLES and ms < LAUNCHES_MS
 
 
 def task_of(form: str) -> str:

@@ -108,13 +108,15 @@ def capacity(room: int) -> Iterator[None]:
 
     It reads the environment in each call, so that searches of one process can differ.
     """
+    if not room:
+        yield
+        return
     before = os.environ.get(CAPACITY)
-    if room:
-        os.environ[CAPACITY] = str(room)
+    os.environ[CAPACITY] = str(room)
     try:
         yield
     finally:
-        if room and before is None:
+        if before is None:
             del os.environ[CAPACITY]
-        elif before is not None:
+        else:
             os.environ[CAPACITY] = before

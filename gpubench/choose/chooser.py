@@ -17,7 +17,7 @@ from gpubench.choose.evidence import Machine, Place, Setting, Subject, from_octa
 from gpubench.choose.model import Barred, Estimate, Margin, Model
 from gpubench.choose.surface import SAME, Floats
 from gpubench.choose.validation import Validation
-from gpubench.contracts import LAUNCHES_MS, TASKS
+from gpubench.contracts import TASKS, may_be_launches
 from gpubench.errors import UserError
 from gpubench.inputs import DESTINATIONS, DISTRIBUTIONS, ORDERS
 
@@ -217,7 +217,7 @@ class Chooser:
             [each for each in barred if _matters(model, each, best, place)],
             _nearest(model, place, best.subject),
             list(_changes(model, place, best.subject)),
-            [*_warnings(model, best, self.machine), *self._left_out()],
+            [*_warnings(model, best, place, self.machine), *self._left_out()],
             self._validation(task),
         )
 
@@ -449,13 +449,13 @@ def _crossing(
             return
 
 
-def _warnings(model: Model, estimate: Estimate, machine: Machine) -> Iterator[str]:
+def _warnings(model: Model, estimate: Estimate, place: Place, machine: Machine) -> Iterator[str]:
     """Yield what else there is to know of the best: of its time, where it was wrong or failed."""
     best = estimate.subject
-    if machine.backend == "cuda" and estimate.ms < LAUNCHES_MS:
+    if machine.backend == "cuda" and may_be_launches(place.particles, estimate.ms):
         yield (
-            "so short a time is mostly that of launches from Python; from a graph all are faster"
-            " and may rank otherwise, see the study rivals"
+            "so short a time may be mostly that of launches from Python; from a graph others may be"
+            " the fastest, see the study rivals"
         )
     for status, verb in (("wrong", "was wrong on"), ("failed", "failed on")):
         places = sorted(p for p, m in model.table[best].items() if m.status == status)

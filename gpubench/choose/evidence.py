@@ -185,7 +185,7 @@ def of_newest_code(
     in_order = sorted(found, key=lambda result: str(result.environment["started"]))
     newest = in_order[-1].environment["code_hash"]
     kept = [result for result in in_order if result.environment["code_hash"] == newest]
-    return kept, [result for result in in_order if result not in kept]
+    return kept, [result for result in in_order if result.environment["code_hash"] != newest]
 
 
 def tables(found: Sequence[results.Results]) -> dict[str, Table]:

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
-from gpubench.contracts import LAUNCHES_MS, TASKS
+from gpubench.contracts import LAUNCHES_MS, LAUNCHES_PARTICLES, TASKS, may_be_launches
 from gpubench.report import crossovers, formats, maps, moves, rivals, wholes
 from gpubench.report.axes import AXES
 from gpubench.report.cells import Cell, Place, StudyRun
@@ -138,18 +138,18 @@ def win_rows(run: StudyRun) -> list[dict[str, Any]]:
 
 def _launches(field: Field) -> list[str]:
     """Say which times a GPU has little to do with."""
-    short = [
-        race.place.count
+    short = sum(
+        race.winner.headline["device"] == "cuda"
+        and may_be_launches(race.place.count, race.winner.median_ms)
         for race in field.races
-        if race.winner.headline["device"] == "cuda" and race.winner.median_ms < LAUNCHES_MS
-    ]
+    )
     if not short:
         return []
     return [
-        f"Times below {LAUNCHES_MS:g} ms are mostly those of launches from Python, and the fastest"
-        f" takes less on {len(short)} of {len(field.races)} inputs, of up to"
-        f" {formats.power(max(short))} particles: whoever needs fewer launches wins there. From a"
-        " graph, as from C++, another may be the fastest."
+        f"Of up to {formats.power(LAUNCHES_PARTICLES)} particles, times below {LAUNCHES_MS:g} ms"
+        f" may be mostly those of launches from Python. So short is the fastest in {short} of"
+        f" {len(field.races)} cases (a task on an input): whoever needs fewer launches wins there,"
+        " and from a graph, as from C++, another may."
     ]
 
 
