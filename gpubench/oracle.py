@@ -7,6 +7,7 @@ index. Time and memory grow linearly with the particles (and with the pairs, for
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -28,7 +29,8 @@ FULL_PARTICLES, FULL_CANDIDATES = 2**18, 2**21
 # Of an input with more of either: regions, particles in each at most, and pairs of these.
 REGIONS, SAMPLES, SAMPLED_PAIRS = 8, 2000, 2**17
 RECOUNTED = 8  # of the particles whose counts differ between two answers
-ROWS = 2**20  # rows of a list that are unpacked together
+SLABS = 2**16  # by which an input is sorted along x; their numbers fit into 16 bits
+ROWS = 2**16  # rows of a list that are unpacked together
 NOISE_BLOCK = 2**14  # pairs whose numbers are computed together, so that they stay in a cache
 
 
@@ -349,8 +351,7 @@ class NeighbourOracle:
         """Check the number of neighbours of each particle, int32, shape (particles,)."""
         if problem := _check_array("counts", counts, (self.particles,), np.int32):
             return problem
-        least = np.bincount(self._allowed[self._required].ravel(), minlength=self.particles)
-        most = np.bincount(self._allowed.ravel(), minlength=self.particles)
+        least, most = self._least_and_most
         if (i := _first((counts < least) | (counts > most))) is not None:
             expected = f"{least[i]}" if least[i] == most[i] else f"{least[i]} to {most[i]}"
             return f"particle {i} has {counts[i]} neighbours, expected {expected}"
@@ -384,6 +385,12 @@ class NeighbourOracle:
             i, j = divmod(pair, n)
             return f"particle {i} has neighbour {j}, but particle {j} does not have {i}"
         return None
+
+    @cached_property
+    def _least_and_most(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """How many neighbours each particle must have, and may."""
+        least = np.bincount(self._allowed[self._required].ravel(), minlength=self.particles)
+        return least, np.bincount(self._allowed.ravel(), minlength=self.particles)
 
     @cached_property
     def _ordered_pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -504,6 +511,10 @@ class SampledNeighbourOracle:
         self.cutoff = cutoff
         self.tolerance = _tolerance(positions, grid, cutoff, exact)
         self._positions, self._grid = positions, grid
+        # All are sorted into slabs along x, so that nobody far from a place is looked at.
+        slab = self._slab_of(_in_box(positions, grid)[:, 0]).astype(np.uint16)
+        self._by_slab = np.argsort(slab, kind="stable")  # a radix sort, of 16 bits
+        self._slab_start = _exclusive_sum(np.bincount(slab, minlength=SLABS))
         rng = np.random.default_rng(self.particles)
         low, size = np.asarray(grid.low, np.float32), np.asarray(grid.size, np.float32)
         drawn = [0, self.particles - 1, *rng.integers(0, self.particles, REGIONS - 4)]
@@ -531,15 +542,34 @@ class SampledNeighbourOracle:
         self, place: NDArray[np.float32], half: float
     ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
         """Return who is in a cube about a place or in reach of it, and which are inside."""
-        near = np.arange(self.particles)
-        inside = np.ones(self.particles, np.bool_)
+        reach = half + 1.001 * (self.cutoff + self.tolerance)
+        near = self._in_slabs(place[0], 1.001 * reach)
+        inside = np.ones(len(near), np.bool_)
         for axis in range(3):
             apart = np.abs(self._positions[near, axis] - place[axis])
             if self._grid.periodic[axis]:
                 apart = np.minimum(apart, np.float32(self._grid.size[axis]) - apart)
-            within = apart < half + 1.001 * (self.cutoff + self.tolerance)
+            within = apart < reach
             near, inside = near[within], (inside & (apart < half))[within]
         return near, inside
+
+    def _in_slabs(self, x: np.float32, reach: float) -> NDArray[np.intp]:
+        """Return who is about so near along x, sorted; across the edge where the box repeats."""
+        size = self._grid.size[0]
+        along = float(x) - self._grid.low[0]
+        images = (-size, 0.0, size) if self._grid.periodic[0] else (0.0,)
+        ends = np.array([(along + by - reach, along + by + reach) for by in images])
+        wanted = np.zeros(SLABS, np.bool_)
+        for first, last in self._slab_of(ends):
+            wanted[first : last + 1] = True
+        # Slabs that are wanted are few runs of slabs, and so of particles.
+        edges = np.flatnonzero(np.diff(wanted, prepend=False, append=False)).reshape(-1, 2)
+        bounds = self._slab_start[edges]
+        return np.sort(np.concatenate([self._by_slab[first:last] for first, last in bounds]))
+
+    def _slab_of(self, along: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return in which slab coordinates from the low end of the box are."""
+        return np.clip(along * (SLABS / self._grid.size[0]), 0, SLABS - 1).astype(np.int64)
 
     def _tree(self, particles: NDArray[np.intp]) -> cKDTree:
         boxsize = np.where(self._grid.periodic, self._grid.size, 0.0)
@@ -626,12 +656,15 @@ class SampledNeighbourOracle:
                 return f"particle {pair // n}: neighbour {pair % n} should not be listed"
         # Each pair (i, j) adds a_i b_j - b_i a_j, which its other side takes back, modulo 2^64.
         a, b = self._weights
-        balance = 0
-        for begin in range(0, n, ROWS):
+
+        def surplus(begin: int) -> int:
             rows = slice(begin, min(begin + ROWS, n))
             listed = neighbours[offsets[rows.start] : offsets[rows.stop]]
             own_a, own_b = (np.repeat(w[rows], counts[rows]) for w in (a, b))
-            balance += int((own_a * b[listed] - own_b * a[listed]).sum(dtype=np.uint64))
+            return int((own_a * b[listed] - own_b * a[listed]).sum(dtype=np.uint64))
+
+        with ThreadPoolExecutor() as pool:
+            balance = sum(pool.map(surplus, range(0, n, ROWS)))
         if balance % 2**64:
             return "some particle has a neighbour that does not have it"
         return self._check_against_another(counts)
@@ -691,6 +724,8 @@ def _first(wrong: NDArray[np.bool_]) -> int | None:
 
 def _first_absent(wanted: NDArray[np.int64], present: NDArray[np.int64]) -> int | None:
     """Return the first of the sorted `wanted` that the sorted `present` lacks, or None."""
+    if np.array_equal(wanted, present):
+        return None
     place = np.searchsorted(present, wanted)
     absent = np.append(present, -1)[place] != wanted  # no pair is numbered -1
     k = _first(absent)

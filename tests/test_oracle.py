@@ -580,6 +580,21 @@ class TestSampled:
         inside = {int(i) for sample in oracle._samples for i in sample.queries}
         return oracle, brute_force(positions, box, 1.0), inside
 
+    def test_who_is_near_a_place(self, drawn, grid: str) -> None:
+        """Also where that is across an edge, and where slabs are thinner than float32 tells."""
+        oracle, _, _ = drawn
+        box, positions = SAMPLED_GRIDS[grid], oracle._positions
+        corners = [np.float32(box.low), np.float32(box.low) + np.float32(box.size)]
+        for place in [*corners, *positions[:20, :3]]:
+            for half in (0.0, 0.3, 100.0):
+                apart = np.abs(positions[:, :3] - place)
+                wrapped = np.minimum(apart, np.float32(box.size) - apart)
+                apart = np.where(box.periodic, wrapped, apart).max(axis=1)
+                near, inside = oracle._near(place, half)
+                reach = half + 1.001 * (oracle.cutoff + oracle.tolerance)
+                assert near.tolist() == np.flatnonzero(apart < reach).tolist()
+                assert near[inside].tolist() == np.flatnonzero(apart < half).tolist()
+
     def test_right_answers_pass(self, drawn) -> None:
         oracle, near, _ = drawn
         counts, offsets, neighbours = rows(near)
