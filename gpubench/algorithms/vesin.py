@@ -31,7 +31,7 @@ class Vesin(HostSearch):
     summary = "a cell list for atomistic systems, by vesin; on the host where the device is a CPU"
     source = "Fraux and others, arXiv:2508.15704"
     forms: ClassVar[Mapping[str, Form]] = {
-        "list-pairs": Form("build, then list the pairs, from both sides, unsorted")
+        "list-pairs": Form("build, then list the pairs, from both sides, unsorted", allocates=True)
     }
 
     def prepare(self) -> None:
