@@ -526,6 +526,13 @@ def test_of_those_that_cannot_be_told_the_first_has_its_figures():
     known = replace(tied, other=tied.other._replace(form="list"), ratio=1.001, low=1.0001)
     said = output.sentence(replace(answer, margins=[known, *answer.margins]))
     assert f"cannot tell it from {tied.other.label} (" in said
+    # Two that are faster have their lines first, and it has its own all the same.
+    third = replace(known, other=tied.other._replace(form="build"))
+    estimates = dict.fromkeys((known.other, third.other), answer.best) | dict(answer.estimates)
+    crowded = replace(answer, margins=[known, third, *answer.margins], estimates=estimates)
+    lines = output.evidence_lines(crowded)
+    assert [line[: line.index(":")] for line in lines[:4]] == ["fastest", "then", "then", "then"]
+    assert lines[3].startswith(f"then: {tied.other.label}: ")
 
 
 def test_of_several_machines_the_one_with_cuda_counts():

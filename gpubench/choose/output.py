@@ -63,7 +63,8 @@ def evidence_lines(answer: Answer) -> list[str]:
     lines = []
     if answer.best is not None:
         lines += [_candidate(answer.best, None)]
-        lines += [_candidate(answer.estimates[m.other], m) for m in answer.margins[:2]]
+        others = [*answer.margins[:2], *(m for m in answer.margins[2:] if m.other in answer.tied)]
+        lines += [_candidate(answer.estimates[margin.other], margin) for margin in others]
     lines += [_near(near) for near in answer.nearest]
     lines += [_change(change) for change in answer.changes]
     if answer.best is not None and not answer.changes:
