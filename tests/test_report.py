@@ -595,6 +595,18 @@ def test_newer_results_of_one_machine_replace_older() -> None:
     assert [run.path.name for run in machine.runs] == ["older.json", "newer.json"]
 
 
+def test_a_study_has_the_days_of_what_it_shows(tmp_path: Path) -> None:
+    """The machine's are those of all its runs."""
+    older = results([record(), record(study="another-study")], "older.json")
+    newer = results([record(study="another-study")], started="2001-01-01T00:00:00+00:00")
+    [machine] = cells.machines([newer, older])
+    assert machine.dates == "from 2000-01-02 to 2001-01-01"
+    assert [run.dates for run in machine.studies] == ["on 2000-01-02", "on 2001-01-01"]
+    report.write([newer, older], tmp_path)
+    page = (tmp_path / f"{STUDY}.html").read_text(encoding="utf-8")
+    assert "through CUDA on 2000-01-02" in page
+
+
 def test_of_two_sweeps_that_share_a_cell_the_first_counts() -> None:
     run = run_of([record(median=1.0), record(median=2.0, sweep="order")])
     [cell] = run.cells.values()

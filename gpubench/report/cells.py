@@ -7,8 +7,8 @@ input). It holds a record for each mode of timing.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any
@@ -98,6 +98,7 @@ class Cell:
 
     bandwidths: the copy bandwidth in GB/s measured in the run that each record is from.
     overheads_ms: what a sample of nothing took there in the same mode, in milliseconds.
+    days: when that run began, as in 2025-01-31.
     """
 
     subject: Subject
@@ -105,6 +106,7 @@ class Cell:
     by_mode: dict[str, Record] = field(default_factory=dict)
     bandwidths: dict[str, float | None] = field(default_factory=dict)
     overheads_ms: dict[str, float | None] = field(default_factory=dict)
+    days: dict[str, str] = field(default_factory=dict)
 
     @property
     def headline(self) -> Record:
@@ -119,8 +121,7 @@ class Cell:
 
     def in_mode(self, mode: str) -> Cell:
         """Return the cell of one of its modes alone."""
-        record = self.by_mode[mode]
-        return Cell(self.subject, self.place, {mode: record}, self.bandwidths, self.overheads_ms)
+        return replace(self, by_mode={mode: self.by_mode[mode]})
 
     @property
     def ok(self) -> bool:
@@ -233,6 +234,11 @@ class StudyRun:
     def records(self) -> list[Record]:
         """Every record shown, in the order in which they were measured."""
         return [record for cell in self.cells.values() for record in cell.by_mode.values()]
+
+    @property
+    def dates(self) -> str:
+        """The day or days of what is shown, as `Machine.dates`."""
+        return _dates({day for cell in self.cells.values() for day in cell.days.values()})
 
     @property
     def is_simulation(self) -> bool:
@@ -369,8 +375,7 @@ class Machine:
     @property
     def dates(self) -> str:
         """The day or days of its runs: "on 2025-01-31", or "from ... to ..."."""
-        first, last = (run.environment["started"][:10] for run in (self.runs[0], self.runs[-1]))
-        return f"on {first}" if first == last else f"from {first} to {last}"
+        return _dates({_day(run.environment) for run in self.runs})
 
     @property
     def is_cpu(self) -> bool:
@@ -443,7 +448,17 @@ def _machine(runs: list[Results]) -> Machine:
                 cell.by_mode[mode] = record
                 cell.bandwidths[mode] = bandwidth
                 cell.overheads_ms[mode] = _overhead_ms(run.environment, mode)
+                cell.days[mode] = _day(run.environment)
     return Machine(runs, list(studies.values()))
+
+
+def _day(environment: dict[str, Any]) -> str:
+    return str(environment["started"])[:10]
+
+
+def _dates(days: Collection[str]) -> str:
+    first, last = min(days), max(days)
+    return f"on {first}" if first == last else f"from {first} to {last}"
 
 
 def _overhead_ms(environment: dict[str, Any], mode: str) -> float | None:
