@@ -365,11 +365,8 @@ def _matters(model: Model, barred: Barred, best: Estimate, place: Place) -> bool
     So it is where its surface lies below the best, and where it has none in this setting.
     """
     right = [p for p in model.right(barred.subject) if p.setting == place.setting]
-    surface = model.surface(barred.subject)
-    if surface is None or not right:
-        return True
-    point = model.coordinates(matrix([place]), [place.setting])
-    return float(np.exp(surface[1](point)[0])) < best.ms
+    ms = model.surface(barred.subject, matrix([place]), place.setting)
+    return ms is None or not right or float(ms[0]) < best.ms
 
 
 def _winners(model: Model, points: Floats, setting: Setting) -> tuple[list[Subject | None], Floats]:

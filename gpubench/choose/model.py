@@ -71,8 +71,10 @@ class Model:
     """Times of the subjects of one task over all inputs that lie between measured ones.
 
     The logarithm of a subject's time is interpolated over the octaves of `Place`, each setting
-    APART from every other. Within a setting, a subject is a candidate inside the simplices whose
-    corners all have a right answer of it.
+    APART from every other: that of the reference, which was right on the most inputs, and of every
+    other the ratio to it. So whoever was measured on fewer inputs follows what the reference does
+    between them. Within a setting, a subject is a candidate inside the simplices whose corners all
+    have a right answer of it.
     """
 
     def __init__(self, table: Table) -> None:
@@ -80,6 +82,7 @@ class Model:
         self.subjects = sorted(table)
         self.places = sorted({place for measured in table.values() for place in measured})
         self.settings = sorted({place.setting for place in self.places})
+        self.reference = max(self.subjects, key=lambda subject: len(self.right(subject)))
         self._regions: dict[frozenset[Place], tuple[list[Place], Region]] = {}
 
     @cached_property
@@ -115,9 +118,19 @@ class Model:
             self._regions[key] = ordered, Region(matrix(ordered))
         return self._regions[key]
 
-    def surface(self, subject: Subject) -> tuple[list[Place], Surface] | None:
-        """Return the surface through the logarithms of a subject's times; None without any."""
-        return self._surface(subject, "ms")
+    def surface(self, subject: Subject, points: Floats, setting: Setting) -> Floats | None:
+        """Return ms of a subject at points of a setting, wherever they are; None without any."""
+        own = self._surface(subject, "ms")
+        if own is None:
+            return None
+        at = self.coordinates(points, [setting] * len(points))
+        ms: Floats = np.exp(own[1](at) + self._reference(subject, at))
+        return ms
+
+    def _reference(self, subject: Subject, at: Floats) -> Floats:
+        """Return the logarithm of what a subject's surface is relative to, at coordinates."""
+        reference = None if subject == self.reference else self._surface(self.reference, "ms")
+        return np.zeros(len(at)) if reference is None else reference[1](at)
 
     def held_out(self, subject: Subject, place: Place) -> float | None:
         """Return what a subject would be taken to need if nothing had been measured on an input.
@@ -126,8 +139,7 @@ class Model:
         """
         setting = place.setting
         measured = [p for p in self.table[subject] if p.setting == setting and p != place]
-        surface = self.surface(subject)
-        if not measured or surface is None:
+        if not measured:
             return None
         point = matrix([place])
         places, region = self.region(measured)
@@ -139,10 +151,14 @@ class Model:
         if cdist(point, matrix(right)).min() > self.reach(setting) + SAME:
             return None
         found = self.table[subject].get(place)
-        if found is None or not found.is_right:
-            return float(np.exp(surface[1](self.coordinates(point, [setting]))[0]))
-        error = self.errors[subject].get(place)
-        return None if error is None else found.ms / math.exp(error)
+        if found is not None and found.is_right:
+            error = self.errors[subject].get(place)
+            return None if error is None else found.ms / math.exp(error)
+        # Its own surface does not know the input, but the reference's does.
+        ms = self.surface(subject, point, setting)
+        known = place in self.right(self.reference)
+        error = self.errors[self.reference].get(place) if known else 0.0
+        return None if ms is None or error is None else float(ms[0]) / math.exp(error)
 
     def _surface(self, subject: Subject, field: str) -> tuple[list[Place], Surface] | None:
         key = (subject, field)
@@ -156,9 +172,11 @@ class Model:
             if known:
                 places, octaves = list(known), matrix(list(known))
                 values = np.array(list(known.values()))
-                # A form without memory of its own has 0 bytes.
-                logarithms = np.log(values) if field == "ms" else np.log1p(values)
                 points = self.coordinates(octaves, [place.setting for place in places])
+                if field == "ms":
+                    logarithms = np.log(values) - self._reference(subject, points)
+                else:  # a form without memory of its own has 0 bytes
+                    logarithms = np.log1p(values)
                 self._surfaces[key] = places, Surface(points, logarithms, octaves.shape[1])
         return self._surfaces[key]
 
@@ -183,20 +201,29 @@ class Model:
 
     @cached_property
     def errors(self) -> Mapping[Subject, Mapping[Place, float]]:
-        """The logarithm of time over what the surface without that input has there."""
-        found = {}
-        for subject in self.subjects:
-            surface = self.surface(subject)
-            found[subject] = (
-                {}
-                if surface is None
-                else {
-                    place: float(error)
-                    for place, error in zip(surface[0], surface[1].errors, strict=True)
-                    if math.isfinite(error)
-                }
-            )
-        return found
+        """The logarithm of time over what the surfaces without that input have there.
+
+        The error of a ratio to the reference and that of the reference add up, where it has one.
+        """
+        found = {subject: self._own_errors(subject) for subject in self.subjects}
+        known, reference = self.right(self.reference), found[self.reference]
+        return {
+            subject: own
+            if subject == self.reference
+            else {
+                place: error + reference.get(place, 0.0)
+                for place, error in own.items()
+                if place in reference or place not in known
+            }
+            for subject, own in found.items()
+        }
+
+    def _own_errors(self, subject: Subject) -> dict[Place, float]:
+        surface = self._surface(subject, "ms")
+        if surface is None:
+            return {}
+        errors = zip(surface[0], surface[1].errors, strict=True)
+        return {place: float(error) for place, error in errors if math.isfinite(error)}
 
     @cached_property
     def _tests(self) -> Mapping[Setting, Mapping[Place, float]]:
@@ -264,9 +291,8 @@ class Model:
     def times(self, subject: Subject, points: Floats, setting: Setting) -> Floats:
         """Return ms at points of a setting, NaN where the subject is no candidate."""
         ms = np.full(len(points), np.nan)
-        surface = self.surface(subject)
         measured = [place for place in self.table[subject] if place.setting == setting]
-        if surface is None or not measured:
+        if not measured or not self.right(subject):
             return ms
         places, region = self.region(measured)
         corners = region.corners(points)
@@ -275,7 +301,7 @@ class Model:
         near = self.distances(points, setting, subject) <= self.reach(setting) + SAME
         good = corners.inside & sound & near
         if good.any():
-            ms[good] = np.exp(surface[1](self.coordinates(points[good], [setting] * good.sum())))
+            ms[good] = self.surface(subject, points[good], setting)
         return ms
 
     def estimate(self, subject: Subject, place: Place) -> Estimate | Barred:
@@ -319,16 +345,17 @@ class Model:
         factor = math.exp(off + width)
         return Estimate(subject, ms, ms / factor, ms * factor, width, **sizes, corners=around)
 
-    def margin(self, best: Estimate, other: Estimate, place: Place) -> Margin:
+    def margin(self, best: Estimate, other: Estimate, place: Place, more: float = 0.0) -> Margin:
         """Return how many times as long the other takes.
 
         The interval adds the error of interpolation of their ratio and the intervals of both.
+        more: what else widens it, as the logarithm of a factor.
         """
         ratio = other.ms / best.ms
         off = self.uncertainty(
             place.setting, matrix([place])[0], best.subject, other.subject
         )  # common errors, such as those at the edge of a cache, cancel
-        factor = math.inf if off is None else math.exp(off + best.measured + other.measured)
+        factor = math.inf if off is None else math.exp(off + best.measured + other.measured + more)
         return Margin(best.subject, other.subject, ratio, ratio / factor, ratio * factor)
 
     @staticmethod

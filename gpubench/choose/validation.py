@@ -22,7 +22,7 @@ class Loss:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """One input that was held out. loss: None where what was chosen has no right answer there."""
+    """One input that was held out. loss: None where what was chosen has no time there."""
 
     place: Place
     chosen: Subject
@@ -37,7 +37,8 @@ class Validation:
     task: None of all together. held_out: inputs on which there was advice. beyond: inputs at the
         edge of what was measured, on which the others give none. loss: of the advice, None without
         any to judge.
-    failures: held-out inputs on which what was chosen has no right answer.
+    failures: held-out inputs on which what was chosen has no time: it was wrong or failed there,
+        or nobody measured it.
     favourite: the one subject with the least mean loss among those that were right on most of the
         held-out inputs; favourite_loss: of who always takes it, where it is right.
     """
@@ -66,7 +67,7 @@ def validate(task: str, model: Model) -> Validation:
         guesses = {
             subject: ms
             for subject in model.subjects
-            if place in model.table[subject] and (ms := model.held_out(subject, place)) is not None
+            if (ms := model.held_out(subject, place)) is not None
         }
         if not guesses:
             beyond += 1
