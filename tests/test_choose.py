@@ -34,6 +34,10 @@ CROSSING = 2**17
 THREE = LAWS | {"never": lambda n, p: 3 * LAWS["quick-to-start"](n, p)}
 
 
+# Whose short times are not those of launches from Python.
+NO_LAUNCHES = {"backend": "opencl", "name": "A device"}
+
+
 def chooser(*records, **fields):
     return Chooser([results(*records, **fields)])
 
@@ -111,14 +115,19 @@ def test_what_was_measured_nearest_differs_in_plain_percent():
 def test_wide_intervals_of_measurements_make_a_margin_unknown():
     law = {"a": LAWS["quick-to-start"], "b": lambda n, p: 1.1 * LAWS["quick-to-start"](n, p)}
     question = Question(30_000, 3)
-    assert chooser(*grid(law, SIZES, [2, 4])).choose(question).verdict == "chosen"
-    wide = chooser(*grid(law, SIZES, [2, 4], width=0.06)).choose(question)
+    narrow = chooser(*grid(law, SIZES, [2, 4]), device=NO_LAUNCHES)
+    assert narrow.choose(question).verdict == "chosen"
+    wide = chooser(*grid(law, SIZES, [2, 4], width=0.06), device=NO_LAUNCHES).choose(question)
     assert (wide.verdict, names(wide.tied)) == ("cannot tell", ["b"])
 
 
 def test_errors_of_interpolation_widen_a_margin():
-    smooth = chooser(*grid(THREE, SIZES, OCCUPANCIES)).choose(Question(30_000, 3))
-    rough = chooser(*grid(THREE, SIZES, OCCUPANCIES, noise=0.05)).choose(Question(30_000, 3))
+    smooth, rough = (
+        chooser(*grid(THREE, SIZES, OCCUPANCIES, noise=noise), device=NO_LAUNCHES).choose(
+            Question(30_000, 3)
+        )
+        for noise in (0.0, 0.05)
+    )
     assert rough.margins[-1].high / rough.margins[-1].low > 1.1
     assert smooth.margins[-1].high / smooth.margins[-1].low < 1.02
 
@@ -494,6 +503,42 @@ def test_the_newest_file_counts_and_one_file_is_put_together():
     assert found[place].status == "wrong"
 
 
+@pytest.mark.parametrize("turn", [1, -1])
+def test_what_one_sweep_skips_another_may_have_timed(turn):
+    skipped = record("a", None, 4096, 4, sweep="cpu", status="skipped")
+    records = [skipped, record("a", 1.0, 4096, 4)][::turn]
+    (found,) = evidence.tables([results(*records)])["count"].values()
+    assert [measured.ms for measured in found.values()] == [1.0]
+    (found,) = evidence.tables([results(skipped)])["count"].values()
+    assert [measured.status for measured in found.values()] == ["skipped"]
+
+
+def test_who_was_measured_on_fewer_inputs_does_not_win_between_them():
+    """All are slow in the middle; one was not measured there, and is slower wherever it was."""
+
+    def law(n, p):
+        return 4.0 * (n / 2**12) ** 0.9 * (2.0 if n == 2**17 else 1.0)
+
+    sizes = [2**k for k in range(12, 23)]
+    records = grid({"a": law, "b": lambda n, p: 1.2 * law(n, p)}, sizes, OCCUPANCIES)
+    records += grid({"seldom": lambda n, p: 1.1 * law(n, p)}, sizes[::2], OCCUPANCIES)
+    found = chooser(*records)
+    answer = found.choose(Question(2**17, 4))
+    assert answer.best.subject.algorithm == "a"
+    ratios = {margin.other.algorithm: margin.ratio for margin in answer.margins}
+    assert ratios == pytest.approx({"seldom": 1.1, "b": 1.2})
+    assert not any(change.winner.algorithm == "seldom" for change in answer.changes)
+    # Held out, it is asked where it was not measured, too, and is not taken there.
+    model = found._models["count"]
+    place = Place(2**17, 4.0, None, Setting("uniform", "random", None, (False,) * 3))
+    held = {subject.algorithm: model.held_out(subject, place) for subject in model.subjects}
+    assert held["seldom"] == pytest.approx(1.1 * held["a"])
+    assert held["a"] < 0.9 * law(2**17, 4)
+    (validation,) = found.cross_validate()
+    assert validation.failures == 0
+    assert {each.chosen.algorithm for each in validation.held_out} == {"a"}
+
+
 def test_only_the_newest_code_counts_and_the_rest_is_named():
     """The same name was slower work before, on an input that is not measured any more."""
     old = results(
@@ -512,11 +557,29 @@ def test_only_the_newest_code_counts_and_the_rest_is_named():
 
 
 def test_times_that_are_launches_are_told():
-    slow = {name: lambda n, p, law=law: 100 * law(n, p) for name, law in THREE.items()}
-    for laws, backend, told in ((THREE, "cuda", 1), (slow, "cuda", 0), (THREE, "opencl", 0)):
+    quick, slow = (
+        {name: lambda n, p, law=law, by=by: by * law(n, p) for name, law in THREE.items()}
+        for by in (0.1, 100)
+    )
+    for laws, backend, told in ((quick, "cuda", 1), (slow, "cuda", 0), (quick, "opencl", 0)):
         device = {"backend": backend, "name": "A device"}
-        answer = chooser(*grid(laws, SIZES, OCCUPANCIES), device=device).choose(Question(16384, 3))
+        answer = chooser(*grid(laws, SIZES, OCCUPANCIES), device=device).choose(Question(63_000, 3))
         assert sum("launches from Python" in each for each in answer.warnings) == told
+        # The next takes 1.34 times as long, and might not tomorrow.
+        assert answer.verdict == ("cannot tell" if told else "chosen")
+
+
+def test_who_was_not_measured_is_named():
+    here = [{"device": {"backend": name, "name": "A device"}} for name in ("cuda", "opencl")]
+    records = grid({"search-radix-grid": LAWS["quick-to-start"]}, SIZES, OCCUPANCIES)
+    for fields, rival in zip(here, (True, False), strict=True):
+        warnings = chooser(*records, **fields).choose(Question(16384, 3)).warnings
+        (told,) = (each for each in warnings if each.startswith("not measured"))
+        assert "search-counting-sort count" in told
+        assert ("search-torch-sort count" in told) is rival  # it needs CUDA
+        assert not {"search-radix-grid count", "search-counting-sort list"} & {
+            *told.partition(": ")[2].split(", ")
+        }
 
 
 def test_of_those_that_cannot_be_told_the_first_has_its_figures():
@@ -525,6 +588,7 @@ def test_of_those_that_cannot_be_told_the_first_has_its_figures():
     tied = next(m for m in answer.margins if m.other == answer.tied[0])
     known = replace(tied, other=tied.other._replace(form="list"), ratio=1.001, low=1.0001)
     said = output.sentence(replace(answer, margins=[known, *answer.margins]))
+    assert f"; 1.00 (1.00 to {known.high:.2f}) times as fast as {known.other.label}; " in said
     assert f"cannot tell it from {tied.other.label} (" in said
     # Two that are faster have their lines first, and it has its own all the same.
     third = replace(known, other=tied.other._replace(form="build"))

@@ -257,9 +257,10 @@ def _measurement(record: Mapping[str, Any], result: results.Results) -> Measurem
 
 
 def _one_of(several: Sequence[Measurement]) -> Measurement:
-    """Put measurements of one thing together: what was wrong once is wrong, what failed has failed.
+    """Put measurements of one thing together: what was wrong once is wrong.
 
-    What one sweep skips counts only where no other has it. Of times the geometric mean, and an interval that spans those of all.
+    What one sweep skips counts only where no other has it. Of times the geometric mean, and an
+    interval that spans those of all.
     """
     several = [each for each in several if each.status != "skipped"] or several[:1]
     bad = [each for each in several if not each.is_right]

@@ -45,14 +45,14 @@ def sentence(answer: Answer) -> str:
         f" on {answer.machine.device}"
     )
     text = f"{best.subject.label}: about {_ms(best.ms)} at {where}"
+    if answer.margins and answer.margins[0].is_known:
+        margin = answer.margins[0]
+        text += f"; {_figures(margin)} times as fast as {margin.other.label}"
     if answer.verdict == "cannot tell":
         margin = next(each for each in answer.margins if each.other == answer.tied[0])
         others = [subject.label for subject in answer.tied[1:]]
         first = f"{margin.other.label} ({_figures(margin)} times as long)"
         text += f"; cannot tell it from {_listing([first, *others])}"
-    elif answer.margins:
-        margin = answer.margins[0]
-        text += f"; {_figures(margin)} times as fast as {margin.other.label}"
     if (memory := _memory(best)) is not None:
         text += f"; {_size(memory)}"
     return text
@@ -223,10 +223,13 @@ def _near(near: Near) -> str:
         for axis, value in near.axes.items()
         if abs(value - (0 if axis == "moved" else 1)) >= _SAME[axis]
     )
+    # A share that moved is of whole particles, so that it cannot be just as asked.
+    exact = all(value == 1 for axis, value in near.axes.items() if axis != "moved")
+    by = by or ("as asked" if exact else "almost as asked")
     commit = f" of {measured.commit[:7]}" if measured.commit else ""
     return (
         f"measured: {near.subject.label}: {_ms(measured.ms)} at {Model.words(near.place)}"
-        f" ({by or 'as asked'}), {measured.file}{commit}"
+        f" ({by}), {measured.file}{commit}"
     )
 
 
@@ -255,7 +258,7 @@ def _validated(found: Validation) -> str:
         f" {_percent(found.loss.worst)} at worst"
     )
     if found.failures:
-        text += f", and {found.failures} times had no right answer"
+        text += f", and {found.failures} times took what has no time there"
     if found.favourite and found.favourite_loss:
         text += f"; always {found.favourite.label}: {_percent(found.favourite_loss.mean)}"
     return text
