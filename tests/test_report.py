@@ -614,6 +614,19 @@ def test_of_two_sweeps_that_share_a_cell_the_first_counts() -> None:
     assert run.replaced == 1
 
 
+@pytest.mark.parametrize("status", ["ok", "wrong", "failed"])
+@pytest.mark.parametrize("skipped_first", [True, False])
+def test_of_two_sweeps_that_share_a_cell_the_one_that_skipped_it_is_hidden(
+    status: str, skipped_first: bool
+) -> None:
+    skipped = record(status="skipped", reason="needs CUDA", sweep="gpu")
+    tried = record() if status == "ok" else record(status=status, reason="out of luck")
+    run = run_of([skipped, tried] if skipped_first else [tried, skipped])
+    [cell] = run.cells.values()
+    assert cell.headline["status"] == status
+    assert run.replaced == 1
+
+
 def test_repeated_attempt_replaces_the_failed_one_before_it() -> None:
     run = run_of([record(status="failed", reason="the driver timed out"), record(median=2.0)])
     [cell] = run.cells.values()

@@ -442,14 +442,19 @@ def _machine(runs: list[Results]) -> Machine:
             if is_waiting(record) and mode in cell.by_mode:
                 continue
             study.replaced += mode in cell.by_mode
-            # Of two sweeps of one run that share a cell the first counts.
-            if (name, subject, place, mode) not in taken:
-                taken.add((name, subject, place, mode))
+            # Of two sweeps of one run that share a cell the first counts that did not skip it.
+            at = name, subject, place, mode
+            if at not in taken or (_is_skipped(cell.by_mode[mode]) and not _is_skipped(record)):
+                taken.add(at)
                 cell.by_mode[mode] = record
                 cell.bandwidths[mode] = bandwidth
                 cell.overheads_ms[mode] = _overhead_ms(run.environment, mode)
                 cell.days[mode] = _day(run.environment)
     return Machine(runs, list(studies.values()))
+
+
+def _is_skipped(record: Record) -> bool:
+    return bool(record["status"] == "skipped")
 
 
 def _day(environment: dict[str, Any]) -> str:
