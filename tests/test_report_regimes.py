@@ -31,7 +31,17 @@ from regime_records import (
 from test_report import Page, results
 
 from gpubench import report
-from gpubench.report import crossovers, figures, formats, maps, moves, regimes, rivals, wholes
+from gpubench.report import (
+    crossovers,
+    figures,
+    formats,
+    maps,
+    moves,
+    regimes,
+    rivals,
+    tables,
+    wholes,
+)
 from gpubench.report.crossings import FIRST, NEITHER, SECOND, Ratio, Timed, compare, front
 from gpubench.report.maps import MapChart
 from gpubench.report.races import Field
@@ -699,6 +709,52 @@ def test_tables_of_rivals_list_what_is_wrong_and_what_did_not_run() -> None:
     assert said.startswith("Wrong answer, so no time: vesin list-pairs (vesin ")
     assert "), on 2 of " in said
     assert "): loses pairs" in said
+
+
+def test_who_ran_elsewhere_is_not_said_to_be_unable_to() -> None:
+    about: dict[str, Any] = {"study": "rivals", "library": "scipy 0.0"}
+    needs = "needs OpenCL: run with --device opencl"
+    skipped = about | {"status": "skipped", "reason": needs, "sweep": "cpu-large"}
+    small = [
+        search("scipy-ckdtree", "list", size, sweep="small", mode="hot", **about)
+        for size in (2**12, 2**16)
+    ]
+    large = [
+        search(name, "list", size, study="rivals")
+        for name in ("search-counting-sort", "warp-hash-grid")
+        for size in (2**20, 2**22)
+    ]
+    large += [search("scipy-ckdtree", form, **skipped) for form in ("list", "list-pairs")]
+
+    def notes(records: list[dict[str, Any]]) -> list[str]:
+        return rivals.section(field_of(records)).tables[-1].notes
+
+    said = "scipy-ckdtree: not run on these inputs; timed at 2¹² to 2¹⁶ particles, 4 per cell"
+    assert notes([*small, *large])[:2] == [
+        f"{said} (2 inputs).",
+        f"scipy-ckdtree list-pairs: not run: {needs}.",
+    ]
+    assert notes(large)[0] == f"scipy-ckdtree and scipy-ckdtree list-pairs: not run: {needs}."
+    stopped = "the study stops it at 65,536 particles"
+    large[-2] = remade(large[-2] | {"reason": stopped})
+    assert f"scipy-ckdtree: not run: {stopped}." in notes([*small, *large])
+
+
+def test_a_sweep_that_was_not_run_as_a_whole_is_why_there_is_no_time() -> None:
+    about: dict[str, Any] = {"study": "rivals", "status": "skipped", "sweep": "cpu-large"}
+    opencl = "needs OpenCL: run with --device opencl"
+    table = tables.troubles(
+        run_of(
+            [
+                search("vesin", "list-pairs", reason=opencl, **about),
+                search("warp-hash-grid", "list", reason="needs Warp: pip install", **about),
+            ]
+        )
+    )
+    assert {row.items[-1].text for row in table.rows} == {
+        f"the sweep cpu-large {opencl}",
+        "needs Warp: pip install",
+    }
 
 
 def test_a_row_of_rivals_has_ratio_library_first_call_and_peak() -> None:

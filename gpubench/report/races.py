@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from gpubench.contracts import TASKS, task_of
-from gpubench.report.cells import FULL_SORTS, Cell, Place, Record, StudyRun
+from gpubench.report.cells import FULL_SORTS, Cell, Place, Record, StudyRun, Subject
 from gpubench.report.crossings import Ratio, Timed
 from gpubench.report.figures import PALETTE, Line
 
@@ -228,6 +228,12 @@ class Field:
                 ratio = timed(others[0]).over(timed(own[0]))
                 found.append(Comparison(race, own[0], others[0], ratio))
         return found
+
+    def timed_at(self, subject: Subject) -> list[Place]:
+        """Return the inputs of the usual kind on which a subject was timed, else all others."""
+        own = [cell for cell in self.run.cells.values() if cell.subject == subject and cell.ok]
+        found = [cell.place for cell in own if cell.place.has(**self.usual)]
+        return found or [cell.place for cell in own]
 
     def at(self, task_name: str, place: Place) -> list[tuple[Cell, Record]]:
         """Return all that was tried on a task and input, with its record: with a time or not.

@@ -410,9 +410,17 @@ def _reasons(
     for subject, tried in found.items():
         for record in (each[1] for each in tried if each is not None):
             if record["status"] != "ok":
-                reason = f"{_NOT_TIMED[record['status']]}: {record['reason']}"
+                reason = _reason(field, subject, record)
                 named.setdefault(reason, {})[_label(field, subject)] = None
     return [f"{formats.listing(names)}: {reason}." for reason, names in named.items()]
+
+
+def _reason(field: Field, subject: Subject, record: Record) -> str:
+    """Say why there is no time: not what a sweep asks for, of whoever was timed in another."""
+    places = field.timed_at(subject)
+    if record["status"] == "skipped" and str(record["reason"]).startswith("needs ") and places:
+        return f"not run on these inputs; timed at {where(places, SHORT)}"
+    return f"{_NOT_TIMED[record['status']]}: {record['reason']}"
 
 
 def _row(

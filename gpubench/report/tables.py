@@ -589,7 +589,7 @@ def troubles(run: StudyRun) -> Table:
     for cell in in_order(run):
         for record in cell.by_mode.values():
             if record["status"] != "ok":
-                groups.setdefault((record["status"], record["reason"]), []).append(record)
+                groups.setdefault((record["status"], _reason(run, record)), []).append(record)
     rank = ("wrong", "failed", "skipped")
     rows = [
         Row(
@@ -611,6 +611,15 @@ def troubles(run: StudyRun) -> Table:
         ["Status", "Count", "Algorithm and form", "Where", "Reason"],
         rows,
     )
+
+
+def _reason(run: StudyRun, record: Record) -> str:
+    """Say why there is no time; of a sweep that was not run as a whole, that the sweep is why."""
+    reason = str(record["reason"])
+    requires = {f for s in run.study.sweeps if s.name == record["sweep"] for f in s.requires}
+    if any(reason.lower().startswith(f"needs {feature}") for feature in requires):
+        return f"the sweep {record['sweep']} {reason}"
+    return reason
 
 
 def _where(records: Sequence[Record]) -> str:
