@@ -659,6 +659,27 @@ def test_a_rival_that_wins_is_said_first() -> None:
     assert regimes.gist(run_of(records)) == said
 
 
+def test_where_a_rival_wins_on_unusual_inputs_says_which_they_are() -> None:
+    usual = [
+        search(name, "count", size, median=median, library=LIBRARIES.get(name))
+        for size in (2**12, 2**16)
+        for name, median in (("search-counting-sort", 1.0), ("warp-hash-grid", 2.0))
+    ]
+    lost = [
+        search(name, "count", 2**12, order=order, median=median, library=LIBRARIES.get(name))
+        for order in ("morton", "nearly-sorted")
+        for name, median in (("search-counting-sort", 2.0), ("warp-hash-grid", 1.0))
+    ]
+    assert rivals.verdict(field_of([*usual, *lost[:2]])).startswith(
+        "Where a rival wins: warp-hash-grid in “count” at 2¹² particles, 4 per cell, morton order,"
+    )
+    more = [remade(each | {"distribution": "clusters"}) for each in lost[2:]]
+    assert rivals.verdict(field_of([*usual, *lost, *more])).startswith(
+        "Where a rival wins: warp-hash-grid in “count” at 2¹² particles, 4 per cell, uniform and"
+        " clusters distribution, nearly-sorted and morton order (3 inputs),"
+    )
+
+
 def test_ours_are_first_only_where_they_can_be_told_to_be() -> None:
     def said(time: float) -> str:
         return rivals.verdict(

@@ -71,7 +71,7 @@ def _losses(field: Field) -> dict[tuple[str, str], list[Comparison]]:
 
 def _in_full(field: Field) -> list[str]:
     return [
-        f"{rival} in {quoted(task)} at {where([each.race.place for each in own], SHORT)},"
+        f"{rival} in {quoted(task)} at {_where_unusual(field, [each.race.place for each in own])},"
         f" where the best of ours takes {_times([_turned(each.ratio) for each in own])} as long"
         for (task, rival), own in _losses(field).items()
     ]
@@ -325,6 +325,16 @@ def where(places: Sequence[Place], axes: Sequence[str] = _WHERE) -> str:
     """Say where some inputs lie along some axes: the ends of each, or the names."""
     counted = f" ({len(places)} inputs)" if len(places) > 1 else ""
     return f"{_phrases(places, [a for a in _WHERE if a in axes or a == 'moved'])}{counted}"
+
+
+def _where_unusual(field: Field, places: Sequence[Place]) -> str:
+    """Say in short where some inputs lie, with each axis along which they are not as usual."""
+    unusual = [
+        axis
+        for axis, value in field.usual.items()
+        if axis in _WHERE and any(getattr(place, axis) != value for place in places)
+    ]
+    return where(places, (*SHORT, *unusual))
 
 
 def _phrases(places: Sequence[Place], axes: Sequence[str]) -> str:
