@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from regime_records import (
     COSTS,
+    HABITS,
     LIBRARIES,
     SIZES,
     grid,
@@ -868,6 +869,19 @@ def test_habits_of_libraries_stand_in_a_table_of_their_own() -> None:
     assert table.caption == "What each does where libraries differ"
     [row] = [row for row in table.rows if row.head.startswith("nvalchemi")]
     assert row.items[0].text.startswith("raises")
+
+
+def test_habits_that_differ_in_numbers_alone_are_one_row() -> None:
+    records = [
+        search("vesin", "list-pairs", size, outcome=HABITS | {"overflow": overflow})
+        for size, overflow in (
+            (2**12, "stops; counted first: 18 here"),
+            (2**14, "stops; counted first: 1,043 here"),
+            (2**16, "grows"),
+        )
+    ]
+    table = rivals.section(field_of(records)).tables[-1]
+    assert [row.items[0].text for row in table.rows] == ["stops; counted first: 18 here", "grows"]
 
 
 # Memory.

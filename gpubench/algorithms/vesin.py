@@ -87,11 +87,9 @@ class Vesin(HostSearch):
 
     def outcome(self) -> dict[str, int | float | str]:
         grows = "none: arrays grow"
-        stops = (
-            f"stops with an error past {CAPACITY}, on average; counted first, by us:"
-            f" {self._room} here"
-        )
+        stops = f"stops with an error past {CAPACITY}, on average; counted first, by us"
         return {
+            **({"room": self._room} if self._on_gpu else {}),
             "pairs": len(self._pairs),
             "overflow": stops if self._on_gpu else grows,
             "wrapping": "each periodic axis, of positions anywhere",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -22,6 +23,7 @@ SHORT = ("particles", "per_cell")  # axes that a sentence has room for
 HABITS = ("overflow", "wrapping", "order", "self_pairs", "ties")  # of an outcome, in words
 _WHERE = ("particles", "per_cell", "moved", "distribution", "order")
 _TOLD = ("count", "list")  # tasks that a sentence compares libraries in
+_NUMBER = re.compile(r"\d[\d.,]*\d|\d")
 _TWINS = "two particles at each place"
 _MOST_LOSSES = 3  # that a sentence tells one by one
 _NOT_TIMED = {"wrong": "wrong", "failed": "failed", "skipped": "not run"}
@@ -503,22 +505,26 @@ def _rank(tried: Sequence[tuple[Cell, Record] | None]) -> tuple[int, float]:
 
 
 def _habits(field: Field) -> Table:
-    """Return what each says that it does in cases on which libraries differ."""
-    found: dict[tuple[str, ...], dict[str, None]] = {}
+    """Return what each says that it does in cases on which libraries differ.
+
+    Texts that differ in numbers alone, which may be those of an input, are one: the first.
+    """
+    found: dict[tuple[str, ...], tuple[tuple[str, ...], dict[str, None]]] = {}
     for cell in field.run.cells.values():
         outcome = cell.headline["outcome"] or {}
         said = tuple(str(outcome[habit]) if habit in outcome else "" for habit in HABITS)
         if any(said):
             library = cell.headline["library"] or "ours"
-            key = (f"{cell.subject.algorithm} ({library})", *said)
-            found.setdefault(key, {})[cell.subject.form] = None
-    names = [key[0] for key in found]
+            name = f"{cell.subject.algorithm} ({library})"
+            key = (name, *(_NUMBER.sub("0", text) for text in said))
+            found.setdefault(key, (said, {}))[1][cell.subject.form] = None
+    names = [name for name, *_ in found]
     rows = [
         Row(
-            key[0] if names.count(key[0]) == 1 else f"{key[0]}, {formats.listing(forms)}",
-            [Item(said, "words") if said else Item(formats.DASH, "words") for said in key[1:]],
+            name if names.count(name) == 1 else f"{name}, {formats.listing(forms)}",
+            [Item(text or formats.DASH, "words") for text in said],
         )
-        for key, forms in found.items()
+        for (name, *_), (said, forms) in found.items()
     ]
     columns = ["Algorithm", "Overflow", "Wrapping", "Order", "Self-pairs", "Ties"]
     return Table("What each does where libraries differ", columns, rows)
