@@ -31,7 +31,8 @@ from regime_records import (
 )
 from test_report import Page, results
 
-from gpubench import report
+from gpubench import registry, report
+from gpubench.contracts import NeighbourSearch
 from gpubench.report import (
     crossovers,
     figures,
@@ -652,10 +653,10 @@ def test_a_rival_that_wins_is_said_first() -> None:
         search("warp-hash-grid", "build", median=2.0, library="warp-lang 0.0"),
     ]
     said = regimes.sentences(run_of(records))[0]
-    assert said == (
+    assert said.startswith(
         "Where a rival wins: warp-hash-grid in “count” at 2²⁰ particles, 4 per cell, where the"
         " best of ours takes 2.00 times (1.96 to 2.04) as long. Ours are first in 1 of 2"
-        " comparisons."
+        " comparisons. Not timed in this study on this machine: in “build”"
     )
     assert regimes.gist(run_of(records)) == said
 
@@ -697,6 +698,31 @@ def test_ours_are_first_only_where_they_can_be_told_to_be() -> None:
         "No rival wins. Ours are first in 0 of 1 comparisons; in 1 it cannot be told (count)."
     )
     assert said(0.5).startswith("Where a rival wins: warp-hash-grid")
+
+
+@pytest.mark.parametrize("backend", ["cuda", "opencl"])
+def test_the_verdict_says_whose_answers_to_a_task_were_not_timed(backend: str) -> None:
+    def left_out(*tried: str, **about: Any) -> str:
+        timed = [search(name, "list-x", device=backend) for name in tried]
+        extra = [search("vesin", "list-pairs", device=backend, mode="hot", **about)]
+        return rivals.untimed(field_of([*timed, *(extra if about else [])]))
+
+    known = {
+        name
+        for name, algorithm in registry.algorithms().items()
+        for form, made in algorithm.forms.items()
+        if issubclass(algorithm, NeighbourSearch) and form.partition("-")[0] == "list"
+        and made.requires <= {backend}
+    }  # fmt: skip
+    assert ("search-torch-sort" in known) == (backend == "cuda")
+    first, *rest = sorted(known)
+    assert left_out(first) == (
+        f"Not timed in this study on this machine: in “list” {formats.listing(rest)}."
+    )
+    assert left_out(*known) == ""
+    others = known - {"vesin"}
+    assert "vesin" in left_out(*others, status="skipped", reason="needs vesin")
+    assert left_out(*others, status="wrong", reason="loses pairs") == ""
 
 
 def test_without_a_rival_nothing_is_claimed() -> None:

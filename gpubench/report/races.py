@@ -229,6 +229,16 @@ class Field:
                 found.append(Comparison(race, own[0], others[0], ratio))
         return found
 
+    @cached_property
+    def tried(self) -> set[tuple[str, str]]:
+        """Tasks with the algorithms that ran on them: with a time, failed or wrong."""
+        return {
+            (question, cell.subject.algorithm)
+            for cell in self.run.cells.values()
+            if (question := task(cell)) is not None
+            and any(record["status"] != "skipped" for record in cell.by_mode.values())
+        }
+
     def timed_at(self, subject: Subject) -> list[Place]:
         """Return the inputs of the usual kind on which a subject was timed, else all others."""
         own = [cell for cell in self.run.cells.values() if cell.subject == subject and cell.ok]

@@ -58,7 +58,7 @@ def sentences(run: StudyRun) -> list[str]:
     """Return what was found, one statement a string: first of all whether a rival wins."""
     field = Field.of(run)
     return [
-        rivals.verdict(field),
+        _verdict(field),
         *rivals.wrong(field),
         *([margins] if run.study.name == RIVALS and (margins := rivals.margins(field)) else []),
         *_by_size(field),
@@ -72,7 +72,12 @@ def sentences(run: StudyRun) -> list[str]:
 def gist(run: StudyRun) -> str:
     """Return the first of these and what is wrong, for the front page."""
     field = Field.of(run)
-    return " ".join([rivals.verdict(field), *rivals.wrong(field)])
+    return " ".join([_verdict(field), *rivals.wrong(field)])
+
+
+def _verdict(field: Field) -> str:
+    """Say who is first, and of whom nothing is said."""
+    return " ".join(filter(None, (rivals.verdict(field), rivals.untimed(field))))
 
 
 def sections(run: StudyRun, slug: str) -> list[Section]:

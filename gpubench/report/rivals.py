@@ -10,7 +10,8 @@ from functools import partial
 from statistics import fmean
 from typing import Any
 
-from gpubench.contracts import TASKS
+from gpubench import registry
+from gpubench.contracts import TASKS, NeighbourSearch, task_of
 from gpubench.report import formats
 from gpubench.report.axes import AXES
 from gpubench.report.cells import Cell, Place, Record, Subject
@@ -22,6 +23,7 @@ from gpubench.report.tables import NOTHING, Item, Row, Table
 SHORT = ("particles", "per_cell")  # axes that a sentence has room for
 HABITS = ("overflow", "wrapping", "order", "self_pairs", "ties")  # of an outcome, in words
 _WHERE = ("particles", "per_cell", "moved", "distribution", "order")
+_BACKENDS = frozenset({"cuda", "opencl"})
 _TOLD = ("count", "list")  # tasks that a sentence compares libraries in
 _NUMBER = re.compile(r"\d[\d.,]*\d|\d")
 _TWINS = "two particles at each place"
@@ -60,6 +62,31 @@ def _too_short(field: Field) -> str:
         return ""
     why = "as too short for the clock, since their 95 % intervals begin at 0"
     return f" Times left out {why}: {field.too_short}."
+
+
+def untimed(field: Field) -> str:
+    """Say which searches of the registry a study left out of its tasks; empty without any.
+
+    Left out are those that the device cannot run.
+    """
+    others = _BACKENDS - {record["device"] for record in field.run.records}
+    parts = [
+        f"in {quoted(question)} {formats.listing(names)}"
+        for question in field.tasks
+        for names in [
+            [
+                name
+                for name, algorithm in registry.algorithms().items()
+                if issubclass(algorithm, NeighbourSearch) and (question, name) not in field.tried
+                and any(
+                    task_of(form) == question and not made.requires & others
+                    for form, made in algorithm.forms.items()
+                )
+            ]
+        ]
+        if names
+    ]  # fmt: skip
+    return f"Not timed in this study on this machine: {'; '.join(parts)}." if parts else ""
 
 
 def _losses(field: Field) -> dict[tuple[str, str], list[Comparison]]:
