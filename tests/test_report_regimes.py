@@ -15,6 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.markers import CARETUP
+from matplotlib.text import Annotation
 from regime_records import (
     COSTS,
     HABITS,
@@ -593,6 +595,7 @@ def test_a_resort_is_drawn_over_the_fastest_rebuild_where_it_comes_close() -> No
     chart = moves.ratio_chart(field_of([*shares(2.0, 1.0), *far]), "slug")
     assert chart is not None
     assert chart.reference == 1.0
+    assert chart.frame == (0.5, 1.3)
     [panel] = chart.panels
     [line] = panel.lines
     assert line.label == "search-counting-resort"
@@ -601,6 +604,34 @@ def test_a_resort_is_drawn_over_the_fastest_rebuild_where_it_comes_close() -> No
     assert line.low is not None and line.high is not None
     assert all(a < b < c for a, b, c in zip(line.low, line.y, line.high, strict=True))
     assert moves.ratio_chart(field_of(shares(0.5, 1.0)), "slug") is None  # never close
+
+
+def test_what_a_resort_saves_is_seen_beside_one_that_takes_long() -> None:
+    far = [
+        remade({**each, "algorithm": "search-bucket-resort", "median_ms": 1 + each["moved"]})
+        for each in shares(1.0, 1.0)
+        if each["algorithm"] == "search-counting-resort"
+    ]
+    chart = moves.ratio_chart(field_of([*shares(1.1, 1.0), *far]), "slug")
+    assert chart is not None
+    assert max(y for line in chart.panels[0].lines for y in line.y) > 1000
+    assert chart.frame == (0.8, 1.3)
+
+
+@pytest.mark.parametrize(("last", "leaves"), [(1.6, True), (1.2, False)])
+def test_a_line_that_leaves_the_frame_is_labelled_there(last: float, leaves: bool) -> None:
+    linear = figures.Axis("label", "linear")
+    lines = [figures.Line("steep", [1, 2], [1.0, last]), figures.Line("flat", [1, 2], [1.0, 1.1])]
+    panel = figures.Panel("title", lines, "description")
+    chart = figures.line_chart("slug", "title", "caption", linear, linear, [panel], 1.0, (0.8, 1.3))
+    assert chart is not None
+    [axes] = figures._line_figure(chart, panel).axes
+    assert axes.get_ylim() == (0.8, 1.3)
+    carets = [each.get_xydata().tolist() for each in axes.lines if each.get_marker() == CARETUP]
+    assert carets == ([[pytest.approx([1.5, 1.3])]] if leaves else [])
+    ends = {text.get_text(): text.xy for text in axes.texts if isinstance(text, Annotation)}
+    assert ends["steep"] == pytest.approx((1.5, 1.3) if leaves else (2, last))
+    assert ends["flat"] == (2, 1.1)
 
 
 @pytest.mark.parametrize(

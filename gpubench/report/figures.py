@@ -7,6 +7,7 @@ of bars have a scale each.
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -19,6 +20,7 @@ from xml.etree import ElementTree
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.markers import CARETUP
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
@@ -117,7 +119,11 @@ class Axis:
 
 @dataclass(frozen=True)
 class Chart:
-    """A figure: panels that share both axes, with a caption."""
+    """A figure: panels that share both axes, with a caption.
+
+    frame: ends of a linear y axis; else it goes from 0 to the greatest value. A triangle marks
+    where a line leaves through the upper end.
+    """
 
     slug: str
     title: str
@@ -126,6 +132,7 @@ class Chart:
     y: Axis
     panels: Sequence[Panel]
     reference: float | None = None
+    frame: tuple[float, float] | None = None
 
     @property
     def fullness(self) -> list[int]:
@@ -219,10 +226,11 @@ def line_chart(
     y: Axis,
     panels: Sequence[Panel],
     reference: float | None = None,
+    frame: tuple[float, float] | None = None,
 ) -> Chart | None:
     """Make a figure of those panels that have a line; None without any."""
     shown = [panel for panel in panels if any(len(line.x) > 1 for line in panel.lines)]
-    return Chart(slug, title, caption, x, y, shown, reference) if shown else None
+    return Chart(slug, title, caption, x, y, shown, reference, frame) if shown else None
 
 
 def scatter(
@@ -283,6 +291,9 @@ def _line_figure(chart: Chart, panel: Panel) -> Figure:
         axes.axhline(chart.reference, color=INK, linewidth=0.8, linestyle=(0, (1, 2)))
     for line in panel.lines:
         _plot(axes, line)
+        for x, top in _leaving(axes, line):
+            colour = SERIES[line.colour % len(SERIES)]
+            axes.plot(x, top, marker=CARETUP, color=colour, markersize=6, linestyle="")
     _label_lines(axes, panel.lines)
     return figure
 
@@ -379,7 +390,9 @@ def _set_axes(axes: Axes, chart: Chart) -> None:
         _zero_axis(axes, xs)
     else:
         _log_axis(axes, "x", chart.x.kind, xs)
-    if chart.y.kind == "linear":
+    if chart.frame is not None:
+        axes.set_ylim(*chart.frame)
+    elif chart.y.kind == "linear":
         axes.set_ylim(0, max(ys) * 1.08)
     else:
         _log_axis(axes, "y", chart.y.kind, ys)
@@ -469,12 +482,32 @@ def _zero_axis(axes: Axes, values: Sequence[float]) -> None:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.12g}"))
 
 
+def _leaving(axes: Axes, line: Line) -> list[tuple[float, float]]:
+    """Return where a line, as drawn, goes through the upper end of the y axis."""
+    top = axes.get_ylim()[1]
+    places = axes.transData.transform(list(zip(line.x, line.y, strict=True)))
+    height = float(axes.transData.transform((line.x[0], top))[1])
+    found = []
+    for (x0, y0), (x1, y1) in itertools.pairwise(places):
+        if (y0 > height) != (y1 > height):
+            x = x0 + (height - y0) / (y1 - y0) * (x1 - x0)
+            found.append((float(axes.transData.inverted().transform((x, height))[0]), top))
+    return found
+
+
+def _end(axes: Axes, line: Line) -> tuple[float, float]:
+    """Return the last point of a line that is in the frame."""
+    if line.y[-1] <= axes.get_ylim()[1]:
+        return line.x[-1], line.y[-1]
+    return (_leaving(axes, line) or [(line.x[-1], axes.get_ylim()[1])])[-1]
+
+
 def _label_lines(axes: Axes, lines: Sequence[Line]) -> None:
     """Write each label at the end of its line, pushed apart where they would overlap."""
     lines = [line for line in lines if line.label]
     if not lines:
         return
-    ends = [axes.transData.transform((line.x[-1], line.y[-1])) for line in lines]
+    ends = [axes.transData.transform(_end(axes, line)) for line in lines]
     order = sorted(range(len(lines)), key=lambda i: float(ends[i][1]))
     scale = 72 / axes.figure.dpi
     wanted = [float(ends[i][1]) * scale for i in order]
@@ -486,7 +519,7 @@ def _label_lines(axes: Axes, lines: Sequence[Line]) -> None:
         end_x, end_y = (float(v) * scale for v in ends[i])
         axes.annotate(
             line.label,
-            xy=(line.x[-1], line.y[-1]),
+            xy=_end(axes, line),
             xytext=(max(box.x1 * scale, end_x) - end_x + 8, height - end_y),
             textcoords="offset points",
             va="center",
