@@ -790,6 +790,34 @@ def test_tables_of_rivals_list_what_is_wrong_and_what_did_not_run() -> None:
     assert "): loses pairs" in said
 
 
+def test_the_fastest_to_build_is_told_with_what_it_takes_to_count() -> None:
+    def note(counted: float) -> str:
+        times = {
+            "search-atomic-list": (1.0, counted),
+            "search-counting-sort": (2.0, 3.0),
+            "warp-hash-grid": (3.0, 4.0),
+        }
+        records = [
+            search(name, task, size, median=time)
+            for size in (2**20, 2**22)
+            for name, both in times.items()
+            for task, time in zip(("build", "count"), both, strict=True)
+        ]
+        tables = rivals.section(field_of(records)).tables
+        [build, count] = [t for t in tables if t.caption.startswith("Equal work only")]
+        assert not any("What is built" in each for each in count.notes)
+        return build.notes[0]
+
+    said = "What is built is not alike: linked lists (search-atomic-list) are made in one pass"
+    assert note(27.0).startswith(said)
+    assert note(27.0).endswith(
+        " To build and count, search-atomic-list, the fastest to build, takes 9.00 and 9.00 times"
+        " as long as the fastest at 2²⁰ and 2²² particles."
+    )
+    assert note(2.5).startswith(said)
+    assert "To build and count" not in note(2.5)
+
+
 def test_who_ran_elsewhere_is_not_said_to_be_unable_to() -> None:
     about: dict[str, Any] = {"study": "rivals", "library": "scipy 0.0"}
     needs = "needs OpenCL: run with --device opencl"

@@ -154,7 +154,8 @@ def section(field: Field) -> Section:
         "Ours and libraries of others",
         [
             "Only equal work stands in one table: all in it start from the same positions and end"
-            " with the same answer, which is held against the oracle before and after timing."
+            f" with the same answer ({quoted('build')}: with whatever neighbours are found in),"
+            " which is held against the oracle before and after timing."
         ],
         [
             *([losses] if len(losses.rows) > 1 else []),
@@ -429,6 +430,7 @@ def _table(field: Field, task: str) -> Table:
         columns,
         rows,
         notes=[
+            *(_builds(field, places) if task == "build" else []),
             *_reasons(field, found),
             "Over ours: time over that of the best of ours, with the interval that the 95 %"
             " intervals of both medians allow; below 1 a library is faster. First call: to make"
@@ -439,6 +441,31 @@ def _table(field: Field, task: str) -> Table:
         ],
         groups=groups,
     )
+
+
+def _builds(field: Field, places: Sequence[Place]) -> list[str]:
+    """Say that what is built differs, and what the fastest to build then takes to count."""
+    said = (
+        "What is built is not alike: linked lists (search-atomic-list) are made in one pass, most"
+        " others sort the particles. Who builds fastest need not search fastest."
+    )
+    found: dict[str, list[tuple[Place, Ratio]]] = {}
+    for place in places:
+        built, counted = _race(field, "build", place), _race(field, "count", place)
+        if built is not None and counted is not None:
+            name = built.winner.subject.algorithm
+            cell = counted.of(name)
+            if cell is not None and cell is not counted.winner:
+                ratio = timed(cell).over(timed(counted.winner))
+                found.setdefault(name, []).append((place, ratio))
+    for name, each in found.items():
+        ratios = formats.listing(formats.significant(ratio.value) for _, ratio in each)
+        sizes = formats.listing(formats.power(place.particles or 0) for place, _ in each)
+        said += (
+            f" To build and count, {name}, the fastest to build, takes {ratios} times as long as"
+            f" the fastest at {sizes} particles."
+        )
+    return [said]
 
 
 def _reasons(
