@@ -825,7 +825,12 @@ def choose(
     if particles is None or per_cell is None:
         raise UserError("choose needs --particles N and --per-cell P, or --validate")
     question = Question(particles, per_cell, moved, task, distribution, order, destination)
-    chooser = Chooser.load(results or (), device)
+    searches = {
+        name: cls.forms
+        for name, cls in registry.algorithms().items()
+        if cls.family == "neighbour-search"
+    }
+    chooser = Chooser.load(results or (), device, searches)
     answer = chooser.choose(question)
     if as_json:
         _print_json(output.as_json(answer, chooser))

@@ -34,6 +34,11 @@ CROSSING = 2**17
 THREE = LAWS | {"never": lambda n, p: 3 * LAWS["quick-to-start"](n, p)}
 
 
+SEARCHES = {
+    name: cls.forms
+    for name, cls in registry.algorithms().items()
+    if cls.family == "neighbour-search"
+}
 # Whose short times are not those of launches from Python.
 NO_LAUNCHES = {"backend": "opencl", "name": "A device"}
 
@@ -573,7 +578,8 @@ def test_who_was_not_measured_is_named():
     here = [{"device": {"backend": name, "name": "A device"}} for name in ("cuda", "opencl")]
     records = grid({"search-radix-grid": LAWS["quick-to-start"]}, SIZES, OCCUPANCIES)
     for fields, rival in zip(here, (True, False), strict=True):
-        warnings = chooser(*records, **fields).choose(Question(16384, 3)).warnings
+        found = Chooser([results(*records, **fields)], SEARCHES)
+        warnings = found.choose(Question(16384, 3)).warnings
         (told,) = (each for each in warnings if each.startswith("not measured"))
         assert "search-counting-sort count" in told
         assert ("search-torch-sort count" in told) is rival  # it needs CUDA

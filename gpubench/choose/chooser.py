@@ -12,13 +12,13 @@ from pathlib import Path
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from gpubench import registry, results
+from gpubench import results
 from gpubench.choose import evidence, validation
 from gpubench.choose.evidence import Machine, Place, Setting, Subject, from_octaves, matrix
 from gpubench.choose.model import Barred, Estimate, Margin, Model
 from gpubench.choose.surface import SAME, Floats
 from gpubench.choose.validation import Validation
-from gpubench.contracts import TASKS, may_be_launches, task_of
+from gpubench.contracts import TASKS, Form, may_be_launches, task_of
 from gpubench.errors import UserError
 from gpubench.inputs import DESTINATIONS, DISTRIBUTIONS, ORDERS
 
@@ -28,6 +28,7 @@ HALVINGS = 12
 # Of 71 ratios of times that are mostly launches, measured again by another process within the hour
 # (regimes and rivals on an H200, d36a8ac), 19 in 20 were within this factor of what they had been.
 LAUNCHES_AGAIN = 1.42
+NO_FORMS: Mapping[str, Mapping[str, Form]] = {}
 CATEGORIES = ("distribution", "order")  # of a setting, what a user can have otherwise
 
 
@@ -146,11 +147,17 @@ class Chooser:
     """Answers questions from results of one machine.
 
     found: results of studies; those of other algorithms than neighbour searches are left aside.
+    searches: the forms of every neighbour search that there is, to name those not measured.
 
     Raises UserError where they are of several machines, or of no neighbour search.
     """
 
-    def __init__(self, found: Sequence[results.Results]) -> None:
+    def __init__(
+        self,
+        found: Sequence[results.Results],
+        searches: Mapping[str, Mapping[str, Form]] = NO_FORMS,
+    ) -> None:
+        self._searches = searches
         self.machine, of_machine = evidence.machine(found)
         kept, self._older = evidence.of_newest_code(of_machine)
         self.files = [result.path for result in kept]
@@ -161,12 +168,17 @@ class Chooser:
             )
 
     @classmethod
-    def load(cls, paths: Sequence[Path] = (), backend: str | None = None) -> Chooser:
+    def load(
+        cls,
+        paths: Sequence[Path] = (),
+        backend: str | None = None,
+        searches: Mapping[str, Mapping[str, Form]] = NO_FORMS,
+    ) -> Chooser:
         """Read results files and folders; by default those of the study made for this.
 
         backend: cuda or opencl; by default CUDA's where there are both.
         """
-        return cls(evidence.files(paths, backend))
+        return cls(evidence.files(paths, backend), searches)
 
     @property
     def tasks(self) -> list[str]:
@@ -227,11 +239,25 @@ class Chooser:
             list(_changes(model, self.machine, place, best.subject)),
             [
                 *_warnings(model, best, place, self.machine),
-                *_not_measured(model, self.machine, question.its_task),
+                *self._not_measured(model, question.its_task),
                 *self._left_out(),
             ],
             self._validation(task),
         )
+
+    def _not_measured(self, model: Model, task: str) -> Iterator[str]:
+        """Yield who could do a task on the machine, but has no result of it in any form."""
+        tasks = ("update", "count") if task == "update" else (task,)
+        measured = {subject.algorithm for subject in model.subjects}
+        left = [
+            f"{name} {form}"
+            for name, forms in self._searches.items()
+            if name not in measured
+            for form, described in forms.items()
+            if task_of(form) in tasks and described.requires <= {self.machine.backend}
+        ]
+        if left:
+            yield f"not measured, so not considered: {', '.join(left)}"
 
     def _left_out(self) -> list[str]:
         """Say which results are of another version of the code."""
@@ -465,21 +491,6 @@ def _crossing(
                 value = from_octaves(axis, float(outer))
                 yield Change(axis, end < here, value, winner, None)
             return
-
-
-def _not_measured(model: Model, machine: Machine, task: str) -> Iterator[str]:
-    """Yield who could do a task on a machine, but has no result of it in any form."""
-    tasks = ("update", "count") if task == "update" else (task,)
-    measured = {subject.algorithm for subject in model.subjects}
-    left = [
-        f"{name} {form}"
-        for name, cls in registry.algorithms().items()
-        if cls.family == "neighbour-search" and name not in measured
-        for form, described in cls.forms.items()
-        if task_of(form) in tasks and described.requires <= {machine.backend}
-    ]
-    if left:
-        yield f"not measured, so not considered: {', '.join(left)}"
 
 
 def _warnings(model: Model, estimate: Estimate, place: Place, machine: Machine) -> Iterator[str]:
