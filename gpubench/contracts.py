@@ -40,6 +40,9 @@ LAUNCHES_MS, LAUNCHES_PARTICLES = 0.1, 2**18
 COUNTS = {"build": 0, "count": 1, "ten-counts": 10, "list": 0, "update": 1}
 
 
+BACKENDS = frozenset({"cuda", "opencl"})
+
+
 def may_be_launches(particles: float, ms: float) -> bool:
     """Say whether a time of a search on a GPU, launched again and again, may say little of it."""
     return particles <= LAUNCHES_PARTICLES and ms < LAUNCHES_MS
@@ -169,6 +172,14 @@ class Form:
     reorders: bool = False
     stable: bool = True
     allocates: bool = False
+
+
+def forms_for(task: str, forms: Mapping[str, Form], backend: str) -> list[str]:
+    """Return those forms of a neighbour search that do a task and need no other back end."""
+    others = BACKENDS - {backend}
+    return [
+        name for name, form in forms.items() if task_of(name) == task and not form.requires & others
+    ]
 
 
 class Algorithm(ABC):

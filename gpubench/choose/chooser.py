@@ -18,7 +18,7 @@ from gpubench.choose.evidence import Machine, Place, Setting, Subject, from_octa
 from gpubench.choose.model import Barred, Estimate, Margin, Model
 from gpubench.choose.surface import SAME, Floats
 from gpubench.choose.validation import Validation
-from gpubench.contracts import TASKS, Form, may_be_launches, task_of
+from gpubench.contracts import TASKS, Form, forms_for, may_be_launches
 from gpubench.errors import UserError
 from gpubench.inputs import DESTINATIONS, DISTRIBUTIONS, ORDERS
 
@@ -253,8 +253,8 @@ class Chooser:
             f"{name} {form}"
             for name, forms in self._searches.items()
             if name not in measured
-            for form, described in forms.items()
-            if task_of(form) in tasks and described.requires <= {self.machine.backend}
+            for each in tasks
+            for form in forms_for(each, forms, self.machine.backend)
         ]
         if left:
             yield f"not measured, so not considered: {', '.join(left)}"

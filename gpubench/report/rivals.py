@@ -11,7 +11,7 @@ from statistics import fmean
 from typing import Any
 
 from gpubench import registry
-from gpubench.contracts import TASKS, NeighbourSearch, task_of
+from gpubench.contracts import TASKS, NeighbourSearch, forms_for
 from gpubench.report import formats
 from gpubench.report.axes import AXES
 from gpubench.report.cells import Cell, Place, Record, Subject
@@ -23,7 +23,6 @@ from gpubench.report.tables import NOTHING, Item, Row, Table
 SHORT = ("particles", "per_cell")  # axes that a sentence has room for
 HABITS = ("overflow", "wrapping", "order", "self_pairs", "ties")  # of an outcome, in words
 _WHERE = ("particles", "per_cell", "moved", "distribution", "order")
-_BACKENDS = frozenset({"cuda", "opencl"})
 _TOLD = ("count", "list")  # tasks that a sentence compares libraries in
 _NUMBER = re.compile(r"\d[\d.,]*\d|\d")
 _TWINS = "two particles at each place"
@@ -69,7 +68,7 @@ def untimed(field: Field) -> str:
 
     Left out are those that the device cannot run.
     """
-    others = _BACKENDS - {record["device"] for record in field.run.records}
+    backend = field.run.records[0]["device"]
     parts = [
         f"in {quoted(question)} {formats.listing(names)}"
         for question in field.tasks
@@ -78,10 +77,7 @@ def untimed(field: Field) -> str:
                 name
                 for name, algorithm in registry.algorithms().items()
                 if issubclass(algorithm, NeighbourSearch) and (question, name) not in field.tried
-                and any(
-                    task_of(form) == question and not made.requires & others
-                    for form, made in algorithm.forms.items()
-                )
+                and forms_for(question, algorithm.forms, backend)
             ]
         ]
         if names
