@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gpubench.contracts import Algorithm
 from gpubench.errors import NotSupported
-from gpubench.families import FAMILIES, first_launch
+from gpubench.families import FAMILIES, Oracle, first_launch
 from gpubench.grid import Grid
 from gpubench.inputs import (
     NULLS,
@@ -62,9 +62,16 @@ class CaseResult:
     reason: str = ""
 
 
-def cases(family: str) -> list[Case]:
+@cache
+def cases(family: str) -> tuple[Case, ...]:
     """Return the suite of a family."""
-    return _SUITES[family]()
+    return tuple(_SUITES[family]())
+
+
+@cache
+def _oracle(family: str, case: Case) -> Oracle:
+    """Return the oracle of a case of a suite, which all algorithms of the family share."""
+    return FAMILIES[family].oracle(case.make(), case.exact)
 
 
 def large_cases(family: str) -> list[Case]:
@@ -104,23 +111,31 @@ def run_conformance(make_algorithm: Callable[..., Algorithm], family: str) -> li
     Each answer is checked after a first launch and after a second, which must not be disturbed
     by what the first left behind.
     """
-    return [run_case(make_algorithm, family, case) for case in cases(family)]
+    return [
+        _run(make_algorithm, case.name, case.make(), _oracle(family, case))
+        for case in cases(family)
+    ]
 
 
 def run_case(make_algorithm: Callable[..., Algorithm], family: str, case: Case) -> CaseResult:
     """Run one case, as run_conformance does."""
     inputs = case.make()
-    oracle = FAMILIES[family].oracle(inputs, case.exact)
+    return _run(make_algorithm, case.name, inputs, FAMILIES[family].oracle(inputs, case.exact))
+
+
+def _run(
+    make_algorithm: Callable[..., Algorithm], name: str, inputs: Inputs, oracle: Oracle
+) -> CaseResult:
     try:
         algorithm = make_algorithm(**inputs.made_for)
     except NotSupported as reason:
-        return CaseResult(case.name, "skipped", str(reason))
+        return CaseResult(name, "skipped", str(reason))
     if problem := first_launch(algorithm, inputs, oracle):
-        return CaseResult(case.name, "wrong", f"after the first launch: {problem}")
+        return CaseResult(name, "wrong", f"after the first launch: {problem}")
     algorithm.launch()
     if problem := oracle.check(algorithm):
-        return CaseResult(case.name, "wrong", f"after the second launch: {problem}")
-    return CaseResult(case.name, "ok")
+        return CaseResult(name, "wrong", f"after the second launch: {problem}")
+    return CaseResult(name, "ok")
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from gpubench.devices.base import Device, DeviceReport, Kernel, scalar
 from gpubench.errors import DeviceUnavailable, OutOfMemory
 
 INSTALL = "pip install 'gpubench[cpu]'"
+_Unit = tuple[str, tuple[tuple[str, Any], ...]]  # a file of kernels and its constants
 SYSTEM_VENDORS = Path("/etc/OpenCL/vendors")
 
 # Short names people know for platforms that call themselves otherwise.
@@ -149,7 +150,8 @@ class OpenCLDevice(Device):
         # A CPU reports one core's cache or none: assume a server's last level.
         self.cache_bytes = max(device.global_mem_cache_size, 32 << 20 if self.is_cpu else 0)
         self.memory_bytes = device.global_mem_size
-        self._programs: dict[tuple[str, tuple[tuple[str, Any], ...]], Any] = {}
+        self._programs: dict[_Unit, Any] = {}
+        self._kernels: dict[tuple[_Unit, str], Kernel] = {}
 
     def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> Any:
         with self._memory_errors(shape, dtype):
@@ -212,7 +214,12 @@ class OpenCLDevice(Device):
             source = f'#include "prelude/opencl.h"\n#include "{file}"\n'
             with self.quiet_compiler():
                 self._programs[key] = self._cl.Program(self.context, source).build(options)
-        kernel = self._cl.Kernel(self._programs[key], name)
+        if (key, name) not in self._kernels:
+            self._kernels[key, name] = self._launcher(self._programs[key], name)
+        return self._kernels[key, name]
+
+    def _launcher(self, program: Any, name: str) -> Kernel:
+        kernel = self._cl.Kernel(program, name)
         queue, enqueue = self.queue, self._cl.enqueue_nd_range_kernel
 
         def launch(blocks: int, threads: int, *arguments: Any) -> None:
