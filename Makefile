@@ -30,11 +30,12 @@ BENCH := algorithms\.(AtomicList|CountingSort|FilterScanSearch)\.track_time.*, (
 endif
 ASV_RUN = --machine "$$($(BIN)/python tools/asv_machine.py)" $(if $(BENCH),--bench '$(BENCH)')
 
-.PHONY: help reproduce test test-gpu lint kernels guard benchmark benchmark-history clean
+.PHONY: help reproduce test test-all test-gpu lint kernels guard benchmark benchmark-history clean
 
 help:
 	@echo 'make reproduce   measure Table 1 on this machine and write the report'
-	@echo 'make test        run the tests that need no GPU'
+	@echo 'make test        run the tests that need no GPU, in some minutes'
+	@echo 'make test-all    run the long ones as well, as CI does'
 	@echo 'make test-gpu    run the tests that need an NVIDIA GPU'
 	@echo 'make lint        check style and types'
 	@echo 'make kernels     compile every CUDA kernel; needs nvcc, but no GPU'
@@ -48,7 +49,11 @@ reproduce: $(USER_STAMP)
 	@page=$$($(BIN)/gpubench report) && echo "The report: $(CURDIR)/$$page"
 
 test: $(DEV_STAMP)
-	$(BIN)/pytest -n 2 -m 'not cuda'
+	$(BIN)/pytest -n 2 -m 'not cuda and not long'
+
+# Also Oclgrind, PoCL, the commands of the README, histories of commits, the rest of the pages.
+test-all: test
+	$(BIN)/pytest -n 2 -m 'long and not cuda'
 
 # Without a usable GPU these fail, where they would be skipped.
 test-gpu: $(DEV_STAMP)

@@ -3,20 +3,84 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
 
+import needs
 import pytest
 
+from gpubench import registry
 from gpubench.devices import Device, open_device
 from gpubench.errors import DeviceUnavailable
 from gpubench.measure.environment import environment
 
 # The pip runtime comes with the extra `cpu`, so it must be there; PoCL is the system's.
 REQUIRED = {"opencl:intel"}
-OPENCL = ["opencl:intel", "opencl:pocl"]
+SECOND = "opencl:pocl"  # repeats what the first runtime has shown: long tests
+OPENCL = ["opencl:intel", SECOND]
 CUDA = pytest.param("cuda", marks=pytest.mark.cuda)
+SKIPS: Counter[str] = Counter()  # of this run, by reason
+LEFT_OUT: Counter[str] = Counter()  # tests that a choice of markers left out, by marker
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Drop forms that no device of a kind can run, and mark those of the second runtime long."""
+    items[:] = [item for item in items if not needs_another_backend(item)]
+    for item in items:
+        if f"[{SECOND}" in item.nodeid:
+            item.add_marker(pytest.mark.long)
+
+
+def needs_another_backend(item: pytest.Item) -> bool:
+    """Say whether a test would run a form of an algorithm on OpenCL that needs more."""
+    parameters = item.callspec.params if hasattr(item, "callspec") else {}
+    device = parameters.get("device", parameters.get("opencl_device", "cuda"))
+    name = parameters.get("name", parameters.get("algorithm"))
+    name, form = parameters.get("pair", (name, parameters.get("form")))
+    known = registry.algorithms().get(name) if isinstance(name, str) else None
+    if known is None or form not in known.forms or not str(device).startswith("opencl"):
+        return False
+    return bool(known.forms[form].requires - {"opencl"})
+
+
+def pytest_deselected(items: list[pytest.Item]) -> None:
+    """Count what a choice of markers leaves out."""
+    for item in items:
+        LEFT_OUT.update([name for name in needs.TARGETS if item.get_closest_marker(name)][:1])
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Tell the process that prints what this worker left out."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["left_out"] = dict(LEFT_OUT)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Take what a worker left out; all workers leave out the same."""
+    LEFT_OUT.update(Counter(getattr(node, "workeroutput", {}).get("left_out")) - LEFT_OUT)
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Count the reasons of skips."""
+    if report.skipped and isinstance(report.longrepr, tuple):
+        SKIPS[report.longrepr[2].removeprefix("Skipped: ")] += 1
+
+
+def pytest_collectreport(report: pytest.CollectReport) -> None:
+    """Count files that were skipped whole."""
+    if report.skipped and isinstance(report.longrepr, tuple):
+        SKIPS[report.longrepr[2].removeprefix("Skipped: ")] += 1
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """End a run with the line that says what was not run."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None and not hasattr(config, "workerinput"):
+        reporter.write_line(needs.closing_line(SKIPS, LEFT_OUT))
 
 
 @pytest.fixture(scope="session")
@@ -33,6 +97,8 @@ def open_once() -> Iterator[Callable[[str], Device]]:
                 except DeviceUnavailable as reason:
                     if spec in required:
                         pytest.fail(f"{spec} is required here, but {reason}")
+                    if spec == SECOND:
+                        needs.skip_without("PoCL")
                     pytest.skip(str(reason))
             return opened[spec]
 

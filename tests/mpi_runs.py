@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 
-import pytest
+from needs import skip_without
 
 ROOT = Path(__file__).resolve().parents[1]
 PROGRAMS = ROOT / "tests" / "mpi_programs"
@@ -21,11 +21,11 @@ SHARED_MEMORY = Path("/dev/shm")
 def mpirun() -> str:
     """Return the mpirun beside the interpreter, else the one on PATH; skip without one."""
     if find_spec("mpi4py") is None:
-        pytest.skip("mpi4py is missing: pip install 'gpubench[mpi]'")
+        skip_without("mpi4py and mpirun")
     folders = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     found = shutil.which("mpirun", path=folders)
     if found is None:
-        pytest.skip("there is no mpirun: pip install 'gpubench[mpi]'")
+        skip_without("mpi4py and mpirun")
     return found
 
 

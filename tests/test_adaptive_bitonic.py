@@ -51,7 +51,7 @@ def network_comparators(particles: int) -> int:
     return 2**log2 // 2 * log2 * (log2 + 1) // 2
 
 
-@pytest.mark.parametrize("chunk", [2, 32])
+@pytest.mark.parametrize("chunk", [pytest.param(2, marks=pytest.mark.long), 32])
 @pytest.mark.parametrize("form", FORMS)
 def test_conformance_with_small_chunks(device: Device, form: str, chunk: int) -> None:
     results = run_conformance(

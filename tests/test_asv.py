@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import needs
 import pytest
 from test_report_browser import CHROMIUM, chromium
 
@@ -21,9 +22,7 @@ from gpubench.devices import open_device
 from gpubench.measure.environment import machine
 from gpubench.studies import runner
 
-discovery = pytest.importorskip(
-    "asv_runner.discovery", reason="needs asv: pip install 'gpubench[asv]'"
-)
+discovery = pytest.importorskip("asv_runner.discovery", reason=needs.reason("asv"))
 
 ROOT = Path(__file__).resolve().parents[1]
 BENCHMARKS = str(ROOT / "benchmarks")
@@ -212,7 +211,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]
     The second part runs without the history, as on a GPU box that has only a copy.
     """
     if shutil.which("git") is None:
-        pytest.skip("needs git")
+        needs.skip_without("git")
     root = tmp_path_factory.mktemp("asv")
     for name in ("gpubench", "kernels", "benchmarks", "tools"):
         shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -250,6 +249,7 @@ def values(found: dict[str, Any], name: str) -> list[float]:
     return [value for value in found["results"][name][0] or [] if value == value]
 
 
+@pytest.mark.long
 def test_history_measures_the_sources_of_each_commit(measured):
     root, (first, second) = measured
     before, after = results_of(root, first), results_of(root, second)
@@ -258,6 +258,7 @@ def test_history_measures_the_sources_of_each_commit(measured):
     assert len(values(after, "algorithms.FixedCapacity.track_time")) == 1
 
 
+@pytest.mark.long
 def test_results_keep_every_sample(measured):
     root, (_, second) = measured
     found = results_of(root, second)
@@ -267,6 +268,7 @@ def test_results_keep_every_sample(measured):
     assert all(len(samples) >= 11 for samples in kept)
 
 
+@pytest.mark.long
 def test_results_name_machine_and_python_but_no_host_and_no_path(measured):
     root, (first, second) = measured
     with open_device(DEVICE) as device:
@@ -283,6 +285,7 @@ def test_results_name_machine_and_python_but_no_host_and_no_path(measured):
     assert str(root) not in text
 
 
+@pytest.mark.long
 def test_site_needs_no_network_and_no_server(measured):
     root, _ = measured
     page = (root / "reports/asv/index.html").read_text()
@@ -293,6 +296,7 @@ def test_site_needs_no_network_and_no_server(measured):
     assert page.index("folder.js") < page.index('"asv.js"')
 
 
+@pytest.mark.long
 def test_page_of_commits_has_what_asv_links_to(measured):
     root, (first, second) = measured
     page = (root / "reports/asv/commits.html").read_text()
@@ -302,7 +306,7 @@ def test_page_of_commits_has_what_asv_links_to(measured):
 
 
 def test_a_library_that_is_not_there_is_refused(tmp_path, monkeypatch):
-    pytest.importorskip("asv.repo")
+    pytest.importorskip("asv.repo", reason=needs.reason("asv"))
     monkeypatch.syspath_prepend(str(ROOT))
     from tools.asv_plugin import make_openable
 
@@ -324,9 +328,7 @@ setInterval(function () {
 }, 50);
 </script></body>"""
 
-needs_chromium = pytest.mark.skipif(
-    CHROMIUM is None, reason="needs Chromium: apt-get install chromium"
-)
+needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason=needs.reason("Chromium"))
 
 
 def dump(page: str, tmp_path: Path) -> str:
@@ -337,6 +339,7 @@ def dump(page: str, tmp_path: Path) -> str:
     return chromium(tmp_path, Page(), 1280, "--dump-dom", "--virtual-time-budget=8000")
 
 
+@pytest.mark.long
 @pytest.mark.browser
 @needs_chromium
 def test_front_page_shows_every_benchmark(measured, found, tmp_path):
@@ -348,6 +351,7 @@ def test_front_page_shows_every_benchmark(measured, found, tmp_path):
     assert TIME in plotted
 
 
+@pytest.mark.long
 @pytest.mark.browser
 @needs_chromium
 def test_benchmark_page_plots_what_was_measured(measured, tmp_path):

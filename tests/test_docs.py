@@ -87,6 +87,7 @@ def test_pip_extras_exist(document, words):
     assert set(wanted.split(",")) <= extras["optional-dependencies"].keys()
 
 
+@pytest.mark.long
 def test_readme_runs_from_top_to_bottom(tmp_path, monkeypatch, environment_once):
     """Run the README in an empty folder: Python blocks, and commands at their smallest."""
     monkeypatch.chdir(tmp_path)

@@ -20,6 +20,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import needs
 import pytest
 
 from gpubench import registry
@@ -35,9 +36,10 @@ LIBRARIES = [
 ]
 LIBRARY = next((path for path in LIBRARIES if path.exists()), None)
 
-pytestmark = pytest.mark.skipif(
-    LIBRARY is None, reason="Oclgrind is not installed: `apt install oclgrind` on Debian"
-)
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(LIBRARY is None, reason=needs.reason("Oclgrind")),
+]
 
 # Searches are made of cell lists, which are here by themselves, and of one query over each of the
 # two shapes; what the libraries of others launch is theirs.

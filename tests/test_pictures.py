@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import needs
 import numpy as np
 import pytest
 from PIL import Image
@@ -245,7 +246,7 @@ class Ended:
 
 
 def test_a_driver_that_ends_the_process_is_no_reason_to_end(monkeypatch):
-    pytest.importorskip("pyvista")
+    pytest.importorskip("pyvista", reason=needs.reason("PyVista"))
     perspective.why_not.cache_clear()
     monkeypatch.setattr(subprocess, "run", lambda *args, **options: Ended())
     assert "without a window" in str(perspective.why_not())
@@ -283,8 +284,8 @@ def test_what_is_behind_others_is_not_drawn():
 
 @pytest.fixture
 def draws() -> None:
-    if reason := perspective.why_not():
-        pytest.skip(reason)
+    if perspective.why_not():
+        needs.skip_without("PyVista")
 
 
 def test_a_perspective_shows_fluid_and_body(draws, tmp_path):

