@@ -30,7 +30,7 @@ BENCH := algorithms\.(AtomicList|CountingSort|FilterScanSearch)\.track_time.*, (
 endif
 ASV_RUN = --machine "$$($(BIN)/python tools/asv_machine.py)" $(if $(BENCH),--bench '$(BENCH)')
 
-.PHONY: help reproduce test test-all test-gpu lint kernels guard benchmark benchmark-history clean
+.PHONY: help reproduce test test-all test-long test-gpu lint kernels guard benchmark benchmark-history clean
 
 help:
 	@echo 'make reproduce   measure Table 1 on this machine and write the report'
@@ -52,7 +52,9 @@ test: $(DEV_STAMP)
 	$(BIN)/pytest -n 2 -m 'not cuda and not long'
 
 # Also Oclgrind, PoCL, the commands of the README, histories of commits, the rest of the pages.
-test-all: test
+test-all: test test-long
+
+test-long: $(DEV_STAMP)
 	$(BIN)/pytest -n 2 -m 'long and not cuda'
 
 # Without a usable GPU these fail, where they would be skipped.
