@@ -73,7 +73,10 @@ def of(run: CheckRun, words: str) -> Finding:
     return one
 
 
-@pytest.mark.parametrize("name", BY_NAME)
+@pytest.mark.parametrize(
+    "name",
+    [name if name in EXACT else pytest.param(name, marks=pytest.mark.long) for name in BY_NAME],
+)
 def test_every_check_comes_to_an_end_and_can_be_kept(tiny, name, tmp_path):
     run = tiny(name)
     assert run.failure is None
@@ -96,11 +99,13 @@ def test_sizes_are_what_the_checks_take():
     assert len(BY_NAME) == len(FAMILIES["dpd"])
 
 
+@pytest.mark.long
 def test_every_figure_has_a_name_of_its_own(tiny):
     slugs = [figure.slug for name in BY_NAME for figure in tiny(name).figures]
     assert len(slugs) == len(set(slugs)) >= 7
 
 
+@pytest.mark.long
 def test_small_fluids_are_near_the_references(tiny):
     """Not as near as the tolerances: these sizes are for seconds."""
     assert of(tiny("structure"), "integral").value == pytest.approx(23.64, abs=0.5)
@@ -111,6 +116,7 @@ def test_small_fluids_are_near_the_references(tiny):
     ).value == pytest.approx(1, abs=0.05)
 
 
+@pytest.mark.long
 def test_domains_in_space_grow(tiny):
     (figure,) = tiny("domains-3d").figures
     measured, fit = figure.panels[0].series

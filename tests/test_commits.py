@@ -261,6 +261,7 @@ def test_another_project_has_no_extras(repository, tmp_path):
         commits._extras(tmp_path)
 
 
+@pytest.mark.long
 def test_a_commit_gets_a_python_of_its_own(repository, monkeypatch):
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PYTHONPATH", str(repository.root))  # where toy.py is another one

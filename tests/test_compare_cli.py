@@ -222,6 +222,7 @@ def test_errors_are_one_line(compare, tmp_path, arguments, words):
     assert words in err and err.count("\n") == 1
 
 
+@pytest.mark.long
 def test_a_study_in_several_processes_has_a_file_of_each(tmp_path):
     words = ["run", "rozen2008-table1", "--quick", "--particles", "64", "--per-cell", "4"]
     words += ["--algorithms", "atomic-list", "--inputs", "2", "--out", str(tmp_path / "runs")]

@@ -53,7 +53,10 @@ def of(run: CheckRun, words: str) -> Finding:
     return one
 
 
-@pytest.mark.parametrize("name", BY_NAME)
+@pytest.mark.parametrize(
+    "name",
+    [name if name in EXACT else pytest.param(name, marks=pytest.mark.long) for name in BY_NAME],
+)
 def test_every_check_comes_to_an_end_and_can_be_kept(tiny, name, tmp_path):
     run = tiny(name)
     assert run.failure is None
@@ -76,6 +79,7 @@ def test_sizes_are_what_the_checks_take():
     assert len(BY_NAME) == len(FAMILIES["sph"])
 
 
+@pytest.mark.long
 def test_small_flows_are_near_the_references(tiny):
     """Not as near as the tolerances: these sizes are for seconds."""
     assert of(tiny("hydrostatics"), "slope of the pressure").value == pytest.approx(1, abs=0.15)

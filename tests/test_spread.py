@@ -102,6 +102,7 @@ def records_in(folder):
     return load(path).records
 
 
+@pytest.mark.long
 def test_a_crash_costs_one_input_and_is_made_good(mortal, tmp_path, open_once):
     study, algorithm = mortal
     fate = algorithm.with_name("fate")
@@ -167,6 +168,7 @@ def wait_for(condition, seconds=90):
     raise AssertionError("what was waited for did not come")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("end", ["a rank is killed", "Ctrl-C"])
 def test_what_was_measured_outlives_the_run(mortal, tmp_path, end):
     study, algorithm = mortal
