@@ -100,7 +100,7 @@ def test_readme_runs_from_top_to_bottom(tmp_path, monkeypatch, environment_once)
         lines = body.splitlines() if language == "sh" else []
         for line in lines:
             words = shlex.split(line, comments=True)
-            if words[:1] == ["gpubench"] and words[1] not in NEEDS_HISTORY:
+            if words[:1] == ["gpubench"] and not is_run_elsewhere(words[1:]):
                 result = CliRunner().invoke(app, smallest(words[1:]))
                 expected = STATUSES.get(words[1], (0,))
                 assert result.exit_code in expected, (
@@ -108,6 +108,21 @@ def test_readme_runs_from_top_to_bottom(tmp_path, monkeypatch, environment_once)
                 )
     assert (tmp_path / "reports/local/index.html").exists()
     assert (tmp_path / "reports/mine/index.html").exists()
+
+
+def is_run_elsewhere(words):
+    """Say whether a command needs the history of a repository, or has a test of its own below."""
+    return words[0] in NEEDS_HISTORY or (
+        words[0] == "check" and words[1:] in ([f] for f in FAMILIES)
+    )
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_physics_is_right(family, monkeypatch, environment_once):
+    monkeypatch.setattr("gpubench.checks.runner.environment", environment_once)
+    result = CliRunner().invoke(app, ["check", family])
+    assert result.exit_code == 0, result.output
 
 
 def smallest(words):
