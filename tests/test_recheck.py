@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ moved = [9]
 destination = ["random"]
 distribution = ["uniform"]
 order = ["random"]
-modes = ["hot", "graph"]
+modes = {modes}
 inputs = {inputs}
 [[subjects]]
 algorithm = "{name}"
@@ -54,6 +55,16 @@ class TiredSort(OnceSort):
 
     name = "tired-sort"
     good_launches = 12
+
+
+class HalfSort(OnceSort):
+    """Short, and returns at once from the second launch on that its graph was recorded of."""
+
+    name = "half-sort"
+    good_launches = 4
+
+    def sort(self) -> float:
+        return 0.05 * super().sort()
 
 
 class LeakySort(RightSort):
@@ -133,7 +144,7 @@ class UnrecordedUpdate(RightUpdate):
 
 
 CLASSES: list[Any] = [
-    RightSort, OnceSort, TiredSort, LeakySort, RightUpdate, LeakyUpdate, UnrecordedUpdate,
+    RightSort, OnceSort, TiredSort, HalfSort, LeakySort, RightUpdate, LeakyUpdate, UnrecordedUpdate,
 ]  # fmt: skip
 
 
@@ -143,13 +154,16 @@ def fakes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "environment", lambda device: ENVIRONMENT)
 
 
-def measured(name: str, inputs: int = 1) -> tuple[FakeDevice, Any]:
-    """Measure in both modes; return the device, and a record of the two, which say the same."""
+def measured(
+    name: str, inputs: int = 1, modes: tuple[str, ...] = ("hot", "graph")
+) -> tuple[FakeDevice, Any]:
+    """Measure in some modes; return the device, and a record of them, which all say the same."""
     device = FakeDevice()
-    (group,) = plan(parse_study("one", STUDY.format(name=name, inputs=inputs)))
-    hot, graph = measure(group, group.items, device, BUDGET, lambda final: None)
-    assert (hot["status"], hot["reason"]) == (graph["status"], graph["reason"])
-    return device, hot
+    text = STUDY.format(name=name, inputs=inputs, modes=json.dumps(modes))
+    (group,) = plan(parse_study("one", text))
+    first, *others = measure(group, group.items, device, BUDGET, lambda final: None)
+    assert all(other["reason"] == first["reason"] for other in others)
+    return device, first
 
 
 @pytest.mark.parametrize("inputs", [1, 3])
@@ -163,6 +177,12 @@ def test_what_is_right_stays_right(name: str, inputs: int) -> None:
 def test_what_does_nothing_is_wrong(name: str) -> None:
     _, record = measured(name)
     assert record["status"] == "wrong" and record["reason"].startswith("after timing: ")
+
+
+def test_a_graph_of_which_only_some_launches_work_is_wrong() -> None:
+    """Its answer is right, since one launch of the two does its work; a plain launch does none."""
+    _, record = measured("half-sort", modes=("graph",))
+    assert record["status"] == "wrong"
 
 
 def test_an_update_that_runs_while_it_is_recorded_has_no_time() -> None:

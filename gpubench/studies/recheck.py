@@ -18,10 +18,12 @@ class AnswerOutOfReach(Exception):
 def wrong_after_timing(
     device: Device, checked: Sequence[tuple[Algorithm, Oracle]], runs: Mapping[Mode, Run]
 ) -> str | None:
-    """Launch once more in each way that was timed; return what is wrong with an answer, or None.
+    """Overwrite the answers, launch once more, and check; return what is wrong, or None.
 
     checked: the algorithms that take turns, each with the oracle of its input. runs: what timed
-    them, by mode.
+    them, by mode. The graph that was timed comes first, since checks move some states by an update
+    or a step, after which it would not be right. Then come plain launches, in any case: a graph
+    of several launches is right as soon as one of them works.
     Raises AnswerOutOfReach where an answer passes its check without a launch.
     """
 
@@ -29,12 +31,9 @@ def wrong_after_timing(
         for algorithm, oracle in checked:
             oracle.poison(algorithm)
 
-    for mode in _ways(runs):
+    for is_graph in (True, False) if "graph" in runs else (False,):
         poison()
-        launch: Callable[[], None] = partial(runs[mode].once_more, poison)
-        if mode == "graph" and ends_where_it_began(checked[0][0]):
-            # The graph that was timed holds for the oldest state, where it shows nothing.
-            launch = _recorded(device, [algorithm.launch for algorithm, _ in checked])
+        launch = _launch_as_timed(device, checked, runs, is_graph, poison)
         for algorithm, oracle in checked:
             if oracle.tells_idle and oracle.check(algorithm) is None:
                 raise AnswerOutOfReach(
@@ -48,21 +47,25 @@ def wrong_after_timing(
     return None
 
 
-def _ways(runs: Mapping[Mode, Run]) -> list[Mode]:
-    """Return the modes whose launches differ: a replayed graph first, then a plain launch.
+def _launch_as_timed(
+    device: Device,
+    checked: Sequence[tuple[Algorithm, Oracle]],
+    runs: Mapping[Mode, Run],
+    is_graph: bool,
+    poison: Callable[[], None],
+) -> Callable[[], None]:
+    """Return what replays the graph, or launches plainly, as it was timed where it was."""
+    works = [algorithm.launch for algorithm, _ in checked]
+    if is_graph and ends_where_it_began(checked[0][0]):
+        # The graph that was timed holds for the oldest state, where nothing shows of an idle one.
+        works = [device.capture(work).launch for work in works]
+    else:
+        for mode, run in runs.items():
+            if (mode == "graph") is is_graph:
+                return partial(run.once_more, poison)
 
-    Checks move some states by one update or step, after which the graph would not be right.
-    """
-    plain = [mode for mode in runs if mode != "graph"]
-    return [mode for mode in runs if mode == "graph"] + plain[:1]
+    def launch() -> None:
+        for work in works:
+            work()
 
-
-def _recorded(device: Device, works: Sequence[Callable[[], None]]) -> Callable[[], None]:
-    """Record a graph of each of the works; return what replays all."""
-    graphs = [device.capture(work) for work in works]
-
-    def replay() -> None:
-        for graph in graphs:
-            graph.launch()
-
-    return replay
+    return launch
