@@ -108,8 +108,8 @@ def run_conformance(make_algorithm: Callable[..., Algorithm], family: str) -> li
 
     make_algorithm: makes the algorithm, with its conformance_parameters, for an input, whose
         `made_for` it gets as keywords; where it raises NotSupported the case is skipped.
-    Each answer is checked after a first launch and after a second, which must not be disturbed
-    by what the first left behind.
+    Each answer is checked after a first launch and after a second, which must make all of it
+    anew: what the first left behind is overwritten with what no right answer holds.
     """
     return [
         _run(make_algorithm, case.name, case.make(), _oracle(family, case))
@@ -132,6 +132,7 @@ def _run(
         return CaseResult(name, "skipped", str(reason))
     if problem := first_launch(algorithm, inputs, oracle):
         return CaseResult(name, "wrong", f"after the first launch: {problem}")
+    oracle.poison(algorithm)
     algorithm.launch()
     if problem := oracle.check(algorithm):
         return CaseResult(name, "wrong", f"after the second launch: {problem}")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, get_type_hints
 import numpy as np
 
 from gpubench.errors import NotSupported, UserError
+from gpubench.poison import arrays_of, poison
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -62,7 +63,10 @@ class LinkedCells:
 
     head: int32, shape (cells,), the first particle of each cell, or -1.
     next: int32, shape (particles,), the particle after this one in its cell, or -1.
+    empty_byte: what fills the arrays of a list without particles.
     """
+
+    empty_byte: ClassVar[int] = 0xFF
 
     head: Any
     next: Any
@@ -76,7 +80,10 @@ class SortedCells:
     order: int32, shape (particles,), a permutation of the particles.
     positions: float32, shape (particles, 4), positions[order], or None where the form does
         not reorder.
+    empty_byte: as in LinkedCells.
     """
+
+    empty_byte: ClassVar[int] = 0x00
 
     start: Any
     order: Any
@@ -92,7 +99,10 @@ class LimitedCells:
         particles of cell c, what is behind them means nothing.
     lost: int32, shape (1,), how many particles are in no slot.
     allow_overflow: whether an answer that lost particles is right.
+    empty_byte: as in LinkedCells.
     """
+
+    empty_byte: ClassVar[int] = 0x00
 
     count: Any
     slots: Any
@@ -229,6 +239,21 @@ class Algorithm(ABC):
     def launch(self) -> None:
         """Do the work that is timed."""
 
+    @property
+    def answer(self) -> Any:
+        """What the last launch left, as the family has it: a dataclass of arrays."""
+        raise NotImplementedError(f"{self.name} has no answer")
+
+    def poison(self) -> None:
+        """Queue overwriting what launches left with what no right answer holds; not timed.
+
+        A launch must make all of it anew: this comes before each launch whose answer is checked
+        after timing, and an answer that is right without that launch is refused. By default the
+        arrays of `answer` are filled. An algorithm that makes `answer` of something else when it
+        is asked overwrites that instead, such that `answer` can still be read.
+        """
+        poison(self.device, *arrays_of(self.answer))
+
     @abstractmethod
     def traffic_bytes(self) -> int | None:
         """Return the fewest bytes that the work had to move through device memory, done once.
@@ -361,6 +386,10 @@ class CellListUpdate(CellList):
         self.update(cell_of, positions)
         self.cell_of, self.positions = cell_of, positions
 
+    def poison(self) -> None:
+        """Re-sort to the newest state: a launch works on its answer, and ends in the oldest."""
+        self.move_to(*self.states[-1])
+
     @abstractmethod
     def update(self, cell_of: Any, positions: Any) -> None:
         """Re-sort the present list, which is of `self.cell_of`, to other cell ids.
@@ -413,6 +442,15 @@ class NeighbourSearch(ParticleAlgorithm):
     @abstractmethod
     def neighbours(self) -> Neighbours:
         """Return the answer, see there."""
+
+    def poison(self) -> None:
+        """Overwrite the answer; a search that only builds overwrites what it built."""
+        if self.task == "build":
+            raise NotImplementedError(
+                f"{self.name} must overwrite what it built: define poison(), see"
+                " contracts.Algorithm"
+            )
+        super().poison()
 
     def move_to(self, state: int) -> None:
         """Bring what was built to a state of the input, 0 for the oldest, and count."""

@@ -6,10 +6,11 @@ of algorithms, before they are timed and after.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from gpubench import oracle
 from gpubench.contracts import (
     Algorithm,
+    CellListUpdate,
     Compacted,
     HashedCells,
     LimitedCells,
@@ -30,11 +32,21 @@ from gpubench.inputs import Inputs, PairSet, ParticleSet, RecordSet, SimulationS
 from gpubench.kinds import Pairs, Particles, Recipe, Records
 
 
-class Oracle(Protocol):
-    """The right answers for one input."""
+class Oracle(ABC):
+    """The right answers for one input.
 
+    tells_idle: whether an answer that was poisoned is wrong until there is another launch.
+    """
+
+    tells_idle: bool = True
+
+    @abstractmethod
     def check(self, algorithm: Any) -> str | None:
         """Download what the last launch answered; return None, or a sentence on what is wrong."""
+
+    def poison(self, algorithm: Any) -> None:
+        """Overwrite what launches left, so that none but the next can make it right."""
+        algorithm.poison()
 
 
 @dataclass(frozen=True)
@@ -74,7 +86,15 @@ def first_launch(
     return oracle.check(algorithm)
 
 
-class CellListOracle:
+def ends_where_it_began(algorithm: Algorithm) -> bool:
+    """Say whether a launch works on its own answer and brings it back, as that of an update does.
+
+    A graph of such a launch is right for the state in which it was recorded, and for no other.
+    """
+    return isinstance(algorithm, CellListUpdate) or getattr(algorithm, "task", "") == "update"
+
+
+class CellListOracle(Oracle):
     """Check cell ids and cell lists: linked, sorted, or of limited capacity."""
 
     def __init__(self, inputs: ParticleSet, exact: bool = False) -> None:
@@ -114,11 +134,13 @@ class CellListOracle:
         raise TypeError(f"{algorithm.name} answers with {type(answer).__name__}, not a cell list")
 
 
-class CellListUpdateOracle:
+class CellListUpdateOracle(Oracle):
     """Check the list of every state of an input, each re-sorted from the one before."""
 
     def __init__(self, inputs: ParticleSet, exact: bool = False) -> None:
         self.states = [CellListOracle(state) for state in inputs.history]
+        oldest, newest = self.states[0], self.states[-1]
+        self.tells_idle = not np.array_equal(oldest.cell_of, newest.cell_of)
 
     def check(self, algorithm: Any) -> str | None:
         """Check the list that a launch left, then re-sort through all states and back."""
@@ -132,7 +154,7 @@ class CellListUpdateOracle:
         return None
 
 
-class StreamFilterOracle:
+class StreamFilterOracle(Oracle):
     """Check the records that a filter kept, bit for bit."""
 
     def __init__(self, inputs: RecordSet, exact: bool = False) -> None:
@@ -149,7 +171,7 @@ class StreamFilterOracle:
         )
 
 
-class NeighbourQueryOracle:
+class NeighbourQueryOracle(Oracle):
     """Check neighbour counts, and the neighbours where an algorithm lists them.
 
     The pairs of a cutoff are found once, at the first check that asks for it.
@@ -182,7 +204,7 @@ class NeighbourQueryOracle:
         return pairs.check_list(counts, download(answer.offsets), download(answer.neighbours))
 
 
-class NeighbourSearchOracle:
+class NeighbourSearchOracle(Oracle):
     """Check what is found from positions on; see `contracts.NeighbourSearch`."""
 
     def __init__(self, inputs: ParticleSet, exact: bool = False) -> None:
@@ -200,6 +222,12 @@ class NeighbourSearchOracle:
             if problem := self.states[state].check(algorithm):
                 return f"brought to state {state} of {newest}: {problem}"
         return None
+
+    def poison(self, algorithm: Any) -> None:
+        """Overwrite the answer; an update must also begin in the state that it does not end in."""
+        if algorithm.task == "update":
+            algorithm.move_to(len(self.states) - 1)
+        algorithm.poison()
 
 
 class SearchOracle(NeighbourQueryOracle):
@@ -219,7 +247,7 @@ class UnboundedQueryOracle(NeighbourQueryOracle):
         self.grid = None
 
 
-class HashGridOracle:
+class HashGridOracle(Oracle):
     """Check the buckets of particles in a world without a box, as the oracle above has it.
 
     An algorithm says how many `buckets` it has, and whether the `limits` of the world are part of
@@ -253,7 +281,7 @@ class HashGridOracle:
         )
 
 
-class PairNoiseOracle:
+class PairNoiseOracle(Oracle):
     """Check the random numbers of pairs, bit for bit; those of a generator are drawn once."""
 
     def __init__(self, inputs: PairSet, exact: bool = False) -> None:
@@ -274,7 +302,7 @@ class PairNoiseOracle:
         return oracle.check_noise(self._expected[name], found, self.i, self.j, self.step)
 
 
-class WorkloadStepOracle:
+class WorkloadStepOracle(Oracle):
     """Check a step of a simulation, by what the workload knows of its own physics."""
 
     def __init__(self, inputs: SimulationStart, exact: bool = False) -> None:

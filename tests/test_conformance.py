@@ -601,7 +601,7 @@ def run_named(algorithm: type[Any], name: str) -> CaseResult:
 
 def test_the_launch_that_went_wrong_is_named() -> None:
     reason = run_named(ForgetsToClear, "one particle").reason
-    assert reason.startswith("after the second launch: particle 0 ")
+    assert reason.startswith("after the second launch: next[0] is ")
 
 
 def test_what_is_not_supported_is_skipped_with_its_reason() -> None:

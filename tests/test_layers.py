@@ -16,6 +16,7 @@ PACKAGE = Path(gpubench.__file__).parent
 
 # From the bottom up; a module may import its own layer and those below.
 LAYERS = [
+    {"poison"},
     {"__init__", "errors", "paths", "added", "contracts", "grid", "inputs", "kinds", "writing"},
     {"oracle", "physics"},
     {"families", "conformance", "results", "check_results", "calibration"},

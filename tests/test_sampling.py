@@ -14,6 +14,7 @@ from gpubench.measure.sampling import (
     Task,
     overhead,
     sample,
+    take_samples,
 )
 from gpubench.measure.statistics import summarise
 
@@ -222,6 +223,23 @@ def test_what_leads_into_a_hot_sample_is_the_input_before_the_first():
     sample(device, [Task("abc", works, "hot")], FIXED, seed=0)
     parts = segments([entry for entry in device.log if entry != "synchronize"])
     assert parts[-2:] == [["c"], ["a", "b", "c"]]
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [
+        ("hot", ["b", "a", "b", "poison", "a", "b"]),
+        ("cold", ["fill", "a", "poison", "a", "b"]),
+        ("graph", ["replay", "a", "b", "poison", "replay", "a", "b"]),
+    ],
+)
+def test_answers_are_overwritten_right_before_the_last_launches(mode, expected):
+    device = FakeDevice()
+    works = [device.work(name, 1.0) for name in "ab"]
+    (run,) = take_samples(device, [Task("ab", works, mode)], FIXED, seed=0)
+    device.log.clear()
+    run.once_more(lambda: device.log.append("poison"))
+    assert device.log == expected
 
 
 def test_cold_samples_take_the_inputs_one_by_one():

@@ -14,7 +14,7 @@ from gpubench import registry, results
 from gpubench.contracts import TASKS, task_of
 from gpubench.errors import UserError
 from gpubench.kinds import Particles
-from gpubench.measure.sampling import Budget, Mode, sample
+from gpubench.measure.sampling import Budget, Mode, take_samples
 from gpubench.studies import runner
 from gpubench.studies.runner import plan, run
 from gpubench.studies.study import FOLDER, StudyError, Subject, check_names, load_study, parse_study
@@ -450,9 +450,9 @@ def test_a_study_may_ask_for_fewer_samples(device, tmp_path, monkeypatch):
 
     def spy(device, tasks, budget, *others):
         used.append(budget)
-        return sample(device, tasks, BUDGET, *others)
+        return take_samples(device, tasks, BUDGET, *others)
 
-    monkeypatch.setattr(runner, "sample", spy)
+    monkeypatch.setattr(runner, "take_samples", spy)
     assert run(study, device, tmp_path).measured > 0
     assert set(used) == {replace(Budget(), max_samples=12, relative_half_width=0.02)}
     for wrong in ("max_samples = 5", "max_sample = 20", "seconds_per_task = 0"):

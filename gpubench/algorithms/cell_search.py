@@ -30,6 +30,7 @@ from gpubench.devices import missing_feature
 from gpubench.errors import UserError
 from gpubench.grid import MAX_CELLS, Grid
 from gpubench.inputs import ParticleSet
+from gpubench.poison import arrays_of, empty, poison
 from gpubench.primitives.cell_ids import CellIds
 from gpubench.primitives.cell_query import CellQuery
 
@@ -133,6 +134,11 @@ class CellSearch(NeighbourSearch):
         if self.task == "build":
             self._query.count(self._arrays)
         return self._query.found
+
+    def poison(self) -> None:
+        if self.task != "update":
+            empty(self.device, self._cells.answer)
+        poison(self.device, *arrays_of(self._query.found))
 
     @property
     def no_graph(self) -> str | None:

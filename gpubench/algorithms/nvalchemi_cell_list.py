@@ -147,6 +147,19 @@ class NvalchemiCellList(NeighbourSearch):
         offsets = second.astype(np.int64)
         return Neighbours(np.diff(second), offsets, np.ascontiguousarray(first[1]))
 
+    def poison(self) -> None:
+        if not self.particles:
+            return
+        with self._torch.on_stream():
+            if self._keeps:
+                # Numbers of particles in each cell, where these begin, and the particles.
+                for array in self._cells[-3:]:
+                    array.zero_()
+            if self._found is not None:
+                neighbours, numbers, _ = self._found
+                neighbours.fill_(-1)
+                numbers.zero_()
+
     def download(self, array: Any) -> NDArray[Any]:
         """Return an array of the answer, which is on the host."""
         return np.asarray(array)

@@ -83,6 +83,13 @@ class ScipyCKDTree(HostSearch):
             self._count()
         return Neighbours(self._counts)
 
+    def poison(self) -> None:
+        self._tree.data[...] = 0.0  # SciPy's own copy of the positions: all in one place
+        if self.form == "list-pairs":
+            self._pairs[...] = 0  # pairs of a particle with itself
+        elif self.form != "build":
+            super().poison()
+
     def peak_bytes(self) -> int | None:
         self._tree = self._counts = self._pairs = self._list = None
         return peak_of(self.work)

@@ -63,6 +63,11 @@ class TorchClusterRadius(NeighbourSearch):
         # From source to target: the second is the particle whose neighbour the first is.
         return rows_of_pairs(self.particles, pairs[1], pairs[0])
 
+    def poison(self) -> None:
+        if self._pairs is not None:
+            with self._torch.on_stream():
+                self._pairs.zero_()  # pairs of a particle with itself
+
     def download(self, array: Any) -> NDArray[Any]:
         """Return an array of the answer, which is on the host."""
         return np.asarray(array)

@@ -74,6 +74,9 @@ class Vesin(HostSearch):
         pairs = self._pairs.get() if self._on_gpu else self._pairs
         return rows_of_pairs(self.particles, *pairs.astype(np.int64).T)
 
+    def poison(self) -> None:
+        self._pairs[...] = 0  # in vesin's memory: pairs of a particle with itself
+
     def peak_bytes(self) -> int | None:
         self._start_afresh()
         if not self._on_gpu:

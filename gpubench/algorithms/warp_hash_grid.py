@@ -13,6 +13,7 @@ from gpubench.algorithms._warp import Warp
 from gpubench.contracts import COUNTS, TASKS, Form, Neighbours, NeighbourSearch
 from gpubench.errors import NotSupported
 from gpubench.inputs import ParticleSet
+from gpubench.poison import poison
 
 
 class WarpHashGrid(NeighbourSearch):
@@ -107,6 +108,16 @@ class WarpHashGrid(NeighbourSearch):
         offsets = np.zeros(self.particles + 1, np.int64)
         offsets[1:] = self.download(self._ends)
         return Neighbours(self._counts, offsets, self._neighbours)
+
+    def poison(self) -> None:
+        if not self.particles:
+            return
+        warp = self._warp
+        elsewhere = warp.upload(np.zeros((self.particles, 3), np.float32))
+        with warp.on_stream():
+            # Warp's own arrays are out of reach: let them hold other points.
+            self._grid.build(warp.view(elsewhere, warp.wp.vec3), self.cutoff)
+        poison(self.device, self._counts, self._ends, self._neighbours)
 
     def download(self, array: Any) -> NDArray[Any]:
         """Return an array of the answer, some of which is on the host."""

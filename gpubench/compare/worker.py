@@ -120,7 +120,7 @@ class Worker:
         for key, (trial, mode) in self._cells.items():
             if trial.algorithms:
                 self._runs[key, 0].stopped = "samples"
-                trial.sampled[mode] = self._runs[key, 0].sampled()
+                self._bench.note(trial, mode, self._runs[key, 0])
         variants = [
             {"cell": key, "variant": variant, "samples_ms": run.samples_ms}
             for (key, variant), run in self._runs.items()

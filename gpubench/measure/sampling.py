@@ -125,7 +125,18 @@ def sample(
     seed: int,
     on_progress: Callable[[int], None] | None = None,
 ) -> list[Sampled]:
-    """Time the tasks and return what was measured, in the order of the tasks.
+    """Time the tasks as `take_samples` does; return what was measured."""
+    return [run.sampled() for run in take_samples(device, tasks, budget, seed, on_progress)]
+
+
+def take_samples(
+    device: Device,
+    tasks: Sequence[Task],
+    budget: Budget,
+    seed: int,
+    on_progress: Callable[[int], None] | None = None,
+) -> list[Run]:
+    """Time the tasks and return each with its samples, in the order of the tasks.
 
     All are warmed up first. Then each round takes one sample of every task that is still open,
     in an order drawn from `seed`. A task closes when it has `max_samples`; or when it has
@@ -162,7 +173,7 @@ def sample(
             if on_progress is not None:
                 on_progress(1)
         still_open = [run for run in still_open if not run.stopped]
-    return [run.sampled() for run in runs]
+    return runs
 
 
 def overhead(device: Device, samples: int) -> dict[Mode, Summary]:
@@ -279,6 +290,22 @@ class Run:
         self.times_ms.append(_six_digits(self._time_batch() / self.launches))
         self.throttled.append(False)
         return self._spent_ms - spent_ms
+
+    def once_more(self, poison: Work) -> None:
+        """Launch each work as it was timed, with its answer overwritten by `poison` just before.
+
+        A graph is the very one that was timed, replayed behind a replay; plain launches follow
+        a whole sample. Nothing is timed.
+        """
+        self._lead_in()
+        if self.task.mode == "graph":
+            poison()
+            self._launch_batch()
+            return
+        self._launch_batch()
+        poison()
+        for work in self.task.works:
+            work()
 
     def end_block(self, throttled_by: Sequence[str], state: dict[str, Any] | None) -> None:
         """Note the device's state after some samples; set them aside where it was throttled."""

@@ -28,7 +28,7 @@ from gpubench.kinds import Recipe, Simulation
 from gpubench.measure.clock import now, timed
 from gpubench.measure.environment import environment
 from gpubench.measure.progress import Bar, progress
-from gpubench.measure.sampling import Budget, Mode, Sampled, Task, sample
+from gpubench.measure.sampling import Budget, Mode, Run, Sampled, Task, take_samples
 from gpubench.results import (
     IDENTITY,
     Store,
@@ -38,6 +38,7 @@ from gpubench.results import (
     record_key,
     waits_for,
 )
+from gpubench.studies.recheck import wrong_after_timing
 from gpubench.studies.study import Study, Subject, Sweep, check_names
 from gpubench.workloads.step import WorkloadStep
 
@@ -432,6 +433,7 @@ class Bench:
         self._group, self._device = group, device
         self._drawn: dict[str, Any] = {}
         self._oracles: list[Callable[[str], Oracle]] = []
+        self._runs: list[dict[Mode, Run]] = [{} for _ in self.trials]
         reason = (
             missing_feature(group.sweep.requires, device)
             or reason
@@ -467,20 +469,26 @@ class Bench:
             for mode in trial.modes
         ]
 
+    def note(self, trial: Trial, mode: Mode, run: Run) -> None:
+        """Keep the samples of a trial, and what took them, with which it is checked again."""
+        trial.sampled[mode] = run.sampled()
+        index = next(i for i, each in enumerate(self.trials) if each is trial)
+        self._runs[index][mode] = run
+
     def time_together(self, budget: Budget, on_progress: Callable[[int], None]) -> None:
         """Sample every live trial in one interleaved run; start over without one that raises."""
         while live := self.tasks():
             tasks = [task for _, _, task in live]
             try:
-                sampled = sample(self._device, tasks, budget, self._group.seed, on_progress)
+                runs = take_samples(self._device, tasks, budget, self._group.seed, on_progress)
             except LaunchError as error:
                 error.trial.rule_out(*verdict_on(error.raised, self._device))
             except Exception as error:  # not while launching: nobody can say whose it is
                 for trial, _, _ in live:
                     trial.rule_out(*verdict_on(error, self._device))
             else:
-                for (trial, mode, _), result in zip(live, sampled, strict=True):
-                    trial.sampled[mode] = result
+                for (trial, mode, _), run in zip(live, runs, strict=True):
+                    self.note(trial, mode, run)
                 return
 
     def finish(self, check: bool = True, phases: bool = True) -> list[dict[str, Any]]:
@@ -489,9 +497,10 @@ class Bench:
         check: False for what another process has checked both times. phases: whether those of
         simulation steps are timed.
         """
-        for trial in self.trials:
-            if trial.sampled and check:
-                step = partial(_check_again, trial, self._device, self._oracles, phases)
+        for index, trial in enumerate(self.trials):
+            runs, self._runs[index] = self._runs[index], {}
+            if runs and check:
+                step = partial(_check_again, trial, self._device, self._oracles, runs, phases)
                 _attempt(trial, self._device, step)
         return [
             _record(
@@ -613,16 +622,19 @@ def _named(trial: Trial, launch: Callable[[], None]) -> Callable[[], None]:
 
 
 def _check_again(
-    trial: Trial, device: Device, oracles: Sequence[Callable[[str], Oracle]], phases: bool
+    trial: Trial,
+    device: Device,
+    oracles: Sequence[Callable[[str], Oracle]],
+    runs: Mapping[Mode, Run],
+    phases: bool,
 ) -> str | None:
-    """Launch once more, as it was timed; return what is wrong with an answer, or None."""
-    for algorithm, oracle in zip(trial.algorithms, oracles, strict=True):
-        if "graph" in trial.sampled:
-            device.capture(algorithm.launch).launch()
-        else:
-            algorithm.launch()
-        if wrong := oracle(algorithm.family).check(algorithm):
-            return f"after timing: {wrong}"
+    """Check what launches do once more; return what is wrong with an answer, or None."""
+    checked = [
+        (algorithm, oracle(algorithm.family))
+        for algorithm, oracle in zip(trial.algorithms, oracles, strict=True)
+    ]
+    if wrong := wrong_after_timing(device, checked, runs):
+        return wrong
     first = trial.algorithms[0]
     trial.facts |= {
         "bytes_moved": first.traffic_bytes(),
@@ -645,6 +657,8 @@ def _attempt(trial: Trial, device: Device, step: Callable[[], str | None]) -> No
     """
     try:
         wrong = step()
+    except LaunchError as error:
+        trial.rule_out(*verdict_on(error.raised, device))
     except Exception as error:
         if type(error) is UserError:
             raise

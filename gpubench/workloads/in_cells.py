@@ -19,6 +19,7 @@ from gpubench.contracts import CellList, CellListUpdate, LimitedCells, LinkedCel
 from gpubench.devices.base import Device, Graph
 from gpubench.errors import UserError
 from gpubench.physics.box import Box
+from gpubench.poison import empty
 from gpubench.workloads.workload import BlowUp, Value, Workload
 
 BLOCK = 128
@@ -206,8 +207,16 @@ class InCells(Workload):
         ):
             raise UserError(f"this is no state of {self.name} with {self.particles} particles")
 
+    def poison(self) -> None:
+        """Empty cells that are built anew, and lists; cells that are updated are needed."""
+        if self.skin > 0:
+            self.device.fill(self._counts, 0x00)
+            self.device.fill(self.stale, 0xFF)
+        elif isinstance(self.algorithm, CellListUpdate):
+            return
+        empty(self.device, self.algorithm.answer)
+
     def count_steps(self) -> None:
-        """Read the step from the device, where a graph of steps has counted without the host."""
         low, high = self.device.download(self.clock)[0, :2]
         self.step = int(low) + (int(high) << 32)
 

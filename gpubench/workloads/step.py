@@ -62,8 +62,10 @@ class WorkloadStep(Algorithm):
         self.workspace_bytes = self.workload.workspace_bytes + inside.workspace_bytes
         self.input_hash = _hash(self.workload.state())
         # Ranks that share a simulation have a part of the particles each.
-        alone = self.workload if ranks is None else None
+        self._is_alone = ranks is None
+        alone = self.workload if self._is_alone else None
         self._cells = alone.cell_by_id if isinstance(alone, InCells) else None
+        self._begun_at = self.workload.step
         self._moved: dict[str, float] = {}
 
     def load(self, inputs: SimulationStart) -> None:
@@ -76,8 +78,12 @@ class WorkloadStep(Algorithm):
     def check(self) -> str | None:
         """Do one step and hold it against the right one; return None, or what is wrong with it.
 
-        Of a right step it is noted which share of the particles it took to another cell.
+        The launches since the last `poison` must have done their steps. Of a right step it is
+        noted which share of the particles it took to another cell.
         """
+        self.workload.count_steps()
+        if (done := self.workload.step - self._begun_at) < self.launches:
+            return f"a launch did {done} steps, expected {self.launches}"
         if self._cells is None:
             return self.workload.check()
         before = self._cells()
@@ -85,6 +91,13 @@ class WorkloadStep(Algorithm):
         if not wrong:
             self._moved = {"moved_share": round(float((self._cells() != before).mean()), 6)}
         return wrong
+
+    def poison(self) -> None:
+        """Note how many steps are done, and empty the cells that the next one builds."""
+        self.workload.count_steps()
+        self._begun_at = self.workload.step
+        if self._is_alone:
+            self.workload.poison()
 
     def phases_ms(self) -> dict[str, float]:
         """Time the phases of some steps: medians, or with a skin, where steps differ, means.

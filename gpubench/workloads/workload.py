@@ -129,6 +129,12 @@ class Workload(ABC):
             for _, launch in self.phases():
                 launch()
 
+    def count_steps(self) -> None:  # noqa: B027  # not every one counts on the device
+        """Bring `step` up to date where replays of a graph have counted without the host."""
+
+    def poison(self) -> None:  # noqa: B027  # not every one has cells
+        """Queue emptying what a step makes anew, so that forces come of none but new cells."""
+
     def paint(self) -> None:
         """Queue drawing a picture on the device; NotImplementedError where it has none."""
         raise NotImplementedError(f"{self.name} draws no pictures on the device")

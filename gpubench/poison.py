@@ -1,0 +1,42 @@
+"""What answers are overwritten with, so that only a launch since then can have made a right one."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from gpubench.devices.base import Device
+
+INTEGERS = 0x80  # repeated: negative in every width, and not NULL
+FLOATS = 0xFF  # repeated: NaN
+
+
+def arrays_of(answer: Any) -> list[Any]:
+    """Return the arrays of an answer, one of the dataclasses of contracts; none of a library."""
+    values = (getattr(answer, field.name) for field in fields(answer))
+    return [value for value in values if isinstance(getattr(value, "dtype", None), np.dtype)]
+
+
+def poison(device: Device, *arrays: Any) -> None:
+    """Queue filling arrays with what no right answer holds: negative integers, and NaN.
+
+    arrays: of the device; those of NumPy are filled at once, unless they are read-only.
+    """
+    for array in arrays:
+        _fill(device, array, FLOATS if array.dtype.kind == "f" else INTEGERS)
+
+
+def empty(device: Device, cells: Any) -> None:
+    """Queue emptying a cell list: it is wrong as soon as there are particles, but safe to read."""
+    for array in arrays_of(cells):
+        _fill(device, array, cells.empty_byte)
+
+
+def _fill(device: Device, array: Any, byte: int) -> None:
+    if not isinstance(array, np.ndarray):
+        device.fill(array, byte)
+    elif array.flags.writeable:
+        array[...] = np.frombuffer(bytes([byte]) * array.dtype.itemsize, array.dtype)[0]

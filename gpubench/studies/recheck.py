@@ -1,0 +1,71 @@
+"""Whether what was timed does its work: overwrite its answer, launch as it was timed, check."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+from gpubench.contracts import Algorithm
+from gpubench.devices import Device
+from gpubench.families import Oracle, ends_where_it_began
+from gpubench.measure.sampling import Mode, Run
+
+
+class AnswerOutOfReach(Exception):
+    """An answer is right although it was overwritten, so a launch that does nothing would pass."""
+
+
+def wrong_after_timing(
+    device: Device, checked: Sequence[tuple[Algorithm, Oracle]], runs: Mapping[Mode, Run]
+) -> str | None:
+    """Overwrite the answers, launch once more, and check; return what is wrong, or None.
+
+    checked: the algorithms that take turns, each with the oracle of its input. runs: what timed
+    them, by mode. The graph that was timed comes first, since checks move some states by an update
+    or a step, after which it would not be right. Then come plain launches, in any case: a graph
+    of several launches is right as soon as one of them works.
+    Raises AnswerOutOfReach where an answer passes its check without a launch.
+    """
+
+    def poison() -> None:
+        for algorithm, oracle in checked:
+            oracle.poison(algorithm)
+
+    for is_graph in (True, False) if "graph" in runs else (False,):
+        poison()
+        launch = _launch_as_timed(device, checked, runs, is_graph, poison)
+        for algorithm, oracle in checked:
+            if oracle.tells_idle and oracle.check(algorithm) is None:
+                raise AnswerOutOfReach(
+                    "its answer was overwritten and is right without a launch: use a larger input,"
+                    " or define poison(), see contracts.Algorithm"
+                )
+        launch()
+        for algorithm, oracle in checked:
+            if wrong := oracle.check(algorithm):
+                return f"after timing: {wrong}"
+    return None
+
+
+def _launch_as_timed(
+    device: Device,
+    checked: Sequence[tuple[Algorithm, Oracle]],
+    runs: Mapping[Mode, Run],
+    is_graph: bool,
+    poison: Callable[[], None],
+) -> Callable[[], None]:
+    """Return what replays the graph, or launches plainly, as it was timed where it was."""
+    works = [algorithm.launch for algorithm, _ in checked]
+    if is_graph and ends_where_it_began(checked[0][0]):
+        # The graph that was timed holds for the oldest state, where nothing shows of an idle one.
+        works = [device.capture(work).launch for work in works]
+    else:
+        for mode, run in runs.items():
+            if (mode == "graph") is is_graph:
+                return partial(run.once_more, poison)
+
+    def launch() -> None:
+        for work in works:
+            work()
+
+    return launch
