@@ -50,6 +50,13 @@ class TestEnds:
         assert done.stderr == "gpubench: rank 1 of 2: no such fluid\n"
         assert not list(folder.iterdir())
 
+    def test_what_was_said_is_read_before_the_launcher_learns_of_the_end(self, tmp_path):
+        noted = tmp_path / "unread"
+        done = run_ranks(2, "stopped_launcher.py", str(noted))
+        assert noted.read_text() == "0 0"
+        assert (done.returncode, done.stdout) == (2, "the answer\n")
+        assert done.stderr == "gpubench: rank 0 of 2: no such fluid\n"
+
     def test_another_error_comes_with_its_traceback(self):
         done = run_ranks(2, "ending.py", "error", "1")
         assert done.returncode == 1

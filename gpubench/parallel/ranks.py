@@ -166,6 +166,8 @@ def _end(ranks: Ranks, text: str, status: int) -> NoReturn:
         sys.stdout.flush()
     if ranks.watcher is None or not ranks.watcher.say(text):
         watch.tell(text)
+    for descriptor in (1, 2):
+        watch.wait_until_read(descriptor)
     # What happened is said: keep MPI's own line about the abort to itself.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     ranks.comm.Abort(status)

@@ -13,15 +13,20 @@ they closed: the first is the cause, the others are the launcher's doing.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import select
 import selectors
 import socket
+import stat
 import sys
+import termios
 from dataclasses import dataclass, field
 from typing import Any
 
 ANSWER = b"\n"
+PATIENCE_MS = 10_000  # for what reads the output of a rank
 
 
 @dataclass
@@ -89,9 +94,29 @@ def death(about: dict[str, Any], size: int) -> str:
 
 
 def tell(text: str) -> None:
-    """Write to standard error; whoever read it may have gone."""
+    """Write to standard error, and return when it was read; its reader may have gone."""
     try:
         os.write(2, text.encode())
+    except OSError:
+        return
+    wait_until_read(2)
+
+
+def wait_until_read(descriptor: int) -> None:
+    """Wait until all that was written to a pipe has been read, `PATIENCE_MS` at most.
+
+    MPICH's launcher drops what it has not read of a rank's output when it learns of an abort.
+    Returns at once where the descriptor is closed or no pipe, and where the reader has gone.
+    """
+    try:
+        if not stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+            return
+        reader = select.poll()
+        reader.register(descriptor, 0)  # reports nothing but that the reader has gone
+        for _ in range(PATIENCE_MS):
+            unread = fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4))
+            if not any(unread) or reader.poll(1):
+                return
     except OSError:
         return
 
