@@ -1,8 +1,9 @@
-"""Waiting for what reads the output of a rank: a launcher, or whatever else there is."""
+"""What is told of ranks that go, and waiting for what reads the output of a rank."""
 
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
@@ -60,3 +61,26 @@ def test_what_is_no_pipe_is_not_waited_for(monkeypatch, tmp_path):
         for descriptor in (file.fileno(), terminal):
             wait_until_read(descriptor)
     wait_until_read(terminal)  # closed by now
+
+
+@pytest.mark.parametrize(
+    ("size", "more", "doubt"),
+    [
+        (1, b"", ""),
+        (2, b"", ", or another before it began"),
+        (2, b'{"joined": true}\n', ""),
+    ],
+)
+def test_a_death_is_told_with_the_doubt_that_is_left(tmp_path, monkeypatch, size, more, doubt):
+    told = []
+    monkeypatch.setattr(watch, "tell", told.append)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "line"))
+        listener.listen()
+        with socket.socket(socket.AF_UNIX) as rank:
+            rank.connect(listener.getsockname())
+            rank.sendall(b'{"rank": 0, "process": 4711}\n' + more)
+        watch.watch(listener, size)
+    (line,) = told
+    assert line.startswith(f"gpubench: rank 0 of {size} was killed or crashed (process 4711 on ")
+    assert line.endswith(f"){doubt}: the whole run ends\n")
