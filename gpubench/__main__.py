@@ -1,6 +1,15 @@
-"""Run the command line with ``python -m gpubench``."""
+"""Run the command line: `gpubench`, or `python -m gpubench`."""
 
-from gpubench.cli import main
+import signal
+
+
+def main() -> None:
+    """Run the command line; Ctrl-C waits until `start` can answer it."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    from gpubench.start import start
+
+    start()
+
 
 if __name__ == "__main__":
     main()

@@ -15,7 +15,6 @@ from needs import skip_without
 
 ROOT = Path(__file__).resolve().parents[1]
 PROGRAMS = ROOT / "tests" / "mpi_programs"
-SHARED_MEMORY = Path("/dev/shm")
 
 
 def mpirun() -> str:
@@ -51,15 +50,13 @@ def gpubench_started(size: int, *arguments: str | Path) -> Iterator[subprocess.P
     Standard error is a pipe, and its output is thrown away.
     """
     command = [*_launcher(size), "-m", "gpubench", *map(str, arguments)]
-    with nothing_left_in_shared_memory():
-        process = subprocess.Popen(
-            command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=ROOT
-        )
-        with process:
-            try:
-                yield process
-            finally:
-                process.kill()
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=ROOT
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def process_of(rank: int, mark: str) -> int:
@@ -85,29 +82,12 @@ def _run(
     environment: dict[str, str],
     folder: Path = ROOT,
 ) -> subprocess.CompletedProcess[str]:
-    with nothing_left_in_shared_memory():
-        return subprocess.run(
-            [*_launcher(size), *command],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=seconds,
-            cwd=folder,
-            env=os.environ | environment,
-        )
-
-
-@contextmanager
-def nothing_left_in_shared_memory() -> Iterator[None]:
-    """Remove what MPICH leaves behind, some MB a run, where a run did not end well."""
-    before = set(SHARED_MEMORY.glob("mpich_shm_*"))
-    try:
-        yield
-    finally:
-        if left := set(SHARED_MEMORY.glob("mpich_shm_*")) - before:
-            for maps in Path("/proc").glob("[0-9]*/maps"):  # those of other runs are in use
-                with suppress(OSError):
-                    text = maps.read_text()
-                    left = {segment for segment in left if str(segment) not in text}
-            for segment in left:
-                segment.unlink(missing_ok=True)
+    return subprocess.run(
+        [*_launcher(size), *command],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=seconds,
+        cwd=folder,
+        env=os.environ | environment,
+    )

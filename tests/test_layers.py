@@ -27,7 +27,7 @@ LAYERS = [
     {"registry"},
     {"report", "studies", "simulate", "checks", "compare", "choose"},
     {"cli"},
-    {"__main__"},
+    {"__main__", "start"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -42,13 +44,17 @@ class TestEnds:
         assert done.returncode == 2
         assert len(done.stderr.splitlines()) == 1
 
-    def test_without_a_watcher_ranks_speak_for_themselves(self, tmp_path):
-        folder = tmp_path / ("long" * 40)  # too long for a socket's address
-        folder.mkdir()
-        done = run_ranks(2, "ending.py", "user-error", "1", TMPDIR=str(folder))
+    def test_without_a_watcher_ranks_speak_for_themselves(self):
+        done = run_ranks(2, "ending.py", "user-error", "0", "unwatched")
         assert done.returncode == 2
-        assert done.stderr == "gpubench: rank 1 of 2: no such fluid\n"
-        assert not list(folder.iterdir())
+        assert done.stderr == "gpubench: rank 0 of 2: no such fluid\n"
+
+    def test_what_was_said_is_read_before_the_launcher_learns_of_the_end(self, tmp_path):
+        noted = tmp_path / "unread"
+        done = run_ranks(2, "stopped_launcher.py", str(noted))
+        assert noted.read_text() == "0 0"
+        assert (done.returncode, done.stdout) == (2, "the answer\n")
+        assert done.stderr == "gpubench: rank 0 of 2: no such fluid\n"
 
     def test_another_error_comes_with_its_traceback(self):
         done = run_ranks(2, "ending.py", "error", "1")
@@ -80,6 +86,21 @@ class TestEnds:
         assert done.returncode != 0
         (line,) = ours(done.stderr)
         assert line.startswith(f"gpubench: rank {rank} of {size} was killed or crashed")
+
+    @pytest.mark.parametrize("importing", ["mpi4py", "gpubench.cli"])
+    def test_a_rank_that_dies_as_it_begins_is_named(self, importing, tmp_path):
+        done = run_ranks(2, "killed.py", importing, str(tmp_path))
+        assert done.returncode != 0
+        (line,) = ours(done.stderr)
+        assert line.startswith("gpubench: rank 1 of 2 was killed or crashed (process ")
+        assert line.endswith("): the whole run ends")
+
+    @pytest.mark.parametrize("how", ["good", "user-error", "kill"])
+    def test_nothing_of_a_run_stays_in_shared_memory(self, how):
+        done = run_ranks(2, "ending.py", how, "0", "shared-memory")
+        segments = re.findall("^/dev/shm/mpich_shm_.*", done.stdout, re.MULTILINE)
+        assert segments
+        assert not [name for name in segments if Path(name).exists()]
 
 
 class TestLaunchedSize:

@@ -5,43 +5,51 @@ from __future__ import annotations
 import atexit
 import json
 import os
-import shutil
+import re
+import select
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from gpubench.errors import UserError
 from gpubench.parallel import watch
 
 if TYPE_CHECKING:
-    from mpi4py.MPI import Comm, Intracomm
+    from mpi4py.MPI import Intracomm
 
 INSTALL = "pip install 'gpubench[mpi]'"
 INTERRUPTED = 130  # what a shell reports of a program that Ctrl-C ended
+ATTEMPTS, SECONDS_BETWEEN_ATTEMPTS = 100, 0.01  # to reach a watcher that is just being started
 
 
 def launched_size(environment: Mapping[str, str] = os.environ) -> int:
-    """Return how many ranks a launcher started, from its variables; 1 where there is none.
+    """Return how many ranks a launcher started, from its variables; 1 where there is none."""
+    return _launched(environment)[0]
+
+
+def _launched(environment: Mapping[str, str]) -> tuple[int, str]:
+    """Return how many ranks a launcher started, and the variable that numbers them.
 
     Needs no MPI: PMI_SIZE is Hydra's (MPICH, Intel MPI), OMPI_COMM_WORLD_SIZE Open MPI's.
     Slurm's srun sets the size of the step; a batch script that srun did not start has none.
     """
-    for name in ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE"):
-        if environment.get(name, "").isdecimal():
-            return int(environment[name])
+    for name in ("PMI", "OMPI_COMM_WORLD"):
+        size = environment.get(f"{name}_SIZE", "")
+        if size.isdecimal():
+            return int(size), f"{name}_RANK"
     if {"SLURM_STEP_ID", "SLURM_PROCID"} <= environment.keys():
         size = environment.get("SLURM_STEP_NUM_TASKS", "")
-        return int(size) if size.isdecimal() else 1
-    return 1
+        return int(size) if size.isdecimal() else 1, "SLURM_PROCID"
+    return 1, ""
 
 
 def unlaunched(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
@@ -70,9 +78,12 @@ class Ranks:
     def join(cls) -> Ranks:
         """Join the run that a launcher started: alone, where there is none. Collective.
 
+        The sooner, the better: a rank that dies before is not named.
+
         Raises UserError where mpi4py or its MPI is missing, and where the launcher is of another
         MPI than mpi4py's, so that every process would believe itself alone.
         """
+        watcher = Watcher.of_this_host()
         try:
             from mpi4py import MPI
         except (ImportError, RuntimeError) as error:
@@ -87,8 +98,22 @@ class Ranks:
                 f" mpi4py's MPI differ; use the mpirun of {_first_line(MPI.Get_library_version())}"
             )
         local = comm.Split_type(MPI.COMM_TYPE_SHARED)
-        watcher = Watcher.start(local, comm.rank, comm.size) if comm.size > 1 else None
+        if len(set(local.allgather(watcher and watcher.launcher))) > 1 and watcher is not None:
+            watcher.done()
+            watcher = None
+        if watcher is not None:
+            watcher.join()
+        if local.rank == 0:
+            _unname_shared_memory()
         return cls(comm, comm.rank, comm.size, local.rank, local.size, watcher)
+
+    def leave(self) -> None:
+        """End a good run, of which nothing is to come but the exit. Collective."""
+        from mpi4py import MPI
+
+        if self.watcher is not None:
+            self.watcher.done()
+        MPI.Finalize()
 
     def __str__(self) -> str:
         return f"rank {self.rank} of {self.size}"
@@ -166,6 +191,8 @@ def _end(ranks: Ranks, text: str, status: int) -> NoReturn:
         sys.stdout.flush()
     if ranks.watcher is None or not ranks.watcher.say(text):
         watch.tell(text)
+    for descriptor in (1, 2):
+        watch.wait_until_read(descriptor)
     # What happened is said: keep MPI's own line about the abort to itself.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     ranks.comm.Abort(status)
@@ -186,87 +213,116 @@ def _left_to_rank_0(ranks: Ranks) -> Iterator[None]:
 
 
 class Watcher:
-    """A rank's line to the process on its host that says how the run ended (`watch.py`)."""
+    """A rank's line to the process on its host that says how the run ended (`watch.py`).
 
-    def __init__(self, line: socket.socket, process: subprocess.Popen[bytes] | None) -> None:
-        self._line, self._process = line, process
+    launcher: the process that started the ranks of this host, by which they find each other.
+    """
+
+    def __init__(self, line: socket.socket, launcher: int) -> None:
+        self._line, self.launcher = line, launcher
         atexit.register(self.done)
 
     @classmethod
-    def start(cls, local: Comm, rank: int, size: int) -> Watcher | None:
-        """Start one watcher for the ranks of a host; collective among them.
+    @cache
+    def of_this_host(cls) -> Watcher | None:
+        """Reach the watcher of this host, which the first of its ranks starts. Needs no MPI.
 
-        Returns None where a rank could not reach it: then it cannot tell of a death, and errors
-        are printed by the ranks themselves.
+        Returns None where this process is no rank of several, and where there is no watcher to be
+        had: then nothing tells of a death, and errors are printed by the ranks themselves.
         """
-        line = socket.socket(socket.AF_UNIX)
-        process, folder = _start_watcher(line, size) if local.rank == 0 else (None, None)
-        folder = local.bcast(folder)
-        if folder is not None and local.rank > 0:
-            with suppress(OSError):  # what is not connected is not answered
-                line.connect(f"{folder}/line")
-        watcher = cls(line, process)
-        watched = watcher._answered({"rank": rank, "process": os.getpid()})
-        everyone = all(local.allgather(watched))
-        if folder is not None and local.rank == 0:
-            shutil.rmtree(folder)
-        local.Barrier()  # a rank that dies from here on leaves no folder behind
-        if everyone:
-            return watcher
-        watcher.done()
+        size, variable = _launched(os.environ)
+        rank = os.environ.get(variable, "")
+        if size == 1 or not rank.isdecimal():
+            return None
+        launcher = _launcher(variable)
+        address = f"\0gpubench-{os.getuid()}-{launcher}"  # abstract: it leaves no file behind
+        for _ in range(ATTEMPTS):
+            line = socket.socket(socket.AF_UNIX)
+            try:
+                _connect(line, address, size)
+            except OSError:
+                line.close()
+            else:
+                watcher = cls(line, launcher)
+                if watcher._answered({"rank": int(rank), "process": os.getpid()}):
+                    return watcher
+                watcher.done()
+            select.select([], [], [], SECONDS_BETWEEN_ATTEMPTS)
         return None
 
-    def say(self, text: str) -> bool:
-        """Have a text printed, unless another rank spoke before; False where nobody listens.
+    def join(self) -> None:
+        """Say that all ranks of the run have begun."""
+        self._tell({"joined": True})
 
-        An empty text prints nothing and keeps the others quiet. Returns when it is printed.
+    def say(self, text: str) -> bool:
+        """Have a text printed, unless another rank spoke before; False where nothing listens.
+
+        An empty text prints nothing and keeps the others quiet. Returns when it has been read.
         """
         return self._answered({"say": text})
 
     def done(self) -> None:
-        """Say that this rank ended well, and wait for the watcher where this rank started it."""
+        """Say that this rank ended well."""
         atexit.unregister(self.done)
-        with suppress(OSError):
-            self._line.sendall(json.dumps({"done": True}).encode() + b"\n")
+        self._tell({"done": True})
         self._line.close()
-        if self._process is not None:
-            self._process.wait()
+
+    def _tell(self, message: dict[str, Any]) -> None:
+        with suppress(OSError):
+            self._line.sendall(json.dumps(message).encode() + b"\n")
 
     def _answered(self, message: dict[str, Any]) -> bool:
-        try:
-            self._line.sendall(json.dumps(message).encode() + b"\n")
+        self._tell(message)
+        with suppress(OSError):
             return self._line.recv(1) == watch.ANSWER
-        except OSError:
-            return False
+        return False
 
 
-def _start_watcher(
-    line: socket.socket, size: int
-) -> tuple[subprocess.Popen[bytes], str] | tuple[None, None]:
-    """Start the watcher in a session of its own, with `line` connected.
+def _launcher(variable: str) -> int:
+    """Return the process that started the ranks of this host: the nearest ancestor that is none.
 
-    Returns its process and the folder of the socket that it listens to; None for both where a
-    socket cannot be had there.
+    variable: of the environment, which numbers the ranks.
     """
-    folder = None
+    process = Path("/proc") / str(os.getppid())
+    with suppress(OSError):  # it may be another user's
+        while f"\0{variable}=".encode() in b"\0" + (process / "environ").read_bytes():
+            _, _, state_and_parent = (process / "stat").read_text().rpartition(")")
+            process = process.with_name(state_and_parent.split()[1])
+    return int(process.name)
+
+
+def _connect(line: socket.socket, address: str, size: int) -> None:
+    """Connect a socket to the watcher of an address, which is started if there is none.
+
+    Raises OSError where another rank is about to start it, and where it cannot be started.
+    """
     try:
-        folder = tempfile.mkdtemp(prefix="gpubench-")
+        line.connect(address)
+    except ConnectionRefusedError:
         with socket.socket(socket.AF_UNIX) as listener:
-            listener.bind(f"{folder}/line")
+            listener.bind(address)
             listener.listen(socket.SOMAXCONN)
-            line.connect(f"{folder}/line")
-            process = subprocess.Popen(
+            line.connect(address)
+            subprocess.run(
                 [sys.executable, "-IS", watch.__file__, str(listener.fileno()), str(size)],
                 pass_fds=[listener.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 start_new_session=True,
+                check=False,
             )
-    except OSError:
-        if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
-        return None, None
-    return process, folder
+    if not watch.is_ours(line):
+        raise ConnectionRefusedError
+
+
+def _unname_shared_memory() -> None:
+    """Remove the names of MPICH's shared memory, which all ranks of this host have mapped.
+
+    So it goes with the last of them, however they end.
+    """
+    names = re.findall(r"/dev/shm/mpich_shm_\S+$", Path("/proc/self/maps").read_text(), re.M)
+    for name in set(names):
+        Path(name).unlink(missing_ok=True)
 
 
 def _first_line(text: str) -> str:

@@ -5,23 +5,30 @@ each host one process of this file holds a socket to every rank there. It runs a
 outside the ranks' sessions, and imports nothing of the package.
 
 What a rank sends are lines of JSON: `{"rank": 1, "process": 4711}` at first, which is answered once
-its socket is watched; `{"say": text}`, which is printed unless another rank spoke before, and then
-answered; `{"done": true}` at a good end. A socket that closes without either belongs to a rank that
-was killed or crashed. The selector is epoll on Linux, which reports sockets in the order in which
-they closed: the first is the cause, the others are the launcher's doing.
+its socket is watched; `{"joined": true}` when all ranks of the run have begun; `{"say": text}`,
+which is printed unless another rank spoke before, and then answered; `{"done": true}` at a good
+end. A socket that closes without either belongs to a rank that was killed or crashed. The selector
+is epoll on Linux, which reports sockets in the order in which they closed: the first is the cause,
+the others are the launcher's doing.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import select
 import selectors
 import socket
+import stat
+import struct
 import sys
+import termios
 from dataclasses import dataclass, field
 from typing import Any
 
 ANSWER = b"\n"
+PATIENCE_MS = 10_000  # for what reads the output of a rank
 
 
 @dataclass
@@ -51,16 +58,18 @@ def watch(listener: socket.socket, size: int) -> None:
 
     size: the number of ranks in the whole run. At least one rank must have connected before.
     """
-    told = False
-    connected = 0
+    told = all_began = False
+    connected = came = 0
     with selectors.DefaultSelector() as selector:
         selector.register(listener, selectors.EVENT_READ)
         while True:
             for key, _ in selector.select():
                 if key.fileobj is listener:
                     accepted, _ = listener.accept()
-                    selector.register(accepted, selectors.EVENT_READ, Watched(accepted))
-                    connected += 1
+                    if is_ours(accepted):
+                        selector.register(accepted, selectors.EVENT_READ, Watched(accepted))
+                        connected += 1
+                        came += 1
                     continue
                 rank: Watched = key.data
                 said = rank.read()
@@ -68,30 +77,62 @@ def watch(listener: socket.socket, size: int) -> None:
                     selector.unregister(rank.socket)
                     rank.socket.close()
                     connected -= 1
-                    if not told and "done" not in rank.about:
-                        tell(death(rank.about, size))
+                    if not told and "rank" in rank.about and "done" not in rank.about:
+                        tell(death(rank.about, size, all_began or came == size))
                         told = True
-                elif said.keys() & {"rank", "say"}:
-                    if "say" in said and not told:
-                        tell(said["say"])
-                        told = True
+                    continue
+                all_began |= "joined" in said
+                if "say" in said and not told:
+                    tell(said["say"])
+                    told = True
+                if said.keys() & {"rank", "say"}:
                     answer(rank.socket)
             if not connected:
                 return
 
 
-def death(about: dict[str, Any], size: int) -> str:
-    """Return the line that names a rank which went without a word."""
+def death(about: dict[str, Any], size: int, all_began: bool) -> str:
+    """Return the line that names a rank which went without a word.
+
+    all_began: whether all ranks are known to have begun; if not, the first may be another.
+    """
     return (
         f"gpubench: rank {about['rank']} of {size} was killed or crashed"
-        f" (process {about['process']} on {socket.gethostname()}): the whole run ends\n"
+        f" (process {about['process']} on {socket.gethostname()})"
+        f"{'' if all_began else ', or another before it began'}: the whole run ends\n"
     )
 
 
+def is_ours(connected: socket.socket) -> bool:
+    """Tell whether the other side of a socket is a process of this user."""
+    owner = connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    return bool(struct.unpack("3i", owner)[1] == os.getuid())
+
+
 def tell(text: str) -> None:
-    """Write to standard error; whoever read it may have gone."""
+    """Write to standard error, and return when it was read; its reader may have gone."""
     try:
         os.write(2, text.encode())
+    except OSError:
+        return
+    wait_until_read(2)
+
+
+def wait_until_read(descriptor: int) -> None:
+    """Wait until all that was written to a pipe has been read, `PATIENCE_MS` at most.
+
+    MPICH's launcher drops what it has not read of a rank's output when it learns of an abort.
+    Returns at once where the descriptor is closed or no pipe, and where the reader has gone.
+    """
+    try:
+        if not stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+            return
+        reader = select.poll()
+        reader.register(descriptor, 0)  # reports nothing but that the reader has gone
+        for _ in range(PATIENCE_MS):
+            unread = fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4))
+            if not any(unread) or reader.poll(1):
+                return
     except OSError:
         return
 
@@ -105,4 +146,5 @@ def answer(rank: socket.socket) -> None:
 
 
 if __name__ == "__main__":
-    watch(socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2]))
+    if not os.fork():  # the rank that started it has no child to wait for
+        watch(socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2]))

@@ -1,18 +1,21 @@
 """End in the way that the first argument names, in the rank that the second one does.
 
-The other ranks wait for a message that never comes.
+The other ranks wait for a message that never comes. With `shared-memory`, rank 0 first tells where
+MPI's shared memory is; with `unwatched`, rank 1 finds no watcher.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
+from pathlib import Path
 
 import typer
 
 from gpubench.errors import UserError
-from gpubench.parallel.ranks import Ranks, ends_all
+from gpubench.parallel.ranks import Ranks, Watcher, ends_all
 
 
 def end(how: str) -> None:
@@ -36,9 +39,19 @@ def end(how: str) -> None:
             os.kill(os.getpid(), signal.SIGSEGV)
 
 
+def shared_memory() -> set[str]:
+    """Return the names of the files in shared memory that this process has mapped."""
+    maps = Path("/proc/self/maps").read_text()
+    return set(re.findall(r"/dev/shm/mpich\S+", maps))
+
+
 def main() -> None:
-    how, who = sys.argv[1], sys.argv[2]
+    how, who, *more = sys.argv[1:]
+    if more == ["unwatched"] and os.environ["PMI_RANK"] == "1":
+        Watcher.of_this_host = lambda: None
     ranks = Ranks.join()
+    if more == ["shared-memory"] and ranks.rank == 0:
+        print(*shared_memory(), sep="\n", flush=True)
     with ends_all(ranks):
         if how in ("good", "ignored-interrupt"):
             if how == "ignored-interrupt" and ranks.rank == int(who):
