@@ -18,9 +18,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from gpubench import __version__, paths, registry
+from gpubench import __version__, exits, paths, registry
 from gpubench.contracts import TASKS
 from gpubench.errors import UserError
+from gpubench.exits import say as _say
 
 # Devices, plots and tables are imported by the commands that use them: the rest starts at once.
 if TYPE_CHECKING:
@@ -110,21 +111,20 @@ JsonOption = Annotated[
 
 
 def main() -> None:
-    """Run the command line; bad input ends as one line on standard error and exit status 2."""
+    """Run the command line; whatever is no answer ends with exit status 2, see `exits`."""
+    stdout = sys.stdout
     try:
+        exits.open_output()
         try:
             app(prog_name="gpubench")
         finally:
             sys.stdout.flush()
-    except UserError as error:
-        _say(str(error))
-        sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)
-    except BrokenPipeError:
-        # Whoever read our output has gone; keep the interpreter's last flush quiet too.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
+    except Exception as error:
+        sys.exit(exits.status_of(error))
+    finally:
+        sys.stdout = stdout
 
 
 def _version(wanted: bool) -> None:
@@ -1326,8 +1326,3 @@ def _print_table(table: Table) -> None:
 
 def _print_json(value: object) -> None:
     print(json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False))
-
-
-def _say(message: str) -> None:
-    """Print one line for people on standard error."""
-    print(f"gpubench: {' '.join(message.split())}", file=sys.stderr)

@@ -25,6 +25,7 @@ LAYERS = [
     {"workloads"},
     {"registry"},
     {"report", "studies", "simulate", "checks", "compare", "choose"},
+    {"exits"},
     {"cli"},
     {"__main__"},
 ]
