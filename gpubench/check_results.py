@@ -9,7 +9,8 @@ import dataclasses
 import itertools
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -20,7 +21,7 @@ from referencing import Registry, Resource
 
 from gpubench import results
 from gpubench.errors import UserError
-from gpubench.writing import whole_file
+from gpubench.writing import Lock, whole_file
 
 SCHEMA_FILE = Path(__file__).with_name("check_results.schema.json")
 
@@ -171,17 +172,20 @@ def save(found: CheckResults, path: Path) -> None:
         file.write(text.encode())
 
 
-def free_path(folder: Path, family: str, environment: Mapping[str, Any]) -> Path:
-    """Return folder/<machine>/<date>-<commit>-<family>.json, or -2, -3, ... where that is taken.
+@contextmanager
+def free_path(folder: Path, family: str, environment: Mapping[str, Any]) -> Iterator[Path]:
+    """Give folder/<machine>/<date>-<commit>-<family>.json, or -2, -3, ... where that is taken.
 
-    The hash of the code stands in where there is no commit.
+    The hash of the code stands in where there is no commit. No other process is given the same
+    path before the body of the `with` ends.
     """
     code = (environment["commit"] or environment["code_hash"])[:7]
     stem = f"{environment['started'][:10]}-{code}-{family}"
     names = itertools.chain([stem], (f"{stem}-{n}" for n in itertools.count(2)))
     place = folder / str(environment["machine"])
-    candidates = (place / f"{name}.json" for name in names)
-    return next(path for path in candidates if not path.exists())
+    with Lock(place / ".lock"):
+        candidates = (place / f"{name}.json" for name in names)
+        yield next(path for path in candidates if not path.exists())
 
 
 def is_of_checks(path: Path) -> bool:

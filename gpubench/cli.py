@@ -18,9 +18,11 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from gpubench import __version__, paths, registry
+from gpubench import __version__, exits, paths, registry
 from gpubench.contracts import TASKS
 from gpubench.errors import UserError
+from gpubench.exits import say as _say
+from gpubench.writing import write_whole
 
 # Devices, plots and tables are imported by the commands that use them: the rest starts at once.
 if TYPE_CHECKING:
@@ -110,21 +112,20 @@ JsonOption = Annotated[
 
 
 def main() -> None:
-    """Run the command line; bad input ends as one line on standard error and exit status 2."""
+    """Run the command line; whatever is no answer ends with exit status 2, see `exits`."""
+    stdout = sys.stdout
     try:
+        exits.open_output()
         try:
             app(prog_name="gpubench")
         finally:
             sys.stdout.flush()
-    except UserError as error:
-        _say(str(error))
-        sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)
-    except BrokenPipeError:
-        # Whoever read our output has gone; keep the interpreter's last flush quiet too.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
+    except Exception as error:
+        sys.exit(exits.status_of(error))
+    finally:
+        sys.stdout = stdout
 
 
 def _version(wanted: bool) -> None:
@@ -324,10 +325,12 @@ def _check_family(family: str, device: str, as_json: bool, is_long: bool, out: P
     with open_device(device) as opened:
         _say(f"checking {family} on {opened.name} ({opened.spec})")
         found = run_checks(family, opened, is_long=is_long)
-    if out is None and is_long:
-        out = check_results.free_path(CHECKS, family, found.environment)
     if out is not None:
         check_results.save(found, out)
+    elif is_long:
+        with check_results.free_path(CHECKS, family, found.environment) as out:
+            check_results.save(found, out)
+    if out is not None:
         _say(f"kept in {out}")
     if as_json:
         _print_json(found.as_json())
@@ -893,8 +896,8 @@ def calibrate(
 
         code = commits.present_code()
         found = calibrating.calibrate(code, job, pairs, 60 * minutes, sure, comparisons, say)
-    path = free_path(out, found.study, found.environment)
-    calibration.save(found, path)
+    with free_path(out, found.study, found.environment) as path:
+        calibration.save(found, path)
     if as_json:
         _print_json(found.as_json()["calibration"]["verdicts"])
     else:
@@ -1012,9 +1015,10 @@ def compare(
             more = f"; {still_open} cells cannot be told yet" if still_open else ""
             _say(f"{pairs} pairs of processes measured{more}")
 
-        found = procedure.compare_codes(
-            (ours, theirs), job, least, sure, 60 * minutes, force, out, say
-        )
+        with procedure.locked(out):
+            found = procedure.compare_codes(
+                (ours, theirs), job, least, sure, 60 * minutes, force, out, say
+            )
     added = [word for path in context.find_root().params["add"] or () for word in ("--add", path)]
     command = ["gpubench", *map(str, added), "compare", *given]
     for option, value, default in (
@@ -1031,7 +1035,7 @@ def compare(
         found.base, found.head, matched.environment, matched.differences, shlex.join(command)
     )
     if markdown is not None and not on_stdout:
-        _write(markdown, output.markdown(comparison, about))
+        write_whole(markdown, output.markdown(comparison, about))
     if as_json:
         _print_json(output.as_json(comparison, about))
     elif on_stdout:
@@ -1109,16 +1113,6 @@ def _share(option: str, text: str) -> float:
     if not 0 < share < 1:
         raise UserError(f"{option} takes a share between 0 and 1 such as 3% or 0.03, not {text!r}")
     return share
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UserError(
-            f"cannot write {path}: {error.strerror or error}: choose another place"
-        ) from error
 
 
 def _require_one_process(command: str) -> None:
@@ -1326,8 +1320,3 @@ def _print_table(table: Table) -> None:
 
 def _print_json(value: object) -> None:
     print(json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False))
-
-
-def _say(message: str) -> None:
-    """Print one line for people on standard error."""
-    print(f"gpubench: {' '.join(message.split())}", file=sys.stderr)

@@ -8,21 +8,20 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-import os
 import re
 import textwrap
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import jsonschema_rs
 import numpy as np
 from jsonschema import Draft202012Validator
 
 from gpubench.errors import UserError
+from gpubench.writing import Lock, remove_leftovers, whole_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -202,27 +201,45 @@ class Store:
     """A results file that grows.
 
     Each `add` replaces the file by a longer one in a single step, so that a kill at any time
-    leaves a whole file. Records that are there are never altered.
+    leaves a whole file. Records that are there are never altered. One store at a time may have a
+    file: until `close`, or the end of the process, another is refused.
 
     path: the file; made by the first `add`. If it is there, it is continued under the
         environment that it holds.
     environment: of the run; used for a new file.
 
-    Raises UserError for a file that is no results file, ValueError for an environment that the
-    schema refuses.
+    Raises UserError for a file that is no results file or that another store has, ValueError for
+    an environment that the schema refuses.
     """
 
     def __init__(self, path: Path, environment: Mapping[str, Any]) -> None:
         self.path = path
-        _remove_leftovers(path)
-        self._version = _version(path)
-        if self._version is None:
-            existing = Results(_checked("environment", environment), [], path)
-        else:
-            existing = load(path)
+        plain = _checked("environment", environment)
+        self._lock = Lock(
+            path.with_name(f".{path.name}.lock"),
+            f"another process measures the same into {path}: wait until it ends, or choose another"
+            " folder",
+        )
+        try:
+            remove_leftovers(path)
+            self._version = _version(path)
+            existing = Results(plain, [], path) if self._version is None else load(path)
+        except BaseException:
+            self.close()
+            raise
         self.environment = existing.environment
         self._lines: list[str] = [_json(record) for record in existing.records]
         self._done = _settled(existing.records)
+
+    def close(self) -> None:
+        """Leave the file to others."""
+        self._lock.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     @classmethod
     def open(cls, folder: Path, study: str, environment: Mapping[str, Any]) -> Store:
@@ -234,17 +251,11 @@ class Store:
         """
         plain = _checked("environment", environment)
         place = folder / plain["machine"]
-        for path in reversed(_files_of(place, study)):
-            found = load(path)
-            # A file named ...-table-2.json may be the second of `table` or hold a study `table-2`.
-            same_study = all(record["study"] == study for record in found.records)
-            if same_study and first_difference(found.environment, plain) is None:
-                return cls(path, plain)
-        code = (plain["commit"] or plain["code_hash"])[:7]
-        stem = f"{plain['started'][:10]}-{code}-{study}"
-        names = itertools.chain([stem], (f"{stem}-{n}" for n in itertools.count(2)))
-        free = next(path for name in names if not (path := place / f"{name}.json").exists())
-        return cls(free, plain)
+        while True:
+            store = cls(_path_for(place, study, plain), plain)
+            if first_difference(store.environment, plain) is None:
+                return store
+            store.close()  # another process has taken that name meanwhile
 
     @property
     def done(self) -> frozenset[str]:
@@ -262,33 +273,29 @@ class Store:
             return
         lines = [*self._lines, *map(_json, new)]
         try:
-            self._replace(_document(self.environment, lines))
-        except OSError as error:
-            raise UserError(
-                f"cannot write {self.path}: {error.strerror or error}: make room there or choose"
-                " another folder; what was measured before is kept"
-            ) from error
+            with whole_file(self.path) as file:
+                file.write(_document(self.environment, lines).encode())
+                if _version(self.path) != self._version:
+                    raise UserError(f"{self.path} was changed meanwhile: let nothing else write it")
+        except UserError as error:
+            raise UserError(f"{error}; what was measured before is kept") from error
+        self._version = _version(self.path)
         self._lines = lines
         self._done |= _settled(new)
 
-    def _replace(self, text: str) -> None:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}.tmp")
-        try:
-            with temporary.open("w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            if _version(self.path) != self._version:
-                raise UserError(f"another process is writing {self.path}: let it finish first")
-            # Rename keeps file and times, so that the version can be read before it counts.
-            version = _version(temporary)
-            temporary.replace(self.path)
-            self._version = version
-        except BaseException:
-            with suppress(OSError):
-                temporary.unlink()
-            raise
+
+def _path_for(place: Path, study: str, environment: Mapping[str, Any]) -> Path:
+    """Return the file of a machine's folder that a run may continue, else a name that is free."""
+    for path in reversed(_files_of(place, study)):
+        found = load(path)
+        # A file named ...-table-2.json may be the second of `table` or hold a study `table-2`.
+        same_study = all(record["study"] == study for record in found.records)
+        if same_study and first_difference(found.environment, environment) is None:
+            return path
+    code = (environment["commit"] or environment["code_hash"])[:7]
+    stem = f"{environment['started'][:10]}-{code}-{study}"
+    names = itertools.chain([stem], (f"{stem}-{n}" for n in itertools.count(2)))
+    return next(path for name in names if not (path := place / f"{name}.json").exists())
 
 
 def _files_of(place: Path, study: str) -> list[Path]:
@@ -300,13 +307,6 @@ def _files_of(place: Path, study: str) -> list[Path]:
         if (match := name.fullmatch(path.name))
     ]
     return [path for *_, path in sorted(found)]
-
-
-def _remove_leftovers(path: Path) -> None:
-    """Remove what a killed process was writing when it died."""
-    for leftover in path.parent.glob(f".{path.name}.*.tmp"):
-        with suppress(OSError):  # harmless where it must stay
-            leftover.unlink()
 
 
 def _settled(records: Iterable[Mapping[str, Any]]) -> set[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -165,9 +164,12 @@ def test_tells_checks_from_measurements(tmp_path):
 
 
 def test_names_follow_date_and_commit_and_never_collide(tmp_path):
-    first = free_path(tmp_path, "dpd", ENVIRONMENT)
-    assert first == tmp_path / "fake" / "2026-01-31-0123456-dpd.json"
-    save(checked(), first)
-    assert free_path(tmp_path, "dpd", ENVIRONMENT).name == "2026-01-31-0123456-dpd-2.json"
+    with free_path(tmp_path, "dpd", ENVIRONMENT) as first:
+        assert first == tmp_path / "fake" / "2026-01-31-0123456-dpd.json"
+        save(checked(), first)
+    with free_path(tmp_path, "dpd", ENVIRONMENT) as second:
+        assert second.name == "2026-01-31-0123456-dpd-2.json"
     of_commit = {**ENVIRONMENT, "commit": "fedcba9876543210"}
-    assert free_path(Path(), "dpd", of_commit).name == "2026-01-31-fedcba9-dpd.json"
+    with free_path(tmp_path, "dpd", of_commit) as third:
+        assert third.name == "2026-01-31-fedcba9-dpd.json"
+    assert list(first.parent.iterdir()) == [first]

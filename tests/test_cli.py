@@ -413,7 +413,7 @@ def test_the_module_runs_the_command_line():
     assert done.stderr.count("\n") == 1
 
 
-def test_a_reader_that_leaves_is_no_error():
+def test_a_reader_that_leaves_is_told_nothing():
     read, write = os.pipe()
     os.close(read)
     done = subprocess.run(
@@ -423,4 +423,4 @@ def test_a_reader_that_leaves_is_no_error():
         text=True,
     )
     os.close(write)
-    assert done.stderr == ""
+    assert (done.returncode, done.stderr) == (2, "")

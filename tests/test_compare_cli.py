@@ -10,6 +10,7 @@ import compare_results as made
 import pytest
 from compare_results import record
 from jsonschema import Draft202012Validator
+from limits import no_file_longer_than
 from typer.testing import CliRunner
 
 from gpubench import cli
@@ -102,6 +103,16 @@ def test_json_alone_is_on_stdout_and_keeps_to_its_schema(compare, sides):
     assert slower["ratio"] == pytest.approx(1.2)
     assert slower["base_processes"] == 8 and slower["spread_between"] < 0.01
     assert shlex.split(document["command"])[-2:] == ["--threshold", "0.05"]
+
+
+def test_a_comment_that_cannot_be_written_leaves_the_earlier_one(compare, sides, tmp_path):
+    comment = tmp_path / "comment.md"
+    comment.write_text("earlier")
+    with no_file_longer_than(100):
+        code, out, err = compare(*sides, "--markdown", "comment.md")
+    assert (code, out) == (2, "")
+    assert err.startswith("gpubench: cannot write comment.md: File too large: make room")
+    assert comment.read_text() == "earlier" and not list(tmp_path.glob(".*.tmp"))
 
 
 def test_markdown_begins_with_the_verdict_and_ends_with_the_command(compare, sides, tmp_path):

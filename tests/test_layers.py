@@ -26,6 +26,7 @@ LAYERS = [
     {"workloads"},
     {"registry"},
     {"report", "studies", "simulate", "checks", "compare", "choose"},
+    {"exits"},
     {"cli"},
     {"__main__", "start"},
 ]

@@ -58,7 +58,7 @@ class TestEnds:
 
     def test_another_error_comes_with_its_traceback(self):
         done = run_ranks(2, "ending.py", "error", "1")
-        assert done.returncode == 1
+        assert done.returncode == 2
         assert "Traceback" in done.stderr and "a step of 0 s" in done.stderr
         assert done.stderr.splitlines()[-1] == "gpubench: rank 1 of 2 ended by ZeroDivisionError"
 
@@ -67,7 +67,7 @@ class TestEnds:
         [
             ("exit", 7, ""),
             ("typer-exit", 3, ""),
-            ("exit-text", 1, "gpubench: nothing left\n"),
+            ("exit-text", 2, "gpubench: nothing left\n"),
             ("interrupt", 130, ""),
         ],
     )

@@ -7,6 +7,7 @@ import sys
 import textwrap
 from pathlib import Path
 
+import compare_results as made
 import numpy as np
 import pytest
 from hypothesis import given
@@ -258,8 +259,8 @@ def test_what_is_added_is_read_back_and_earlier_lines_stay_byte_for_byte(tmp_pat
 
 
 def test_a_store_without_records_leaves_no_file(tmp_path):
-    store = Store(tmp_path / "a.json", ENVIRONMENT)
-    store.add([])
+    with Store(tmp_path / "a.json", ENVIRONMENT) as store:
+        store.add([])
     assert list(tmp_path.iterdir()) == []
 
 
@@ -273,8 +274,10 @@ def test_an_existing_file_is_continued_under_its_own_environment(tmp_path):
 
 
 def test_bad_records_are_refused_before_anything_is_written(tmp_path):
-    store = Store(tmp_path / "a.json", ENVIRONMENT)
-    with pytest.raises(ValueError, match="status"):
+    with (
+        Store(tmp_path / "a.json", ENVIRONMENT) as store,
+        pytest.raises(ValueError, match="status"),
+    ):
         store.add([ok(), ok() | {"status": "fine"}])
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(ValueError, match="code_hash"):
@@ -296,7 +299,7 @@ def test_a_full_disk_leaves_the_older_file_and_nothing_else(tmp_path, monkeypatc
             store.add([ok(seed=2)])
     assert "\n" not in str(caught.value)
     assert store.path.read_bytes() == before
-    assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
+    assert not list(tmp_path.glob(".*.tmp"))
     assert len(store.done) == 1
     store.add([ok(seed=3)])  # room again
     assert [record["seed"] for record in load(store.path).records] == [1, 3]
@@ -310,7 +313,7 @@ def test_ctrl_c_while_writing_leaves_the_older_file_and_nothing_else(tmp_path, m
         raise KeyboardInterrupt
 
     monkeypatch.setattr(os, "fsync", interrupted)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt), store:
         store.add([ok(seed=2)])
     assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
     assert len(load(store.path).records) == 1
@@ -318,20 +321,33 @@ def test_ctrl_c_while_writing_leaves_the_older_file_and_nothing_else(tmp_path, m
 
 def test_a_folder_that_cannot_be_made_is_one_line(tmp_path):
     (tmp_path / "file").write_text("")
-    store = Store.open(tmp_path / "folder", "table", ENVIRONMENT)
-    (tmp_path / "folder").write_text("")
     with pytest.raises(UserError, match="cannot write"):
-        store.add([ok()])
+        Store.open(tmp_path / "file", "table", ENVIRONMENT)
 
 
-def test_two_processes_do_not_overwrite_each_other(tmp_path):
-    first, second = (Store(tmp_path / "a.json", ENVIRONMENT) for _ in range(2))
-    first.add([ok(seed=1)])
-    with pytest.raises(UserError, match="another process"):
-        second.add([ok(seed=2)])
-    first.add([ok(seed=3)])
-    assert [record["seed"] for record in load(first.path).records] == [1, 3]
-    assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
+def test_a_second_run_of_the_same_study_is_refused_before_it_measures(tmp_path):
+    with Store.open(tmp_path, "table", ENVIRONMENT) as first:
+        with pytest.raises(UserError, match="another process measures the same into") as caught:
+            Store.open(tmp_path, "table", ENVIRONMENT)
+        assert str(first.path) in str(caught.value)
+        Store.open(tmp_path, "other-table", ENVIRONMENT).close()
+        first.add([ok(seed=1)])
+        with pytest.raises(UserError, match="another process measures the same into"):
+            Store.open(tmp_path, "table", environment(started="2026-02-02T00:00:00Z"))
+        first.add([ok(seed=2)])
+    with Store.open(tmp_path, "table", ENVIRONMENT) as second:
+        second.add([ok(seed=3)])
+    assert [record["seed"] for record in load(first.path).records] == [1, 2, 3]
+    assert [path.name for path in first.path.parent.iterdir()] == [first.path.name]
+
+
+def test_what_something_else_writes_meanwhile_is_kept(tmp_path):
+    """Where a file system has no locks, or somebody edits the file."""
+    store = Store(tmp_path / "a.json", ENVIRONMENT)
+    made.write(store.path, ok(seed=1))
+    with pytest.raises(UserError, match="was changed meanwhile"):
+        store.add([ok(seed=2)])
+    assert [record["seed"] for record in load(store.path).records] == [1]
 
 
 CHILD = textwrap.dedent(
@@ -343,7 +359,11 @@ CHILD = textwrap.dedent(
 
     path, limit = Path(sys.argv[1]), int(sys.argv[2])
     environment, record = json.load(sys.stdin)
-    store = Store(path, environment)
+    try:
+        store = Store(path, environment)
+    except UserError as error:
+        print(f"refused: {error}", flush=True)
+        sys.exit()
     if limit:
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
     try:
@@ -397,8 +417,24 @@ def test_a_kill_at_any_time_leaves_a_whole_file(tmp_path):
         after = len(load(path).records)
         assert before + added <= after <= before + added + 1
         before = after
-    Store(path, ENVIRONMENT)
+    Store(path, ENVIRONMENT).close()
     assert [found.name for found in tmp_path.iterdir()] == ["a.json"]
+
+
+def test_a_second_writer_is_refused_until_the_first_is_dead(tmp_path):
+    path = tmp_path / "a.json"
+    first = start_child(path)
+    assert first.stdout.readline() == "added\n"
+    second = start_child(path)
+    assert second.stdout.read().startswith("refused: another process measures the same into")
+    first.kill()
+    added = 1 + len(first.stdout.read().splitlines())
+    for child in (first, second):
+        child.stdout.close()
+        child.wait(timeout=60)
+    with Store(path, ENVIRONMENT) as third:
+        third.add([ok()])
+    assert added + 1 <= len(load(path).records) <= added + 2
 
 
 # Resuming
@@ -412,8 +448,8 @@ def test_the_file_is_named_after_machine_date_commit_and_study(tmp_path):
 
 
 def test_a_run_of_the_same_code_is_resumed_on_any_day(tmp_path):
-    first = Store.open(tmp_path, "table", ENVIRONMENT)
-    first.add([ok(seed=1), not_ok(seed=2), not_ok(seed=3, status="skipped")])
+    with Store.open(tmp_path, "table", ENVIRONMENT) as first:
+        first.add([ok(seed=1), not_ok(seed=2), not_ok(seed=3, status="skipped")])
     later = environment(started="2026-02-02T00:00:00Z", copy_bandwidth_gb_s=3800.0, dirty=True)
     second = Store.open(tmp_path, "table", later)
     assert second.path == first.path
@@ -431,12 +467,13 @@ def test_a_run_of_the_same_code_is_resumed_on_any_day(tmp_path):
     ],
 )
 def test_other_conditions_start_another_file(tmp_path, changes):
-    first = Store.open(tmp_path, "table", ENVIRONMENT)
-    first.add([ok()])
-    second = Store.open(tmp_path, "table", environment(**changes))
-    assert second.done == frozenset()
-    assert second.path.name == "2026-01-31-0123456-table-2.json"
-    second.add([ok()])
+    with Store.open(tmp_path, "table", ENVIRONMENT) as first:
+        first.add([ok()])
+        # One of them may measure while the other does.
+        with Store.open(tmp_path, "table", environment(**changes)) as second:
+            assert second.done == frozenset()
+            assert second.path.name == "2026-01-31-0123456-table-2.json"
+            second.add([ok()])
     # From now on each is resumed under its own conditions.
     assert Store.open(tmp_path, "table", ENVIRONMENT).path == first.path
     assert Store.open(tmp_path, "table", environment(**changes)).path == second.path

@@ -1,6 +1,7 @@
 import gc
 import itertools
 import json
+import shutil
 import weakref
 from dataclasses import replace
 from typing import get_args
@@ -575,12 +576,20 @@ def test_a_folder_that_cannot_be_written_ends_the_run(device, tmp_path, monkeypa
     real = runner.measure
 
     def measure_and_spoil_the_folder(*args):
+        shutil.rmtree(tmp_path / "fake")
         (tmp_path / "fake").write_text("a file where the machine's folder would be")
         return real(*args)
 
     monkeypatch.setattr(runner, "measure", measure_and_spoil_the_folder)
     with pytest.raises(UserError, match="cannot write"):
         run_one(device, tmp_path)
+
+
+def test_a_second_run_into_a_folder_measures_nothing(device, tmp_path, monkeypatch):
+    with results.Store.open(tmp_path, "one", ENVIRONMENT):
+        monkeypatch.setattr(runner, "measure", None)
+        with pytest.raises(UserError, match="another process measures the same into"):
+            run_one(device, tmp_path)
 
 
 def test_memory_is_let_go_between_inputs(device, tmp_path, monkeypatch):

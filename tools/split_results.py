@@ -31,7 +31,8 @@ def split(file: Path, folder: Path, most_bytes: int) -> list[Path]:
             raise UserError(f"{path} is there already: choose another folder")
     for number, path in enumerate(paths):
         records = results.records[number * each : (number + 1) * each]
-        Store(path, results.environment).add(records)
+        with Store(path, results.environment) as store:
+            store.add(records)
     return paths
 
 

@@ -19,6 +19,7 @@ from gpubench.compare.pairs import Code
 from gpubench.errors import UserError
 from gpubench.measure.environment import git
 from gpubench.paths import cache_folder
+from gpubench.writing import writing
 
 # By what an extra of this package is recognised: a distribution that it brings.
 EXTRAS = {
@@ -100,7 +101,7 @@ def code_of(root: Path, name: str, commit: str | None, own_python: bool) -> Code
 
 def _source_of(root: Path, commit: str) -> Path:
     """Return a copy of the sources of a commit."""
-    place = cache_folder() / "compare" / commit[:16]
+    place = _kept(commit[:16])
     source = place / "source"
     if not source.exists():
         archive = subprocess.run(
@@ -109,22 +110,35 @@ def _source_of(root: Path, commit: str) -> Path:
             capture_output=True,
         ).stdout
         partial = place / f"source.{os.getpid()}"
-        with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
-            tar.extractall(partial, filter="data")
         try:
-            partial.replace(source)
-        except OSError:
-            if not source.is_dir():
-                raise
-            shutil.rmtree(partial)  # another process has laid out the same meanwhile
+            with writing(source), tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+                tar.extractall(partial, filter="data")
+                try:
+                    partial.replace(source)
+                except OSError:
+                    if not source.is_dir():  # else another process has laid out the same meanwhile
+                        raise
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
     return source
+
+
+def _kept(name: str) -> Path:
+    """Return where something is kept in the user's cache; raises UserError where that cannot be."""
+    try:
+        return cache_folder() / "compare" / name
+    except OSError as error:
+        raise UserError(
+            f"cannot keep the code of commits in {error.filename}: {error.strerror or error}:"
+            " set XDG_CACHE_HOME to a folder that you may write to"
+        ) from error
 
 
 def _environment_of(source: Path, commit: str | None) -> Path:
     """Return a virtual environment in which the sources are installed; a commit's is kept."""
     wanted = [f"{source}{_extras(source)}"]
     key = hashlib.sha256(f"{sys.version} {wanted}".encode()).hexdigest()[:8]
-    place = cache_folder() / "compare" / (commit[:16] if commit else "working-tree") / f"env-{key}"
+    place = _kept(commit[:16] if commit else "working-tree") / f"env-{key}"
     stamp = place / "installed"
     if commit and stamp.exists():
         return place

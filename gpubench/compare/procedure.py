@@ -8,6 +8,7 @@ all cells share one risk, so that looking again does not raise false alarms.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from gpubench.compare.verdict import Comparison, Judgement, judge
 from gpubench.errors import UserError
 from gpubench.measure import clock
 from gpubench.results import Results, Store
+from gpubench.writing import Lock
 
 LOOKS = (8, 12, 18, 27)  # pairs of processes measured at each look
 THRESHOLD = {"gpu": 0.03, "cpu": 0.10}  # by what a device is, unless the user says
@@ -48,7 +50,8 @@ class Gathered:
             name = f"{self.codes[side].name}/{number:02}.json"
             records = pair.records[side]
             if self.keep is not None:
-                Store(self.keep / name, self.environments[side]).add(records)
+                with Store(self.keep / name, self.environments[side]) as store:
+                    store.add(records)
             self.results[side].append(Results(self.environments[side], records, Path(name)))
 
     def matched(self, force: bool) -> files.Matched:
@@ -93,6 +96,15 @@ def compare_files(
     judged = judge(matched.cells, threshold, confidence, spreads=known)
     comparison = Comparison(judged, threshold, confidence, 1, matched.faults, matched.left_out)
     return Found(comparison, matched, str(base), str(head))
+
+
+def locked(keep: Path | None) -> AbstractContextManager[object]:
+    """Keep other comparisons out of a folder; raises UserError where one is at work in it."""
+    if keep is None:
+        return nullcontext()
+    return Lock(
+        keep / ".compare.lock", f"another process compares into {keep}: name another folder"
+    )
 
 
 def compare_codes(

@@ -152,7 +152,7 @@ def ends_all(ranks: Ranks) -> Iterator[None]:
     """End the whole run where the body of the `with` raises in any rank; nothing hangs.
 
     UserError ends it with one line that names the rank and status 2, another exception with its
-    traceback and status 1, Ctrl-C with 130, and an exit with a status of its own with that status.
+    traceback and status 2, Ctrl-C with 130, and an exit with a status of its own with that status.
     A good end and an exit with status 0 pass, and must then come in every rank. Ctrl-C
     reaches every rank; rank 0 alone heeds it, so that it can end the run in order.
 
@@ -174,7 +174,7 @@ def ends_all(ranks: Ranks) -> Iterator[None]:
             raise
         if isinstance(end.code, int):
             _end(ranks, "", end.code)
-        _end(ranks, f"{end.code}\n", 1)
+        _end(ranks, f"{end.code}\n", 2)
     except BaseException as error:
         status = getattr(error, "exit_code", None)  # Typer's Exit is no SystemExit
         if status == 0:
@@ -182,7 +182,7 @@ def ends_all(ranks: Ranks) -> Iterator[None]:
         if isinstance(status, int):
             _end(ranks, "", status)
         name = f"{type(error).__module__}.{type(error).__qualname__}".removeprefix("builtins.")
-        _end(ranks, f"{traceback.format_exc()}gpubench: {ranks} ended by {name}\n", 1)
+        _end(ranks, f"{traceback.format_exc()}gpubench: {ranks} ended by {name}\n", 2)
 
 
 def _end(ranks: Ranks, text: str, status: int) -> NoReturn:

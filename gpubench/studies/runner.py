@@ -330,8 +330,8 @@ def run(
     ranks: how many take part in this run. What takes another number is skipped, and left to a run
         that has it, which adds to the same file.
     Raises UserError for bad arguments (before anything is written), for a folder that cannot be
-    written, and for parameters that an algorithm refuses; what else one algorithm raises ends as
-    a record of status `failed`.
+    written, or into which another process measures the same, and for parameters that an algorithm
+    refuses; what else one algorithm raises ends as a record of status `failed`.
     """
     begin = now()
     engine = engine_of(where)
@@ -347,16 +347,16 @@ def run(
     if budget is None:
         budget = QUICK_CPU_BUDGET if quick and device.is_cpu else study.budget
     surroundings = engine.environment()
-    store = Store.open(store_folder, study.name, surroundings)
-    known, settled = _known(store.path)
-    jobs = _missing(groups, device, known, set() if fresh else settled, ranks)
-    total = sum(len(group.items) for group in groups)
-    resumed = total - sum(len(job.items) for job in jobs)
-    counts: Counter[str] = Counter()
-    with progress(total, study.title, done=resumed) as bar:
-        for records in engine.measure(jobs, budget, bar):
-            store.add(records)
-            counts.update(record["status"] for record in records)
+    with Store.open(store_folder, study.name, surroundings) as store:
+        known, settled = _known(store.path)
+        jobs = _missing(groups, device, known, set() if fresh else settled, ranks)
+        total = sum(len(group.items) for group in groups)
+        resumed = total - sum(len(job.items) for job in jobs)
+        counts: Counter[str] = Counter()
+        with progress(total, study.title, done=resumed) as bar:
+            for records in engine.measure(jobs, budget, bar):
+                store.add(records)
+                counts.update(record["status"] for record in records)
     return RunSummary(
         path=store.path,
         measured=counts["ok"],

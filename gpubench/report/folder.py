@@ -1,0 +1,89 @@
+"""The folder of a report: a report replaces and removes files of its own, and no others.
+
+A manifest in the folder lists them. Reports of older versions have none: theirs are the front page,
+what it leads to, and the figures of `report.md`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+
+from gpubench.errors import UserError
+from gpubench.report import document, render, spreadsheets
+from gpubench.writing import Lock, write_whole, writing
+
+MANIFEST = "gpubench-report.txt"
+_HEADING = "Files that `gpubench report` wrote here. It replaces and removes these, and no others."
+# No other name is taken from a manifest, so that nothing outside the folder is ever removed.
+_NAME = re.compile(r"(figures/)?[a-z0-9][a-z0-9.-]*")
+
+
+def require_own(out: Path) -> None:
+    """Raise UserError where the front page in a folder is no report's."""
+    if (out / "index.html").exists() and not _is_of_report(out / "index.html"):
+        raise _foreign(out / "index.html")
+
+
+def replace(out: Path, files: Mapping[str, str | bytes]) -> None:
+    """Make files, by their names, the report in a folder, and remove those of an earlier report.
+
+    Each file is replaced whole or not at all. Reports that are made at the same time take turns.
+    Raises UserError where a file cannot be written, and, before any is written, where one is in
+    the way that is no report's.
+    """
+    with Lock(out / ".report.lock"):
+        require_own(out)
+        own = _own(out, files)
+        for name in files:
+            if name not in own and (out / name).exists():
+                raise _foreign(out / name)
+        _list(out, {*own, *files})  # so that a kill leaves nothing unknown
+        for name, content in files.items():
+            write_whole(out / name, content)
+        for name in own - files.keys():
+            with writing(out / name):
+                (out / name).unlink(missing_ok=True)
+        _list(out, files)
+
+
+def _own(out: Path, files: Collection[str]) -> set[str]:
+    """Return the names of a folder's files that are a report's.
+
+    files: those that replace files of the same names in a report of an older version.
+    """
+    if (out / MANIFEST).is_file():
+        heading, *names = _text(out / MANIFEST).splitlines() or [""]
+        if heading != _HEADING:
+            raise _foreign(out / MANIFEST)
+        return {name for name in names if _NAME.fullmatch(name)}
+    if not (out / "index.html").exists():
+        return set()
+    found = {*files, "index.html", "report.md", *_figures(out / "report.md")}
+    endings = [".html", f"{document.MEASUREMENTS}.html"]
+    endings += [f"-{kind}.csv" for kind in spreadsheets.KINDS]
+    for stem in re.findall(r'href="([a-z0-9-]+)\.html', _text(out / "index.html")):
+        found |= {f"{stem}{ending}" for ending in endings}
+    return found
+
+
+def _figures(markdown: Path) -> list[str]:
+    text = _text(markdown) if markdown.is_file() else ""
+    return re.findall(r"\((figures/[a-z0-9-]+\.(?:svg|png))\)", text)
+
+
+def _list(out: Path, names: Iterable[str]) -> None:
+    write_whole(out / MANIFEST, "\n".join([_HEADING, *sorted(names), ""]))
+
+
+def _is_of_report(page: Path) -> bool:
+    return page.is_file() and render.GENERATOR in _text(page)
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace")
+
+
+def _foreign(path: Path) -> UserError:
+    return UserError(f"{path} is not a report's: give --out another folder, or move it away")
