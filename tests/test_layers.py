@@ -18,7 +18,7 @@ PACKAGE = Path(gpubench.__file__).parent
 LAYERS = [
     {
         *("__init__", "errors", "messages", "paths", "added", "contracts", "grid", "inputs"),
-        *("kinds", "user_cache", "writing"),
+        *("kinds", "memory", "positions", "user_cache", "writing"),
     },
     {"oracle", "physics"},
     {"families", "conformance", "results", "check_results", "calibration"},

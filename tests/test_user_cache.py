@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import _ctypes
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -200,10 +202,41 @@ class TestProgramsOfOpenCL:
         assert capsys.readouterr().err == ""
 
 
-def test_machine_code_for_cuda_is_compiled_without_a_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    device: Any = object.__new__(cuda.CUDADevice)
-    device._compiler = SimpleNamespace(compile=lambda source, **options: b"code")
-    device.architecture = "sm_90"
-    monkeypatch.setattr(cuda, "_nvcc_version", lambda: "12.8")
-    monkeypatch.setattr(cuda, "usable_cache", lambda: None)
-    assert device._cubin("gather.cu", []) == b"code"
+class TestCodeForCUDA:
+    """Of a device without its GPU, since compiling needs none."""
+
+    @pytest.fixture
+    def device(self, monkeypatch: pytest.MonkeyPatch) -> Any:
+        device: Any = object.__new__(cuda.CUDADevice)
+        device._compiler = SimpleNamespace(compile=lambda source, **options: b"code")
+        device.architecture = "sm_90"
+        monkeypatch.setattr(cuda, "_nvcc_version", lambda: "12.8")
+        return device
+
+    @pytest.fixture
+    def commands(self, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+        """Commands of nvcc, which makes a library of any source."""
+        given: list[list[str]] = []
+
+        def compile_library(command: list[str], **options: Any) -> Any:
+            given.append(command)
+            shutil.copy(_ctypes.__file__, command[command.index("-o") + 1])
+            return SimpleNamespace(returncode=0)
+
+        monkeypatch.setattr(subprocess, "run", compile_library)
+        return given
+
+    @pytest.mark.parametrize("is_kept", [True, False])
+    def test_it_is_kept_where_that_can_be(
+        self, is_kept: bool, device: Any, commands: list[list[str]], tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:  # fmt: skip
+        folder = tmp_path / "cache"
+        monkeypatch.setattr(cuda, "usable_cache", lambda: folder if is_kept else None)
+        for _ in range(2):
+            assert device._cubin("gather.cu", []) == b"code"
+            assert device.library("cub_radix_sort.cu") is not None
+        assert len(commands) == (1 if is_kept else 2)
+        kept = sorted(path.suffix for path in folder.iterdir()) if is_kept else []
+        assert kept == ([".cubin", ".so"] if is_kept else [])
+        assert not any(Path(command[command.index("-o") + 1]).exists() for command in commands)

@@ -279,6 +279,8 @@ class CUDADevice(Device):
                 raise RuntimeError(f"nvcc could not compile {file}:\n{done.stderr}")
             if kept is not None:
                 keep(kept / name, built.read_bytes())
+                if (kept / name).exists():
+                    built = kept / name
             return ctypes.CDLL(str(built))  # once it is loaded, its file may go
 
     def record(self) -> Any:
