@@ -179,6 +179,10 @@ def _import(path: Path) -> ModuleType:
 def _imported(name: str, place: str) -> ModuleType:
     try:
         return importlib.import_module(name)
+    except SystemExit as end:
+        raise UserError(
+            f"{place} ends the program when it is imported: it must only declare"
+        ) from end
     except Exception as error:
         error.add_note(f"while importing {place}, which was added to gpubench")
         raise

@@ -21,7 +21,7 @@ from rich.table import Table
 from gpubench import __version__, exits, paths, registry
 from gpubench.contracts import TASKS
 from gpubench.errors import UserError
-from gpubench.exits import say as _say
+from gpubench.messages import say as _say
 from gpubench.writing import write_whole
 
 # Devices, plots and tables are imported by the commands that use them: the rest starts at once.
@@ -1176,7 +1176,9 @@ def _check_form(
         oracle = family.oracle(inputs, False)
         algorithm = make(parameters={}, **inputs.made_for)
         wrong = first_launch(algorithm, inputs, oracle)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
+        if inputs is not None and type(error) is UserError:
+            raise  # of the user's own particles
         return _outcome(*verdict_on(error, device))
     if not wrong:
         return _outcome("ok")
@@ -1233,10 +1235,8 @@ def _own_particles(
         if box is not None or cell_size is not None:
             raise UserError("--box and --cell-size describe particles: add --positions FILE.npy")
         return None
-    import numpy as np
-
     from gpubench.grid import Grid
-    from gpubench.inputs import from_positions
+    from gpubench.positions import read_particles
 
     if box is None or cell_size is None:
         raise UserError("--positions needs --box X,Y,Z and --cell-size S")
@@ -1244,15 +1244,7 @@ def _own_particles(
         raise UserError(f"--periodic takes axes such as x, xy or xyz, not {periodic!r}")
     axes = ("x" in periodic, "y" in periodic, "z" in periodic)
     grid = Grid.in_box(_triple("--low", low), _triple("--box", box), cell_size, axes)
-    try:
-        with positions.open("rb") as file:
-            array = np.lib.format.read_array(file, allow_pickle=False)
-    except (OSError, ValueError, MemoryError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise UserError(
-            f"cannot read {positions}: {reason}; give an array saved with numpy.save"
-        ) from error
-    return from_positions(array, grid)
+    return read_particles(positions, grid)
 
 
 def _triple(option: str, text: str) -> tuple[float, float, float]:

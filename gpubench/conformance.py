@@ -198,7 +198,7 @@ def smallest_failure(
     def problem_of_fewer(candidate: ParticleSet) -> str | None:
         try:
             return problem_of(candidate)
-        except Exception:  # another failure than the one that is looked for
+        except (Exception, SystemExit):  # another failure than the one that is looked for
             return None
 
     tried = 1

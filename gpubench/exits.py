@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from gpubench.errors import UserError
+from gpubench.messages import say
 
 ERROR = 2
 
@@ -58,11 +59,6 @@ def open_output() -> None:
             "standard output is closed: redirect it to /dev/null where it is not wanted"
         )
     sys.stdout = Output(sys.stdout)
-
-
-def say(message: str) -> None:
-    """Print one line for people on standard error."""
-    print(f"gpubench: {' '.join(message.split())}", file=sys.stderr)
 
 
 def status_of(error: Exception) -> int:

@@ -263,14 +263,15 @@ def from_positions(positions: NDArray[np.floating], grid: Grid) -> ParticleSet:
         )
     if len(given) > MAX_PARTICLES:
         raise UserError(f"{len(given)} particles are too many: at most {MAX_PARTICLES}")
-    bad = np.flatnonzero(~np.isfinite(given[:, :3]).all(axis=1))
+    with np.errstate(over="ignore"):  # of numbers longer than float64, which are infinite then
+        xyz = given[:, :3].astype(np.float64)
+    bad = np.flatnonzero(~np.isfinite(xyz).all(axis=1))
     if len(bad):
         raise UserError(
             f"particle {bad[0]} has position {given[bad[0], :3].tolist()}"
             f" ({len(bad)} of {len(given)} are not finite): every coordinate must be a number"
         )
     low, size = np.asarray(grid.low), np.asarray(grid.size)
-    xyz = given[:, :3].astype(np.float64)
     xyz = np.where(grid.periodic, low + (xyz - low) % size, xyz)
     # Compared in float32, so that float32 positions on the walls are inside.
     least, most = low.astype(np.float32), (low + size).astype(np.float32)

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-import platformdirs
+from gpubench.errors import UserError
+from gpubench.user_cache import usable_cache
 
 PACKAGE = Path(__file__).resolve().parent
 
@@ -29,7 +30,11 @@ def repository() -> Path | None:
 
 
 def cache_folder() -> Path:
-    """Return (and make) the user's cache folder for compiled libraries."""
-    folder = Path(platformdirs.user_cache_dir("gpubench"))
-    folder.mkdir(parents=True, exist_ok=True)
+    """Return (and make) the package's folder in the user's cache folder.
+
+    Raises UserError where there is none that can be written.
+    """
+    folder = usable_cache()
+    if folder is None:
+        raise UserError("no cache folder can be written: name one in XDG_CACHE_HOME")
     return folder

@@ -243,6 +243,16 @@ def test_check_exits_1_for_a_wrong_answer_and_goes_on(gpubench_command, two_case
     assert found["broken-sort"]["reason"] == "RuntimeError: illegal address"
 
 
+def test_check_goes_on_where_an_algorithm_ends_the_program(
+    gpubench_command, two_cases, monkeypatch
+):
+    monkeypatch.setattr(ALGORITHMS["wrong-sort"], "launch", lambda self: sys.exit(0))
+    code, out, _ = gpubench_command("check", "wrong-sort", "right-sort", "--json")
+    found = {c["algorithm"]: (c["status"], c["reason"]) for c in json.loads(out)["checks"]}
+    assert code == 1
+    assert found == {"wrong-sort": ("failed", "SystemExit: 0"), "right-sort": ("ok", None)}
+
+
 def test_check_shrinks_the_first_input_that_is_wrong(gpubench_command, monkeypatch):
     every = gpubench.conformance.cases
     names = ("two particles, far apart", "all in one cell", "all at one point")
@@ -308,6 +318,16 @@ def test_check_refuses_a_file_that_is_no_array(gpubench_command, content):
     )
     assert code == 2 and err.startswith("gpubench: cannot read bad.npy: ")
     assert err.count("\n") == 1
+
+
+def test_check_refuses_too_few_cells_along_a_periodic_axis(gpubench_command):
+    np.save("good.npy", np.full((4, 3), 0.5))
+    code, out, err = gpubench_command(
+        "check", "right-sort", "losing-search", "--positions", "good.npy",
+        "--box", "2,2,2", "--cell-size", "1", "--periodic", "x",
+    )  # fmt: skip
+    assert (code, out) == (2, "")
+    assert "a periodic axis needs at least 3 cells" in err.splitlines()[-1]
 
 
 def test_check_refuses_several_arrays(gpubench_command):

@@ -268,12 +268,18 @@ class TestRuntimes:
         )
         assert "opencl:intel" not in found
 
-    def test_nothing_is_left_of_the_loaders_folder(self) -> None:
-        folder = printed(
-            "import os; from gpubench.devices import opencl; opencl.survey();"
-            "print(os.environ['OCL_ICD_VENDORS'])"
+    def test_the_loaders_folder_is_one_for_all_processes(self, tmp_path: Path) -> None:
+        code = (
+            "import os, signal; from gpubench.devices import opencl; opencl.survey();"
+            "print(os.environ['OCL_ICD_VENDORS'], flush=True); os.kill(os.getpid(), signal.SIGKILL)"
         )
-        assert not Path(folder).exists()
+        temporary, cache = tmp_path / "temporary", tmp_path / "cache"
+        temporary.mkdir()
+        places = {"TMPDIR": str(temporary), "XDG_CACHE_HOME": str(cache)}
+        first, second = (run(code, **places).stdout for _ in range(2))
+        assert first == second
+        assert Path(first.strip()).parent == cache / "gpubench"
+        assert list(temporary.iterdir()) == []
 
     @pytest.mark.parametrize("closes", [True, False])
     def test_the_interpreter_exits_cleanly(self, opencl_device: Device, closes: bool) -> None:

@@ -17,7 +17,10 @@ PACKAGE = Path(gpubench.__file__).parent
 # From the bottom up; a module may import its own layer and those below.
 LAYERS = [
     {"poison"},
-    {"__init__", "errors", "paths", "added", "contracts", "grid", "inputs", "kinds", "writing"},
+    {
+        *("__init__", "errors", "messages", "paths", "added", "contracts", "grid", "inputs"),
+        *("kinds", "memory", "positions", "user_cache", "writing"),
+    },
     {"oracle", "physics"},
     {"families", "conformance", "results", "check_results", "calibration"},
     {"devices"},

@@ -696,8 +696,13 @@ def test_no_inputs_are_the_users_mistake(inputs):
 def test_inputs_that_do_not_fit_together_are_skipped(device, tmp_path):
     device.memory_bytes = 64 * 24 + 16 * 4  # of one input
     _, (one, _) = run_one(device, tmp_path / "one")
-    _, (two, _) = run_one(device, tmp_path / "two", inputs=2)
+    study = one_sweep()
+    study = replace(study, sweeps=(replace(study.sweeps[0], inputs=2),))
+    found = run(study, device, tmp_path / "two", budget=BUDGET)
+    two = results.load(found.path).records[0]
     assert (one["status"], two["status"]) == ("ok", "skipped")
+    with pytest.raises(UserError, match="needs at least"):
+        run_one(device, tmp_path / "two", inputs=2)
 
 
 def test_where_every_sample_was_throttled_the_record_failed(device, tmp_path, monkeypatch):

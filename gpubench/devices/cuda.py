@@ -20,7 +20,7 @@ from numpy.typing import DTypeLike, NDArray
 from gpubench.added import kernel_folders
 from gpubench.devices.base import Device, DeviceReport, Graph, Kernel, scalar
 from gpubench.errors import DeviceUnavailable, OutOfMemory
-from gpubench.paths import cache_folder
+from gpubench.user_cache import keep, usable_cache
 
 # Of NVML's reasons for a clock (nvmlClocksEventReasons), those that slow down what is measured;
 # an idle GPU and clocks that somebody set are none.
@@ -234,7 +234,7 @@ class CUDADevice(Device):
         return launch
 
     def _cubin(self, file: str, options: list[str]) -> bytes:
-        """Return the machine code of a file of kernels, which the user's cache folder keeps.
+        """Return the machine code of a file of kernels, which the user's cache folder keeps if any.
 
         PyCUDA's own cache runs nvcc's preprocessor on every file that includes another, to see
         whether one has changed: some 0.4 s a file, ten seconds of every process that uses many.
@@ -244,40 +244,44 @@ class CUDADevice(Device):
         source = f'#include "prelude/cuda.h"\n#include "{file}"\n'
         key = repr((source, options, self.architecture, _nvcc_version(), _digest(folders)))
         name = f"{Path(file).stem}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.cubin"
-        path = cache_folder() / name
-        if not path.exists():
-            code = self._compiler.compile(
-                source,
-                options=options,
-                include_dirs=[str(folder) for folder in folders],
-                arch=self.architecture,
-                cache_dir=False,
-            )
-            # Several processes may come here at once: each renames a file of its own.
-            with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as target:
-                target.write(code)
-            Path(target.name).replace(path)
-        return path.read_bytes()
+        kept = usable_cache()
+        if kept is not None and (kept / name).exists():
+            return (kept / name).read_bytes()
+        code: bytes = self._compiler.compile(
+            source,
+            options=options,
+            include_dirs=[str(folder) for folder in folders],
+            arch=self.architecture,
+            cache_dir=False,
+        )
+        if kept is not None:
+            keep(kept / name, code)
+        return code
 
     def library(self, file: str) -> ctypes.CDLL:
         """Compile a file of kernels to a shared library of host functions and load it.
 
-        For what exists only as host templates (CUB). Kept in the user's cache folder under a
-        hash of the source, the compiler's version and the architecture.
+        For what exists only as host templates (CUB). Kept in the user's cache folder, if any, under
+        a hash of the source, the compiler's version and the architecture.
         """
         source = kernel_folders(file)[0] / file
         key = hashlib.sha256(source.read_bytes() + (_nvcc_version() + self.architecture).encode())
-        path = cache_folder() / f"{source.stem}-{key.hexdigest()[:16]}.so"
-        if not path.exists():
-            with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-                built = Path(folder) / path.name
-                command = ["nvcc", "-O3", "-shared", "-Xcompiler", "-fPIC"]
-                command += [f"-arch={self.architecture}", "-o", str(built), str(source)]
-                done = subprocess.run(command, capture_output=True, text=True, check=False)
-                if done.returncode != 0:
-                    raise RuntimeError(f"nvcc could not compile {file}:\n{done.stderr}")
-                built.replace(path)
-        return ctypes.CDLL(str(path))
+        name = f"{source.stem}-{key.hexdigest()[:16]}.so"
+        kept = usable_cache()
+        if kept is not None and (kept / name).exists():
+            return ctypes.CDLL(str(kept / name))
+        with tempfile.TemporaryDirectory() as folder:
+            built = Path(folder, name)
+            command = ["nvcc", "-O3", "-shared", "-Xcompiler", "-fPIC"]
+            command += [f"-arch={self.architecture}", "-o", str(built), str(source)]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                raise RuntimeError(f"nvcc could not compile {file}:\n{done.stderr}")
+            if kept is not None:
+                keep(kept / name, built.read_bytes())
+                if (kept / name).exists():
+                    built = kept / name
+            return ctypes.CDLL(str(built))  # once it is loaded, its file may go
 
     def record(self) -> Any:
         event = self._driver.Event()

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import atexit
+import hashlib
 import importlib.metadata
 import os
 import re
-import tempfile
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, cached_property
 from pathlib import Path
@@ -19,7 +17,9 @@ from numpy.typing import DTypeLike, NDArray
 
 from gpubench.added import kernel_folders
 from gpubench.devices.base import Device, DeviceReport, Kernel, scalar
+from gpubench.devices.program_cache import ProgramCache
 from gpubench.errors import DeviceUnavailable, OutOfMemory
+from gpubench.user_cache import keep, usable_cache
 
 INSTALL = "pip install 'gpubench[cpu]'"
 _Unit = tuple[str, tuple[tuple[str, Any], ...]]  # a file of kernels and its constants
@@ -38,23 +38,35 @@ ALIASES = {
 def _opencl() -> Any:
     """Import PyOpenCL with the pip CPU runtime in the loader's sight.
 
-    The `.icd` file that intel-opencl-rt installs holds a placeholder, so the loader is given a
-    folder of its own: one file that names the real library, beside copies of the system's.
-    Whoever sets OCL_ICD_VENDORS is obeyed instead.
+    The `.icd` file that intel-opencl-rt installs holds a placeholder, so the loader is given
+    another folder: one file that names the real library, beside copies of the system's. Where
+    nothing can be written, it is given that library alone. A user's OCL_ICD_VENDORS is obeyed
+    instead.
     """
+    folder = usable_cache()  # before the import, which looks for a cache too
     if "OCL_ICD_VENDORS" not in os.environ and (library := _pip_runtime()) is not None:
-        folder = tempfile.TemporaryDirectory(prefix="gpubench-icd-")
-        Path(folder.name, "pip-intel.icd").write_text(f"{library}\n")
-        if SYSTEM_VENDORS.is_dir():
-            for icd in SYSTEM_VENDORS.glob("*.icd"):
-                Path(folder.name, icd.name).write_text(icd.read_text())
-        atexit.register(folder.cleanup)  # it lives as long as the process
-        os.environ["OCL_ICD_VENDORS"] = folder.name
+        runtimes = {"pip-intel.icd": f"{library}\n".encode()}
+        runtimes |= {icd.name: icd.read_bytes() for icd in sorted(SYSTEM_VENDORS.glob("*.icd"))}
+        vendors = None if folder is None else _vendors(folder, runtimes)
+        os.environ["OCL_ICD_VENDORS"] = str(vendors or library)
     try:
         import pyopencl
     except ImportError as error:
         raise DeviceUnavailable(f"PyOpenCL is missing ({error}): {INSTALL}") from None
     return pyopencl
+
+
+def _vendors(cache_folder: Path, runtimes: Mapping[str, bytes]) -> Path | None:
+    """Return a folder with these files, the same for all processes; None where they cannot be kept.
+
+    It has the name of its content and stays, so that no process has a folder to leave behind.
+    """
+    digest = hashlib.sha256(repr(sorted(runtimes.items())).encode()).hexdigest()
+    folder = cache_folder / f"opencl-vendors-{digest[:16]}"
+    for name, content in runtimes.items():
+        if not (folder / name).exists():
+            keep(folder / name, content)
+    return folder if all((folder / name).exists() for name in runtimes) else None
 
 
 def _pip_runtime() -> Path | None:
@@ -152,6 +164,7 @@ class OpenCLDevice(Device):
         self.memory_bytes = device.global_mem_size
         self._programs: dict[_Unit, Any] = {}
         self._kernels: dict[tuple[_Unit, str], Kernel] = {}
+        self._cache = ProgramCache(self.context)
 
     def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> Any:
         with self._memory_errors(shape, dtype):
@@ -212,8 +225,10 @@ class OpenCLDevice(Device):
             options += [word for folder in kernel_folders(file) for word in ("-I", str(folder))]
             options += [f"-D{constant}={value}" for constant, value in constants.items()]
             source = f'#include "prelude/opencl.h"\n#include "{file}"\n'
-            with self.quiet_compiler():
-                self._programs[key] = self._cl.Program(self.context, source).build(options)
+            program = self._cl.Program
+            self._programs[key] = self._cache.build(
+                lambda: program(self.context, source).build(options)
+            )
         if (key, name) not in self._kernels:
             self._kernels[key, name] = self._launcher(self._programs[key], name)
         return self._kernels[key, name]
@@ -238,24 +253,15 @@ class OpenCLDevice(Device):
         """PyOpenCL's radix sort of int32 keys with int32 values."""
         from pyopencl.algorithm import RadixSort
 
-        with self.quiet_compiler():
-            return RadixSort(
+        return self._cache.build(
+            lambda: RadixSort(
                 self.context,
                 "int *keys, int *values",
                 key_expr="keys[i]",
                 sort_arg_names=["keys", "values"],
                 key_dtype=np.int32,
             )
-
-    @contextmanager
-    def quiet_compiler(self) -> Iterator[None]:
-        """Drop the remarks that runtimes write into the log of a good build; errors still raise."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", self._cl.CompilerWarning)
-            # Of ranks that find a kernel changed, one empties its place in PyOpenCL's cache, and
-            # another comes upon the empty place: both compile.
-            warnings.filterwarnings("ignore", "PyOpenCL encountered an invalid info file")
-            yield
+        )
 
     def record(self) -> Any:
         return self._cl.enqueue_marker(self.queue)

@@ -13,6 +13,8 @@ from gpubench.contracts import CellList
 from gpubench.devices import Device, missing_feature
 from gpubench.errors import NotSupported, UserError
 from gpubench.inputs import MAX_PARTICLES
+from gpubench.kinds import Simulation
+from gpubench.memory import why_too_large
 from gpubench.workloads.shared import share
 from gpubench.workloads.workload import Value, Workload
 
@@ -48,8 +50,13 @@ class Setup:
     def make(self, device: Device, decomposition: str | None = None) -> Workload:
         """Make the workload, shared by the ranks of the device's team if a decomposition says how.
 
-        Raises UserError for what it or its algorithm refuses.
+        Raises UserError for what needs more memory than there is, before any is allocated, and
+        for what it or its algorithm refuses.
         """
+        ranks = None if decomposition is None else device.team.ranks.size
+        recipe = Simulation(self.workload, self.particles, ranks=ranks, decomposition=decomposition)
+        if reason := why_too_large(recipe, device):
+            raise UserError(f"{recipe.title}: {reason}")
         algorithm = find_cells(self.algorithm)
         form = self.form or choose_form(algorithm, device, reorders=decomposition is None)
         if lacking := missing_feature(algorithm.forms[form].requires, device):

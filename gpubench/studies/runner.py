@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import os
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -29,6 +28,7 @@ from gpubench.measure.clock import now, timed
 from gpubench.measure.environment import environment
 from gpubench.measure.progress import Bar, progress
 from gpubench.measure.sampling import Budget, Mode, Run, Sampled, Task, take_samples
+from gpubench.memory import why_too_large
 from gpubench.results import (
     IDENTITY,
     Store,
@@ -38,6 +38,7 @@ from gpubench.results import (
     record_key,
     waits_for,
 )
+from gpubench.studies.facts import facts_of, printable, require_countable
 from gpubench.studies.recheck import wrong_after_timing
 from gpubench.studies.study import Study, Subject, Sweep, check_names
 from gpubench.workloads.step import WorkloadStep
@@ -212,7 +213,7 @@ class Trial:
 class LaunchError(Exception):
     """A launch raised while several subjects were being timed; says whose it was."""
 
-    def __init__(self, trial: Trial, raised: Exception) -> None:
+    def __init__(self, trial: Trial, raised: Exception | SystemExit) -> None:
         super().__init__(trial.subject.label)
         self.trial = trial
         self.raised = raised
@@ -330,8 +331,9 @@ def run(
     ranks: how many take part in this run. What takes another number is skipped, and left to a run
         that has it, which adds to the same file.
     Raises UserError for bad arguments (before anything is written), for a folder that cannot be
-    written, or into which another process measures the same, and for parameters that an algorithm
-    refuses; what else one algorithm raises ends as a record of status `failed`.
+    written, or into which another process measures the same; for parameters that an algorithm
+    refuses, and where what was asked for does not fit into memory; what else one algorithm
+    raises, or an exit, ends as a record of status `failed`.
     """
     begin = now()
     engine = engine_of(where)
@@ -340,10 +342,12 @@ def run(
         study, quick=quick, algorithms=algorithms, particles=particles, per_cell=per_cell,
         moved=moved, kept=kept, inputs=inputs, parameters=parameters,
     )  # fmt: skip
-    if particles is not None or per_cell is not None:
-        for group in groups:
-            if reason := _too_large(group.recipe, device, group.sweep.inputs):
-                raise UserError(f"{group.recipe.title}: {reason}")
+    too_large = [why_too_large(group.recipe, device, group.sweep.inputs) for group in groups]
+    # Sizes that were asked for must all fit; where inputs take turns, those that fit are measured.
+    are_sizes = particles is not None or per_cell is not None
+    if any(too_large) if are_sizes else inputs is not None and all(too_large):
+        group, reason = next(pair for pair in zip(groups, too_large, strict=True) if pair[1])
+        raise UserError(f"{group.recipe.title}: {reason}")
     if budget is None:
         budget = QUICK_CPU_BUDGET if quick and device.is_cpu else study.budget
     surroundings = engine.environment()
@@ -437,13 +441,18 @@ class Bench:
         reason = (
             missing_feature(group.sweep.requires, device)
             or reason
-            or _too_large(group.recipe, device, group.sweep.inputs)
+            or why_too_large(group.recipe, device, group.sweep.inputs)
         )
         for trial in self.trials:
             if why := reason or trial.subject.left_out(group.recipe):
                 trial.rule_out("skipped", why)
         if any(trial.verdict is None for trial in self.trials):
-            self._make(on_drawn)
+            try:
+                self._make(on_drawn)
+            except MemoryError as error:  # of the input: what an algorithm raises stays with it
+                for trial in self.trials:
+                    if trial.verdict is None:
+                        trial.rule_out(*verdict_on(error, device))
 
     def _make(self, on_drawn: Callable[[dict[str, Any]], None] | None) -> None:
         group = self._group
@@ -575,6 +584,7 @@ def _make_and_check(
             return wrong + _shrunk(trial.subject, device, algorithm.family, inputs)
         trial.facts.setdefault("first_call_ms", round(1e3 * sum(seconds), 3))
         made.append(algorithm)
+        require_countable(algorithm)
     trial.algorithms = made
     if "graph" in trial.modes:
         lacking = made[0].no_graph or missing_feature({"graphs"}, device)
@@ -615,7 +625,7 @@ def _named(trial: Trial, launch: Callable[[], None]) -> Callable[[], None]:
     def work() -> None:
         try:
             launch()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise LaunchError(trial, error) from error
 
     return work
@@ -636,13 +646,7 @@ def _check_again(
     if wrong := wrong_after_timing(device, checked, runs):
         return wrong
     first = trial.algorithms[0]
-    trial.facts |= {
-        "bytes_moved": first.traffic_bytes(),
-        "workspace_bytes": first.workspace_bytes,
-        "peak_bytes": first.peak_bytes(),
-        "library": first.library,
-        "outcome": first.outcome(),
-    }
+    trial.facts |= facts_of(first)
     if isinstance(first, WorkloadStep):
         trial.facts["steps"] = first.launches
         if phases:
@@ -659,24 +663,24 @@ def _attempt(trial: Trial, device: Device, step: Callable[[], str | None]) -> No
         wrong = step()
     except LaunchError as error:
         trial.rule_out(*verdict_on(error.raised, device))
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if type(error) is UserError:
             raise
         trial.rule_out(*verdict_on(error, device))
     else:
         if wrong:
-            trial.rule_out("wrong", wrong)
+            trial.rule_out("wrong", printable(str(wrong)))
 
 
 def verdict_on(error: BaseException, device: Device) -> tuple[str, str]:
     """Return the status and reason that an exception means: skipped where the device cannot."""
-    if isinstance(error, OutOfMemory):
-        return "skipped", f"needs more memory than {device.name} has left: {error}"
-    if isinstance(error, NotSupported | DeviceUnavailable):
-        return "skipped", str(error)
-    lines = str(error).strip().splitlines()
     kind = type(error).__name__
-    return "failed", f"{kind}: {lines[0]}" if lines else kind
+    said = printable(next(iter(str(error).strip().splitlines()), ""))
+    if isinstance(error, OutOfMemory):
+        return "skipped", f"needs more memory than {device.name} has left: {said}"
+    if isinstance(error, NotSupported | DeviceUnavailable):
+        return "skipped", said or kind
+    return "failed", f"{kind}: {said}" if said else kind
 
 
 def _record(fields: dict[str, Any], trial: Trial, mode: Mode) -> dict[str, Any]:
@@ -734,19 +738,3 @@ def cell_key(identity: Mapping[str, Any]) -> str:
     """
     unknown = {"input_hash", "moved"} if identity["destination"] == "step" else {"input_hash"}
     return record_key(**{**identity, **dict.fromkeys(unknown)})
-
-
-def _too_large(recipe: Recipe, device: Described, inputs: int) -> str | None:
-    """Say in words which memory is too small for an input, before anything is allocated."""
-    host = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    for needed, available, place in (
-        (recipe.host_bytes, host, "this machine"),
-        (recipe.device_bytes, device.memory_bytes, device.name),
-    ):
-        needed *= inputs
-        if needed > available:
-            return (
-                f"needs at least {needed / 2**30:.1f} GiB of memory, more than the"
-                f" {available / 2**30:.1f} GiB of {place}: make the input smaller"
-            )
-    return None
