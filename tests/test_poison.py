@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -41,8 +42,9 @@ question = "Is it seen?"
 seed = 7
 [[sweeps]]
 name = "idle"
-modes = ["hot"]
+modes = {modes}
 """
+SPECS = ["opencl:intel", pytest.param("cuda", marks=pytest.mark.cuda)]
 PARTICLES = """
 particles = [512]
 per_cell = [4]
@@ -76,13 +78,15 @@ def over(search: Any, cells: Any) -> Any:
 
 
 def statuses(device: Any, axes: str, subjects: list[tuple[Any, str]], monkeypatch: Any) -> Any:
-    """Measure classes in forms on one input; return the status and reason of each."""
+    """Measure forms of classes on one input, in graphs too; return status and reason of each."""
     known = {cls.name: cls for cls, _ in subjects}
     monkeypatch.setattr(registry, "algorithms", lambda: known)
     listed = [f'[[subjects]]\nalgorithm = "{c.name}"\nform = "{form}"' for c, form in subjects]
     parameters = "\nparameters = { capacity = 40 }"
     listed = [one + parameters * ("capacity" in one) for one in listed]
-    (group,) = plan(parse_study("idle", "\n".join([HEAD + axes, *listed])))
+    modes = ["hot", "graph"] if "graphs" in device.features else ["hot"]
+    text = "\n".join([HEAD.format(modes=json.dumps(modes)) + axes, *listed])
+    (group,) = plan(parse_study("idle", text))
     records = measure(group, group.items, device, BUDGET, lambda final: None)
     return [(r["algorithm"], r["form"], r["status"], r["reason"]) for r in records]
 
@@ -134,10 +138,11 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_idle_from_some_launch_on_is_wrong(kind, open_once, monkeypatch) -> None:
+@pytest.mark.parametrize("spec", SPECS)
+def test_what_is_idle_from_some_launch_on_is_wrong(spec, kind, open_once, monkeypatch) -> None:
     axes, subjects = KINDS[kind]
-    found = statuses(open_once("opencl:intel"), axes, subjects, monkeypatch)
-    assert len(found) == len(subjects)
+    found = statuses(open_once(spec), axes, subjects, monkeypatch)
+    assert {one[:2] for one in found} == {(cls.name, form) for cls, form in subjects}
     assert [one for one in found if one[2] != "wrong"] == []
     assert [one for one in found if not one[3].startswith("after timing: ")] == []
 
@@ -197,7 +202,7 @@ def drawn(family: str, cls: Any) -> Any:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("spec", ["opencl:intel", pytest.param("cuda", marks=pytest.mark.cuda)])
+@pytest.mark.parametrize("spec", SPECS)
 def test_every_answer_is_reached(spec: str, family: str, open_once) -> None:
     """Of every form: once poisoned it is wrong, and the next launch makes all of it anew."""
     device, reached = open_once(spec), 0

@@ -437,7 +437,7 @@ class Bench:
         self._group, self._device = group, device
         self._drawn: dict[str, Any] = {}
         self._oracles: list[Callable[[str], Oracle]] = []
-        self._runs: list[dict[Mode, Run]] = [{} for _ in self.trials]
+        self._runs: dict[int, dict[Mode, Run]] = {}  # by the id of a trial
         reason = (
             missing_feature(group.sweep.requires, device)
             or reason
@@ -481,8 +481,7 @@ class Bench:
     def note(self, trial: Trial, mode: Mode, run: Run) -> None:
         """Keep the samples of a trial, and what took them, with which it is checked again."""
         trial.sampled[mode] = run.sampled()
-        index = next(i for i, each in enumerate(self.trials) if each is trial)
-        self._runs[index][mode] = run
+        self._runs.setdefault(id(trial), {})[mode] = run
 
     def time_together(self, budget: Budget, on_progress: Callable[[int], None]) -> None:
         """Sample every live trial in one interleaved run; start over without one that raises."""
@@ -506,8 +505,8 @@ class Bench:
         check: False for what another process has checked both times. phases: whether those of
         simulation steps are timed.
         """
-        for index, trial in enumerate(self.trials):
-            runs, self._runs[index] = self._runs[index], {}
+        for trial in self.trials:
+            runs = self._runs.pop(id(trial), {})
             if runs and check:
                 step = partial(_check_again, trial, self._device, self._oracles, runs, phases)
                 _attempt(trial, self._device, step)
