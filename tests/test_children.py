@@ -12,12 +12,12 @@ import subprocess
 import sys
 
 import pytest
+from mpi_runs import GUARD_S
 
 import gpubench
 from gpubench import children
 from gpubench.paths import PACKAGE
 
-GUARD_S = 600
 STARTER = """
 import subprocess
 from gpubench import children
