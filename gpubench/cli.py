@@ -18,7 +18,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from gpubench import __version__, exits, paths, registry
+from gpubench import __version__, children, exits, paths, registry
 from gpubench.contracts import TASKS
 from gpubench.errors import UserError
 from gpubench.messages import say as _say
@@ -494,10 +494,10 @@ def _run_in_processes(context: typer.Context, out: Path) -> NoReturn:
     for number in range(1, count + 1):
         folder = out / f"process-{number:02}"
         _say(f"process {number} of {count}")
-        command = [sys.executable, "-m", "gpubench", "run", *words, "--out", str(folder)]
+        command = children.command("gpubench", "run", *words, "--out", str(folder))
         status = subprocess.run(command, check=False).returncode
         if status not in (0, 1):
-            raise typer.Exit(status)
+            raise typer.Exit(status if status > 0 else 128 - status)  # as shells have it
         worst = max(worst, status)
     raise typer.Exit(worst)
 

@@ -15,6 +15,7 @@ from needs import skip_without
 
 ROOT = Path(__file__).resolve().parents[1]
 PROGRAMS = ROOT / "tests" / "mpi_programs"
+GUARD_S = 600  # against a hang; no limit that a busy machine could reach
 
 
 def mpirun() -> str:
@@ -29,18 +30,18 @@ def mpirun() -> str:
 
 
 def run_ranks(
-    size: int, program: str, *arguments: str, seconds: float = 60, **environment: str
+    size: int, program: str, *arguments: str, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """Run a program of tests/mpi_programs in so many ranks; fail where it hangs."""
     command = [str(PROGRAMS / program), *arguments]
-    return _run(size, command, seconds, environment)
+    return _run(size, command, environment)
 
 
 def run_gpubench(
-    size: int, *arguments: str | Path, seconds: float = 60, folder: Path = ROOT
+    size: int, *arguments: str | Path, folder: Path = ROOT
 ) -> subprocess.CompletedProcess[str]:
     """Run a command of gpubench in so many ranks, in a folder; fail where it hangs."""
-    return _run(size, ["-m", "gpubench", *map(str, arguments)], seconds, {}, folder)
+    return _run(size, ["-m", "gpubench", *map(str, arguments)], {}, folder)
 
 
 @contextmanager
@@ -78,7 +79,6 @@ def _launcher(size: int) -> list[str]:
 def _run(
     size: int,
     command: list[str],
-    seconds: float,
     environment: dict[str, str],
     folder: Path = ROOT,
 ) -> subprocess.CompletedProcess[str]:
@@ -87,7 +87,7 @@ def _run(
         capture_output=True,
         text=True,
         check=False,
-        timeout=seconds,
+        timeout=GUARD_S,
         cwd=folder,
         env=os.environ | environment,
     )

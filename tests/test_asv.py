@@ -188,7 +188,7 @@ def call(*command: object, cwd: Path, **env: str) -> str:
         env={**os.environ, "HOME": str(cwd), **env},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=1800,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

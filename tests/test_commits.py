@@ -158,7 +158,7 @@ def test_a_commit_in_words(repository):
 def test_the_present_code_is_that_of_this_process():
     code = commits.present_code("base")
     assert (code.name, code.python, code.folder) == ("base", sys.executable, None)
-    assert not code.variables
+    assert code.is_ours and not code.variables
 
 
 def ask(code, question):
@@ -182,6 +182,7 @@ def test_a_commit_brings_its_own_sources(repository, monkeypatch):
     assert [ask(code, "import toy; print(toy.WHO)") for code in codes] == [
         "first", "second", "nobody yet",
     ]  # fmt: skip
+    assert not any(code.is_ours for code in codes)
     assert [(code.name, code.title) for code in codes] == [
         ("base", first[:12]), ("head", second[:12]), ("head", "working tree"),
     ]  # fmt: skip

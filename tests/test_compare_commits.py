@@ -98,7 +98,7 @@ def gpubench(project, tmp_path_factory):
         return subprocess.run(
             [sys.executable, "-c", COMMAND, *arguments, "--study", "tiny.toml", "--same-python",
              "--device", "opencl:intel", "--threshold", "50%", "--confidence", "95%"],
-            cwd=project, capture_output=True, text=True, timeout=300,
+            cwd=project, capture_output=True, text=True, timeout=1800,
             env=os.environ | {"XDG_CACHE_HOME": str(cache)},
         )  # fmt: skip
 

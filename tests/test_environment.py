@@ -111,7 +111,7 @@ def checkout(tmp_path, monkeypatch):
 
     def git(*arguments):
         identity = ["-c", "user.name=A", "-c", "user.email=a@example.org"]
-        subprocess.run(["git", "-C", str(root), *identity, *arguments], check=True, timeout=60)
+        subprocess.run(["git", "-C", str(root), *identity, *arguments], check=True)
 
     git("init", "--quiet")
     git("add", ".")

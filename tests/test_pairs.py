@@ -60,7 +60,7 @@ def saying(answer):
     return (
         "import sys",
         "from multiprocessing.connection import Connection",
-        "connection = Connection(int(sys.argv[3]))",
+        "connection = Connection(int(sys.argv[-1]))",
         "connection.recv_bytes()",
         f"connection.send_bytes({answer!r})",
         "try:",
@@ -189,12 +189,12 @@ def test_a_process_that_does_not_hang_up_is_killed(code, tmp_path, monkeypatch):
 def test_variables_and_folder_reach_the_process(code, tmp_path):
     made = code(
         "import os, sys",
-        "sys.exit(' '.join([os.environ['WHOSE'], os.getcwd(), *sys.argv[1:3]]))",
+        "sys.exit(' '.join([os.environ['WHOSE'], os.getcwd(), sys.argv[1], sys.argv[-2]]))",
     )
     folder = tmp_path / "there"
     folder.mkdir()
     process = Process(Code("base", "x", made.python, {"WHOSE": "mine"}, folder))
-    with pytest.raises(UserError, match=f"mine {folder} -m gpubench.compare.worker$"):
+    with pytest.raises(UserError, match=f"mine {folder} -P gpubench.compare.worker$"):
         process.open("auto")
     process.close()
 

@@ -24,13 +24,13 @@ def two_gpus() -> Iterator[None]:
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("name", ["mpi", "nccl", "peer"])
 def test_rows_arrive_intact(name, seed):
-    done = run_ranks(2, "exchange.py", "cuda", name, str(seed), seconds=180)
+    done = run_ranks(2, "exchange.py", "cuda", name, str(seed))
     assert done.returncode == 0, done.stderr
     assert sorted(done.stdout.splitlines()) == [f"rank {r} of 2 {name}: intact" for r in (0, 1)]
 
 
 def test_auto_takes_nccl():
-    done = run_ranks(2, "exchange.py", "cuda", "auto", "3", seconds=180)
+    done = run_ranks(2, "exchange.py", "cuda", "auto", "3")
     assert done.returncode == 0, done.stderr
     assert "rank 0 of 2 nccl: intact" in done.stdout
 

@@ -61,7 +61,7 @@ def chromium(folder: Path, page: Path, width: int, *flags: str) -> str:
         check=True,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
     )
     return done.stdout
 

@@ -17,7 +17,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from mpi_programs.simulations import Run, hash_of, moments
-from mpi_runs import ROOT, gpubench_started, process_of, run_gpubench, run_ranks
+from mpi_runs import GUARD_S, ROOT, gpubench_started, process_of, run_gpubench, run_ranks
 
 from gpubench import cli, inputs
 from gpubench.devices import Device
@@ -74,7 +74,7 @@ def shared(request):
     }
     given = json.dumps([dataclasses.asdict(run) for run in runs.values()])
     constants = json.dumps(CONSTANTS[request.param])
-    done = run_ranks(request.param, "simulations.py", DEVICE, given, constants, seconds=120)
+    done = run_ranks(request.param, "simulations.py", DEVICE, given, constants)
     assert (done.returncode, done.stderr) == (0, "")
     return dict(zip(runs, map(json.loads, done.stdout.splitlines()), strict=True))
 
@@ -168,7 +168,7 @@ def kill_one(rank: int, size: int, decomposition: str, path: Path) -> None:
     ) as process:  # fmt: skip
         wait_for_step(20, path, process)
         os.kill(process_of(rank, str(path)), signal.SIGKILL)
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=GUARD_S)
     assert process.returncode != 0
     (line,) = (part for part in said.splitlines() if "killed or crashed" in part)
     assert line.startswith(f"gpubench: rank {rank} of {size} was killed or crashed (process ")
@@ -187,12 +187,12 @@ def require_moment(left: Checkpoint, device: Device) -> Workload:
 
 def wait_for_step(step: int, path: Path, process: subprocess.Popen[str]) -> None:
     """Wait until a run has left a checkpoint of that step or a later one."""
-    for _ in range(600):
+    for _ in range(10 * GUARD_S):
         if path.exists() and checkpoint.load(path).step >= step:
             return
         assert process.poll() is None, process.communicate()[1]
         time.sleep(0.1)
-    raise AssertionError(f"{path} is not at step {step} after a minute")
+    raise AssertionError(f"{path} is not at step {step} after {GUARD_S} s")
 
 
 OUTPUTS = ("--checkpoint", "c.npz", "--frames", "frames", "--trajectory", "t.gsd")

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 from additions import nothing_added
-from mpi_runs import gpubench_started, process_of, run_gpubench
+from mpi_runs import GUARD_S, gpubench_started, process_of, run_gpubench
 
 from gpubench import cli, registry
 from gpubench.errors import UserError
@@ -93,7 +93,7 @@ def mortal(tmp_path):
 def spread_over(ranks, study, algorithm, out, *options):
     return run_gpubench(
         ranks, "--add", algorithm, "run", study, "--quick", "--spread", "--device", DEVICE,
-        "--oversubscribe", "--out", out, *options, seconds=120,
+        "--oversubscribe", "--out", out, *options,
     )  # fmt: skip
 
 
@@ -160,8 +160,8 @@ def children_of(algorithm):
     return found
 
 
-def wait_for(condition, seconds=90):
-    for _ in range(10 * seconds):
+def wait_for(condition):
+    for _ in range(10 * GUARD_S):
         if condition():
             return
         Event().wait(0.1)
@@ -184,8 +184,8 @@ def test_what_was_measured_outlives_the_run(mortal, tmp_path, end):
         if end == "Ctrl-C":
             process.send_signal(signal.SIGINT)
         else:
-            os.kill(process_of(2, "--spread"), signal.SIGKILL)
-        _, said = process.communicate(timeout=60)
+            os.kill(process_of(2, str(out)), signal.SIGKILL)
+        _, said = process.communicate(timeout=GUARD_S)
     assert process.returncode != 0
     expected = "stopped: what was" if end == "Ctrl-C" else "rank 2 of 3 was killed or crashed"
     assert expected in said
@@ -410,7 +410,7 @@ def test_a_gpu_is_named_by_its_uuid(mortal, tmp_path, cuda_device):
     study, algorithm = mortal
     done = run_gpubench(
         2, "--add", algorithm, "run", study, "--quick", "--spread", "--device", "cuda",
-        "--out", tmp_path / "out", seconds=120,
+        "--out", tmp_path / "out",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     (path,) = (tmp_path / "out").rglob("*.json")

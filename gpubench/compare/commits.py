@@ -74,7 +74,7 @@ def subject_of(root: Path, commit: str) -> str:
 
 def present_code(name: str = "head") -> Code:
     """Return the code that this process runs."""
-    return Code(name, "this code", sys.executable)
+    return Code(name, "this code", sys.executable, is_ours=True)
 
 
 def code_of(root: Path, name: str, commit: str | None, own_python: bool) -> Code:
@@ -143,8 +143,8 @@ def _environment_of(source: Path, commit: str | None) -> Path:
     if commit and stamp.exists():
         return place
     shutil.rmtree(place, ignore_errors=True)
-    _install([sys.executable, "-m", "venv", str(place)])
-    pip = [str(place / "bin/python"), "-m", "pip", "install", "--quiet"]
+    _install([sys.executable, "-P", "-m", "venv", str(place)])
+    pip = [str(place / "bin/python"), "-P", "-m", "pip", "install", "--quiet"]
     _install([*pip, "--disable-pip-version-check", *wanted])
     stamp.touch()
     return place

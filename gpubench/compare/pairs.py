@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from gpubench import children
 from gpubench.compare.worker import PROTOCOL
 from gpubench.errors import UserError
 from gpubench.studies.runner import plan
@@ -43,7 +44,8 @@ class Code:
     """What one side of a comparison runs.
 
     name: base or head. title: which code, for people. python: its interpreter. variables: of the
-    environment, beside those of this process. folder: where it is started.
+    environment, beside those of this process. folder: where it is started. is_ours: whether it is
+    the package that this process runs, whatever else that interpreter finds.
     """
 
     name: str
@@ -51,6 +53,7 @@ class Code:
     python: str
     variables: Mapping[str, str] = field(default_factory=dict)
     folder: Path | None = None
+    is_ours: bool = False
 
 
 @dataclass(frozen=True)
@@ -102,7 +105,12 @@ class Process:
         ours, its = socket.socketpair()
         with its:
             self._process = subprocess.Popen(
-                [code.python, "-m", "gpubench.compare.worker", str(its.fileno())],
+                children.command(
+                    "gpubench.compare.worker",
+                    str(its.fileno()),
+                    python=code.python,
+                    is_ours=code.is_ours,
+                ),
                 pass_fds=[its.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,

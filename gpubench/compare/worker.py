@@ -1,6 +1,6 @@
 """A process that measures cells when it is told to: one side of a pair.
 
-`python -m gpubench.compare.worker SOCKET` is started by the process that compares, which tells it
+`gpubench.compare.worker SOCKET` is started by the process that compares, which tells it
 over an open socket which device to open, what to make, and when to take a sample. It imports the
 package of the code that it stands for. Messages are JSON: two commits need to agree on nothing
 else.

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 INSTALL = "pip install 'gpubench[mpi]'"
 INTERRUPTED = 130  # what a shell reports of a program that Ctrl-C ended
-ATTEMPTS, SECONDS_BETWEEN_ATTEMPTS = 100, 0.01  # to reach a watcher that is just being started
+ATTEMPTS, SECONDS_BETWEEN_ATTEMPTS = 1000, 0.01  # to reach a watcher that is just being started
 
 
 def launched_size(environment: Mapping[str, str] = os.environ) -> int:

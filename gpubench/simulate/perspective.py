@@ -65,7 +65,10 @@ def why_not() -> str | None:
         return f"PyVista is not installed: {INSTALL}"
     try:
         tried = subprocess.run(
-            [sys.executable, "-c", _TRIAL], capture_output=True, timeout=TRIAL_SECONDS, check=False
+            [sys.executable, "-P", "-c", _TRIAL],
+            capture_output=True,
+            timeout=TRIAL_SECONDS,
+            check=False,
         )
     except subprocess.TimeoutExpired:
         return f"PyVista made no picture within {TRIAL_SECONDS} s"

@@ -1,26 +1,23 @@
 """A process that measures one input after another for another one, and may die of it.
 
-`python -m gpubench.studies.child SOCKET` is started by `Child`. Requests and answers are pickled:
-both sides are the same code. The process ends as soon as the other side has gone, whatever it is
-doing, so that it never measures beside its successor.
+`gpubench.studies.child SOCKET` is started by `Child`. Requests and answers are pickled: both sides
+are the same code. The process ends as soon as the other side has gone, whatever it is doing, so
+that it never measures beside its successor (`children.py`).
 """
 
 from __future__ import annotations
 
-import os
-import queue
 import signal
 import socket
 import subprocess
 import sys
-import threading
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import Any
 
-from gpubench import devices
+from gpubench import children, devices
 from gpubench.devices.base import Device
 from gpubench.errors import DeviceUnavailable, UserError
 from gpubench.measure.environment import conditions, environment
@@ -42,7 +39,7 @@ class Child:
         ours, its = socket.socketpair()
         with its:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "gpubench.studies.child", str(its.fileno())],
+                children.command("gpubench.studies.child", str(its.fileno())),
                 pass_fds=[its.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=2,  # what libraries print is no result
@@ -168,18 +165,8 @@ class Worker:
 
 def serve(connection: Connection) -> None:
     """Answer requests until the other side asks for no more."""
-    requests: queue.SimpleQueue[Any] = queue.SimpleQueue()
-
-    def receive() -> None:
-        try:
-            while True:
-                requests.put(connection.recv())
-        finally:
-            os._exit(1)  # nobody waits for what is being measured
-
-    threading.Thread(target=receive, daemon=True).start()
     worker = Worker(lambda news: connection.send(("news", news)))
-    while (request := requests.get()) is not None:
+    while (request := connection.recv()) is not None:
         do, given = request
         try:
             answer = "answer", getattr(worker, do)(*given)

@@ -30,11 +30,11 @@ def unread(descriptor: int) -> int:
 
 def stop_proxy() -> None:
     """Stop the proxy until the abort is noted, for a moment at most."""
-    proxy = os.getppid()
+    proxy, rank = os.getppid(), os.getpid()
     os.kill(proxy, signal.SIGSTOP)
     if os.fork():
         return
-    while not unread(errors):
+    while not unread(errors) and os.getppid() == rank:
         time.sleep(0.001)
     for _ in range(100):
         if noted.exists():
