@@ -16,7 +16,8 @@ PACKAGE = Path(gpubench.__file__).parent
 
 # From the bottom up; a module may import its own layer and those below.
 LAYERS = [
-    {"__init__", "errors", "paths", "added", "contracts", "grid", "inputs", "kinds", "writing"},
+    {"__init__", "errors", "paths", "added", "contracts", "grid", "inputs", "kinds"}
+    | {"locks", "writing"},
     {"oracle", "physics"},
     {"families", "conformance", "results", "check_results", "calibration"},
     {"devices"},
