@@ -105,7 +105,8 @@ class GsdTrajectory(Trajectory):
         moment = _gsd_moment(snapshot)
         if self._run is not None:
             moment.log[_RUN] = np.frombuffer(self._run.encode(), np.uint8)
-        with gsd.hoomd.open(file.name, "w") as moments:
+        # GSD opens files by name, and this one may have none.
+        with gsd.hoomd.open(f"/proc/self/fd/{file.fileno()}", "w") as moments:
             moments.append(moment)
 
     def _append(self, snapshot: Snapshot) -> None:
