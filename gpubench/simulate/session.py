@@ -88,6 +88,15 @@ class Outputs:
         frames = sorted(self.frames.glob("frame-*.png")) if self.frames is not None else []
         return [_stamp(self.checkpoint), _stamp(self.trajectory), frames]
 
+    def _locks(self) -> Iterator[tuple[Path, Path]]:
+        """Yield each output with its lock file."""
+        for path in (self.checkpoint, self.trajectory):
+            if path is not None:
+                place = path.resolve()
+                yield path, place.with_name(f".{place.name}.lock")
+        if self.frames is not None:
+            yield self.frames, self.frames / ".lock"
+
     @contextmanager
     def held(self, contents: list[object]) -> Iterator[None]:
         """Keep other processes from writing to the outputs while the body of the `with` runs.
@@ -96,13 +105,8 @@ class Outputs:
         another process holds one of them, or has written to one since.
         """
         with ExitStack() as locks:
-            for path in (self.checkpoint, self.trajectory):
-                if path is not None:
-                    place = path.resolve()
-                    lock = place.with_name(f".{place.name}.lock")
-                    locks.enter_context(sole_writer(path, lock))
-            if self.frames is not None:
-                locks.enter_context(sole_writer(self.frames, self.frames / ".lock"))
+            for path, lock in self._locks():
+                locks.enter_context(sole_writer(path, lock))
             if self.contents() != contents:
                 raise UserError(
                     "another process has written to the outputs of this run since it began: begin"
