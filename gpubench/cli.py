@@ -10,6 +10,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -623,15 +624,17 @@ def simulate(
             crew.follow()
             return
         sharing = choose_decomposition(decomposition, crew.size)
+        outputs = session.Outputs(
+            frames, trajectory, frame_every, observe_every, checkpoint, checkpoint_every, renderer
+        )
+        contents = outputs.contents()
         saved = checkpoints.load(resume) if resume is not None else None
+        run_id = saved.run if saved else checkpoints.new_run()
         given = {
             "particles": particles, "algorithm": algorithm, "form": form, "seed": seed,
             "skin": skin,
         }  # fmt: skip
         setup = settle(workload, given, parameter or [], saved.setup if saved else None)
-        outputs = session.Outputs(
-            frames, trajectory, frame_every, observe_every, checkpoint, checkpoint_every, renderer
-        )
         wanted = registry.find_workload(workload).steps_by_default if steps is None else steps
         timetable = outputs.timetable(wanted, saved.step if saved else 0)
         if frames is not None:
@@ -640,11 +643,12 @@ def simulate(
             if path is not None:
                 _require_file(option, path)
         outputs.require_free(resume)
-        with (
-            session.Writers(outputs, setup, is_resumed=saved is not None, say=_say) as writers,
-            crew.lead() as opened,
-        ):
+        writers = session.Writers(
+            outputs, setup, run=run_id, is_resumed=saved is not None, say=_say
+        )
+        with crew.lead() as opened, ExitStack() as held:
             made = setup.make(opened, sharing)
+            held.enter_context(outputs.held(contents))
             if saved is not None:
                 saved.resume(made)
                 for reason in saved.why_inexact(opened):
@@ -655,10 +659,12 @@ def simulate(
                 timetable,
                 on_frame=writers.on_frame,
                 checkpoint=checkpoint,
+                run=run_id,
                 observations=saved.observations if saved else (),
             )
             pictures = writers.finish()
             told = session.account(made, done) | {
+                "run": run_id,
                 "animation": str(pictures[0]) if pictures else None,
                 "panel": str(pictures[1]) if pictures else None,
                 "trajectory": str(trajectory) if trajectory else None,

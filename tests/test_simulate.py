@@ -238,47 +238,92 @@ def test_foreign_files_are_refused(tmp_path):
         checkpoint.load(tmp_path)
 
 
-KILLED = """
+KILLED = (
+    f"""
 import os, sys
 import numpy as np
-sys.path[:0] = {paths!r}
+sys.path[:0] = {[str(Path(__file__).parent), str(Path(__file__).parents[1])]!r}
 from fake_workload import FakeCells, FakeGas
 from fakes import FakeDevice
 from pathlib import Path
 from gpubench import registry
 from gpubench.simulate import checkpoint
+from gpubench.simulate.pictures import FrameFolder
+from gpubench.simulate.runner import Timetable, simulate
 from gpubench.simulate.setup import Setup
 registry.workloads = lambda: {{"fake-gas": FakeGas}}
 registry.algorithms = lambda: {{"counting-sort": FakeCells}}
 gas = Setup("fake-gas", 100, form="reorder").make(FakeDevice())
-checkpoint.save(Path("run.npz"), gas, [])
-gas.advance(5)
+"""
+    + """
 def die(file=None, **arrays):
     if file is not None:
         file.write(b"PK half of it")
         file.flush()
     os._exit(9)
-{patch}
-checkpoint.save(Path("run.npz"), gas, [])
+
+def save_twice():
+    checkpoint.save(Path("run.npz"), gas, [])
+    gas.advance(5)
+    exec(sys.argv[1 + number])
+    checkpoint.save(Path("run.npz"), gas, [])
+
+def run():
+    run = checkpoint.new_run()
+    frames = FrameFolder(Path("frames"), "fake-gas", run=run)
+    simulate(
+        gas, Timetable(20, frame_every=10, checkpoint_every=10), checkpoint=Path("run.npz"),
+        run=run, on_frame=[frames.write, lambda snapshot: die()],
+    )
+
+for number in range(len(sys.argv)):
+    if not (child := os.fork()):
+        Path(str(number)).mkdir()
+        os.chdir(str(number))
+        save_twice() if number < len(sys.argv) - 1 else run()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
 """
-
-
-@pytest.mark.parametrize(
-    "patch",
-    ["np.savez = die", "os.fsync = lambda _: die()", "Path.replace = lambda *_: die()"],
-    ids=["while writing", "before the disk has it", "before the rename"],
 )
-def test_a_kill_while_a_checkpoint_is_written_leaves_the_old_one(tmp_path, patch):
-    paths = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
-    code = KILLED.format(paths=paths, patch=patch)
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, stderr=subprocess.PIPE)
-    assert done.returncode == 9, done.stderr
-    assert checkpoint.load(tmp_path / "run.npz").step == 0
-    (leftover,) = set(tmp_path.iterdir()) - {tmp_path / "run.npz"}
+MOMENTS = {
+    "while writing": "np.savez = die",
+    "before the disk has it": "os.fsync = lambda _: die()",
+    "before the rename": "Path.replace = lambda *_: die()",
+}
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory):
+    """Return folders that processes left: killed at each of the moments, and after a frame."""
+    folder = tmp_path_factory.mktemp("killed")
+    command = [sys.executable, "-c", KILLED, *MOMENTS.values()]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return dict(zip([*MOMENTS, "after a frame"], sorted(folder.iterdir()), strict=True))
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_kill_while_a_checkpoint_is_written_leaves_the_old_one(killed, moment):
+    path = killed[moment] / "run.npz"
+    assert checkpoint.load(path).step == 0
+    (leftover,) = set(path.parent.iterdir()) - {path}
     # The next that is written removes what the killed process left.
-    with whole_file(tmp_path / "run.npz") as file:
+    with whole_file(path) as file:
         file.write(b"new")
     assert not leftover.exists()
+
+
+def test_a_kill_after_the_first_frame_leaves_a_checkpoint_to_resume(killed, gas, device):
+    """Without one, the run could neither begin again, for its frame, nor go on."""
+    saved = checkpoint.load(killed["after a frame"] / "run.npz")
+    folder = killed["after a frame"] / "frames"
+    assert saved.step == 0 and len(list(folder.glob("frame-*.png"))) == 1
+    resumed, straight = saved.setup.make(device), gas()
+    saved.resume(resumed)
+    frames = pictures.FrameFolder(folder, "fake-gas", run=saved.run, is_resumed=True)
+    simulate(resumed, Timetable(20, frame_every=10), on_frame=[frames.write])
+    simulate(straight, Timetable(20))
+    assert same_state(resumed, straight)
+    assert len(list(folder.glob("frame-*.png"))) == 3
 
 
 def test_what_cannot_be_written_leaves_the_old_and_says_why(tmp_path):
@@ -608,9 +653,9 @@ def moments(steps, particles=50):
 
 
 def write(path, steps, particles=50, **options):
-    with trajectory.format_of(path)(path, particles, **options) as file:
-        for moment in moments(steps, particles):
-            file.write(moment)
+    file = trajectory.format_of(path)(path, particles, **options)
+    for moment in moments(steps, particles):
+        file.write(moment)
 
 
 def parse_xyz(path):

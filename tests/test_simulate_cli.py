@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import resource
 import shutil
 import signal
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import gsd.hoomd
@@ -18,7 +21,11 @@ from PIL import Image
 import gpubench.devices
 from gpubench import cli, registry
 from gpubench.errors import DeviceUnavailable
+from gpubench.locks import sole_writer
 from gpubench.simulate import checkpoint
+from gpubench.simulate.setup import Setup
+
+RUN = "7d3c1f80-52f4-4c0e-9a3b-3d9f0c6a1b2e"
 
 
 @pytest.fixture
@@ -115,7 +122,8 @@ def test_frames_animation_and_panel(simulate):
 
 
 @pytest.mark.parametrize("name", ["run.gsd", "run.xyz"])
-def test_resuming_continues_everything(simulate, name):
+def test_resuming_continues_everything(simulate, name, monkeypatch):
+    monkeypatch.setattr(checkpoint, "new_run", lambda: RUN)
     options = [
         "--frames",
         "pictures",
@@ -269,6 +277,147 @@ def test_what_is_there_is_left_alone(simulate):
         assert (code, out) == (2, ""), arguments
         assert message in err and err.count("\n") == 1, arguments
     assert {path: Path(path).read_bytes() for path in written()} == kept
+
+
+# Files of other runs
+
+
+def test_files_of_another_run_are_refused(simulate):
+    """All files of a run hold its id, and those of another are left as they are."""
+    told = {}
+    for name in ("one", "two"):
+        for trajectory, more in ((f"{name}.gsd", ["--frames", name]),
+                                 (f"{name}.xyz", ["--resume", f"{name}.npz"])):  # fmt: skip
+            outputs = ["--checkpoint", f"{name}.npz", "--trajectory", trajectory, *more]
+            code, out, _ = simulate("--particles", 20, "--frame-every", 24, "--json", *outputs)
+            told.setdefault(name, json.loads(out)["run"])
+            assert (code, json.loads(out)["run"]) == (0, told[name])
+    assert told["one"] != told["two"]
+    assert checkpoint.load(Path("one.npz")).run == told["one"]
+    kept = {path: Path(path).read_bytes() for path in written()}
+    resume = ["--steps", 48, "--resume", "one.npz", "--frame-every", 24]
+    for foreign, message in [
+        (["--frames", "two"], "two has the frames of another run"),
+        (["--trajectory", "two.gsd"], "two.gsd is the trajectory of another run"),
+        (["--trajectory", "two.xyz"], "two.xyz is the trajectory of another run"),
+    ]:
+        code, out, err = simulate(*resume, "--checkpoint", "one.npz", *foreign)
+        assert (code, out) == (2, "") and message in err and err.count("\n") == 1
+    assert {path: Path(path).read_bytes() for path in written()} == kept
+    assert simulate(*resume, "--frames", "one", "--trajectory", "one.xyz")[0] == 0
+    assert simulate(*resume, "--trajectory", "one.gsd")[0] == 0
+
+
+def test_a_checkpoint_without_an_id_resumes_with_files_without_one(simulate, monkeypatch):
+    """Older ones have none, and neither have their frames and trajectories."""
+    outputs = ["--checkpoint", "run.npz", "--frames", "pictures", "--trajectory", "run.xyz"]
+    monkeypatch.setattr(checkpoint, "new_run", lambda: None)
+    assert simulate("--steps", 1, *outputs)[0] == 0
+    monkeypatch.setattr(checkpoint, "new_run", lambda: RUN)
+    assert simulate("--steps", 0, "--frames", "others")[0] == 0
+    for steps in (2, 3):
+        resume = ["--resume", "run.npz", "--steps", steps]
+        code, _, err = simulate(*resume, "--frames", "others")
+        assert code == 2 and "others has the frames of another run" in err
+        assert simulate(*resume, *outputs)[0] == 0
+        assert checkpoint.load(Path("run.npz")).run is None
+
+
+@pytest.mark.parametrize(
+    ("option", "lock"),
+    [("--checkpoint", ".out.xyz.lock"), ("--trajectory", ".out.xyz.lock"),
+     ("--frames", "out.xyz/.lock")],
+)  # fmt: skip
+def test_an_output_that_another_process_writes_is_refused(simulate, option, lock):
+    with sole_writer(Path("out.xyz"), Path(lock)):
+        code, out, err = simulate(option, "out.xyz")
+    assert (code, out) == (2, "")
+    last = err.splitlines()[-1]
+    assert last.startswith("gpubench: another process is writing out.xyz: wait until it ends")
+    assert written() == []
+    Path(lock).touch()  # by a process that was killed
+    assert simulate(option, "out.xyz", "--steps", 0)[0] == 0
+    assert not Path(lock).exists()
+
+
+def test_what_another_process_wrote_meanwhile_is_left_alone(simulate, monkeypatch):
+    """Two that begin together have both seen that there is no checkpoint."""
+    make = Setup.make
+
+    def slowly(self, *given):
+        made = make(self, *given)
+        Path("run.npz").write_bytes(b"of another")
+        return made
+
+    monkeypatch.setattr(Setup, "make", slowly)
+    code, out, err = simulate("--checkpoint", "run.npz")
+    assert (code, out) == (2, "")
+    assert "another process has written to the outputs" in err.splitlines()[-1]
+    assert Path("run.npz").read_bytes() == b"of another" and written() == ["run.npz"]
+
+
+# Full disks
+
+
+@contextmanager
+def full_disk(limit):
+    """Have files end at so many bytes, as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))  # Python ignores SIGXFSZ
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def steps_in(path):
+    if path.suffix == ".xyz":
+        return [int(step) for step in re.findall(r" Step=(\d+)", path.read_text())]
+    if path.is_dir():
+        return [int(frame.stem[6:]) for frame in sorted(path.glob("frame-*.png"))]
+    with gsd.hoomd.open(str(path), "r") as file:
+        return [int(moment.configuration.step) for moment in file]
+
+
+@pytest.mark.parametrize(
+    ("option", "output", "particles", "limit", "left"),
+    [
+        ("--trajectory", "run.gsd", 100, 12_000, [0, 8]),
+        ("--trajectory", "run.xyz", 100, 20_000, [0, 8]),
+        ("--trajectory", "new.gsd", 10, 4_500, []),
+        ("--frames", "pictures", 10, 4_500, []),
+    ],
+)
+def test_a_full_disk_is_one_line_and_the_run_resumes(
+    simulate, option, output, particles, limit, left
+):
+    options = ["--particles", particles, "--checkpoint-every", 8, "--observe-every", 24]
+    outputs = ["--checkpoint", "run.npz", option, output, "--frame-every", 8]
+    with full_disk(limit):
+        code, out, err = simulate(*options, *outputs)
+    assert (code, out) == (2, "")
+    _, last = err.splitlines()  # after the line that says what is simulated
+    assert re.fullmatch(rf"gpubench: cannot write {output}\S*: File too large: .*", last)
+    assert not [path for path in written() if path.endswith((".tmp", ".lock"))]
+    assert not left or steps_in(Path(output)) == left
+    assert simulate(*options, *outputs, "--resume", "run.npz")[0] == 0
+    assert steps_in(Path(output)) == [0, 8, 16, 24]
+    simulate(*options, "--checkpoint", "whole.npz")
+    resumed, whole = (checkpoint.load(Path(name)).state for name in ("run.npz", "whole.npz"))
+    assert all((resumed[name] == whole[name]).all() for name in whole)
+
+
+def test_a_checkpoint_stays_on_a_full_disk(simulate):
+    simulate("--checkpoint", "run.npz")
+    content = Path("run.npz").read_bytes()
+    resume = ["--checkpoint", "run.npz", "--resume", "run.npz", "--steps", 48]
+    for limit in (0, 100, len(content) // 2, len(content) - 1):
+        with full_disk(limit):
+            code, out, err = simulate(*resume)
+        assert (code, out) == (2, "")
+        assert "cannot write run.npz: File too large" in err.splitlines()[-1]
+        assert written() == ["run.npz"] and Path("run.npz").read_bytes() == content
+    assert simulate(*resume)[0] == 0
 
 
 def test_list_describes_workloads(monkeypatch, capsys):

@@ -133,6 +133,11 @@ def test_bad_parameters_are_refused(device, parameters, message):
         made(device, **parameters)
 
 
+def test_bodies_larger_than_the_pool_are_refused(opencl_device):
+    with pytest.raises(UserError, match=r"body_size must be at most [0-9.]+, so that bodies fit"):
+        made(opencl_device, SPHRigidBody, body_size=50.0)
+
+
 @pytest.mark.parametrize("particles", [1, 2, 63, 257])
 def test_any_number_of_particles_falls(device, particles):
     simulation = made(device, particles=particles)

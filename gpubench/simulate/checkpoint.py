@@ -1,13 +1,16 @@
-"""Checkpoints: all that a simulation needs to go on, in a file of NumPy arrays (.npz)."""
+"""Checkpoints: all that a simulation needs to resume, in a file of NumPy arrays (.npz)."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import struct
+import uuid
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -17,13 +20,23 @@ from gpubench import __version__
 from gpubench.devices import Device
 from gpubench.errors import UserError
 from gpubench.measure.environment import code_hash
-from gpubench.simulate.setup import Setup
+from gpubench.simulate.arrays import read_arrays
+from gpubench.simulate.setup import Setup, possible
 from gpubench.workloads.workload import Workload
 from gpubench.writing import whole_file
 
 FORMAT = 1
 _HEADER = "header"  # JSON: the fields of a Checkpoint but for its state
 _STATE = "state."  # before the names of the arrays
+# What a header may hold, field by field.
+_KINDS = {
+    "run": (str, NoneType), "step": (int,), "device": (str,), "version": (str,),
+    "code_hash": (str,), "observations": (list,),
+}  # fmt: skip
+_SETUP_KINDS = {
+    "workload": (str,), "particles": (int,), "algorithm": (str,), "form": (str,),
+    "parameters": (dict,), "seed": (int,), "skin": (int, float),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -34,6 +47,8 @@ class Checkpoint:
     device, version, code_hash: of the machine and the package that made it.
     observations: what was observed up to this moment.
     state: as Workload.state returned it.
+    run: the id of the run, which its frames and trajectory hold too; None in older checkpoints,
+        and in what resumes from them.
     """
 
     setup: Setup
@@ -43,10 +58,23 @@ class Checkpoint:
     code_hash: str
     observations: list[dict[str, float]]
     state: dict[str, NDArray[Any]]
+    run: str | None = None
 
     def resume(self, workload: Workload) -> None:
-        """Bring a workload of this setup to this moment."""
-        workload.restore(self.state)
+        """Bring a workload of this setup to this moment.
+
+        Raises UserError where the state is not one of it, or one that no step leads to.
+        """
+        try:
+            workload.require_possible(self.state)
+            workload.restore(self.state)
+        except UserError as error:
+            raise UserError(f"{error}: give a checkpoint that --checkpoint wrote") from error
+        if workload.step != self.step:
+            raise UserError(
+                f"the checkpoint is of step {self.step}, but its state of step {workload.step}:"
+                " give one that --checkpoint wrote"
+            )
 
     def why_inexact(self, device: Device) -> list[str]:
         """Say why the simulation may not go on bit for bit here; empty where it will."""
@@ -61,13 +89,24 @@ class Checkpoint:
         return reasons
 
 
-def save(path: Path, workload: Workload, observations: Sequence[dict[str, float]]) -> None:
+def new_run() -> str:
+    """Return the id of a new run, which all of its files hold."""
+    return str(uuid.uuid4())
+
+
+def save(
+    path: Path,
+    workload: Workload,
+    observations: Sequence[dict[str, float]],
+    run: str | None = None,
+) -> None:
     """Write the present moment; a checkpoint that is there stays until the new one is whole.
 
     Raises UserError where the file cannot be written.
     """
     header = {
         "format": FORMAT,
+        "run": run,
         "setup": dataclasses.asdict(Setup.of(workload)),
         "step": workload.step,
         "device": workload.device.name,
@@ -82,24 +121,63 @@ def save(path: Path, workload: Workload, observations: Sequence[dict[str, float]
 
 
 def load(path: Path) -> Checkpoint:
-    """Read a checkpoint; raise UserError for a file that is none, or not a whole one."""
+    """Read a checkpoint, which may come from anywhere: it takes no more memory than its file.
+
+    Raises UserError for a file that is none, or not a whole one, and for a setup that cannot be
+    made here. Whether the state fits the setup is for `resume` to say.
+    """
     try:
-        with path.open("rb") as file:
-            if not zipfile.is_zipfile(file):
-                raise ValueError("no .npz file")
-            file.seek(0)
-            arrays: dict[str, NDArray[Any]] = dict(np.load(file, allow_pickle=False))
-        header = json.loads(str(arrays[_HEADER]))
-        if header.pop("format") != FORMAT:
-            raise ValueError("another format")
-        state = {n.removeprefix(_STATE): a for n, a in arrays.items() if n.startswith(_STATE)}
-        return Checkpoint(**{**header, "setup": Setup(**header["setup"]), "state": state})
+        file = path.open("rb")
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror or error}") from error
+    try:
+        with file, zipfile.ZipFile(file) as archive:
+            arrays = read_arrays(archive)
+        saved = _checkpoint(json.loads(str(arrays.pop(_HEADER))), arrays)
     except (
-        ValueError, TypeError, KeyError, AttributeError, EOFError, NotImplementedError,
-        MemoryError, zipfile.BadZipFile,
+        OSError, ValueError, TypeError, LookupError, AttributeError, EOFError, OverflowError,
+        RuntimeError, MemoryError, struct.error, zipfile.BadZipFile,
     ) as error:  # fmt: skip
         raise UserError(
             f"{path} is no whole checkpoint of a simulation: give a file that --checkpoint wrote"
         ) from error
+    try:
+        return dataclasses.replace(saved, setup=possible(saved.setup))
+    except UserError as error:
+        raise UserError(f"the simulation of {path} cannot run here: {error}") from error
+
+
+def _checkpoint(header: Any, arrays: Mapping[str, NDArray[Any]]) -> Checkpoint:
+    """Make a checkpoint of what a file holds; raise ValueError, TypeError or KeyError for another.
+
+    Older files hold no id of a run.
+    """
+    if header.pop("format") != FORMAT:
+        raise ValueError("another format")
+    state = {n.removeprefix(_STATE): a for n, a in arrays.items() if n.startswith(_STATE)}
+    saved = Checkpoint(**{**header, "setup": Setup(**header["setup"]), "state": state})
+    for values, kinds in ((saved, _KINDS), (saved.setup, _SETUP_KINDS)):
+        for name, allowed in kinds.items():
+            # Not isinstance: a bool would be a number.
+            if type(getattr(values, name)) not in allowed:
+                raise TypeError(f"{name} is a {type(getattr(values, name)).__name__}")
+    if saved.run is not None and str(uuid.UUID(saved.run)) != saved.run:
+        raise ValueError("another id")
+    if not 0 <= saved.step < 2**63:
+        raise ValueError("an impossible step")
+    float(saved.setup.skin)  # OverflowError where it is none
+    for observation in saved.observations:
+        _require_observation(observation, saved.step)
+    if sum(array.nbytes for array in state.values()) < saved.setup.particles:
+        raise ValueError("a state of fewer particles")
+    return saved
+
+
+def _require_observation(seen: Any, last: int) -> None:
+    """Raise ValueError, TypeError, KeyError or OverflowError for what no run observed by a step."""
+    if any(type(value) not in (int, float) for value in seen.values()):
+        raise TypeError("observations are numbers")
+    if not 0 <= seen["step"] <= last or not all(map(str.isprintable, seen)):
+        raise ValueError("no observation")
+    for value in seen.values():
+        float(value)

@@ -46,6 +46,7 @@ class Frame:
 
     box: pixels of what is shown of the simulation in it: left, top, right, bottom.
     key: what its colours mean. renderer: what drew it.
+    run: the id of its run; None in older frames.
     """
 
     path: Path
@@ -54,6 +55,7 @@ class Frame:
     key: Key
     box: tuple[int, int, int, int]
     renderer: str
+    run: str | None
 
     @property
     def is_flat(self) -> bool:
@@ -62,7 +64,13 @@ class Frame:
 
 
 def save_frame(
-    figure: Figure, axes: Axes, path: Path, snapshot: Snapshot, title: str, renderer: str
+    figure: Figure,
+    axes: Axes,
+    path: Path,
+    snapshot: Snapshot,
+    title: str,
+    renderer: str,
+    run: str | None,
 ) -> None:
     """Write a figure as the frame of a moment, whose particles are in the given axes.
 
@@ -76,6 +84,7 @@ def save_frame(
         "time": snapshot.time,
         **dataclasses.asdict(key),
         "renderer": renderer,
+        "run": run,
         "box": [
             round(corners.x0), top - round(corners.y1), round(corners.x1), top - round(corners.y0),
         ],
@@ -114,6 +123,7 @@ def read_frames(folder: Path) -> list[Frame]:
                     Key(**own),
                     tuple(account["box"]),
                     account.get("renderer", "matplotlib"),
+                    account.get("run"),
                 )
             )
         except (OSError, KeyError, ValueError) as error:

@@ -89,7 +89,7 @@ def try_out() -> None:
         raise RuntimeError("the picture is empty")
 
 
-def write_frame(snapshot: Snapshot, path: Path, title: str) -> None:
+def write_frame(snapshot: Snapshot, path: Path, title: str, run: str | None = None) -> None:
     """Draw one moment as a PNG; every moment of a box gives a picture of the same size."""
     scene = draw_scene(snapshot)
     height, width = (side / DPI for side in scene.shape[:2])
@@ -102,7 +102,7 @@ def write_frame(snapshot: Snapshot, path: Path, title: str) -> None:
     when = f"{title}: step {snapshot.step:,}, time {snapshot.time:g}"
     add_title(figure, when)
     add_key(figure, key)
-    save_frame(figure, axes, path, snapshot, when, NAME)
+    save_frame(figure, axes, path, snapshot, when, NAME, run)
 
 
 def draw_scene(snapshot: Snapshot) -> NDArray[np.uint8]:

@@ -11,7 +11,7 @@ from gpubench.simulate import perspective, slab
 from gpubench.simulate.frames import read_frames, write_animation, write_panel
 from gpubench.workloads.workload import Snapshot
 
-Draw = Callable[[Snapshot, Path, str], None]
+Draw = Callable[[Snapshot, Path, str, str | None], None]
 
 AUTO = "auto"
 RENDERERS: dict[str, Draw] = {
@@ -44,10 +44,11 @@ def choose(snapshot: Snapshot, say: Callable[[str], None]) -> str:
 class FrameFolder:
     """A folder of frames, named by their steps.
 
-    title: stands over each. renderer: what draws them, see RENDERERS, or AUTO, which in a run
-        that is resumed is what drew the frames of before. say: is told what AUTO could not take.
+    title: stands over each. run: the id of the run, which each holds.
+    renderer: what draws them, see RENDERERS, or AUTO, which in a run that is resumed is what drew
+        the frames of before. say: is told what AUTO could not take.
     Raises UserError for a renderer that cannot draw, and where the folder has frames already,
-    unless the run that made them is resumed.
+    unless they are of the run that is resumed.
     """
 
     def __init__(
@@ -55,21 +56,23 @@ class FrameFolder:
         folder: Path,
         title: str,
         *,
+        run: str | None = None,
         is_resumed: bool = False,
         renderer: str = AUTO,
         say: Callable[[str], None] = lambda text: None,
     ) -> None:
         require_possible(renderer)
         if any(folder.glob("frame-*.png")):
-            if not is_resumed:
+            frames = read_frames(folder) if is_resumed else []
+            if not frames or any(frame.run != run for frame in frames):
                 raise UserError(f"{folder} has the frames of another run: name a new folder")
-            before = read_frames(folder)[-1].renderer
+            before = frames[-1].renderer
             if renderer not in (AUTO, before):
                 raise UserError(f"{folder} has frames by {before}: go on with --renderer {before}")
             require_possible(before)
             renderer = before
         self.folder = folder
-        self._title = title
+        self._title, self._run = title, run
         self._renderer = renderer
         self._say = say
 
@@ -78,7 +81,7 @@ class FrameFolder:
         if self._renderer == AUTO:
             self._renderer = choose(snapshot, self._say)
         path = self.folder / f"frame-{snapshot.step:010d}.png"
-        RENDERERS[self._renderer](snapshot, path, self._title)
+        RENDERERS[self._renderer](snapshot, path, self._title, self._run)
 
     def finish(self) -> tuple[Path, Path] | None:
         """Write animation.gif and panel.png of all frames in the folder; None without any."""

@@ -117,21 +117,23 @@ def simulate(
     *,
     on_frame: Sequence[Callable[[Snapshot], None]] = (),
     checkpoint: Path | None = None,
+    run: str | None = None,
     observations: Sequence[Observation] = (),
 ) -> Simulated:
     """Run a workload to the end of its timetable.
 
     on_frame: what to do with each frame.
-    checkpoint: the file to keep, or None.
+    checkpoint: the file to keep, or None. run: the id of the run that it holds.
     observations: of before, where a run is resumed; those of this one follow.
 
-    Nothing is written before the workload has said that all is sound. Ctrl-C lets the present
-    block end and writes the checkpoint; a second one raises KeyboardInterrupt. Raises BlowUp with
-    the checkpoint that is left, ValueError where more steps are done than the timetable has.
+    Nothing is written before the workload has said that all is sound. The checkpoint is written
+    first, so that a run that has left anything can be resumed. Ctrl-C lets the present block end
+    and writes the checkpoint; a second one raises KeyboardInterrupt. Raises BlowUp with the
+    checkpoint that is left, ValueError where more steps are done than the timetable has.
     """
     if timetable.steps < workload.step:
         raise ValueError(f"{timetable.steps} steps are asked for, and {workload.step} are done")
-    return _Run(workload, timetable, on_frame, checkpoint, observations).finish()
+    return _Run(workload, timetable, on_frame, checkpoint, run, observations).finish()
 
 
 class _Run:
@@ -143,12 +145,14 @@ class _Run:
         timetable: Timetable,
         on_frame: Sequence[Callable[[Snapshot], None]],
         checkpoint: Path | None,
+        run: str | None,
         observations: Sequence[Observation],
     ) -> None:
         self._workload = workload
         self._timetable = timetable
         self._on_frame = on_frame
         self._checkpoint = checkpoint
+        self._run = run
         self._saved_step: int | None = None
         self._observations = list(observations)
         self._blocks: list[Block] = []
@@ -163,6 +167,7 @@ class _Run:
             progress(last, workload.name, done=start, unit="steps") as bar,
         ):
             self._require_sound()
+            self._save()
             self._do_what_is_due()
             while workload.step < last and not was_pressed():
                 bar.advance(self._do_block())
@@ -218,7 +223,7 @@ class _Run:
 
     def _save(self) -> None:
         if self._checkpoint is not None and self._saved_step != self._workload.step:
-            checkpoints.save(self._checkpoint, self._workload, self._observations)
+            checkpoints.save(self._checkpoint, self._workload, self._observations, self._run)
             self._saved_step = self._workload.step
 
     def _require_sound(self) -> None:

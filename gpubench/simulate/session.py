@@ -5,14 +5,15 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from gpubench import __version__
 from gpubench.errors import UserError
+from gpubench.locks import sole_writer
 from gpubench.measure.environment import code_hash, commit_of, machine
 from gpubench.paths import repository
 from gpubench.simulate.pictures import AUTO, FrameFolder
@@ -82,12 +83,43 @@ class Outputs:
             return
         raise UserError(f"{path} is there already: go on with --resume {path}, or name a new file")
 
+    def contents(self) -> list[object]:
+        """Return what differs once another process has written to an output."""
+        frames = sorted(self.frames.glob("frame-*.png")) if self.frames is not None else []
+        return [_stamp(self.checkpoint), _stamp(self.trajectory), frames]
 
-class Writers(AbstractContextManager["Writers"]):
+    def _locks(self) -> Iterator[tuple[Path, Path]]:
+        """Yield each output with its lock file."""
+        for path in (self.checkpoint, self.trajectory):
+            if path is not None:
+                place = path.resolve()
+                yield path, place.with_name(f".{place.name}.lock")
+        if self.frames is not None:
+            yield self.frames, self.frames / ".lock"
+
+    @contextmanager
+    def held(self, contents: list[object]) -> Iterator[None]:
+        """Keep other processes from writing to the outputs while the body of the `with` runs.
+
+        contents: from before this run looked at the outputs. Raises UserError at once where
+        another process holds one of them, or has written to one since.
+        """
+        with ExitStack() as locks:
+            for path, lock in self._locks():
+                locks.enter_context(sole_writer(path, lock))
+            if self.contents() != contents:
+                raise UserError(
+                    "another process has written to the outputs of this run since it began: begin"
+                    " again"
+                )
+            yield
+
+
+class Writers:
     """Whatever shows the frames of a run.
 
-    on_frame: what to do with each. say: is told of what a user should know. Raises UserError,
-    before anything is written, where files of another run are in the way.
+    on_frame: what to do with each. run: the id of the run. say: is told of what a user should
+    know. Raises UserError, before anything is written, where files of another run are in the way.
     """
 
     def __init__(
@@ -95,22 +127,22 @@ class Writers(AbstractContextManager["Writers"]):
         outputs: Outputs,
         setup: Setup,
         *,
+        run: str | None,
         is_resumed: bool,
         say: Callable[[str], None] = lambda text: None,
     ) -> None:
         self.on_frame: list[Callable[[Snapshot], None]] = []
-        self._open = ExitStack()
         self._folder: FrameFolder | None = None
         if outputs.frames is not None:
             self._folder = FrameFolder(
-                outputs.frames, setup.workload, is_resumed=is_resumed,
+                outputs.frames, setup.workload, run=run, is_resumed=is_resumed,
                 renderer=outputs.renderer or AUTO, say=say,
             )  # fmt: skip
             self.on_frame.append(self._folder.write)
         if outputs.trajectory is not None:
             make = format_of(outputs.trajectory)
-            trajectory = make(outputs.trajectory, setup.particles, is_resumed=is_resumed)
-            self.on_frame.append(self._open.enter_context(trajectory).write)
+            trajectory = make(outputs.trajectory, setup.particles, run=run, is_resumed=is_resumed)
+            self.on_frame.append(trajectory.write)
 
     def finish(self) -> tuple[Path, Path] | None:
         """Make animation and panel of the frames, and return their paths; None without frames."""
@@ -127,9 +159,6 @@ class Writers(AbstractContextManager["Writers"]):
             told = {**told, **names}
             with whole_file(self._folder.folder / ACCOUNT) as file:
                 file.write(json.dumps(told, indent=1, allow_nan=False).encode())
-
-    def __exit__(self, *_: object) -> None:
-        self._open.close()
 
 
 def account(workload: Workload, run: Simulated) -> dict[str, Any]:
@@ -163,6 +192,14 @@ def account(workload: Workload, run: Simulated) -> dict[str, Any]:
             for observation in run.observations
         ],
     }
+
+
+def _stamp(path: Path | None) -> tuple[int, int, int] | None:
+    """Return what tells a file from one that replaced or extended it; None without a file."""
+    if path is None or not path.exists():
+        return None
+    found = path.stat()
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _interval(option: str, given: int | None, steps: int, times: int) -> int:

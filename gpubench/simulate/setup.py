@@ -107,6 +107,23 @@ def settle(
     return setup
 
 
+def possible(setup: Setup) -> Setup:
+    """Return a setup that may come from anywhere, with parameters of the type of their defaults.
+
+    Raises UserError where no workload could be made from it.
+    """
+    _require_sensible(setup)
+    algorithm = find_cells(setup.algorithm)
+    if setup.form is not None:
+        registry.require_known(f"form of {algorithm.name}", setup.form, algorithm.forms)
+    defaults = {**algorithm.defaults, **registry.find_workload(setup.workload).defaults}
+    parameters: dict[str, Value] = {}
+    for name, value in setup.parameters.items():
+        registry.require_known("parameter", name, defaults)
+        parameters[name] = _parse(name, str(value), type(defaults[name]))
+    return dataclasses.replace(setup, parameters=parameters)
+
+
 def find_cells(name: str) -> type[CellList]:
     """Return the algorithm of that name; raise UserError for one that keeps no cells."""
     algorithm = registry.find_algorithm(name)

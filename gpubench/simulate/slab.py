@@ -49,7 +49,7 @@ class View:
         return cls(right, up, depth)
 
 
-def write_frame(snapshot: Snapshot, path: Path, title: str) -> None:
+def write_frame(snapshot: Snapshot, path: Path, title: str, run: str | None = None) -> None:
     """Draw one moment as a PNG; every moment of a box gives a picture of the same size."""
     view, key = View.of(snapshot.size), Key.of(snapshot)
     width, height = snapshot.size[view.right], snapshot.size[view.up]
@@ -67,7 +67,7 @@ def write_frame(snapshot: Snapshot, path: Path, title: str) -> None:
     when = f"{title}: step {snapshot.step:,}, time {snapshot.time:g}"
     add_title(figure, when)
     add_key(figure, key)
-    save_frame(figure, axes, path, snapshot, when, NAME)
+    save_frame(figure, axes, path, snapshot, when, NAME, run)
 
 
 def _draw_particles(axes: Axes, snapshot: Snapshot, view: View, points: float) -> None:

@@ -1,16 +1,17 @@
 """Trajectories for other people's tools: GSD through its library, and extended XYZ as text.
 
-A resumed run goes on with the file of the run before. What that had written beyond the checkpoint
+A resumed run appends to the file of the run before. What that had written beyond the checkpoint
 is not written again: the steps that follow a checkpoint are the same each time.
 """
 
 from __future__ import annotations
 
+import itertools
+import os
 import re
 from abc import ABC, abstractmethod
 from pathlib import Path
-from types import TracebackType
-from typing import Any
+from typing import Any, BinaryIO, NamedTuple
 
 import gsd.hoomd
 import numpy as np
@@ -18,137 +19,176 @@ import numpy as np
 from gpubench import registry
 from gpubench.errors import UserError
 from gpubench.workloads.workload import Snapshot
-from gpubench.writing import writing
+from gpubench.writing import whole_file, writing
+
+_RUN = "gpubench/run"  # where the log of a GSD file holds the id of the run
+
+
+class Moment(NamedTuple):
+    """What a trajectory tells of a moment. run: the id of its run; None in older files."""
+
+    step: int
+    particles: int
+    run: str | None
 
 
 class Trajectory(ABC):
     """A file of moments, each with step, time, box, species, positions and velocities.
 
-    The first `write` makes it. Raises UserError where it is there, unless the run that made it is
-    resumed: then it must be a trajectory of as many particles.
+    The first `write` makes it, whole with its first moment and the id of the run; a moment that
+    cannot be written leaves those before it. Raises UserError where the file is there, unless the
+    run that made it is resumed.
     """
 
-    _file: Any = None
-
-    def __init__(self, path: Path, particles: int, *, is_resumed: bool = False) -> None:
+    def __init__(
+        self, path: Path, particles: int, *, run: str | None = None, is_resumed: bool = False
+    ) -> None:
         self.path = path
+        self._run = run
         self._last_step = -1
         if not path.exists():
             return
         if not is_resumed:
             raise UserError(f"{path} is there already: name a new file for the trajectory")
-        self._last_step, found = self._last_moment()
-        if found not in (particles, 0):
+        last = self._last_moment()
+        if last.run != run:
+            raise UserError(f"{path} is the trajectory of another run: name a new file")
+        if last.particles != particles:
             raise UserError(
-                f"{path} is the trajectory of another simulation: it has {found} particles, and"
-                f" not {particles}; name a new file"
+                f"{path} is the trajectory of another simulation: it has {last.particles}"
+                f" particles, and not {particles}; name a new file"
             )
-
-    def __enter__(self) -> Trajectory:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if self._file is not None:
-            self._file.close()
+        self._last_step = last.step
 
     def write(self, snapshot: Snapshot) -> None:
         """Append a moment, unless the file reaches as far already."""
         if snapshot.step <= self._last_step:
             return
         with writing(self.path):
-            if self._file is None:
-                self.path.parent.mkdir(parents=True, exist_ok=True)
-                self._file = self._open()
-            self._append(snapshot)
-            self._file.flush()
+            if self.path.exists():
+                self._append(snapshot)
+            else:
+                with whole_file(self.path) as file:
+                    self._begin(file, snapshot)
         self._last_step = snapshot.step
 
     @abstractmethod
-    def _last_moment(self) -> tuple[int, int]:
-        """Return step and number of particles of the last whole moment in the file, or -1, 0."""
+    def _last_moment(self) -> Moment:
+        """Return the last whole moment in the file; raise UserError for a file of another kind."""
 
     @abstractmethod
-    def _open(self) -> Any:
-        """Open the file to append."""
+    def _begin(self, file: BinaryIO, snapshot: Snapshot) -> None:
+        """Write the first moment to an empty file."""
 
     @abstractmethod
     def _append(self, snapshot: Snapshot) -> None:
-        """Write one moment."""
+        """Write one more moment to the disk, or raise OSError and leave those before it."""
 
 
 class GsdTrajectory(Trajectory):
     """GSD in HOOMD's schema, for OVITO, freud, MDAnalysis and HOOMD itself.
 
-    Its box has the origin in the middle, so positions are shifted by half of it; float32.
+    Its box has the origin in the middle, so positions are shifted by half of it; float32. The log
+    of the first moment holds the id of the run.
     """
 
-    def _last_moment(self) -> tuple[int, int]:
+    def _last_moment(self) -> Moment:
         try:
             with gsd.hoomd.open(str(self.path), "r") as moments:
-                if not len(moments):
-                    return -1, 0
-                return int(moments[-1].configuration.step), int(moments[-1].particles.N)
-        except (OSError, RuntimeError) as error:
+                last, run = moments[-1], moments[0].log.get(_RUN)
+        except (OSError, RuntimeError, IndexError) as error:
             raise UserError(f"{self.path} is no GSD trajectory: name a new file") from error
+        known = None if run is None else run.tobytes().decode(errors="replace")
+        return Moment(int(last.configuration.step), int(last.particles.N), known)
 
-    def _open(self) -> Any:
-        return gsd.hoomd.open(str(self.path), "a")
+    def _begin(self, file: BinaryIO, snapshot: Snapshot) -> None:
+        moment = _gsd_moment(snapshot)
+        if self._run is not None:
+            moment.log[_RUN] = np.frombuffer(self._run.encode(), np.uint8)
+        # GSD opens files by name, and this one may have none.
+        with gsd.hoomd.open(f"/proc/self/fd/{file.fileno()}", "w") as moments:
+            moments.append(moment)
 
     def _append(self, snapshot: Snapshot) -> None:
-        moment = gsd.hoomd.Frame()
-        moment.configuration.step = snapshot.step
-        moment.configuration.dimensions = 3
-        moment.configuration.box = [*snapshot.size, 0, 0, 0]
-        moment.particles.N = len(snapshot.positions)
-        moment.particles.types = list(snapshot.species_names)
-        moment.particles.typeid = snapshot.species.astype(np.uint32)
-        moment.particles.position = snapshot.positions - np.asarray(snapshot.size) / 2
-        moment.particles.velocity = snapshot.velocities
-        moment.log["time"] = np.array([snapshot.time])
-        self._file.append(moment)
+        # Opened for each moment: an open file writes again at its end what it could not write.
+        with gsd.hoomd.open(str(self.path), "r+") as moments:
+            moments.append(_gsd_moment(snapshot))
+        with self.path.open("rb") as file:
+            os.fsync(file.fileno())
+
+
+def _gsd_moment(snapshot: Snapshot) -> Any:
+    """Return a moment as GSD has it."""
+    moment = gsd.hoomd.Frame()
+    moment.configuration.step = snapshot.step
+    moment.configuration.dimensions = 3
+    moment.configuration.box = [*snapshot.size, 0, 0, 0]
+    moment.particles.N = len(snapshot.positions)
+    moment.particles.types = list(snapshot.species_names)
+    moment.particles.typeid = snapshot.species.astype(np.uint32)
+    moment.particles.position = snapshot.positions - np.asarray(snapshot.size) / 2
+    moment.particles.velocity = snapshot.velocities
+    moment.log["time"] = np.array([snapshot.time])
+    return moment
 
 
 class XyzTrajectory(Trajectory):
-    """Extended XYZ: text, which OVITO and ASE read; float32's nine digits."""
+    """Extended XYZ: text, which OVITO and ASE read; float32's nine digits.
+
+    The second line of each moment holds the id of the run.
+    """
 
     _whole_bytes = 0
 
-    def _last_moment(self) -> tuple[int, int]:
-        step, particles = -1, 0
+    def _last_moment(self) -> Moment:
+        last = None
         try:
             with self.path.open("rb") as file:
                 while count := file.readline():
-                    lines = [file.readline() for _ in range(1 + int(count))]
-                    if not lines[-1].endswith(b"\n"):
-                        break
-                    self._whole_bytes, particles = file.tell(), int(count)
-                    step = int(re.findall(rb" Step=(\d+)", lines[0])[0])
-        except (OSError, ValueError, IndexError) as error:
+                    told = file.readline()
+                    rows = (file.readline() for _ in range(int(count)))
+                    if not all(line.endswith(b"\n") for line in itertools.chain([told], rows)):
+                        break  # half a moment, which a killed process left
+                    (step,) = re.findall(rb" Step=(\d+)", told)
+                    run = re.search(rb" Run=(\S+)", told)
+                    last = Moment(int(step), int(count), run[1].decode() if run else None)
+                    self._whole_bytes = file.tell()
+        except (OSError, ValueError) as error:
             raise UserError(f"{self.path} is no XYZ trajectory: name a new file") from error
-        return step, particles
+        if last is None:
+            raise UserError(f"{self.path} is no XYZ trajectory: name a new file")
+        return last
 
-    def _open(self) -> Any:
-        file = self.path.open("a", encoding="utf-8")
-        file.truncate(self._whole_bytes)  # a killed process may have left half a moment
-        return file
+    def _begin(self, file: BinaryIO, snapshot: Snapshot) -> None:
+        self._write_moment(file, snapshot)
+        self._whole_bytes = file.tell()
 
     def _append(self, snapshot: Snapshot) -> None:
+        os.truncate(self.path, self._whole_bytes)
+        try:
+            with self.path.open("ab") as file:
+                self._write_moment(file, snapshot)
+                file.flush()
+                os.fsync(file.fileno())
+                self._whole_bytes = file.tell()
+        finally:
+            os.truncate(self.path, self._whole_bytes)  # what there was no room for
+
+    def _write_moment(self, file: BinaryIO, snapshot: Snapshot) -> None:
         x, y, z = snapshot.size
         periodic = " ".join("FT"[repeats] for repeats in snapshot.periodic)
-        self._file.write(
+        run = f" Run={self._run}" if self._run else ""
+        head = (
             f"{len(snapshot.positions)}\n"
             f'Lattice="{x!r} 0 0 0 {y!r} 0 0 0 {z!r}" pbc="{periodic}"'
             " Properties=species:S:1:pos:R:3:velo:R:3"
-            f" Step={snapshot.step} Time={snapshot.time!r}\n"
+            f" Step={snapshot.step} Time={snapshot.time!r}{run}\n"
         )
+        file.write(head.encode())
         names = np.array([re.sub(r"\s+", "-", name) for name in snapshot.species_names])
         columns = [names[snapshot.species], *snapshot.positions.T, *snapshot.velocities.T]
-        np.savetxt(self._file, np.rec.fromarrays(columns), fmt="%s" + 6 * " %.9g")
+        rows = np.rec.fromarrays(columns)
+        np.savetxt(file, rows, fmt="%s" + 6 * " %.9g", encoding="utf-8")
 
 
 FORMATS: dict[str, type[Trajectory]] = {".gsd": GsdTrajectory, ".xyz": XyzTrajectory}

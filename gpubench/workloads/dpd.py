@@ -123,6 +123,13 @@ class DPD(InCells):
     def work(self) -> list[tuple[str, Callable[[], None]]]:
         return [("force", self._add_forces), ("integrate", self._integrate)]
 
+    def require_possible(self, state: Mapping[str, NDArray[Any]]) -> None:
+        super().require_possible(state)
+        for name in self.columns:
+            species = state[name][:, 3].view(np.int32)
+            if ((species < 0) | (species >= len(self.fluid.mass))).any():
+                raise UserError(f"a state of {self.name} has particles of unknown species")
+
     def check(self) -> str | None:
         self.count_steps()
         before = self.state()
@@ -296,8 +303,9 @@ class DPDSeparation(TwoSpecies):
     steps_by_default = 5000
 
     def make_model(self, rng: np.random.Generator) -> Model:
+        flat = self.flat_axes
         edge = (self.particles / self.number("density")) ** (1 / self.dimensions)
-        box = self.box_of(edge, edge if not self.flat_axes else 1.0, edge)
+        box = self.box_of(edge, 1.0 if flat else edge, edge)
         share = self.share("share_b")
         species = rng.permutation(np.arange(self.particles) < round(share * self.particles))
         return Model(

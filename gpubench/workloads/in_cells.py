@@ -31,6 +31,8 @@ DEFERRED, DEFERRED_ON_CPU = 24, 48
 PARTS = 3  # of the range, which sorted cells are long along x
 LIST_MARGIN = 2.5  # room in a list of neighbours, over the mean
 STEPS_PER_GRAPH = 2  # what takes turns with its arrays is back where it was
+# Sizes of parameters: what kernels can count in int32, and square, divide and add up in float32.
+WHOLE_SIZES, SIZES = (1, 2**31 - 1), (1e-9, 1e9)
 
 
 class InCells(Workload):
@@ -202,9 +204,12 @@ class InCells(Workload):
 
     def require_fitting(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Raise UserError where a state is not one of this workload."""
-        if state.keys() != {"step", "places", *self.columns} or any(
-            state[name].shape != (self.particles, 4) for name in ("places", *self.columns)
-        ):
+        rows = (self.particles, 4)
+        columns = {name: (rows, np.dtype(np.float32)) for name in self.columns}
+        expected = {
+            "step": ((), np.dtype(np.int64)), "places": (rows, np.dtype(np.uint32)), **columns
+        }  # fmt: skip
+        if {name: (array.shape, array.dtype) for name, array in state.items()} != expected:
             raise UserError(f"this is no state of {self.name} with {self.particles} particles")
 
     def poison(self) -> None:
@@ -215,6 +220,21 @@ class InCells(Workload):
         elif isinstance(self.algorithm, CellListUpdate):
             return
         empty(self.device, self.algorithm.answer)
+
+    def require_possible(self, state: Mapping[str, NDArray[Any]]) -> None:
+        self.require_fitting(state)
+        places = state["places"]
+        if state["step"] < 0:
+            raise UserError(f"a state of {self.name} has a step below 0")
+        if (places[:, :3].max(axis=0) >= self.box.units).any():
+            raise UserError(f"a state of {self.name} has particles outside its box")
+        is_there = np.zeros(self.particles, np.bool_)
+        is_there[places[places[:, 3] < self.particles, 3]] = True
+        if not is_there.all():
+            raise UserError(f"a state of {self.name} lacks particle {int(is_there.argmin())}")
+        for name in self.columns:
+            if not np.isfinite(state[name][:, :3]).all():
+                raise UserError(f"a state of {self.name} has {name} that are no finite numbers")
 
     def count_steps(self) -> None:
         low, high = self.device.download(self.clock)[0, :2]
@@ -280,6 +300,8 @@ class InCells(Workload):
     def _require_sensible(self) -> None:
         if self.particles < 1:
             raise UserError(f"a simulation needs particles, not {self.particles}")
+        for name, value in self.parameters.items():
+            _require_size(name, value)
         self.time_step = self.number("time_step")
         if not 0 < self.time_step < math.inf:
             raise UserError(f"time_step must be positive and finite, not {self.time_step}")
@@ -416,6 +438,15 @@ class InCells(Workload):
             self.particles, self._counts, self._lists,
         )  # fmt: skip
         self.device.fill(self.stale, 0x00)
+
+
+def _require_size(name: str, value: Value) -> None:
+    """Raise UserError for a finite number that kernels cannot compute with."""
+    if isinstance(value, str) or (isinstance(value, float) and not math.isfinite(value)):
+        return
+    least, most = WHOLE_SIZES if isinstance(value, int) else SIZES
+    if value != 0 and not least <= abs(value) <= most:
+        raise UserError(f"{name} must be 0, or {least:g} to {most:g} in size, not {value}")
 
 
 def require_known_values(

@@ -181,11 +181,16 @@ class SPH(InCells):
             self.on_device.upload_states(state["bodies"])
 
     def require_fitting(self, state: Mapping[str, NDArray[Any]]) -> None:
-        expected = (len(self.bodies), 4, 4) if self.bodies else None
-        given = state["bodies"].shape if "bodies" in state else None
+        expected = ((len(self.bodies), 4, 4), np.dtype(np.float32)) if self.bodies else None
+        given = (state["bodies"].shape, state["bodies"].dtype) if "bodies" in state else None
         if given != expected:
             raise UserError(f"this is no state of {self.name} with {len(self.bodies)} bodies")
         super().require_fitting({name: state[name] for name in state if name != "bodies"})
+
+    def require_possible(self, state: Mapping[str, NDArray[Any]]) -> None:
+        super().require_possible(state)
+        if self.bodies:
+            require_possible_bodies(state["bodies"], self.box)
 
     def snapshot(self) -> Snapshot:
         """Return fluid and bodies: species 0, and from 1 on each body."""
@@ -511,6 +516,11 @@ class SPHRigidBody(SPHDamBreak):
             raise UserError(f"bodies must be 1 to 100, not {count}")
         size = self._positive("body_size") * pool.height
         width, depth, _ = pool.box.size
+        if size > min(width, depth):
+            raise UserError(
+                f"body_size must be at most {min(width, depth) / pool.height:g}, so that bodies fit"
+                f" into the pool, not {self.number('body_size'):g}"
+            )
         bodies = []
         for number in range(count):
             # Along the pool, one beside the other, each a little higher than the last.
@@ -611,6 +621,19 @@ def unpack_states(
             )
         )  # fmt: skip
     return found
+
+
+def require_possible_bodies(states: NDArray[np.float32], box: Box) -> None:
+    """Raise UserError where states as `pack_states` returns them are those of no bodies."""
+    places = np.ascontiguousarray(states[:, 0]).view(np.uint32)
+    turns = np.linalg.norm(states[:, 1].astype(np.float64), axis=1)
+    if (
+        (places[:, :3].max(axis=0) >= box.units).any()
+        or (places[:, 3] != np.arange(len(states))).any()
+        or not np.isfinite(states[:, 1:]).all()
+        or not np.allclose(turns, 1.0, rtol=0, atol=1e-3)
+    ):
+        raise UserError("a state has bodies outside the box, or whose motion is no finite number")
 
 
 def _inside(positions: Floats, box: Box) -> Floats:

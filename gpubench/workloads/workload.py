@@ -161,6 +161,12 @@ class Workload(ABC):
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Go on from what `state` returned; raise UserError if it is not of this workload."""
 
+    def require_possible(self, state: Mapping[str, NDArray[Any]]) -> None:  # noqa: B027
+        """Raise UserError where a state from a file is one that no step of this workload leads to.
+
+        It is called before `restore`. Without it, whatever `restore` takes will do.
+        """
+
     @abstractmethod
     def snapshot(self) -> Snapshot:
         """Download the particles as physics has them."""
