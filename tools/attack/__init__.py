@@ -11,17 +11,10 @@ from attack import (
     kill_simulate,
     results,
     two_writers,
-)
+)  # fmt: skip
 from attack.trial import Trial
 
 _TRIALS: tuple[Trial, ...] = (
-    kill_run,
-    kill_simulate,
-    kill_ranks,
-    two_writers,
-    results,
-    checkpoints,
-    commands,
-    disk,
-)
+    kill_run, kill_simulate, kill_ranks, two_writers, disk, results, checkpoints, commands,
+)  # fmt: skip
 TRIALS = {trial.NAME: trial for trial in _TRIALS}

@@ -12,9 +12,8 @@ from random import Random
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from attack import common, processes
+from attack import processes, scene
 from attack.trial import Outcome, require
 
 NAME = "checkpoints"
@@ -22,19 +21,20 @@ PROMISE = (
     "A forged checkpoint or array of positions is refused in one line: nothing in it is executed,"
     " and it takes no more memory than a good one."
 )
-RESUME = ("simulate", "dpd-standard", "--device", common.DEVICE, "--steps", "60")
+START = ("simulate", "dpd-standard", "--device", scene.DEVICE, "--steps")
+RESUME = (*START, "9", "--resume", "forged")
 CHECK = (
-    "check", "atomic-list", "--device", common.DEVICE, "--positions", "forged.npy",
+    "check", "atomic-list", "--device", scene.DEVICE, "--positions", "forged",
     "--box", "8,8,8", "--cell-size", "1",
 )  # fmt: skip
-HEADERS: dict[str, tuple[Any, ...]] = {
+HEADER: dict[str, tuple[Any, ...]] = {
     "step": (-1, 2**63, 1e30, "7", None, [], True, 0.5),
     "format": (0, 2, "1", None),
     "observations": (7, [7], [{"step": "x"}], "text", {}, None),
     "setup": ({}, None, [], "text", {"workload": "dpd-standard"}),
     "extra": (1,),
 }
-SETUPS: dict[str, tuple[Any, ...]] = {
+SETUP: dict[str, tuple[Any, ...]] = {
     "workload": ("sph-dam-break", "none", "", 7, None, "../x", "a\0b"),
     "particles": (-1, 0, 10**12, 2**31, 2**63, 1e30, "300", None, True, 299),
     "algorithm": ("neighbour-query", "none", 7, None),
@@ -43,11 +43,14 @@ SETUPS: dict[str, tuple[Any, ...]] = {
     "seed": (-1, 2**64, "x", 0.5, None),
     "skin": (-1, 1e300, "x", None, float("nan"), float("inf")),
 }
-SHAPES = ("(-1, 4)", f"({10**12}, 4)", f"({2**63}, 4)", "(2, 'a')", "'x'", "()", "(0, 4)", "((((")
+SHAPES = ("(-1, 4)", f"({10**12}, 4)", f"({2**63}, 4)", "(2, 'a')", "'x'", "(0, 4)", "((((")
+CLAIMED = ("<f4", "|O", "<f8", "junk")
+OTHER_SHAPES: tuple[tuple[int, ...], ...] = ((0,), (7,), (300, 5), (9, 2), (2, 2, 2))
+OTHER_TYPES = ("complex64", "U7", "datetime64[s]", "V3")
 
 
 class _Marks:
-    """What leaves a file where it is unpickled."""
+    """What makes a folder where it is unpickled."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -58,77 +61,46 @@ class _Marks:
 
 def attempt(rng: Random, folder: Path) -> Outcome:
     """Forge one file, and have a command read it with little memory to spare."""
-    common.once(folder, common.simulate_reference)
-    processes.surroundings(folder)
-    work, marker = folder / "work", folder / "executed"
-    forge = rng.choice((_header, _header, _array, _array, _array, _archive, _positions))
-    is_checkpoint = forge is not _positions
-    words = (*RESUME, "--resume", "forged.npz") if is_checkpoint else CHECK
-    target = work / ("forged.npz" if is_checkpoint else "forged.npy")
-    how = forge(rng, folder.parent / "reference/work/c.npz", target, marker)
-    ended = processes.run(words, folder, before=processes.limit_memory)
+    marker = folder / "executed"
+    marks, is_positions = _Marks(marker), rng.random() < 0.15
+    here = scene.Scene(folder, *([] if is_positions else [small]))
+    if is_positions:
+        how, content = _positions(rng, marks)
+    else:
+        forge = rng.choice((_header, _header, _array, _array, _array, _archive))
+        how, content = forge(rng, (here.reference(small) / "work/c.npz").read_bytes(), marks)
+    words = CHECK if is_positions else RESUME
+    (here.work / "forged").write_bytes(content)
+    ended = here.start(words, before=processes.limit_memory).wait()
     require(not marker.exists(), f"{how}: what the file holds was executed")
-    common.require_status(ended, 2, how=how)
-    common.require_nothing_left(folder)
+    scene.require_status(ended, 2, how=how)
+    here.require_nothing_left()
     return Outcome(True, how)
 
 
-def _members(source: Path) -> dict[str, bytes]:
-    with zipfile.ZipFile(source) as archive:
+def small(here: scene.Scene) -> dict[str, Any]:
+    """Leave a good checkpoint."""
+    here.run((*START, "4", "--particles", "300", "--checkpoint", "c.npz"))
+    return {}
+
+
+def _members(good: bytes) -> dict[str, bytes]:
+    with zipfile.ZipFile(io.BytesIO(good)) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
-def _pack(target: Path, members: dict[str, bytes]) -> None:
-    with zipfile.ZipFile(target, "w") as archive:
+def _pack(members: dict[str, bytes]) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
         for name, content in members.items():
             archive.writestr(name, content)
-
-
-def _npy(array: NDArray[Any]) -> bytes:
-    file = io.BytesIO()
-    np.save(file, array, allow_pickle=True)
     return file.getvalue()
 
 
-def _header(rng: Random, source: Path, target: Path, marker: Path) -> str:
-    """Change one field of the header."""
-    members = _members(source)
-    header = json.loads(str(np.load(io.BytesIO(members["header.npy"]))))
-    field = rng.choice((*HEADERS, *SETUPS, *SETUPS))
-    value = rng.choice({**HEADERS, **SETUPS}[field])
-    (header["setup"] if field in SETUPS else header)[field] = value
-    members["header.npy"] = _npy(np.array(json.dumps(header)))
-    _pack(target, members)
-    return f"{field} {str(value)[:40]!r}"
-
-
-def _array(rng: Random, source: Path, target: Path, marker: Path) -> str:
-    """Replace one array, or take it away."""
-    members = _members(source)
-    name = rng.choice(sorted(members))
-    old = np.load(io.BytesIO(members[name]))
-    kind = rng.choice(("gone", "shape", "dtype", "pickle", "NaN", "claim", "bytes"))
-    if kind == "gone":
-        del members[name]
-    elif kind == "claim":
-        members[name] = _claim(rng.choice(SHAPES), rng.choice(("<f4", "|O", "<f8", "junk")))
-    elif kind == "bytes":
-        content = bytearray(members[name])
-        content[rng.randrange(min(80, len(content)))] ^= 1 << rng.randrange(8)
-        members[name] = bytes(content[: rng.randrange(len(content))])
-    else:
-        new: NDArray[Any]
-        if kind == "shape":
-            new = np.zeros(rng.choice(((0,), (7,), (300, 5), (2, 2, 2))), old.dtype)
-        elif kind == "dtype":
-            new = np.zeros(old.shape, rng.choice(("complex64", "U7", "datetime64[s]", "V3")))
-        elif kind == "pickle":
-            new = np.array([_Marks(marker)], dtype=object)
-        else:
-            new = np.full(old.shape or (1,), np.nan, np.float32)
-        members[name] = _npy(new)
-    _pack(target, members)
-    return f"{name}: {kind}"
+def _npy(array: Any) -> bytes:
+    file = io.BytesIO()
+    np.save(file, array, allow_pickle=True)
+    return file.getvalue()
 
 
 def _claim(shape: str, dtype: str) -> bytes:
@@ -137,43 +109,63 @@ def _claim(shape: str, dtype: str) -> bytes:
     return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode() + bytes(64)
 
 
-def _archive(rng: Random, source: Path, target: Path, marker: Path) -> str:
+def _header(rng: Random, good: bytes, marks: _Marks) -> tuple[str, bytes]:
+    """Change one field of the header."""
+    members = _members(good)
+    header = json.loads(str(np.load(io.BytesIO(members["header.npy"]))))
+    field = rng.choice((*HEADER, *SETUP, *SETUP))
+    value = rng.choice({**HEADER, **SETUP}[field])
+    (header["setup"] if field in SETUP else header)[field] = value
+    members["header.npy"] = _npy(np.array(json.dumps(header)))
+    return f"{field} {str(value)[:40]!r}", _pack(members)
+
+
+def _array(rng: Random, good: bytes, marks: _Marks) -> tuple[str, bytes]:
+    """Replace one array, or take it away."""
+    members = _members(good)
+    name = rng.choice(sorted(members))
+    old = np.load(io.BytesIO(members.pop(name)))
+    kinds = {
+        "gone": None,
+        "shape": _npy(np.zeros(rng.choice(OTHER_SHAPES), old.dtype)),
+        "dtype": _npy(np.zeros(old.shape, rng.choice(OTHER_TYPES))),
+        "pickle": _npy(np.array([marks], dtype=object)),
+        "NaN": _npy(np.full(old.shape or (1,), np.nan, np.float32)),
+        "claim": _claim(rng.choice(SHAPES), rng.choice(CLAIMED)),
+        "cut": _npy(old)[: rng.randrange(100)],
+    }
+    kind = rng.choice(sorted(kinds))
+    if (content := kinds[kind]) is not None:
+        members[name] = content
+    return f"{name}: {kind}", _pack(members)
+
+
+def _archive(rng: Random, good: bytes, marks: _Marks) -> tuple[str, bytes]:
     """Damage the file as a whole."""
-    content = source.read_bytes()
-    kind = rng.choice(("cut", "flipped", "empty", "pickle", "text", "array", "folder"))
-    if kind == "cut":
-        target.write_bytes(content[: rng.randrange(len(content))])
-    elif kind == "flipped":  # a number in an array, which the archive's checksum covers
-        place = (
-            content.index(b"\x93NUMPY", content.index(b"state.places")) + 128 + rng.randrange(99)
-        )
-        target.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
-    elif kind == "pickle":
-        target.write_bytes(pickle.dumps(_Marks(marker)))
-    elif kind == "array":
-        target.write_bytes(_claim(rng.choice(SHAPES), "<f8"))
-    elif kind == "folder":
-        target.mkdir()
-    else:
-        target.write_text("" if kind == "empty" else "PK\x03\x04 no archive")
-    return f"archive {kind}"
+    flipped = bytearray(good)  # a number, which the archive's checksum covers
+    flipped[good.index(b"\x93NUMPY", good.index(b"state.places")) + 128 + rng.randrange(99)] ^= 1
+    kinds = {
+        "cut": good[: rng.randrange(len(good))],
+        "flipped": bytes(flipped),
+        "empty": b"",
+        "pickle": pickle.dumps(marks),
+        "text": b"PK\x03\x04 no archive",
+        "array": _claim(rng.choice(SHAPES), "<f8"),
+    }
+    kind = rng.choice(sorted(kinds))
+    return f"archive {kind}", kinds[kind]
 
 
-def _positions(rng: Random, source: Path, target: Path, marker: Path) -> str:
+def _positions(rng: Random, marks: _Marks) -> tuple[str, bytes]:
     """Forge an array of positions."""
-    kind = rng.choice(("claim", "pickle", "shape", "NaN", "cut", "version"))
-    good = _npy(np.ones((9, 3), np.float32))
-    if kind == "claim":
-        content = _claim(rng.choice(SHAPES[:-2]), rng.choice(("<f4", "|O", "<f8", "junk")))
-    elif kind == "pickle":
-        content = _npy(np.array([_Marks(marker)], dtype=object))
-    elif kind == "shape":
-        content = _npy(np.zeros(rng.choice(((3,), (9, 2), (3, 3, 3))), np.float32))
-    elif kind == "NaN":
-        content = _npy(np.full((9, 3), rng.choice((np.nan, np.inf, 1e300))))
-    elif kind == "cut":
-        content = good[: rng.randrange(len(good))]
-    else:
-        content = good[:6] + bytes([rng.choice((0, 9, 255))]) + good[7:]
-    target.write_bytes(content)
-    return f"positions {kind}"
+    array = _npy(np.ones((9, 3), np.float32))
+    kinds = {
+        "claim": _claim(rng.choice(SHAPES), rng.choice(CLAIMED)),
+        "pickle": _npy(np.array([marks], dtype=object)),
+        "shape": _npy(np.zeros(rng.choice(OTHER_SHAPES), np.float32)),
+        "NaN": _npy(np.full((9, 3), rng.choice((np.nan, np.inf, 1e300)))),
+        "cut": array[: rng.randrange(len(array))],
+        "version": array[:6] + bytes([rng.choice((0, 9, 255))]) + array[7:],
+    }
+    kind = rng.choice(sorted(kinds))
+    return f"positions {kind}", kinds[kind]

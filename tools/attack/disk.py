@@ -10,8 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from attack import common, processes
-from attack.processes import Ended
+from attack import scene
 from attack.trial import Outcome, require
 
 NAME = "disk"
@@ -20,97 +19,80 @@ PROMISE = (
     " stays, nothing half written does, and with room the same command succeeds."
 )
 SMALLEST, LARGEST = 50, 300_000  # bytes that a file may have
-RESUME = (*common.SIMULATE[:4], "--steps", "60", "--checkpoint", "c.npz", "--resume", "c.npz")
-SIMULATE = (*RESUME, *common.FRAMES, "--trajectory", "t.xyz")
+RESUME = (*scene.SIMULATE[:4], "--steps", "60", "--checkpoint", "c.npz", "--resume", "c.npz")
+SIMULATE = (*RESUME, *scene.FRAMES, "--trajectory", "t.xyz")
 REPORT = ("report", "good.json", "--out", "out")
 COMPARE = ("compare", "good.json", "good.json", "--markdown", "c.md")
 
 
 def attempt(rng: Random, folder: Path) -> Outcome:
     """Run one command while no file may grow beyond some size, and again without the limit."""
-    known = common.once(folder, _reference)
+    here = scene.Scene(folder, scene.measured, written)
     limit = round(SMALLEST * (LARGEST / SMALLEST) ** rng.random())
-    shutil.copytree(folder.parent / "reference/work", folder / "work")
-    processes.surroundings(folder, rng.random() < 0.2)
-    command = rng.choice((_run, _simulate, _report, _compare))
-    how = f"files of at most {limit} bytes"
-    command(rng, folder, known, limit, how)
-    common.require_nothing_left(folder)
-    return Outcome(True, f"{command.__name__[1:]}: {how}")
-
-
-def _reference(folder: Path) -> dict[str, Any]:
-    known = common.measure_reference(folder)
-    simulated = common.simulate_reference(folder)
-    work = folder / "work"
-    shutil.copy(work / "c.npz", work / "old.npz")
-    common.require_status(processes.run(RESUME, folder), 0)
-    bits = common.bits(work / "c.npz")
-    (work / "old.npz").replace(work / "c.npz")
-    shutil.rmtree(work / "frames")
-    shutil.rmtree(work / "again")
-    shutil.copy(next((work / "results").rglob("*.json")), work / "good.json")
-    common.require_status(processes.run(REPORT, folder), 0)
-    return known | {"old_bits": simulated["bits"], "bits": bits}
-
-
-def _limited(words: tuple[str, ...], folder: Path, known: dict[str, Any], limit: int) -> Ended:
-    know = common.knowing(known)
+    shutil.copytree(here.reference(written) / "work", here.work, dirs_exist_ok=True)
+    if rng.random() < 0.2:
+        shutil.rmtree(folder / "cache")
+    trial = rng.choice((_run, _simulate, _report, _compare))
+    how = f"{trial.__name__[1:]} with files of at most {limit} bytes"
 
     def before() -> None:
-        know()
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
         # Python ignores it; Intel's OpenCL would not.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGXFSZ})
 
-    return processes.run(words, folder, before=before)
+    trial(rng, here, before, how)
+    here.require_nothing_left()
+    return Outcome(True, how)
 
 
-def _run(rng: Random, folder: Path, known: dict[str, Any], limit: int, how: str) -> None:
-    results = folder / "work/results"
-    (path,) = results.rglob("*.json")
+def written(here: scene.Scene) -> dict[str, Any]:
+    """Leave results, a checkpoint at step 40 and a report, which the limited commands find."""
+    measured = here.reference(scene.measured) / "work/results"
+    shutil.copytree(measured, here.work / "results")
+    shutil.copy(next(measured.rglob("*.json")), here.work / "good.json")
+    here.run(REPORT)
+    here.run((*scene.SIMULATE, "--steps", "40"))
+    content = (here.work / "c.npz").read_bytes()
+    here.run(RESUME)
+    bits = here.bits()
+    (here.work / "c.npz").write_bytes(content)
+    return {"bits": bits}
+
+
+def _run(rng: Random, here: scene.Scene, before: Any, how: str) -> None:
+    (path,) = (here.work / "results").rglob("*.json")
     document = json.loads(path.read_text())
-    document["records"] = document["records"][: rng.choice((0, 3, 6))]
+    document["records"] = document["records"][: rng.choice((0, 4, 10))]
     path.write_text(json.dumps(document))
-    old = common.records(results)
-    ended = _limited(common.RUN, folder, known, limit)
-    common.require_status(ended, 0, 2, how=f"run, {how}")
-    after = common.records(results)
-    common.require_kept(old, after)
-    common.require_nothing_left(folder)
-    again = processes.run(common.RUN, folder, before=common.knowing(known))
-    common.require_status(again, 0, how=f"run again, {how}")
-    found = common.records(results)
-    common.require_kept(after, found)
-    require(sorted(found) == known["keys"], f"run again, {how}: other keys")
+    old = here.records()
+    here.run(scene.RUN, 0, 2, before=before, how=how)
+    after = here.records()
+    scene.require_kept(old, after, how)
+    here.require_nothing_left()
+    here.run(scene.RUN, how=f"again after {how}")
+    here.require_complete(after, how)
 
 
-def _simulate(rng: Random, folder: Path, known: dict[str, Any], limit: int, how: str) -> None:
-    checkpoint = folder / "work/c.npz"
-    ended = _limited(SIMULATE, folder, known, limit)
-    common.require_status(ended, 0, 2, how=f"simulate, {how}")
-    if ended.status == 2:
-        common.bits(checkpoint)
-    common.require_nothing_left(folder)
-    again = processes.run(SIMULATE, folder)
-    common.require_status(again, 0, how=f"simulate again, {how}")
-    require(common.bits(checkpoint) == known["bits"], f"simulate again, {how}: other bits")
+def _simulate(rng: Random, here: scene.Scene, before: Any, how: str) -> None:
+    here.run(SIMULATE, 0, 2, before=before, how=how)
+    here.bits()
+    here.require_nothing_left()
+    here.run(SIMULATE, how=f"again after {how}")
+    require(here.bits() == here.known["bits"], f"again after {how}: other bits")
 
 
-def _report(rng: Random, folder: Path, known: dict[str, Any], limit: int, how: str) -> None:
-    ended = _limited(REPORT, folder, known, limit)
-    common.require_status(ended, 0, 2, how=f"report, {how}")
-    common.require_page(folder / "work/out", f"report, {how}")
-    common.require_nothing_left(folder)
-    common.require_status(processes.run(REPORT, folder), 0, how=f"report again, {how}")
+def _report(rng: Random, here: scene.Scene, before: Any, how: str) -> None:
+    here.run(REPORT, 0, 2, before=before, how=how)
+    scene.require_page(here.work / "out", how)
+    here.require_nothing_left()
+    here.run(REPORT, how=f"again after {how}")
 
 
-def _compare(rng: Random, folder: Path, known: dict[str, Any], limit: int, how: str) -> None:
-    comment = folder / "work/c.md"
+def _compare(rng: Random, here: scene.Scene, before: Any, how: str) -> None:
+    comment = here.work / "c.md"
     comment.write_text("before\n")
-    ended = _limited(COMPARE, folder, known, limit)
-    common.require_status(ended, 2, 3, how=f"compare, {how}")
+    here.run(COMPARE, 2, 3, before=before, how=how)
     left = comment.read_text()
-    common.require_nothing_left(folder)
-    common.require_status(processes.run(COMPARE, folder), 3, how=f"compare again, {how}")
-    require(left in ("before\n", comment.read_text()), f"compare, {how}: half a comment")
+    here.require_nothing_left()
+    here.run(COMPARE, 3, how=f"again after {how}")
+    require(left in ("before\n", comment.read_text()), f"{how}: half a comment")

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
-import signal
+import shutil
 import sys
 import time
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from random import Random
+from signal import SIGKILL
 from typing import Any
 
-from attack import common, processes
-from attack.processes import Command
-from attack.trial import Outcome, require
+from attack import processes, scene
+from attack.trial import Outcome, Untried, require
 
 NAME = "kill-ranks"
 PROMISE = (
     "A run of several ranks of which one is killed ends, names the rank, leaves no process and no"
     " shared memory, and resumes: a simulation to the same bits."
 )
+SPREAD = (*scene.RUN, "--spread")
 SIMULATE = (
-    "simulate", "sph-dam-break", "--device", common.DEVICE, "--particles", "800", "--steps", "40",
+    "simulate", "sph-dam-break", "--device", scene.DEVICE, "--particles", "800", "--steps", "40",
     "--checkpoint", "c.npz", "--checkpoint-every", "5",
 )  # fmt: skip
 SEGMENTS = "/dev/shm/"
@@ -30,62 +31,75 @@ SEGMENTS = "/dev/shm/"
 
 def attempt(rng: Random, folder: Path) -> Outcome:
     """Kill one process of a simulation or a spread study on two ranks, and complete it alone."""
-    known = common.once(folder, _reference)
+    launcher = _mpirun()
+    here = scene.Scene(folder, scene.measured, ranks)
     victim = rng.choice(("rank 0", "rank 1", "launcher"))
-    number = signal.SIGKILL if victim != "launcher" else rng.choice(common.SIGNALS)
+    number = rng.choice(scene.SIGNALS) if victim == "launcher" else SIGKILL
     share, is_spread = rng.random(), rng.random() < 0.3
-    common.write_study(folder)
-    words = [*common.RUN, "--spread"] if is_spread else [*SIMULATE]
-    started = _launch(words, folder)
+    command = here.start(_ranks(SPREAD if is_spread else SIMULATE), program=launcher)
     segments: set[str] = set()
-    moment = time.monotonic() + share * known["spread_s" if is_spread else "seconds"]
-    while time.monotonic() < moment and not started.poll():
+    until = time.monotonic() + share * here.known["start_s" if is_spread else "ranks_s"]
+    while time.monotonic() < until and not command.poll():
         segments |= _segments()
-        time.sleep(0.03)
-    how = f"{signal.Signals(number).name} to {victim} after {share:.0%}"
-    rank = None if victim == "launcher" else _rank(int(victim[-1]))
+        command.let(0.03)
+    how = (
+        f"{number.name} to {victim} of {'a study' if is_spread else 'a simulation'} at {share:.0%}"
+    )
+    process = None if victim == "launcher" else _rank(int(victim[-1]))
     if victim == "launcher":
-        started.signal(number)
-    elif rank is not None:
+        command.signal(number)
+    elif process is not None:
         with suppress(ProcessLookupError):
-            os.kill(rank, number)
-    ended = started.wait()
+            os.kill(process, number)
+    ended = command.wait()
     processes.require_no_orphan()
-    require(not common.NO_LINE.search(ended.err), f"traceback after {how}, {ended.said}")
-    if rank is not None and ended.status != 0:
+    require(not scene.NO_LINE.search(ended.err), f"traceback after {how}: {ended.said}")
+    if process is not None and ended.status != 0:
         require(f"{victim} of 2 was killed" in ended.err, f"not named after {how}: {ended.said}")
-    left = sorted(segment for segment in segments if Path(segment).exists())
+    left = [Path(segment) for segment in segments if Path(segment).exists()]
     for segment in left:
-        Path(segment).unlink()
+        segment.unlink()
     require(not left, f"{len(left)} segments of shared memory left after {how}")
-    if ended.status != 0:
-        _complete(folder, is_spread, known, how)
-    common.require_nothing_left(folder)
+    if is_spread:
+        before = here.records()
+        here.run(scene.RUN, how=f"resumed after {how}")
+        here.require_complete(before, f"resumed after {how}")
+    elif ended.status != 0:
+        saved = ["--resume", "c.npz"] if (here.work / "c.npz").exists() else []
+        here.run([*SIMULATE, *saved], how=f"completed after {how}")
+        require(here.bits() == here.known["ranks_bits"], f"other bits after {how}")
+    here.require_nothing_left()
     return Outcome(True, how)
 
 
-def _reference(folder: Path) -> dict[str, Any]:
-    """Measure and simulate without a kill; return keys, bits, and how long each takes."""
-    found = common.measure_reference(folder)
-    for name, words in (("seconds", SIMULATE), ("spread_s", (*common.RUN[:-1], "s", "--spread"))):
-        begin = time.monotonic()
-        common.require_status(_launch(words, folder).wait(60), 0)
-        found[name] = time.monotonic() - begin
-    return {**found, "bits": common.bits(folder / "work/c.npz")}
+def _mpirun() -> Path:
+    """Return the launcher beside the interpreter, else that on PATH."""
+    found = shutil.which("mpirun", path=f"{scene.SCRIPTS}{os.pathsep}{os.environ.get('PATH', '')}")
+    if found is None or importlib.util.find_spec("mpi4py") is None:
+        raise Untried("there is no mpirun with mpi4py: pip install 'gpubench[mpi]'")
+    return Path(found)
 
 
-def _launch(words: Sequence[str], folder: Path) -> Command:
-    launcher = (processes.mpirun(), "-n", "2", sys.executable, processes.gpubench())
-    return processes.launch([*map(str, launcher), *words], folder)
+def _ranks(words: tuple[str, ...]) -> list[str]:
+    return ["-n", "2", sys.executable, str(scene.GPUBENCH), *words]
+
+
+def ranks(here: scene.Scene) -> dict[str, Any]:
+    """Simulate on two ranks without a kill; return what was found, and what it took."""
+    begin = time.monotonic()
+    here.run(_ranks(SIMULATE), program=_mpirun())
+    return {"ranks_s": time.monotonic() - begin, "ranks_bits": here.bits()}
 
 
 def _rank(number: int) -> int | None:
     """Return the process of a rank, once there is one: a child of the launcher's proxy."""
     for process, parent in processes.descendants().items():
         with suppress(OSError):
-            is_started = "hydra" in Path(f"/proc/{parent}/comm").read_text()
             environment = Path(f"/proc/{process}/environ").read_bytes().split(b"\0")
-            if is_started and f"PMI_RANK={number}".encode() in environment:
+            if (
+                f"PMI_RANK={number}".encode() in environment
+                and "hydra" in Path(f"/proc/{parent}/comm").read_text()
+            ):
                 return process
     return None
 
@@ -99,21 +113,3 @@ def _segments() -> set[str]:
                 if SEGMENTS in line and not line.endswith("(deleted)"):
                     found.add(line[line.index(SEGMENTS) :])
     return found
-
-
-def _complete(folder: Path, is_spread: bool, known: dict[str, Any], how: str) -> None:
-    """Complete in one process what ranks began; see that it is what they would have found."""
-    work = folder / "work"
-    if is_spread:
-        before = common.records(work / "results")
-        again = processes.run(common.RUN, folder, before=common.knowing(known))
-    else:
-        saved = ["--resume", "c.npz"] if (work / "c.npz").exists() else []
-        again = processes.run([*SIMULATE, *saved], folder)
-    common.require_status(again, 0, how=f"resumed after {how}")
-    if is_spread:
-        after = common.records(work / "results")
-        common.require_kept(before, after)
-        require(sorted(after) == known["keys"], f"other keys after {how}")
-    else:
-        require(common.bits(work / "c.npz") == known["bits"], f"other bits after {how}")

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 from random import Random
-from signal import Signals
 
-from attack import common, processes
-from attack.trial import Outcome, require
+from attack import processes, scene
+from attack.trial import Outcome
 
 NAME = "kill-run"
 PROMISE = (
@@ -18,34 +17,26 @@ PROMISE = (
 
 def attempt(rng: Random, folder: Path) -> Outcome:
     """Kill a run of a tiny study, and see what is left and that it can be resumed."""
-    known = common.once(folder, common.measure_reference)
-    number, share = rng.choice(common.SIGNALS), rng.random()
-    starts, is_cold, has_children = (rng.random() < p for p in (0.2, 0.1, 0.1))
-    environment = processes.surroundings(folder, is_cold)
-    common.write_study(folder)
-    results = folder / "work/results"
-    if starts or has_children:
-        words = [*common.RUN, *(["--processes", "2"] if has_children else [])]
-        command = processes.launch([processes.gpubench(), *words], folder, environment=environment)
-        moment = share * known["start_s"]
+    here = scene.Scene(folder, scene.measured)
+    number, share = rng.choice(scene.SIGNALS), rng.random()
+    has_children, is_started = rng.random() < 0.1, rng.random() < 0.2
+    if has_children or is_started:  # by an interpreter of its own
+        words = [*scene.RUN, *(["--processes", "2"] if has_children else [])]
+        command = here.start(words, program=scene.GPUBENCH)
+        moment = share * here.known["start_s"]
     else:
-        command = processes.start(
-            common.RUN, folder, environment=environment, before=common.knowing(known)
-        )
-        moment = share * known["fork_s"]
-    common.let_run(command, moment)
-    before = common.records(results)
+        command = here.start(scene.RUN)
+        moment = share * here.known["fork_s"]
+    command.let(moment)
+    before = here.records()
     command.signal(number)
-    ended = command.wait()
-    common.require_end(ended, number)
+    scene.require_end(command.wait(), number)
     processes.require_no_orphan()
-    after = common.records(results)
-    common.require_kept(before, after)
+    after = here.records()
+    scene.require_kept(before, after)
+    how = f"{number.name} after {moment:.1f} s, at {len(after)} records"
     if not has_children:
-        resumed = processes.run(common.RUN, folder, before=common.knowing(known))
-        common.require_status(resumed, 0, how=f"resumed after {Signals(number).name}")
-        completed = common.records(results)
-        common.require_kept(after, completed)
-        require(sorted(completed) == known["keys"], "the keys differ from a run in one go")
-    common.require_nothing_left(folder)
-    return Outcome(True, f"{Signals(number).name} after {moment:.1f} s, at {len(after)} records")
+        here.run(scene.RUN, how=f"resumed after {how}")
+        here.require_complete(after, f"resumed after {how}")
+    here.require_nothing_left()
+    return Outcome(True, how)

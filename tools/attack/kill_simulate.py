@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from random import Random
-from signal import Signals
 
-from attack import common, processes
+from attack import processes, scene
 from attack.trial import Outcome, require
 
 NAME = "kill-simulate"
@@ -19,37 +18,37 @@ PROMISE = (
 
 def attempt(rng: Random, folder: Path) -> Outcome:
     """Kill a simulation with pictures, trajectory and checkpoints; complete it and compare."""
-    known = common.once(folder, common.simulate_reference)
-    number, share, begins = rng.choice(common.SIGNALS), rng.random(), rng.random() < 0.5
-    trajectory = rng.choice(("t.xyz", "t.gsd"))
-    command = [
-        *common.SIMULATE, "--trajectory", trajectory, *common.FRAMES,
+    here = scene.Scene(folder, scene.simulated)
+    number, share, begins = rng.choice(scene.SIGNALS), rng.random(), rng.random() < 0.5
+    trajectory = here.work / rng.choice(("t.xyz", "t.gsd"))
+    words = [
+        *scene.SIMULATE, *scene.FRAMES, "--steps", "40", "--trajectory", trajectory.name,
         "--checkpoint-every", str(rng.choice((1, 7, 20))),
     ]  # fmt: skip
-    started = processes.start(command, folder)
-    work = folder / "work"
-    if begins:  # right after the first file appears
-        while not list(work.rglob("*.*")) and not started.poll():
-            common.let_run(started, 0.001)
-        share *= 0.02
-    common.let_run(started, share * known["seconds"])
-    started.signal(number)
-    ended = started.wait()
-    common.require_end(ended, number)
+    command = here.start(words)
+    while begins and len(_files(here)) < 2 and not command.poll():
+        command.let(0.001)  # until it has written the first file
+    command.let(share * here.known["seconds"] * (0.02 if begins else 1))
+    command.signal(number)
+    ended = command.wait()
+    scene.require_end(ended, number)
     processes.require_no_orphan()
-    seen = sorted({path.suffix for path in work.rglob("*") if path.is_file()})
-    how = f"{Signals(number).name}, with {' '.join(seen) or 'no files'} there"
+    how = f"{number.name}, with {' '.join(_files(here))} there"
     if ended.status != 0:
-        saved = (work / "c.npz").exists()
-        again = processes.run([*command, *(["--resume", "c.npz"] if saved else [])], folder)
-        name = "resumed" if saved else "started again"
-        common.require_status(again, 0, how=f"{name} after {how}")
-    require(common.bits(work / "c.npz") == known["bits"], f"other bits after {how}")
-    pictures = {path.name for path in (work / "frames").glob("frame-*")}
-    require(len(pictures) == 3, f"{len(pictures)} of 3 pictures after {how}")
-    require(_steps(work / trajectory) == [0, 20, 40], f"another trajectory after {how}")
-    common.require_nothing_left(folder)
+        is_saved = (here.work / "c.npz").exists()
+        name = "resumed" if is_saved else "started again"
+        again = [*words, *(["--resume", "c.npz"] if is_saved else [])]
+        here.run(again, how=f"{name} after {how}")
+    require(here.bits() == here.known["bits"], f"other bits after {how}")
+    pictures = len(list((here.work / "frames").glob("frame-*")))
+    require(pictures == 3, f"{pictures} of 3 pictures after {how}")
+    require(_steps(trajectory) == [0, 20, 40], f"another trajectory after {how}")
+    here.require_nothing_left()
     return Outcome(True, how)
+
+
+def _files(here: scene.Scene) -> list[str]:
+    return sorted({path.suffix for path in here.work.rglob("*.*") if path.is_file()})
 
 
 def _steps(trajectory: Path) -> list[int]:

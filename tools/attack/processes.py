@@ -1,4 +1,4 @@
-"""Starting commands of gpubench, and finding what they leave running."""
+"""Processes: commands of gpubench, started as forks, and what they leave running."""
 
 from __future__ import annotations
 
@@ -9,11 +9,8 @@ import importlib
 import os
 import pkgutil
 import resource
-import shutil
 import signal
-import subprocess
 import sys
-import sysconfig
 import tempfile
 import time
 import traceback
@@ -23,16 +20,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from attack.trial import Untried, require
+from attack.trial import require
 
 PR_SET_CHILD_SUBREAPER = 36
 PIPE_BYTES = 1 << 20  # what a command may print before it waits for its reader
 MORE_MEMORY = 3 << 30
 LONGEST_S = 60.0  # of a command
 GRACE_S = 5.0  # for children to notice that their parent has gone
+CLOSED = -1  # in place of a descriptor
 # Imported lazily by the package, and slow.
 SLOW = ("jinja2", "matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg", "pandas")
-SCRIPTS = sysconfig.get_path("scripts")
 
 
 def warm() -> None:
@@ -75,32 +72,36 @@ def descendants() -> dict[int, int]:
 
 def end_children(besides: Collection[int] = ()) -> None:
     """Kill and reap the children of this process, and whatever they leave to it."""
-    while left := [
-        process
-        for process, (parent, _) in _processes().items()
-        if parent == os.getpid() and process not in besides
-    ]:
+    me = os.getpid()
+    while left := [p for p, (of, _) in _processes().items() if of == me and p not in besides]:
         for process in left:
             os.kill(process, signal.SIGKILL)
             os.waitpid(process, 0)
 
 
 def require_no_orphan() -> None:
-    """Raise Broken where a descendant still runs after some seconds, when all should have ended."""
+    """Raise Broken where a descendant runs on, some seconds after all should have ended."""
     until = time.monotonic() + GRACE_S
     while (left := descendants()) and time.monotonic() < until:
         time.sleep(0.02)
     told = []
     for process in left:
         with suppress(OSError):
-            command = Path(f"/proc/{process}/cmdline").read_text().replace("\0", " ")
-            told.append(" ".join(word.rpartition("/")[2] for word in command.split())[:80])
+            words = Path(f"/proc/{process}/cmdline").read_text().split("\0")
+            told.append(" ".join(word.rpartition("/")[2] for word in words)[:80])
     require(not told, f"left running: {', '.join(told)}")
+
+
+def limit_memory() -> None:
+    """Let this process have some more memory than it has now."""
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    most = pages * resource.getpagesize() + MORE_MEMORY
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended. status: negative for a signal, as in subprocess."""
+    """How a command ended, status as in subprocess, and what it wrote."""
 
     status: int
     out: str
@@ -114,11 +115,46 @@ class Ended:
 
 
 class Command:
-    """A command under way, in a session of its own; its output waits in pipes."""
+    """A command under way, the leader of a session; what it writes waits in pipes.
 
-    def __init__(self, process: int, out: int, err: int) -> None:
-        self.process, self._out, self._err = process, out, err
+    words: its command line. folder: where it works. environment: of it. before: is called in its
+    process first. out: in place of a pipe for its standard output. program: is executed in place
+    of the gpubench of this warm process.
+    """
+
+    def __init__(
+        self,
+        words: Sequence[str],
+        folder: Path,
+        environment: Mapping[str, str],
+        before: Callable[[], None] = lambda: None,
+        out: int | None = None,
+        program: Path | None = None,
+    ) -> None:
+        (self._out, write_out), (self._err, write_err) = _pipe(), _pipe()
         self._status: int | None = None
+        # Ctrl-C counts from the first line of the command on.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        self.process = os.fork()
+        if self.process == 0:
+            try:
+                os.setsid()
+                os.chdir(folder)
+                os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+                os.dup2(write_err, 2)
+                if out == CLOSED:
+                    os.close(1)
+                else:
+                    os.dup2(write_out if out is None else out, 1)
+                os.closerange(3, 256)
+                if program is not None:
+                    _execute(program, words, environment)
+                _become(words, environment, before)
+            finally:
+                os._exit(1)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        os.close(write_out)
+        os.close(write_err)
 
     def poll(self) -> bool:
         """Return whether it has ended."""
@@ -128,34 +164,25 @@ class Command:
                 self._status = os.waitstatus_to_exitcode(status)
         return self._status is not None
 
-    def wait(self, seconds: float = LONGEST_S) -> Ended:
-        """Return how it ended; raise Broken where it does not within so many seconds."""
+    def let(self, seconds: float) -> None:
+        """Wait so many seconds, or until it ends."""
         until = time.monotonic() + seconds
-        while not self.poll():
-            require(time.monotonic() < until, f"did not end within {seconds:g} s")
-            time.sleep(0.005)
+        while not self.poll() and time.monotonic() < until:
+            time.sleep(0.002)
+
+    def wait(self) -> Ended:
+        """Return how it ended; raise Broken where it does not within LONGEST_S."""
+        self.let(LONGEST_S)
+        if self._status is None:
+            require(False, f"did not end within {LONGEST_S:g} s")
         assert self._status is not None
         return Ended(self._status, _drain(self._out), _drain(self._err))
 
     def signal(self, number: int) -> None:
-        """Send it a signal: Ctrl-C to all its processes as a terminal does, any other to it."""
-        if self.poll():
-            return
-        with suppress(ProcessLookupError):
-            if number == signal.SIGINT:
-                os.killpg(self.process, number)
-            else:
-                os.kill(self.process, number)
-
-
-def _drain(descriptor: int) -> str:
-    """Return what was written to a pipe; an orphan may still hold its other end."""
-    parts = []
-    with suppress(BlockingIOError):
-        while part := os.read(descriptor, PIPE_BYTES):
-            parts.append(part)
-    os.close(descriptor)
-    return b"".join(parts).decode(errors="replace")
+        """Send it a signal: Ctrl-C to its group as a terminal does, any other to it alone."""
+        if not self.poll():
+            with suppress(ProcessLookupError):
+                (os.killpg if number == signal.SIGINT else os.kill)(self.process, number)
 
 
 def _pipe() -> tuple[int, int]:
@@ -165,71 +192,37 @@ def _pipe() -> tuple[int, int]:
     return read, write
 
 
-def surroundings(folder: Path, cold: bool = False) -> dict[str, str]:
-    """Return the environment of an attempt: temporary files and caches in its own folder.
-
-    cold: with nothing in the cache; else with what a run of the trial left there (`warm_cache`).
-    """
-    temporary, cache, kept = folder / "tmp", folder / "cache", folder.parent / "cache"
-    temporary.mkdir(exist_ok=True)
-    if not cache.exists():
-        if kept.exists() and not cold:
-            shutil.copytree(kept, cache)
-        else:
-            cache.mkdir()
-    (folder / "work").mkdir(exist_ok=True)
-    return {**os.environ, "TMPDIR": str(temporary), "XDG_CACHE_HOME": str(cache)}
+def _drain(descriptor: int) -> str:
+    """Return what was written to a pipe, whose other end an orphan may still hold."""
+    parts = []
+    with suppress(BlockingIOError):
+        while part := os.read(descriptor, PIPE_BYTES):
+            parts.append(part)
+    os.close(descriptor)
+    return b"".join(parts).decode(errors="replace")
 
 
-def start(
-    arguments: Sequence[str],
-    folder: Path,
-    *,
-    environment: Mapping[str, str] | None = None,
-    before: Callable[[], None] | None = None,
-    out: int | None = None,
-) -> Command:
-    """Start `gpubench ARGUMENTS` in folder/work, as a fork of this warm process.
-
-    before: is called in it first. out: in place of a pipe for its standard output.
-    """
-    environment = surroundings(folder) if environment is None else environment
-    (read_out, write_out), (read_err, write_err) = _pipe(), _pipe()
-    # Ctrl-C counts from the first line of gpubench on.
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    process = os.fork()
-    if process == 0:
-        os.setsid()
-        for source, target in ((os.open(os.devnull, os.O_RDONLY), 0), (out or write_out, 1)):
-            os.dup2(source, target)
-        os.dup2(write_err, 2)
-        os.closerange(3, 256)
-        _become(arguments, folder / "work", environment, before)
+def _execute(program: Path, words: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
+    for number in (signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-    os.close(write_out)
-    os.close(write_err)
-    return Command(process, read_out, read_err)
+    os.execve(program, [str(program), *words], dict(environment))
 
 
 def _become(
-    arguments: Sequence[str],
-    folder: Path,
-    environment: Mapping[str, str],
-    before: Callable[[], None] | None,
+    words: Sequence[str], environment: Mapping[str, str], before: Callable[[], None]
 ) -> NoReturn:
-    """Do what a fresh interpreter does with a command, and end the process."""
+    """Do what a fresh interpreter does with `gpubench WORDS`, and end the process."""
+    from gpubench.cli import main
+
     status: object = 1
     try:
-        os.chdir(folder)
         os.environ.clear()
         os.environ.update(environment)
         tempfile.tempdir = None
-        sys.argv = ["gpubench", *arguments]
+        sys.argv = ["gpubench", *words]
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        if before is not None:
-            before()
-        from gpubench.cli import main
-
+        before()
         try:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
             main()
@@ -237,81 +230,13 @@ def _become(
         finally:
             signal.signal(signal.SIGINT, signal.SIG_DFL)
     except SystemExit as end:
-        status = 0 if end.code is None else end.code
+        status = end.code or 0
     except BaseException:
         traceback.print_exc()
-    with suppress(BaseException):
-        atexit._run_exitfuncs()
+    atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except BaseException:
+        except OSError:
             status = status or 120
     os._exit(status if isinstance(status, int) else 1)
-
-
-def limit_memory() -> None:
-    """Let this process have some more memory than it has now."""
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    most = pages * resource.getpagesize() + MORE_MEMORY
-    resource.setrlimit(resource.RLIMIT_AS, (most, most))
-
-
-def run(
-    arguments: Sequence[str],
-    folder: Path,
-    *,
-    environment: Mapping[str, str] | None = None,
-    before: Callable[[], None] | None = None,
-    out: int | None = None,
-    seconds: float = LONGEST_S,
-) -> Ended:
-    """Run `gpubench ARGUMENTS` to its end, as `start` starts it."""
-    return start(arguments, folder, environment=environment, before=before, out=out).wait(seconds)
-
-
-def launch(
-    command: Sequence[str | Path],
-    folder: Path,
-    *,
-    environment: Mapping[str, str] | None = None,
-    closed: Collection[int] = (),
-) -> Command:
-    """Start a program in folder/work with an interpreter of its own: start-up included.
-
-    closed: descriptors that it starts without.
-    """
-    environment = surroundings(folder) if environment is None else environment
-    (read_out, write_out), (read_err, write_err) = _pipe(), _pipe()
-
-    def close() -> None:
-        for descriptor in closed:
-            os.close(descriptor)
-
-    process = subprocess.Popen(
-        list(map(str, command)),
-        stdin=subprocess.DEVNULL,
-        stdout=write_out,
-        stderr=write_err,
-        env=dict(environment),
-        cwd=folder / "work",
-        start_new_session=True,
-        preexec_fn=close if closed else None,
-    )
-    process.returncode = 0  # `Command` waits for it
-    os.close(write_out)
-    os.close(write_err)
-    return Command(process.pid, read_out, read_err)
-
-
-def gpubench() -> Path:
-    """Return the installed command."""
-    return Path(SCRIPTS, "gpubench")
-
-
-def mpirun() -> Path:
-    """Return the launcher beside the interpreter, or the one on PATH; raise Untried without."""
-    found = shutil.which("mpirun", path=os.pathsep.join([SCRIPTS, os.environ.get("PATH", "")]))
-    if found is None or importlib.util.find_spec("mpi4py") is None:
-        raise Untried("there is no mpirun with mpi4py: pip install 'gpubench[mpi]'")
-    return Path(found)

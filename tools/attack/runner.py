@@ -1,4 +1,8 @@
-"""Share the minutes among the trials, two attempts at a time, and count what held."""
+"""Try to break what the documents promise, and count what held.
+
+The trials share the minutes fairly, two attempts at a time, each in a process and a folder of its
+own. Exit 1 where a promise was broken.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from attack import processes
-from attack.trial import Broken, Outcome, Trial, Untried
+from attack.trial import Broken, Trial, Untried
 
 AT_ONCE = 2
 LONGEST_S = 180.0  # of an attempt; then it counts as broken
@@ -30,8 +34,8 @@ LONGEST_S = 180.0  # of an attempt; then it counts as broken
 class Tally:
     """What came of the attempts of one trial.
 
-    seconds: spent on it. broken: seed and detail of each attempt that did not hold.
-    untried: why the trial cannot run here.
+    seconds: that they took. broken: seed and detail of each that did not hold. untried: why the
+    trial cannot run here.
     """
 
     trial: Trial
@@ -41,10 +45,16 @@ class Tally:
     broken: list[tuple[int, str]] = field(default_factory=list)
     untried: str | None = None
 
+    @property
+    def row(self) -> str:
+        """A line of a table in Markdown."""
+        name = self.trial.NAME + (f" (not tried: {self.untried})" if self.untried else "")
+        return f"| {name} | {self.held + len(self.broken)} | {self.held} | {len(self.broken)} |"
+
 
 @dataclass(frozen=True)
 class Attempt:
-    """An attempt under way, in a process of its own."""
+    """An attempt under way: its process, and a descriptor that can be read when that has ended."""
 
     tally: Tally
     seed: int
@@ -57,7 +67,7 @@ class Attempt:
 class Runner:
     """Runs attempts of the trials until the time is up.
 
-    seed: of the first attempt of each trial; the next ones count up. most: attempts a trial.
+    seed: of the first attempt of each trial; the next ones count up. most: attempts of a trial.
     root: a folder of the runner's own.
     """
 
@@ -80,17 +90,15 @@ class Runner:
                     return
                 self._wait()
         finally:
-            for attempt in self._live.values():
-                os.close(attempt.descriptor)
             processes.end_children()
 
     def _next(self) -> Tally | None:
         """Return the trial that had the least time so far; never one that is under way."""
-        busy = [attempt.tally for attempt in self._live.values()]
+        busy = {attempt.tally.trial.NAME for attempt in self._live.values()}
         free = [
             tally
             for tally in self.tallies
-            if not any(tally is other for other in busy)
+            if tally.trial.NAME not in busy
             and tally.untried is None
             and (self._most is None or tally.started < self._most)
         ]
@@ -105,24 +113,19 @@ class Runner:
         process = os.fork()
         if process == 0:
             _attempt(tally.trial, seed, folder)
-        self._live[process] = Attempt(
-            tally, seed, process, os.pidfd_open(process), folder, time.monotonic()
-        )
+        descriptor = os.pidfd_open(process)
+        self._live[process] = Attempt(tally, seed, process, descriptor, folder, time.monotonic())
 
     def _wait(self) -> None:
-        """Wait for the next attempt to end, or to run out of time, and count it."""
-        now = time.monotonic()
-        first = min(attempt.begin for attempt in self._live.values())
-        until = min(first + LONGEST_S, self._deadline)
-        descriptors = [attempt.descriptor for attempt in self._live.values()]
-        ended, _, _ = select.select(descriptors, [], [], max(0.0, until - now))
-        now = time.monotonic()
-        for attempt in list(self._live.values()):
-            late = now - attempt.begin > LONGEST_S
-            if attempt.descriptor in ended or late:
-                self._count(attempt, late)
+        """Wait for the next attempts to end, or to run out of time, and count them."""
+        live = {attempt.descriptor: attempt for attempt in self._live.values()}
+        until = min(self._deadline, *(a.begin + LONGEST_S for a in live.values()))
+        ended, _, _ = select.select(live, [], [], max(0.0, until - time.monotonic()))
+        for descriptor, attempt in live.items():
+            if descriptor in ended or time.monotonic() > attempt.begin + LONGEST_S:
+                self._count(attempt)
 
-    def _count(self, attempt: Attempt, late: bool) -> None:
+    def _count(self, attempt: Attempt) -> None:
         tally = attempt.tally
         del self._live[attempt.process]
         processes.end_children(besides=self._live)
@@ -131,12 +134,10 @@ class Runner:
         try:
             found = json.loads((attempt.folder / "outcome.json").read_text())
         except FileNotFoundError:
-            reason = f"took more than {LONGEST_S:g} s" if late else "died"
-            found = {"held": False, "detail": f"the attempt {reason}"}
+            found = {"held": False, "detail": f"the attempt died, or took {LONGEST_S:g} s"}
         shutil.rmtree(attempt.folder, ignore_errors=True)
         if "untried" in found:
             tally.untried = found["untried"]
-            tally.started -= 1
         elif found["held"]:
             tally.held += 1
         else:
@@ -150,30 +151,17 @@ def _attempt(trial: Trial, seed: int, folder: Path) -> NoReturn:
     """Make one attempt in this process, write what came of it, and end the process."""
     os.setsid()
     processes.adopt_orphans()
-    found: dict[str, object]
     try:
-        outcome = trial.attempt(random.Random(f"{trial.NAME} {seed}"), folder)
+        found = dataclasses.asdict(trial.attempt(random.Random(f"{trial.NAME} {seed}"), folder))
     except Broken as broken:
-        outcome = Outcome(False, str(broken))
+        found = {"held": False, "detail": str(broken)}
     except Untried as untried:
-        (folder / "outcome.json").write_text(json.dumps({"untried": str(untried)}))
-        os._exit(0)
+        found = {"untried": str(untried)}
     except BaseException:
         told = " | ".join(traceback.format_exc().splitlines()[-5:])
-        outcome = Outcome(False, f"the trial itself failed: {told}")
-    found = dataclasses.asdict(outcome)
+        found = {"held": False, "detail": f"the trial itself failed: {told}"}
     (folder / "outcome.json").write_text(json.dumps(found))
     os._exit(0)
-
-
-def table(tallies: Sequence[Tally]) -> str:
-    """Return what came of the trials as a table in Markdown."""
-    lines = ["| trial | attempts | held | broken |", "|---|---|---|---|"]
-    for tally in tallies:
-        counts = f"{tally.held + len(tally.broken)} | {tally.held} | {len(tally.broken)}"
-        untried = f" (not tried: {tally.untried})" if tally.untried else ""
-        lines.append(f"| {tally.trial.NAME}{untried} | {counts} |")
-    return "\n".join(lines)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -184,43 +172,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, help="of the first attempts; default: by chance")
     parser.add_argument("--minutes", type=float, default=10.0, help="for all trials together")
     parser.add_argument("--attempts", type=int, help="of each trial at most")
-    parser.add_argument("--only", choices=list(TRIALS), metavar="TRIAL", help=", ".join(TRIALS))
+    parser.add_argument(
+        "--only", choices=list(TRIALS), action="append", metavar="TRIAL",
+        help=f"may be repeated: {', '.join(TRIALS)}",
+    )  # fmt: skip
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the outcomes there too")
     given = parser.parse_args(arguments)
     seed = random.SystemRandom().randrange(2**31) if given.seed is None else given.seed
-    chosen = [TRIALS[given.only]] if given.only else list(TRIALS.values())
+    chosen = [TRIALS[name] for name in given.only or TRIALS]
     print(f"{len(chosen)} trials, {given.minutes:g} minutes, seed {seed}", flush=True)
     root = Path(tempfile.mkdtemp(prefix="gpubench-attack-"))
+    runner = Runner(chosen, seed, given.minutes, given.attempts, root)
     status = 0
     try:
-        runner = Runner(chosen, seed, given.minutes, given.attempts, root)
-        try:
-            processes.warm()
-            runner.run()
-        except KeyboardInterrupt:
-            status = 130
+        processes.warm()
+        runner.run()
+    except KeyboardInterrupt:
+        status = 130
     finally:
         shutil.rmtree(root, ignore_errors=True)
-    print(table(runner.tallies))
+    rows = [tally.row for tally in runner.tallies]
+    print("\n".join(["| trial | attempts | held | broken |", "|---|---|---|---|", *rows]))
     if given.json is not None:
-        given.json.write_text(json.dumps(_as_json(runner.tallies, seed), indent=2) + "\n")
+        told = [
+            dataclasses.asdict(dataclasses.replace(tally, trial=tally.trial.NAME))  # type: ignore[arg-type]
+            for tally in runner.tallies
+        ]
+        date = datetime.date.today().isoformat()
+        text = json.dumps({"date": date, "seed": seed, "trials": told}, indent=2)
+        given.json.write_text(f"{text}\n")
     return status or int(any(tally.broken for tally in runner.tallies))
-
-
-def _as_json(tallies: Sequence[Tally], seed: int) -> dict[str, object]:
-    return {
-        "date": datetime.date.today().isoformat(),
-        "seed": seed,
-        "trials": [
-            {
-                "name": tally.trial.NAME,
-                "promise": tally.trial.PROMISE,
-                "attempts": tally.held + len(tally.broken),
-                "held": tally.held,
-                "seconds": round(tally.seconds, 1),
-                "broken": [{"seed": seed, "detail": detail} for seed, detail in tally.broken],
-                "untried": tally.untried,
-            }
-            for tally in tallies
-        ],
-    }

@@ -25,10 +25,7 @@ class Untried(Exception):
 
 
 class Trial(Protocol):
-    """A module of this package: one promise, and an attempt to break it.
-
-    NAME: of the trial. PROMISE: what it attacks, in one sentence.
-    """
+    """A module of this package: its NAME, and in one sentence the PROMISE that it attacks."""
 
     NAME: str
     PROMISE: str
@@ -36,14 +33,13 @@ class Trial(Protocol):
     def attempt(self, rng: Random, folder: Path) -> Outcome:
         """Try to break the promise once; all chance comes from `rng`.
 
-        folder: is empty, and of this attempt alone. `folder.parent` belongs to the trial: what is
-        made once for all attempts stays there (`common.reference`).
-        Raises Broken in place of returning an outcome that did not hold.
+        folder: empty, of this attempt alone. Beside it stays what is made once for the trial.
+        Raises Broken where the promise does not hold; may also return such an outcome.
         """
         ...
 
 
 def require(held: bool, otherwise: str) -> None:
-    """Raise Broken where the promise did not hold."""
+    """Raise Broken where the promise does not hold."""
     if not held:
         raise Broken(" ".join(otherwise.split()))

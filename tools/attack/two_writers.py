@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
 
-from attack import common, processes
-from attack.processes import Command, Ended
+from attack import scene
+from attack.processes import LONGEST_S, Command, Ended
 from attack.trial import Outcome, require
 
 NAME = "two-writers"
@@ -21,80 +19,79 @@ PROMISE = (
 
 def attempt(rng: Random, folder: Path) -> Outcome:
     """Start two runs, two reports or two simulations, one some time after the other."""
-    known = common.once(folder, _reference)
-    kind = rng.choice((_two_runs, _two_runs, _two_reports, _two_simulations))
-    share = rng.random() ** 2  # rather soon after the first
-    common.write_study(folder)
-    shutil.copytree(folder.parent / "reference/work/results", folder / "work/shown")
-    how = kind(known, folder, share)
-    common.require_nothing_left(folder)
+    here = scene.Scene(folder, scene.measured)
+    trial = rng.choice((_two_runs, _two_runs, _two_reports, _two_simulations))
+    how = trial(rng, here)
+    here.require_nothing_left()
     return Outcome(True, how)
 
 
-def _reference(folder: Path) -> dict[str, Any]:
-    return common.measure_reference(folder)
-
-
-def _two_runs(known: dict[str, Any], folder: Path, share: float) -> str:
-    """Run the study twice into one folder; the second may end the first one's work."""
-    results = folder / "work/results"
-    know = common.knowing(known)
+def _two_runs(rng: Random, here: scene.Scene) -> str:
+    """Run the study twice into one folder; one of both may be short."""
+    share, waits = rng.random(), rng.random() < 0.5
+    shorter = [*scene.RUN, "--algorithms", "atomic-list"]
+    words = rng.choice(((scene.RUN, scene.RUN), (scene.RUN, shorter)))
     seen: dict[str, Any] = {}
-    first = processes.start(common.RUN, folder, before=know)
-    _watch(results, seen, [first], share * known["fork_s"])
-    was_first = bool(seen)
-    second = processes.start(common.RUN, folder, before=know)
-    _watch(results, seen, [first, second], processes.LONGEST_S)
-    ends = [first.wait(), second.wait()]
-    how = f"two runs, the second after {len(seen) if was_first else 0} records"
-    _require_ends(ends, how)
-    if was_first:
-        require(ends[0].status == 0, f"{how}: the first one was refused: {ends[0].said}")
-    found = common.records(results)
-    common.require_kept(seen, found)
-    require(sorted(found) == known["keys"], f"{how}: other keys than of one run")
+    first = here.start(words[0])
+    if waits:
+        _watch(here, seen, LONGEST_S, first, until_seen=True)
+    _watch(here, seen, share * here.known["fork_s"] * (0.3 if waits else 1), first)
+    was_first, count = bool(seen), len(seen)
+    second = here.start(words[1])
+    _watch(here, seen, LONGEST_S, first, second)
+    ends = first.wait(), second.wait()
+    how = f"two runs, the second after {count} records"
+    _require_ends(*ends, how)
+    require(not was_first or ends[0].status == 0, f"{how}: the first one is refused")
+    scene.require_kept(seen, here.records(), how)
+    if ends[0].status == 0:
+        here.require_complete(seen, how)
     return how
 
 
 def _watch(
-    results: Path, seen: dict[str, Any], commands: Sequence[Command], seconds: float
+    here: scene.Scene,
+    seen: dict[str, Any],
+    seconds: float,
+    *commands: Command,
+    until_seen: bool = False,
 ) -> None:
     """Note the records as they are written, for so many seconds or until the commands end."""
-    steps = max(1, round(seconds / 0.01))
-    for _ in range(steps):
-        if all(command.poll() for command in commands):
+    for _ in range(round(seconds / 0.01)):
+        if all(command.poll() for command in commands) or (until_seen and seen):
             return
-        seen |= common.records(results)
-        common.let_run(commands[0], 0.01)
+        seen |= here.records()
+        commands[-1].let(0.01)
 
 
-def _require_ends(ends: Sequence[Ended], how: str) -> None:
-    told = f"{how}: {ends[0].said}; {ends[1].said}"
-    require(sorted(ended.status for ended in ends) in ([0, 0], [0, 2]), told)
-    for ended in ends:
-        common.require_status(ended, 0, 2)
+def _require_ends(first: Ended, second: Ended, how: str) -> None:
+    told = f"{how}: {first.said}; {second.said}"
+    require({first.status, second.status} in ({0}, {0, 2}), told)
+    for ended in (first, second):
+        scene.require_status(ended, 0, 2, how=how)
 
 
-def _two_reports(known: dict[str, Any], folder: Path, share: float) -> str:
+def _two_reports(rng: Random, here: scene.Scene) -> str:
     """Write two reports into one folder; every picture of the page must be there."""
-    first = processes.start(["report", "shown", "--out", "report"], folder)
-    common.let_run(first, 2 * share)
-    second = processes.start(["report", "shown", "--out", "report"], folder)
-    ends = [first.wait(), second.wait()]
+    words = ["report", str(here.reference(scene.measured) / "work/results"), "--out", "report"]
+    share = rng.random()
+    first = here.start(words)
+    first.let(2 * share)
     how = f"two reports, the second after {2 * share:.1f} s"
-    _require_ends(ends, how)
-    common.require_page(folder / "work/report", how)
+    _require_ends(here.start(words).wait(), first.wait(), how)
+    scene.require_page(here.work / "report", how)
     return how
 
 
-def _two_simulations(known: dict[str, Any], folder: Path, share: float) -> str:
+def _two_simulations(rng: Random, here: scene.Scene) -> str:
     """Simulate twice with one new checkpoint: one of both must be refused."""
-    first = processes.start(common.SIMULATE, folder)
-    common.let_run(first, 3 * share)
-    second = processes.start([*common.SIMULATE, "--seed", "2"], folder)
-    ends = [first.wait(), second.wait()]
-    how = f"two simulations with one checkpoint, the second after {3 * share:.1f} s"
-    require(not all(ended.status == 0 for ended in ends), f"{how}: one of both is lost")
-    _require_ends(ends, how)
-    common.bits(folder / "work/c.npz")
+    words, share = [*scene.SIMULATE, "--steps", "40"], rng.random()
+    first = here.start(words)
+    first.let(2 * share)
+    second = here.start([*words, "--seed", "2"])
+    ends = first.wait(), second.wait()
+    how = f"two simulations with one checkpoint, the second after {2 * share:.1f} s"
+    require(any(ended.status for ended in ends), f"{how}: one of both is lost")
+    _require_ends(*ends, how)
+    here.bits()
     return how
