@@ -20,6 +20,11 @@ HEAD ?= HEAD
 THRESHOLD ?=
 CANNOT_TELL ?= warn
 
+# How long `make attack` takes, its seed (by chance where none is given), and one trial alone.
+MINUTES ?= 10
+SEED ?=
+ONLY ?=
+
 USER_STAMP := .venv/installed-$(EXTRAS)
 DEV_STAMP := .venv/installed-$(EXTRAS),dev
 ASV_STAMP := .venv/installed-$(EXTRAS),asv
@@ -30,13 +35,14 @@ BENCH := algorithms\.(AtomicList|CountingSort|FilterScanSearch)\.track_time.*, (
 endif
 ASV_RUN = --machine "$$($(BIN)/python tools/asv_machine.py)" $(if $(BENCH),--bench '$(BENCH)')
 
-.PHONY: help reproduce test test-all test-long test-gpu lint kernels guard benchmark benchmark-history clean
+.PHONY: help reproduce test test-all test-long test-gpu attack lint kernels guard benchmark benchmark-history clean
 
 help:
 	@echo 'make reproduce   measure Table 1 on this machine and write the report'
 	@echo 'make test        run the tests that need no GPU, in some minutes'
 	@echo 'make test-all    run the long ones as well, as CI does'
 	@echo 'make test-gpu    run the tests that need an NVIDIA GPU'
+	@echo 'make attack      try to break what the documents promise: make attack MINUTES=10 SEED=1'
 	@echo 'make lint        check style and types'
 	@echo 'make kernels     compile every CUDA kernel; needs nvcc, but no GPU'
 	@echo 'make guard       is HEAD slower than BASE? make guard BASE=origin/main THRESHOLD=5%'
@@ -60,6 +66,11 @@ test-long: $(DEV_STAMP)
 # Without a usable GPU these fail, where they would be skipped.
 test-gpu: $(DEV_STAMP)
 	GPUBENCH_REQUIRE_CUDA=1 $(BIN)/pytest -m cuda
+
+# Two processes at a time; fails where a promise is broken, and says how to repeat that attempt.
+attack: $(DEV_STAMP)
+	$(BIN)/python tools/attack --minutes '$(MINUTES)' $(if $(SEED),--seed '$(SEED)') \
+	  $(if $(ONLY),--only '$(ONLY)')
 
 lint: $(DEV_STAMP)
 	$(BIN)/ruff check
