@@ -13,6 +13,7 @@ from scipy.spatial import cKDTree
 from gpubench.algorithms._host_memory import peak_of
 from gpubench.algorithms._library import name_with_version
 from gpubench.contracts import COUNTS, TASKS, Form, HostSearch, Neighbours
+from gpubench.poison import arrays_of, poison
 
 Ints = NDArray[Any]
 
@@ -79,16 +80,16 @@ class ScipyCKDTree(HostSearch):
             return rows
         if self.form == "list-pairs":
             return rows_of(self._pairs, self.particles)
-        if self.form == "build":
+        if self.form == "build" and self._tree is not None:
             self._count()
         return Neighbours(self._counts)
 
     def poison(self) -> None:
-        self._tree.data[...] = 0.0  # SciPy's own copy of the positions: all in one place
+        self._tree = None  # its arrays may be read-only: the next launch makes another
         if self.form == "list-pairs":
             self._pairs[...] = 0  # pairs of a particle with itself
-        elif self.form != "build":
-            super().poison()
+        else:
+            poison(self.device, *arrays_of(self.answer))
 
     def peak_bytes(self) -> int | None:
         self._tree = self._counts = self._pairs = self._list = None
