@@ -1,4 +1,8 @@
-"""A regression planted in a repository of its own: caught, named, and led back to its commit."""
+"""A regression planted in a repository of its own: caught, named, and led back to its commit.
+
+Its commits are this package with a device whose times are made up from the kernel that it runs, so
+that a busy machine changes no verdict.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +22,7 @@ question = "Is it as fast as it was?"
 seed = 3
 [[sweeps]]
 name = "cells"
-particles = [65536]
+particles = [4096]
 per_cell = [4]
 distribution = ["uniform"]
 order = ["random"]
@@ -27,8 +31,8 @@ modes = ["hot"]
 algorithm = "atomic-list"
 form = "one-pass"
 """
-# Short, since the regression is by times: one look at three pairs, which can bear intervals of
-# 95 % (see verdict.are_enough), and both sides described once, as they are on one machine.
+# Short, since all samples are alike: one look at two pairs, which can bear intervals of
+# 80 % (see verdict.are_enough), and both sides described once, as they are on one machine.
 COMMAND = """
 from gpubench import cli
 from gpubench.compare import pairs, procedure
@@ -42,17 +46,21 @@ def describe(code, device):
     return described[0]
 
 
-procedure.LOOKS = (3,)
+procedure.LOOKS = (2,)
 procedure.describe = describe
 pairs.TURNS = 8
 cli.main()
 """
 LINE = "        next[i] = atomicExch(&head[cell_of[i]], (int)i);\n"
 SLOW = f"""    {{
-        for (int again = 0; again < 20; ++again)
-            atomicAdd(&head[cell_of[i]], 0);
+        atomicAdd(&head[cell_of[i]], 0);
 {LINE}    }}
 """
+ELAPSED = "return float(end.profile.end - start.profile.end) * 1e-6\n"
+MADE_UP = """from gpubench.paths import kernel_folder
+        return 1.0 + (kernel_folder() / "atomic_list.cu").read_text().count("atomicAdd(&head")
+"""
+
 pytestmark = pytest.mark.long
 
 SUBJECTS = ("Begin", "Tell more", "Count on the heads", "Say goodbye")
@@ -66,9 +74,11 @@ def project(tmp_path_factory):
         shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", root)
     (root / "tiny.toml").write_text(STUDY)
+    device = root / "gpubench" / "devices" / "opencl.py"
     kernel = root / "kernels" / "atomic_list.cu"
     source = kernel.read_text()
-    assert source.count(LINE) == 1
+    assert (source.count(LINE), device.read_text().count(ELAPSED)) == (1, 1)
+    device.write_text(device.read_text().replace(ELAPSED, MADE_UP))
     git(root, "init", "--quiet")
     for number, subject in enumerate(SUBJECTS):
         (root / "notes.txt").write_text(subject)
@@ -97,7 +107,7 @@ def gpubench(project, tmp_path_factory):
     def run(*arguments):
         return subprocess.run(
             [sys.executable, "-c", COMMAND, *arguments, "--study", "tiny.toml", "--same-python",
-             "--device", "opencl:intel", "--threshold", "50%", "--confidence", "95%"],
+             "--device", "opencl:intel", "--threshold", "50%", "--confidence", "80%"],
             cwd=project, capture_output=True, text=True, timeout=1800,
             env=os.environ | {"XDG_CACHE_HOME": str(cache)},
         )  # fmt: skip
@@ -109,16 +119,14 @@ def test_a_slower_commit_is_caught_and_its_cell_named(gpubench):
     done = gpubench("compare", "HEAD~3", "HEAD")
     assert done.returncode == 1, done.stdout + done.stderr
     first = done.stdout.splitlines()[0]
-    assert first.startswith("slower: 1 of 1 cell, at worst ")
-    assert "tiny/cells: atomic-list one-pass, particles=65536" in first
+    assert first.startswith("slower: 1 of 1 cell, at worst 100 %: ")
+    assert "tiny/cells: atomic-list one-pass, particles=4096" in first
 
 
 def test_bisecting_leads_to_the_commit(gpubench):
     done = gpubench("bisect", "HEAD~3", "HEAD")
-    assert done.returncode in (0, 3), done.stdout + done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.splitlines()[0].endswith(SUBJECTS[2])
     said = [line.removeprefix("gpubench: ").partition(": ") for line in done.stderr.splitlines()]
     verdicts = {line.split(" ", 2)[2]: verdict for verdict, _, line in said}
-    # The second commit changed nothing, and is not called slower.
-    assert verdicts.pop(SUBJECTS[1]) in ("same", "faster", "cannot tell")
-    assert verdicts == {SUBJECTS[3]: "slower", SUBJECTS[2]: "slower"}
+    assert verdicts == {SUBJECTS[3]: "slower", SUBJECTS[2]: "slower", SUBJECTS[1]: "same"}
