@@ -26,9 +26,9 @@ def attempt(rng: Random, folder: Path) -> Outcome:
         "--checkpoint-every", str(rng.choice((1, 7, 20))),
     ]  # fmt: skip
     command = here.start(words)
-    while begins and len(_files(here)) < 2 and not command.poll():
-        command.let(0.001)  # until it has written the first file
-    command.let(share * here.known["seconds"] * (0.02 if begins else 1))
+    while begins and not list(here.work.glob("frames/f*")) and not command.poll():
+        command.let(0.001)  # until the first picture is there, the first checkpoint is not
+    command.let(here.known["seconds"] * share * (0.01 if begins else 1))
     command.signal(number)
     ended = command.wait()
     scene.require_end(ended, number)
