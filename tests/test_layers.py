@@ -19,7 +19,7 @@ LAYERS = [
     {"poison"},
     {
         *("__init__", "errors", "messages", "paths", "added", "contracts", "grid", "inputs"),
-        *("kinds", "memory", "positions", "user_cache", "writing", "children", "locks"),
+        *("kinds", "memory", "positions", "user_cache", "writing", "children"),
     },
     {"oracle", "physics"},
     {"families", "conformance", "results", "check_results", "calibration"},

@@ -21,9 +21,9 @@ from PIL import Image
 import gpubench.devices
 from gpubench import cli, registry
 from gpubench.errors import DeviceUnavailable
-from gpubench.locks import sole_writer
 from gpubench.simulate import checkpoint
 from gpubench.simulate.setup import Setup
+from gpubench.writing import Lock
 
 RUN = "7d3c1f80-52f4-4c0e-9a3b-3d9f0c6a1b2e"
 
@@ -329,7 +329,7 @@ def test_a_checkpoint_without_an_id_resumes_with_files_without_one(simulate, mon
      ("--frames", "out.xyz/.lock")],
 )  # fmt: skip
 def test_an_output_that_another_process_writes_is_refused(simulate, option, lock):
-    with sole_writer(Path("out.xyz"), Path(lock)):
+    with Lock(Path(lock)):
         code, out, err = simulate(option, "out.xyz")
     assert (code, out) == (2, "")
     last = err.splitlines()[-1]

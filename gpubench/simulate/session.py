@@ -13,7 +13,6 @@ from typing import Any
 
 from gpubench import __version__
 from gpubench.errors import UserError
-from gpubench.locks import sole_writer
 from gpubench.measure.environment import code_hash, commit_of, machine
 from gpubench.paths import repository
 from gpubench.simulate.pictures import AUTO, FrameFolder
@@ -21,7 +20,7 @@ from gpubench.simulate.runner import Simulated, Timetable
 from gpubench.simulate.setup import Setup
 from gpubench.simulate.trajectory import format_of
 from gpubench.workloads.workload import Snapshot, Workload
-from gpubench.writing import whole_file
+from gpubench.writing import Lock, whole_file
 
 # How many of each a run has, where no interval is given.
 OBSERVATIONS, FRAMES, CHECKPOINTS = 10, 50, 10
@@ -106,7 +105,10 @@ class Outputs:
         """
         with ExitStack() as locks:
             for path, lock in self._locks():
-                locks.enter_context(sole_writer(path, lock))
+                refusal = (
+                    f"another process is writing {path}: wait until it ends, or choose another name"
+                )
+                locks.enter_context(Lock(lock, refusal))
             if self.contents() != contents:
                 raise UserError(
                     "another process has written to the outputs of this run since it began: begin"
