@@ -96,7 +96,9 @@ def test_every_algorithm_gives_the_same_trajectory_to_the_bit(device, reference,
                                                  ("counting-resort", "order"),
                                                  ("atomic-list", "one-pass"),
                                                  ("fixed-capacity", "one-pass")])  # fmt: skip
-@pytest.mark.parametrize("index", range(len(WORKLOADS)))
+@pytest.mark.parametrize(
+    "index", [0, *(pytest.param(n, marks=pytest.mark.long) for n in range(1, len(WORKLOADS)))]
+)
 def test_lists_of_neighbours_change_nothing(device, reference, algorithm, form, index):
     workload, parameters = WORKLOADS[index]
     simulation = made(device, workload, algorithm, form, skin=0.35, **parameters)

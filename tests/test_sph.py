@@ -72,7 +72,7 @@ def reference(device):
     ]
 
 
-@pytest.mark.parametrize("number", range(len(WORKLOADS)))
+@pytest.mark.parametrize("number", [0, *(pytest.param(n, marks=pytest.mark.long) for n in (1, 2))])
 @pytest.mark.parametrize(("algorithm", "form"), FORMS)
 def test_every_cell_list_gives_the_same_trajectory(device, reference, algorithm, form, number):
     workload, parameters = WORKLOADS[number]

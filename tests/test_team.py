@@ -51,7 +51,7 @@ def test_later_objects_are_not_taken_for_those_that_are_gone(found):
 @pytest.mark.parametrize(
     ("how", "status", "message"),
     [
-        ("breaks", 1, "gpubench: rank 2 of 3 ended by ZeroDivisionError"),
+        ("breaks", 2, "gpubench: rank 2 of 3 ended by ZeroDivisionError"),
         ("spills", 2, "gpubench: rank 2 of 3: the jar is full"),
     ],
 )

@@ -246,6 +246,7 @@ def test_a_launch_is_an_even_number_of_steps(device, algorithm, form):
     assert subject.input_hash == stepper(device, "radix-grid", "order").input_hash
 
 
+@pytest.mark.cuda
 @pytest.mark.parametrize(("algorithm", "form"), [pair for pair in FORMS if pair[1] != "host-loop"])
 def test_a_graph_of_plain_steps_replays(cuda_device, algorithm, form):
     device = cuda_device

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from gpubench.errors import UserError
-from gpubench.parallel.ranks import Ranks, ends_all
+from gpubench.parallel.ranks import Ranks, Watcher, ends_all
 
 MOMENT_S = 0.3
 noted = Path(sys.argv[1])
@@ -50,9 +50,15 @@ def abort(status: int) -> None:
     ranks.comm.Abort(status)
 
 
+# The watcher writes to the standard error of the rank that starts it: rank 0, which goes first.
+started = noted.with_suffix(".started")
+if os.environ["PMI_RANK"] == "0":
+    Watcher.of_this_host()
+    started.touch()
+while not started.exists():
+    time.sleep(0.001)
 ranks = Ranks.join()
-# The watcher writes to the standard error of rank 0, and standard error is no pipe at the abort.
-errors = os.dup(2)
+errors = os.dup(2)  # standard error is no pipe at the abort
 with ends_all(dataclasses.replace(ranks, comm=SimpleNamespace(Abort=abort))):
     if ranks.rank == 0:
         stop_proxy()
