@@ -83,7 +83,7 @@ def _why_unusable(place: Path) -> str | None:
 
 
 def _is_private(folder: Path) -> bool:
-    """Make a folder; say whether nobody else can put anything into it.
+    """Make a folder; say whether no other user can put anything into it.
 
     What lies in a cache is executed, and everybody can make folders among the temporary files.
     """
