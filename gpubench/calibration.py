@@ -9,11 +9,8 @@ import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
-
-from jsonschema import Draft202012Validator
 
 from gpubench import paths, results
 from gpubench.errors import UserError
@@ -115,7 +112,9 @@ class Calibration:
 def save(found: Calibration, path: Path) -> None:
     """Write a file, whole or not at all; raises UserError where that cannot be done."""
     document = found.as_json()
-    _validator().validate(document)
+    offence = results.offence_in(document, SCHEMA_FILE)
+    if offence:
+        raise ValueError(f"not what a calibration holds: {offence}")
     body = document["calibration"]
     # One cell a line, for files that can be read and compared.
     pairs = ",\n".join(
@@ -139,16 +138,21 @@ def is_calibration(path: Path) -> bool:
 def load(path: Path) -> Calibration:
     """Read a file; raises UserError where it is missing or no calibration."""
     document = results.read_json(path)
-    error = next(_validator().iter_errors(document), None)
-    if error is not None:
-        raise UserError(f"{path} is not a calibration: at {error.json_path}: {error.message[:200]}")
+    offence = results.offence_in(document, SCHEMA_FILE)
+    if offence:
+        raise UserError(f"{path} is not a calibration: {offence}")
     body = document["calibration"]
+    cells = body["pairs"].keys()
+    if not cells == body["clock_ms"].keys() == body["verdicts"]["cells"].keys():
+        raise UserError(f"{path} is not a calibration: pairs, clock_ms and cells differ in names")
+    if len({len(series) for series in body["pairs"].values()}) > 1:
+        raise UserError(f"{path} is not a calibration: its cells differ in their numbers of pairs")
     body["pairs"] = {
         name: [None if each is None else Measured(*each) for each in series]
         for name, series in body["pairs"].items()
     }
-    cells = {name: Rates(**each) for name, each in body["verdicts"]["cells"].items()}
-    body["verdicts"] = Verdicts(**{**body["verdicts"], "cells": cells})
+    rates = {name: Rates(**each) for name, each in body["verdicts"]["cells"].items()}
+    body["verdicts"] = Verdicts(**{**body["verdicts"], "cells": rates})
     return Calibration(**body)
 
 
@@ -173,8 +177,3 @@ def spreads(machine: str) -> dict[str, float]:
 
 def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
-
-
-@cache
-def _validator() -> Draft202012Validator:
-    return Draft202012Validator(json.loads(SCHEMA_FILE.read_text(encoding="utf-8")))

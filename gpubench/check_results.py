@@ -12,12 +12,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
-
-from jsonschema import Draft202012Validator
-from referencing import Registry, Resource
 
 from gpubench import results
 from gpubench.errors import UserError
@@ -164,7 +160,7 @@ class CheckResults:
 def save(found: CheckResults, path: Path) -> None:
     """Write a file, whole or not at all; raises UserError where that cannot be done."""
     document = found.as_json()
-    offence = _first_offence(document)
+    offence = results.offence_in(document, SCHEMA_FILE)
     if offence:
         raise ValueError(f"not what a file of checks holds: {offence}")
     text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
@@ -197,7 +193,7 @@ def is_of_checks(path: Path) -> bool:
 def load(path: Path) -> CheckResults:
     """Read a file; raises UserError where it is missing or no file of checks."""
     document = results.read_json(path)
-    offence = _first_offence(document)
+    offence = results.offence_in(document, SCHEMA_FILE)
     if offence:
         raise UserError(f"{path} is not a file of gpubench checks: {offence}")
     return CheckResults(
@@ -249,17 +245,3 @@ def _check_of_json(check: Mapping[str, Any]) -> CheckRun:
         for figure in check["figures"]
     ]  # fmt: skip
     return CheckRun(**{**check, "findings": findings, "figures": figures})
-
-
-def _first_offence(document: object) -> str | None:
-    error = next(_validator().iter_errors(document), None)
-    return f"at {error.json_path}: {error.message[:200]}" if error else None
-
-
-@cache
-def _validator() -> Draft202012Validator:
-    """Return the validator; the environment is that of a results file."""
-    schema = json.loads(SCHEMA_FILE.read_text(encoding="utf-8"))
-    others = Resource.from_contents(json.loads(results.SCHEMA_FILE.read_text(encoding="utf-8")))
-    known: Registry[Any] = Registry().with_resource(results.SCHEMA_FILE.name, others)
-    return Draft202012Validator(schema, registry=known)

@@ -8,17 +8,20 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import math
 import re
 import textwrap
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import jsonschema_rs
 import numpy as np
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator, ValidationError
+from referencing import Registry, Resource
 
 from gpubench.errors import UserError
 from gpubench.writing import Lock, remove_leftovers, whole_file
@@ -54,6 +57,8 @@ _INTEGERS = (
     "particles", "records", "record_bytes", "pairs", "inputs", "ranks", "batch", "steps",
     "bytes_moved", "workspace_bytes", "peak_bytes", "seed",
 )  # fmt: skip
+# Without these, nothing in a text of JSON is what `_refuse_extremes` refuses.
+_SUSPECT = re.compile(r"\\u|[eE][+-]?\d{3}|\d{19}")
 _ENVIRONMENT_COLUMNS = ("machine", "device_name", "commit", "file")
 
 
@@ -126,12 +131,17 @@ def make_record(**fields: Any) -> dict[str, Any]:
     """Return a complete record from the fields given; the others are null, or {} for objects.
 
     Takes any field of the schema but `key`, which is computed. NumPy scalars and arrays become
-    plain numbers and lists. Raises ValueError for what the schema refuses: an unknown field, a
-    status `ok` without its times, any other status with a time or without a reason.
+    plain numbers and lists; of a reason, what no file of text can hold is escaped. Raises
+    ValueError for what the schema refuses: an unknown field, a status `ok` without its times, any
+    other status with a time or without a reason.
     """
     properties = _schema()["$defs"]["record"]["properties"]
     empty: dict[str, Any] = {"parameters": {}, "outcome": {}}
     complete = {name: empty.get(name) for name in properties} | fields
+    if isinstance(reason := complete["reason"], str):
+        complete["reason"] = (
+            reason.encode("utf-8", "backslashreplace").decode().replace("\0", "\\0")
+        )
     complete["key"] = record_key(**{name: complete[name] for name in IDENTITY})
     return _checked("record", complete)
 
@@ -141,7 +151,7 @@ def validate(document: object, source: str = "results") -> None:
 
     Raises UserError with one line that names `source` and the first offence.
     """
-    offence = _first_offence(None, document)
+    offence = _first_offence(None, document) or _date_offence(document)
     if offence:
         raise UserError(f"{source} is not a gpubench results file: {offence}")
 
@@ -155,28 +165,45 @@ def load(path: Path) -> Results:
     validate(document, str(path))
     # Fields that came later do not apply to older records: they are null there.
     later = dict.fromkeys(_schema()["$defs"]["record"]["properties"])
-    return Results(
-        document["environment"], [later | record for record in document["records"]], path
-    )
+    records = [_with_integers(later | record) for record in document["records"]]
+    return Results(document["environment"], records, path)
 
 
-def read_json(path: Path) -> Any:
-    """Return the content of a file of JSON, in which NaN and infinity are refused.
+def read_json(path: Path, kind: str = "a gpubench results file") -> Any:
+    """Return the content of a file of JSON; kind: what it should be, for messages.
 
-    Raises UserError where it is missing, unreadable, or no JSON.
+    Raises UserError where it is missing, unreadable, or no JSON, and where it holds NaN, a number
+    beyond float64 or a whole one beyond int64, or text that cannot be written to a file.
     """
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
-        raise UserError(
-            f"cannot read {path}: {error.strerror or error}: give a results file"
-        ) from error
+        raise UserError(f"cannot read {path}: {error.strerror or error}: give {kind}") from error
     except UnicodeDecodeError as error:
-        raise UserError(f"{path} is not a gpubench results file: it is not text") from error
+        raise UserError(f"{path} is not {kind}: it is not text") from error
     try:
-        return json.loads(text, parse_constant=_refuse_constant)
+        document = json.loads(text, parse_constant=_refuse_constant)
+        if _SUSPECT.search(text):
+            _refuse_extremes(document)
+        return document
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{path} is not a gpubench results file: no JSON: {error}") from error
+        raise UserError(f"{path} is not {kind}: no JSON: {error}") from error
+
+
+def offence_in(document: object, schema: Path) -> str | None:
+    """Say in one line where a document first breaks a schema and how, or return None.
+
+    schema: a file, which may refer to definitions in that of results files.
+    """
+    error = next(_validator_of(schema).iter_errors(document), None)
+    return None if error is None else _in_one_line(error)
+
+
+@cache
+def _validator_of(schema: Path) -> Draft202012Validator:
+    ours = Resource.from_contents(_schema())
+    known: Registry[Any] = Registry().with_resource(SCHEMA_FILE.name, ours)
+    return Draft202012Validator(json.loads(schema.read_text(encoding="utf-8")), registry=known)
 
 
 def frame(results: Iterable[Results]) -> pd.DataFrame:
@@ -373,8 +400,10 @@ def _first_offence(definition: str | None, instance: object) -> str | None:
     if _quick_validator(definition).is_valid(instance):
         return None
     error = next(_validator(definition).iter_errors(instance), None)
-    if error is None:
-        return None
+    return None if error is None else _in_one_line(error)
+
+
+def _in_one_line(error: ValidationError) -> str:
     message = textwrap.shorten(error.message, 200, placeholder=" ...")
     return f"at {error.json_path}: {message}"
 
@@ -402,6 +431,45 @@ def _plain(value: object) -> object:
 def _whole_where_possible(text: str) -> float | int:
     number = float(text)
     return int(number) if number.is_integer() else number
+
+
+def _date_offence(document: Any) -> str | None:
+    """Say in one line why the date of a document that keeps to the schema is none."""
+    started = document["environment"]["started"]
+    try:
+        datetime.fromisoformat(started)
+    except ValueError as error:
+        return f"at $.environment.started: {started!r}: {error}"
+    return None
+
+
+def _with_integers(record: dict[str, Any]) -> dict[str, Any]:
+    """Return a record whose whole numbers are of type int; JSON may have written 4 as 4.0."""
+    for name in _INTEGERS:
+        if isinstance(record[name], float):
+            record[name] = int(record[name])
+    for name in ("cells", "clocks_sm_mhz"):
+        if record[name] is not None:
+            record[name] = [int(number) for number in record[name]]
+    return record
+
+
+def _refuse_extremes(value: object) -> None:
+    """Raise ValueError for what no NumPy array, or no file of text, can hold."""
+    match value:
+        case dict():
+            for name, each in value.items():
+                _refuse_extremes(name)
+                _refuse_extremes(each)
+        case list():
+            for each in value:
+                _refuse_extremes(each)
+        case int() if not -(2**63) <= value < 2**63:
+            raise ValueError(f"the whole number {str(value)[:24]} is beyond 64 bits")
+        case float() if math.isinf(value) or 0 < abs(value) < 1e-300:
+            raise ValueError(f"the number {value:g} is beyond what a float64 can hold")
+        case str() if "\0" in value or any("\ud800" <= letter <= "\udfff" for letter in value):
+            raise ValueError(f"the text {value[:80]!r} has letters that no file can hold")
 
 
 def _refuse_constant(name: str) -> None:

@@ -123,6 +123,6 @@ def test_several_in_one_folder(folder, tmp_path):
 @pytest.mark.parametrize("text", ["[]", "{", '{"workload": "x"}'])
 def test_what_is_no_account_is_one_clear_line(tmp_path, text):
     (tmp_path / "simulation.json").write_text(text)
-    with pytest.raises(UserError, match="is no account of a simulation") as caught:
+    with pytest.raises(UserError, match="is not an account of a simulation") as caught:
         sort_out([tmp_path])
     assert "\n" not in str(caught.value)

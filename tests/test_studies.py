@@ -8,7 +8,7 @@ from typing import get_args
 
 import numpy as np
 import pytest
-from fake_algorithms import ALGORITHMS, ENVIRONMENT, RightSort
+from fake_algorithms import ALGORITHMS, ENVIRONMENT, RightSort, TwiceSort
 from fakes import FakeDevice
 
 from gpubench import registry, results
@@ -323,6 +323,16 @@ def test_measures_every_subject_in_every_mode(device, tmp_path):
         assert record["workspace_bytes"] == 4 * (17 + 64)
         assert record["outcome"] == {"rounds": 3}
         assert record["cells"] == [4, 2, 2] and record["input_hash"] and record["seed"] == 7
+
+
+@pytest.mark.parametrize("said", [float("nan"), {"a": {"b": {}}}, "x" * 2000])
+def test_what_no_record_can_hold_stops_nobody(device, tmp_path, monkeypatch, said):
+    monkeypatch.setattr(RightSort, "outcome", lambda self: {"rounds": said})
+    monkeypatch.setattr(TwiceSort, "outcome", lambda self: {"rounds": 3})
+    summary, records = run_one(device, tmp_path, subject("twice-sort"))
+    assert (summary.measured, summary.failed) == (2, 2)
+    assert {r["status"] for r in records} == {"ok", "failed"}
+    assert all(r["reason"] for r in records if r["status"] == "failed")
 
 
 def test_a_wrong_answer_has_no_time_and_stops_nobody(device, tmp_path):

@@ -19,6 +19,7 @@ from gpubench.results import Results, is_settled, is_waiting
 from gpubench.studies.study import Study, load_study
 
 Record = dict[str, Any]
+Names = tuple[str, ...]
 
 # The headline of a cell is the first of these that was measured.
 HEADLINE_MODES = ("graph", "hot", "cold")
@@ -91,6 +92,11 @@ class Place:
         """Say whether it has these values."""
         return all(getattr(self, name) == value for name, value in axes.items())
 
+    def values(self, axes: Names, of_kind: Names) -> tuple[Any, ...]:
+        """Return its values on some axes as they are, then on others as in its kind."""
+        kind = self.kind
+        return *(getattr(self, name) for name in axes), *(kind[name] for name in of_kind)
+
 
 @dataclass
 class Cell:
@@ -108,7 +114,7 @@ class Cell:
     overheads_ms: dict[str, float | None] = field(default_factory=dict)
     days: dict[str, str] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def headline(self) -> Record:
         """The record to show: a wrong one if there is any, else the first mode that was timed."""
         modes = [m for m in HEADLINE_MODES if m in self.by_mode]
@@ -245,7 +251,7 @@ class StudyRun:
         """Whether its times are those of whole steps of a workload."""
         return any(place.workload for _, place in self.cells)
 
-    @property
+    @cached_property
     def has_many_sizes(self) -> bool:
         """Whether it has steps of more sizes than algorithms, so that a table goes along them."""
         timed = [cell for cell in self.cells.values() if cell.phases_ms]
@@ -305,15 +311,24 @@ class StudyRun:
         return _commonest([p.kind for p in _fewest_ranks([place for _, place in self.cells])])
 
     @cached_property
+    def _found(
+        self,
+    ) -> dict[Any, dict[tuple[Any, ...], list[Cell]]]:
+        """Cells by their values on some axes, for each subject and choice of axes; see `select`."""
+        return {}
+
+    @cached_property
     def _of(self) -> dict[Subject, tuple[dict[str, Any], list[Cell]]]:
         """The kind of input and the cells of each subject.
 
         The kind is the commonest of the study, or where a subject has none of that (Table 3 of
         Rozen has re-sorts among full sorts) its own commonest.
         """
+        cells: dict[Subject, list[Cell]] = {}
+        for cell in self.cells.values():
+            cells.setdefault(cell.subject, []).append(cell)
         found = {}
-        for subject in self.subjects:
-            own = [cell for cell in self.cells.values() if cell.subject == subject]
+        for subject, own in cells.items():
             kinds = [cell.place.kind for cell in own]
             fewest = [place.kind for place in _fewest_ranks([cell.place for cell in own])]
             found[subject] = (self.kind if self.kind in kinds else _commonest(fewest), own)
@@ -323,11 +338,14 @@ class StudyRun:
         """Return a subject's cells at these values, of its kind on the other axes but `free`."""
         kind, own = self._of.get(subject, ({}, []))
         rest = {name: v for name, v in kind.items() if name not in axes and name != free}
-        return [
-            cell
-            for cell in own
-            if cell.place.has(**axes) and rest.items() <= cell.place.kind.items()
-        ]
+        names = tuple(axes), tuple(rest)
+        if (subject, names) not in self._found:
+            # A report asks at each value of an axis: to look through all cells each time would
+            # take the square of their number.
+            found = self._found[subject, names] = {}
+            for cell in own:
+                found.setdefault(cell.place.values(*names), []).append(cell)
+        return self._found[subject, names].get((*axes.values(), *rest.values()), [])
 
     def find(self, subject: Subject, **axes: object) -> Cell | None:
         """Return a subject's cell at these values, of its kind and of common sizes otherwise."""

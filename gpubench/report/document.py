@@ -6,6 +6,7 @@ The front page and report.md go through machines; each study has a page for all 
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -41,6 +42,7 @@ MEASUREMENTS = "-measurements"  # follows the stem in the name of the page of al
 _OTHER_PAGES = ("index", "simulations", "checks", "calibration")  # names that no study's page takes
 _MOST_RECORDS = 500  # of a study of regimes; more rows are left to the CSV
 _MOST_LINES = 12  # more in one panel cannot be told apart
+_MOST_BARS = 100  # in one panel
 _NAMED = {
     "order": (
         "Effect of the initial order",
@@ -329,6 +331,10 @@ def _bars(run: StudyRun, title: str, cells: Sequence[Cell]) -> BarPanel:
     bars = []
     if not run.has_many_sizes:
         cells = sorted(cells, key=lambda cell: cell.median_ms)
+    if len(cells) > _MOST_BARS:
+        every = len(cells)
+        cells = cells[:: math.ceil(every / _MOST_BARS)]
+        title += f" ({len(cells)} of {every:,})"
     for cell in cells:
         label = run.labels[cell.subject]
         if run.has_many_sizes:
@@ -590,8 +596,11 @@ def _named(run: StudyRun, slug: str, axis: str) -> Chart | None:
     if axis != "inputs":  # there None is one input
         found -= {None}
     names = AXES[axis].order([getattr(p, axis) for _, p in run.cells if getattr(p, axis) in found])
+    if len(names) < 2:
+        return None
     panels = []
-    for values in itertools.product(*(run.values(name) for name in sizes)):
+    measured = {tuple(getattr(place, name) for name in sizes) for _, place in run.cells}
+    for values in sorted(each for each in measured if None not in each):
         at = dict(zip(sizes, values, strict=True))
         columns = [(i, run.at(**at, **{axis: name})) for i, name in enumerate(names)]
         columns = _in_common_modes(columns)

@@ -57,6 +57,7 @@ _SVG = "http://www.w3.org/2000/svg"
 _XLINK = "http://www.w3.org/1999/xlink"
 _STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
+    "text.parse_math": False,  # names may hold a dollar sign
     "font.family": "sans-serif",
     "font.size": 10,
     "axes.linewidth": 0.8,
@@ -393,7 +394,7 @@ def _set_axes(axes: Axes, chart: Chart) -> None:
     if chart.frame is not None:
         axes.set_ylim(*chart.frame)
     elif chart.y.kind == "linear":
-        axes.set_ylim(0, max(ys) * 1.08)
+        axes.set_ylim(0, 1.08 * max(ys) or 1.0)
     else:
         _log_axis(axes, "y", chart.y.kind, ys)
 

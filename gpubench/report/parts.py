@@ -11,9 +11,11 @@ import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
 from io import BytesIO
+from pathlib import Path
 
 from PIL import Image
 
+from gpubench.errors import UserError
 from gpubench.report.figures import FigurePart
 from gpubench.report.tables import Table
 
@@ -28,9 +30,19 @@ class Picture:
     png: bytes
     alternative: str
 
+    @classmethod
+    def read(cls, path: Path, alternative: str) -> Picture:
+        """Read a file; raises UserError where it is missing or no PNG."""
+        try:
+            found = cls(path.read_bytes(), alternative)
+            found.uri()
+        except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+            raise UserError(f"{path} is no picture as PNG: {error}") from error
+        return found
+
     def uri(self, width: int = WIDTH) -> str:
         """Return it as a data URI, so that a page loads nothing: small, as WebP."""
-        picture = Image.open(BytesIO(self.png)).convert("RGB")
+        picture = Image.open(BytesIO(self.png), formats=["PNG"]).convert("RGB")
         picture.thumbnail((width, picture.height))
         small = BytesIO()
         picture.save(small, "WEBP", quality=QUALITY)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 from gpubench.contracts import TASKS, task_of
 from gpubench.report.cells import FULL_SORTS, Cell, Place, Record, StudyRun, Subject
@@ -93,6 +95,14 @@ class Comparison:
     ours: Cell
     rival: Cell
     ratio: Ratio
+
+
+class Point(NamedTuple):
+    """Where an algorithm was timed. ratio: of its time to that of the winner there."""
+
+    particles: int
+    ratio: float
+    place: Place
 
 
 @dataclass(frozen=True)
@@ -196,26 +206,43 @@ class Field:
         distribution and order on which it was timed, if that is near enough.
         """
         own = {cell.subject.algorithm for cell in race.cells}
-        found: dict[str, tuple[float, float]] = {}
-        for other in self._alike[race.task, *_kind(race.place)]:
-            away = _doublings(race.place, other.place)
-            for cell in other.cells if away <= _NEAR else ():
-                name = cell.subject.algorithm
-                if name not in own:
-                    near = (away, cell.median_ms / other.winner.median_ms)
-                    found[name] = min(near, found.get(name, near))
-        return [name for name in self.algorithms if name in found and found[name][1] < CONTENDER]
+        found = {}
+        for name, by_occupancy in self._timed[race.task, *_kind(race.place)].items():
+            if name not in own:
+                nearest = (
+                    (_doublings(race.place, point.place), point.ratio)
+                    for points in by_occupancy.values()
+                    for point in _neighbours(points, race.place.particles or 0)
+                )
+                found[name] = min(nearest)
+        return [
+            name
+            for name in self.algorithms
+            if name in found and found[name][0] <= _NEAR and found[name][1] < CONTENDER
+        ]
 
     def is_settled(self, race: Race) -> bool:
         """Say whether the winner of a race is known: told from all others, with none missing."""
         return not race.is_open and not self.missing(race)
 
     @cached_property
-    def _alike(self) -> dict[tuple[object, ...], list[Race]]:
-        """Races by task, distribution and order, and how many of the particles moved."""
-        found: dict[tuple[object, ...], list[Race]] = {}
+    def _timed(self) -> dict[tuple[object, ...], dict[str, dict[float | None, list[Point]]]]:
+        """Where each algorithm was timed, smallest first, by occupancy.
+
+        The keys of what holds it all are task, distribution and order, and how many moved.
+        """
+        found: dict[tuple[object, ...], dict[str, dict[float | None, list[Point]]]] = {}
         for race in self.races:
-            found.setdefault((race.task, *_kind(race.place)), []).append(race)
+            alike = found.setdefault((race.task, *_kind(race.place)), {})
+            for cell in race.cells:
+                ratio = cell.median_ms / race.winner.median_ms
+                point = Point(race.place.particles or 0, ratio, race.place)
+                by_occupancy = alike.setdefault(cell.subject.algorithm, {})
+                by_occupancy.setdefault(race.place.per_cell, []).append(point)
+        for alike in found.values():
+            for by_occupancy in alike.values():
+                for points in by_occupancy.values():
+                    points.sort(key=lambda point: point[:2])
         return found
 
     def comparisons(self) -> list[Comparison]:
@@ -260,6 +287,16 @@ class Field:
                     record = record | {"status": "failed", "reason": "too short for the clock"}
                 found.append((cell, record))
         return found
+
+
+def _neighbours(points: list[Point], particles: int) -> list[Point]:
+    """Return the next larger and the next smaller of some points, smallest first."""
+    at = bisect_left(points, particles, key=lambda point: point.particles)
+    if not at:
+        return points[:1]
+    smaller = points[at - 1].particles  # of several, the first has the lowest ratio
+    before = bisect_left(points, smaller, key=lambda point: point.particles)
+    return [points[before], *points[at : at + 1]]
 
 
 def _kind(place: Place) -> tuple[object, ...]:

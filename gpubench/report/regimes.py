@@ -408,11 +408,12 @@ def _memory(field: Field, slug: str) -> list[Chart]:
 
 def _stopped(field: Field, task: str) -> str:
     """Say who is not among the inputs shown of a task though it was close nearby."""
+    shown = field.chosen(task)
     return "".join(
         f" At {AXES['particles'].say(race.place.particles)} {formats.listing(names)}"
         f" {'was' if len(names) == 1 else 'were'} not timed, though close to the fastest nearby."
         for race in field.races
-        if race.task == task and race.place in field.chosen(task) and (names := field.missing(race))
+        if race.task == task and race.place in shown and (names := field.missing(race))
     )
 
 

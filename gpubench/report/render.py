@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Collection, Mapping
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -60,6 +61,7 @@ def markdown(
     """Return a report as Markdown with figures and pictures: content of each file by its name."""
     environment = _environment(autoescape=False)
     environment.filters["md"] = escape_markdown
+    environment.filters["code"] = code_in_markdown
     names = _names(report, spreadsheets)
     files: dict[str, str | bytes] = {
         "report.md": environment.get_template("report.md.j2").render(**names)
@@ -82,6 +84,13 @@ def escape_markdown(text: object) -> str:
     for sign in "\\`*_[]|":
         flat = flat.replace(sign, f"\\{sign}")
     return flat.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def code_in_markdown(text: object) -> str:
+    """Write a text as code, between more backticks than it has in a row."""
+    flat = " ".join(str(text).split())
+    fence = "`" * (1 + max(map(len, re.findall("`+", flat)), default=0))
+    return f"{fence} {flat} {fence}" if len(fence) > 1 else f"`{flat}`"
 
 
 def _environment(autoescape: bool) -> Environment:

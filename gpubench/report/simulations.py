@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import json
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from gpubench import results
 from gpubench.errors import UserError
 from gpubench.report import formats
 from gpubench.report.figures import Axis, Chart, Line, Panel, draw_all
 from gpubench.report.parts import Collection, Part, Picture
 from gpubench.report.tables import Item, Row, Table
 
+KIND = "an account of a simulation"
+SCHEMA_FILE = Path(__file__).with_name("simulation.schema.json")
 ACCOUNT, PANEL = "simulation.json", "panel.png"
 # How what was observed is drawn against time; all else is only told.
 OBSERVED = {
@@ -35,21 +38,20 @@ def parts(accounts: Iterable[Path]) -> list[Part]:
 
 
 def _part(index: int, path: Path) -> Part:
-    try:
-        told = json.loads(path.read_text(encoding="utf-8"))
-        slug = f"simulation-{index + 1}"
-        panel = path.with_name(PANEL)
-        return Part(
-            slug=slug,
-            title=_title(told),
-            sentences=_sentences(told),
-            tables=[_facts(told), *_phases(told)],
-            figures=draw_all(_charts(slug, told)),
-            command=_command(told),
-            picture=Picture(panel.read_bytes(), _alternative(told)) if panel.exists() else None,
-        )
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{path} is no account of a simulation: {error}") from error
+    told = results.read_json(path, KIND)
+    if offence := results.offence_in(told, SCHEMA_FILE):
+        raise UserError(f"{path} is not {KIND}: {offence}")
+    slug = f"simulation-{index + 1}"
+    panel = path.with_name(PANEL)
+    return Part(
+        slug=slug,
+        title=_title(told),
+        sentences=_sentences(told),
+        tables=[_facts(told), *_phases(told)],
+        figures=draw_all(_charts(slug, told)),
+        command=_command(told),
+        picture=Picture.read(panel, _alternative(told)) if panel.exists() else None,
+    )
 
 
 def _title(told: Mapping[str, Any]) -> str:
@@ -127,10 +129,10 @@ def _charts(slug: str, told: Mapping[str, Any]) -> list[Chart]:
 
 
 def _command(told: Mapping[str, Any]) -> str:
-    given = " ".join(f"--parameter {k}={v}" for k, v in told["given"].items())
-    skin = f" --skin {told['skin']:g}" if told["skin"] else ""
-    return (
-        f"gpubench simulate {told['workload']} --particles {told['particles']}"
-        f" --steps {told['steps']} --algorithm {told['algorithm']} --form {told['form']}"
-        f" --seed {told['seed']}{skin}{' ' + given if given else ''} --frames DIR"
-    )
+    words = ["gpubench", "simulate", told["workload"]]
+    for name in ("particles", "steps", "algorithm", "form", "seed"):
+        words += [f"--{name}", str(told[name])]
+    words += ["--skin", f"{told['skin']:g}"] if told["skin"] else []
+    for name, value in told["given"].items():
+        words += ["--parameter", f"{name}={value}"]
+    return shlex.join([*words, "--frames", "DIR"])

@@ -28,6 +28,7 @@ from gpubench.measure.clock import now, timed
 from gpubench.measure.environment import environment
 from gpubench.measure.progress import Bar, progress
 from gpubench.measure.sampling import Budget, Mode, Run, Sampled, Task, take_samples
+from gpubench.measure.statistics import Summary
 from gpubench.memory import why_too_large
 from gpubench.results import (
     IDENTITY,
@@ -689,9 +690,17 @@ def _record(fields: dict[str, Any], trial: Trial, mode: Mode) -> dict[str, Any]:
     if mode in trial.refused:
         return make_record(**fields, status="skipped", reason=trial.refused[mode])
     sampled = trial.sampled[mode]
-    summary = sampled.summary
-    if summary is None:
+    if sampled.summary is None:
         return make_record(**fields, status="failed", reason=sampled.nothing_left)
+    try:
+        return _timed_record(fields, trial, sampled, sampled.summary)
+    except ValueError as error:  # of what the algorithm says of itself
+        return make_record(**fields, status="failed", reason=f"no record can hold it: {error}")
+
+
+def _timed_record(
+    fields: dict[str, Any], trial: Trial, sampled: Sampled, summary: Summary
+) -> dict[str, Any]:
     if "steps" in trial.facts and summary.median_ms > 0:
         per_ms = fields["particles"] / summary.median_ms
         fields |= {"particle_steps_per_s": float(f"{1e3 * per_ms:.6g}")}
