@@ -83,7 +83,10 @@ def _exit_at_once(*_: object) -> NoReturn:
 def _leave(ctrl_c: CtrlC, ranks: Ranks | None) -> None:
     """Do the last of what is done at exit; until then, Ctrl-C decides on the status."""
     if ranks is not None:
-        ranks.leave()
+        with ends_all(ranks):
+            ranks.comm.Barrier()  # some may still have much to close
+            if ctrl_c.came:
+                raise KeyboardInterrupt
     ctrl_c.calls(signal.SIG_DFL if ranks is None else signal.SIG_IGN)
     if ctrl_c.came:
         os._exit(INTERRUPTED)

@@ -107,14 +107,6 @@ class Ranks:
             _unname_shared_memory()
         return cls(comm, comm.rank, comm.size, local.rank, local.size, watcher)
 
-    def leave(self) -> None:
-        """End a good run, of which nothing is to come but the exit. Collective."""
-        from mpi4py import MPI
-
-        if self.watcher is not None:
-            self.watcher.done()
-        MPI.Finalize()
-
     def __str__(self) -> str:
         return f"rank {self.rank} of {self.size}"
 
