@@ -87,6 +87,7 @@ def _leave(ctrl_c: CtrlC, ranks: Ranks | None) -> None:
             ranks.comm.Barrier()  # some may still have much to close
             if ctrl_c.came:
                 raise KeyboardInterrupt
-    ctrl_c.calls(signal.SIG_DFL if ranks is None else signal.SIG_IGN)
+        ranks.leave()
+    ctrl_c.calls(signal.SIG_DFL)
     if ctrl_c.came:
         os._exit(INTERRUPTED)
