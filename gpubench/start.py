@@ -82,14 +82,12 @@ def _exit_at_once(*_: object) -> NoReturn:
 
 def _leave(ctrl_c: CtrlC, ranks: Ranks | None) -> None:
     """Do the last of what is done at exit; until then, Ctrl-C decides on the status."""
-    if ranks is None:
-        ctrl_c.calls(signal.SIG_DFL)
-        if ctrl_c.came:
-            os._exit(INTERRUPTED)
-        return
-    ctrl_c.calls(signal.SIG_IGN)
-    # The launcher kills the others where one rank exits with a status of its own: abort instead.
-    with ends_all(ranks):
-        if ctrl_c.came:
-            raise KeyboardInterrupt
-    ranks.leave()
+    if ranks is not None:
+        with ends_all(ranks):
+            ranks.comm.Barrier()  # some may still have much to close
+            if ctrl_c.came:
+                raise KeyboardInterrupt
+        ranks.leave()
+    ctrl_c.calls(signal.SIG_DFL)
+    if ctrl_c.came:
+        os._exit(INTERRUPTED)

@@ -2,10 +2,12 @@
 
 import os
 import signal
+import socket
 import sys
 from concurrent.futures import Future
 from contextlib import closing, suppress
 from dataclasses import replace
+from multiprocessing.connection import Connection
 from pathlib import Path
 from threading import Event
 from types import SimpleNamespace
@@ -20,7 +22,7 @@ from gpubench.measure.sampling import Budget
 from gpubench.parallel.ranks import Ranks, launched_size, unlaunched
 from gpubench.results import first_difference, load
 from gpubench.studies import spread
-from gpubench.studies.child import Child, NoAnswer
+from gpubench.studies.child import Child, NoAnswer, serve
 from gpubench.studies.runner import plan, run
 from gpubench.studies.spread import Measurer, Outcome, Place, Pool, Sight, Spot, places_for
 from gpubench.studies.study import parse_study
@@ -391,6 +393,11 @@ class TestChild:
                 child.ask("dance")
             with pytest.raises(UserError, match="no device 'abacus'"):
                 child.ask("open", "abacus")
+
+    def test_it_ends_in_peace_where_the_other_side_has_gone(self):
+        ours, its = socket.socketpair()
+        ours.close()
+        serve(Connection(its.detach()))
 
     def test_it_takes_itself_for_no_rank(self):
         environment = {"PMI_SIZE": "3", "PMI_RANK": "1", "SLURM_STEP_ID": "0", "SLURM_PROCID": "1"}

@@ -107,13 +107,19 @@ class Ranks:
             _unname_shared_memory()
         return cls(comm, comm.rank, comm.size, local.rank, local.size, watcher)
 
-    def leave(self) -> None:
-        """End a good run, of which nothing is to come but the exit. Collective."""
+    def leave(self) -> NoReturn:
+        """Exit with status 0, when all else is done. Collective.
+
+        At once: an interpreter takes long to shut down, in which Ctrl-C could not change the
+        status any more.
+        """
         from mpi4py import MPI
 
         if self.watcher is not None:
             self.watcher.done()
         MPI.Finalize()
+        sys.stdout.flush()
+        os._exit(0)
 
     def __str__(self) -> str:
         return f"rank {self.rank} of {self.size}"

@@ -164,19 +164,23 @@ class Worker:
 
 
 def serve(connection: Connection) -> None:
-    """Answer requests until the other side asks for no more."""
+    """Answer requests until the other side asks for no more, or has gone."""
     worker = Worker(lambda news: connection.send(("news", news)))
-    while (request := connection.recv()) is not None:
-        do, given = request
-        try:
-            answer = "answer", getattr(worker, do)(*given)
-        except UserError as error:
-            answer = "refusal", error
-        except Exception as error:
-            (line, *_) = traceback.format_exception_only(error)
-            answer = "exception", line.splitlines()[0]
-        connection.send(answer)
+    with suppress(EOFError, ConnectionError):
+        while (request := connection.recv()) is not None:
+            connection.send(_answer(worker, *request))
     worker.close()
+
+
+def _answer(worker: Worker, do: str, given: tuple[Any, ...]) -> tuple[str, Any]:
+    """Return what came of a request, and what kind of answer that is."""
+    try:
+        return "answer", getattr(worker, do)(*given)
+    except UserError as error:
+        return "refusal", error
+    except Exception as error:
+        (line, *_) = traceback.format_exception_only(error)
+        return "exception", line.splitlines()[0]
 
 
 if __name__ == "__main__":

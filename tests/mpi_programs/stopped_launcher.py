@@ -1,8 +1,8 @@
 """Refuse something while the launcher's proxy is stopped; tell what it had read at the abort.
 
-The argument is a file, into which go the bytes that were unread on standard output and on standard
-error when rank 0 called MPI_Abort. The proxy goes on as soon as that is written or, where the rank
-waits for the proxy, after a moment.
+The argument is a file, into which go the bytes that were unread on standard output of rank 0, and
+on standard error of all ranks, when rank 0 called MPI_Abort. The proxy goes on as soon as that is
+written or, where rank 0 waits for the proxy, after a moment.
 """
 
 from __future__ import annotations
@@ -18,23 +18,26 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from gpubench.errors import UserError
-from gpubench.parallel.ranks import Ranks, Watcher, ends_all
+from gpubench.parallel.ranks import Ranks, ends_all
 
 MOMENT_S = 0.3
 noted = Path(sys.argv[1])
 
 
-def unread(descriptor: int) -> int:
-    return int.from_bytes(fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4)), sys.byteorder)
+def unread(*descriptors: int) -> int:
+    each = (fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4)) for descriptor in descriptors)
+    return sum(int.from_bytes(count, sys.byteorder) for count in each)
 
 
 def stop_proxy() -> None:
     """Stop the proxy until the abort is noted, for a moment at most."""
     proxy, rank = os.getppid(), os.getpid()
     os.kill(proxy, signal.SIGSTOP)
+    while " T " not in Path(f"/proc/{proxy}/stat").read_text():
+        time.sleep(0.001)
     if os.fork():
         return
-    while not unread(errors) and os.getppid() == rank:
+    while not unread(*errors) and os.getppid() == rank:
         time.sleep(0.001)
     for _ in range(100):
         if noted.exists():
@@ -45,20 +48,15 @@ def stop_proxy() -> None:
 
 
 def abort(status: int) -> None:
-    noted.with_suffix(".new").write_text(f"{unread(1)} {unread(errors)}")
+    noted.with_suffix(".new").write_text(f"{unread(1)} {unread(*errors)}")
     noted.with_suffix(".new").rename(noted)
     ranks.comm.Abort(status)
 
 
-# The watcher writes to the standard error of the rank that starts it: rank 0, which goes first.
-started = noted.with_suffix(".started")
-if os.environ["PMI_RANK"] == "0":
-    Watcher.of_this_host()
-    started.touch()
-while not started.exists():
-    time.sleep(0.001)
 ranks = Ranks.join()
-errors = os.dup(2)  # standard error is no pipe at the abort
+# The watcher has the standard error of any of them; at the abort, that of rank 0 is no pipe.
+processes = ranks.comm.allgather(os.getpid())
+errors = [os.open(f"/proc/{process}/fd/2", os.O_WRONLY) for process in processes]
 with ends_all(dataclasses.replace(ranks, comm=SimpleNamespace(Abort=abort))):
     if ranks.rank == 0:
         stop_proxy()
