@@ -6,7 +6,7 @@ import signal
 def main() -> None:
     """Run the command line; Ctrl-C waits until `start` can answer it."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    from gpubench.start import start
+    from gpubench.cli.start import start
 
     start()
 

@@ -11,9 +11,9 @@ from typing import Any
 import needs
 import pytest
 
-from gpubench import registry
+from gpubench.core import registry
+from gpubench.core.errors import DeviceUnavailable
 from gpubench.devices import Device, open_device
-from gpubench.errors import DeviceUnavailable
 from gpubench.measure.environment import environment
 
 # The pip runtime comes with the extra `cpu`, so it must be there; PoCL is the system's.

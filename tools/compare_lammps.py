@@ -38,18 +38,18 @@ from rich.box import MARKDOWN
 from rich.console import Console
 from rich.table import Table
 
+from gpubench.core.errors import UserError
+from gpubench.core.paths import cache_folder
+from gpubench.core.writing import whole_file
 from gpubench.devices import Device, open_device
-from gpubench.errors import UserError
 from gpubench.measure import clock
 from gpubench.measure.environment import environment as describe
-from gpubench.paths import cache_folder
 from gpubench.physics.fits import Estimate, mean_of_series
 from gpubench.physics.forces import conservative_energy
 from gpubench.physics.observables import pressure, temperature
 from gpubench.simulate.setup import settle
 from gpubench.workloads.dpd import DPDStandard
 from gpubench.workloads.workload import Snapshot
-from gpubench.writing import whole_file
 
 Floats = NDArray[np.float64]
 Json = dict[str, Any]

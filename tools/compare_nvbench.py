@@ -32,16 +32,16 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from gpubench import registry
-from gpubench.contracts import Algorithm
+from gpubench.core import registry
+from gpubench.core.contracts import Algorithm
+from gpubench.core.errors import UserError
+from gpubench.core.writing import whole_file
 from gpubench.devices import open_device
 from gpubench.devices.cuda import CUDADevice
-from gpubench.errors import UserError
-from gpubench.families import FAMILIES, first_launch
-from gpubench.kinds import Particles
+from gpubench.inputs.specs import Particles
 from gpubench.measure.environment import environment
 from gpubench.measure.sampling import Budget, Mode, Task, sample
-from gpubench.writing import whole_file
+from gpubench.verify.problems import FAMILIES, first_launch
 
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "comparisons"
 SEED = 20261121

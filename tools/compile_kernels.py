@@ -27,16 +27,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from gpubench import added, registry
-from gpubench.contracts import Algorithm, CellList
+from gpubench.core import plugins, registry
+from gpubench.core.contracts import Algorithm, CellList
+from gpubench.core.errors import NotSupported
+from gpubench.core.grid import Grid
+from gpubench.core.paths import kernel_folder
 from gpubench.devices.base import Device, Graph, Kernel
-from gpubench.errors import NotSupported
-from gpubench.families import FAMILIES
-from gpubench.grid import Grid
+from gpubench.distributed.domain_decomposition import DECOMPOSITIONS, share
 from gpubench.inputs import RECORD_BYTES, Inputs, PairSet, ParticleSet, RecordSet
-from gpubench.kinds import Pairs, Particles, Recipe, Records
-from gpubench.paths import kernel_folder
-from gpubench.workloads.shared import DECOMPOSITIONS, share
+from gpubench.inputs.specs import Pairs, Particles, Recipe, Records
+from gpubench.verify.problems import FAMILIES
 from gpubench.workloads.sph import SPH
 
 ARCHITECTURES = ("sm_80", "sm_90")
@@ -252,13 +252,13 @@ def compile_kernels(unit: Unit, architecture: str, folder: Path) -> str | None:
     source, ptx = folder / "unit.cu", folder / "unit.ptx"
     source.write_text(f'extern "C" {{\n#include "prelude/cuda.h"\n#include "{unit.file}"\n}}\n')
     defines = [f"-D{name}={value}" for name, value in unit.constants]
-    include = [f"-I{folder}" for folder in added.kernel_folders(unit.file)]
+    include = [f"-I{folder}" for folder in plugins.kernel_folders(unit.file)]
     return _nvcc("-ptx", *include, *defines, f"-arch={architecture}", "-o", str(ptx), str(source))
 
 
 def compile_library(unit: Unit, architecture: str, folder: Path) -> str | None:
     """Compile a unit to a shared library as the CUDA device would; return what is wrong."""
-    source = added.kernel_folders(unit.file)[0] / unit.file
+    source = plugins.kernel_folders(unit.file)[0] / unit.file
     built = folder / "unit.so"
     return _nvcc(
         "-shared", "-Xcompiler", "-fPIC", f"-arch={architecture}", "-o", str(built), str(source)
@@ -297,7 +297,7 @@ def main() -> int:
         return 1
     wanted = wanted_units()
     folders = [kernel_folder()]
-    folders += [folder for addition in added.additions() for folder in addition.kernel_folders]
+    folders += [folder for addition in plugins.additions() for folder in addition.kernel_folders]
     files = {file.name for folder in folders for file in folder.glob("*.cu")}
     files |= {unit.file for unit in wanted}
     problems: dict[str, list[str]] = {file: [] for file in files}

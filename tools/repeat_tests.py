@@ -1,6 +1,6 @@
 """Run tests again and again beside busy loops, and count which of them fail.
 
-    python tools/repeat_tests.py tests/test_shared.py::TestDeath tests/test_spread.py
+    python tools/repeat_tests.py tests/distributed/test_watch.py tests/studies/test_spread.py
 
 A test that starts processes may be right only as long as they are quick. Here each core has more to
 do than it can: what waits for a time instead of an event fails sooner or later. Prints each failure

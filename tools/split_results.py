@@ -12,8 +12,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from gpubench.errors import UserError
-from gpubench.results import Store, load
+from gpubench.core.errors import UserError
+from gpubench.evidence.results import Store, load
 
 
 def split(file: Path, folder: Path, most_bytes: int) -> list[Path]:

@@ -8,7 +8,7 @@ from abc import abstractmethod
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.contracts import Noise, PairNoise
+from gpubench.core.contracts import Noise, PairNoise
 
 BLOCK = 256
 

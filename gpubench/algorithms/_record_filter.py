@@ -5,8 +5,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any
 
-from gpubench.contracts import Compacted, StreamFilter
-from gpubench.errors import NotSupported
+from gpubench.core.contracts import Compacted, StreamFilter
+from gpubench.core.errors import NotSupported
 
 
 class RecordFilter(StreamFilter):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
-from gpubench.contracts import CellList, Form, SortedCells
-from gpubench.errors import UserError
+from gpubench.core.contracts import CellList, Form, SortedCells
+from gpubench.core.errors import UserError
 from gpubench.primitives.sorted_keys import CellsOfSortedKeys
 
 KEYS_PER_THREAD = 8  # that the threads of a chunk hold in registers

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from gpubench.contracts import CellList, Form, LinkedCells
+from gpubench.core.contracts import CellList, Form, LinkedCells
 
 BLOCK = 256
 

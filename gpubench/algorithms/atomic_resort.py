@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from gpubench.algorithms.atomic_list import AtomicList
-from gpubench.contracts import CellListUpdate, Form, LinkedCells
+from gpubench.core.contracts import CellListUpdate, Form, LinkedCells
 
 BLOCK = 256
 ITEMS = 4

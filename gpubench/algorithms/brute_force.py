@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from gpubench.contracts import TASKS, Form, Neighbours, NeighbourSearch
+from gpubench.core.contracts import TASKS, Form, Neighbours, NeighbourSearch
 from gpubench.inputs import ParticleSet
 
 BLOCK = 256

@@ -14,8 +14,8 @@ from gpubench.algorithms.bucket_sort import (
     BucketSort,
     HostRounds,
 )
-from gpubench.contracts import CellListUpdate, Form, LinkedCells
-from gpubench.errors import UserError
+from gpubench.core.contracts import CellListUpdate, Form, LinkedCells
+from gpubench.core.errors import UserError
 
 
 class BucketResort(CellListUpdate):

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpubench.contracts import CellList, Form, LinkedCells
-from gpubench.errors import UserError
+from gpubench.core.contracts import CellList, Form, LinkedCells
+from gpubench.core.errors import UserError
 
 BLOCK = 256
 RESIDENT_THREADS = 1024

@@ -14,7 +14,7 @@ from gpubench.algorithms.bucket_sort import BucketSort
 from gpubench.algorithms.counting_resort import CountingResort
 from gpubench.algorithms.counting_sort import CountingSort
 from gpubench.algorithms.radix_grid import RadixGrid
-from gpubench.contracts import (
+from gpubench.core.contracts import (
     COUNTS,
     TASKS,
     CellList,
@@ -26,11 +26,11 @@ from gpubench.contracts import (
     NeighbourSearch,
     SortedCells,
 )
+from gpubench.core.errors import UserError
+from gpubench.core.grid import MAX_CELLS, Grid
+from gpubench.core.poison import arrays_of, empty, poison
 from gpubench.devices import missing_feature
-from gpubench.errors import UserError
-from gpubench.grid import MAX_CELLS, Grid
 from gpubench.inputs import ParticleSet
-from gpubench.poison import arrays_of, empty, poison
 from gpubench.primitives.cell_ids import CellIds
 from gpubench.primitives.cell_query import CellQuery
 

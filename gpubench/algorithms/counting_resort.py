@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from gpubench.algorithms.counting_sort import CountingSort
-from gpubench.contracts import CellListUpdate, Form, SortedCells
+from gpubench.core.contracts import CellListUpdate, Form, SortedCells
 from gpubench.primitives.scan import ExclusiveScan
 
 BLOCK = 256

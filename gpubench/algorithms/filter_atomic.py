@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from gpubench.algorithms._record_filter import RecordFilter
-from gpubench.contracts import Form
+from gpubench.core.contracts import Form
 
 BLOCK = 256
 ITEMS: Mapping[int, int] = {4: 8, 16: 4}  # records a thread, by the bytes of a record

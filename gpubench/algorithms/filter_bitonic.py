@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from gpubench.algorithms._record_filter import RecordFilter
-from gpubench.contracts import Form
+from gpubench.core.contracts import Form
 from gpubench.primitives.bitonic_merge import BLOCK, TILE, BitonicMerge
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from gpubench.algorithms._record_filter import RecordFilter
-from gpubench.contracts import Form
+from gpubench.core.contracts import Form
 
 BLOCK = 256
 # By the bytes of a record: how many a thread loads at once, and how often it loads.

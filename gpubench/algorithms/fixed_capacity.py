@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from gpubench.contracts import CellList, Form, LimitedCells
-from gpubench.errors import UserError
+from gpubench.core.contracts import CellList, Form, LimitedCells
+from gpubench.core.errors import UserError
 
 BLOCK = 256
 

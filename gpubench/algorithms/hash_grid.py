@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.contracts import Form, HashedCells, ParticleAlgorithm
-from gpubench.errors import UserError
-from gpubench.grid import MAX_BUCKETS, UnboundedGrid
+from gpubench.core.contracts import Form, HashedCells, ParticleAlgorithm
+from gpubench.core.errors import UserError
+from gpubench.core.grid import MAX_BUCKETS, UnboundedGrid
 from gpubench.inputs import ParticleSet
 from gpubench.primitives.radix_sort import RadixSort
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from gpubench.algorithms.atomic_list import AtomicList
 from gpubench.algorithms.counting_sort import CountingSort
-from gpubench.contracts import (
+from gpubench.core.contracts import (
     CellList,
     Form,
     LimitedCells,
@@ -16,7 +16,7 @@ from gpubench.contracts import (
     ParticleAlgorithm,
     SortedCells,
 )
-from gpubench.errors import UserError
+from gpubench.core.errors import UserError
 from gpubench.inputs import ParticleSet
 from gpubench.primitives.cell_query import CellQuery
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpubench.contracts import CellList, Form, SortedCells
+from gpubench.core.contracts import CellList, Form, SortedCells
 from gpubench.primitives.radix_sort import RadixSort
 
 BLOCK = 256

@@ -12,14 +12,14 @@ from pathlib import Path
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from gpubench import results
 from gpubench.choose import evidence, validation
 from gpubench.choose.evidence import Machine, Place, Setting, Subject, from_octaves, matrix
 from gpubench.choose.model import Barred, Estimate, Margin, Model
 from gpubench.choose.surface import SAME, Floats
 from gpubench.choose.validation import Validation
-from gpubench.contracts import TASKS, Form, forms_for, may_be_launches
-from gpubench.errors import UserError
+from gpubench.core.contracts import TASKS, Form, forms_for, may_be_launches
+from gpubench.core.errors import UserError
+from gpubench.evidence import results
 from gpubench.inputs import DESTINATIONS, DISTRIBUTIONS, ORDERS
 
 NEAREST = 3  # measurements that are named

@@ -12,10 +12,11 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from gpubench import paths, results
 from gpubench.choose.surface import Floats
-from gpubench.contracts import TASKS, task_of
-from gpubench.errors import UserError
+from gpubench.core import paths
+from gpubench.core.contracts import TASKS, task_of
+from gpubench.core.errors import UserError
+from gpubench.evidence import results
 
 STUDY = "regimes"
 MODE = "hot"  # the one that every algorithm and every library can be timed in

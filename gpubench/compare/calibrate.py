@@ -22,14 +22,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.calibration import Calibration, Measured, Rates, Verdicts
 from gpubench.compare.files import name_of
 from gpubench.compare.pairs import Code, Job, Pair, Pairs, describe
 from gpubench.compare.procedure import LOOKS, threshold_on
 from gpubench.compare.verdict import CLOCK_MS, Cell, judge_cell, log_ratio, risk
-from gpubench.errors import UserError
+from gpubench.core.errors import UserError
+from gpubench.evidence.calibration import Calibration, Measured, Rates, Verdicts
+from gpubench.evidence.results import IDENTITY
 from gpubench.measure import clock
-from gpubench.results import IDENTITY
 from gpubench.studies.runner import cell_key
 
 # Extra launches in so many: 5 % on a GPU, 15 % on a CPU.

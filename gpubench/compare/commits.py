@@ -14,12 +14,12 @@ from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 
-from gpubench import added
 from gpubench.compare.pairs import Code
-from gpubench.errors import UserError
+from gpubench.core import plugins
+from gpubench.core.errors import UserError
+from gpubench.core.paths import cache_folder
+from gpubench.core.writing import writing
 from gpubench.measure.environment import git
-from gpubench.paths import cache_folder
-from gpubench.writing import writing
 
 # By what an extra of this package is recognised: a distribution that it brings.
 EXTRAS = {
@@ -89,7 +89,7 @@ def code_of(root: Path, name: str, commit: str | None, own_python: bool) -> Code
     title = f"{commit[:12]}" if commit else "working tree"
     source = root if commit is None else _source_of(root, commit)
     variables = {"GPUBENCH_COMMIT": commit} if commit else {}
-    variables[added.VARIABLE] = added.moved(root, source)
+    variables[plugins.VARIABLE] = plugins.moved(root, source)
     if own_python:
         environment = _environment_of(source, commit)
         variables["PYTHONPATH"] = ""  # nothing else comes before what is installed

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from gpubench.compare.verdict import CLOCK_MS, Cell, Fault, LeftOut
-from gpubench.errors import UserError
-from gpubench.results import IDENTITY, Results, is_waiting, load, read_json
+from gpubench.core.errors import UserError
+from gpubench.evidence.results import IDENTITY, Results, is_waiting, load, read_json
 from gpubench.studies.runner import cell_key
 
 SM_CLOCKS_AGREE = 0.02  # of the medians on both sides

@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from gpubench import children
 from gpubench.compare.worker import PROTOCOL
-from gpubench.errors import UserError
+from gpubench.core import children
+from gpubench.core.errors import UserError
 from gpubench.studies.runner import plan
 from gpubench.studies.study import parse_study, study_text
 

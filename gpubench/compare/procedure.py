@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gpubench.calibration import spreads
 from gpubench.compare import files
 from gpubench.compare.pairs import Code, Job, Pair, Pairs, describe
 from gpubench.compare.verdict import Comparison, Judgement, judge
-from gpubench.errors import UserError
+from gpubench.core.errors import UserError
+from gpubench.core.writing import Lock
+from gpubench.evidence.calibration import spreads
+from gpubench.evidence.results import Results, Store
 from gpubench.measure import clock
-from gpubench.results import Results, Store
-from gpubench.writing import Lock
 
 LOOKS = (8, 12, 18, 27)  # pairs of processes measured at each look
 THRESHOLD = {"gpu": 0.03, "cpu": 0.10}  # by what a device is, unless the user says

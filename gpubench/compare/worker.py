@@ -14,9 +14,9 @@ from dataclasses import replace
 from multiprocessing.connection import Connection
 from typing import Any
 
-from gpubench import registry
+from gpubench.core import registry
+from gpubench.core.errors import UserError
 from gpubench.devices import Device, open_device, survey
-from gpubench.errors import UserError
 from gpubench.measure.environment import environment
 from gpubench.measure.sampling import Block, Budget, Mode, Run, scratch_for
 from gpubench.studies.runner import Bench, Group, LaunchError, Trial, cell_key, plan, verdict_on

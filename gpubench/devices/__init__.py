@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from gpubench.core.errors import DeviceUnavailable, UserError
 from gpubench.devices.base import Device, DeviceReport
-from gpubench.errors import DeviceUnavailable, UserError
 
 __all__ = ["Device", "DeviceReport", "missing_feature", "open_device", "survey"]
 

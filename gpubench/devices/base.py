@@ -59,7 +59,7 @@ class Device(AbstractContextManager["Device"], ABC):
     compute_units: int
     cache_bytes: int
     memory_bytes: int
-    # The ranks that share what is simulated on it (gpubench.parallel.team.Team), if there are any.
+    # The ranks that share what is simulated on it (a Team of gpubench.distributed), if any.
     team: Any = None
 
     @abstractmethod

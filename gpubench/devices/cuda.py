@@ -17,10 +17,10 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from gpubench.added import kernel_folders
+from gpubench.core.errors import DeviceUnavailable, OutOfMemory
+from gpubench.core.plugins import kernel_folders
+from gpubench.core.user_cache import keep, usable_cache
 from gpubench.devices.base import Device, DeviceReport, Graph, Kernel, scalar
-from gpubench.errors import DeviceUnavailable, OutOfMemory
-from gpubench.user_cache import keep, usable_cache
 
 # Of NVML's reasons for a clock (nvmlClocksEventReasons), those that slow down what is measured;
 # an idle GPU and clocks that somebody set are none.

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpubench import __version__, added, paths
+from gpubench import __version__
+from gpubench.core import paths, plugins
 from gpubench.measure import clock
 from gpubench.measure.sampling import overhead
 
@@ -56,7 +57,7 @@ def environment(device: Device) -> dict[str, Any]:
 def conditions(device: Device) -> dict[str, Any]:
     """Describe machine, device, libraries and code; measure nothing."""
     commit, dirty = commit_of(paths.repository())
-    outside = [addition.name for addition in added.additions()]
+    outside = [addition.name for addition in plugins.additions()]
     return {
         "machine": machine(device.name, device.is_cpu),
         "device": device.environment(),
@@ -205,5 +206,5 @@ def _sources() -> Iterator[tuple[str, Path]]:
             elsewhere = folder is not kernels and any(path.is_relative_to(a) for a in apart)
             if path.suffix in SOURCE_SUFFIXES and not elsewhere:
                 yield f"{prefix}/{path.relative_to(folder).as_posix()}", path
-    for addition in added.additions():
+    for addition in plugins.additions():
         yield from addition.sources()

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.errors import UserError
-from gpubench.grid import MAX_CELLS, Grid
+from gpubench.core.errors import UserError
+from gpubench.core.grid import MAX_CELLS, Grid
 
 # The layout of `struct Box` in kernels/common/box.h.
 BOX_DTYPE = np.dtype(

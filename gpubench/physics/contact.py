@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from gpubench.errors import UserError
+from gpubench.core.errors import UserError
 from gpubench.physics.box import Box
 from gpubench.physics.pairs import nearest_image, wrapped
 

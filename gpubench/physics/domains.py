@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft
 
-from gpubench.errors import UserError
+from gpubench.core.errors import UserError
 from gpubench.physics.box import Box
 
 Floats = NDArray[np.float64]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import linregress
 
-from gpubench.errors import UserError
+from gpubench.core.errors import UserError
 
 Floats = NDArray[np.float64]
 

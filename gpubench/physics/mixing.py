@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from gpubench.errors import UserError
+from gpubench.core.errors import UserError
 from gpubench.physics.box import Box
 from gpubench.physics.transport import wavenumber_along
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.errors import UserError
+from gpubench.core.errors import UserError
 
 Floats = NDArray[np.float64]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.errors import UserError
+from gpubench.core.errors import UserError
 from gpubench.physics.fluid import require_amounts
 
 Floats = NDArray[np.float64]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from gpubench.core.grid import Grid
 from gpubench.devices.base import Device
-from gpubench.grid import Grid
 
 BLOCK = 256
 

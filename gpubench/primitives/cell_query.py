@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from gpubench.contracts import LinkedCells, Neighbours, SortedCells
+from gpubench.core.contracts import LinkedCells, Neighbours, SortedCells
+from gpubench.core.grid import EPSILON, Grid
 from gpubench.devices.base import Device
-from gpubench.grid import EPSILON, Grid
 from gpubench.primitives.gather import Gather
 from gpubench.primitives.scan import ExclusiveScan
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from gpubench.calibration import Calibration
-from gpubench.check_results import CheckResults
+from gpubench.evidence.calibration import Calibration
+from gpubench.evidence.physics_results import CheckResults
+from gpubench.evidence.results import Results
 from gpubench.report import document, folder, render, spreadsheets
 from gpubench.report.cells import machines
-from gpubench.report.parts import Part
-from gpubench.results import Results
+from gpubench.report.pages import Part
 
 
 def write(

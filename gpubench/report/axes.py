@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpubench.kinds import KINDS
+from gpubench.inputs.specs import KINDS
 from gpubench.report import formats
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpubench.calibration import Calibration, Rates
+from gpubench.evidence.calibration import Calibration, Rates
 from gpubench.report import formats
 from gpubench.report.figures import Axis, Chart, Line, Panel, draw_all
-from gpubench.report.parts import Collection, Part
+from gpubench.report.pages import Collection, Part
 from gpubench.report.tables import Item, Row, Table
 
 COLUMNS = [

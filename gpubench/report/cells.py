@@ -13,9 +13,9 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from gpubench import registry
+from gpubench.core import registry
+from gpubench.evidence.results import Results, is_settled, is_waiting
 from gpubench.report.axes import AXES, SIZES
-from gpubench.results import Results, is_settled, is_waiting
 from gpubench.studies.study import Study, load_study
 
 Record = dict[str, Any]

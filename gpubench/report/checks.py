@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from gpubench import check_results
-from gpubench.check_results import CheckResults, CheckRun, Finding, Reference
+from gpubench.evidence import physics_results
+from gpubench.evidence.physics_results import CheckResults, CheckRun, Finding, Reference
 from gpubench.report import formats
 from gpubench.report.figures import Axis, Chart, Line, Panel, draw_all
-from gpubench.report.parts import Collection, Part
+from gpubench.report.pages import Collection, Part
 from gpubench.report.tables import Item, Row, Table
 
 _KINDS = {"linear": "linear", "log": "number"}
@@ -56,7 +56,7 @@ def _sentences(found: CheckResults) -> list[str]:
     said = [
         f"{counts['agrees']} of {compared} quantities agree with their reference;"
         f" {counts['recorded']} have none and are recorded. A quantity agrees where it is within"
-        f" the reference's tolerance and {check_results.SIGMAS} standard errors of its own."
+        f" the reference's tolerance and {physics_results.SIGMAS} standard errors of its own."
     ]
     differing = [
         finding.quantity
@@ -111,7 +111,7 @@ def _tolerated(reference: Reference) -> str:
     return f"{reference.value:.4g}{within}"
 
 
-def _chart(slug: str, figure: check_results.Figure) -> Chart:
+def _chart(slug: str, figure: physics_results.Figure) -> Chart:
     return Chart(
         slug,
         figure.title,
@@ -122,7 +122,7 @@ def _chart(slug: str, figure: check_results.Figure) -> Chart:
     )
 
 
-def _panel(figure: check_results.Figure, panel: check_results.Panel) -> Panel:
+def _panel(figure: physics_results.Figure, panel: physics_results.Panel) -> Panel:
     lines = [
         Line(
             series.label,

@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpubench.report import formats, rivals
+from gpubench.report import formats, libraries
 from gpubench.report.axes import AXES
 from gpubench.report.cells import StudyRun
 from gpubench.report.crossings import FIRST, NEITHER, Compared, Crossing, compare
 from gpubench.report.figures import Axis, Chart, Line, Panel, describe, line_chart
-from gpubench.report.races import Field, Race, timed
+from gpubench.report.rankings import Field, Race, timed
 from gpubench.report.tables import NOTHING, Item, Row, Table
 
 _MOST_PAIRS = 6  # lines of a panel
@@ -53,7 +53,7 @@ def pairs(field: Field, task: str) -> list[Pair]:
     groups: dict[tuple[tuple[str, Any], ...], dict[int, Race]] = {}
     for race in field.races:
         if race.task == task:
-            fixed = rivals.place_columns(race.place)
+            fixed = libraries.place_columns(race.place)
             size = fixed.pop("particles")
             groups.setdefault(tuple(fixed.items()), {}).setdefault(size, race)
     found = []

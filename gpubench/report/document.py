@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Collection as Container
 from dataclasses import dataclass
 
-from gpubench.calibration import Calibration
-from gpubench.check_results import CheckResults
+from gpubench.evidence.calibration import Calibration
+from gpubench.evidence.physics_results import CheckResults
 from gpubench.report import calibrations as calibrated
 from gpubench.report import checks as checked
 from gpubench.report import formats, overview, ranks, regimes, steps, tables, verdict
@@ -34,7 +34,7 @@ from gpubench.report.figures import (
     draw_all,
     line_chart,
 )
-from gpubench.report.parts import Collection, Part, Section
+from gpubench.report.pages import Collection, Part, Section
 from gpubench.report.tables import Table
 from gpubench.report.verdict import Scan
 

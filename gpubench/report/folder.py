@@ -10,9 +10,9 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
-from gpubench.errors import UserError
+from gpubench.core.errors import UserError
+from gpubench.core.writing import Lock, write_whole, writing
 from gpubench.report import document, render, spreadsheets
-from gpubench.writing import Lock, write_whole, writing
 
 MANIFEST = "gpubench-report.txt"
 _HEADING = "Files that `gpubench report` wrote here. It replaces and removes these, and no others."

@@ -12,12 +12,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gpubench.evidence.results import is_waiting
 from gpubench.report import formats, tables, verdict
 from gpubench.report.axes import AXES
 from gpubench.report.cells import Cell, StudyRun, Subject, phases_of
 from gpubench.report.figures import Axis, Chart, Line, Panel, describe, line_chart
 from gpubench.report.tables import NOTHING, Item, Row, Table
-from gpubench.results import is_waiting
 from gpubench.studies.study import Published, Quantity
 
 _MOST_LINES = 12  # more in one panel cannot be told apart

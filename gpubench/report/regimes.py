@@ -8,8 +8,8 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
-from gpubench.contracts import LAUNCHES_MS, LAUNCHES_PARTICLES, TASKS, may_be_launches
-from gpubench.report import crossovers, formats, maps, moves, rivals, wholes
+from gpubench.core.contracts import LAUNCHES_MS, LAUNCHES_PARTICLES, TASKS, may_be_launches
+from gpubench.report import crossovers, formats, incremental_updates, libraries, maps, time_steps
 from gpubench.report.axes import AXES
 from gpubench.report.cells import Cell, Place, StudyRun
 from gpubench.report.crossings import front
@@ -24,8 +24,8 @@ from gpubench.report.figures import (
     scatter,
 )
 from gpubench.report.maps import Block, Key, MapChart, MapPanel, Tile
-from gpubench.report.parts import Section
-from gpubench.report.races import (
+from gpubench.report.pages import Section
+from gpubench.report.rankings import (
     CONTENDER,
     MOST_LINES,
     RIVALS,
@@ -59,12 +59,12 @@ def sentences(run: StudyRun) -> list[str]:
     field = Field.of(run)
     return [
         _verdict(field),
-        *rivals.wrong(field),
-        *([margins] if run.study.name == RIVALS and (margins := rivals.margins(field)) else []),
+        *libraries.wrong(field),
+        *([margins] if run.study.name == RIVALS and (margins := libraries.margins(field)) else []),
         *_by_size(field),
         *_winners(field),
-        *moves.sentences(field),
-        *wholes.sentences(run),
+        *incremental_updates.sentences(field),
+        *time_steps.sentences(run),
         *_launches(field),
     ]
 
@@ -72,23 +72,23 @@ def sentences(run: StudyRun) -> list[str]:
 def gist(run: StudyRun) -> str:
     """Return the first of these and what is wrong, for the front page."""
     field = Field.of(run)
-    return " ".join([_verdict(field), *rivals.wrong(field)])
+    return " ".join([_verdict(field), *libraries.wrong(field)])
 
 
 def _verdict(field: Field) -> str:
     """Say who is first, and of whom nothing is said."""
-    return " ".join(filter(None, (rivals.verdict(field), rivals.untimed(field))))
+    return " ".join(filter(None, (libraries.verdict(field), libraries.untimed(field))))
 
 
 def sections(run: StudyRun, slug: str) -> list[Section]:
     """Return what the study's page shows, as far as there are records for it."""
     field = Field.of(run)
     crossed = [pair for task in field.tasks for pair in crossovers.pairs(field, task)]
-    beside = rivals.section(field)
+    beside = libraries.section(field)
     memory, share = _memory(field, slug), _copy_share(field, slug)
-    moved = [moves.chart(field, slug), moves.ratio_chart(field, slug)]
-    resorts = moves.table(field)
-    steps = wholes.charts(run, slug)
+    moved = [incremental_updates.chart(field, slug), incremental_updates.ratio_chart(field, slug)]
+    resorts = incremental_updates.table(field)
+    steps = time_steps.charts(run, slug)
     crossing_tables = [
         table
         for task in field.tasks
@@ -119,7 +119,7 @@ def win_rows(run: StudyRun) -> list[dict[str, Any]]:
     return [
         {
             "task": race.task,
-            **rivals.place_columns(race.place),
+            **libraries.place_columns(race.place),
             "winner": race.winner.subject.algorithm,
             "winner_form": race.winner.subject.form,
             "winner_median_ms": race.winner.median_ms,
@@ -172,8 +172,8 @@ def _by_size(field: Field) -> list[str]:
         unknown = parts.pop(None, [])
         words = [f"{name} {formats.listing(where)}" for name, where in parts.items()]
         words += [f"open {formats.listing(unknown)}"] if unknown else []
-        where = rivals.where([race.place for race in races], _KIND).partition(" (")[0]
-        said.setdefault(where, []).append(f"in {rivals.quoted(task)} {', '.join(words)}")
+        where = libraries.where([race.place for race in races], _KIND).partition(" (")[0]
+        said.setdefault(where, []).append(f"in {libraries.quoted(task)} {', '.join(words)}")
     return [
         f"Fastest by the number of particles, with {where} (in brackets: how many times as long the"
         f" next takes; open: it cannot be told): {'; '.join(parts)}."
@@ -210,8 +210,8 @@ def _winners(field: Field) -> list[str]:
             parts.append(f"on {unclear} it cannot be told")
         if partial_ones := len(races) - told.total() - unclear:
             parts.append(f"on {partial_ones} not all that might win were timed")
-        where = rivals.where([race.place for race in races])
-        said.setdefault(where, []).append(f"in {rivals.quoted(task)} {', '.join(parts)}")
+        where = libraries.where([race.place for race in races])
+        said.setdefault(where, []).append(f"in {libraries.quoted(task)} {', '.join(parts)}")
     return [
         f"Fastest, each with its best form, {where}: {'; '.join(parts)}."
         for where, parts in said.items()
@@ -444,7 +444,7 @@ def _memory_panel(field: Field, task: str, place: Place) -> Panel | None:
     for x, y in (points[index] for index in best[1:]):
         steps += [(x, steps[-1][1]), (x, y)]
     border = Line("", [x for x, _ in steps], [y for _, y in steps], None, None, _GREY, 1, False)
-    title = rivals.where([place], rivals.SHORT)
+    title = libraries.where([place], libraries.SHORT)
     names = formats.listing(known[index].subject.algorithm for index in best)
     words = f"Time against memory, {task}, {title}. On the front: {names}."
     return Panel(title, [border, *lines] if len(best) > 1 else lines, words)

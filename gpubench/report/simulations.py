@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gpubench import results
-from gpubench.errors import UserError
+from gpubench.core.errors import UserError
+from gpubench.evidence import results
 from gpubench.report import formats
 from gpubench.report.figures import Axis, Chart, Line, Panel, draw_all
-from gpubench.report.parts import Collection, Part, Picture
+from gpubench.report.pages import Collection, Part, Picture
 from gpubench.report.tables import Item, Row, Table
 
 KIND = "an account of a simulation"

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpubench import calibration, check_results
-from gpubench.calibration import Calibration
-from gpubench.check_results import CheckResults
-from gpubench.errors import UserError
+from gpubench.core.errors import UserError
+from gpubench.evidence import calibration, physics_results
+from gpubench.evidence.calibration import Calibration
+from gpubench.evidence.physics_results import CheckResults
+from gpubench.evidence.results import Results, load
 from gpubench.report import simulations
-from gpubench.report.parts import Part
-from gpubench.results import Results, load
+from gpubench.report.pages import Part
 
 
 @dataclass(frozen=True)
@@ -40,12 +40,12 @@ def sort_out(paths: Sequence[Path]) -> Sources:
             files.setdefault(file.resolve(), file)
     accounts = [file for file in files.values() if file.name == simulations.ACCOUNT]
     others = [file for file in files.values() if file.name != simulations.ACCOUNT]
-    checked = [file for file in others if check_results.is_of_checks(file)]
+    checked = [file for file in others if physics_results.is_of_checks(file)]
     calibrated = [file for file in others if calibration.is_calibration(file)]
     measured = [file for file in others if file not in (*checked, *calibrated)]
     return Sources(
         [load(file) for file in measured],
         simulations.parts(accounts),
-        [check_results.load(file) for file in checked],
+        [physics_results.load(file) for file in checked],
         [calibration.load(file) for file in calibrated],
     )

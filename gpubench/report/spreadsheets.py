@@ -10,11 +10,11 @@ from typing import Any
 
 import pandas as pd
 
-from gpubench.report import crossovers, moves, ranks, regimes, rivals, wholes
+from gpubench.evidence.results import Results, frame, is_waiting
+from gpubench.report import crossovers, incremental_updates, libraries, ranks, regimes, time_steps
 from gpubench.report.cells import Cell, Machine, Record, StudyRun, Subject
-from gpubench.report.races import Field
+from gpubench.report.rankings import Field
 from gpubench.report.verdict import Match, matches
-from gpubench.results import Results, frame, is_waiting
 from gpubench.studies.study import Published
 
 KINDS = (
@@ -54,9 +54,9 @@ def of_regimes(machines: Sequence[Machine], name: str) -> dict[str, pd.DataFrame
     made: dict[str, Callable[[StudyRun], list[dict[str, Any]]]] = {
         "wins": regimes.win_rows,
         "crossovers": crossovers.rows,
-        "moved": moves.rows,
-        "steps": wholes.rows,
-        "rivals": lambda run: rivals.rows(Field.of(run)),
+        "moved": incremental_updates.rows,
+        "steps": time_steps.rows,
+        "rivals": lambda run: libraries.rows(Field.of(run)),
     }
     found = {}
     for kind, rows in made.items():

@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench import __version__
+from gpubench.core.errors import UserError
+from gpubench.core.writing import whole_file
 from gpubench.devices import Device
-from gpubench.errors import UserError
 from gpubench.measure.environment import code_hash
 from gpubench.simulate.arrays import read_arrays
 from gpubench.simulate.setup import Setup, possible
 from gpubench.workloads.workload import Workload
-from gpubench.writing import whole_file
 
 FORMAT = 1
 _HEADER = "header"  # JSON: the fields of a Checkpoint but for its state

@@ -22,10 +22,10 @@ from matplotlib.figure import Figure
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
-from gpubench.errors import UserError
+from gpubench.core.errors import UserError
+from gpubench.core.writing import whole_file, writing
 from gpubench.simulate.look import DPI, INK, Key, add_key, place, reduced
 from gpubench.workloads.workload import Snapshot
-from gpubench.writing import whole_file, writing
 
 LEAST_WIDTH = 4.0  # inches, for the key of a narrow panel
 PANEL_MOMENTS = 6

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from gpubench.errors import UserError
-from gpubench.registry import require_known
+from gpubench.core.errors import UserError
+from gpubench.core.registry import require_known
 from gpubench.simulate import perspective, slab
 from gpubench.simulate.frames import read_frames, write_animation, write_panel
 from gpubench.workloads.workload import Snapshot

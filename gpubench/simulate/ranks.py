@@ -6,14 +6,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 
-from gpubench import devices, registry
+from gpubench import devices
+from gpubench.core import registry
+from gpubench.core.errors import UserError
 from gpubench.devices.base import Device
-from gpubench.errors import UserError
-from gpubench.parallel.ranks import Ranks, device_spec, ends_all, launched_size
-from gpubench.parallel.team import Team
-from gpubench.parallel.transport import NAMES, open_transport
+from gpubench.distributed.domain_decomposition import DECOMPOSITIONS, share
+from gpubench.distributed.ranks import Ranks, device_spec, ends_all, launched_size
+from gpubench.distributed.team import Team
+from gpubench.distributed.transport import NAMES, open_transport
 from gpubench.simulate.setup import find_cells
-from gpubench.workloads.shared import DECOMPOSITIONS, share
 from gpubench.workloads.workload import Value
 
 

@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from gpubench import __version__
-from gpubench.errors import UserError
+from gpubench.core.errors import UserError
+from gpubench.core.paths import repository
+from gpubench.core.writing import Lock, whole_file
 from gpubench.measure.environment import code_hash, commit_of, machine
-from gpubench.paths import repository
 from gpubench.simulate.pictures import AUTO, FrameFolder
 from gpubench.simulate.runner import Simulated, Timetable
 from gpubench.simulate.setup import Setup
 from gpubench.simulate.trajectory import format_of
 from gpubench.workloads.workload import Snapshot, Workload
-from gpubench.writing import Lock, whole_file
 
 # How many of each a run has, where no interval is given.
 OBSERVATIONS, FRAMES, CHECKPOINTS = 10, 50, 10

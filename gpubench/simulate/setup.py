@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpubench import registry
-from gpubench.contracts import CellList
+from gpubench.core import registry
+from gpubench.core.contracts import CellList
+from gpubench.core.errors import NotSupported, UserError
+from gpubench.core.memory import why_too_large
 from gpubench.devices import Device, missing_feature
-from gpubench.errors import NotSupported, UserError
+from gpubench.distributed.domain_decomposition import share
 from gpubench.inputs import MAX_PARTICLES
-from gpubench.kinds import Simulation
-from gpubench.memory import why_too_large
-from gpubench.workloads.shared import share
+from gpubench.inputs.specs import Simulation
 from gpubench.workloads.workload import Value, Workload
 
 ALGORITHM = "counting-sort"  # the fastest for particles that move little, on any device

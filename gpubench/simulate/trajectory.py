@@ -16,10 +16,10 @@ from typing import Any, BinaryIO, NamedTuple
 import gsd.hoomd
 import numpy as np
 
-from gpubench import registry
-from gpubench.errors import UserError
+from gpubench.core import registry
+from gpubench.core.errors import UserError
+from gpubench.core.writing import whole_file, writing
 from gpubench.workloads.workload import Snapshot
-from gpubench.writing import whole_file, writing
 
 _RUN = "gpubench/run"  # where the log of a GSD file holds the id of the run
 

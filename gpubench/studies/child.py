@@ -2,7 +2,7 @@
 
 `gpubench.studies.child SOCKET` is started by `Child`. Requests and answers are pickled: both sides
 are the same code. The process ends as soon as the other side has gone, whatever it is doing, so
-that it never measures beside its successor (`children.py`).
+that it never measures beside its successor (`core/children.py`).
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import Any
 
-from gpubench import children, devices
+from gpubench import devices
+from gpubench.core import children
+from gpubench.core.errors import DeviceUnavailable, UserError
 from gpubench.devices.base import Device
-from gpubench.errors import DeviceUnavailable, UserError
+from gpubench.distributed.ranks import unlaunched
 from gpubench.measure.environment import conditions, environment
 from gpubench.measure.sampling import Budget
-from gpubench.parallel.ranks import unlaunched
 from gpubench.studies.runner import Job, measure
 
 SECONDS_TO_END = 10.0

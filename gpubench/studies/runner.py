@@ -16,21 +16,12 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from gpubench import registry
-from gpubench.conformance import smallest_failure_of_a_piece
-from gpubench.contracts import Algorithm, CellList
+from gpubench.core import registry
+from gpubench.core.contracts import Algorithm, CellList
+from gpubench.core.errors import DeviceUnavailable, NotSupported, OutOfMemory, UserError
+from gpubench.core.memory import why_too_large
 from gpubench.devices import Device, missing_feature
-from gpubench.errors import DeviceUnavailable, NotSupported, OutOfMemory, UserError
-from gpubench.families import ORACLES, Oracle, first_launch
-from gpubench.inputs import Inputs, ParticleSet, SimulationStart
-from gpubench.kinds import Recipe, Simulation
-from gpubench.measure.clock import now, timed
-from gpubench.measure.environment import environment
-from gpubench.measure.progress import Bar, progress
-from gpubench.measure.sampling import Budget, Mode, Run, Sampled, Task, take_samples
-from gpubench.measure.statistics import Summary
-from gpubench.memory import why_too_large
-from gpubench.results import (
+from gpubench.evidence.results import (
     IDENTITY,
     Store,
     is_settled,
@@ -39,9 +30,18 @@ from gpubench.results import (
     record_key,
     waits_for,
 )
+from gpubench.inputs import Inputs, ParticleSet, SimulationStart
+from gpubench.inputs.specs import Recipe, Simulation
+from gpubench.measure.clock import now, timed
+from gpubench.measure.environment import environment
+from gpubench.measure.progress import Bar, progress
+from gpubench.measure.sampling import Budget, Mode, Run, Sampled, Task, take_samples
+from gpubench.measure.statistics import Summary
 from gpubench.studies.facts import facts_of, printable, require_countable
 from gpubench.studies.recheck import wrong_after_timing
 from gpubench.studies.study import Study, Subject, Sweep, check_names
+from gpubench.verify.conformance import smallest_failure_of_a_piece
+from gpubench.verify.problems import ORACLES, Oracle, first_launch
 from gpubench.workloads.step import WorkloadStep
 
 # Enough for a 95 % interval of the median, short enough for a whole table on two cores.

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from threading import Event
 from typing import Any, ClassVar, cast
 
-from gpubench.errors import UserError
+from gpubench.core.errors import UserError
+from gpubench.distributed.ranks import Ranks, ends_all
+from gpubench.evidence.results import first_difference
 from gpubench.measure.progress import Bar
 from gpubench.measure.sampling import Budget
-from gpubench.parallel.ranks import Ranks, ends_all
-from gpubench.results import first_difference
 from gpubench.studies.child import Child, NoAnswer
 from gpubench.studies.runner import Engine, Job, failed
 

@@ -14,14 +14,14 @@ from typing import Any
 
 import jsonschema
 
-from gpubench import registry
-from gpubench.contracts import Algorithm
-from gpubench.errors import UserError
-from gpubench.families import FAMILIES
-from gpubench.kinds import KINDS, Particles, Recipe, Simulation, axes, required_axes
+from gpubench.core import registry
+from gpubench.core.contracts import Algorithm
+from gpubench.core.errors import UserError
+from gpubench.core.paths import PACKAGE
+from gpubench.inputs.specs import KINDS, Particles, Recipe, Simulation, axes, required_axes
 from gpubench.measure.sampling import Budget, Mode
-from gpubench.paths import PACKAGE
 from gpubench.studies.design import spread_points
+from gpubench.verify.problems import FAMILIES
 
 FOLDER = PACKAGE / "studies"
 MAKES_CELLS = frozenset({"cell-list", "cell-list-update"})  # families of what a simulation needs

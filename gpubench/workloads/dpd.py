@@ -16,14 +16,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.errors import UserError
+from gpubench.core.errors import UserError
 from gpubench.physics.box import Box
 from gpubench.physics.domains import domain_size, order_parameter, structure_factor
 from gpubench.physics.fluid import INTEGRATORS, Fluid
 from gpubench.physics.mixing import heavy_fraction, interface_wave, mixing_layer
 from gpubench.physics.observables import momentum, temperature
 from gpubench.physics.step import check_dpd_step
-from gpubench.workloads.in_cells import BLOCK, InCells, require_known_values
+from gpubench.workloads.cell_workload import BLOCK, InCells, require_known_values
 from gpubench.workloads.workload import BlowUp, Snapshot, Value
 
 MESH, LAYER = 1.5, 1.0  # of the fields of which domains and mixing are observed

@@ -21,13 +21,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from gpubench.core.errors import NotSupported, UserError
 from gpubench.devices.base import Device
-from gpubench.errors import NotSupported, UserError
 from gpubench.physics.box import Box
 from gpubench.physics.rigid import RigidBody, ball_body, box_body
 from gpubench.physics.sph import INTEGRATORS, SPHFluid, mass_for, spacing_for
 from gpubench.physics.sph_step import BodiesStep, check_sph_step
-from gpubench.workloads.in_cells import BLOCK, InCells, require_known_values
+from gpubench.workloads.cell_workload import BLOCK, InCells, require_known_values
 from gpubench.workloads.picture import Picture
 from gpubench.workloads.workload import BlowUp, Snapshot, Value
 

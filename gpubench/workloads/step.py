@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from gpubench.contracts import Algorithm, CellList
+from gpubench.core.contracts import Algorithm, CellList
 from gpubench.devices.base import Device
+from gpubench.distributed.domain_decomposition import share
 from gpubench.inputs import SimulationStart
 from gpubench.measure.phases import phase_times, picture_time
-from gpubench.workloads.in_cells import InCells
-from gpubench.workloads.shared import share
+from gpubench.workloads.cell_workload import InCells
 from gpubench.workloads.workload import Value, Workload
 
 # An even number: what takes turns with its arrays is back where it was, as a graph needs it.

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.errors import UserError
+from gpubench.core.errors import UserError
 
 if TYPE_CHECKING:
-    from gpubench.contracts import CellList
+    from gpubench.core.contracts import CellList
     from gpubench.devices.base import Device
 
 Value = float | int | str

@@ -1,4 +1,4 @@
-/* The cell grid, laid out as GRID_DTYPE in gpubench/grid.py, and the cell of a position. */
+/* The cell grid, laid out as GRID_DTYPE in gpubench/core/grid.py, and the cell of a position. */
 #ifndef GPUBENCH_COMMON_GRID_H
 #define GPUBENCH_COMMON_GRID_H
 

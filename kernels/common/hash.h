@@ -19,7 +19,7 @@
 /* Cell coordinates end here, to either side: the last cell goes on for ever. */
 #define CELL_REACH 4194304 /* 2^22 */
 
-/* Laid out as UNBOUNDED_DTYPE in gpubench/grid.py. */
+/* Laid out as UNBOUNDED_DTYPE in gpubench/core/grid.py. */
 typedef struct UnboundedGrid {
     float cell[3];
     float inverse_cell[3];

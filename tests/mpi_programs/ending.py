@@ -14,8 +14,8 @@ from pathlib import Path
 
 import typer
 
-from gpubench.errors import UserError
-from gpubench.parallel.ranks import Ranks, Watcher, ends_all
+from gpubench.core.errors import UserError
+from gpubench.distributed.ranks import Ranks, Watcher, ends_all
 
 
 def end(how: str) -> None:

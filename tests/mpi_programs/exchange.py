@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.devices import Device, open_device
-from gpubench.parallel.ranks import Ranks, device_spec, ends_all
-from gpubench.parallel.transport import Parcel, Transport, open_transport
+from gpubench.distributed.ranks import Ranks, device_spec, ends_all
+from gpubench.distributed.transport import Parcel, Transport, open_transport
 
 ROWS = 5000
 ROUNDS = 12

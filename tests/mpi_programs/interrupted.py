@@ -35,9 +35,9 @@ def command_line() -> None:
     sys.exit(0)
 
 
-if WHEN != "gpubench.cli":
-    sys.modules["gpubench.cli"] = ModuleType("gpubench.cli")
-    sys.modules["gpubench.cli"].main = command_line
+if WHEN != "gpubench.cli.app":
+    sys.modules["gpubench.cli.app"] = ModuleType("gpubench.cli.app")
+    sys.modules["gpubench.cli.app"].main = command_line
 sys.meta_path.insert(0, Importing())
 
 from gpubench.__main__ import main  # noqa: E402

@@ -17,8 +17,8 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
-from gpubench.errors import UserError
-from gpubench.parallel.ranks import Ranks, ends_all
+from gpubench.core.errors import UserError
+from gpubench.distributed.ranks import Ranks, ends_all
 
 MOMENT_S = 0.3
 noted = Path(sys.argv[1])

@@ -13,9 +13,9 @@ import weakref
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from gpubench.errors import UserError
-from gpubench.parallel.ranks import Ranks, ends_all
-from gpubench.parallel.team import Team, together
+from gpubench.core.errors import UserError
+from gpubench.distributed.ranks import Ranks, ends_all
+from gpubench.distributed.team import Team, together
 
 
 class Jar:

@@ -58,7 +58,7 @@ def _words(rng: Random, here: scene.Scene) -> str:
     """Add hostile options and arguments to a command."""
     from typer.main import get_command
 
-    from gpubench.cli import app
+    from gpubench.cli.app import app
 
     described: Any = get_command(app)
     words = rng.choice(BEGINS).split()

@@ -213,7 +213,7 @@ def _become(
     words: Sequence[str], environment: Mapping[str, str], before: Callable[[], None]
 ) -> NoReturn:
     """Do what a fresh interpreter does with `gpubench WORDS`, and end the process."""
-    from gpubench.cli import main
+    from gpubench.cli.app import main
 
     status: object = 1
     try:

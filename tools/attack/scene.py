@@ -133,8 +133,8 @@ class Scene:
 
     def records(self, name: str = "results") -> dict[str, Any]:
         """Return the records of all results of a folder by key; Broken where one is not whole."""
-        from gpubench.errors import UserError
-        from gpubench.results import load
+        from gpubench.core.errors import UserError
+        from gpubench.evidence.results import load
 
         every = []
         for path in (self.work / name).rglob("*.json"):
@@ -154,7 +154,7 @@ class Scene:
 
     def bits(self) -> str:
         """Return a hash of what c.npz holds: its step, and all arrays by id."""
-        from gpubench.errors import UserError
+        from gpubench.core.errors import UserError
         from gpubench.simulate import checkpoint
 
         try:
@@ -180,7 +180,7 @@ def require_status(ended: Ended, *allowed: int, how: str = "", lines: Sequence[i
 
 def require_end(ended: Ended, number: Signals) -> None:
     """Raise Broken where a command that got a signal ended neither by that nor well."""
-    from gpubench.paths import PACKAGE
+    from gpubench.core.paths import PACKAGE
 
     said = f"after {number.name}, {ended.said}"
     require(ended.status in (0, -number, 128 + number), said)
@@ -205,7 +205,7 @@ def require_page(folder: Path, how: str) -> None:
 
 def shipped(rng: Random, name: str, size: int) -> dict[str, Any]:
     """Return some records of a results file of that name, of those that came with the package."""
-    from gpubench.paths import measured_folder
+    from gpubench.core.paths import measured_folder
 
     every = sorted(measured_folder().rglob(name), key=lambda path: path.stat().st_size)
     smaller = every[: 1 + len(every) // 2]

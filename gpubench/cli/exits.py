@@ -1,0 +1,90 @@
+"""How a command ends: its exit status, and what standard error says.
+
+Statuses 0, 1 and 3 are answers. Whatever keeps a command from an answer is status 2.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TextIO
+
+from gpubench.core.errors import UserError
+from gpubench.core.messages import say
+
+ERROR = 2
+
+
+class OutputLost(OSError):
+    """Standard output cannot be written: the message says why, in one line."""
+
+
+class Output:
+    """Standard output that raises OutputLost where it cannot be written."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        """Write a text."""
+        try:
+            return self._stream.write(text)
+        except OSError as error:
+            raise _lost(error) from error
+
+    def flush(self) -> None:
+        """Write what was kept back."""
+        try:
+            self._stream.flush()
+        except OSError as error:
+            raise _lost(error) from error
+
+
+def open_output() -> None:
+    """Let standard output raise OutputLost; raise it at once where standard output is closed.
+
+    The next file that is opened would take the place of a closed descriptor, and output of
+    libraries would end up in it. A closed standard error becomes the null device instead.
+    """
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115  # stays open until the end
+    if sys.stdout is None:
+        raise OutputLost(
+            "standard output is closed: redirect it to /dev/null where it is not wanted"
+        )
+    sys.stdout = Output(sys.stdout)
+
+
+def status_of(error: Exception) -> int:
+    """Say on standard error what ended a command, and return the exit status.
+
+    Bad input and lost output are one line, and nothing where the reader of a pipe has gone. An
+    error of the program itself is its traceback and one line.
+    """
+    with suppress(OSError):  # standard error may be full too
+        if isinstance(error, UserError):
+            say(str(error))
+        elif isinstance(error, OutputLost):
+            if not isinstance(error.__cause__, BrokenPipeError):
+                say(str(error))
+        else:
+            traceback.print_exception(error)
+            say(f"ended without an answer, by {type(error).__name__}: {error}")
+    # What cannot be written would make the interpreter's last flush choose the exit status.
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    return ERROR
+
+
+def _lost(error: OSError) -> OutputLost:
+    return OutputLost(f"cannot write standard output: {error.strerror or error}")

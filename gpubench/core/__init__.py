@@ -1,0 +1,1 @@
+"""What an algorithm is, and what every other part stands on."""

@@ -1,0 +1,582 @@
+"""What an algorithm is given and what it must return.
+
+Arrays are device arrays: anything with ``shape``, ``dtype`` and ``nbytes`` that the
+device that made them can download (CuPy's under CUDA, PyOpenCL's under OpenCL).
+"""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, get_type_hints
+
+import numpy as np
+
+from gpubench.core.errors import NotSupported, UserError
+from gpubench.core.poison import arrays_of, poison
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from gpubench.core.grid import Grid
+    from gpubench.devices.base import Device
+    from gpubench.inputs import PairSet, ParticleSet, RecordSet
+
+NULL = -1  # ends a linked list, marks an empty cell: the paper's "/" (rozen2008, Figure 1)
+
+# What a neighbour search may be asked for, from positions on: equal work for whoever does it.
+TASKS = {
+    "build": "make of the positions what neighbours are found in",
+    "count": "build, then count the neighbours of each particle",
+    "ten-counts": "build, then count the neighbours of each particle ten times",
+    "list": "build, then list the neighbours of each particle",
+    "update": "particles have moved: bring what was built up to date, then count",
+}
+# Of so many particles at most, shorter times of searches on a GPU may be mostly those of launches
+# from Python. On an H200 those of 2^16 and fewer were up to 7 times as long as from a graph, those
+# of 2^20 and more up to 1.2 times (study rivals, 44e5204).
+LAUNCHES_MS, LAUNCHES_PARTICLES = 0.1, 2**18
+COUNTS = {"build": 0, "count": 1, "ten-counts": 10, "list": 0, "update": 1}
+
+
+BACKENDS = frozenset({"cuda", "opencl"})
+
+
+def may_be_launches(particles: float, ms: float) -> bool:
+    """Say whether a time of a search on a GPU, launched again and again, may say little of it."""
+    return particles <= LAUNCHES_PARTICLES and ms < LAUNCHES_MS
+
+
+def task_of(form: str) -> str:
+    """Return the task of a form of a neighbour search: `list-matrix` is one way to `list`."""
+    for task in TASKS:
+        if form == task or form.startswith(f"{task}-"):
+            return task
+    raise ValueError(f"{form} names no task: one of {', '.join(TASKS)}")
+
+
+@dataclass(frozen=True)
+class LinkedCells:
+    """Linked lists of the particles in each cell (rozen2008, Listing 1).
+
+    head: int32, shape (cells,), the first particle of each cell, or -1.
+    next: int32, shape (particles,), the particle after this one in its cell, or -1.
+    empty_byte: what fills the arrays of a list without particles.
+    """
+
+    empty_byte: ClassVar[int] = 0xFF
+
+    head: Any
+    next: Any
+
+
+@dataclass(frozen=True)
+class SortedCells:
+    """Particles in order of their cells.
+
+    start: int32, shape (cells + 1,); cell c holds order[start[c]:start[c + 1]].
+    order: int32, shape (particles,), a permutation of the particles.
+    positions: float32, shape (particles, 4), positions[order], or None where the form does
+        not reorder.
+    empty_byte: as in LinkedCells.
+    """
+
+    empty_byte: ClassVar[int] = 0x00
+
+    start: Any
+    order: Any
+    positions: Any = None
+
+
+@dataclass(frozen=True)
+class LimitedCells:
+    """Cells with room for so many particles; the rest of a fuller cell is lost.
+
+    count: int32, shape (cells,), how many particles lie in each cell, kept or not.
+    slots: int32, shape (cells, capacity); the first min(count[c], capacity) of slots[c] are
+        particles of cell c, what is behind them means nothing.
+    lost: int32, shape (1,), how many particles are in no slot.
+    allow_overflow: whether an answer that lost particles is right.
+    empty_byte: as in LinkedCells.
+    """
+
+    empty_byte: ClassVar[int] = 0x00
+
+    count: Any
+    slots: Any
+    lost: Any
+    allow_overflow: bool = False
+
+
+@dataclass(frozen=True)
+class HashedCells:
+    """Particles in order of the buckets of a hash table (silva2012, section 5, Figure 4).
+
+    bounds: int32, shape (buckets, 2); bucket b holds order[bounds[b, 0]:bounds[b, 1]], and both
+        bounds are -1 where it is empty. A bucket may hold particles of several cells.
+    order: int32, shape (particles,), a permutation of the particles.
+    positions: float32, shape (particles, 4), positions[order].
+    corner: int32, shape (3,), the coordinates of the cell that is hashed as (0, 0, 0).
+    """
+
+    bounds: Any
+    order: Any
+    positions: Any
+    corner: Any
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """Neighbours strictly nearer than the cutoff, each pair from both sides, no self-pairs.
+
+    counts: int32, shape (particles,), by particle id.
+    offsets: int64, shape (particles + 1,), exclusive sum of the counts, or None.
+    neighbours: int32, shape (offsets[-1],), particle ids, or None; unordered within a row.
+    """
+
+    counts: Any
+    offsets: Any = None
+    neighbours: Any = None
+
+
+@dataclass(frozen=True)
+class Compacted:
+    """The records that a filter kept, without gaps.
+
+    records: float32, shape (at least count[0], words); its first count[0] rows are the kept
+        records, bit for bit; nothing is said of the rows after them.
+    count: int32, shape (1,).
+    """
+
+    records: Any
+    count: Any
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Random numbers of pairs of particles, uniform from -1 to 1.
+
+    values: float32, shape (steps, pairs), those of successive steps.
+    """
+
+    values: Any
+
+
+@dataclass(frozen=True)
+class Form:
+    """One way to run an algorithm.
+
+    summary: one line for people.
+    requires: device features it needs, e.g. {"cuda"}.
+    capturable: False where the host reads something back, which no CUDA graph can hold.
+    reorders: whether positions come back in cell order.
+    stable: whether a filter keeps the records in their order.
+    allocates: whether a library allocates for itself in a launch, which counts as its work.
+    """
+
+    summary: str
+    requires: frozenset[str] = frozenset()
+    capturable: bool = True
+    reorders: bool = False
+    stable: bool = True
+    allocates: bool = False
+
+
+def forms_for(task: str, forms: Mapping[str, Form], backend: str) -> list[str]:
+    """Return those forms of a neighbour search that do a task and need no other back end."""
+    others = BACKENDS - {backend}
+    return [
+        name for name, form in forms.items() if task_of(name) == task and not form.requires & others
+    ]
+
+
+class Algorithm(ABC):
+    """An algorithm made for one device and one size of input, in one of its forms.
+
+    Making it allocates and compiles everything. ``launch`` only launches: no allocation, no
+    copy, no compilation; it is what gets timed. Libraries that allocate whenever they are called
+    say so in their form.
+
+    launches: how many times ``launch`` does the work; reported times and traffic are of one.
+    library: name and version of whose work it is, where it is not ours.
+    answers_once_loaded: whether there is an answer to check before the first launch.
+    conformance_parameters: what differs from the defaults where the conformance suite is run,
+        for an algorithm that by default must not answer all of it.
+    variants: sets of parameters between which kernels differ; `make kernels` compiles all.
+    """
+
+    name: ClassVar[str]
+    family: ClassVar[str]
+    summary: ClassVar[str]
+    source: ClassVar[str]
+    forms: ClassVar[Mapping[str, Form]]
+    defaults: ClassVar[Mapping[str, int]] = {}
+    launches: int = 1
+    library: str | None = None
+    answers_once_loaded: ClassVar[bool] = False
+    conformance_parameters: ClassVar[Mapping[str, int]] = {}
+    variants: ClassVar[Sequence[Mapping[str, int]]] = ({},)
+
+    def __init__(self, device: Device, form: str, parameters: Mapping[str, int]) -> None:
+        self.device = device
+        self.form = form
+        self.parameters = {**self.defaults, **parameters}
+        self.workspace_bytes = 0
+
+    def prepare(self) -> None:  # noqa: B027  # an algorithm may need nothing
+        """Allocate all arrays and make all kernels; called once, with everything else set.
+
+        Raises UserError for bad parameters, NotSupported where the device lacks something.
+        """
+
+    @abstractmethod
+    def load(self, inputs: Any) -> None:
+        """Bring an input of the family's kind to the device; not timed."""
+
+    @abstractmethod
+    def launch(self) -> None:
+        """Do the work that is timed."""
+
+    @property
+    def answer(self) -> Any:
+        """What the last launch left, as the family has it: a dataclass of arrays."""
+        raise NotImplementedError(f"{self.name} has no answer")
+
+    def poison(self) -> None:
+        """Queue overwriting what launches left with what no right answer holds; not timed.
+
+        A launch must make all of it anew: this comes before each launch whose answer is checked
+        after timing, and an answer that is right without that launch is refused. By default the
+        arrays of `answer` are filled. An algorithm that makes `answer` of something else when it
+        is asked overwrites that instead, such that `answer` can still be read.
+        """
+        poison(self.device, *arrays_of(self.answer))
+
+    @abstractmethod
+    def traffic_bytes(self) -> int | None:
+        """Return the fewest bytes that the work had to move through device memory, done once.
+
+        None where no model exists.
+        """
+
+    @property
+    def no_graph(self) -> str | None:
+        """Say why no graph can hold a launch, or return None where one can."""
+        form = self.forms[self.form]
+        if form.allocates:
+            return "its library allocates while it works, in memory that no CUDA graph would own"
+        if form.capturable:
+            return None
+        return "the host reads a value back in the middle, which no CUDA graph can hold"
+
+    def outcome(self) -> dict[str, int | float | str]:
+        """Return what the last launch reports beside its answer, e.g. its round count."""
+        return {}
+
+    def peak_bytes(self) -> int | None:
+        """Return the most device memory that the work took, where not all is `workspace_bytes`.
+
+        That is where a library allocates for itself; host memory for what works on the host.
+        """
+        return None
+
+    def download(self, array: Any) -> NDArray[Any]:
+        """Return an array of the answer on the host, when it is complete."""
+        return self.device.download(array)
+
+    def allocate(self, shape: int | tuple[int, ...], dtype: Any) -> Any:
+        """Allocate a device array and count it as this algorithm's memory."""
+        array = self.device.empty(shape, dtype)
+        self.workspace_bytes += array.nbytes
+        return array
+
+
+class ParticleAlgorithm(Algorithm):
+    """An algorithm over particles, made for their number and their grid."""
+
+    def __init__(
+        self, device: Device, particles: int, grid: Grid, form: str, parameters: Mapping[str, int]
+    ) -> None:
+        super().__init__(device, form, parameters)
+        self.particles = particles
+        self.grid = grid
+        self.prepare()
+
+
+class CellList(ParticleAlgorithm):
+    """An algorithm that sorts particles into the cells of a grid.
+
+    It starts from cell ids, as the paper's Listing 1 does (``a[N]``); ``load`` computes them
+    on the device from the positions.
+    """
+
+    family: ClassVar[str] = "cell-list"
+
+    cell_of: Any
+    positions: Any
+
+    def load(self, inputs: ParticleSet) -> None:
+        """Upload positions, float32 (particles, 4), and compute their cell ids on the device."""
+        from gpubench.primitives.cell_ids import CellIds
+
+        self.positions = self.device.upload(inputs.positions)
+        self.cell_of = self.device.empty(self.particles, "int32")
+        CellIds(self.device, self.grid).launch(self.positions, self.cell_of)
+
+    def launch(self) -> None:
+        """Build the cell list of the loaded input."""
+        self.build(self.cell_of, self.positions)
+
+    @abstractmethod
+    def build(self, cell_of: Any, positions: Any) -> None:
+        """Build the cell list.
+
+        cell_of: int32, shape (particles,), each in [0, cells).
+        positions: float32, shape (particles, 4); read only by forms that reorder.
+        """
+
+    @property
+    @abstractmethod
+    def answer(self) -> LinkedCells | SortedCells | LimitedCells:
+        """The cell list that the last ``build`` made; overwritten by the next."""
+
+    @classmethod
+    def shape(cls) -> type[LinkedCells] | type[SortedCells] | type[LimitedCells]:
+        """Return which of the shapes ``answer`` has, as it declares."""
+        getter = inspect.getattr_static(cls, "answer").fget
+        shape: type[LinkedCells] | type[SortedCells] | type[LimitedCells]
+        shape = get_type_hints(getter)["return"]
+        return shape
+
+
+class CellListUpdate(CellList):
+    """An algorithm that brings a cell list up to date after particles have moved.
+
+    One launch re-sorts twice, to the state after the move and back, so that it can be repeated
+    and recorded; ``build`` makes the list that it starts from.
+
+    states: cell ids and positions of each state of the input, on the device, oldest first.
+    cell_of, positions: those of the state that the list is of.
+    """
+
+    family: ClassVar[str] = "cell-list-update"
+    launches: int = 2
+    answers_once_loaded: ClassVar[bool] = True
+
+    states: list[tuple[Any, Any]]
+
+    def load(self, inputs: ParticleSet) -> None:
+        """Upload the input with the states before it, and build the list of the oldest."""
+        self.states = []
+        for state in inputs.history:
+            super().load(state)
+            self.states.append((self.cell_of, self.positions))
+        self.cell_of, self.positions = self.states[0]
+        self.build(self.cell_of, self.positions)
+
+    def launch(self) -> None:
+        """Re-sort to the newest state, then back to the oldest."""
+        self.move_to(*self.states[-1])
+        self.move_to(*self.states[0])
+
+    def move_to(self, cell_of: Any, positions: Any) -> None:
+        """Update the list to a state, and remember which one it is of."""
+        self.update(cell_of, positions)
+        self.cell_of, self.positions = cell_of, positions
+
+    def poison(self) -> None:
+        """Re-sort to the newest state: a launch works on its answer, and ends in the oldest."""
+        self.move_to(*self.states[-1])
+
+    @abstractmethod
+    def update(self, cell_of: Any, positions: Any) -> None:
+        """Re-sort the present list, which is of `self.cell_of`, to other cell ids.
+
+        cell_of: int32, shape (particles,), each in [0, cells).
+        positions: float32, shape (particles, 4); read only by forms that reorder.
+        """
+
+
+class NeighbourSearch(ParticleAlgorithm):
+    """An algorithm from positions to neighbours; its forms say how far it goes: see TASKS.
+
+    Neighbours are strictly nearer than `cutoff`, the shortest edge of the grid's cells, each pair
+    is there from both sides, and nobody is its own neighbour. Of the grid's cells nothing else
+    counts: whoever searches cuts space as he likes.
+
+    One launch of an `update` goes to the newest state of the particles and back, as those of
+    `CellListUpdate` do; all other tasks start from the positions of the newest state.
+
+    finds_images: whether it looks across periodic walls; who does not refuses such grids.
+    """
+
+    family: ClassVar[str] = "neighbour-search"
+    finds_images: ClassVar[bool] = True
+
+    def __init__(
+        self, device: Device, particles: int, grid: Grid, form: str, parameters: Mapping[str, int]
+    ) -> None:
+        self.task = task_of(form)
+        self.cutoff = min(grid.cell_size)
+        if self.task == "update":
+            self.launches = 2
+        if any(p and n < 3 for p, n in zip(grid.periodic, grid.cells, strict=True)):
+            raise UserError(
+                f"a periodic axis needs at least 3 cells for neighbours, this grid is"
+                f" {grid.cells}: use smaller cells or a larger box"
+            )
+        if any(grid.periodic) and not self.finds_images:
+            raise NotSupported(f"{self.name} finds no images across periodic walls: use open ones")
+        super().__init__(device, particles, grid, form, parameters)
+
+    @property
+    def answer(self) -> Neighbours:
+        """What the last launch found; where it only built, what a query finds in that.
+
+        An update has ended in the oldest state.
+        """
+        return self.neighbours()
+
+    @abstractmethod
+    def neighbours(self) -> Neighbours:
+        """Return the answer, see there."""
+
+    def poison(self) -> None:
+        """Overwrite the answer; a search that only builds overwrites what it built."""
+        if self.task == "build":
+            raise NotImplementedError(
+                f"{self.name} must overwrite what it built: define poison(), see"
+                " contracts.Algorithm"
+            )
+        super().poison()
+
+    def move_to(self, state: int) -> None:
+        """Bring what was built to a state of the input, 0 for the oldest, and count."""
+        raise NotImplementedError(f"{self.name} updates nothing")
+
+
+class HostSearch(NeighbourSearch):
+    """A neighbour search that works on the host, beside the device whose events time it.
+
+    xyz: float32, shape (particles, 3), the loaded positions.
+    """
+
+    xyz: NDArray[np.float32]
+
+    def load(self, inputs: ParticleSet) -> None:
+        """Keep the positions, without their fourth component."""
+        self.xyz = np.ascontiguousarray(inputs.positions[:, :3])
+
+    def launch(self) -> None:
+        """Wait until the device has nothing left to do, then work."""
+        self.device.synchronize()
+        self.work()
+
+    @abstractmethod
+    def work(self) -> None:
+        """Search the loaded positions; return when it is done."""
+
+    def download(self, array: Any) -> NDArray[Any]:
+        """Return an array of the answer, which is on the host."""
+        return np.asarray(array)
+
+    @property
+    def no_graph(self) -> str:
+        """Why there is no graph."""
+        return "it works on the host, which no CUDA graph can hold"
+
+    def traffic_bytes(self) -> None:
+        """No model: nothing moves through device memory."""
+
+
+class StreamFilter(Algorithm):
+    """An algorithm that removes the null records of a stream and closes the gaps.
+
+    A record is `record_bytes` long, a whole number of float32 words. Which are null, `nulls`
+    says: with "infinity" those whose first float is +infinity (horn2005); with "predicate" those
+    whose entry of `keep` is 0, whatever the record holds.
+    """
+
+    family: ClassVar[str] = "stream-filter"
+
+    records: Any
+    keep: Any
+
+    def __init__(
+        self,
+        device: Device,
+        records: int,
+        record_bytes: int,
+        form: str,
+        parameters: Mapping[str, int],
+        *,
+        nulls: str,
+    ) -> None:
+        super().__init__(device, form, parameters)
+        self.size = records
+        self.record_bytes = record_bytes
+        self.nulls = nulls
+        self.prepare()
+
+    def load(self, inputs: RecordSet) -> None:
+        """Upload the records, float32 (size, words), and keep, int32 (size,), or None."""
+        self.records = self.device.upload(inputs.records)
+        self.keep = None if inputs.keep is None else self.device.upload(inputs.keep)
+
+    def launch(self) -> None:
+        """Filter the loaded records."""
+        self.filter(self.records, self.keep)
+
+    @abstractmethod
+    def filter(self, records: Any, keep: Any) -> None:
+        """Compact the records that are not null; leave the input as it is.
+
+        records: float32, shape (size, words).
+        keep: int32, shape (size,), 0 for null; or None where `nulls` is "infinity".
+        """
+
+    @property
+    @abstractmethod
+    def answer(self) -> Compacted:
+        """What the last ``filter`` kept; overwritten by the next."""
+
+
+class PairNoise(Algorithm):
+    """A generator of the random number that belongs to a pair of particles in a step.
+
+    It depends on both ids, the step and the key, and is the same from either side of the pair. One
+    launch draws it for each pair in `launches` successive steps; as with any work that a launch
+    does several times, the time reported is of one.
+
+    generator: which of `physics.noise.GENERATORS` it is, bit for bit.
+    """
+
+    family: ClassVar[str] = "pair-noise"
+    launches: int = 8
+
+    i: Any
+    j: Any
+    clock: Any
+
+    def __init__(
+        self, device: Device, pairs: int, form: str, parameters: Mapping[str, int]
+    ) -> None:
+        super().__init__(device, form, parameters)
+        self.pairs = pairs
+        self.prepare()
+
+    def load(self, inputs: PairSet) -> None:
+        """Upload ids, int32 (pairs,) each, and the clock of the first step, uint32 (4,)."""
+        self.i, self.j, self.clock = map(self.device.upload, (inputs.i, inputs.j, inputs.clock))
+
+    @property
+    @abstractmethod
+    def generator(self) -> str:
+        """The name of the generator that this form is."""
+
+    @property
+    @abstractmethod
+    def answer(self) -> Noise:
+        """What the last launch drew, a row for each step; overwritten by the next."""

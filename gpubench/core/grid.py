@@ -1,0 +1,215 @@
+"""The cell grid: shape, periodicity, and the cell of a position; cells without a box, and hashes.
+
+Cells are numbered x fastest, then y, then z (rozen2008, section 2.3).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpubench.core.errors import NotSupported, UserError
+
+MAX_CELLS = 2**31 - 2
+EPSILON = float(np.finfo(np.float32).eps)
+# Squares of lengths, and the inverse of a cell's edge, stay well inside float32's range.
+SMALLEST_CELL, LARGEST_CELL = 1e-15, 1e15
+
+# The layout of `struct Grid` in kernels/common/grid.h: 4-byte members only, so that CUDA,
+# OpenCL and NumPy agree on it.
+GRID_DTYPE = np.dtype(
+    [
+        ("low", np.float32, 3),
+        ("size", np.float32, 3),
+        ("inverse_cell", np.float32, 3),
+        ("cells", np.int32, 3),
+        ("periodic", np.int32, 3),
+    ]
+)
+
+# The layout of `struct UnboundedGrid` in kernels/common/hash.h.
+UNBOUNDED_DTYPE = np.dtype([("cell", np.float32, 3), ("inverse_cell", np.float32, 3)])
+CELL_REACH = 2**22  # cells from the origin to the last one, to either side
+HASH_PRIMES = (73856093, 19349663, 83492791)  # silva2012, section 5
+MAX_BUCKETS = 2**30
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A box cut into equal cells.
+
+    cells: number of cells along x, y, z.
+    low, size: corner and edge lengths of the box, in the unit of the positions.
+    periodic: along which axes the box repeats.
+    """
+
+    cells: tuple[int, int, int]
+    low: tuple[float, float, float]
+    size: tuple[float, float, float]
+    periodic: tuple[bool, bool, bool] = (False, False, False)
+
+    def __post_init__(self) -> None:
+        if any(n < 1 for n in self.cells):
+            raise UserError(f"a grid needs at least one cell along each axis, not {self.cells}")
+        if not all(math.isfinite(v) for v in (*self.low, *self.size)) or min(self.size) <= 0:
+            raise UserError(
+                f"a box needs finite corners and positive edges, not {self.low} and {self.size}"
+            )
+        if self.count > MAX_CELLS:
+            raise UserError(f"{self.count} cells are too many, at most {MAX_CELLS}: enlarge them")
+        for low, edge, cell in zip(self.low, self.size, self.cell_size, strict=True):
+            least = max(4 * EPSILON * max(abs(low), abs(low + edge)), SMALLEST_CELL)
+            if not least <= cell <= LARGEST_CELL:
+                raise UserError(
+                    f"float32 positions cannot resolve cells of {cell:g} in a box from {low:g} to"
+                    f" {low + edge:g}: make cells {least:g} to {LARGEST_CELL:g} long"
+                )
+
+    @classmethod
+    def in_box(
+        cls,
+        low: tuple[float, float, float],
+        size: tuple[float, float, float],
+        cell_size: float,
+        periodic: tuple[bool, bool, bool] = (False, False, False),
+    ) -> Grid:
+        """Cut a box into as many cells as fit that are at least cell_size long along each axis."""
+        if not (math.isfinite(cell_size) and cell_size > 0):
+            raise UserError(f"the cell size must be positive and finite, not {cell_size}")
+        if not all(0 < edge / cell_size < MAX_CELLS for edge in size):
+            raise UserError(
+                f"a box of {size} cannot be cut into cells of {cell_size}: at most {MAX_CELLS}"
+                " cells, and every edge positive"
+            )
+        # The tolerance keeps an edge of 10 * 0.1 at ten cells in spite of rounding.
+        nx, ny, nz = (max(1, math.floor(edge / cell_size * (1 + 1e-6))) for edge in size)
+        return cls((nx, ny, nz), low, size, periodic)
+
+    @classmethod
+    def with_count(
+        cls, count: int, periodic: tuple[bool, bool, bool] = (False, False, False)
+    ) -> Grid:
+        """Make a grid of exactly `count` unit cells, as near to a cube as its divisors allow."""
+        if count < 1:
+            raise UserError(f"a grid needs at least one cell, not {count}")
+        if count > MAX_CELLS:
+            raise UserError(f"{count} cells are too many, at most {MAX_CELLS}: enlarge them")
+        cells = _balanced_factors(count)
+        low = (0.0, 0.0, 0.0)
+        size = (float(cells[0]), float(cells[1]), float(cells[2]))
+        return cls(cells, low, size, periodic)
+
+    def centred(self) -> Grid:
+        """Return the same grid with the centre of its box at the origin."""
+        lx, ly, lz = self.size
+        return replace(self, low=(-lx / 2, -ly / 2, -lz / 2))
+
+    @property
+    def count(self) -> int:
+        """Number of cells."""
+        nx, ny, nz = self.cells
+        return nx * ny * nz
+
+    @property
+    def cell_size(self) -> tuple[float, float, float]:
+        """Edge lengths of one cell."""
+        (lx, ly, lz), (nx, ny, nz) = self.size, self.cells
+        return lx / nx, ly / ny, lz / nz
+
+    def packed(self) -> NDArray[np.void]:
+        """Return the grid as the kernels read it: one element of GRID_DTYPE."""
+        packed = np.zeros(1, GRID_DTYPE)
+        packed["low"], packed["size"] = self.low, self.size
+        packed["inverse_cell"] = np.float32(1) / np.asarray(self.cell_size, np.float32)
+        packed["cells"], packed["periodic"] = self.cells, self.periodic
+        return packed
+
+    def coordinates(self, positions: NDArray[np.float32]) -> NDArray[np.int32]:
+        """Return the integer cell coordinates of positions, int32, shape (particles, 3).
+
+        The arithmetic is that of the kernels (kernels/common/grid.h), in float32: subtract,
+        multiply, floor, clamp. Positions lie in the box, periodic or not (who moves particles
+        wraps them), so that the clamp only catches the upper wall and what rounds up to it.
+        """
+        packed = self.packed()[0]
+        scaled = (positions[:, :3] - packed["low"]) * packed["inverse_cell"]
+        whole = np.floor(scaled).astype(np.int32)
+        inside: NDArray[np.int32] = np.clip(whole, 0, packed["cells"] - 1)
+        return inside
+
+    def cell_ids(self, positions: NDArray[np.float32]) -> NDArray[np.int32]:
+        """Return the cell of each position, int32, shape (particles,)."""
+        x, y, z = self.coordinates(positions).T
+        nx, ny, _ = self.cells
+        ids: NDArray[np.int32] = (z * np.int32(ny) + y) * np.int32(nx) + x
+        return ids
+
+
+@dataclass(frozen=True)
+class UnboundedGrid:
+    """Equal cells without a box: every position has one (silva2012, section 5).
+
+    cell_size: edge lengths of a cell, in the unit of the positions.
+    """
+
+    cell_size: tuple[float, float, float]
+
+    @classmethod
+    def of(cls, grid: Grid) -> UnboundedGrid:
+        """Take the cell size of a grid and leave its box; NotSupported where the box repeats."""
+        if any(grid.periodic):
+            raise NotSupported("a hash grid has no box that could repeat: leave every axis open")
+        return cls(grid.cell_size)
+
+    def packed(self) -> NDArray[np.void]:
+        """Return the cells as the kernels read them: one element of UNBOUNDED_DTYPE."""
+        packed = np.zeros(1, UNBOUNDED_DTYPE)
+        packed["cell"] = self.cell_size
+        packed["inverse_cell"] = np.float32(1) / packed["cell"]
+        return packed
+
+    def coordinates(self, positions: NDArray[np.float32]) -> NDArray[np.int32]:
+        """Return the integer cell coordinates of finite positions, int32, shape (particles, 3).
+
+        floor(position / cell size), both as float32, exactly; the last cell to either side,
+        CELL_REACH from the origin, holds all that lies beyond.
+        """
+        edges = self.packed()["cell"][0].astype(np.float64)
+        xyz = positions[:, :3].astype(np.float64)
+        # The quotient may round up to a whole number; whole numbers of edges are exact.
+        cells = np.clip(np.floor(xyz / edges), -CELL_REACH, CELL_REACH)
+        cells -= cells * edges > xyz
+        cells += (cells + 1) * edges <= xyz
+        limited: NDArray[np.int32] = np.clip(cells, -CELL_REACH, CELL_REACH).astype(np.int32)
+        return limited
+
+
+def hash_buckets(coordinates: NDArray[np.int32], buckets: int) -> NDArray[np.int32]:
+    """Return the bucket of each cell, int32, shape (cells,) (silva2012, Algorithm 1).
+
+    coordinates: int32, shape (cells, 3), counted from the corner of the world where its limits
+    are part of the key.
+    """
+    products = coordinates.astype(np.uint32) * np.array(HASH_PRIMES, np.uint32)
+    hashes: NDArray[np.uint32] = np.bitwise_xor.reduce(products, axis=1)
+    found: NDArray[np.int32] = (hashes % np.uint32(buckets)).astype(np.int32)
+    return found
+
+
+def _balanced_factors(count: int) -> tuple[int, int, int]:
+    """Return three factors of count, largest first, whose sum is least."""
+
+    def split(number: int) -> tuple[int, int]:
+        low = next(d for d in range(math.isqrt(number), 0, -1) if number % d == 0)
+        return low, number // low
+
+    best = (count, 1, 1)
+    for first in range(1, round(count ** (1 / 3)) + 2):
+        if count % first == 0:
+            low, high = split(count // first)
+            best = min(best, (high, low, first), key=lambda f: (sum(f), f))
+    a, b, c = sorted(best, reverse=True)
+    return a, b, c

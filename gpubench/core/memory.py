@@ -1,0 +1,67 @@
+"""Memory that an input takes, held against what there is before any of it is allocated."""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol
+
+from gpubench.inputs.specs import Recipe
+
+OWN_GROUPS = Path("/proc/self/cgroup")
+GROUPS = Path("/sys/fs/cgroup")
+
+
+class HasMemory(Protocol):
+    """What is known of a device; see `Device`."""
+
+    @property
+    def name(self) -> str:
+        """The maker's name of it."""
+
+    @property
+    def memory_bytes(self) -> int:
+        """Memory that arrays may use."""
+
+
+def why_too_large(recipe: Recipe, device: HasMemory, inputs: int = 1) -> str | None:
+    """Say in words which memory is too small for so many inputs; None where it may do."""
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    allowed = min(_limits(), default=machine)
+    for needed, available, place in (
+        (recipe.host_bytes, machine, "of this machine"),
+        (recipe.host_bytes, allowed, "that this process may take"),
+        (recipe.device_bytes, device.memory_bytes, f"of {device.name}"),
+    ):
+        needed *= inputs
+        if needed > available:
+            return (
+                f"needs at least {needed / 2**30:.1f} GiB of memory, more than the"
+                f" {available / 2**30:.1f} GiB {place}: make the input smaller"
+            )
+    return None
+
+
+def _limits() -> Iterator[int]:
+    """Yield the limits of this process in bytes: its own, and those of its control groups."""
+    for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA):
+        soft, _ = resource.getrlimit(kind)
+        if soft != resource.RLIM_INFINITY:
+            yield soft
+    for line in OWN_GROUPS.read_text().splitlines() if OWN_GROUPS.exists() else ():
+        _, controllers, path = line.split(":", 2)
+        if controllers and "memory" not in controllers.split(","):
+            continue
+        # In a container, the group that the path names may be the root of what can be seen.
+        top, name = (
+            (GROUPS / "memory", "memory.limit_in_bytes") if controllers else (GROUPS, "memory.max")
+        )
+        group = top / path.lstrip("/")
+        for folder in (group, *group.parents):
+            file = folder / name
+            if folder.is_relative_to(top) and file.is_file():
+                text = file.read_text().strip()
+                if text.isdecimal():  # else `max`
+                    yield int(text)

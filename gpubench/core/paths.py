@@ -1,0 +1,40 @@
+"""Places on disk: kernels, results that came along, the cache for compiled code, the repository."""
+
+from pathlib import Path
+
+from gpubench.core.errors import UserError
+from gpubench.core.user_cache import usable_cache
+
+PACKAGE = Path(__file__).resolve().parents[1]
+
+
+def kernel_folder() -> Path:
+    """Return the folder of kernel sources: in an installed wheel, else beside the package."""
+    installed = PACKAGE / "kernels"
+    return installed if installed.is_dir() else PACKAGE.parent / "kernels"
+
+
+def measured_folder() -> Path:
+    """Return the folder of results that came along, a folder for each machine; it may be missing.
+
+    A checkout holds those of every study, an installed wheel those that `choose` needs.
+    """
+    installed = PACKAGE / "measured"
+    return installed if installed.is_dir() else PACKAGE.parent / "results" / "measured"
+
+
+def repository() -> Path | None:
+    """Return the checkout that the package runs from, or None for an installed wheel."""
+    root = PACKAGE.parent
+    return root if (root / ".git").exists() and (root / "kernels").is_dir() else None
+
+
+def cache_folder() -> Path:
+    """Return (and make) the package's folder in the user's cache folder.
+
+    Raises UserError where there is none that can be written.
+    """
+    folder = usable_cache()
+    if folder is None:
+        raise UserError("no cache folder can be written: name one in XDG_CACHE_HOME")
+    return folder

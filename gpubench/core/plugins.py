@@ -1,0 +1,211 @@
+"""What was declared outside the package: modules of somebody else's, with kernels beside them.
+
+A module is added by an entry point of the group `gpubench.algorithms`, or by its path in the
+environment variable GPUBENCH_ADD, which the processes that measure inherit. It is imported as
+Python would import it with the folder of its package on the path, before whatever else has its
+name.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pkgutil
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from types import ModuleType
+
+from gpubench.core import paths
+from gpubench.core.errors import UserError
+
+GROUP = "gpubench.algorithms"
+VARIABLE = "GPUBENCH_ADD"
+KERNELS = frozenset({".cu", ".cuh", ".cl", ".h"})
+SOURCES = KERNELS | {".py"}
+
+
+@dataclass(frozen=True)
+class Addition:
+    """A module, or a folder of them.
+
+    name: what results call it: that of the entry point, file or folder.
+    modules: those that may declare something; their kernels lie beside them.
+    folder: where its sources are. is_whole: whether all below that folder is part of it, or only
+        what lies beside the module.
+    """
+
+    name: str
+    modules: tuple[ModuleType, ...]
+    folder: Path
+    is_whole: bool
+
+    @property
+    def kernel_folders(self) -> list[Path]:
+        """The folders of its modules, each once."""
+        return list(dict.fromkeys(_file(module).parent for module in self.modules))
+
+    def sources(self) -> Iterator[tuple[str, Path]]:
+        """Yield each source file with a name that is the same wherever the folder lies."""
+        for path in self.folder.rglob("*") if self.is_whole else self.folder.glob("*"):
+            inside = path.relative_to(self.folder)
+            is_hidden = any(part.startswith(".") for part in inside.parts)
+            if path.suffix in SOURCES and path.is_file() and not is_hidden:
+                yield f"added/{self.name}/{inside.as_posix()}", path
+
+
+def add(given: Iterable[Path]) -> None:
+    """Add modules by path in this process and in those that it starts, before any is asked for.
+
+    Raises UserError where there is no such file or folder.
+    """
+    absolute = [str(path.absolute()) for path in given]
+    for path in absolute:
+        _require_importable(Path(path))
+    os.environ[VARIABLE] = os.pathsep.join([*_given(), *absolute])
+    additions.cache_clear()
+
+
+@cache
+def additions() -> tuple[Addition, ...]:
+    """Import what was added and return it: paths first, then entry points in order of names.
+
+    What both name is there once. Raises UserError for a path that is missing or cannot be a
+    module, for an entry point that names no module, and for a file of kernels that another one
+    has the name of; what importing a module raises is let through, with a note that names it.
+    """
+    found: list[Addition] = []
+    for path in _given():
+        found += _new(_by_path(Path(path)), found)
+    for point in sorted(metadata.entry_points(group=GROUP), key=lambda point: point.name):
+        found += _new(_by_entry_point(point), found)
+    _require_distinct_kernels(found)
+    return tuple(found)
+
+
+def moved(repository: Path, checkout: Path) -> str:
+    """Return GPUBENCH_ADD for another checkout of a repository.
+
+    What lies inside the repository is taken from the checkout, so that another commit is measured
+    with its own kernels; what the checkout does not have is left out.
+    """
+    root = repository.resolve()
+    there: list[Path] = []
+    for path in (Path(given).resolve() for given in _given()):
+        target = checkout / path.relative_to(root) if path.is_relative_to(root) else path
+        if target.exists():
+            there.append(target.absolute())
+    return os.pathsep.join(map(str, there))
+
+
+def kernel_folders(file: str) -> list[Path]:
+    """Return where a file of kernels, and what it includes, is looked for, in this order.
+
+    Raises UserError where no folder has it.
+    """
+    package = paths.kernel_folder()
+    if (package / file).is_file():
+        return [package]
+    for addition in additions():
+        for folder in addition.kernel_folders:
+            if (folder / file).is_file():
+                return [folder, package]
+    raise UserError(
+        f"no kernels in {file}: the file belongs into {package}, or beside the module that was"
+        " added and asks for it"
+    )
+
+
+def _given() -> list[str]:
+    return [path for path in os.environ.get(VARIABLE, "").split(os.pathsep) if path]
+
+
+def _new(addition: Addition, found: list[Addition]) -> list[Addition]:
+    """Return the addition without the modules that were found before, if any are left."""
+    known = {_file(module) for earlier in found for module in earlier.modules}
+    modules = tuple(module for module in addition.modules if _file(module) not in known)
+    if not modules:
+        return []
+    return [Addition(addition.name, modules, addition.folder, addition.is_whole)]
+
+
+def _by_path(path: Path) -> Addition:
+    _require_importable(path)
+    path = path.resolve()
+    if path.is_file():
+        return Addition(path.stem, (_import(path),), path.parent, is_whole=False)
+    if (path / "__init__.py").is_file():
+        return Addition(path.name, _with_parts(_import(path)), path, is_whole=True)
+    files = sorted(path.glob("[!_]*.py"))
+    if not files:
+        raise UserError(f"{path} holds no Python file that could declare an algorithm")
+    return Addition(path.name, tuple(map(_import, files)), path, is_whole=True)
+
+
+def _by_entry_point(point: metadata.EntryPoint) -> Addition:
+    place = f"the entry point {point.name} = {point.value}"
+    if point.attr:
+        raise UserError(f"{place} names no module: {point.module} belongs there")
+    module = _imported(point.module, place)
+    is_whole = hasattr(module, "__path__")
+    return Addition(point.name, _with_parts(module), _file(module).parent, is_whole)
+
+
+def _with_parts(module: ModuleType) -> tuple[ModuleType, ...]:
+    """Return a module, and if it is a package, the modules in it but those with an underscore."""
+    names = [part.name for part in pkgutil.iter_modules(getattr(module, "__path__", []))]
+    parts = [f"{module.__name__}.{name}" for name in names if not name.startswith("_")]
+    return module, *(_imported(part, part) for part in parts)
+
+
+def _import(path: Path) -> ModuleType:
+    """Import a file or a package under the name that it has in its outermost package."""
+    name, root = path.stem, path.parent
+    while (root / "__init__.py").is_file():
+        name, root = f"{root.name}.{name}", root.parent
+    if str(root) not in sys.path:
+        sys.path.insert(0, str(root))
+    importlib.invalidate_caches()
+    module = _imported(name, str(path))
+    expected = path / "__init__.py" if path.is_dir() else path
+    if _file(module) != expected:
+        raise UserError(f"{path} cannot be imported: {_file(module)} is {name} too; rename one")
+    return module
+
+
+def _imported(name: str, place: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except SystemExit as end:
+        raise UserError(
+            f"{place} ends the program when it is imported: it must only declare"
+        ) from end
+    except Exception as error:
+        error.add_note(f"while importing {place}, which was added to gpubench")
+        raise
+
+
+def _file(module: ModuleType) -> Path:
+    """Return where a module lies; Python's own, without a file, lie nowhere."""
+    return Path(module.__file__ or "nowhere").resolve()
+
+
+def _require_importable(path: Path) -> None:
+    if not path.exists():
+        raise UserError(f"there is no {path} to add: name a Python file, or a folder of them")
+    if not path.is_dir() and path.suffix != ".py":
+        raise UserError(f"{path} cannot be added: name a Python file, or a folder of them")
+
+
+def _require_distinct_kernels(found: Iterable[Addition]) -> None:
+    folders = [paths.kernel_folder()]
+    folders += [folder for addition in found for folder in addition.kernel_folders]
+    owner: dict[str, Path] = {}
+    for folder in dict.fromkeys(folders):
+        for file in sorted(folder.glob("*.cu")):
+            other = owner.setdefault(file.name, file)
+            if other != file:
+                raise UserError(f"{other} and {file} have one name: rename yours")

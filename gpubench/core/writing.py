@@ -1,0 +1,163 @@
+"""Files that are either there whole, or as they were before; and locks among processes."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import glob
+import os
+import secrets
+import sys
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO, Self
+
+from gpubench.core.errors import UserError
+
+# What file systems without locks answer, such as Lustre mounted without them.
+_NO_LOCKS = {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP}
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Raise UserError where the body of the `with` cannot write a file."""
+    try:
+        yield
+    except OSError as error:
+        raise UserError(
+            f"cannot write {path}: {error.strerror or error}: make room there, or choose"
+            " another place"
+        ) from error
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[BinaryIO]:
+    """Give the body of the `with` a file to write; when it ends, that file becomes `path`.
+
+    It does so in one rename, after its content is on the disk: whenever the process is killed, or
+    the body raises, what was at `path` before is still there. Folders on the way are made; what a
+    killed process left behind is removed. Several processes may write the same path at a time:
+    each renames a file of its own. Raises UserError where it cannot be written.
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        remove_leftovers(path)
+        # The lock says that the writer lives, until both descriptors are closed.
+        lock, _ = _open_locked(temporary, waits=True)
+        try:
+            with os.fdopen(os.dup(lock), "wb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+            _sync_folder(path.parent)
+        finally:
+            with suppress(FileNotFoundError):
+                temporary.unlink()
+            os.close(lock)
+
+
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Write a file as `whole_file` does."""
+    with whole_file(path) as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+
+
+def remove_leftovers(path: Path) -> None:
+    """Remove what killed processes were writing for `path` when they died, as far as possible."""
+    for leftover in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
+        with suppress(OSError):
+            descriptor = os.open(leftover, os.O_RDWR)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # raises while it is written
+                leftover.unlink()
+            finally:
+                os.close(descriptor)
+
+
+class Lock:
+    """A lock among processes, held until `release`, or until this process ends in any way.
+
+    path: of a file that is there while the lock is held; folders on the way are made.
+    refusal: the message of the UserError that is raised at once where the lock is held already, by
+        another process or by this one; None to wait for it.
+
+    A file system without locks is told on standard error, and the lock then does nothing.
+    Raises UserError where the file cannot be written.
+    """
+
+    def __init__(self, path: Path, refusal: str | None = None) -> None:
+        with writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                descriptor, is_locked = _open_locked(path, waits=refusal is None)
+            except BlockingIOError as error:
+                raise UserError(refusal) from error
+        self._release = weakref.finalize(self, _release, path, descriptor)
+        if not is_locked:
+            print(
+                f"gpubench: {path.parent} is on a file system without locks: let no other process"
+                " write there",
+                file=sys.stderr,
+            )
+
+    def release(self) -> None:
+        """Let others have it; does nothing the second time."""
+        self._release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+def _open_locked(path: Path, waits: bool) -> tuple[int, bool]:
+    """Return the descriptor of a file that is there, made where it was not, and locks it.
+
+    The lock lasts until the descriptor is closed. Also returns False where there are no locks.
+    Raises BlockingIOError where the file is locked already and `waits` is false.
+    """
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            is_locked = _lock(descriptor, waits)
+            # Between the two steps, the last owner may have removed the file.
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(descriptor), path.stat()):
+                    return descriptor, is_locked
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+
+
+def _lock(descriptor: int, waits: bool) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
+    except OSError as error:
+        if error.errno in _NO_LOCKS:
+            return False
+        raise
+    return True
+
+
+def _release(path: Path, descriptor: int) -> None:
+    with suppress(OSError):
+        path.unlink()  # before the lock ends: the next owner makes a new one
+    os.close(descriptor)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Bring a rename to the disk, where the file system does that for folders."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,335 @@
+"""Processes that share one run: who they are, which device each opens, how they end together."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import re
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import traceback
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from gpubench.core.errors import UserError
+from gpubench.distributed import watch
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
+INSTALL = "pip install 'gpubench[mpi]'"
+INTERRUPTED = 130  # what a shell reports of a program that Ctrl-C ended
+ATTEMPTS, SECONDS_BETWEEN_ATTEMPTS = 1000, 0.01  # to reach a watcher that is just being started
+
+
+def launched_size(environment: Mapping[str, str] = os.environ) -> int:
+    """Return how many ranks a launcher started, from its variables; 1 where there is none."""
+    return _launched(environment)[0]
+
+
+def _launched(environment: Mapping[str, str]) -> tuple[int, str]:
+    """Return how many ranks a launcher started, and the variable that numbers them.
+
+    Needs no MPI: PMI_SIZE is Hydra's (MPICH, Intel MPI), OMPI_COMM_WORLD_SIZE Open MPI's.
+    Slurm's srun sets the size of the step; a batch script that srun did not start has none.
+    """
+    for name in ("PMI", "OMPI_COMM_WORLD"):
+        size = environment.get(f"{name}_SIZE", "")
+        if size.isdecimal():
+            return int(size), f"{name}_RANK"
+    if {"SLURM_STEP_ID", "SLURM_PROCID"} <= environment.keys():
+        size = environment.get("SLURM_STEP_NUM_TASKS", "")
+        return int(size) if size.isdecimal() else 1, "SLURM_PROCID"
+    return 1, ""
+
+
+def unlaunched(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return an environment in which a process takes itself for no rank of a launcher."""
+    own = ("PMI_", "PMIX_", "OMPI_", "SLURM_STEP_ID", "SLURM_PROCID")
+    return {name: value for name, value in environment.items() if not name.startswith(own)}
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """Who this process is among those of its run.
+
+    comm: all ranks. rank, size: of this process and of all. local_rank, local_size: the same
+    among the ranks of this host. watcher: prints how the run ended; None without one.
+    """
+
+    comm: Intracomm
+    rank: int
+    size: int
+    local_rank: int
+    local_size: int
+    watcher: Watcher | None = None
+
+    @classmethod
+    @cache
+    def join(cls) -> Ranks:
+        """Join the run that a launcher started: alone, where there is none. Collective.
+
+        The sooner, the better: a rank that dies before is not named.
+
+        Raises UserError where mpi4py or its MPI is missing, and where the launcher is of another
+        MPI than mpi4py's, so that every process would believe itself alone.
+        """
+        watcher = Watcher.of_this_host()
+        try:
+            from mpi4py import MPI
+        except (ImportError, RuntimeError) as error:
+            reason = " ".join(str(error).split())
+            raise UserError(
+                f"several ranks need mpi4py with an MPI ({reason}): {INSTALL}"
+            ) from None
+        comm = MPI.COMM_WORLD
+        if comm.size == 1 < launched_size():
+            raise UserError(
+                f"the launcher started {launched_size()} ranks, but each is alone: mpirun and"
+                f" mpi4py's MPI differ; use the mpirun of {_first_line(MPI.Get_library_version())}"
+            )
+        local = comm.Split_type(MPI.COMM_TYPE_SHARED)
+        if len(set(local.allgather(watcher and watcher.launcher))) > 1 and watcher is not None:
+            watcher.done()
+            watcher = None
+        if watcher is not None:
+            watcher.join()
+        if local.rank == 0:
+            _unname_shared_memory()
+        return cls(comm, comm.rank, comm.size, local.rank, local.size, watcher)
+
+    def leave(self) -> NoReturn:
+        """Exit with status 0, when all else is done. Collective.
+
+        At once: an interpreter takes long to shut down, in which Ctrl-C could not change the
+        status any more.
+        """
+        from mpi4py import MPI
+
+        if self.watcher is not None:
+            self.watcher.done()
+        MPI.Finalize()
+        sys.stdout.flush()
+        os._exit(0)
+
+    def __str__(self) -> str:
+        return f"rank {self.rank} of {self.size}"
+
+
+def device_spec(ranks: Ranks, spec: str, oversubscribed: bool, gpus: int | None) -> str:
+    """Return the device that this rank opens, in the words of `open_device`.
+
+    Each rank of a host has a GPU of its own, by its number among them.
+
+    spec: what the user asked for. oversubscribed: ranks may share a GPU. gpus: how many NVIDIA
+    GPUs can be used on this host; None or 0 where there are none, and then `auto` is left to
+    `open_device`.
+    Raises UserError for more ranks than GPUs and for one GPU by number, unless oversubscribed.
+    """
+    backend, _, number = spec.partition(":")
+    if ranks.size == 1 or backend not in ("cuda", "auto") or not gpus:
+        return spec
+    if number:
+        if not oversubscribed and ranks.local_size > 1:
+            raise UserError(
+                f"--device {spec} is one GPU for {ranks.local_size} ranks: say --device cuda, which"
+                " gives each rank its own, or --oversubscribe to let them share"
+            )
+        return spec
+    if ranks.local_size > gpus and not oversubscribed:
+        raise UserError(
+            f"{ranks.local_size} ranks on this host, but {gpus} GPU(s): start at most {gpus} a"
+            " host, or say --oversubscribe to let ranks share a GPU"
+        )
+    return f"cuda:{ranks.local_rank % gpus}"
+
+
+@contextmanager
+def ends_all(ranks: Ranks) -> Iterator[None]:
+    """End the whole run where the body of the `with` raises in any rank; nothing hangs.
+
+    UserError ends it with one line that names the rank and status 2, another exception with its
+    traceback and status 2, Ctrl-C with 130, and an exit with a status of its own with that status.
+    A good end and an exit with status 0 pass, and must then come in every rank. Ctrl-C
+    reaches every rank; rank 0 alone heeds it, so that it can end the run in order.
+
+    Put it inside what must be closed: closing a device or a transport may wait for the others.
+    May be nested. Where there is one rank only, everything passes.
+    """
+    if ranks.size == 1:
+        yield
+        return
+    try:
+        with _left_to_rank_0(ranks):
+            yield
+    except UserError as error:
+        _end(ranks, f"gpubench: {ranks}: {' '.join(str(error).split())}\n", 2)
+    except KeyboardInterrupt:
+        _end(ranks, "", INTERRUPTED)
+    except SystemExit as end:
+        if end.code is None or end.code == 0:
+            raise
+        if isinstance(end.code, int):
+            _end(ranks, "", end.code)
+        _end(ranks, f"{end.code}\n", 2)
+    except BaseException as error:
+        status = getattr(error, "exit_code", None)  # Typer's Exit is no SystemExit
+        if status == 0:
+            raise
+        if isinstance(status, int):
+            _end(ranks, "", status)
+        name = f"{type(error).__module__}.{type(error).__qualname__}".removeprefix("builtins.")
+        _end(ranks, f"{traceback.format_exc()}gpubench: {ranks} ended by {name}\n", 2)
+
+
+def _end(ranks: Ranks, text: str, status: int) -> NoReturn:
+    """Print a text, unless another rank was first to say what happened, and end all ranks."""
+    with suppress(OSError):
+        sys.stdout.flush()
+    if ranks.watcher is None or not ranks.watcher.say(text):
+        watch.tell(text)
+    for descriptor in (1, 2):
+        watch.wait_until_read(descriptor)
+    # What happened is said: keep MPI's own line about the abort to itself.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    ranks.comm.Abort(status)
+    os._exit(status)  # MPICH's MPI_Abort may return before the launcher acts on it
+
+
+@contextmanager
+def _left_to_rank_0(ranks: Ranks) -> Iterator[None]:
+    """Ignore Ctrl-C in every rank but 0, which tells the others what to do."""
+    if ranks.rank == 0 or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+class Watcher:
+    """A rank's line to the process on its host that says how the run ended (`watch.py`).
+
+    launcher: the process that started the ranks of this host, by which they find each other.
+    """
+
+    def __init__(self, line: socket.socket, launcher: int) -> None:
+        self._line, self.launcher = line, launcher
+        atexit.register(self.done)
+
+    @classmethod
+    @cache
+    def of_this_host(cls) -> Watcher | None:
+        """Reach the watcher of this host, which the first of its ranks starts. Needs no MPI.
+
+        Returns None where this process is no rank of several, and where there is no watcher to be
+        had: then nothing tells of a death, and errors are printed by the ranks themselves.
+        """
+        size, variable = _launched(os.environ)
+        rank = os.environ.get(variable, "")
+        if size == 1 or not rank.isdecimal():
+            return None
+        launcher = _launcher(variable)
+        address = f"\0gpubench-{os.getuid()}-{launcher}"  # abstract: it leaves no file behind
+        for _ in range(ATTEMPTS):
+            line = socket.socket(socket.AF_UNIX)
+            try:
+                _connect(line, address, size)
+            except OSError:
+                line.close()
+            else:
+                watcher = cls(line, launcher)
+                if watcher._answered({"rank": int(rank), "process": os.getpid()}):
+                    return watcher
+                watcher.done()
+            select.select([], [], [], SECONDS_BETWEEN_ATTEMPTS)
+        return None
+
+    def join(self) -> None:
+        """Say that all ranks of the run have begun."""
+        self._tell({"joined": True})
+
+    def say(self, text: str) -> bool:
+        """Have a text printed, unless another rank spoke before; False where nothing listens.
+
+        An empty text prints nothing and keeps the others quiet. Returns when it has been read.
+        """
+        return self._answered({"say": text})
+
+    def done(self) -> None:
+        """Say that this rank ended well."""
+        atexit.unregister(self.done)
+        self._tell({"done": True})
+        self._line.close()
+
+    def _tell(self, message: dict[str, Any]) -> None:
+        with suppress(OSError):
+            self._line.sendall(json.dumps(message).encode() + b"\n")
+
+    def _answered(self, message: dict[str, Any]) -> bool:
+        self._tell(message)
+        with suppress(OSError):
+            return self._line.recv(1) == watch.ANSWER
+        return False
+
+
+def _launcher(variable: str) -> int:
+    """Return the process that started the ranks of this host: the nearest ancestor that is none.
+
+    variable: of the environment, which numbers the ranks.
+    """
+    process = Path("/proc") / str(os.getppid())
+    with suppress(OSError):  # it may be another user's
+        while f"\0{variable}=".encode() in b"\0" + (process / "environ").read_bytes():
+            _, _, state_and_parent = (process / "stat").read_text().rpartition(")")
+            process = process.with_name(state_and_parent.split()[1])
+    return int(process.name)
+
+
+def _connect(line: socket.socket, address: str, size: int) -> None:
+    """Connect a socket to the watcher of an address, which is started if there is none.
+
+    Raises OSError where another rank is about to start it, and where it cannot be started.
+    """
+    try:
+        line.connect(address)
+    except ConnectionRefusedError:
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(address)
+            listener.listen(socket.SOMAXCONN)
+            line.connect(address)
+            subprocess.run(
+                [sys.executable, "-IS", watch.__file__, str(listener.fileno()), str(size)],
+                pass_fds=[listener.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                start_new_session=True,
+                check=False,
+            )
+    if not watch.is_ours(line):
+        raise ConnectionRefusedError
+
+
+def _unname_shared_memory() -> None:
+    """Remove the names of MPICH's shared memory, which all ranks of this host have mapped.
+
+    So it goes with the last of them, however they end.
+    """
+    names = re.findall(r"/dev/shm/mpich_shm_\S+$", Path("/proc/self/maps").read_text(), re.M)
+    for name in set(names):
+        Path(name).unlink(missing_ok=True)
+
+
+def _first_line(text: str) -> str:
+    return " ".join(text.splitlines()[0].split())

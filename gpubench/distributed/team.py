@@ -1,0 +1,110 @@
+"""Ranks that do together what rank 0 says: objects with a part in every rank.
+
+Rank 0 makes such objects and calls their methods as if it were alone; each call is told to the
+others, which `follow`. What one rank refuses, all refuse.
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from gpubench.core.errors import UserError
+from gpubench.devices.base import Device
+from gpubench.distributed.ranks import Ranks
+from gpubench.distributed.transport import Transport
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+END = "end"
+
+
+class Team:
+    """The ranks of a run, each with its device and transport.
+
+    make: makes a shared object in ranks other than 0, from what rank 0 gave to `announce`.
+    """
+
+    def __init__(
+        self, ranks: Ranks, device: Device, transport: Transport, make: Callable[..., Any]
+    ) -> None:
+        self.ranks, self.device, self.transport = ranks, device, transport
+        self.comm = ranks.comm.Dup()  # so that no message meets one of a transport
+        self._make = make
+        self._known: dict[int, Any] = {}
+        self._gone: list[int] = []
+        self._count = 0
+
+    def announce(self, shared: Any, *arguments: Any) -> None:
+        """Have the others make their parts of an object that rank 0 is making."""
+        number, self._count = self._count, self._count + 1
+        if self.ranks.rank == 0:
+            shared.number_in_team = number
+            self._tell("make", number, arguments)
+            weakref.finalize(shared, self._gone.append, number)
+        else:
+            self._known[number] = shared
+
+    def tell(self, shared: Any, method: str, *arguments: Any) -> None:
+        """Have the others call a method of their parts of an object; rank 0 calls its own."""
+        if self.ranks.rank == 0:
+            self._tell(method, shared.number_in_team, arguments)
+
+    def agree(self, work: Callable[[], R]) -> R:
+        """Do a part of something that all do; if one rank refuses, all raise its UserError."""
+        refusal: UserError | None = None
+        done: R
+        try:
+            done = work()
+        except UserError as error:
+            refusal = error
+        refused = [error for error in self.comm.allgather(refusal) if error is not None]
+        if refused:
+            raise refused[0]
+        return done
+
+    def follow(self) -> None:
+        """Do what rank 0 says, until it ends."""
+        while True:
+            gone, method, number, arguments = self.comm.bcast(None)
+            for each in gone:
+                self._known.pop(each, None)
+            if method == END:
+                return
+            if method != "make":
+                getattr(self._known[number], method)(*arguments)
+                continue
+            try:
+                self._make(*arguments)
+            except UserError:  # in rank 0 too, which says so
+                self._known.pop(number, None)
+
+    def end(self) -> None:
+        """Let the others go home."""
+        if self.ranks.rank == 0:
+            self._tell(END, -1, ())
+
+    def _tell(self, method: str, number: int, arguments: tuple[Any, ...]) -> None:
+        gone, self._gone[:] = list(self._gone), []
+        self.comm.bcast((gone, method, number, arguments))
+
+
+def together(
+    method: Callable[Concatenate[Any, P], R],
+) -> Callable[Concatenate[Any, P], R]:
+    """Make a method of an object with a `team` one that all ranks call when rank 0 does.
+
+    It takes positional arguments only, which must be picklable.
+    """
+
+    @functools.wraps(method)
+    def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        if kwargs:
+            raise TypeError(f"{method.__name__} takes no arguments by name: all ranks call it")
+        self.team.tell(self, method.__name__, *args)
+        return method(self, *args)  # type: ignore[call-arg]
+
+    return call

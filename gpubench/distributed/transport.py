@@ -1,0 +1,442 @@
+"""What carries rows of device arrays between ranks: MPI, NCCL, or copies into a peer's memory.
+
+Every transport stands on an engine that exists: mpi4py, NCCL through CuPy, and CUDA's handles of
+memory for other processes (CUDA C++ Programming Guide, "Interprocess Communication"). One exchange
+is `begin`, then work that needs nothing of it, then `finish`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpubench.core.errors import UserError
+from gpubench.devices import Device
+from gpubench.distributed.ranks import Ranks
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Request
+
+NAMES = ("mpi", "nccl", "peer")
+INSTALL_NCCL = "pip install 'gpubench[nccl13]' (or [nccl12], to match CuPy)"
+FIRST_OF_ALL = -5  # a stream's priority: CUDA takes the highest it has for what is below that
+BUFFER_ID = 7  # CU_POINTER_ATTRIBUTE_BUFFER_ID: differs where an address was allocated anew
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """Rows `first` to `first + rows` of a contiguous device array, to or from another rank."""
+
+    peer: int
+    array: Any
+    first: int
+    rows: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.first <= self.first + self.rows <= len(self.array):
+            raise ValueError(
+                f"rows {self.first} to {self.first + self.rows} of an array of {len(self.array)}"
+            )
+
+    @property
+    def bytes(self) -> int:
+        """Return the size of the rows."""
+        return self.rows * Device.row_bytes(self.array)
+
+    @property
+    def address(self) -> int:
+        """Return where the rows begin, in the memory of a CUDA device."""
+        return int(self.array.data.ptr) + self.first * Device.row_bytes(self.array)
+
+
+class Transport(ABC):
+    """Carries rows between ranks, in the order of the device's queue.
+
+    Each exchange is one `begin` and one `finish`. Every parcel sent is received by its peer, with
+    as many bytes; several between the same two ranks match in the order of the lists. Ranks that
+    exchange nothing need not take part, but all take part in exchanges in the same order.
+    """
+
+    name: str
+
+    def __init__(self, device: Device, ranks: Ranks) -> None:
+        self._device, self._ranks = device, ranks
+        self._comm = ranks.comm.Dup()  # so that no message meets one of somebody else
+        self._begun = False
+
+    def mark(self) -> None:  # noqa: B027
+        """Note that the next exchange need not wait for what is queued from now on.
+
+        What is queued between here and `begin` neither writes rows to send nor touches rows to
+        receive. Where an engine cannot tell, the exchange waits all the same.
+        """
+
+    def begin(self, sends: Sequence[Parcel], receives: Sequence[Parcel]) -> None:
+        """Start an exchange behind all that is queued now, and return without waiting for it.
+
+        Where `mark` was called, behind what was queued then.
+
+        Until `finish`, rows to send may be read, and rows to receive neither read nor written.
+        Parcels without rows cost nothing.
+        """
+        if self._begun:
+            raise RuntimeError("an exchange was begun before the last one was finished")
+        for parcel in (*sends, *receives):
+            if parcel.peer == self._ranks.rank or not 0 <= parcel.peer < self._ranks.size:
+                raise ValueError(f"{self._ranks} cannot exchange rows with rank {parcel.peer}")
+        self._begun = True
+        self._begin([p for p in sends if p.bytes], [p for p in receives if p.bytes])
+
+    def finish(self) -> None:
+        """End the exchange: what is queued from now on sees what came, and may overwrite rows."""
+        if not self._begun:
+            raise RuntimeError("there is no exchange to finish")
+        self._begun = False
+        self._finish()
+
+    def add_up(self, array: Any) -> None:
+        """Give every rank the sum of a float32 array over all ranks, in place. Collective.
+
+        Comes after all that is queued, and before all that is queued later. The order of the
+        summands is the engine's, so only sums that are exact are the same for any number of ranks.
+        """
+        if array.size:
+            total = self._device.download(array)
+            self._comm.Allreduce(_mpi().IN_PLACE, total)
+            self._device.write(array, total)
+
+    def close(self) -> None:  # noqa: B027
+        """Free what the transport holds, when all exchanges are finished; it is not used again.
+
+        May wait for the other ranks, so not after an error: `ends_all` ends the run instead.
+        """
+
+    @abstractmethod
+    def _begin(self, sends: list[Parcel], receives: list[Parcel]) -> None: ...
+
+    @abstractmethod
+    def _finish(self) -> None: ...
+
+
+def open_transport(name: str, device: Device, ranks: Ranks) -> Transport:
+    """Open a transport by name: `mpi`, `nccl`, `peer`, or `auto`. Collective.
+
+    `auto` takes NCCL where every rank has an NVIDIA GPU of its own and CuPy has NCCL, else MPI.
+    Raises UserError, in every rank, for another name and where an engine cannot serve these ranks.
+    """
+    if name not in ("auto", *NAMES):
+        raise UserError(f"no transport {name!r}: auto, {', '.join(NAMES)}")
+    places = ranks.comm.allgather(_place(device))
+    if name == "auto":
+        name = "mpi" if ranks.size == 1 or _lacks_nccl(places) else "nccl"
+    lacks = {"mpi": None, "nccl": _lacks_nccl(places), "peer": _lacks_peers(places)}[name]
+    if lacks:
+        raise UserError(f"--transport {name}: {lacks}")
+    return {t.name: t for t in (MPITransport, NCCLTransport, PeerTransport)}[name](device, ranks)
+
+
+class Place(NamedTuple):
+    """Where a rank computes; gpu: the bus id, for CUDA; peers: the GPUs whose memory it reaches."""
+
+    spec: str
+    host: str
+    gpu: str | None
+    peers: frozenset[str]
+    has_nccl: bool
+
+
+def _place(device: Device) -> Place:
+    host = _mpi().Get_processor_name()
+    if device.backend != "cuda":
+        return Place(device.spec, host, None, frozenset(), False)
+    import cupy
+
+    here = cupy.cuda.Device()
+    others = map(cupy.cuda.Device, range(cupy.cuda.runtime.getDeviceCount()))
+    peers = frozenset(
+        other.pci_bus_id
+        for other in others
+        if other.id == here.id or cupy.cuda.runtime.deviceCanAccessPeer(here.id, other.id)
+    )
+    return Place(device.spec, host, here.pci_bus_id, peers, _nccl().available)
+
+
+def _lacks_nccl(places: list[Place]) -> str | None:
+    """Say why NCCL cannot serve these ranks, and what to do, or None."""
+    if (no_gpu := _without_gpu(places)) is not None:
+        return no_gpu
+    if len({(place.host, place.gpu) for place in places}) < len(places):
+        return "NCCL needs a GPU for each rank, but some share one: use --transport mpi"
+    if not all(place.has_nccl for place in places):
+        return f"CuPy finds no NCCL library: {INSTALL_NCCL}"
+    return None
+
+
+def _lacks_peers(places: list[Place]) -> str | None:
+    """Say why ranks cannot write into each other's memory, and what to do, or None."""
+    if (no_gpu := _without_gpu(places)) is not None:
+        return no_gpu
+    if len({place.host for place in places}) > 1:
+        return "peer copies reach the GPUs of one host only: use --transport nccl"
+    if any(place.gpu not in other.peers for place in places for other in places):
+        return "the GPUs here cannot reach each other's memory: use --transport nccl"
+    return None
+
+
+def _without_gpu(places: list[Place]) -> str | None:
+    for rank, place in enumerate(places):
+        if place.gpu is None:
+            return f"needs CUDA, but rank {rank} has {place.spec}: use --transport mpi"
+    return None
+
+
+class MPITransport(Transport):
+    """Any device: rows go through host memory and MPI.
+
+    Rows are copied to the host behind what is queued at `begin`. They travel in `finish`, while
+    the device does what was queued in between.
+    """
+
+    name = "mpi"
+
+    def __init__(self, device: Device, ranks: Ranks) -> None:
+        super().__init__(device, ranks)
+        self._staging: dict[tuple[str, int], NDArray[np.uint8]] = {}
+        self._outgoing: list[tuple[Parcel, NDArray[np.uint8], Callable[[], None]]] = []
+        self._incoming: list[tuple[Parcel, NDArray[np.uint8], Request]] = []
+        self._written: list[Callable[[], None]] = []
+
+    def _begin(self, sends: list[Parcel], receives: list[Parcel]) -> None:
+        for wait in self._written:  # from buffers that are about to be received into
+            wait()
+        self._written = []
+        for i, parcel in enumerate(receives):
+            buffer = self._buffer("in", i, parcel.bytes)
+            self._incoming.append((parcel, buffer, self._comm.Irecv(buffer, parcel.peer)))
+        for i, parcel in enumerate(sends):
+            buffer = self._buffer("out", i, parcel.bytes)
+            wait = self._device.read_rows(parcel.array, parcel.first, buffer)
+            self._outgoing.append((parcel, buffer, wait))
+
+    def _finish(self) -> None:
+        sent = []
+        for parcel, buffer, wait in self._outgoing:
+            wait()
+            sent.append(self._comm.Isend(buffer, parcel.peer))
+        for parcel, buffer, request in self._incoming:
+            request.Wait()
+            self._written.append(self._device.write_rows(parcel.array, parcel.first, buffer))
+        _mpi().Request.Waitall(sent)
+        self._outgoing, self._incoming = [], []
+
+    def _buffer(self, direction: str, number: int, size: int) -> NDArray[np.uint8]:
+        """Return `size` bytes of host memory, kept from exchange to exchange."""
+        buffer = self._staging.get((direction, number))
+        if buffer is None or len(buffer) < size:
+            # A half more, since rows come and go from step to step.
+            buffer = self._device.host_buffer(size + size // 2)
+            self._staging[direction, number] = buffer
+        return buffer[:size]
+
+
+class _Beside(Transport):
+    """What the CUDA transports share: a stream beside the device's, and events between the two."""
+
+    def __init__(self, device: Device, ranks: Ranks) -> None:
+        super().__init__(device, ranks)
+        import cupy
+
+        self._cuda = cupy.cuda
+        self._queue = cupy.cuda.get_current_stream()  # the device's: it made it the current one
+        self._beside = cupy.cuda.Stream(non_blocking=True, priority=FIRST_OF_ALL)
+        self._ready = cupy.cuda.Event(disable_timing=True, interprocess=True)
+        self._is_marked = False
+        self._done = cupy.cuda.Event(disable_timing=True)
+
+    def mark(self) -> None:
+        self._ready.record(self._queue)
+        self._is_marked = True
+
+    def _after_queue(self) -> None:
+        """Let what is done beside wait for all that is queued now, or was at the mark."""
+        if not self._is_marked:
+            self._ready.record(self._queue)
+        self._is_marked = False
+        self._beside.wait_event(self._ready)
+
+    def _finish(self) -> None:
+        self._queue.wait_event(self._done)
+
+
+class NCCLTransport(_Beside):
+    """NVIDIA GPUs, one a rank, on one host or many: NCCL's sends and receives, grouped."""
+
+    name = "nccl"
+
+    def __init__(self, device: Device, ranks: Ranks) -> None:
+        super().__init__(device, ranks)
+        self._nccl = nccl = _nccl()
+        identity = self._comm.bcast(nccl.get_unique_id() if ranks.rank == 0 else None)
+        self._communicator = nccl.NcclCommunicator(ranks.size, identity, ranks.rank)
+
+    def add_up(self, array: Any) -> None:
+        if array.size:
+            nccl, place = self._nccl, array.data.ptr
+            self._after_queue()
+            self._communicator.allReduce(
+                place, place, array.size, nccl.NCCL_FLOAT32, nccl.NCCL_SUM, self._beside.ptr
+            )
+            self._done.record(self._beside)
+            self._queue.wait_event(self._done)
+
+    def close(self) -> None:
+        self._beside.synchronize()
+        self._communicator.destroy()
+
+    def _begin(self, sends: list[Parcel], receives: list[Parcel]) -> None:
+        nccl, stream = self._nccl, self._beside.ptr
+        self._after_queue()
+        if sends or receives:
+            nccl.groupStart()
+            for p in sends:
+                self._communicator.send(p.address, p.bytes, nccl.NCCL_UINT8, p.peer, stream)
+            for p in receives:
+                self._communicator.recv(p.address, p.bytes, nccl.NCCL_UINT8, p.peer, stream)
+            nccl.groupEnd()
+        self._done.record(self._beside)
+
+
+class Target(NamedTuple):
+    """Rows that a peer may write: their allocation's handle and identity, and where in it."""
+
+    handle: bytes
+    allocation: int
+    offset: int
+    bytes: int
+
+
+class PeerTransport(_Beside):
+    """NVIDIA GPUs of one host: the sender's GPU writes straight into the receiver's memory.
+
+    MPI carries who may write where, and that a copy is queued; events that the processes share
+    order the copies behind the receiver's queue and its queue behind the copies. No host
+    waits for a GPU. `begin` waits for the peers' hosts to reach their `begin`.
+    """
+
+    name = "peer"
+    WHERE, WRITTEN = 1, 2  # tags
+
+    def __init__(self, device: Device, ranks: Ranks) -> None:
+        super().__init__(device, ranks)
+        self._runtime = runtime = self._cuda.runtime
+        self._driver = ctypes.CDLL("libcuda.so.1")
+        others = [peer for peer in range(ranks.size) if peer != ranks.rank]
+        # One event a peer: recorded behind the copies to it.
+        self._copied = {
+            peer: self._cuda.Event(disable_timing=True, interprocess=True) for peer in others
+        }
+        ready = runtime.ipcGetEventHandle(self._ready.ptr)
+        mine: list[tuple[bytes, bytes] | None] = [None] * ranks.size
+        for peer, event in self._copied.items():
+            mine[peer] = ready, runtime.ipcGetEventHandle(event.ptr)
+        theirs = cast(list[tuple[bytes, bytes]], self._comm.alltoall(mine))
+        self._peer_ready = {peer: runtime.ipcOpenEventHandle(theirs[peer][0]) for peer in others}
+        self._peer_copied = {peer: runtime.ipcOpenEventHandle(theirs[peer][1]) for peer in others}
+        self._handles: dict[tuple[int, int], bytes] = {}
+        self._mapped: dict[tuple[int, bytes], tuple[int, int]] = {}
+        self._messages: list[Request] = []
+        self._senders: list[int] = []
+
+    def close(self) -> None:
+        self._beside.synchronize()
+        self._comm.Barrier()  # nobody is written to any more
+        for _, address in self._mapped.values():
+            self._runtime.ipcCloseMemHandle(address)
+        for event in (*self._peer_ready.values(), *self._peer_copied.values()):
+            self._runtime.eventDestroy(event)
+        self._comm.Barrier()  # nobody's memory is mapped any more, so it may be freed
+
+    def _begin(self, sends: list[Parcel], receives: list[Parcel]) -> None:
+        runtime, stream = self._runtime, self._beside.ptr
+        self._after_queue()  # records what the peers wait for, before they are told
+        self._senders = list(dict.fromkeys(parcel.peer for parcel in receives))
+        for peer in self._senders:
+            targets = [self._target(parcel) for parcel in receives if parcel.peer == peer]
+            self._messages.append(self._comm.isend(targets, peer, self.WHERE))
+        for peer in dict.fromkeys(parcel.peer for parcel in sends):
+            parcels = [parcel for parcel in sends if parcel.peer == peer]
+            targets = self._comm.recv(source=peer, tag=self.WHERE)
+            if [parcel.bytes for parcel in parcels] != [target.bytes for target in targets]:
+                raise RuntimeError(f"{self._ranks} sends other rows than rank {peer} receives")
+            runtime.streamWaitEvent(stream, self._peer_ready[peer])
+            for parcel, target in zip(parcels, targets, strict=True):
+                runtime.memcpyAsync(
+                    self._address(peer, target),
+                    parcel.address,
+                    parcel.bytes,
+                    runtime.memcpyDeviceToDevice,
+                    stream,
+                )
+            self._copied[peer].record(self._beside)
+            self._messages.append(self._comm.isend(None, peer, self.WRITTEN))
+        self._done.record(self._beside)
+
+    def _finish(self) -> None:
+        super()._finish()
+        for peer in self._senders:
+            self._comm.recv(source=peer, tag=self.WRITTEN)  # its event is recorded
+            self._runtime.streamWaitEvent(self._queue.ptr, self._peer_copied[peer])
+        for message in self._messages:
+            message.wait()
+        self._messages = []
+
+    def _target(self, parcel: Parcel) -> Target:
+        """Describe rows to the peer that will write them: a handle is of a whole allocation."""
+        base, size, identity = ctypes.c_uint64(), ctypes.c_size_t(), ctypes.c_uint64()
+        address = ctypes.c_uint64(parcel.address)
+        self._check(
+            self._driver.cuMemGetAddressRange_v2(ctypes.byref(base), ctypes.byref(size), address)
+        )
+        self._check(self._driver.cuPointerGetAttribute(ctypes.byref(identity), BUFFER_ID, address))
+        key = base.value, identity.value
+        if key not in self._handles:
+            self._handles[key] = self._runtime.ipcGetMemHandle(base.value)
+        offset = parcel.address - base.value
+        return Target(self._handles[key], identity.value, offset, parcel.bytes)
+
+    def _address(self, peer: int, target: Target) -> int:
+        """Return where a peer's rows begin in this process, mapping their allocation if need be."""
+        allocation, base = self._mapped.get((peer, target.handle), (None, 0))
+        if allocation != target.allocation:
+            if allocation is not None:  # the peer freed it, and this is another in its place
+                self._beside.synchronize()
+                self._runtime.ipcCloseMemHandle(base)
+            base = self._runtime.ipcOpenMemHandle(target.handle)
+            self._mapped[peer, target.handle] = target.allocation, base
+        return base + target.offset
+
+    @staticmethod
+    def _check(status: int) -> None:
+        if status:
+            raise RuntimeError(f"the CUDA driver refused to describe an array: error {status}")
+
+
+def _mpi() -> Any:
+    from mpi4py import MPI
+
+    return MPI
+
+
+def _nccl() -> Any:
+    """Return CuPy's NCCL; its `available` says whether there is a library behind it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # CuPy warns where there is none
+        from cupy.cuda import nccl
+    return nccl

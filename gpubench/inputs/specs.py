@@ -1,0 +1,326 @@
+"""Kinds of input: the axes along which a study varies them, and how each is made.
+
+A kind is a class whose fields are its axes; an object of it is one input that has not been
+drawn yet. Study files, plans, records and titles take their axes from here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar
+
+from gpubench.core.errors import UserError
+from gpubench.core.grid import Grid
+from gpubench.inputs import (
+    DECOMPOSITIONS,
+    DESTINATIONS,
+    DISTRIBUTIONS,
+    MAX_PAIRS,
+    MAX_PARTICLES,
+    MAX_RECORDS,
+    NULLS,
+    ORDERS,
+    RECORD_BYTES,
+    Inputs,
+    SimulationStart,
+    check_move,
+    check_records,
+    grid_for,
+    make,
+    make_pairs,
+    make_records,
+    move,
+)
+
+# How many times as many neighbours a particle has as in a uniform distribution: the mean of the
+# squared density, which for the clusters depends on how many of them overlap.
+CROWDING = {"clusters": 8.0, "free-surface": 2.5, "one-cell": math.inf}
+
+
+def _axis(default: Any = dataclasses.MISSING, **schema: Any) -> Any:
+    """Declare an axis: its default, and the JSON Schema of a value."""
+    return field(default=default, metadata={"schema": schema})
+
+
+@dataclass(frozen=True)
+class Recipe(ABC):
+    """One input before it is drawn. Making a recipe raises UserError where its axes disagree.
+
+    kind: the kind's name. size_axis: the axis whose value is the size of the input.
+    named_by: the axis by which a sweep says that its inputs are of this kind.
+    """
+
+    kind: ClassVar[str]
+    size_axis: ClassVar[str]
+    named_by: ClassVar[str]
+
+    @abstractmethod
+    def make(self, seed: int) -> Inputs:
+        """Draw the input."""
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """What a progress bar says of it."""
+
+    @property
+    @abstractmethod
+    def identity(self) -> dict[str, Any]:
+        """The fields of a record that say which input it is, but for seed and hash."""
+
+    @property
+    @abstractmethod
+    def host_bytes(self) -> int:
+        """Memory on the host to draw it and to check an answer, at their peak."""
+
+    @property
+    @abstractmethod
+    def device_bytes(self) -> int:
+        """The least memory on the device that any algorithm needs for it."""
+
+
+@dataclass(frozen=True)
+class Particles(Recipe):
+    """Particles in the cells of a grid, and the particles before they moved, where they did.
+
+    moved: how many particles have gone to another cell, or None where none has or where
+        `destination` is "step", which decides for itself.
+    moved_fraction: another way to give `moved`, as a share of the particles, so that a sweep can
+        vary both; None as soon as the recipe is made.
+    destination: where they went, see inputs.move; None where nothing is moved.
+    """
+
+    kind: ClassVar[str] = "particles"
+    size_axis: ClassVar[str] = "particles"
+    named_by: ClassVar[str] = "particles"
+
+    particles: int = _axis(type="integer", minimum=1, maximum=MAX_PARTICLES)
+    per_cell: float = _axis(type="number", exclusiveMinimum=0)
+    distribution: str = _axis("uniform", enum=list(DISTRIBUTIONS))
+    order: str = _axis("random", enum=list(ORDERS))
+    periodic: bool = _axis(False, type="boolean")
+    moved: int | None = _axis(None, type="integer", minimum=0)
+    moved_fraction: float | None = _axis(None, type="number", minimum=0, maximum=1)
+    destination: str | None = _axis(None, enum=list(DESTINATIONS))
+
+    def __post_init__(self) -> None:
+        if self.moved_fraction is not None:
+            if self.moved is not None:
+                raise UserError("give either moved or moved_fraction, not both")
+            object.__setattr__(self, "moved", round(self.moved_fraction * self.particles))
+            object.__setattr__(self, "moved_fraction", None)
+        if self.moved is not None and self.destination is None:
+            raise UserError("particles that move need a destination: random or next")
+        if self.destination is not None:
+            check_move(self.particles, self.grid, self.moved, self.destination)
+
+    @cached_property
+    def grid(self) -> Grid:
+        """The cells that give `per_cell` particles each on average.
+
+        The box begins at the origin, but where its two sides are mirror images it lies about it.
+        """
+        grid = grid_for(self.particles, self.per_cell, (self.periodic,) * 3)
+        return grid.centred() if self.distribution == "symmetric" else grid
+
+    def make(self, seed: int) -> Inputs:
+        """Draw the particles, and move them."""
+        start = make(self.particles, self.grid, self.distribution, self.order, seed)
+        if self.destination is None:
+            return start
+        return move(start, self.moved, self.destination, seed)
+
+    @property
+    def title(self) -> str:
+        """Sizes, order and moves."""
+        parts = [f"{self.particles:,} particles", f"{self.per_cell:g} per cell", self.order]
+        if self.moved is not None:
+            parts.append(f"{self.moved:,} moved")
+        return ", ".join(parts)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Its axes, with the cells of the grid and the periodicity of each axis."""
+        grid = self.grid
+        found = dataclasses.asdict(self) | {
+            "cells": list(grid.cells),
+            "periodic": list(grid.periodic),
+        }
+        del found["moved_fraction"]  # `moved` says it
+        return found
+
+    @property
+    def neighbours(self) -> int:
+        """About how many neighbours all particles have together, nearer than a cell's edge."""
+        ball = 4 / 3 * math.pi * self.per_cell * CROWDING.get(self.distribution, 1)
+        return round(self.particles * min(ball, self.particles))
+
+    @property
+    def host_bytes(self) -> int:
+        """Positions, their cells, and an answer being checked; twice that with a second state."""
+        return self.particles * (100 if self.destination is None else 200)
+
+    @property
+    def device_bytes(self) -> int:
+        """Positions, cell ids, and a list of them."""
+        # Position, cell id, link or rank; head. Of a second state, position and cell id.
+        second = 0 if self.destination is None else 16 + 4
+        return self.particles * (16 + 4 + 4 + second) + self.grid.count * 4
+
+
+@dataclass(frozen=True)
+class Records(Recipe):
+    """A stream of records, some of them null; see inputs.RecordSet."""
+
+    kind: ClassVar[str] = "records"
+    size_axis: ClassVar[str] = "records"
+    named_by: ClassVar[str] = "records"
+
+    records: int = _axis(type="integer", minimum=1, maximum=MAX_RECORDS)
+    kept: float = _axis(0.5, type="number", minimum=0, maximum=1)
+    record_bytes: int = _axis(4, enum=list(RECORD_BYTES))
+    nulls: str = _axis("infinity", enum=list(NULLS))
+
+    def __post_init__(self) -> None:
+        check_records(self.records, self.kept, self.record_bytes, self.nulls)
+
+    def make(self, seed: int) -> Inputs:
+        """Draw the records."""
+        return make_records(self.records, self.kept, self.record_bytes, self.nulls, seed)
+
+    @property
+    def title(self) -> str:
+        """Sizes and the share kept."""
+        return f"{self.records:,} records of {self.record_bytes} bytes, {self.kept:.0%} kept"
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Its axes."""
+        return dataclasses.asdict(self)
+
+    @property
+    def host_bytes(self) -> int:
+        """Records, random draws, and an answer being checked."""
+        return self.records * (24 + 5 * self.record_bytes)
+
+    @property
+    def device_bytes(self) -> int:
+        """Records and what is kept of them."""
+        keep = 4 if self.nulls == "predicate" else 0
+        return self.records * (2 * self.record_bytes + keep)
+
+
+@dataclass(frozen=True)
+class Pairs(Recipe):
+    """Pairs of particles whose random numbers are wanted; see inputs.PairSet."""
+
+    kind: ClassVar[str] = "pairs"
+    size_axis: ClassVar[str] = "pairs"
+    named_by: ClassVar[str] = "pairs"
+
+    pairs: int = _axis(type="integer", minimum=1, maximum=MAX_PAIRS)
+
+    def make(self, seed: int) -> Inputs:
+        """Draw the pairs."""
+        return make_pairs(self.pairs, seed)
+
+    @property
+    def title(self) -> str:
+        """Their number."""
+        return f"{self.pairs:,} pairs"
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Its axis."""
+        return dataclasses.asdict(self)
+
+    @property
+    def host_bytes(self) -> int:
+        """Ids, and the numbers of several steps, drawn by an algorithm and by each oracle."""
+        return self.pairs * 180
+
+    @property
+    def device_bytes(self) -> int:
+        """Ids, and the numbers of one step."""
+        return self.pairs * 12
+
+
+@dataclass(frozen=True)
+class Simulation(Recipe):
+    """Whole steps of a workload, of which a cell list is one part; see inputs.SimulationStart.
+
+    ranks: how many ranks share the particles; None stands for one, which has them all.
+    decomposition: how they share them, see inputs.DECOMPOSITIONS; None with one rank.
+    """
+
+    kind: ClassVar[str] = "simulation"
+    size_axis: ClassVar[str] = "particles"
+    named_by: ClassVar[str] = "workload"
+
+    workload: str = _axis(type="string")
+    particles: int = _axis(type="integer", minimum=1, maximum=MAX_PARTICLES)
+    skin: float = _axis(0.0, type="number", minimum=0)
+    time_step: float | None = _axis(None, type="number", exclusiveMinimum=0)
+    ranks: int | None = _axis(None, type="integer", minimum=1)
+    decomposition: str | None = _axis(None, enum=list(DECOMPOSITIONS))
+
+    def __post_init__(self) -> None:
+        if self.ranks == 1:
+            object.__setattr__(self, "ranks", None)
+        if (self.ranks is None) != (self.decomposition is None):
+            raise UserError(
+                "several ranks need a decomposition, and one rank has none: give ranks of at"
+                f" least 2 with {' or '.join(DECOMPOSITIONS)}"
+            )
+
+    def make(self, seed: int) -> Inputs:
+        """Say what the simulation begins from."""
+        return SimulationStart(seed=seed, **dataclasses.asdict(self))
+
+    @property
+    def title(self) -> str:
+        """Workload, size and steps."""
+        parts = [self.workload, f"{self.particles:,} particles"]
+        if self.time_step is not None:
+            parts.append(f"time step {self.time_step:g}")
+        if self.skin > 0:
+            parts.append(f"skin {self.skin:g}")
+        if self.ranks is not None:
+            parts.append(f"{self.ranks} ranks, {self.decomposition}")
+        return ", ".join(parts)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Its axes."""
+        return dataclasses.asdict(self)
+
+    @property
+    def host_bytes(self) -> int:
+        """The states around a step, and the same in float64 while it is checked."""
+        return self.particles * 500
+
+    @property
+    def device_bytes(self) -> int:
+        """Places, velocities, forces, two cell ids, and a list of the cells."""
+        # A master's device has all particles; with slabs each has its share.
+        share = self.ranks if self.ranks is not None and self.decomposition == "slab" else 1
+        return self.particles * (3 * 16 + 2 * 4 + 4) // share
+
+
+KINDS: dict[str, type[Recipe]] = {
+    kind.kind: kind for kind in (Particles, Records, Pairs, Simulation)
+}
+
+
+def axes(kind: type[Recipe]) -> dict[str, dict[str, Any]]:
+    """Return the axes of a kind, each with the JSON Schema of its values."""
+    return {axis.name: axis.metadata["schema"] for axis in dataclasses.fields(kind)}
+
+
+def required_axes(kind: type[Recipe]) -> set[str]:
+    """Return the axes that have no default."""
+    return {axis.name for axis in dataclasses.fields(kind) if axis.default is dataclasses.MISSING}

@@ -1,0 +1,1 @@
+"""Other people's searches and sorts: a file an adapter."""

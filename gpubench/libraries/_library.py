@@ -1,0 +1,36 @@
+"""Libraries that are rivals: optional, imported when one is made."""
+
+from __future__ import annotations
+
+import importlib
+from importlib.metadata import PackageNotFoundError, version
+from types import ModuleType
+
+from gpubench.core.errors import NotSupported
+
+
+def need(module: str, package: str, extra: str | None = "rivals") -> ModuleType:
+    """Import a module of a package, or raise NotSupported with the command that installs it.
+
+    package: its name at the package index. extra: that of gpubench which brings it, if
+    one does.
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if f"{module}.".startswith(f"{error.name}."):
+            why = f"{package} is not installed"
+        else:
+            why = f"{package} lacks {error.name}"
+    except ImportError as error:
+        why = f"{package} cannot be imported ({str(error).splitlines()[0]})"
+    what = package if extra is None else f"'gpubench[{extra}]'"
+    raise NotSupported(f"{why}: pip install {what}")
+
+
+def name_with_version(package: str) -> str:
+    """Return a package's name at the package index and its version, e.g. "vesin 0.4.2"."""
+    try:
+        return f"{package} {version(package)}"
+    except PackageNotFoundError:  # laid beside the others without its metadata
+        return package

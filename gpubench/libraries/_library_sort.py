@@ -1,0 +1,75 @@
+"""Cell lists by the sort of a library, and the searches over them."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from gpubench.algorithms.cell_search import SortedSearch
+from gpubench.core.contracts import TASKS, CellList, Form, SortedCells
+
+CUDA = frozenset({"cuda"})
+SEARCHES = ("build", "count", "ten-counts", "list")
+
+
+class LibrarySort(CellList):
+    """Particles sorted by their cells, by a library's sort and search.
+
+    Order and starts are int32: what a library gives as int64 is copied, as a part of the work.
+    """
+
+    forms: ClassVar[Mapping[str, Form]] = {"order": Form("indices only", CUDA, allocates=True)}
+
+    def prepare(self) -> None:
+        self._start = self.allocate(self.grid.count + 1, "int32")
+        self._order = self.allocate(self.particles, "int32")
+        self._pool: int | None = None
+
+    def build(self, cell_of: Any, positions: Any) -> None:
+        if not self.particles:
+            self.device.fill(self._start, 0)
+        elif self._pool is None:
+            self._pool = self.measured(cell_of)
+        else:
+            self.sort(cell_of)
+
+    @abstractmethod
+    def sort(self, cell_of: Any) -> None:
+        """Sort the cell ids, of which there are some, and find where each cell starts."""
+
+    @abstractmethod
+    def measured(self, cell_of: Any) -> int:
+        """Sort, and return how many bytes the library took for itself at most."""
+
+    @property
+    def answer(self) -> SortedCells:
+        return SortedCells(self._start, self._order)
+
+    def peak_bytes(self) -> int:
+        """Return our arrays and what the library took for itself, in the first build."""
+        return self.workspace_bytes + (self._pool or 0)
+
+    def traffic_bytes(self) -> int | None:
+        """No model: the library decides what is moved."""
+        return None
+
+
+class LibrarySortSearch(SortedSearch):
+    """Over the cells that a library's sort gives, with our cell ids and our query."""
+
+    forms: ClassVar[Mapping[str, Form]] = {
+        task: Form(TASKS[task], CUDA, allocates=True) for task in SEARCHES
+    }
+
+    def prepare(self) -> None:
+        super().prepare()
+        self.library = self._cells.library
+
+    def peak_bytes(self) -> int | None:
+        """Return our arrays and what the library took for itself."""
+        cells = self._cells.peak_bytes()
+        return cells and self.workspace_bytes - self._cells.workspace_bytes + cells
+
+    def outcome(self) -> dict[str, int | float | str]:
+        return {**super().outcome(), **self._cells.outcome()}

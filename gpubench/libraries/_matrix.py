@@ -1,0 +1,37 @@
+"""What searches into arrays of a fixed width share."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpubench.algorithms.cell_search import CountingSortSearch
+from gpubench.core.contracts import Neighbours
+from gpubench.core.grid import Grid
+from gpubench.devices.base import Device
+from gpubench.inputs import ParticleSet
+
+
+def neighbour_counts(device: Device, grid: Grid, inputs: ParticleSet) -> NDArray[np.int32]:
+    """Count the neighbours of each particle, for libraries that must be told how many to expect."""
+    search = CountingSortSearch(device, inputs.particles, grid, "count", {})
+    search.load(inputs)
+    search.launch()
+    return device.download(search.neighbours().counts)
+
+
+def rows_of_pairs(particles: int, i: NDArray[np.int64], j: NDArray[np.int64]) -> Neighbours:
+    """Return pairs (i, j), in any order, as the lists of each i."""
+    counts = np.bincount(i, minlength=particles).astype(np.int32)
+    offsets = _offsets(counts)
+    return Neighbours(counts, offsets, j[np.argsort(i, kind="stable")].astype(np.int32))
+
+
+def rows_of_matrix(counts: NDArray[np.int32], matrix: NDArray[np.int32]) -> Neighbours:
+    """Return the first counts[i] entries of each row as lists; cut where the matrix ends."""
+    filled = np.arange(matrix.shape[1]) < counts[:, None]
+    return Neighbours(counts, _offsets(counts), matrix[filled])
+
+
+def _offsets(counts: NDArray[np.int32]) -> NDArray[np.int64]:
+    return np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))

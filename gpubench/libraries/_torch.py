@@ -1,0 +1,41 @@
+"""PyTorch on our CUDA device: its primary context, its stream, its arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gpubench.devices.base import Device
+from gpubench.libraries._library import need
+
+EXTRA = "rivals-cuda13"
+
+
+class Torch:
+    """PyTorch beside a CUDA device of ours.
+
+    torch: the module. device: PyTorch's name of ours. library: name and version.
+    """
+
+    def __init__(self, device: Device) -> None:
+        self.torch: Any = need("torch", "torch", EXTRA)
+        self.library = f"torch {self.torch.__version__}"
+        self.device = self.torch.device(device.spec)
+        handle = device.stream.handle  # type: ignore[attr-defined]  # of a CUDADevice
+        self._stream = self.torch.cuda.ExternalStream(handle, device=self.device)
+
+    def on_stream(self) -> Any:
+        """Return a context in which PyTorch works in our device's stream."""
+        return self.torch.cuda.stream(self._stream)
+
+    def view(self, array: Any) -> Any:
+        """Return a tensor over an array of ours, which is not copied and not empty."""
+        return self.torch.from_dlpack(array)
+
+    def peak_of(self, work: Callable[[], None]) -> int:
+        """Do some work; return by how many bytes PyTorch's memory grew at its peak."""
+        cuda = self.torch.cuda
+        cuda.reset_peak_memory_stats(self.device)
+        before = cuda.memory_allocated(self.device)
+        work()
+        return int(cuda.max_memory_allocated(self.device) - before)

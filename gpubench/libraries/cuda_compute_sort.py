@@ -1,0 +1,100 @@
+"""Cells by CUB's radix sort through cuda.compute, and what searches over them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from gpubench.core.contracts import TASKS, Form
+from gpubench.libraries._library import name_with_version, need
+from gpubench.libraries._library_sort import CUDA, SEARCHES, LibrarySort, LibrarySortSearch
+
+BLOCK = 256
+
+
+class _Stream:
+    """Our device's stream, as the CUDA stream protocol has it."""
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self._handle
+
+
+class CudaComputeSort(LibrarySort):
+    """CUB's radix sort of (cell id, particle), on the bits that the grid needs.
+
+    Where cells start is found by the kernel that radix-grid uses. The sort is made once, for
+    arrays and scratch of ours, so that a launch allocates nothing.
+    """
+
+    name = "cuda-compute-sort"
+    summary = "CUB's radix sort through cuda.compute, then cell bounds"
+    source = "NVIDIA CUDA Core Compute Libraries, cuda.compute.make_radix_sort"
+    forms: ClassVar[Mapping[str, Form]] = {"order": Form("indices only", CUDA)}
+
+    def prepare(self) -> None:
+        compute: Any = need("cuda.compute", "cuda-cccl", "rivals-cuda13")
+        self.library = name_with_version("cuda-cccl")
+        super().prepare()
+        device, particles = self.device, self.particles
+        self._keys, self._indices = (self.allocate(particles, "int32") for _ in range(2))
+        device.write(self._indices, np.arange(particles, dtype=np.int32))
+        self._bounds = device.kernel("cell_bounds.cu", "cell_bounds", BLOCK=BLOCK, REORDER=0)
+        self._none = self.allocate((0, 4), "float32")
+        self._pool = 0
+        self._bits = max(1, (self.grid.count - 1).bit_length())
+        self._stream = _Stream(device.stream.handle)  # type: ignore[attr-defined]  # of a CUDADevice
+        if not particles:
+            return
+        self._sorter = compute.make_radix_sort(
+            d_in_keys=self._keys,
+            d_out_keys=self._keys,
+            d_in_values=self._indices,
+            d_out_values=self._order,
+            order=compute.SortOrder.ASCENDING,
+        )
+        scratch = self._run(self._keys, None)
+        self._scratch = self.allocate(max(1, scratch), "uint8")
+
+    def _run(self, cell_of: Any, scratch: Any) -> int:
+        """Sort; without scratch only return how many bytes of it are needed."""
+        needed: int = self._sorter(
+            temp_storage=scratch,
+            d_in_keys=cell_of,
+            d_out_keys=self._keys,
+            d_in_values=self._indices,
+            d_out_values=self._order,
+            num_items=self.particles,
+            begin_bit=0,
+            end_bit=self._bits,
+            stream=self._stream,
+        )
+        return needed
+
+    def sort(self, cell_of: Any) -> None:
+        self._run(cell_of, self._scratch)
+        self._bounds(
+            self.device.blocks(self.particles + 1, BLOCK), BLOCK, self._keys, self._order,
+            self._start, self._none, self._none, self.grid.count, self.particles,
+        )  # fmt: skip
+
+    def measured(self, cell_of: Any) -> int:
+        self.sort(cell_of)
+        return 0
+
+    def outcome(self) -> dict[str, int | float | str]:
+        return {"bits": self._bits, "ties": "stable: particles of a cell keep their order"}
+
+
+class CudaComputeSortSearch(LibrarySortSearch):
+    """Over sorted cells, by CUB's radix sort through cuda.compute."""
+
+    name = "search-cuda-compute-sort"
+    summary = "positions to neighbours over cuda-compute-sort"
+    source = "NVIDIA CUDA Core Compute Libraries, cuda.compute.make_radix_sort"
+    cells = CudaComputeSort
+    forms: ClassVar[Mapping[str, Form]] = {task: Form(TASKS[task], CUDA) for task in SEARCHES}

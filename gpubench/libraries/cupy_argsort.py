@@ -1,0 +1,66 @@
+"""Cells by cupy.argsort, and what searches over them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpubench.libraries._library import need
+from gpubench.libraries._library_sort import LibrarySort, LibrarySortSearch
+
+
+class CupyArgsort(LibrarySort):
+    """`cupy.argsort` of the cell ids, and `cupy.searchsorted` for where each cell starts."""
+
+    name = "cupy-argsort"
+    summary = "cupy.argsort of the cell ids, then cupy.searchsorted"
+    source = "CuPy, cupy.argsort, cupy.searchsorted"
+
+    def prepare(self) -> None:
+        self._cupy: Any = need("cupy", "CuPy", "cuda13")
+        self.library = f"cupy {self._cupy.__version__}"
+        super().prepare()
+        # CuPy works in our device's stream, which that made the current one.
+        self._cells = self._cupy.arange(self.grid.count + 1, dtype="int32")
+        self.workspace_bytes += self._cells.nbytes
+
+    def sort(self, cell_of: Any) -> None:
+        cupy = self._cupy
+        order = cupy.argsort(cell_of)
+        start = cupy.searchsorted(cell_of[order], self._cells)
+        cupy.copyto(self._order, order, casting="unsafe")
+        cupy.copyto(self._start, start, casting="unsafe")
+
+    def measured(self, cell_of: Any) -> int:
+        hook = _hook(self._cupy)
+        with hook:
+            self.sort(cell_of)
+        return int(hook.peak)
+
+    def outcome(self) -> dict[str, int | float | str]:
+        return {"ties": "the order within a cell is not promised"}
+
+
+def _hook(cupy: Any) -> Any:
+    """Return a hook of CuPy's memory pool that notes the most that was in use at once."""
+
+    class Peak(cupy.cuda.MemoryHook):  # type: ignore[misc]  # CuPy is not typed
+        name = "peak"
+        held = peak = 0
+
+        def malloc_postprocess(self, **what: Any) -> None:
+            self.held += what["mem_size"]
+            self.peak = max(self.peak, self.held)
+
+        def free_postprocess(self, **what: Any) -> None:
+            self.held -= what["mem_size"]
+
+    return Peak()
+
+
+class CupyArgsortSearch(LibrarySortSearch):
+    """Over sorted cells, by cupy.argsort."""
+
+    name = "search-cupy-argsort"
+    summary = "positions to neighbours over cupy-argsort"
+    source = "CuPy, cupy.argsort, cupy.searchsorted"
+    cells = CupyArgsort

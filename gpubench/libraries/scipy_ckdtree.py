@@ -1,0 +1,115 @@
+"""SciPy's k-d tree, on the host."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.spatial import cKDTree
+
+from gpubench.core.contracts import COUNTS, TASKS, Form, HostSearch, Neighbours
+from gpubench.core.poison import arrays_of, poison
+from gpubench.libraries._host_memory import peak_of
+from gpubench.libraries._library import name_with_version
+
+Ints = NDArray[Any]
+
+
+class ScipyCKDTree(HostSearch):
+    """A k-d tree whose nodes are cut in the middle, in float64.
+
+    Cuts at medians, which SciPy makes by default, take longer to find and save a uniform set
+    nothing. Counts are asked for in the tree's order of the particles, by all cores. Of the ways
+    to list all neighbours, `query_pairs` takes the least time, though it runs on one core: the
+    others make a Python list a particle.
+    """
+
+    name = "scipy-ckdtree"
+    summary = "a k-d tree on the host, by SciPy"
+    source = "Maneewongvatana and Mount (1999), as SciPy has it"
+    forms: ClassVar[Mapping[str, Form]] = {
+        **{task: Form(TASKS[task]) for task in ("build", "count", "ten-counts", "list")},
+        "list-pairs": Form("build, then list the pairs, from both sides, unsorted"),
+    }
+
+    _tree: Any
+    _counts: Any
+    _pairs: Any
+    _list: Any
+
+    def prepare(self) -> None:
+        self.library = name_with_version("scipy")
+        # The tree includes what lies at its radius.
+        self._radius = np.nextafter(self.cutoff, 0.0)
+        self._boxsize = np.where(self.grid.periodic, self.grid.size, 0.0)
+
+    def work(self) -> None:
+        self._build()
+        for _ in range(COUNTS[self.task]):
+            self._count()
+        if self.task == "list":
+            pairs = self._tree.query_pairs(self._radius, output_type="ndarray")
+            self._pairs = np.concatenate((pairs, pairs[:, ::-1]))
+            if self.form == "list":
+                self._list = rows_of(self._pairs, self.particles)
+
+    def _build(self) -> None:
+        xyz = self.xyz.astype(np.float64)
+        if any(self.grid.periodic):
+            xyz -= self.grid.low
+            for axis in np.flatnonzero(self.grid.periodic):
+                along = xyz[:, axis]
+                along %= self._boxsize[axis]
+                along[along >= self._boxsize[axis]] = 0.0
+        self._tree = cKDTree(xyz, boxsize=self._boxsize, balanced_tree=False)
+
+    def _count(self) -> None:
+        order = self._tree.indices
+        found = self._tree.query_ball_point(
+            self._tree.data[order], self._radius, workers=-1, return_length=True
+        )
+        self._counts = np.empty(self.particles, np.int32)
+        self._counts[order] = found - 1  # without the particle itself
+
+    def neighbours(self) -> Neighbours:
+        if self.form == "list":
+            rows: Neighbours = self._list
+            return rows
+        if self.form == "list-pairs":
+            return rows_of(self._pairs, self.particles)
+        if self.form == "build" and self._tree is not None:
+            self._count()
+        return Neighbours(self._counts)
+
+    def poison(self) -> None:
+        self._tree = None  # its arrays may be read-only: the next launch makes another
+        if self.form == "list-pairs":
+            self._pairs[...] = 0  # pairs of a particle with itself
+        else:
+            poison(self.device, *arrays_of(self.answer))
+
+    def peak_bytes(self) -> int | None:
+        self._tree = self._counts = self._pairs = self._list = None
+        return peak_of(self.work)
+
+    def outcome(self) -> dict[str, int | float | str]:
+        return {
+            "overflow": "none: arrays grow",
+            "wrapping": "periodic axes, of positions that are in the box: ours to see to",
+            "order": "pairs unsorted; rows are made by SciPy's COO to CSR",
+            "self_pairs": "not in query_pairs; in query_ball_point, subtracted by us",
+            "ties": "at the cutoff included: we ask for the next smaller float64",
+        }
+
+
+def rows_of(pairs: Ints, particles: int) -> Neighbours:
+    """Return pairs, integers of shape (pairs, 2), as rows of neighbours; none twice."""
+    first, second = pairs.astype(np.int32, copy=False).T
+    rows = coo_array((np.empty(len(pairs), np.bool_), (first, second)), (particles, particles))
+    rows.has_canonical_format = True  # or rows would be sorted
+    rows = rows.tocsr()
+    offsets = rows.indptr.astype(np.int64)
+    return Neighbours(np.diff(offsets).astype(np.int32), offsets, rows.indices)

@@ -1,0 +1,92 @@
+"""torch-cluster's radius graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpubench.core.contracts import TASKS, Form, Neighbours, NeighbourSearch
+from gpubench.inputs import ParticleSet
+from gpubench.libraries._library import name_with_version, need
+from gpubench.libraries._library_sort import CUDA
+from gpubench.libraries._matrix import neighbour_counts, rows_of_pairs
+from gpubench.libraries._torch import Torch
+
+
+class TorchClusterRadius(NeighbourSearch):
+    """`torch_cluster.radius_graph`, which on a GPU looks at all pairs.
+
+    It is told the largest number of neighbours, counted beforehand: it has a limit of 32 otherwise.
+    """
+
+    name = "torch-cluster-radius"
+    summary = "torch-cluster's radius graph"
+    source = "torch-cluster, torch_cluster.radius_graph"
+    finds_images = False
+    forms: ClassVar[Mapping[str, Form]] = {
+        "list-pairs": Form(f"{TASKS['list']}, as pairs", CUDA, allocates=True)
+    }
+
+    def prepare(self) -> None:
+        self._torch = Torch(self.device)
+        self._cluster: Any = need("torch_cluster", "torch-cluster", None)
+        self.library = name_with_version("torch-cluster")
+        self._most = self._pool = 0
+        self._pairs: Any = None
+
+    def load(self, inputs: ParticleSet) -> None:
+        """Upload positions, measure the largest number of neighbours, and launch once."""
+        self._pairs = None
+        self._most = int(neighbour_counts(self.device, self.grid, inputs).max(initial=1))
+        if self.particles:
+            xyz = np.ascontiguousarray(inputs.positions[:, :3])
+            self._positions = self._torch.view(self.device.upload(xyz))
+            self._pool = self._torch.peak_of(self.launch)
+
+    def launch(self) -> None:
+        """List the neighbours."""
+        if self.particles:
+            self._pairs = None  # gives PyTorch's pool the last answer back
+            with self._torch.on_stream():
+                self._pairs = self._cluster.radius_graph(
+                    self._positions, self.cutoff, loop=False, max_num_neighbors=self._most
+                )
+
+    def neighbours(self) -> Neighbours:
+        pairs = np.zeros((2, 0), np.int64)
+        if self._pairs is not None:
+            with self._torch.on_stream():
+                pairs = self._pairs.cpu().numpy()
+        # From source to target: the second is the particle whose neighbour the first is.
+        return rows_of_pairs(self.particles, pairs[1], pairs[0])
+
+    def poison(self) -> None:
+        if self._pairs is not None:
+            with self._torch.on_stream():
+                self._pairs.zero_()  # pairs of a particle with itself
+
+    def download(self, array: Any) -> NDArray[Any]:
+        """Return an array of the answer, which is on the host."""
+        return np.asarray(array)
+
+    def outcome(self) -> dict[str, int | float | str]:
+        return {
+            "max_num_neighbors": self._most,
+            "overflow": "neighbours beyond the limit are dropped without a word; the limit is"
+            " counted first, by us",
+            "wrapping": "none: it finds no images",
+            "order": "neighbours come in the order of their ids",
+            "ties": "strictly nearer",
+            "self_pairs": "leaves a particle itself out",
+        }
+
+    def peak_bytes(self) -> int:
+        """Return what PyTorch's memory grew by in the first launch."""
+        return self._pool
+
+    def traffic_bytes(self) -> int | None:
+        """No model: the library decides what is moved."""
+        return None

@@ -1,0 +1,289 @@
+"""What must hold to the bit, or to rounding: noise, momentum, energy, the same trajectories."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpubench.core import registry
+from gpubench.core.contracts import CellList, PairNoise
+from gpubench.devices import missing_feature
+from gpubench.devices.base import Device
+from gpubench.evidence.physics_results import Axis, Figure, Finding, Panel, Reference, Series
+from gpubench.inputs import PairSet, make_pairs
+from gpubench.physics.fits import Estimate, fit_line, growth_exponent
+from gpubench.physics.fluid import INTEGRATORS
+from gpubench.physics.forces import conservative_energy
+from gpubench.physics.observables import momentum
+from gpubench.physics_checks.check import SEED, Check, Outcome, found, make, pass_time, sampled
+from gpubench.physics_checks.equilibrium import SETTLE
+from gpubench.simulate.setup import Setup
+from gpubench.workloads.dpd import DPD, DPDRayleighTaylor, DPDSeparation, DPDStandard
+from gpubench.workloads.workload import Value
+
+Floats = NDArray[np.float64]
+
+ROUNDING = 2.0**-24  # the greatest of a velocity from 1 to 2 in float32
+NEVER = Reference(0, 0, "by construction")
+
+# Parameters with which algorithms take so few particles, and cells of as many as a fluid has.
+ROOM: Mapping[str, Mapping[str, int]] = {
+    "fixed-capacity": {"capacity": 24},
+    "adaptive-bitonic": {"chunk": 64},
+}
+SKIN = 0.35
+
+# Workloads and parameters of which a step is held against float64.
+STEPS: Sequence[tuple[str, Mapping[str, Value]]] = (
+    (DPDStandard.name, {}),
+    (DPDStandard.name, {"pair_noise": "rozen2008"}),
+    (DPDSeparation.name, {}),
+    (DPDSeparation.name, {"dimensions": 2, "walls": "none", "friction_ab": 9.0, "noise_ab": 2.0}),
+    (DPDRayleighTaylor.name, {}),
+)
+
+ENERGY_STEPS = (0.0025, 0.005, 0.01, 0.02)
+
+
+def pair_noise(device: Device, *, pairs: int) -> Outcome:
+    """Draw the noise of pairs from either side, and take its moments."""
+    findings = []
+    inputs = make_pairs(pairs, SEED)
+    mirrored = PairSet(inputs.j, inputs.i, inputs.step, inputs.key, None)
+    for name, form in (("noise-philox", "rounds-10"), ("noise-rozen", "fourth-draw")):
+        algorithm: Any = registry.find_algorithm(name)
+        generator: PairNoise = algorithm(device, form=form, parameters={}, **inputs.made_for)
+        drawn = [_drawn(generator, given) for given in (mirrored, inputs)]
+        unequal = np.count_nonzero(drawn[0].view(np.uint32) != drawn[1].view(np.uint32))
+        findings.append(
+            Finding(f"{name}: numbers that differ from the partner's", int(unequal), None, NEVER)
+        )
+        findings += _moments(name, generator.outcome(), is_reference=name == "noise-philox")
+    return Outcome(findings)
+
+
+def _drawn(generator: PairNoise, inputs: PairSet) -> NDArray[np.float32]:
+    generator.load(inputs)
+    generator.launch()
+    return generator.device.download(generator.answer.values)
+
+
+def _moments(name: str, outcome: Mapping[str, Any], *, is_reference: bool) -> list[Finding]:
+    """Return the moments of numbers scaled to a variance of 1, with the error of true noise."""
+    error = outcome["standard_error"]
+    # The fourth moment of a uniform number gives the error of its square.
+    errors = {
+        "mean": error,
+        "excess_variance": math.sqrt(0.8) * error,
+        "step_correlation": error,
+        "pair_correlation": error,
+    }
+    independent = Reference(0, 0, "independent uniform numbers") if is_reference else None
+    return [
+        found(f"{name}: {moment.replace('_', ' ')}", Estimate(outcome[moment], each), independent)
+        for moment, each in errors.items()
+    ]
+
+
+def steps(device: Device, *, particles: int) -> Outcome:
+    """Hold a step of every workload under every integrator against one in float64."""
+    problems, compared = [], 0
+    for workload, parameters in STEPS:
+        for integrator in INTEGRATORS:
+            given = {**parameters, "integrator": integrator}
+            fluid = Setup(workload, particles, parameters=given, seed=SEED).make(device)
+            fluid.advance(20)
+            compared += 1
+            if problem := fluid.check():
+                problems.append(f"{workload}, {integrator}: {problem}")
+    return Outcome(
+        [
+            Finding(
+                f"steps that are not those of float64, of {compared}", len(problems), None, NEVER,
+                "; ".join(problems),
+            )
+        ]
+    )  # fmt: skip
+
+
+def momentum_conservation(device: Device, *, particles: int, steps: int) -> Outcome:
+    """Follow the total momentum, which starts at 0, in units of what rounding may do to it."""
+    fluid = make(device, DPDStandard.name, particles)
+    marks = np.unique(np.geomspace(10, steps, 24).astype(int))
+    totals = []
+    for mark in marks:
+        fluid.advance(int(mark) - fluid.step)
+        fluid.require_sound()
+        now = fluid.snapshot()
+        totals.append(momentum(now.velocities, now.species, fluid.fluid))
+    size = np.linalg.norm(totals, axis=1) / math.sqrt(3)
+    walk = ROUNDING * np.sqrt(marks * particles)
+    caption = (
+        "Root mean square of a component of the total momentum, over the particles, and a random"
+        " walk of one rounding to 2⁻²⁴ for each particle and step."
+    )
+    return Outcome(
+        [
+            Finding(
+                f"total momentum after {steps:,} steps, over a random walk of roundings",
+                float(size[-1] / walk[-1]),
+                reference=Reference(0.0, 2.0, "forces of a pair cancel to the bit"),
+            ),
+            Finding("total momentum over particles, a component", float(size[-1]) / particles),
+        ],
+        [
+            Figure(
+                "momentum",
+                "Momentum",
+                caption,
+                Axis("steps", "log"),
+                Axis("momentum of a particle", "log"),
+                [
+                    Panel(
+                        "",
+                        [
+                            Series("measured", marks.tolist(), (size / particles).tolist()),
+                            Series("roundings", marks.tolist(), (walk / particles).tolist(),
+                                   "theory"),
+                        ],
+                    )
+                ],
+            )
+        ],
+    )  # fmt: skip
+
+
+def energy_conservation(device: Device, *, particles: int, span: float) -> Outcome:
+    """Follow the energy without friction and noise, at several time steps from one state."""
+    settled = make(device, DPDStandard.name, particles, time_step=0.02)
+    pass_time(settled, SETTLE)
+    start = settled.state() | {"step": np.array(0, np.int64)}
+    spreads, findings = [], []
+    for time_step in ENERGY_STEPS:
+        fluid = make(
+            device, DPDStandard.name, particles, time_step=time_step, friction=0.0, noise=0.0
+        )
+        fluid.restore(start)
+        times, energies = _energies(fluid, span)
+        spreads.append(float(energies.std()))
+        if time_step == 0.01:
+            drift = fit_line(times, energies).slope
+            findings = [
+                found(
+                    "energy of a particle: drift per unit of time, time step 0.01", drift,
+                    Reference(0.0, 2e-4, "a symplectic integrator bounds it; in units of kT"),
+                ),
+                Finding(
+                    "energy of a particle: furthest from the first, time step 0.01",
+                    float(np.abs(energies - energies[0]).max()),
+                    reference=Reference(0.0, 1e-3, "bounded, in units of kT"),
+                ),
+            ]  # fmt: skip
+    steps = np.array(ENERGY_STEPS)
+    exponent = growth_exponent(steps, np.array(spreads), (steps[0], steps[-1]))
+    order = Reference(2.0, 0.25, "leap-frog is of second order")
+    findings.append(found("exponent of the energy's spread with the time step", exponent, order))
+    return Outcome(findings)
+
+
+def _energies(fluid: DPD, span: float) -> tuple[Floats, Floats]:
+    """Return times and energies of a particle; positions and velocities are of one moment."""
+    times, energies = [], []
+    for now in sampled(fluid, span, every=0.1):
+        fluid.advance(1)  # reveals the velocities at the moment of the snapshot
+        velocities = fluid.full_step_velocities()
+        potential = conservative_energy(now.positions, now.species, fluid.box, fluid.fluid)
+        times.append(now.time)
+        energies.append((float((velocities**2).sum()) / 2 + potential) / fluid.particles)
+    return np.array(times), np.array(energies)
+
+
+def trajectories(device: Device, *, particles: int, steps: int) -> Outcome:
+    """Compare the state after some steps over every cell list, and with lists of neighbours."""
+    wanted = _state(device, Setup(DPDStandard.name, particles, seed=SEED), steps)
+    differing, lacking, compared = [], [], 0
+    for algorithm, form, skin in _cell_lists():
+        requires = registry.find_algorithm(algorithm).forms[form].requires
+        if reason := missing_feature(requires, device):
+            lacking.append(f"{algorithm} {form} {reason}")
+            continue
+        room: dict[str, Value] = {**ROOM.get(algorithm, {})}
+        setup = Setup(DPDStandard.name, particles, algorithm, form, room, SEED, skin)
+        compared += 1
+        if _state(device, setup, steps) != wanted:
+            differing.append(f"{algorithm} {form}" + (f" with skin {skin}" if skin else ""))
+    notes = [f"differs: {', '.join(differing)}"] if differing else []
+    notes += [f"not run: {'; '.join(lacking)}"] if lacking else []
+    return Outcome(
+        [
+            Finding(
+                f"cell lists whose trajectory is another after {steps} steps, of {compared}",
+                len(differing), None, NEVER, "; ".join(notes),
+            )
+        ]
+    )  # fmt: skip
+
+
+def _cell_lists() -> list[tuple[str, str, float]]:
+    """Return name, form and skin of everything that can keep the cells of a simulation."""
+    forms = [
+        (name, form)
+        for name, algorithm in registry.algorithms().items()
+        if issubclass(algorithm, CellList)
+        for form in algorithm.forms
+    ]
+    first = dict(reversed(forms))
+    return [(*each, 0.0) for each in forms] + [(*each, SKIN) for each in first.items()]
+
+
+def _state(device: Device, setup: Setup, steps: int) -> bytes:
+    """Return places and velocities after some steps in the order of ids, bit for bit."""
+    workload = setup.make(device)
+    workload.advance(steps)
+    workload.require_sound()
+    state = workload.state()
+    by_id = np.argsort(state["places"][:, 3])
+    return b"".join(state[name][by_id].tobytes() for name in sorted(state.keys() - {"step"}))
+
+
+CHECKS = (
+    Check(
+        "pair-noise",
+        "Do both partners draw the same number, and are the numbers like noise?",
+        pair_noise,
+        long={"pairs": 2**22},
+        quick={"pairs": 2**15},
+    ),
+    Check(
+        "steps",
+        "Is a step that of float64, in forces, velocities and places?",
+        steps,
+        long={"particles": 131072},
+        quick={"particles": 3000},
+    ),
+    Check(
+        "momentum",
+        "Is momentum conserved to rounding?",
+        momentum_conservation,
+        long={"particles": 65536, "steps": 50000},
+        quick={"particles": 1000, "steps": 2000},
+    ),
+    Check(
+        "energy",
+        "Without friction and noise, is the energy bounded?",
+        energy_conservation,
+        long={"particles": 6000, "span": 5.0},
+        quick={"particles": 600, "span": 5.0},
+    ),
+    Check(
+        "trajectories",
+        "Do all cell lists give the same trajectory, bit for bit?",
+        trajectories,
+        long={"particles": 65536, "steps": 100},
+        quick={"particles": 1500, "steps": 10},
+    ),
+)

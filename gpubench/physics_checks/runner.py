@@ -1,0 +1,66 @@
+"""Run the checks of a family of workloads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from gpubench.core.errors import UserError
+from gpubench.devices.base import Device
+from gpubench.evidence.physics_results import CheckResults, CheckRun
+from gpubench.measure import clock
+from gpubench.measure.environment import environment
+from gpubench.measure.progress import progress
+from gpubench.physics_checks import (
+    domains,
+    equilibrium,
+    exactness,
+    rayleigh_taylor,
+    sph_exactness,
+    sph_flows,
+    transport,
+)
+from gpubench.physics_checks.check import Check, Outcome
+
+FAMILIES: Mapping[str, Sequence[Check]] = {
+    "dpd": (
+        *exactness.CHECKS,
+        *equilibrium.CHECKS,
+        *transport.CHECKS,
+        *domains.CHECKS,
+        *rayleigh_taylor.CHECKS,
+    ),
+    "sph": (*sph_exactness.CHECKS, *sph_flows.CHECKS),
+}
+
+
+def run(family: str, device: Device, *, is_long: bool) -> CheckResults:
+    """Run all checks of a family at one size; one that comes to no end does not end the others."""
+    conditions = environment(device)
+    runs = []
+    chosen = [(check, check.long if is_long else check.quick) for check in FAMILIES[family]]
+    with progress(len(chosen), f"checking {family}") as bar:
+        for check, size in chosen:
+            bar.describe(f"{family}: {check.name}")
+            if size is not None:
+                runs.append(run_check(check, device, size))
+            bar.advance(1)
+    return CheckResults(family, "long" if is_long else "quick", conditions, runs)
+
+
+def run_check(check: Check, device: Device, size: Mapping[str, Any]) -> CheckRun:
+    """Run one check; what goes wrong in the simulation is its failure."""
+    (outcome, failure), seconds = clock.timed(partial(_attempt, check.measure, device, size))
+    return CheckRun(
+        check.name, check.question, size, seconds, failure, outcome.findings, outcome.figures
+    )
+
+
+def _attempt(
+    measure: Callable[..., Outcome], device: Device, size: Mapping[str, Any]
+) -> tuple[Outcome, str | None]:
+    try:
+        return measure(device, **size), None
+    except UserError as error:
+        return Outcome([]), str(error)

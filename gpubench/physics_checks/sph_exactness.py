@@ -1,0 +1,261 @@
+"""What must hold of SPH to the bit, or to rounding: kernels, steps, momentum; and which steps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.integrate import quad
+
+from gpubench.devices.base import Device
+from gpubench.evidence.physics_results import Finding, Reference
+from gpubench.physics.box import Box
+from gpubench.physics.sph import (
+    INTEGRATORS,
+    SPHFluid,
+    mass_for,
+    poly6,
+    poly6_slope,
+    spacing_for,
+    spiky,
+    spiky_slope,
+    viscous,
+    viscous_laplacian,
+)
+from gpubench.physics.sph_forces import densities, mean_pressure
+from gpubench.physics_checks.check import SEED, Check, Outcome, make_sph, pass_time
+from gpubench.simulate.setup import Setup
+from gpubench.workloads.sph import AXES, SPH, SPHDamBreak, SPHRigidBody
+from gpubench.workloads.workload import BlowUp, Value
+
+Floats = NDArray[np.float64]
+
+NEVER = Reference(0, 0, "by construction")
+STEP = 1e-4  # of differences, in kernel radii
+COMPRESSION = 0.01
+
+# Workloads and parameters of which a step is held against float64.
+STEPS: Sequence[tuple[str, Mapping[str, Value]]] = (
+    (SPHDamBreak.name, {}),
+    (SPHDamBreak.name, {"pressure": "kept", "viscosity": 0.2}),
+    (SPHRigidBody.name, {"mach": 0.3, "drop": 0.0}),
+)
+
+# Speeds, in those of sound, with which a body is thrown into fluid at rest: down, and along.
+THROWN = 0.1, 0.05
+
+SETTLED = 150.0  # time in which a column comes to rest
+RESTLESS = 2.0  # times the speed that is left with short steps
+RATIO = 1.5  # of one step to the next that is tried
+
+
+def kernels(device: Device, *, neighbours: float) -> Outcome:
+    """Integrate the smoothing kernels, and compare slopes with differences; needs no device."""
+    findings = [
+        Finding(
+            f"integral of the {name} kernel over space",
+            quad(lambda r, w=kernel: 4 * math.pi * r**2 * float(w(np.array(r))), 1e-12, 1)[0],
+            reference=Reference(1.0, 1e-8, "equation 3 asks for it"),
+        )
+        for name, kernel in (("density", poly6), ("pressure", spiky), ("viscosity", viscous))
+    ]
+    r = np.linspace(0.05, 0.95, 181)
+    for name, found, expected in (
+        ("slope of the density kernel", poly6_slope(r), _slope(poly6, r)),
+        ("slope of the pressure kernel", spiky_slope(r), _slope(spiky, r)),
+        ("Laplacian of the viscosity kernel", viscous_laplacian(r), _laplacian(viscous, r)),
+    ):
+        off = np.abs(found - expected).max() / np.abs(expected).max()
+        findings.append(
+            Finding(
+                f"{name}: furthest from differences, over the greatest", float(off),
+                reference=Reference(0.0, 1e-5, "of the kernel"),
+            )
+        )  # fmt: skip
+    return Outcome([*findings, _lattice_pressure(neighbours)])
+
+
+def _slope(kernel: Callable[[Floats], Floats], r: Floats) -> Floats:
+    return (kernel(r + STEP) - kernel(r - STEP)) / (2 * STEP)
+
+
+def _laplacian(kernel: Callable[[Floats], Floats], r: Floats) -> Floats:
+    outer, inner = r + STEP, r - STEP
+    return (outer * kernel(outer) - 2 * r * kernel(r) + inner * kernel(inner)) / STEP**2 / r
+
+
+def _lattice_pressure(neighbours: float) -> Finding:
+    """Compare what the forces of a compressed lattice exert with the equation of state."""
+    spacing = spacing_for(neighbours)
+    fluid = SPHFluid(spacing, mass_for(spacing), 0.0, (0.0, 0.0, 0.0), False, 0.0, 0.0, 0.0)
+    edge = math.ceil(3 / spacing)
+    spacing *= (1 - COMPRESSION) ** (1 / 3)
+    axis = np.arange(edge) * spacing
+    points = np.stack(np.meshgrid(axis, axis, axis), axis=-1).reshape(-1, 3)
+    box = Box((edge * spacing,) * 3)
+    density = densities(points, box, fluid)
+    exerted = mean_pressure(points, density, box, fluid)
+    return Finding(
+        f"pressure that the forces exert in a lattice {COMPRESSION:.0%} denser than at rest, over"
+        " that of its density",
+        exerted / float(density.mean() - 1),
+        reference=Reference(1.0, 0.03, "the equation of state"),
+    )
+
+
+def steps(device: Device, *, particles: int, span: int) -> Outcome:
+    """Hold steps of every workload under both integrators against float64."""
+    problems, compared = [], 0
+    for workload, parameters in STEPS:
+        for integrator in INTEGRATORS:
+            given = {**parameters, "integrator": integrator, "time_step": 0.05}
+            fluid = Setup(workload, particles, parameters=given, seed=SEED).make(device)
+            for _ in range(2):
+                fluid.advance(span)
+                compared += 1
+                if problem := fluid.check():
+                    problems.append(f"{workload}, {integrator}: {problem}")
+    return Outcome(
+        [
+            Finding(
+                f"steps that are not those of float64, of {compared}", len(problems), None, NEVER,
+                "; ".join(problems),
+            )
+        ]
+    )  # fmt: skip
+
+
+def exchange(device: Device, *, particles: int, span: int) -> Outcome:
+    """Throw a body into fluid without weight, and follow momentum and its exchange.
+
+    Along the axis that repeats there are no walls: there, what the fluid gains the body loses.
+    """
+    pool = make_sph(
+        device, SPHRigidBody.name, particles, bodies=1, mach=0.0, drop=0.1, height=0.5,
+        time_step=0.2,
+    )  # fmt: skip
+    down, along = AXES[2], AXES[1]
+    state = pool.state()
+    state["bodies"][0, 2, [down, along]] = -THROWN[0], THROWN[1]
+    pool.restore(state)
+    begin = _momenta(pool, along)
+    unequal, momenta = 0, []
+    for _ in range(20):
+        pool.advance(span)
+        pool.require_sound()
+        unequal += int(_force_sum(pool).any())
+        momenta.append(_momenta(pool, along))
+    fluid, body = np.array(momenta).T
+    lost = float(begin[1] - body[-1])
+    off = np.abs(fluid + body - sum(begin)).max()
+    # A rounding of each velocity in each step, at random.
+    walk = 2.0**-24 * THROWN[0] * pool.fluid.mass * math.sqrt(20 * span * particles)
+    walk += 2.0**-24 * THROWN[1] * pool.bodies[0].mass * math.sqrt(20 * span)
+    return Outcome(
+        [
+            Finding("steps, of 20, after which the forces do not add up to 0", unequal, None,
+                    NEVER),
+            Finding(
+                "momentum of fluid and body together: furthest from the first, over a random walk"
+                " of roundings",
+                float(off / walk),
+                reference=Reference(0.0, 3.0, "forces of a pair cancel to the bit"),
+            ),
+            Finding("momentum that the body gave to the fluid, over what it had", lost / begin[1]),
+        ]
+    )  # fmt: skip
+
+
+def _momenta(pool: SPH, axis: int) -> tuple[float, float]:
+    """Return the momenta of the fluid and of the first body along an axis of the memory."""
+    state = pool.state()
+    velocities = state["velocities"][:, axis].astype(np.float64)
+    body = pool.bodies_in(state)[0]
+    return pool.fluid.mass * float(velocities.sum()), body.mass * float(body.velocity[axis])
+
+
+def _force_sum(pool: SPH) -> Floats:
+    """Add up the forces of the last step between fluid and fluid, and fluid and bodies."""
+    pushes = pool.device.download(pool.on_device.pushes)[:, :3]
+    on_bodies = np.rint(pushes / np.float64(pool.fluid.force_step)).sum(axis=0)
+    total: Floats = pool.computed("force")[:, :3].sum(axis=0, dtype=np.float64) + on_bodies
+    return total
+
+
+def integrators(device: Device, *, particles: int, span: float, viscosity: float) -> Outcome:
+    """Find the longest steps with which a column at rest stays so."""
+    given: dict[str, Any] = {"length": 1.0, "height": 1.0, "mach": 0.1, "viscosity": viscosity}
+    column = make_sph(device, SPHDamBreak.name, particles, time_step=0.1, **given)
+    pass_time(column, SETTLED)
+    start = column.state() | {"step": np.array(0, np.int64)}
+
+    def speed(integrator: str, time_step: float) -> float:
+        """Return the root mean square that is left after the span; infinite where it blows up."""
+        moved = make_sph(
+            device, SPHDamBreak.name, particles, integrator=integrator, time_step=time_step,
+            **given,
+        )  # fmt: skip
+        moved.restore(start)
+        try:
+            pass_time(moved, span)
+        except BlowUp:
+            return math.inf
+        return math.sqrt(float((moved.snapshot().velocities ** 2).sum(axis=1).mean()))
+
+    # Below the viscosity, explicit Euler is stable for sound in linear theory.
+    shortest = viscosity / 2
+    calm = RESTLESS * speed("symplectic", shortest)
+    longest = dict.fromkeys(INTEGRATORS, 0.0)
+    for integrator in INTEGRATORS:
+        step = shortest
+        while speed(integrator, step) <= calm:
+            longest[integrator] = step
+            step *= RATIO
+    euler, symplectic = longest["euler"], longest["symplectic"]
+    note = f"viscosity {viscosity:g}, steps tried in ratios of {RATIO:g}"
+    return Outcome(
+        [
+            Finding("longest stable step, explicit Euler", euler, note=note),
+            Finding("longest stable step, symplectic Euler", symplectic, note=note),
+            Finding(
+                "does explicit Euler bear steps as long as symplectic Euler (1: yes)",
+                int(euler >= symplectic),
+                reference=Reference(0, 0, "only the latter is stable for undamped oscillators"),
+            ),
+        ]
+    )
+
+
+CHECKS = (
+    Check(
+        "kernels",
+        "Do the smoothing kernels integrate to 1, and do forces exert the pressure?",
+        kernels,
+        long={"neighbours": 30.0},
+        quick={"neighbours": 30.0},
+    ),
+    Check(
+        "steps",
+        "Is a step that of float64, in densities, forces, places, and states of bodies?",
+        steps,
+        long={"particles": 131072, "span": 1000},
+        quick={"particles": 2000, "span": 100},
+    ),
+    Check(
+        "exchange",
+        "Does the fluid gain the momentum that a body loses?",
+        exchange,
+        long={"particles": 131072, "span": 200},
+        quick={"particles": 3000, "span": 20},
+    ),
+    Check(
+        "integrators",
+        "How long may a step be, by explicit and by symplectic Euler?",
+        integrators,
+        long={"particles": 8000, "span": 300.0, "viscosity": 0.02},
+        quick={"particles": 1000, "span": 60.0, "viscosity": 0.05},
+    ),
+)

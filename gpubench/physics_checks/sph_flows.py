@@ -1,0 +1,268 @@
+"""What SPH with rigid bodies should do: rest under its weight, break a dam, carry what floats."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpubench.devices.base import Device
+from gpubench.evidence.physics_results import Axis, Figure, Finding, Panel, Reference, Series
+from gpubench.physics.dam_break import (
+    EXPERIMENTS,
+    LATE,
+    LATE_SLOPE,
+    LATE_SLOPE_ERROR,
+    TOLERANCE,
+    deviations,
+    front_position,
+    late_slope,
+    scaled_time,
+)
+from gpubench.physics.fits import mean_of_series
+from gpubench.physics.hydrostatics import (
+    floating_draft,
+    hydrostatic_deviation,
+    local_surface,
+    pressure_profile,
+    surface_height,
+    weight_density,
+)
+from gpubench.physics.rigid import RigidBody, ball_body, box_body
+from gpubench.physics_checks.check import SEED, Check, Outcome, found, make_sph, pass_time, sampled
+from gpubench.workloads.sph import AXES, SPH, SPHDamBreak, SPHRigidBody
+from gpubench.workloads.workload import Snapshot, Value
+
+Floats = NDArray[np.float64]
+
+TIME_STEP = 0.25
+REST_MACH, REST_VISCOSITY = 0.1, 0.3
+STRAYED = 0.2  # spacings, of particles of a column before they settle: a lattice would stay one
+LAYER, MARGIN = 1.0, 1.5  # of profiles, in kernel radii
+SNAPSHOTS = 20
+
+DAM = {"height": 2.0, "length": 16.0, "top": 1.2, "mach": 0.2, "time_step": 0.3}
+DAM_SPAN, DAM_EVERY = 9.3, 0.15  # in units of T
+
+FLOAT = {"mach": 0.2, "viscosity": 0.05, "drop": 0.1, "contact_distance": 1.15}
+SAMPLES = 24  # of a body along each axis, for the share of it that is in the fluid
+
+
+def hydrostatics(device: Device, *, particles: int, height: float, span: float) -> Outcome:
+    """Let a column settle, and compare its pressure with the weight above.
+
+    height: of the column, in its widths. span: time to settle; sound crosses it in its height.
+    """
+    column = make_sph(
+        device, SPHDamBreak.name, particles, length=1.0, top=1.5, height=height, mach=REST_MACH,
+        viscosity=REST_VISCOSITY, time_step=TIME_STEP,
+    )  # fmt: skip
+    _let_stray(column)
+    pass_time(column, span)
+    width, depth, _ = column.scene.box.size
+    gravity = -min(column.fluid.gravity)
+    heights, pressures, surfaces = [], [], []
+    for now in sampled(column, span / 4, span / 4 / SNAPSHOTS):
+        heights.append(now.positions[:, 2])
+        pressures.append(column.densities() - 1)
+        surfaces.append(surface_height(heights[-1], column.spacing, width * depth))
+    profile = pressure_profile(np.concatenate(heights), np.concatenate(pressures), LAYER)
+    surface = float(np.mean(surfaces))
+    off = hydrostatic_deviation(profile, 1.0, gravity, surface, MARGIN)
+    deep = profile.heights.tolist()
+    lines = [
+        Series("measured", deep, profile.pressures.tolist()),
+        Series("weight above", deep, (gravity * (surface - profile.heights)).tolist(), "theory"),
+    ]
+    return Outcome(
+        [
+            Finding(
+                "pressure of a column at rest: furthest from rho0 g (H - z), over rho0 g H", off,
+                reference=Reference(0.0, 0.03, "hydrostatics"),
+                note=f"{MARGIN:g} kernel radii or more from floor and surface",
+            ),
+            Finding(
+                "slope of the pressure over g", weight_density(profile, gravity, surface, MARGIN),
+                reference=Reference(1.0, 0.03, "hydrostatics: the rest density"),
+            ),
+            Finding("height of the surface over that of the lattice",
+                    surface / column.scene.height),
+        ],
+        [
+            Figure(
+                "hydrostatics",
+                "A column of fluid at rest",
+                "Mean pressure in horizontal layers, and the weight of what is above them.",
+                Axis("height, kernel radii"),
+                Axis("pressure"),
+                [Panel("", lines)],
+            )
+        ],
+    )  # fmt: skip
+
+
+def _let_stray(column: SPH) -> None:
+    """Move the particles of a lattice a little at random."""
+    state, box = column.state(), column.box
+    positions = box.to_positions(state["places"])
+    rng = np.random.default_rng(SEED)
+    positions += rng.normal(scale=STRAYED * column.spacing, size=positions.shape)
+    state["places"][:, :3] = box.to_units(positions)
+    column.restore(state)
+
+
+def dam_break(
+    device: Device, *, particles: int, depth: float, reynolds: float, free: bool
+) -> Outcome:
+    """Follow the front of a collapsing column, and compare it with experiments.
+
+    depth: of the tank, in widths of the column. reynolds: of the width and the speed of a fall
+    through the height, which sets the viscosity: it stands for the friction of the floor, which
+    SPH does not have here. free: whether to let it run once more with a fiftieth of it.
+    """
+    times, fronts = _front(device, particles, depth, reynolds)
+    findings = [
+        Finding(
+            f"front of the dam break: furthest from {EXPERIMENTS[name].title}, over it",
+            off,
+            reference=Reference(0.0, TOLERANCE, EXPERIMENTS[name].title),
+        )
+        for name, off in deviations(times, fronts).items()
+    ]
+    slope = Reference(LATE_SLOPE, LATE_SLOPE_ERROR, EXPERIMENTS["martin-moyce-2"].title)
+    late = f"late speed of the front, dZ/dT, T from {LATE[0]:g} to {LATE[1]:g}"
+    findings.append(found(late, late_slope(times, fronts), slope, f"Reynolds number {reynolds:g}"))
+    lines = [Series("measured", times.tolist(), fronts.tolist())]
+    if free:
+        times, fronts = _front(device, particles, depth, 50 * reynolds)
+        findings.append(found(f"{late}, nearly without viscosity", late_slope(times, fronts)))
+        findings += [
+            Finding(f"front nearly without viscosity: furthest from {EXPERIMENTS[name].title}", off)
+            for name, off in deviations(times, fronts).items()
+        ]
+        lines.append(Series("nearly without viscosity", times.tolist(), fronts.tolist()))
+    lines += [
+        Series(each.title, each.times.tolist(), each.fronts.tolist(), "theory")
+        for each in EXPERIMENTS.values()
+    ]
+    return Outcome(
+        findings,
+        [
+            Figure(
+                "dam-break",
+                "The front of a dam break",
+                "How far a column of width a and height 2 a has run along the floor.",
+                Axis("T = t sqrt(2 g / a)"),
+                Axis("Z = x / a"),
+                [Panel("", lines)],
+            )
+        ],
+    )
+
+
+def _front(device: Device, particles: int, depth: float, reynolds: float) -> tuple[Floats, Floats]:
+    """Return T and Z of a dam break."""
+
+    def made(viscosity: float) -> SPH:
+        given: dict[str, Value] = {**DAM, "depth": depth, "viscosity": viscosity}
+        return make_sph(device, SPHDamBreak.name, particles, **given)
+
+    width = made(0.0).scene.box.size[0] / DAM["length"]
+    dam = made(DAM["mach"] * width / reynolds)
+    gravity = -min(dam.fluid.gravity)
+    unit = 1 / scaled_time(1.0, width, gravity)
+    times, fronts = [], []
+    for now in _from_the_beginning(dam, DAM_SPAN * unit, DAM_EVERY * unit):
+        times.append(scaled_time(now.time, width, gravity))
+        fronts.append(front_position(now.positions, dam.spacing, now.size[1]) / width)
+    return np.array(times), np.array(fronts)
+
+
+def _from_the_beginning(workload: SPH, span: float, every: float) -> Iterator[Snapshot]:
+    yield workload.snapshot()
+    yield from sampled(workload, span, every)
+
+
+def floating(
+    device: Device, *, particles: int, size: float, densities: list[float], span: float
+) -> Outcome:
+    """Drop a box and a ball into a pool, and see how much of them stays below its surface.
+
+    size: of the bodies, in depths of the fluid. densities: of the bodies, one run each. span:
+    time to settle.
+    """
+    findings = []
+    for density in densities:
+        pool = make_sph(
+            device, SPHRigidBody.name, particles, bodies=2, body_size=size, body_density=density,
+            height=0.4, time_step=TIME_STEP, **FLOAT,
+        )  # fmt: skip
+        pass_time(pool, span)
+        edge = size * pool.scene.height
+        shares, surfaces = [], []
+        for now in sampled(pool, span / 4, span / 4 / SNAPSHOTS):
+            surfaces.append(_surface(now, pool, edge))
+            shares.append(_shares(pool, edge, surfaces[-1]))
+        wanted = floating_draft(density, 1.0)
+        for name, share in zip(("box", "ball"), np.array(shares).T, strict=True):
+            findings.append(
+                found(
+                    f"share of a {name} of density {density:g} below the surface",
+                    mean_of_series(share, blocks=4), Reference(wanted, 0.05, "Archimedes"),
+                    f"{edge / pool.spacing:.0f} particles across",
+                )
+            )  # fmt: skip
+    return Outcome(findings)
+
+
+def _surface(now: Snapshot, pool: SPH, edge: float) -> float:
+    """Return where the surface is, half a body and two kernel radii away from bodies."""
+    fluid = now.positions[now.species == 0]
+    far = np.ones(len(fluid), bool)
+    for body in _bodies(pool):
+        away = fluid[:, :2] - body.centre[list(AXES)][:2]
+        away[:, 1] -= now.size[1] * np.rint(away[:, 1] / now.size[1])
+        far &= (away**2).sum(axis=1) > (edge / 2 * math.sqrt(2) + 2) ** 2
+    return local_surface(fluid[far], pool.spacing)
+
+
+def _shares(pool: SPH, edge: float, surface: float) -> list[float]:
+    """Return the shares of the volumes of a box and of a ball that are below the surface."""
+    box = box_body((edge,) * 3, (0, 0, 0), 1.0, edge / SAMPLES, shell=math.inf)
+    ball = ball_body(edge / 2, (0, 0, 0), 1.0, edge / SAMPLES, shell=math.inf)
+    up = AXES[2]
+    return [
+        float((body.centre[up] + (points @ body.rotation.T)[:, up] < surface).mean())
+        for body, points in zip(_bodies(pool), (box.offsets, ball.offsets), strict=True)
+    ]
+
+
+def _bodies(pool: SPH) -> list[RigidBody]:
+    return pool.bodies_in(pool.state())
+
+
+CHECKS = (
+    Check(
+        "hydrostatics",
+        "Has a column at rest the pressure of its weight?",
+        hydrostatics,
+        long={"particles": 64000, "height": 1.0, "span": 4000.0},
+        quick={"particles": 3000, "height": 1.5, "span": 800.0},
+    ),
+    Check(
+        "dam-break",
+        "Does a breaking dam run as in experiments?",
+        dam_break,
+        long={"particles": 120000, "depth": 1.0, "reynolds": 55.0, "free": True},
+        quick={"particles": 6000, "depth": 0.2, "reynolds": 90.0, "free": False},
+    ),
+    Check(
+        "floating",
+        "Does a floating body lie as deep as Archimedes says?",
+        floating,
+        long={"particles": 200000, "size": 0.5, "densities": [0.3, 0.5, 0.7], "span": 3000.0},
+        quick={"particles": 8000, "size": 0.6, "densities": [0.5], "span": 800.0},
+    ),
+)

@@ -1,0 +1,142 @@
+"""The standard fluid in motion: self-diffusion, viscosity."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpubench.devices.base import Device
+from gpubench.evidence.physics_results import Axis, Figure, Finding, Panel, Reference, Series
+from gpubench.physics.fits import Estimate
+from gpubench.physics.transport import (
+    MeanSquareDisplacement,
+    shear_wave,
+    viscosity,
+    wavenumber_along,
+)
+from gpubench.physics_checks.check import Check, Outcome, found, make, pass_time, sampled
+from gpubench.physics_checks.equilibrium import SETTLE
+from gpubench.workloads.dpd import DPD, DPDStandard
+from gpubench.workloads.workload import Snapshot
+
+Floats = NDArray[np.float64]
+
+TIME_STEP = 0.02
+DENSITY = 3.0
+VISCOSITY = 0.847
+OWN = "another code, measured for this project"
+SAMPLES = 40  # of the waves
+FORGOTTEN = 2.0  # time after which a particle's velocity is
+WAVE_SPEED = 0.2  # of each of the waves; below what makes them see each other
+
+
+def self_diffusion(device: Device, *, particles: int, span: float) -> Outcome:
+    """Measure D from the displacements of a fluid at rest."""
+    fluid = make(device, DPDStandard.name, particles, time_step=TIME_STEP)
+    pass_time(fluid, SETTLE)
+    displacement = MeanSquareDisplacement(fluid.box)
+    for now in itertools.chain([fluid.snapshot()], sampled(fluid, span, every=0.5)):
+        displacement.add(now.time, now.positions)
+    measured = displacement.diffusion((FORGOTTEN, span))
+    slowed = 2.84 / (6 * math.pi * VISCOSITY * fluid.box.size[0])
+    return Outcome(
+        [
+            found(
+                "self-diffusion D", Estimate(measured.value + slowed, measured.error),
+                Reference(0.30, 0.015, OWN),
+                f"of it {slowed:.2g} for the finite box (Dünweg and Kremer 1993)",
+            )
+        ]
+    )  # fmt: skip
+
+
+def shear_viscosity(device: Device, *, particles: int, span: float) -> Outcome:
+    """Measure the viscosity from four weak shear waves in one box, which decay side by side."""
+    fluid = make(device, DPDStandard.name, particles, time_step=TIME_STEP)
+    pass_time(fluid, SETTLE)
+    _set_waves_going(fluid)
+    times, waves = [], []
+    for now in itertools.chain([fluid.snapshot()], sampled(fluid, span, every=span / SAMPLES)):
+        times.append(now.time)
+        waves.append(_waves(now, fluid))
+    at, amplitudes = np.array(times) - times[0], np.array(waves)
+    wavenumber = wavenumber_along(fluid.box, 2)
+    each = [viscosity(at, wave, wavenumber, DENSITY).dynamic for wave in amplitudes.T]
+    mean = Estimate(
+        float(np.mean([one.value for one in each])),
+        math.sqrt(sum(one.error**2 for one in each)) / len(each),
+    )
+    return Outcome(
+        [_viscosity_finding(mean, wavenumber)],
+        [_decay_figure(at, amplitudes, wavenumber, mean.value / DENSITY)],
+    )
+
+
+def _set_waves_going(fluid: DPD) -> None:
+    """Add to the velocities along x and y a sine and a cosine over z each."""
+    state = fluid.state()
+    phase = wavenumber_along(fluid.box, 2) * fluid.box.to_positions(state["places"])[:, 2]
+    for axis in (0, 1):
+        state["velocities"][:, axis] += WAVE_SPEED * (np.sin(phase) + np.cos(phase))
+    fluid.restore(state)
+
+
+def _waves(now: Snapshot, fluid: DPD) -> list[float]:
+    """Return the amplitudes of v_x ~ sin kz, v_x ~ cos kz, v_y ~ sin kz, v_y ~ cos kz."""
+    quarter = now.positions + np.array([0.0, 0.0, fluid.box.size[2] / 4])
+    return [
+        shear_wave(positions, now.velocities[:, axes], fluid.box)
+        for axes in ([0, 1, 2], [1, 0, 2])
+        for positions in (now.positions, quarter)
+    ]
+
+
+def _viscosity_finding(mean: Estimate, wavenumber: float) -> Finding:
+    return found(
+        "viscosity", mean, Reference(VISCOSITY, 0.03, OWN), f"of waves of k = {wavenumber:.3g}"
+    )
+
+
+def _decay_figure(
+    times: Floats, amplitudes: Floats, wavenumber: float, kinematic_viscosity: float
+) -> Figure:
+    mean = amplitudes.mean(axis=1)
+    decay = WAVE_SPEED * np.exp(-kinematic_viscosity * wavenumber**2 * times)
+    return Figure(
+        "shear-waves",
+        "Decay of shear waves",
+        "Mean amplitude of four shear waves in one box, and the decay of the viscosity that the"
+        " regression finds.",
+        Axis("time"),
+        Axis("speed of the wave"),
+        [
+            Panel(
+                "",
+                [
+                    Series("measured", times.tolist(), mean.tolist()),
+                    Series("fit", times.tolist(), decay.tolist(), "fit"),
+                ],
+            )
+        ],
+    )
+
+
+CHECKS = (
+    Check(
+        "self-diffusion",
+        "How fast do particles of the fluid at rest diffuse?",
+        self_diffusion,
+        long={"particles": 65536, "span": 30.0},
+        quick={"particles": 6000, "span": 10.0},
+    ),
+    Check(
+        "viscosity",
+        "How fast do shear waves decay?",
+        shear_viscosity,
+        long={"particles": 131072, "span": 160.0},
+        quick={"particles": 7000, "span": 30.0},
+    ),
+)

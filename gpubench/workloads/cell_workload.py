@@ -1,0 +1,458 @@
+"""Particles in a box, kept in cells by any algorithm: what all workloads over cells share.
+
+Cells are built anew in each step, mended in each step, or kept with lists of neighbours until
+something has moved half the skin. Where an algorithm sorts, particles change their places in
+memory to lie in the order of their cells.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpubench.core.contracts import CellList, CellListUpdate, LimitedCells, LinkedCells, SortedCells
+from gpubench.core.errors import UserError
+from gpubench.core.poison import empty
+from gpubench.devices.base import Device, Graph
+from gpubench.physics.box import Box
+from gpubench.workloads.workload import BlowUp, Value, Workload
+
+BLOCK = 128
+# TRAVERSAL in kernels/common/candidates.h.
+TRAVERSALS = {SortedCells: 0, LinkedCells: 1, LimitedCells: 2}
+LISTED = 3
+# Neighbours kept before their forces are computed; fewer fit beside each other on a GPU.
+DEFERRED, DEFERRED_ON_CPU = 24, 48
+PARTS = 3  # of the range, which sorted cells are long along x
+LIST_MARGIN = 2.5  # room in a list of neighbours, over the mean
+STEPS_PER_GRAPH = 2  # what takes turns with its arrays is back where it was
+# Sizes of parameters: what kernels can count in int32, and square, divide and add up in float32.
+WHOLE_SIZES, SIZES = (1, 2**31 - 1), (1e-9, 1e9)
+
+
+class InCells(Workload):
+    """A workload whose state is a place and some columns for each particle.
+
+    A place is (x, y, z, id), uint32, in units of the box (see physics/box.py). Each column is
+    float32 (particles, 4). Arrays hold places bit for bit as float32, as algorithms take them.
+
+    columns: their names, at most two. box, reach: the box, and how far apart neighbours may be.
+    flat: axes along which nothing moves.
+    """
+
+    columns: tuple[str, ...]
+    box: Box
+    reach: float
+    flat: tuple[int, ...] = ()
+    common: ClassVar[Mapping[str, Value]] = {}
+
+    def __init__(
+        self,
+        device: Device,
+        particles: int,
+        algorithm: type[CellList],
+        form: str,
+        parameters: Mapping[str, Value],
+        seed: int,
+        skin: float = 0.0,
+    ) -> None:
+        self.device, self.particles, self.seed, self.skin = device, particles, seed, skin
+        of_algorithm = {n: int(v) for n, v in parameters.items() if n in algorithm.defaults}
+        self.parameters = {**self.defaults, **parameters}
+        self._require_sensible()
+        rng = np.random.default_rng(seed)
+        self.set_up(rng)
+        self._shape = algorithm.shape()
+        self._parts = PARTS if self._shape is SortedCells else 1
+        self.grid = self.box.grid(self.reach + skin, self._parts)
+        self.workspace_bytes = 0
+        self._keep_in(algorithm, form, of_algorithm)
+        self.restore({"step": np.array(0, np.int64), **self.draw(rng)})
+        self._prepare_kernels()
+
+    @abstractmethod
+    def set_up(self, rng: np.random.Generator) -> None:
+        """Set box, reach, columns, flat, and whatever else follows from the parameters."""
+
+    @abstractmethod
+    def draw(self, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
+        """Return places and columns at the beginning; see `numbered`."""
+
+    @abstractmethod
+    def work(self) -> list[tuple[str, Callable[[], None]]]:
+        """Return the phases of a step that come after the cells; the last calls `stepped`."""
+
+    def numbered(
+        self, positions: NDArray[np.float64]
+    ) -> tuple[NDArray[np.uint32], NDArray[np.intp]]:
+        """Return places with ids in the order of the cells, and the particles in that order."""
+        units = self.box.to_units(positions)
+        cells = np.asarray(self.box.grid(self.reach).cells, np.uint64)
+        at = (units * cells // np.asarray(self.box.units, np.uint64)).astype(np.int64)
+        order = np.argsort((at[:, 2] * cells[1] + at[:, 1]) * cells[0] + at[:, 0], kind="stable")
+        ids = np.arange(self.particles, dtype=np.uint32)
+        return np.column_stack([units[order], ids]), order
+
+    def cell_by_id(self) -> NDArray[np.int64]:
+        """Return the cell of each particle, in order of their ids, int64, shape (particles,).
+
+        The cells are as long as the reach, whatever those are in which the algorithm keeps them.
+        """
+        places = self.device.download(self.places).view(np.uint32)
+        cells = self.box.grid(self.reach).cells
+        found = np.zeros(self.particles, np.int64)
+        for axis in (2, 1, 0):
+            along = places[:, axis].astype(np.uint64) * np.uint64(cells[axis])
+            found = found * cells[axis] + (along // np.uint64(self.box.units[axis])).astype(
+                np.int64
+            )
+        return found[np.argsort(places[:, 3], kind="stable")]
+
+    def number(self, name: str) -> float:
+        """Return a parameter that is a number."""
+        return float(self.parameters[name])
+
+    def share(self, name: str) -> float:
+        """Return a parameter that is a share of a whole."""
+        value = self.number(name)
+        if not 0 <= value <= 1:
+            raise UserError(f"{name} must be 0 to 1, not {value:g}")
+        return value
+
+    def advance(self, steps: int) -> None:
+        left = steps
+        while left > 0:
+            if left >= STEPS_PER_GRAPH and self._replays():
+                assert self._graph is not None
+                self._graph.launch()
+                self.step += STEPS_PER_GRAPH
+                left -= STEPS_PER_GRAPH
+                continue
+            for _, launch in self.phases():
+                launch()
+            left -= 1
+
+    def phases(self) -> list[tuple[str, Callable[[], None]]]:
+        if self.skin == 0:
+            return [("cell ids", self._find_cells), ("sort", self._sort), *self.work()]
+        return [
+            ("test", self._test),
+            ("cell ids", self._if_stale(self._find_cells)),
+            ("sort", self._if_stale(self._sort)),
+            ("lists", self._if_stale(self._make_lists)),
+            *self.work(),
+        ]
+
+    def stepped(self) -> None:
+        """Note that a step is queued."""
+        if self.skin > 0:
+            # What was sorted for the lists is the state from now on, in the same order.
+            self.current = [self.places, *self.state_columns]
+        self.step += 1
+
+    def require_sound(self) -> None:
+        flag, low, high, particle = (int(word) for word in self.device.download(self.fault))
+        if flag:
+            step = low % 2**32 + (high << 32)
+            raise BlowUp(
+                f"step {step}: particle {particle} would move further than a cell, or nowhere:"
+                f" make the time step smaller than {self.time_step:g}"
+                " (--parameter time_step=...), or the forces weaker"
+            )
+        answer = self.algorithm.answer
+        if isinstance(answer, LimitedCells) and (lost := int(self.device.download(answer.lost)[0])):
+            raise BlowUp(
+                f"step {self.step}: {self.algorithm.name} has no room for {lost} particles:"
+                " choose another algorithm"
+            )
+        if self.skin > 0 and int(self.device.download(self._counts).max(initial=0)) > self._room:
+            raise BlowUp(
+                f"step {self.step}: a particle has more than {self._room} neighbours:"
+                " choose a smaller skin, or 0"
+            )
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        download = self.device.download
+        return {
+            "step": np.array(self.step, np.int64),
+            "places": download(self.places).view(np.uint32),
+            **{
+                name: download(column)
+                for name, column in zip(self.columns, self.state_columns, strict=True)
+            },
+        }
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        device = self.device
+        self.require_fitting(state)
+        self.step = int(state["step"])
+        device.write(self.places, state["places"].view(np.float32))
+        for name, column in zip(self.columns, self.state_columns, strict=True):
+            device.write(column, state[name])
+        clock = [self.step % 2**32, self.step >> 32, self.seed % 2**32, self.seed >> 32]
+        device.write(self.clock, np.array([clock, clock], np.uint32))
+        device.fill(self.fault, 0x00)
+        # A list must be built before it can be updated, and lists of neighbours made anew.
+        self._is_built = False
+        device.fill(self.stale, 0xFF)
+        self.current = [self.places, *self.state_columns]
+
+    def require_fitting(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Raise UserError where a state is not one of this workload."""
+        rows = (self.particles, 4)
+        columns = {name: (rows, np.dtype(np.float32)) for name in self.columns}
+        expected = {
+            "step": ((), np.dtype(np.int64)), "places": (rows, np.dtype(np.uint32)), **columns
+        }  # fmt: skip
+        if {name: (array.shape, array.dtype) for name, array in state.items()} != expected:
+            raise UserError(f"this is no state of {self.name} with {self.particles} particles")
+
+    def poison(self) -> None:
+        """Empty cells that are built anew, and lists; cells that are updated are needed."""
+        if self.skin > 0:
+            self.device.fill(self._counts, 0x00)
+            self.device.fill(self.stale, 0xFF)
+        elif isinstance(self.algorithm, CellListUpdate):
+            return
+        empty(self.device, self.algorithm.answer)
+
+    def require_possible(self, state: Mapping[str, NDArray[Any]]) -> None:
+        self.require_fitting(state)
+        places = state["places"]
+        if state["step"] < 0:
+            raise UserError(f"a state of {self.name} has a step below 0")
+        if (places[:, :3].max(axis=0) >= self.box.units).any():
+            raise UserError(f"a state of {self.name} has particles outside its box")
+        is_there = np.zeros(self.particles, np.bool_)
+        is_there[places[places[:, 3] < self.particles, 3]] = True
+        if not is_there.all():
+            raise UserError(f"a state of {self.name} lacks particle {int(is_there.argmin())}")
+        for name in self.columns:
+            if not np.isfinite(state[name][:, :3]).all():
+                raise UserError(f"a state of {self.name} has {name} that are no finite numbers")
+
+    def count_steps(self) -> None:
+        low, high = self.device.download(self.clock)[0, :2]
+        self.step = int(low) + (int(high) << 32)
+
+    @property
+    def number_density(self) -> float:
+        """Particles in a unit of volume, or of area in two dimensions, where there are any."""
+        return self.particles / math.prod(
+            edge for axis, edge in enumerate(self.box.size) if axis not in self.flat
+        )
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of a launch with a thread for each particle."""
+        return self.device.blocks(self.particles, BLOCK)
+
+    @property
+    def constants(self) -> dict[str, int | str]:
+        """What kernels that go through the candidates of a particle are compiled with."""
+        return {
+            "BLOCK": BLOCK,
+            "TRAVERSAL": LISTED if self.skin > 0 else TRAVERSALS[self._shape],
+            "REACH": self._parts,
+            "CAPACITY": self._capacity,
+            "ROOM": self._room,
+            "LIST_BY_PARTICLE": int(self.device.is_cpu),
+            "KEEP": int(self.skin > 0),
+            "SCATTER": int(self.scatters),
+            "DEFER": DEFERRED_ON_CPU if self.device.is_cpu else DEFERRED,
+        }
+
+    @property
+    def candidates(self) -> tuple[Any, Any]:
+        """What says where the candidates of a particle are: the two arrays that kernels take."""
+        return (self._counts, self._lists) if self.skin > 0 else self._cells
+
+    @property
+    def order(self) -> Any:
+        """Where each particle's state is kept, for states that stay in their order."""
+        return self._cells[1] if self.scatters else self._cell_of[0]
+
+    def in_place(self, column: Any) -> NDArray[np.float32]:
+        """Download what the last step computed in the order of `current`, as the state is now."""
+        found: NDArray[np.float32] = self.device.download(column)
+        if self.scatters:
+            found[self.device.download(self.order)] = found.copy()
+        return found
+
+    def array(self, shape: int | tuple[int, ...], dtype: str) -> Any:
+        """Allocate a device array and count it as this workload's memory."""
+        array = self.device.empty(shape, dtype)
+        self.workspace_bytes += array.nbytes
+        return array
+
+    def _keep_in(self, algorithm: type[CellList], form: str, parameters: dict[str, int]) -> None:
+        """Make what keeps the cells, and allocate what depends on it."""
+        self.algorithm = algorithm(self.device, self.particles, self.grid, form, parameters)
+        self._allocate()
+        self._allocate_for_shape()
+        self._allocate_lists()
+
+    def _require_sensible(self) -> None:
+        if self.particles < 1:
+            raise UserError(f"a simulation needs particles, not {self.particles}")
+        for name, value in self.parameters.items():
+            _require_size(name, value)
+        self.time_step = self.number("time_step")
+        if not 0 < self.time_step < math.inf:
+            raise UserError(f"time_step must be positive and finite, not {self.time_step}")
+        if not (self.skin >= 0 and math.isfinite(self.skin)):
+            raise UserError(f"the skin must be 0 or positive, not {self.skin}")
+        if not 0 <= self.seed < 2**64:
+            raise UserError(f"the seed must be 0 to 2^64 - 1, not {self.seed}")
+
+    def _allocate(self) -> None:
+        n, device = self.particles, self.device
+        self.places = self.array((n, 4), "float32")
+        self.state_columns = [self.array((n, 4), "float32") for _ in self.columns]
+        self._cell_of = [self.array(n, "int32") for _ in range(2)]
+        self.clock = self.array((2, 4), "uint32")
+        self.fault, self.stale = self.array(4, "int32"), self.array(1, "int32")
+        self.packed_box = device.upload(self.box.packed(self.grid, self.reach).view("uint8"))
+        self._graph: Graph | None = None
+        self._graph_cells: Any = None
+
+    def _allocate_for_shape(self) -> None:
+        """Allocate what is kept in the order of the cells, if the cells are sorted."""
+        n, is_sorted = self.particles, self._shape is SortedCells
+        form = self.algorithm.forms[self.algorithm.form]
+        self._reorders = is_sorted and form.reorders
+        # What is updated cannot change its numbers: it is put back after each step.
+        self.scatters = is_sorted and isinstance(self.algorithm, CellListUpdate) and self.skin == 0
+        rows = n if is_sorted else 0
+        self._sorted_columns = [self.array((rows, 4), "float32") for _ in self.columns]
+        self._sorted_places = self.array((0 if self._reorders else rows, 4), "float32")
+        self._capacity = 0
+        if self._shape is LimitedCells:
+            slots = self.algorithm.answer.slots  # type: ignore[union-attr]
+            self._capacity = int(slots.shape[1])
+
+    def _allocate_lists(self) -> None:
+        """Allocate lists with room for more neighbours than a ball of reach and skin holds."""
+        listed = self.particles if self.skin > 0 else 0
+        reach = self.reach + self.skin
+        ball = math.pi * reach**2 if self.flat else 4 / 3 * math.pi * reach**3
+        self._room = math.ceil(LIST_MARGIN * ball * self.number_density) + 16 if listed else 0
+        self._counts = self.array(listed, "int32")
+        self._lists = self.array(listed * self._room, "int32")
+        self.since = self.array((listed, 4), "float32")
+
+    def _prepare_kernels(self) -> None:
+        constants = {
+            **self.constants,
+            "TRAVERSAL": TRAVERSALS[self._shape],
+            "COLUMNS": len(self.columns),
+            "GATHER_PLACES": int(not self._reorders),
+        }
+        self._cell_ids, self._gather, self._list = (
+            self.device.kernel("in_cells.cu", name, **constants)
+            for name in ("cell_ids", "gather", "list_neighbours")
+        )
+
+    def _replays(self) -> bool:
+        """Make a graph of some steps if that is possible; return whether it can be replayed now."""
+        form = self.algorithm.forms[self.algorithm.form]
+        if "graphs" not in self.device.features or not form.capturable or self.skin > 0:
+            return False
+        if not self._is_built:
+            return False
+        if self._graph is None:
+            step, self._graph_cells = self.step, self._cells_in_use()
+            self._graph = self.device.capture(self._steps_of_graph)
+            self.step = step
+        return self._graph_cells is self._cells_in_use()
+
+    def _steps_of_graph(self) -> None:
+        for _ in range(STEPS_PER_GRAPH):
+            for _, launch in self.phases():
+                launch()
+
+    def _cells_in_use(self) -> Any:
+        """Return the array of cell ids that the present list is of, which takes turns."""
+        return self.algorithm.cell_of if isinstance(self.algorithm, CellListUpdate) else None
+
+    def _find_cells(self) -> None:
+        first, second = self._cell_of
+        self._next_cells = first
+        if isinstance(self.algorithm, CellListUpdate) and self._is_built:
+            self._next_cells = second if self.algorithm.cell_of is first else first
+        self._cell_ids(
+            self.blocks, BLOCK, self.places, self._next_cells, self.packed_box, self.particles
+        )
+
+    def _sort(self) -> None:
+        algorithm, cells = self.algorithm, self._next_cells
+        if isinstance(algorithm, CellListUpdate) and self._is_built and self.skin == 0:
+            algorithm.move_to(cells, self.places)
+        else:
+            algorithm.build(cells, self.places)
+            algorithm.cell_of, algorithm.positions = cells, self.places
+        self._is_built = True
+        answer = algorithm.answer
+        if not isinstance(answer, SortedCells):
+            return
+        places = self._sorted_places if answer.positions is None else answer.positions
+        self._gather(
+            self.blocks, BLOCK, answer.order, self.places, self.state_columns[0],
+            self.state_columns[-1], places, self._sorted_columns[0], self._sorted_columns[-1],
+            self.particles, 0,
+        )  # fmt: skip
+        self.current = [places, *self._sorted_columns]
+
+    @property
+    def _cells(self) -> tuple[Any, Any]:
+        match self.algorithm.answer:
+            case SortedCells(start, order, _):
+                return start, order
+            case LinkedCells(head, following):
+                return head, following
+            case LimitedCells(count, slots):
+                return count, slots
+        raise TypeError(f"{self.algorithm.name} makes no cells")
+
+    def _test(self) -> None:
+        """Read back whether the lists still hold."""
+        self._is_stale = bool(self.device.download(self.stale)[0])
+
+    def _if_stale(self, work: Callable[[], None]) -> Callable[[], None]:
+        def launch() -> None:
+            if self._is_stale:
+                work()
+
+        return launch
+
+    def _make_lists(self) -> None:
+        places = self.current[0]
+        self.device.copy(places, self.since)
+        self._list(
+            self.blocks, BLOCK, places, *self._cells, self.packed_box, self.reach + self.skin,
+            self.particles, self._counts, self._lists,
+        )  # fmt: skip
+        self.device.fill(self.stale, 0x00)
+
+
+def _require_size(name: str, value: Value) -> None:
+    """Raise UserError for a finite number that kernels cannot compute with."""
+    if isinstance(value, str) or (isinstance(value, float) and not math.isfinite(value)):
+        return
+    least, most = WHOLE_SIZES if isinstance(value, int) else SIZES
+    if value != 0 and not least <= abs(value) <= most:
+        raise UserError(f"{name} must be 0, or {least:g} to {most:g} in size, not {value}")
+
+
+def require_known_values(
+    parameters: Mapping[str, Value], known: Mapping[str, Collection[str]]
+) -> None:
+    """Raise UserError where a parameter is not one of the values that are known for it."""
+    for name, values in known.items():
+        if parameters[name] not in values:
+            raise UserError(f"{name} must be one of {', '.join(values)}, not {parameters[name]}")

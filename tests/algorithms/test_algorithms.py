@@ -1,0 +1,718 @@
+"""Every algorithm in every form, on every device: right answers, and what contracts.py promises."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpubench.algorithms.bucket_sort import HostRounds
+from gpubench.algorithms.cell_search import CellSearch
+from gpubench.core import registry
+from gpubench.core.contracts import (
+    Algorithm,
+    CellListUpdate,
+    Compacted,
+    HashedCells,
+    HostSearch,
+    LimitedCells,
+    LinkedCells,
+    Neighbours,
+    Noise,
+    SortedCells,
+    task_of,
+)
+from gpubench.core.errors import NotSupported, UserError
+from gpubench.core.grid import Grid
+from gpubench.devices import Device, missing_feature
+from gpubench.inputs import (
+    DISTRIBUTIONS,
+    NULLS,
+    ORDERS,
+    RECORD_BYTES,
+    Inputs,
+    ParticleSet,
+    from_positions,
+    make,
+    make_pairs,
+    make_records,
+    move,
+)
+from gpubench.verify import oracle
+from gpubench.verify.conformance import run_conformance
+from gpubench.verify.problems import FAMILIES
+
+FORMS = [(name, form) for name, cls in registry.algorithms().items() for form in cls.forms]
+CELL_LISTS = [pair for pair in FORMS if registry.find_algorithm(pair[0]).family == "cell-list"]
+UPDATES = [pair for pair in FORMS if registry.find_algorithm(pair[0]).family == "cell-list-update"]
+SEARCHES = [pair for pair in FORMS if registry.find_algorithm(pair[0]).family == "neighbour-search"]
+# Ten counts are the one count, done again; the suites of their forms would take the most time.
+REPEATED = [pair for pair in SEARCHES if task_of(pair[1]) == "ten-counts"]
+QUERIES = ("neighbour-query", "unbounded-query", "neighbour-search")
+LISTS = [("neighbour-query", "list-linked"), ("neighbour-query", "list-sorted")]
+LISTS += [("hash-query", "list-original"), ("hash-query", "list-world-limits")]
+SEARCH_LISTS = [("search-atomic-list", "list"), ("search-counting-sort", "list")]
+BUCKET_SORTS = [pair for pair in FORMS if pair[0].startswith("bucket-sort")]
+
+PARTS_OF_A_LIST = ("build", "count", "ten-counts")
+
+BOX = Grid((5, 4, 6), (-1.0, 0.0, 2.5), (5.0, 2.0, 3.0))
+TORUS = Grid((5, 4, 6), (-1.0, 0.0, 2.5), (5.0, 4.0, 6.0), (True, True, True))
+KEPT = {"uniform": 0.5, "one-cell": 1.0, "clusters": 0.1}
+
+
+def made(device: Device, name: str, form: str, inputs: Inputs, **parameters: int) -> Any:
+    """Make an algorithm that must be right, or skip with the reason why it cannot run here."""
+    cls: Any = registry.find_algorithm(name)
+    if lacking := missing_here(device, name, form):
+        pytest.skip(lacking)
+    try:
+        return cls(
+            device,
+            form=form,
+            parameters={**cls.conformance_parameters, **parameters},
+            **inputs.made_for,
+        )
+    except NotSupported as lacking:
+        pytest.skip(str(lacking))
+
+
+def missing_here(device: Device, name: str, form: str) -> str | None:
+    """Say why a form is not tried on a device, or return None."""
+    cls: Any = registry.find_algorithm(name)
+    if issubclass(cls, HostSearch) and device.spec == "opencl:pocl":
+        return "works on the host, whatever the device: tried beside another"
+    if issubclass(cls, CellSearch) and device.spec == "opencl:pocl" and form in PARTS_OF_A_LIST:
+        return "launches nothing that a list or an update does not: those are tried here"
+    return missing_feature(cls.forms[form].requires, device)
+
+
+def drawn(name: str, size: int, distribution: str = "uniform", seed: int = 0) -> Any:
+    """Draw an input of the kind that an algorithm takes; the distribution says of what sort."""
+    cls = registry.find_algorithm(name)
+    match cls.family:
+        case "stream-filter":
+            return make_records(size, KEPT[distribution], 16, "predicate", seed)
+        case "neighbour-search" if "update" in cls.forms:
+            return move(make(size, BOX, distribution, seed=seed), size // 3, "random", seed)
+        case "cell-list-update":
+            return move(make(size, BOX, distribution, seed=seed), size // 3, "random", seed)
+        case "pair-noise":
+            return make_pairs(size, seed + sum(distribution.encode()))
+    return make(size, BOX, distribution, seed=seed)
+
+
+def problem_of(algorithm: Algorithm, inputs: Inputs) -> str | None:
+    return FAMILIES[algorithm.family].check(algorithm, inputs)
+
+
+def arrays_of(algorithm: Any) -> list[Any]:
+    answer = algorithm.answer
+    return [array for array in vars(answer).values() if hasattr(array, "nbytes")]
+
+
+def spoil(device: Device, algorithm: Any, byte: int) -> None:
+    """Overwrite the last answer."""
+    for array in arrays_of(algorithm):
+        if isinstance(array, np.ndarray):
+            array.view(np.uint8).fill(byte)
+        else:
+            device.fill(array, byte)
+
+
+@pytest.mark.parametrize(("name", "form"), [pair for pair in FORMS if pair not in REPEATED])
+def test_conformance(device: Device, name: str, form: str) -> None:
+    cls: Any = registry.find_algorithm(name)
+    made(device, name, form, drawn(name, 10))  # or skip
+    conforming = partial(cls, device, form=form, parameters=cls.conformance_parameters)
+    results = run_conformance(conforming, cls.family)
+    assert len(results) > 50
+    if not getattr(cls, "finds_images", True):
+        refused = [r for r in results if r.reason.startswith(f"{name} finds no images")]
+        assert 0 < len(refused) < len(results) - 50
+        results = [r for r in results if r not in refused]
+    assert [f"{r.name}: {r.status}, {r.reason}" for r in results if r.status != "ok"] == []
+
+
+@st.composite
+def particle_sets(draw: st.DrawFn, may_repeat: bool = True) -> ParticleSet:
+    periodic = draw(st.tuples(*[st.booleans() if may_repeat else st.just(False)] * 3))
+    # A query needs three cells along a periodic axis.
+    cells = tuple(draw(st.integers(3 if p else 1, 9)) for p in periodic)
+    edge = draw(st.sampled_from([1.0, 0.37, 12.5]))
+    low = draw(st.tuples(*[st.floats(-20, 20, width=32)] * 3))
+    size = tuple(n * edge for n in cells)
+    grid = Grid(cells, low, size, periodic)
+    return make(
+        draw(st.integers(0, 700)),
+        grid,
+        draw(st.sampled_from(DISTRIBUTIONS)),
+        draw(st.sampled_from(ORDERS)),
+        draw(st.integers(0, 2**32 - 1)),
+    )
+
+
+@st.composite
+def moved_particles(draw: st.DrawFn) -> ParticleSet:
+    before = draw(particle_sets())
+    can_move = before.particles if before.grid.count > 1 else 0
+    destination = draw(st.sampled_from(["random", "next"]))
+    return move(before, draw(st.integers(0, can_move)), destination, draw(st.integers(0, 2**32)))
+
+
+# What inputs each family is tried on.
+TRIED = {
+    "cell-list": particle_sets(),
+    "cell-list-update": moved_particles(),
+    "neighbour-query": particle_sets(),
+    "neighbour-search": st.one_of(particle_sets(), moved_particles()),
+    "hash-grid": particle_sets(may_repeat=False),
+    "unbounded-query": particle_sets(may_repeat=False),
+    "stream-filter": st.builds(
+        make_records,
+        st.integers(0, 5000),
+        st.floats(0, 1),
+        st.sampled_from(RECORD_BYTES),
+        st.sampled_from(NULLS),
+        st.integers(0, 2**32),
+    ),
+    "pair-noise": st.builds(make_pairs, st.integers(0, 5000), st.integers(0, 2**32)),
+}
+
+
+@given(chosen=st.sampled_from(FORMS), data=st.data())
+@settings(max_examples=80, deadline=None)
+def test_any_input(device: Device, chosen: tuple[str, str], data: st.DataObject) -> None:
+    name, form = chosen
+    if missing_here(device, name, form):
+        return
+    inputs: Any = data.draw(TRIED[registry.find_algorithm(name).family])
+    try:
+        algorithm = made(device, name, form, inputs)
+    except pytest.skip.Exception:  # a library that is not installed: one chosen form of many
+        return
+    algorithm.load(inputs)
+    for _ in range(2):
+        algorithm.launch()
+        assert problem_of(algorithm, inputs) is None
+
+
+def skip_if_it_allocates(pair: tuple[str, str]) -> None:
+    if registry.find_algorithm(pair[0]).forms[pair[1]].allocates:
+        pytest.skip("its library allocates for itself while it works")
+
+
+class TestContract:
+    """What `contracts.Algorithm` promises, over all of them."""
+
+    @pytest.fixture(params=FORMS, ids=lambda pair: "-".join(pair))
+    def pair(self, request: pytest.FixtureRequest) -> tuple[str, str]:
+        return request.param
+
+    def test_launch_neither_allocates_nor_compiles(
+        self, device: Device, pair: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        skip_if_it_allocates(pair)
+        inputs = drawn(pair[0], 5000, seed=1)
+        algorithm = made(device, *pair, inputs)
+        algorithm.load(inputs)
+        held = device.pool.managed_bytes if device.backend == "opencl" else 0
+
+        def refuse(*arguments: Any, **options: Any) -> Any:
+            raise AssertionError("launch must only launch")
+
+        for method in ("empty", "upload", "write", "kernel"):
+            monkeypatch.setattr(device, method, refuse)
+        if device.backend == "opencl":
+            import pyopencl
+
+            monkeypatch.setattr(pyopencl.Program, "build", refuse)
+        else:
+            import pycuda.compiler
+
+            monkeypatch.setattr(pycuda.compiler, "compile", refuse)
+            monkeypatch.setattr(device, "library", refuse)
+        algorithm.launch()
+        if device.backend == "opencl":
+            assert device.pool.managed_bytes == held
+        assert problem_of(algorithm, inputs) is None
+
+    def test_workspace_is_what_was_allocated(
+        self, device: Device, pair: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        skip_if_it_allocates(pair)
+        allocated: list[int] = []
+        empty = device.empty
+
+        def counted(shape: Any, dtype: Any) -> Any:
+            array = empty(shape, dtype)
+            allocated.append(array.nbytes)
+            return array
+
+        if device.backend == "opencl":
+            _ = device.radix_sort  # compiled once a device, with what that needs
+        monkeypatch.setattr(device, "empty", counted)
+        inputs = drawn(pair[0], 3001, seed=2)
+        algorithm = made(device, *pair, inputs)
+        if algorithm.family not in QUERIES:  # these size their lists in `load`
+            if pair[0] in ("radix-grid", "hash-grid") and device.backend == "opencl":
+                allocated.append(4 * 4 * 3001)  # PyOpenCL's two buffers of pairs, from the pool
+                allocated.remove(4 * 3001)  # what its first run sorts
+            assert algorithm.workspace_bytes == sum(allocated)
+        algorithm.load(inputs)
+        algorithm.launch()
+        if isinstance(algorithm, HostSearch):  # what it allocates is not the device's
+            assert algorithm.workspace_bytes == sum(allocated) == 0
+            return
+        if pair[0] == "search-radix-grid" and device.backend == "opencl":
+            allocated.append(4 * 4 * 3001)  # as above
+        assert sum(allocated) >= algorithm.workspace_bytes
+        assert algorithm.workspace_bytes >= sum(array.nbytes for array in arrays_of(algorithm))
+
+    @pytest.mark.parametrize("pair", [*LISTS, *SEARCH_LISTS])
+    def test_workspace_of_lists_follows_the_input(
+        self, device: Device, pair: tuple[str, str]
+    ) -> None:
+        few, many = make(500, BOX, "lattice"), make(500, BOX, "one-cell")
+        algorithm = made(device, *pair, few)
+        sizes = []
+        for inputs in (few, many, few):
+            algorithm.load(inputs)
+            algorithm.launch()
+            assert problem_of(algorithm, inputs) is None
+            sizes.append(algorithm.workspace_bytes - 4 * algorithm.outcome()["pairs"])
+        assert len(set(sizes)) == 1
+
+    def test_traffic_and_outcome(self, device: Device, pair: tuple[str, str]) -> None:
+        inputs = drawn(pair[0], 2000, seed=3)
+        algorithm = made(device, *pair, inputs)
+        algorithm.load(inputs)
+        algorithm.launch()
+        traffic = algorithm.traffic_bytes()
+        assert traffic is None or (isinstance(traffic, int) and traffic > 4 * 2000)
+        outcome = algorithm.outcome()
+        assert json.loads(json.dumps(outcome)) == outcome
+
+    def test_launch_does_not_depend_on_what_memory_held(
+        self, device: Device, pair: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        empty = device.empty
+        inputs = drawn(pair[0], 3000, seed=4)
+        for byte in (0x00, 0x5A, 0xFF):
+
+            def soiled(shape: Any, dtype: Any, byte: int = byte) -> Any:
+                array = empty(shape, dtype)
+                device.fill(array, byte)
+                return array
+
+            monkeypatch.setattr(device, "empty", soiled)
+            algorithm = made(device, *pair, inputs)
+            algorithm.load(inputs)
+            algorithm.launch()
+            assert problem_of(algorithm, inputs) is None, f"memory full of {byte:#x}"
+            spoil(device, algorithm, byte)
+            if isinstance(algorithm, CellListUpdate):  # a launch starts from the list that is there
+                algorithm.build(*algorithm.states[0])
+            algorithm.launch()
+            assert problem_of(algorithm, inputs) is None, f"last answer {byte:#x}"
+
+    def test_load_again_leaves_nothing_behind(self, device: Device, pair: tuple[str, str]) -> None:
+        # All pairs of a full cell take the oracle seconds.
+        size = 400 if pair in SEARCHES else 1500
+        algorithm = made(device, *pair, drawn(pair[0], size))
+        for distribution in ("uniform", "one-cell", "clusters", "uniform"):
+            inputs = drawn(pair[0], size, distribution, seed=5)
+            algorithm.load(inputs)
+            algorithm.launch()
+            assert problem_of(algorithm, inputs) is None, distribution
+
+    def test_two_of_a_kind_do_not_share_memory(self, device: Device, pair: tuple[str, str]) -> None:
+        inputs = [drawn(pair[0], 800, seed=seed) for seed in (6, 7)]
+        algorithms = [made(device, *pair, one) for one in inputs]
+        for algorithm, one in zip(algorithms, inputs, strict=True):
+            algorithm.load(one)
+        for algorithm in algorithms:
+            algorithm.launch()
+        for algorithm, one in zip(algorithms, inputs, strict=True):
+            assert problem_of(algorithm, one) is None
+
+    def test_an_answer_has_the_shape_of_its_family(
+        self, device: Device, pair: tuple[str, str]
+    ) -> None:
+        inputs = drawn(pair[0], 100)
+        algorithm = made(device, *pair, inputs)
+        algorithm.load(inputs)
+        algorithm.launch()
+        answer, form = algorithm.answer, algorithm.forms[pair[1]]
+        match algorithm.family:
+            case "hash-grid":
+                assert isinstance(answer, HashedCells)
+            case "neighbour-query" | "unbounded-query":
+                assert isinstance(answer, Neighbours)
+                assert (answer.neighbours is not None) == pair[1].startswith("list")
+            case "neighbour-search":
+                assert isinstance(answer, Neighbours)
+                assert (answer.neighbours is not None) == (algorithm.task == "list")
+            case "stream-filter":
+                assert isinstance(answer, Compacted)
+            case "pair-noise":
+                assert isinstance(answer, Noise)
+                assert answer.values.shape == (algorithm.launches, 100)
+            case _:
+                assert isinstance(answer, LinkedCells | SortedCells | LimitedCells)
+                assert (getattr(answer, "positions", None) is not None) == form.reorders
+
+
+@pytest.mark.parametrize(("name", "form"), CELL_LISTS)
+class TestBuild:
+    """`build` takes any cell ids and positions, not only those that `load` brought."""
+
+    def test_from_arrays_of_the_callers(self, device: Device, name: str, form: str) -> None:
+        loaded = make(1200, BOX, seed=8)
+        algorithm = made(device, name, form, loaded)
+        algorithm.load(loaded)
+        algorithm.launch()
+        for seed, distribution in ((9, "uniform"), (10, "one-cell"), (11, "lattice")):
+            inputs = make(1200, BOX, distribution, seed=seed)
+            cell_of = device.upload(inputs.cell_of)
+            positions = device.upload(inputs.positions)
+            algorithm.build(cell_of, positions)
+            built = SimpleNamespace(
+                device=device, download=device.download,
+                name=name, form=form, forms=algorithm.forms,
+                answer=algorithm.answer, cell_of=cell_of,
+            )  # fmt: skip
+            assert FAMILIES["cell-list"].check(built, inputs) is None
+            # The arrays that came in are as they were.
+            np.testing.assert_array_equal(device.download(cell_of), inputs.cell_of)
+            np.testing.assert_array_equal(device.download(positions), inputs.positions)
+
+    def test_positions_travel_whole(self, device: Device, name: str, form: str) -> None:
+        """The fourth component is the user's, and goes where its particle goes."""
+        inputs = make(900, BOX, seed=12)
+        inputs.positions[:, 3] = np.arange(900)
+        algorithm = made(device, name, form, inputs)
+        algorithm.load(inputs)
+        algorithm.launch()
+        assert problem_of(algorithm, inputs) is None
+        if algorithm.forms[form].reorders:
+            answer = algorithm.answer
+            np.testing.assert_array_equal(
+                device.download(answer.positions)[:, 3], device.download(answer.order)
+            )
+
+
+@pytest.mark.parametrize(("name", "form"), UPDATES)
+def test_an_update_leaves_its_input_as_it_was(device: Device, name: str, form: str) -> None:
+    inputs = drawn(name, 1200, seed=8)
+    algorithm = made(device, name, form, inputs)
+    algorithm.load(inputs)
+    algorithm.launch()
+    assert problem_of(algorithm, inputs) is None
+    for (cell_of, positions), state in zip(algorithm.states, inputs.history, strict=True):
+        np.testing.assert_array_equal(device.download(cell_of), state.cell_of)
+        np.testing.assert_array_equal(device.download(positions), state.positions)
+
+
+@pytest.mark.parametrize(("name", "form"), CELL_LISTS)
+def test_input_in_reverse_order(device: Device, name: str, form: str) -> None:
+    """What a sorting network finds hardest: every last comparator has to exchange."""
+    grid = Grid.with_count(2**13)
+    for particles in (2**12, 2**12 + 2**11, 2**12 + 1029):
+        given = make(particles, grid, order="cell")
+        inputs = from_positions(given.positions[::-1], grid)
+        algorithm = made(device, name, form, inputs)
+        algorithm.load(inputs)
+        algorithm.launch()
+        assert problem_of(algorithm, inputs) is None, particles
+
+
+class TestBucketSort:
+    @staticmethod
+    def sizes() -> Iterator[tuple[str, ParticleSet]]:
+        many = Grid.with_count(2**12)
+        yield "uniform", make(4000, BOX, seed=13)
+        yield "lattice", make(4000, BOX, "lattice", seed=13)
+        yield "clusters", make(3000, many, "clusters", seed=13)
+        yield "all in one cell", make(700, BOX, "one-cell", seed=13)
+        yield "one", make(1, BOX, seed=13)
+        yield "none", make(0, BOX, seed=13)
+        yield "just past 2^16", make(2**16 + 1, Grid.with_count(2**14), seed=13)
+
+    @pytest.mark.parametrize(("name", "form"), BUCKET_SORTS)
+    def test_rounds(self, device: Device, name: str, form: str) -> None:
+        # Each round finishes one element of every bucket that has any left.
+        for what, inputs in self.sizes():
+            algorithm = made(device, name, form, inputs)
+            algorithm.load(inputs)
+            algorithm.launch()
+            assert problem_of(algorithm, inputs) is None, what
+            fullest = int(np.bincount(inputs.cell_of, minlength=1).max())
+            rounds = algorithm.outcome()["rounds"]
+            if name == "bucket-sort":
+                assert rounds == fullest, what
+            else:
+                assert rounds >= fullest, what
+                assert (rounds == 0) == (inputs.particles == 0), what
+
+    def test_one_part_is_listing_1(self, device: Device) -> None:
+        assert registry.find_algorithm("bucket-sort").defaults == {}
+        inputs = make(2500, BOX, "clusters", seed=13)
+        listing = made(device, "bucket-sort", "host-loop", inputs)
+        partial_update = made(device, "bucket-sort-partial", "host-loop", inputs, parts=1)
+        for algorithm in (listing, partial_update):
+            algorithm.load(inputs)
+            algorithm.launch()
+            assert problem_of(algorithm, inputs) is None
+        assert listing.outcome() == partial_update.outcome()
+        assert listing.traffic_bytes() == partial_update.traffic_bytes()
+
+    @given(
+        particles=st.integers(0, 3000),
+        parts=st.integers(1, 64),
+        threshold=st.integers(1, 5000),
+        distribution=st.sampled_from(DISTRIBUTIONS),
+        seed=st.integers(0, 2**16),
+    )
+    @settings(max_examples=15, deadline=None)
+    def test_partial_with_any_parameters(
+        self,
+        device: Device,
+        particles: int,
+        parts: int,
+        threshold: int,
+        distribution: str,
+        seed: int,
+    ) -> None:
+        inputs = make(particles, BOX, distribution, seed=seed)
+        algorithm = made(
+            device, "bucket-sort-partial", "host-loop", inputs, parts=parts, threshold=threshold
+        )
+        assert algorithm.parameters == {"parts": parts, "threshold": threshold}
+        algorithm.load(inputs)
+        for _ in range(2):
+            algorithm.launch()
+            assert problem_of(algorithm, inputs) is None
+        fullest = int(np.bincount(inputs.cell_of, minlength=1).max())
+        rounds = algorithm.outcome()["rounds"]
+        assert rounds >= fullest
+        # A part that runs alone finishes as soon as its own fullest bucket has.
+        assert rounds <= particles
+
+    def test_parts_that_join_at_once_are_one_sort(self, device: Device) -> None:
+        inputs = make(4000, BOX, seed=14)
+        fullest = int(np.bincount(inputs.cell_of).max())
+        algorithm = made(
+            device, "bucket-sort-partial", "host-loop", inputs, parts=4, threshold=4000
+        )
+        algorithm.load(inputs)
+        algorithm.launch()
+        # The threshold lets a part join every round: the last joins three rounds late.
+        assert fullest <= algorithm.outcome()["rounds"] <= fullest + 3
+
+    @pytest.mark.parametrize(
+        ("parameters", "says"),
+        [
+            ({"parts": 0}, "parts must be 1 to 64, not 0"),
+            ({"parts": -3}, "parts must be 1 to 64, not -3"),
+            ({"parts": 65}, "parts must be 1 to 64, not 65"),
+            ({"threshold": 0}, "the threshold must be at least 1 element, not 0"),
+            ({"threshold": -1}, "the threshold must be at least 1 element, not -1"),
+        ],
+    )
+    def test_bad_parameters(
+        self, opencl_device: Device, parameters: dict[str, int], says: str
+    ) -> None:
+        with pytest.raises(UserError) as error:
+            made(opencl_device, "bucket-sort-partial", "host-loop", make(10, BOX), **parameters)
+        assert str(error.value) == says
+
+
+class TestHostRounds:
+    """The rounds that bucket sort, partial update and re-sort share."""
+
+    class Owner:
+        """What the rounds need of the algorithm whose they are."""
+
+        def __init__(self, device: Device, particles: int) -> None:
+            self.device, self.particles = device, particles
+
+        def allocate(self, shape: int, dtype: str) -> Any:
+            return self.device.empty(shape, dtype)
+
+    @given(
+        particles=st.integers(0, 2000),
+        parts=st.integers(1, 8),
+        threshold=st.integers(1, 400),
+        share=st.floats(0, 1),
+        distribution=st.sampled_from(DISTRIBUTIONS),
+        seed=st.integers(0, 2**16),
+    )
+    @settings(max_examples=15, deadline=None)
+    def test_some_first_then_the_others_into_their_lists(
+        self,
+        device: Device,
+        particles: int,
+        parts: int,
+        threshold: int,
+        share: float,
+        distribution: str,
+        seed: int,
+    ) -> None:
+        cell_of = make(particles, BOX, distribution, seed=seed).cell_of
+        is_late = np.random.default_rng(seed).random(particles) < share
+        rounds: Any = HostRounds(self.Owner(device, particles), parts)
+        head, next = device.empty(BOX.count, "int32"), device.empty(particles, "int32")
+        device.fill(head, 0xFF)
+        device.fill(next, 0xFF)
+        cells = device.upload(cell_of)
+        for is_in_turn, into_lists in ((~is_late, False), (is_late, True)):
+            visited = device.upload((~is_in_turn).astype(np.int32))
+            rounds.run(
+                cells, visited, head, next, parts=parts, threshold=threshold, into_lists=into_lists
+            )
+            per_cell = np.bincount(cell_of[is_in_turn], minlength=BOX.count)
+            assert device.download(visited).all()
+            assert rounds.rounds >= per_cell.max()
+            if parts == 1:
+                # Of n elements of a cell n are drawn in the first round, n - 1 in the next.
+                assert rounds.rounds == per_cell.max()
+                assert rounds.drawn == (per_cell * (per_cell + 1) // 2).sum()
+                # The last of the scatters finds nothing, and no link follows it.
+                passes = 2 * rounds.rounds + 1 + into_lists
+                assert rounds.traffic_bytes == 4 * passes * max(1, particles) + 20 * rounds.drawn
+        links = device.download(head), device.download(next)
+        assert oracle.check_linked(cell_of, BOX.count, *links) is None
+
+
+class TestCountingSort:
+    def test_empty_and_full_cells_in_turn(self, device: Device) -> None:
+        """Counts are cleared by the scan that reads them, also when cells go from full to empty."""
+        grid = Grid.with_count(2**15)
+        algorithm = made(device, "counting-sort", "reorder", make(2**12, grid))
+        for distribution in ("one-cell", "lattice", "clusters", "lattice"):
+            inputs = make(2**12, grid, distribution)
+            algorithm.load(inputs)
+            algorithm.launch()
+            assert problem_of(algorithm, inputs) is None
+
+
+class TestBounds:
+    """Long stretches of empty cells, which cell_bounds leaves to the whole block."""
+
+    @pytest.mark.parametrize("gap", [30, 31, 32, 33, 34, 300])
+    def test_gaps_of_every_length(self, device: Device, gap: int) -> None:
+        # 257 particles, each `gap` cells from the next: more long gaps in a block than it lists.
+        grid = Grid((gap, 257, 1), (0.0,) * 3, (float(gap), 257.0, 1.0))
+        xyz = np.full((257, 3), 0.5)
+        xyz[:, 1] += np.arange(257)
+        for x in (0, gap - 1):
+            xyz[:, 0] = x + 0.5
+            inputs = from_positions(xyz, grid)
+            algorithm = made(device, "radix-grid", "order", inputs)
+            algorithm.load(inputs)
+            algorithm.launch()
+            assert problem_of(algorithm, inputs) is None
+
+
+class TestSearch:
+    def test_ten_counts_are_ten(self, device: Device) -> None:
+        inputs = make(500, BOX)
+        algorithm = made(device, "search-counting-sort", "ten-counts", inputs)
+        algorithm.load(inputs)
+        done = []
+        count = algorithm._query.count
+        algorithm._query.count = lambda arrays: (done.append(1), count(arrays))
+        algorithm.launch()
+        assert len(done) == 10
+
+    @pytest.mark.parametrize("form", ["build", "count", "list"])
+    def test_parts_are_cells_along_x(self, device: Device, form: str) -> None:
+        for parts in (1, 2, 5):
+            for inputs in (make(900, BOX, seed=3), make(900, TORUS, seed=4)):
+                algorithm = made(device, "search-counting-sort", form, inputs, parts=parts)
+                algorithm.load(inputs)
+                algorithm.launch()
+                assert problem_of(algorithm, inputs) is None, parts
+
+    @pytest.mark.parametrize(("particles", "parts"), [(0, 1), (10, 1), (240, 2), (5000, 5)])
+    def test_cells_are_cut_while_each_holds_a_particle(
+        self, device: Device, particles: int, parts: int
+    ) -> None:
+        algorithm = made(device, "search-counting-sort", "count", make(particles, BOX), parts=0)
+        assert algorithm.outcome()["cells_along_x"] == parts * BOX.cells[0]
+
+    @pytest.mark.parametrize("parts", [-1, 2**30])
+    def test_no_parts_and_too_many_are_refused(self, opencl_device: Device, parts: int) -> None:
+        with pytest.raises(UserError, match=f"parts must be at least 1 .*, not {parts}"):
+            made(opencl_device, "search-counting-sort", "count", make(10, BOX), parts=parts)
+
+    @pytest.mark.parametrize(
+        "name", ["search-counting-sort", "search-atomic-list", "brute-force", "scipy-ckdtree"]
+    )
+    def test_two_cells_along_a_periodic_axis_are_refused(
+        self, opencl_device: Device, name: str
+    ) -> None:
+        grid = Grid((4, 2, 4), (0.0,) * 3, (4.0, 2.0, 4.0), (False, True, False))
+        with pytest.raises(UserError, match="at least 3 cells"):
+            registry.find_algorithm(name)(
+                opencl_device, form="count", parameters={}, **make(10, grid).made_for
+            )
+
+    def test_an_update_counts_in_each_state(self, device: Device) -> None:
+        """One launch goes there and back, and its check goes through the states between."""
+        inputs = move(make(800, TORUS), 300, "next")
+        algorithm = made(device, "search-counting-resort", "update", inputs)
+        algorithm.load(inputs)
+        algorithm.launch()
+        assert algorithm.launches == 2
+        assert problem_of(algorithm, inputs) is None
+        algorithm.move_to(1)  # an answer of the newest state is not one of the oldest
+        assert problem_of(algorithm, inputs) is not None
+
+    def test_others_update_nothing(self, opencl_device: Device) -> None:
+        algorithm = made(opencl_device, "brute-force", "count", make(10, BOX))
+        with pytest.raises(NotImplementedError, match="brute-force updates nothing"):
+            algorithm.move_to(0)
+
+
+class TestQuery:
+    @pytest.mark.parametrize("form", ["count-linked", "count-sorted", "list-linked", "list-sorted"])
+    def test_two_cells_along_a_periodic_axis_are_refused(
+        self, opencl_device: Device, form: str
+    ) -> None:
+        grid = Grid((4, 2, 4), (0.0,) * 3, (4.0, 2.0, 4.0), (False, True, False))
+        with pytest.raises(UserError, match="at least 3 cells"):
+            made(opencl_device, "neighbour-query", form, make(10, grid))
+
+    @pytest.mark.parametrize("pair", LISTS)
+    def test_more_pairs_than_there_is_room_for_write_nothing_outside(
+        self, device: Device, pair: tuple[str, str]
+    ) -> None:
+        """Lists are sized by `load`; particles moved since then must not spill over."""
+        loaded = make(300, BOX, "lattice")
+        algorithm = made(device, *pair, loaded)
+        algorithm.load(loaded)
+        room = algorithm.answer.neighbours
+        guard = device.empty(room.shape[0] + 64, np.int32)
+        device.fill(guard, 0xFF)
+        owner = algorithm._query if pair[0] == "neighbour-query" else algorithm
+        owner._neighbours = guard[: room.shape[0] // 2]
+        algorithm.launch()
+        assert (device.download(guard)[: room.shape[0] // 2] >= 0).any()
+        np.testing.assert_array_equal(device.download(guard)[room.shape[0] // 2 :], -1)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_positions_that_are_no_numbers_never_reach_a_device(value: float) -> None:
+    positions = make(10, BOX).positions
+    positions[7, 1] = value
+    with pytest.raises(UserError, match="particle 7"):
+        from_positions(positions, BOX)

@@ -1,0 +1,19 @@
+"""Accounts of simulations, made up."""
+
+from __future__ import annotations
+
+
+def account(**changes):
+    times = [0.0, 4.0, 8.0, 16.0]
+    return {
+        "workload": "dpd-separation", "particles": 4096, "algorithm": "counting-sort",
+        "form": "order", "seed": 3, "skin": 0.3, "time_step": 0.04, "steps": 400, "time": 16.0,
+        "given": {"dimensions": 2}, "device_name": "Some <GPU>",
+        "particle_steps_per_s": {"median": 2.5e9, "low": 2.4e9, "high": 2.6e9},
+        "phases_mean_ms": {"sort": 1.0, "force": 3.0},
+        "observations": [
+            {"step": int(t / 0.04), "time": t, "domain_size": 2 + t**0.5, "mixing_height": t,
+             "pressure": None}
+            for t in times
+        ],
+    } | changes  # fmt: skip

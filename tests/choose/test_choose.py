@@ -1,0 +1,779 @@
+from __future__ import annotations
+
+import json
+import math
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+from searches import grid, record, results, write
+
+from gpubench.choose import evidence, output
+from gpubench.choose.chooser import Chooser, Question
+from gpubench.choose.evidence import Place, Setting
+from gpubench.choose.surface import Region, Surface
+from gpubench.choose.validation import HeldOut, Validation
+from gpubench.cli import app
+from gpubench.core import paths, registry
+from gpubench.core.contracts import TASKS, task_of
+from gpubench.core.errors import UserError
+
+SIZES = [2**k for k in range(12, 23, 2)]
+OCCUPANCIES = [1, 2, 4, 8, 16]
+# Equal at 2^17 particles, whatever is in a cell.
+LAWS = {
+    "quick-to-start": lambda n, p: 0.01 * (n / 2**12) ** 0.9 * p**0.2,
+    "quick-in-the-end": lambda n, p: 0.01 * 2 ** (5 * 0.4) * (n / 2**12) ** 0.5 * p**0.2,
+}
+CROSSING = 2**17
+# The same, but one is never the fastest.
+THREE = LAWS | {"never": lambda n, p: 3 * LAWS["quick-to-start"](n, p)}
+
+
+SEARCHES = {
+    name: cls.forms
+    for name, cls in registry.algorithms().items()
+    if cls.family == "neighbour-search"
+}
+# Whose short times are not those of launches from Python.
+NO_LAUNCHES = {"backend": "opencl", "name": "A device"}
+
+
+def chooser(*records, **fields):
+    return Chooser([results(*records, **fields)])
+
+
+def names(subjects):
+    return [subject.algorithm for subject in subjects]
+
+
+@pytest.fixture
+def gpubench_command(monkeypatch, capsys, tmp_path):
+    """Return a function that runs a command line and returns exit status, stdout, stderr."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["gpubench", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            app.main()
+        captured = capsys.readouterr()
+        return ended.value.code or 0, captured.out, captured.err
+
+    return call
+
+
+# The answer
+
+
+@pytest.mark.parametrize(
+    ("particles", "best"), [(30_000, "quick-to-start"), (1_000_000, "quick-in-the-end")]
+)
+def test_the_fastest_is_chosen_with_its_margin(particles, best):
+    answer = chooser(*grid(THREE, SIZES, OCCUPANCIES)).choose(Question(particles, 3))
+    assert (answer.verdict, answer.best.subject.algorithm) == ("chosen", best)
+    truth = {name: law(particles, 3) for name, law in THREE.items()}
+    assert answer.best.ms == pytest.approx(truth[best])
+    assert [margin.other.algorithm for margin in answer.margins] == sorted(
+        set(truth) - {best}, key=truth.__getitem__
+    )
+    for margin in answer.margins:
+        assert margin.ratio == pytest.approx(truth[margin.other.algorithm] / truth[best])
+        assert 1 < margin.low < margin.ratio < margin.high
+    assert answer.best.workspace_bytes == pytest.approx(8 * particles, rel=1e-3)
+    assert answer.best.peak_bytes is None
+
+
+def test_where_two_cross_it_cannot_tell_between_them():
+    answer = chooser(*grid(THREE, SIZES, OCCUPANCIES)).choose(Question(CROSSING + 1, 3))
+    assert answer.verdict == "cannot tell"
+    assert {answer.best.subject.algorithm, *names(answer.tied)} == set(LAWS)
+    said = output.sentence(answer)
+    assert said.startswith(f"{answer.best.subject.label}: about ")
+    assert f"; cannot tell it from {answer.margins[0].other.label} (" in said
+
+
+def test_ratios_have_three_digits_also_where_these_are_zeros():
+    answer = chooser(*grid(THREE, SIZES, OCCUPANCIES)).choose(Question(CROSSING + 1, 3))
+    closest = replace(answer.margins[0], ratio=1.0001, low=0.9994, high=1.0004)
+    said = output.sentence(replace(answer, margins=[closest]))
+    assert " (1.00 (0.999 to 1.00) times as long)" in said
+    far = replace(closest, ratio=14.04, low=13.96, high=math.inf)
+    assert " (14.0 (14.0 to ?) times as long)" in output.sentence(replace(answer, margins=[far]))
+
+
+def test_what_was_measured_nearest_differs_in_plain_percent():
+    found = chooser(*moved_records())
+    place = found.choose(Question(50_000, 4, moved=0.01)).nearest[0].place
+    # So near that the share differs by a rounding only.
+    question = Question(place.particles, place.per_cell, moved=place.moved * (1 + 1e-9))
+    first, second, *_ = (
+        line for line in output.evidence_lines(found.choose(question)) if line[:8] == "measured"
+    )
+    assert "(as asked)" in first
+    assert "e-" not in second.partition("(")[2].partition(")")[0]
+
+
+def test_wide_intervals_of_measurements_make_a_margin_unknown():
+    law = {"a": LAWS["quick-to-start"], "b": lambda n, p: 1.1 * LAWS["quick-to-start"](n, p)}
+    question = Question(30_000, 3)
+    narrow = chooser(*grid(law, SIZES, [2, 4]), device=NO_LAUNCHES)
+    assert narrow.choose(question).verdict == "chosen"
+    wide = chooser(*grid(law, SIZES, [2, 4], width=0.06), device=NO_LAUNCHES).choose(question)
+    assert (wide.verdict, names(wide.tied)) == ("cannot tell", ["b"])
+
+
+def test_errors_of_interpolation_widen_a_margin():
+    smooth, rough = (
+        chooser(*grid(THREE, SIZES, OCCUPANCIES, noise=noise), device=NO_LAUNCHES).choose(
+            Question(30_000, 3)
+        )
+        for noise in (0.0, 0.05)
+    )
+    assert rough.margins[-1].high / rough.margins[-1].low > 1.1
+    assert smooth.margins[-1].high / smooth.margins[-1].low < 1.02
+
+
+def test_the_crossing_is_found_on_either_side():
+    found = chooser(*grid(THREE, SIZES, OCCUPANCIES))
+    below, above = (found.choose(Question(n, 3)) for n in (30_000, 1_000_000))
+    (upwards,), (downwards,) = below.changes, above.changes
+    assert (upwards.axis, upwards.below, downwards.below) == ("particles", False, True)
+    assert upwards.winner == above.best.subject
+    assert downwards.winner == below.best.subject
+    for change in (upwards, downwards):
+        assert change.value == pytest.approx(CROSSING, rel=0.01)
+
+
+def test_another_order_that_changes_the_answer_is_told():
+    sorted_ones = {
+        "quick-to-start": LAWS["quick-to-start"],
+        "quick-in-the-end": lambda n, p: 0.5 * LAWS["quick-to-start"](n, p),
+    }
+    found = chooser(
+        *grid(LAWS, SIZES, OCCUPANCIES),
+        *grid(sorted_ones, SIZES, OCCUPANCIES, order="morton"),
+    )
+    answer = found.choose(Question(20_000, 3))
+    (order,) = [change for change in answer.changes if change.axis == "order"]
+    assert (order.value, order.winner.algorithm, order.is_known) == (
+        "morton",
+        "quick-in-the-end",
+        True,
+    )
+    asked = found.choose(Question(20_000, 3, order="morton"))
+    assert asked.best.subject.algorithm == "quick-in-the-end"
+
+
+def test_on_a_measured_input_it_repeats_the_measurement():
+    answer = chooser(*grid(THREE, SIZES, OCCUPANCIES, noise=0.1)).choose(Question(2**16, 4))
+    near = answer.nearest[0]
+    assert near.octaves == 0
+    assert near.axes == {"particles": 1, "per_cell": 1}
+    assert answer.best.ms == near.measured.ms
+    assert answer.best.low_ms == pytest.approx(near.measured.low, rel=1e-5)
+    assert answer.best.high_ms == pytest.approx(near.measured.high, rel=1e-5)
+
+
+def test_tasks_are_answered_apart():
+    found = chooser(
+        *grid({"a": LAWS["quick-to-start"], "b": lambda n, p: 1.0}, SIZES, [2, 4], form="count"),
+        *grid({"b": LAWS["quick-to-start"]}, SIZES, [2, 4], form="list-matrix"),
+    )
+    assert found.choose(Question(30_000, 3)).best.subject[:2] == ("a", "count")
+    assert found.choose(Question(30_000, 3, task="list")).best.subject[:2] == ("b", "list-matrix")
+    nothing = found.choose(Question(30_000, 3, task="build"))
+    assert (nothing.verdict, nothing.command) == ("declined", None)
+
+
+# Moved particles
+
+
+def moved_records():
+    """A re-sort costs by what moved, a rebuild does not: they meet where a tenth moves."""
+    return [
+        record(name, ms * n / 2**16, n, p, form=form, moved=share)
+        for share in (0.0, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
+        for n in SIZES
+        for p in (2, 8)
+        for name, form, ms in (
+            ("search-resort", "update", 0.1 + share),
+            ("search-sort", "count", 0.2),
+            ("search-sort", "build", 0.01),
+        )
+    ]
+
+
+def test_updates_and_rebuilds_are_alternatives_where_particles_moved():
+    found = chooser(*moved_records())
+    assert found.tasks == ["update"]
+    few, many = (found.choose(Question(50_000, 4, moved=share)) for share in (0.005, 0.5))
+    assert few.best.subject[:2] == ("search-resort", "update")
+    assert many.best.subject[:2] == ("search-sort", "count")
+    (change,) = few.changes
+    assert (change.axis, change.below) == ("moved", False)
+    assert change.value == pytest.approx(0.1, rel=0.06)
+    assert "where more than about 10 % move: search-sort count" in output.evidence_lines(few)
+
+
+def test_what_moved_is_no_evidence_for_what_did_not():
+    found = chooser(*moved_records())
+    assert found.choose(Question(50_000, 4)).verdict == "declined"
+
+
+# What it does not answer
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        (Question(2**23, 3), "nearest 4,194,304"),
+        (Question(2**11, 3), "nearest 4,096"),
+        (Question(2**14, 0.5), "nearest 1"),
+        (Question(2**14, 3, order="morton"), "nothing was measured of uniform, morton, only of"),
+        (Question(2**14, 3, moved=0.1), "task update"),
+    ],
+)
+def test_it_declines_outside_of_what_was_measured(question, words):
+    answer = chooser(*grid(THREE, SIZES, OCCUPANCIES)).choose(question)
+    assert (answer.verdict, answer.best) == ("declined", None)
+    assert words in answer.reason
+
+
+def test_it_names_the_command_that_would_measure_it():
+    found = chooser(*grid(THREE, SIZES, OCCUPANCIES))
+    command = found.choose(Question(2**23, 3)).command
+    assert command == "gpubench run regimes --particles 8388608 --per-cell 3"
+    moved = chooser(*moved_records()).choose(Question(1000, 4, moved=0.25))
+    assert moved.command.endswith("--particles 1000 --per-cell 4 --moved 250")
+
+
+@pytest.mark.parametrize(
+    ("question", "reason"),
+    [
+        (
+            Question(50_000, 4, moved=0.01, destination="step"),
+            "nothing was measured of uniform, random, moved step, only of:"
+            " uniform, random, moved next",
+        ),
+        (
+            Question(50_000, 4, moved=0.01, order="morton"),
+            "nothing was measured of uniform, morton, moved next, only of:"
+            " uniform, random, moved next",
+        ),
+    ],
+)
+def test_a_setting_is_told_with_where_particles_moved_to(question, reason):
+    assert chooser(*moved_records()).choose(question).reason == reason
+
+
+def test_the_command_is_said_to_measure_more_than_the_input():
+    answer = chooser(*grid(THREE, SIZES, OCCUPANCIES)).choose(Question(2**23, 3))
+    assert f"; `{answer.command}` would measure it, among others," in output.sentence(answer)
+    skipped = [record("a", None, n, p, status="skipped") for n in SIZES for p in OCCUPANCIES]
+    assert chooser(*skipped).choose(Question(2**14, 4)).command is None
+
+
+def test_it_declines_inside_the_ranges_but_outside_the_hull():
+    corner = [r for r in grid(THREE, SIZES, OCCUPANCIES) if r["particles"] * r["per_cell"] < 2**20]
+    answer = chooser(*corner).choose(Question(2**18, 14))
+    assert answer.verdict == "declined"
+    assert "outside of what was measured" in answer.reason
+
+
+def test_it_declines_in_a_hole_wider_than_those_it_was_tested_on():
+    far = [*range(12, 17), 26]
+    answer = chooser(*grid(THREE, [2**k for k in far], OCCUPANCIES)).choose(Question(2**21, 3))
+    assert answer.verdict == "declined"
+    assert "octaves from what was measured nearest" in answer.reason
+
+
+@pytest.mark.parametrize("status", ["wrong", "failed", "skipped"])
+def test_what_has_no_right_answer_near_there_is_not_chosen_but_named(status):
+    records = [
+        record(name, None, n, p, status=status, reason="room for 4 only")
+        if name == "quick-to-start" and p == 4 and n == 2**14
+        else record(name, law(n, p), n, p)
+        for n in SIZES
+        for p in OCCUPANCIES
+        for name, law in THREE.items()
+    ]
+    found = chooser(*records)
+    for question in (Question(2**14, 4), Question(2**14 + 100, 4), Question(2**14 + 100, 3.9)):
+        answer = found.choose(question)
+        assert answer.best.subject.algorithm == "quick-in-the-end"
+        (barred,) = answer.barred
+        assert (barred.subject.algorithm, barred.status) == ("quick-to-start", status)
+        assert "room for 4 only" in barred.reason
+    far = found.choose(Question(20_000, 12))
+    assert far.best.subject.algorithm == "quick-to-start"
+    assert far.barred == []
+    assert any(status in each for each in far.warnings) == (status != "skipped")
+
+
+def test_a_slow_one_that_fails_does_not_matter():
+    records = [
+        record(name, None if name == "never" and n == 2**14 else law(n, p), n, p)
+        for n in SIZES
+        for p in OCCUPANCIES
+        for name, law in THREE.items()
+    ]
+    assert chooser(*records).choose(Question(2**14, 4)).barred == []
+
+
+def test_where_nothing_is_right_it_declines():
+    records = [record("a", None if n == 2**14 else 1.0, n, p) for n in SIZES for p in (2, 4)]
+    answer = chooser(*records).choose(Question(2**14, 3))
+    assert answer.verdict == "declined"
+    assert "a pair is lost" in answer.reason
+    assert names(each.subject for each in answer.barred) == ["a"]
+
+
+QUESTIONS = st.builds(
+    Question,
+    st.integers(2**10, 2**24),
+    st.floats(0.25, 64),
+    order=st.sampled_from(["random", "morton"]),
+)
+
+
+@pytest.fixture(scope="module")
+def two_orders():
+    """Two orders, one of which was measured on a triangle only."""
+    all_of_it = grid(THREE, SIZES, OCCUPANCIES)
+    half = [
+        r for r in grid(THREE, SIZES, OCCUPANCIES, order="morton")
+        if math.log2(r["particles"]) + 2 * math.log2(r["per_cell"]) <= 22
+    ]  # fmt: skip
+    return chooser(*all_of_it, *half)
+
+
+@settings(max_examples=60, deadline=None)
+@given(question=QUESTIONS)
+def test_there_is_never_an_answer_outside_the_hull(two_orders, question):
+    n, p = math.log2(question.particles), math.log2(question.per_cell)
+    inside = 12 <= n <= 22 and 0 <= p <= 4
+    if question.order == "morton":
+        inside = inside and n + 2 * p <= 22
+    answer = two_orders.choose(question)
+    assert (answer.best is not None) == inside
+    if not inside:
+        assert (answer.verdict, answer.changes, answer.tied) == ("declined", (), ())
+
+
+# Cross-validation
+
+
+def test_the_loss_on_held_out_inputs():
+    """Four sizes in a row: the inner two can be held out, and one of them is judged wrongly."""
+    times = {"a": [1.0, 1.0, 1.0, 1.0], "b": [2.0, 2.0, 0.5, 2.0]}
+    records = [
+        record(name, ms, 2 ** (12 + k), 4)
+        for name, series in times.items()
+        for k, ms in enumerate(series)
+    ]
+    (found,) = chooser(*records).cross_validate()
+    assert (found.task, found.beyond, found.failures) == ("count", 2, 0)
+    assert [(each.chosen.algorithm, each.loss) for each in found.held_out] == [
+        ("a", 0.0),
+        ("a", 1.0),
+    ]
+    assert (found.loss.mean, found.loss.worst) == (0.5, 1.0)
+    assert found.loss.p90 == pytest.approx(0.9)
+    assert found.favourite.algorithm == "a"
+    assert found.favourite_loss == found.loss
+
+
+def test_a_choice_without_a_right_answer_is_a_failure_and_no_loss():
+    records = [
+        record(name, None if (name, k) == ("a", 2) else ms, 2 ** (12 + k), 4)
+        for name, ms in (("a", 1.0), ("b", 2.0))
+        for k in range(5)
+    ]
+    (found,) = chooser(*records).cross_validate()
+    by_size = {each.place.particles: each for each in found.held_out}
+    held_out = by_size[2**14]
+    assert (held_out.chosen.algorithm, held_out.loss, found.failures) == ("a", None, 1)
+    # On either side a corner is wrong, so that the other is chosen there.
+    assert by_size[2**13].loss == by_size[2**15].loss == 1.0
+
+
+def test_advice_beats_the_favourite_where_laws_cross():
+    found = chooser(*grid(THREE, SIZES, OCCUPANCIES, noise=0.02)).cross_validate()[0]
+    assert found.loss.mean <= 0.05
+    assert found.favourite_loss.mean > 5 * found.loss.mean
+    assert found.beyond == 4
+    assert len(found.held_out) == len(SIZES) * len(OCCUPANCIES) - 4
+
+
+# Surfaces and regions
+
+
+@pytest.mark.parametrize("axes", [1, 2, 3])
+def test_errors_of_a_surface_are_those_of_leaving_points_out(axes):
+    rng = np.random.default_rng(1)
+    points, values = rng.random((12, axes)) * 5, rng.random(12)
+    surface = Surface(points, values, axes)
+    assert surface(points) == pytest.approx(values)
+    for i in range(len(points)):
+        rest = np.arange(len(points)) != i
+        without = Surface(points[rest], values[rest], axes)
+        assert values[i] - without(points[i : i + 1])[0] == pytest.approx(surface.errors[i])
+
+
+def test_a_surface_repeats_a_plane():
+    rng = np.random.default_rng(2)
+    points, others = rng.random((9, 2)), rng.random((20, 2))
+    slope = np.array([2.0, -1.0])
+    surface = Surface(points, points @ slope + 3, 2)
+    assert surface(others) == pytest.approx(others @ slope + 3)
+
+
+def test_points_along_one_axis_have_no_slope_along_the_other():
+    points = np.array([[0.0, 1.0], [1.0, 1.0], [2.0, 1.0], [3.0, 1.0]])
+    surface = Surface(points, np.array([0.0, 1.0, 2.0, 3.0]), 2)
+    assert surface(np.array([[1.5, 1.0]])) == pytest.approx([1.5])
+
+
+@pytest.mark.parametrize("axes", [1, 2, 3])
+def test_corners_make_the_point(axes):
+    rng = np.random.default_rng(3)
+    points = rng.random((30, axes))
+    others = rng.random((50, axes)) * 1.4 - 0.2
+    corners = Region(points).corners(others)
+    assert 0 < corners.inside.sum() < len(others)
+    made = np.einsum("mc,mca->ma", corners.weight, points[corners.index])
+    assert made[corners.inside] == pytest.approx(others[corners.inside])
+    assert (corners.weight >= 0).all()
+
+
+def test_points_on_a_line_hold_nothing_but_themselves():
+    points = np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0], [3.0, 3.0]])
+    others = np.array([[1.0, 1.0], [1.5, 1.5], [1.0, 1.1]])
+    assert Region(points).corners(others).inside.tolist() == [True, False, False]
+
+
+@given(st.floats(0, 1))
+def test_shares_come_back_from_octaves(share):
+    there = evidence.to_octaves("moved", share)
+    assert evidence.from_octaves("moved", there) == pytest.approx(share, abs=1e-12)
+
+
+# Evidence
+
+
+def test_queries_of_cells_that_are_there_are_no_searches():
+    """Their forms are named as tasks are, so that only their names tell."""
+
+    def names_a_task(form):
+        return any(form == task or form.startswith(f"{task}-") for task in TASKS)
+
+    others = {
+        name
+        for name, algorithm in registry.algorithms().items()
+        if algorithm.family != "neighbour-search" and any(map(names_a_task, algorithm.forms))
+    }
+    assert others <= evidence.FROM_CELLS
+    assert task_of("count-linked") == "count"
+    records = grid({"neighbour-query": LAWS["quick-to-start"]}, SIZES, [4], form="count-linked")
+    with pytest.raises(UserError, match="no neighbour search"):
+        chooser(*records)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"mode": "graph"}, {"inputs": 4}, {"form": "order"}, {"form": "update"}, {"workload": "dpd"}],
+)
+def test_other_records_are_left_aside(fields):
+    with pytest.raises(UserError, match="no neighbour search"):
+        chooser(record("a", 1.0, 4096, 4, **fields))
+
+
+def test_the_newest_file_counts_and_one_file_is_put_together():
+    old = results(record("a", 9.0, 4096, 4), started="2026-01-01T00:00:00Z")
+    new = results(
+        record("a", 1.0, 4096, 4, width=0.1),
+        record("a", 4.0, 4096, 4, sweep="spread", width=0.1),
+        started="2026-02-01T00:00:00Z",
+    )
+    place = Place(4096, 4.0, None, Setting("uniform", "random", None, (False,) * 3))
+    (found,) = evidence.tables([old, new])["count"].values()
+    measured = found[place]
+    assert (measured.ms, measured.low, measured.high) == pytest.approx((2.0, 0.9, 4.4))
+    wrong = replace(new, records=[*new.records, record("a", None, 4096, 4, sweep="moved")])
+    (found,) = evidence.tables([wrong])["count"].values()
+    assert found[place].status == "wrong"
+
+
+@pytest.mark.parametrize("turn", [1, -1])
+def test_what_one_sweep_skips_another_may_have_timed(turn):
+    skipped = record("a", None, 4096, 4, sweep="cpu", status="skipped")
+    records = [skipped, record("a", 1.0, 4096, 4)][::turn]
+    (found,) = evidence.tables([results(*records)])["count"].values()
+    assert [measured.ms for measured in found.values()] == [1.0]
+    (found,) = evidence.tables([results(skipped)])["count"].values()
+    assert [measured.status for measured in found.values()] == ["skipped"]
+
+
+def test_who_was_measured_on_fewer_inputs_does_not_win_between_them():
+    """All are slow in the middle; one was not measured there, and is slower wherever it was."""
+
+    def law(n, p):
+        return 4.0 * (n / 2**12) ** 0.9 * (2.0 if n == 2**17 else 1.0)
+
+    sizes = [2**k for k in range(12, 23)]
+    records = grid({"a": law, "b": lambda n, p: 1.2 * law(n, p)}, sizes, OCCUPANCIES)
+    records += grid({"seldom": lambda n, p: 1.1 * law(n, p)}, sizes[::2], OCCUPANCIES)
+    found = chooser(*records)
+    answer = found.choose(Question(2**17, 4))
+    assert answer.best.subject.algorithm == "a"
+    ratios = {margin.other.algorithm: margin.ratio for margin in answer.margins}
+    assert ratios == pytest.approx({"seldom": 1.1, "b": 1.2})
+    assert not any(change.winner.algorithm == "seldom" for change in answer.changes)
+    # Held out, it is asked where it was not measured, too, and is not taken there.
+    model = found._models["count"]
+    place = Place(2**17, 4.0, None, Setting("uniform", "random", None, (False,) * 3))
+    held = {subject.algorithm: model.held_out(subject, place) for subject in model.subjects}
+    assert held["seldom"] == pytest.approx(1.1 * held["a"])
+    assert held["a"] < 0.9 * law(2**17, 4)
+    (validation,) = found.cross_validate()
+    assert validation.failures == 0
+    assert {each.chosen.algorithm for each in validation.held_out} == {"a"}
+
+
+def test_only_the_newest_code_counts_and_the_rest_is_named():
+    """The same name was slower work before, on an input that is not measured any more."""
+    old = results(
+        *grid({"quick-to-start": lambda n, p: 9.0}, SIZES, [1, 3, 16]),
+        started="2026-01-01T00:00:00Z", code_hash="old",
+    )  # fmt: skip
+    laws = grid(THREE, SIZES, OCCUPANCIES)
+    new = [
+        results(*part, started=f"2026-02-0{day}T00:00:00Z", code_hash="new")
+        for day, part in ((1, laws[::2]), (2, laws[1::2]))
+    ]
+    answer = Chooser([new[1], old, new[0]]).choose(Question(16_384, 3))
+    assert answer.best.ms == pytest.approx(LAWS["quick-to-start"](16_384, 3), rel=0.02)
+    assert answer.warnings[-1] == "measured by older code, and left out: a-regimes.json"
+    assert not any("older code" in each for each in Chooser(new).choose(answer.question).warnings)
+
+
+def test_times_that_are_launches_are_told():
+    quick, slow = (
+        {name: lambda n, p, law=law, by=by: by * law(n, p) for name, law in THREE.items()}
+        for by in (0.1, 100)
+    )
+    for laws, backend, told in ((quick, "cuda", 1), (slow, "cuda", 0), (quick, "opencl", 0)):
+        device = {"backend": backend, "name": "A device"}
+        answer = chooser(*grid(laws, SIZES, OCCUPANCIES), device=device).choose(Question(63_000, 3))
+        assert sum("launches from Python" in each for each in answer.warnings) == told
+        # The next takes 1.34 times as long, and might not tomorrow.
+        assert answer.verdict == ("cannot tell" if told else "chosen")
+
+
+def test_who_was_not_measured_is_named():
+    here = [{"device": {"backend": name, "name": "A device"}} for name in ("cuda", "opencl")]
+    records = grid({"search-radix-grid": LAWS["quick-to-start"]}, SIZES, OCCUPANCIES)
+    for fields, rival in zip(here, (True, False), strict=True):
+        found = Chooser([results(*records, **fields)], SEARCHES)
+        warnings = found.choose(Question(16384, 3)).warnings
+        (told,) = (each for each in warnings if each.startswith("not measured"))
+        assert "search-counting-sort count" in told
+        assert ("search-torch-sort count" in told) is rival  # it needs CUDA
+        assert not {"search-radix-grid count", "search-counting-sort list"} & {
+            *told.partition(": ")[2].split(", ")
+        }
+
+
+def test_of_those_that_cannot_be_told_the_first_has_its_figures():
+    """A margin that is known may be the smaller one."""
+    answer = chooser(*grid(THREE, SIZES, OCCUPANCIES)).choose(Question(CROSSING + 1, 3))
+    tied = next(m for m in answer.margins if m.other == answer.tied[0])
+    known = replace(tied, other=tied.other._replace(form="list"), ratio=1.001, low=1.0001)
+    said = output.sentence(replace(answer, margins=[known, *answer.margins]))
+    assert f"; 1.00 (1.00 to {known.high:.2f}) times as fast as {known.other.label}; " in said
+    assert f"cannot tell it from {tied.other.label} (" in said
+    # Two that are faster have their lines first, and it has its own all the same.
+    third = replace(known, other=tied.other._replace(form="build"))
+    estimates = dict.fromkeys((known.other, third.other), answer.best) | dict(answer.estimates)
+    crowded = replace(answer, margins=[known, third, *answer.margins], estimates=estimates)
+    lines = output.evidence_lines(crowded)
+    assert [line[: line.index(":")] for line in lines[:4]] == ["fastest", "then", "then", "then"]
+    assert lines[3].startswith(f"then: {tied.other.label}: ")
+
+
+def test_of_several_machines_the_one_with_cuda_counts():
+    cpu = {"backend": "opencl", "name": "A CPU"}
+    gpu, other = results(record("a", 1.0, 4096, 4)), results(record("a", 2.0, 4096, 4))
+    slow = results(record("a", 5.0, 4096, 4, device="opencl"), device=cpu, machine="cpu-a")
+    assert Chooser([slow, gpu]).machine.backend == "cuda"
+    assert Chooser([slow]).machine.device == "A CPU"
+    other.environment["machine"] = "another"
+    with pytest.raises(UserError, match="several machines: another"):
+        Chooser([gpu, other])
+
+
+def test_default_results_are_ones_own_before_those_that_came_along(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    came = tmp_path / "came"
+    monkeypatch.setattr(paths, "measured_folder", lambda: came)
+    name = "2026-01-31-abc1234-regimes.json"
+    with pytest.raises(UserError, match="`gpubench run regimes` makes some"):
+        Chooser.load()
+    write(came / "nvidia-h200" / name, [record("a", 1.0, 4096, 4)])
+    write(came / "nvidia-h200" / "2026-01-31-abc1234-other.json", [record("a", 3.0, 4096, 4)])
+    assert Chooser.load().files == [came / "nvidia-h200" / name]
+    own = Path("results/local/cpu-a") / name.replace(".json", "-2.json")
+    cpu = {"backend": "opencl", "name": "A CPU"}
+    write(own, [record("a", 2.0, 4096, 4, device="opencl")], device=cpu)
+    assert Chooser.load().files == [own]
+    assert Chooser.load(backend="cuda").files == [came / "nvidia-h200" / name]
+
+
+# The command
+
+
+@pytest.fixture(scope="module")
+def came_along(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("came")
+    write(
+        folder / "nvidia-h200" / "2026-01-31-abc1234-regimes.json",
+        [*grid(THREE, SIZES, OCCUPANCIES), *moved_records()],
+    )
+    return folder
+
+
+@pytest.fixture
+def shipped(monkeypatch, came_along):
+    monkeypatch.setattr(paths, "measured_folder", lambda: came_along)
+
+
+def valid(text):
+    document = json.loads(text)
+    Draft202012Validator(json.loads(output.SCHEMA_FILE.read_text())).validate(document)
+    return document
+
+
+def test_choose_answers_in_a_sentence_first(gpubench_command, shipped):
+    status, out, err = gpubench_command("choose", "--particles", 30_000, "--per-cell", 3)
+    assert (status, err) == (0, "")
+    first, *rest = out.splitlines()
+    assert first.startswith("quick-to-start count: about 0.0")
+    assert "at 30,000 particles, 3 per cell on A GPU; 1.8" in first
+    assert "times as fast as quick-in-the-end count; 240 kB" in first
+    text = "\n".join(rest)
+    assert "above about 130,000 particles: quick-in-the-end count" in text
+    assert "2026-01-31-abc1234-regimes.json" in text
+    assert "cross-validation of count: on 26 inputs" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "verdict"),
+    [
+        ((30_000, 3), 0, "chosen"),
+        ((CROSSING, 3), 3, "cannot tell"),
+        ((2**25, 3), 3, "declined"),
+        ((50_000, 4, "--moved", 0.01), 0, "chosen"),
+        ((50_000, 4, "--task", "build"), 3, "declined"),
+    ],
+)
+def test_choose_as_json(gpubench_command, shipped, arguments, status, verdict):
+    particles, per_cell, *more = arguments
+    asked = ("choose", "--particles", particles, "--per-cell", per_cell, *more)
+    code, out, err = gpubench_command(*asked, "--json")
+    assert (code, err) == (status, "")
+    document = valid(out)
+    assert document["verdict"] == verdict
+    assert gpubench_command(*asked)[:2][1].splitlines()[0] == document["sentence"]
+    if verdict == "declined":
+        assert document["best"] is None
+    else:
+        assert document["candidates"][0]["subject"] == document["best"]
+        assert document["candidates"][1]["subject"] == document["runner_up"]
+
+
+def test_choose_validates(gpubench_command, shipped):
+    status, out, _ = gpubench_command("choose", "--validate")
+    assert status == 0
+    assert "26 of 30" in out
+    status, out, _ = gpubench_command("choose", "--validate", "--json")
+    document = valid(out)
+    assert [each["task"] for each in document["validations"]] == ["count", "update"]
+    judged = [(each["held_out"], each["loss"]["mean"]) for each in document["validations"]]
+    everything = document["together"]
+    assert everything["held_out"] == sum(inputs for inputs, _ in judged)
+    mean = sum(inputs * mean for inputs, mean in judged) / everything["held_out"]
+    assert everything["loss"]["mean"] == pytest.approx(mean)
+    assert everything["task"] is None
+
+
+def test_the_last_line_of_validation_is_of_all_tasks():
+    place = Place(4096, 4.0, None, Setting("uniform", "random", None, (True,) * 3))
+    own = evidence.Subject("a", "count", ())
+    one, other = (
+        Validation(task, [HeldOut(place, own, own, x) for x in losses], 2, None, 0, own, None)
+        for task, losses in (("count", (0.0, 0.01, 0.02)), ("list", (7.01,)))
+    )
+    *_, last = output.validation_rows([one, other])
+    assert last[:6] == ("all", "4 of 8", "180 %", "490 %", "700 %", "0")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "needs --particles N and --per-cell P"),
+        (["--particles", 9], "needs --particles N and --per-cell P"),
+        (["--particles", 0, "--per-cell", 4], "at least 1"),
+        (["--particles", 9, "--per-cell", 0], "above 0"),
+        (["--particles", 9, "--per-cell", "nan"], "above 0"),
+        (["--particles", 9, "--per-cell", 4, "--moved", 2], "from 0 to 1"),
+        (["--particles", 9, "--per-cell", 4, "--task", "sort"], "build, count"),
+        (["--particles", 9, "--per-cell", 4, "--task", "update"], "needs --moved"),
+        (["--particles", 9, "--per-cell", 4, "--task", "list", "--moved", 0.1], "for --task upd"),
+        (["--particles", 9, "--per-cell", 4, "--device", "abacus"], "cuda or opencl"),
+        (["--particles", 9, "--per-cell", 4, "--device", "opencl"], "through opencl"),
+        (["--particles", 9, "--per-cell", 4, "--results", "nowhere.json"], "cannot read nowhere"),
+        (["--particles", 9, "--per-cell", 4, "--distribution", "lumps"], "uniform, lattice"),
+        (["--particles", 9, "--per-cell", 4, "--order", "hilbert"], "random, cell, morton"),
+        (
+            ["--particles", 9, "--per-cell", 4, "--moved", 0.1, "--destination", "away"],
+            "--destination takes one of random, next, step, not 'away'",
+        ),
+        (["--validate", "--particles", 9], "leave out --particles"),
+        (["--validate", "--task", "nonsense", "--moved", 7], "leave out --moved, --task"),
+        (["--validate", "--order", "random"], "leave out --order"),
+        (
+            ["--validate", "--distribution", "uniform", "--destination", "next"],
+            "leave out --distribution, --destination",
+        ),
+    ],
+)
+def test_bad_input_is_one_line(gpubench_command, shipped, arguments, message):
+    status, out, err = gpubench_command("choose", *arguments)
+    assert (status, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_without_results_it_says_what_makes_them(gpubench_command, monkeypatch, tmp_path):
+    monkeypatch.setattr(paths, "measured_folder", lambda: tmp_path / "nothing")
+    status, out, err = gpubench_command("choose", "--particles", 9, "--per-cell", 4)
+    assert (status, out) == (2, "")
+    assert err == (
+        "gpubench: there are no results of the study regimes: `gpubench run regimes` makes some\n"
+    )
+
+
+def test_it_takes_results_by_path(gpubench_command, tmp_path):
+    write(tmp_path / "mine" / "a.json", grid(THREE, SIZES, OCCUPANCIES))
+    (tmp_path / "mine" / "b.json").write_text('{"calibration": {}}')
+    asked = ("choose", "--particles", 30_000, "--per-cell", 3, "--results")
+    assert gpubench_command(*asked, tmp_path / "mine")[0] == 0
+    (tmp_path / "empty").mkdir()
+    status, _, err = gpubench_command(*asked, tmp_path / "empty")
+    assert status == 2
+    assert "no results of studies" in err

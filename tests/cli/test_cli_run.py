@@ -1,0 +1,63 @@
+"""The options of `gpubench run` on real studies, algorithms and kernels."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import nullcontext
+
+import pytest
+
+import gpubench.devices
+from gpubench.cli import app
+from gpubench.studies import runner
+
+
+@pytest.fixture
+def run(open_once, environment_once, monkeypatch, tmp_path):
+    """Run the command in this process on a device that is open already; return its status."""
+    device = open_once("opencl:intel")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(gpubench.devices, "open_device", lambda spec: nullcontext(device))
+    monkeypatch.setattr(runner, "environment", environment_once)
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["gpubench", "run", *arguments, "--quick"])
+        try:
+            app.main()
+        except SystemExit as end:
+            return end.code
+        return 0
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["rozen2008-table2", "--moved", "2000000"], "2000000 of 65536 particles cannot move"),
+        (["rozen2008-table2", "--moved", "-1"], "cannot move"),
+        (["rozen2008-table1", "--moved", "3"], "does not vary moved"),
+        (["horn2005-table36-1", "--kept", "1.5"], "must be 0 to 1, not 1.5"),
+        (["horn2005-table36-1", "--kept", "nan"], "must be 0 to 1, not nan"),
+        (["rozen2008-table3", "--parameter", "capacty=3"], "did you mean capacity"),
+        (["rozen2008-table3", "--parameter", "capacity=x"], "NAME=VALUE"),
+        (["rozen2008-table3", "--parameter", "capacity=0"], "at least 1 particle a cell, not 0"),
+        (["rozen2008-partial-update", "--parameter", "parts=100"], "1 to 64, not 100"),
+    ],
+)
+def test_bad_axes_and_parameters_are_one_line(run, capsys, tmp_path, arguments, sentence):
+    assert run(*arguments) == 2
+    out, err = capsys.readouterr()
+    assert sentence in err.splitlines()[-1]
+    assert out == "" and not list(tmp_path.rglob("*.json"))
+
+
+def test_axes_and_parameters_take_the_place_of_the_studys(run, tmp_path):
+    given = ["--particles", "4096", "--moved", "100", "--parameter", "parts=2"]
+    assert run("rozen2008-table2", "--algorithms", "bucket-resort", *given) == 0
+    (path,) = tmp_path.rglob("*.json")
+    records = [r for r in json.loads(path.read_text())["records"] if r["sweep"] == "table"]
+    assert {(r["particles"], r["moved"], r["parameters"]["parts"]) for r in records} == {
+        (4096, 100, 2)
+    }

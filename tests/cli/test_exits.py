@@ -1,0 +1,64 @@
+"""Exit statuses: what is no answer is status 2, whatever went wrong."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import compare_results as made
+import pytest
+
+from gpubench.cli import app
+from gpubench.compare import procedure
+
+
+@pytest.fixture
+def slower(tmp_path: Path) -> list[str]:
+    """Write results of which head is slower; return the words that compare them."""
+    for name, ms in (("base", 1.0), ("head", 2.0)):
+        for number, record in enumerate(made.processes(*8 * [ms])):
+            made.write(tmp_path / name / f"{number}.json", record)
+    return ["compare", str(tmp_path / "base"), str(tmp_path / "head")]
+
+
+def redirected(redirection: str, *words: str) -> tuple[int, str]:
+    """Run a command line in a shell with a redirection; return exit status and standard error."""
+    shell = ["sh", "-c", f'exec "$@" {redirection}', "sh"]
+    done = subprocess.run(
+        [*shell, sys.executable, "-m", "gpubench", *words], stderr=subprocess.PIPE, text=True
+    )
+    return done.returncode, done.stderr
+
+
+def test_a_verdict_that_cannot_be_printed_is_status_2(slower):
+    told = "gpubench: cannot write standard output: No space left on device\n"
+    assert redirected(">/dev/full", *slower) == (2, told)
+
+
+@pytest.mark.parametrize(
+    ("redirection", "message"),
+    [
+        (">&-", "standard output is closed: redirect it to /dev/null where it is not wanted"),
+        (">/dev/full 2>/dev/full", ""),
+        (">&- 2>&-", ""),
+    ],
+)
+def test_an_answer_that_cannot_be_printed_is_status_2(redirection, message):
+    told = f"gpubench: {message}\n" if message else ""
+    assert redirected(redirection, "--version") == (2, told)
+
+
+def test_an_error_of_the_program_is_its_traceback_and_status_2(slower, monkeypatch, capsys):
+    def crash(*_: object) -> None:
+        raise ZeroDivisionError("a step of 0 s")
+
+    monkeypatch.setattr(procedure, "compare_files", crash)
+    monkeypatch.setattr(sys, "argv", ["gpubench", *slower])
+    with pytest.raises(SystemExit) as ended:
+        app.main()
+    out, err = capsys.readouterr()
+    assert (ended.value.code, out) == (2, "")
+    assert err.startswith("Traceback") and "in crash" in err
+    last = "gpubench: ended without an answer, by ZeroDivisionError: a step of 0 s"
+    assert err.splitlines()[-1] == last

@@ -1,0 +1,525 @@
+"""Verdicts: what intervals cover, how often A against A is an alarm, and which records compare."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import compare_results as made
+import numpy as np
+import pytest
+from compare_results import record, results
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpubench.compare.files import Side, load_side, match, name_of
+from gpubench.compare.verdict import (
+    CLOCK_MS,
+    Cell,
+    Comparison,
+    Fault,
+    Judgement,
+    are_enough,
+    interval,
+    judge,
+    processes_needed,
+    risk,
+    trimmed,
+)
+from gpubench.core.errors import UserError
+
+SPREAD = 0.005
+DRAWS = 40_000
+THRESHOLD = 0.03
+# What was simulated to choose the interval; in log times, from one process to the next.
+NOISE = {
+    "normal": lambda rng, shape: SPREAD * rng.standard_normal(shape),
+    "heavy tails": lambda rng, shape: SPREAD * rng.standard_t(3, shape),
+    "skewed": lambda rng, shape: SPREAD * rng.exponential(1, shape),
+    "disturbed": lambda rng, shape: (
+        SPREAD * rng.standard_normal(shape) + np.where(rng.random(shape) < 0.1, math.log(1.3), 0)
+    ),
+    "two humps": lambda rng, shape: (
+        SPREAD / 5 * rng.standard_normal(shape) + np.where(rng.random(shape) < 0.5, 0.05, 0)
+    ),
+}
+
+
+def cell(base, head, paired=False, name="a", **fields):
+    """Make a cell of process medians, on a clock that resolves them all."""
+    sides = ([[float(time)] for time in side] for side in (base, head))
+    return Cell(name, *sides, paired, **{"clock_ms": 1e-9} | fields)
+
+
+def times(rng, count, factor=1.0, spread=SPREAD):
+    return factor * np.exp(spread * rng.standard_normal(count))
+
+
+def verdicts(centre, half):
+    """Return which of many intervals mean slower, and which the same."""
+    most = math.log(1 + THRESHOLD)
+    return (centre - half > 0) & (centre > most), (np.abs(centre) + half) < most
+
+
+@pytest.mark.parametrize("paired", [True, False], ids=["pairs", "sets"])
+@pytest.mark.parametrize("processes", [4, 7, 12, 14, 20])
+@pytest.mark.parametrize("noise", NOISE)
+def test_intervals_cover_the_truth(noise, processes, paired):
+    rng = np.random.default_rng(processes)
+    base, head = (NOISE[noise](rng, (DRAWS, processes)) for _ in "ab")
+    for alpha in (0.01, 0.0005):
+        if are_enough(processes, paired, alpha):
+            centre, half = interval(base, head + 0.1, paired, alpha)
+            missed = np.mean(np.abs(centre - 0.1) > half)
+            # Humps are near their worst here, and nothing in the data tells of them. Beyond that,
+            # three standard errors of the share that is simulated.
+            allowed = 3 * alpha if noise == "two humps" else 1.15 * alpha
+            assert missed <= allowed + 3 * math.sqrt(allowed / DRAWS)
+
+
+def test_trimming_without_half_a_degree_less_would_cover_too_little():
+    rng = np.random.default_rng(1)
+    base, head = rng.standard_normal((2, 4 * DRAWS, 20))
+    centre, half = interval(base, head, True, 0.0005)
+    from scipy.stats import t
+
+    cut = trimmed(20, True)
+    freedom = 20 - 2 * cut - 1
+    yuen = half * t.isf(0.00025, freedom) / t.isf(0.00025, freedom - cut / 2)
+    assert cut == 4
+    assert np.mean(np.abs(centre) > yuen) > 1.3 * 0.0005 > np.mean(np.abs(centre) > half)
+
+
+@pytest.mark.parametrize("noise", NOISE)
+def test_base_against_itself_is_an_alarm_at_most_once_in_a_hundred(noise):
+    rng = np.random.default_rng(11)
+    comparisons, cells, looks = 4000, 20, 1
+    count = processes_needed(cells, 0.99, looks)
+    base, head = (NOISE[noise](rng, (comparisons, cells, count)) for _ in "ab")
+    slower, _ = verdicts(*interval(base, head, True, risk(cells, 0.99, looks)))
+    faster, _ = verdicts(*interval(head, base, True, risk(cells, 0.99, looks)))
+    alarms = np.mean((slower | faster).any(axis=1))
+    assert alarms <= 0.01 + 3 * math.sqrt(0.01 / comparisons)
+
+
+def test_a_slow_down_of_five_percent_is_found():
+    rng = np.random.default_rng(12)
+    base, head = SPREAD * rng.standard_normal((2, 4000, 10))
+    alpha = risk(20, 0.99, 3)
+    slower, _ = verdicts(*interval(base, head + math.log(1.05), True, alpha))
+    _, same = verdicts(*interval(base, head, True, alpha))
+    assert np.mean(slower) > 0.99
+    assert np.mean(same) > 0.99
+
+
+def test_disturbed_processes_hide_nothing_where_there_are_many():
+    rng = np.random.default_rng(13)
+    base, head = (NOISE["disturbed"](rng, (4000, 20)) for _ in "ab")
+    slower, _ = verdicts(*interval(base, head + math.log(1.05), True, risk(20, 0.99, 1)))
+    assert np.mean(slower) > 0.9
+
+
+def test_a_side_with_more_processes_is_no_less_sure():
+    rng = np.random.default_rng(14)
+    for factor in (0.25, 1, 4):
+        base = rng.standard_normal((4 * DRAWS, 8))
+        centre, half = interval(base, factor * rng.standard_normal((4 * DRAWS, 16)), False, 0.0005)
+        assert np.mean(np.abs(centre) > half) <= 0.0005
+
+
+ratios = st.floats(0.2, 5)
+sides = st.lists(st.floats(0.01, 100), min_size=2, max_size=25)
+
+
+@given(sides, sides, ratios)
+def test_swapping_the_sides_inverts_ratio_and_verdict(base, head, factor):
+    head = [factor * time for time in head]
+    (ours,), (theirs,) = judge([cell(base, head)]), judge([cell(head, base)])
+    opposite = {"slower": "faster", "faster": "slower"}
+    assert theirs.verdict == opposite.get(ours.verdict, ours.verdict)
+    assert theirs.ratio == pytest.approx(1 / ours.ratio)
+    assert theirs.low == pytest.approx(1 / ours.high)
+    assert theirs.high == pytest.approx(1 / ours.low)
+
+
+@given(sides, st.randoms(use_true_random=False), st.sampled_from([1e-3, 0.5, 2, 1e3]))
+def test_another_unit_of_time_changes_nothing(base, random, factor):
+    head = random.sample(base, len(base))
+    (ours,) = judge([cell(base, head, True)])
+    scaled = ([factor * time for time in side] for side in (base, head))
+    (theirs,) = judge([cell(*scaled, True, clock_ms=factor * 1e-9)])
+    assert theirs.verdict == ours.verdict
+    for name in ("ratio", "low", "high", "between"):
+        assert getattr(theirs, name) == pytest.approx(getattr(ours, name), rel=1e-6, abs=1e-9)
+
+
+@given(sides, st.integers(1, 100), st.integers(1, 5))
+def test_more_cells_and_looks_never_narrow_an_interval(base, cells, looks):
+    head = [1.1 * time for time in base[::-1]]
+    (alone,) = judge([cell(base, head)])
+    (among, *_) = judge([cell(base, head)] * cells, looks=looks)
+    assert among.low <= alone.low * (1 + 1e-12)
+    assert among.high >= alone.high * (1 - 1e-12)
+
+
+def test_processes_count_and_not_their_samples():
+    rng = np.random.default_rng(15)
+    base = [list(times(rng, 50, centre)) for centre in (1.0, 1.1, 0.9, 1.05)]
+    head = [list(times(rng, 50, centre)) for centre in (1.02, 1.12, 0.92, 1.07)]
+    medians = ([np.median(samples) for samples in side] for side in (base, head))
+    (full,) = judge([Cell("a", base, head, clock_ms=1e-9)])
+    (short,) = judge([cell(*medians)])
+    assert full.high == pytest.approx(short.high)
+    assert full.within == pytest.approx(SPREAD * math.sqrt(math.pi / 2 / 50), rel=0.6)
+    assert full.between > 10 * full.within
+
+
+def test_the_order_of_pairs_matters_and_that_of_sets_does_not():
+    base = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+    head = [1.1, 2.2, 3.3, 4.4, 5.5, 6.6]
+    (pairs,) = judge([cell(base, head, True)])
+    (sets,) = judge([cell(base, head)])
+    assert pairs.verdict == "slower" and pairs.ratio == pytest.approx(1.1)
+    assert sets.verdict == "cannot tell" and sets.ratio == pytest.approx(1.1)
+    assert judge([cell(base, head[::-1], True)])[0].verdict == "cannot tell"
+
+
+@pytest.mark.parametrize(
+    ("factor", "verdict", "words"),
+    [
+        (1.0, "same", None),
+        (1.02, "same", None),
+        (1.03, "cannot tell", "slower, but whether by more than 3 % is open"),
+        (1.05, "slower", None),
+        (1 / 1.03, "cannot tell", "faster, but whether by more than 3 % is open"),
+        (0.9, "faster", None),
+    ],
+)
+def test_verdicts_on_either_side_of_the_threshold(factor, verdict, words):
+    base = np.exp(SPREAD * np.linspace(-1, 1, 10))
+    (found,) = judge([cell(base, factor * base[::-1])])
+    assert (found.verdict, found.reason) == (verdict, words)
+    assert found.low < found.ratio < found.high
+
+
+def test_what_is_too_uncertain_says_how_uncertain():
+    base = np.exp(0.1 * np.linspace(-1, 1, 10))
+    (same,) = judge([cell(base, base[::-1])])
+    assert same.verdict == "cannot tell"
+    assert same.reason == "known to 9 % only, and 3 % are asked"
+    (seems,) = judge([cell(base, 1.05 * base)])
+    assert seems.reason == "seems slower, but that may be chance: known to 9 % only"
+
+
+def test_processes_without_any_spread_divide_by_nothing():
+    (found,) = judge([cell([1.0] * 10, [1.0] * 10, True)])
+    assert (found.verdict, found.ratio, found.between) == ("same", 1.0, 0.0)
+    assert 1 - 1e-6 < found.low < 1 < found.high < 1 + 1e-6
+    (changed,) = judge([cell([1.0] * 10, [1.1] * 10)])
+    assert changed.verdict == "slower"
+
+
+def test_a_coarse_clock_is_never_outnumbered():
+    base, head = [0.010] * 200, [0.0105] * 200
+    assert judge([cell(base, head)])[0].verdict == "slower"
+    (coarse,) = judge([cell(base, head, clock_ms=CLOCK_MS)])
+    assert coarse.verdict == "cannot tell"
+    assert coarse.low < 1 < coarse.high
+    # The samples themselves show a finer clock.
+    base[0] = 0.010001
+    assert judge([cell(base, head, clock_ms=CLOCK_MS)])[0].verdict == "slower"
+
+
+def test_too_few_processes_give_an_interval_and_no_verdict():
+    assert [processes_needed(*each) for each in ((1,), (20,), (20, 0.99, 3))] == [4, 6, 7]
+    (found,) = judge([cell([1.0, 1.01, 1.0], [2.0, 2.01, 2.0])])
+    assert found.verdict == "cannot tell" and found.rests_on == "processes" and found.low > 1
+    assert found.reason == "too few processes: 3 a side, and 4 are needed"
+    # All in one hump is as likely with one side short as with both.
+    (uneven,) = judge([cell([1.0, 1.01, 1.0], [2.0, 2.01, 2.0] * 9)])
+    assert uneven.reason == found.reason
+
+
+def test_one_process_each_shows_what_the_samples_show():
+    (found,) = judge([Cell("a", [made.SAMPLES], [[1.2 * s for s in made.SAMPLES]])])
+    assert found.verdict == "cannot tell" and found.rests_on == "samples"
+    assert found.ratio == pytest.approx(1.2) and found.low < 1.2 < found.high
+    assert found.reason.startswith("one process each, and no calibration of this machine")
+    assert "--processes 4" in found.reason
+    (bare,) = judge([cell([1.0], [1.2])])
+    assert (bare.verdict, bare.rests_on, bare.low) == ("cannot tell", None, None)
+    assert bare.ratio == pytest.approx(1.2)
+
+
+def test_calibration_stands_in_for_processes():
+    one = cell([1.0], [1.1])
+    (found,) = judge([one], spreads={"a": 0.005})
+    assert found.verdict == "slower" and found.rests_on == "calibration"
+    half = 2.5758 * 0.005 * math.sqrt(2)
+    assert math.log(found.high / found.low) / 2 == pytest.approx(half, rel=1e-4)
+    assert judge([one], spreads={"a": 0.05})[0].verdict == "cannot tell"
+    assert judge([one], spreads={"b": 0.005})[0].rests_on is None
+    # A machine that is more restless than it was when calibrated is believed to be so.
+    restless = cell([1.0, 1.5], [1.1, 1.6])
+    assert judge([restless], spreads={"a": 0.005})[0].verdict == "cannot tell"
+
+
+@pytest.mark.parametrize("zero", [[0.0] * 8, [1.0] * 7 + [0.0]])
+def test_no_time_at_all_cannot_be_told(zero):
+    (found,) = judge([cell(zero, [1.0] * 8)])
+    assert (found.verdict, found.ratio) == ("cannot tell", None)
+    assert found.reason == "takes less time than the clock can tell"
+
+
+@pytest.mark.parametrize("samples", [[math.nan], [math.inf], [-1.0], [1e300], []])
+def test_what_is_no_time_is_refused(samples):
+    for base, head in (([samples], [[1.0]]), ([[1.0]], [samples]), ([], [[1.0]])):
+        with pytest.raises(ValueError, match="a: "):
+            Cell("a", base, head)
+    with pytest.raises(ValueError, match="as many"):
+        Cell("a", [[1.0]], [[1.0], [1.0]], paired=True)
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"threshold": 0}, {"confidence": 1}, {"looks": 0}, {"threshold": math.nan}]
+)
+def test_arguments_out_of_range_are_refused(arguments):
+    with pytest.raises(ValueError, match="out of range"):
+        judge([], **arguments)
+
+
+def judgement(verdict):
+    (found,) = judge([cell([1.0] * 8, [1.0] * 8)])
+    return dataclasses.replace(found, verdict=verdict)
+
+
+BROKEN, WRONG, MENDED = Fault("b", None, "x"), Fault("w", "x", "x"), Fault("m", "x", None)
+
+
+@pytest.mark.parametrize(
+    ("found", "faults", "verdict", "status"),
+    [
+        (["same", "same"], [], "same", 0),
+        (["same", "faster"], [], "faster", 0),
+        (["faster", "cannot tell"], [], "cannot tell", 3),
+        (["cannot tell", "slower", "faster"], [], "slower", 1),
+        (["same"], [MENDED], "same", 0),
+        (["cannot tell"], [WRONG], "wrong", 2),
+        (["slower"], [WRONG], "slower", 1),
+        (["slower"], [WRONG, BROKEN], "broken", 1),
+        ([], [MENDED], "same", 0),
+    ],
+)
+def test_the_worst_cell_decides(found, faults, verdict, status):
+    comparison = Comparison([judgement(v) for v in found], 0.03, 0.99, faults=faults)
+    assert (comparison.verdict, comparison.exit_code) == (verdict, status)
+
+
+@settings(deadline=None)
+@given(st.lists(st.sampled_from([0.9, 1.0, 1.03, 1.2]), min_size=1, max_size=6))
+def test_exit_codes_follow_from_verdicts(factors):
+    base = np.exp(SPREAD * np.linspace(-1, 1, 12))
+    cells = [cell(base, f * base[::-1], name=str(i)) for i, f in enumerate(factors)]
+    comparison = Comparison(judge(cells), 0.03, 0.99)
+    expected = 1 if 1.2 in factors else 3 if 1.03 in factors else 0
+    assert comparison.exit_code == expected
+    assert sum(comparison.counts.values()) == len(factors)
+    assert all(isinstance(each, Judgement) for each in comparison.judgements)
+
+
+# --- which records are a cell, and may they be compared?
+
+
+def side(role, *files):
+    return Side(role, role.upper(), list(files))
+
+
+def matched(base, head, **options):
+    return match(side("base", *base), side("head", *head), **options)
+
+
+def test_each_file_is_a_process():
+    base = [results(*made.processes(1.0, 1.1)), results(*made.processes(1.2))]
+    head = [results(each) for each in made.processes(2.0, 2.1, 2.2)]
+    found = matched(base, head)
+    (only,) = found.cells
+    # Of two in one file the last counts.
+    assert [samples[0] for samples in only.base] == [1.1, 1.2]
+    assert [samples[0] for samples in only.head] == [2.0, 2.1, 2.2]
+    assert only.clock_ms == CLOCK_MS / 4
+    assert not (found.faults or found.left_out or found.differences)
+
+
+def test_pairs_are_files_with_equal_places():
+    base = [results(*made.processes(t)) for t in (1.0, 1.1, 1.2)]
+    head = [results(*made.processes(2.0)), results(record("b")), results(*made.processes(2.2))]
+    (only,) = matched(base, head, paired=True).cells
+    assert only.paired
+    assert [samples[0] for samples in only.base] == [1.0, 1.2]
+    assert [samples[0] for samples in only.head] == [2.0, 2.2]
+    apart = [results(record("c")), results(record("a"))]
+    (alone,) = matched([results(record("a"), record("c"))], apart, paired=True).left_out
+    assert alone.why == "no process of base ran together with one of head"
+
+
+@pytest.mark.parametrize(
+    ("head", "expected"),
+    [
+        ([4.0, 2.2, 40.0], 4.0),  # turn by turn 4, 1.1 and 4; of the medians it would be 2
+        ([2.2], 1.1),  # nobody knows which turns are missing
+    ],
+)
+def test_a_pairs_ratio_is_that_of_its_turns(head, expected):
+    cell = Cell("a", [[1.0, 2.0, 10.0]] * 9, [head] * 9, paired=True)
+    (found,) = judge([cell])
+    assert found.ratio == pytest.approx(expected)
+
+
+def test_cells_of_one_side_are_listed_and_not_judged():
+    base = results(record("a"), record("b"), record("c"))
+    head = results(record("a"), record("d"), record("c", status="skipped", reason="no room"))
+    found = matched([base], [head])
+    assert [each.name.split()[1] for each in found.cells] == ["a"]
+    left = {each.name.split()[1]: each.why for each in found.left_out}
+    assert left == {
+        "b": "head: not measured",
+        "c": "head: skipped: no room",
+        "d": "base: not measured",
+    }
+
+
+def test_what_both_sides_skip_is_no_news():
+    files = [results(record("a"), record("b", status="skipped"))]
+    assert not matched(files, files).left_out
+
+
+def test_faults_are_told_apart():
+    base = results(record("a"), record("b", status="wrong"), record("c", status="failed"))
+    head = results(
+        record("a", status="wrong"), record("b", status="failed"), record("c"),
+        record("d", status="wrong"),
+    )  # fmt: skip
+    comparison = Comparison([], 0.03, 0.99, faults=matched([base], [head]).faults)
+    (broken,), (mended,) = comparison.broken, comparison.mended
+    assert "a order" in broken.name and broken.head == "wrong: it said so"
+    assert "c order" in mended.name and mended.base == "failed: it said so"
+    assert [fault.base for fault in comparison.wrong] == ["wrong: it said so", "not measured"]
+
+
+def test_one_wrong_process_makes_a_cell_wrong():
+    head = [results(record()), results(record(status="wrong")), results(record())]
+    (fault,) = matched([results(record())], head).faults
+    assert fault.base is None and fault.head == "wrong: it said so"
+
+
+def test_a_failure_without_its_input_is_of_the_same_cell():
+    head = results(record(status="failed", input_hash=None))
+    (fault,) = matched([results(record())], [head]).faults
+    assert fault.base is None
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"machine": "other"}, "different machine: fake in base, other in head"),
+        ({"device": {"name": "B"}}, "different device: A GPU in base, B in head"),
+        ({"device": {"uuid": "GPU-2"}}, "different GPU: GPU-1 in base, GPU-2 in head"),
+        ({"device": {"nvcc": "12.9"}}, "different compiler: 13.0 in base, 12.9 in head"),
+        ({"device": {"cuda_toolkit": "12.9"}}, "different CUDA toolkit"),
+        ({"device": {"driver": "570"}}, "different driver: 580 in base, 570 in head"),
+        ({"device": {"ecc": False}}, "different memory error correction: on in base, off in head"),
+        ({"libraries": {"cupy": "14"}}, "different cupy: 13 in base, 14 in head"),
+        ({"host": {"cpu": "B"}}, "different processor: A in base, B in head"),
+    ],
+)
+def test_other_conditions_are_refused_by_name(change, words):
+    usual = {"libraries": {"cupy": "13", "numpy": "2"}, "host": {"cpu": "A", "python": "3.11"}}
+    base, head = [results(record(), **usual)], [results(record(), **usual | change)]
+    with pytest.raises(UserError, match=words) as raised:
+        matched(base, head)
+    assert "--force" in str(raised.value) and "\n" not in str(raised.value)
+    forced = matched(base, head, force=True)
+    assert len(forced.cells) == 1 and words in forced.differences[0]
+
+
+def test_locked_clocks_and_free_ones_are_refused():
+    base = [results(record(), device={"clocks_locked": True})]
+    head = [results(record(), device={"clocks_locked": False})]
+    with pytest.raises(UserError, match="different clock lock: on in base, off in head"):
+        matched(base, head)
+    assert matched(base, [results(record())]).cells  # where it is not known, nothing is said
+
+
+def test_clocks_under_load_may_differ_a_little():
+    def at(mhz):
+        state = {"clocks_sm_mhz": mhz}
+        return [results(record(state_before=state, state_after=state))]
+
+    assert matched(at(1980), at(1965)).cells
+    with pytest.raises(UserError, match="different SM clocks: 1980 MHz in base, 1755 in head"):
+        matched(at(1980), at(1755))
+
+
+def test_all_that_differs_is_said_at_once():
+    head = [results(record(input_hash="xyz"), machine="other", device={"nvcc": "12"})]
+    with pytest.raises(UserError, match=r"machine.*compiler.*different inputs: a-study/table") as e:
+        matched([results(record())], head)
+    assert str(e.value).count("different") == 3
+
+
+def test_what_does_not_change_a_time_is_not_held_against_a_side():
+    usual = {"libraries": {"cupy": "13", "numpy": "2", "pocl": "1"}, "host": {"python": "3.11"}}
+    other = {"libraries": {"cupy": "13", "numpy": "1", "pocl": "2"}, "host": {"python": "3.12"}}
+    assert not matched([results(record(), **usual)], [results(record(), **other)]).differences
+
+
+def test_versions_of_the_code_are_not_mixed():
+    mixed = [results(record(), code_hash=code) for code in ("aaa", "bbb")]
+    with pytest.raises(UserError, match="versions of the code mixed in base: aaa and bbb"):
+        matched(mixed, [results(record())])
+    apart = [results(record("a"), code_hash="aaa"), results(record("b"), code_hash="bbb")]
+    assert len(matched(apart, [results(record("a"), record("b"))]).cells) == 2
+
+
+def test_nothing_in_common_is_an_error():
+    for base, head in (
+        (record("a"), record("b")),
+        (record("a"), record("a", status="skipped")),
+        (record("a"), record("b", status="wrong")),
+        (record("a", mode="hot"), record("a", mode="cold")),
+    ):
+        with pytest.raises(UserError, match="BASE and HEAD have no cell that both measured"):
+            matched([results(base)], [results(head)])
+    with pytest.raises(UserError, match="no cell"):
+        matched([results()], [results()])
+
+
+def test_names_do_not_depend_on_how_numbers_are_stored():
+    one = record(particles=4096, per_cell=4.0, parameters={"width": 8.0}, skin=0.25)
+    other = record(particles=4096, per_cell=4, parameters={"width": 8}, skin=0.25)
+    assert name_of(one) == name_of(other)
+    assert name_of(one) == (
+        "a-study/table: radix-grid order width=8, particles=4096, per_cell=4, uniform, random,"
+        " skin=0.25, hot"
+    )
+    assert name_of(record(periodic=[True] * 3)).endswith("random, periodic, hot")
+
+
+def test_a_folder_holds_files_at_any_depth(tmp_path):
+    for place in ("a.json", "deep/er/b.json"):
+        made.write(tmp_path / place, record())
+    (tmp_path / "account.json").write_text('{"workload": "dpd"}')
+    assert len(load_side("base", tmp_path).results) == 2
+    assert len(load_side("base", tmp_path / "a.json").results) == 1
+
+
+def test_folders_without_results_and_broken_files_are_refused(tmp_path):
+    with pytest.raises(UserError, match="no results in"):
+        load_side("base", tmp_path)
+    (tmp_path / "a.json").write_text("")
+    for path in (tmp_path, tmp_path / "a.json", tmp_path / "b.json"):
+        with pytest.raises(UserError, match=r"[ab]\.json"):
+            load_side("base", path)
+    (tmp_path / "a.json").write_text('{"workload": "dpd"}')
+    with pytest.raises(UserError, match="not a gpubench results file"):
+        load_side("base", tmp_path / "a.json")

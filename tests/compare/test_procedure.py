@@ -1,0 +1,332 @@
+"""How comparisons go on: looks, what is measured again, and the search for a commit."""
+
+from __future__ import annotations
+
+import math
+import sys
+from itertools import count
+
+import compare_results as made
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpubench.cli import app
+from gpubench.compare import files, procedure
+from gpubench.compare.pairs import Code, Job, Pair
+from gpubench.compare.procedure import LOOKS, Found, bisect, compare_codes, compare_files
+from gpubench.compare.verdict import Comparison, Judgement, judge
+from gpubench.core.errors import UserError
+from gpubench.evidence import results
+
+CODES = Code("base", "an old commit", "python"), Code("head", "a new commit", "python")
+JOB = Job("a-study", "", "auto", {})
+GPU, CPU = made.environment(), made.environment({"is_cpu": True})
+FAR = 1e9  # seconds
+
+
+class Measured:
+    """Pairs of made-up records in the place of processes: ratios of head to base, by algorithm.
+
+    A ratio is a number, or what gives one for each pair, from 0 on; None where head fails.
+    """
+
+    def __init__(self, **ratios):
+        self.ratios = ratios
+        self.asked = []
+        self.closed = False
+
+    def __call__(self, codes, job):
+        assert (codes, job) == (CODES, JOB)
+        return self
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.closed = True
+
+    def measure(self, seed, only=None):
+        self.asked.append((seed, None if only is None else set(only)))
+        base, head = [], []
+        for name, ratio in self.ratios.items():
+            if only is not None and key_of(name) not in only:
+                continue
+            now = ratio(seed) if callable(ratio) else ratio
+            ours = 1 + 0.001 * math.cos(seed)
+            base += made.processes(ours, algorithm=name)
+            if now is None:
+                head.append(made.record(name, status="failed"))
+            else:
+                head += made.processes(now * ours * (1 + 0.0005 * math.sin(seed)), algorithm=name)
+        return Pair((base, head), ({}, {}))
+
+    @property
+    def seeds(self):
+        return [seed for seed, _ in self.asked]
+
+
+def key_of(name):
+    (cell,) = files.match(*(
+        files.Side(role, role, [made.results(made.record(name))]) for role in ("base", "head")
+    )).cells  # fmt: skip
+    return cell.key
+
+
+def wild(seed):
+    """Swing so much that nothing can be told."""
+    return (0.5, 2.0)[seed % 2]
+
+
+def calming(after):
+    """Swing as wildly at first, then less and less."""
+    return lambda seed: 1.3 if seed % 2 and seed < after else 1.0
+
+
+@pytest.fixture
+def run(monkeypatch):
+    """Compare codes whose pairs are made up; return what was found."""
+
+    def call(measured, **options):
+        environment = options.pop("environment", GPU)
+        monkeypatch.setattr(procedure, "describe", lambda code, device: environment)
+        monkeypatch.setattr(procedure, "Pairs", measured)
+        given = {
+            "threshold": None, "confidence": 0.99, "seconds": FAR, "force": False, "keep": None,
+            "on_pair": lambda *_: None,
+        }  # fmt: skip
+        found = compare_codes(CODES, JOB, **given | options)
+        assert measured.closed
+        return found
+
+    return call
+
+
+def verdicts(found):
+    return {each.name.split()[1]: each.verdict for each in found.comparison.judgements}
+
+
+def test_what_is_clear_at_the_first_look_needs_no_other(run):
+    measured = Measured(same=1.0, slower=1.5, faster=0.5)
+    found = run(measured)
+    assert verdicts(found) == {"same": "same", "slower": "slower", "faster": "faster"}
+    assert measured.asked == [(seed, None) for seed in range(LOOKS[0])]
+    assert (found.base, found.head) == ("an old commit", "a new commit")
+    assert found.comparison.exit_code == 1
+    (ratio,) = (j.ratio for j in found.comparison.judgements if "slower" in j.name)
+    assert ratio == pytest.approx(1.5, rel=1e-3)
+
+
+def test_only_open_cells_are_measured_again_up_to_each_look(run):
+    measured, said = Measured(same=1.0, unclear=wild), []
+    found = run(measured, on_pair=lambda *words: said.append(words))
+    assert verdicts(found) == {"same": "same", "unclear": "cannot tell"}
+    assert measured.seeds == list(range(LOOKS[-1]))
+    first, rest = measured.asked[: LOOKS[0]], measured.asked[LOOKS[0] :]
+    assert all(only is None for _, only in first)
+    assert all(only == {key_of("unclear")} for _, only in rest)
+    assert said == [(n, 0 if n <= LOOKS[0] else 1) for n in range(1, LOOKS[-1] + 1)]
+    by_name = {each.name.split()[1]: each for each in found.comparison.judgements}
+    assert by_name["same"].processes == (LOOKS[0],) * 2
+    assert by_name["unclear"].processes == (LOOKS[-1],) * 2
+    assert found.comparison.exit_code == 3
+
+
+def test_it_ends_at_the_look_that_can_tell(run):
+    # Trimming sets the pairs that were disturbed aside, once they are few among many.
+    measured = Measured(same=1.0, late=calming(4))
+    found = run(measured)
+    assert verdicts(found) == {"same": "same", "late": "same"}
+    assert len(measured.asked) in LOOKS[1:]
+
+
+def test_a_verdict_once_given_stays(run):
+    """Whatever comes later: each look has its own share of the risk."""
+    measured = Measured(slower=lambda seed: 1.5 if seed < LOOKS[0] else None, unclear=wild)
+    found = run(measured)
+    assert verdicts(found)["slower"] == "slower"
+    assert found.comparison.faults == []
+
+
+def test_a_cell_that_fails_when_it_is_measured_again_is_broken(run):
+    measured = Measured(same=1.0, fails=lambda seed: wild(seed) if seed < LOOKS[0] else None)
+    found = run(measured)
+    assert [fault.head for fault in found.comparison.broken] == ["failed: it said so"]
+    assert verdicts(found) == {"same": "same"}
+    assert found.comparison.exit_code == 1
+
+
+def test_all_looks_and_cells_share_one_risk(run):
+    found = run(Measured(one=1.0, other=1.0))
+    assert found.comparison.looks == len(LOOKS)
+    alone = judge(found.matched.cells, 0.03, 1 - 0.01 / len(LOOKS))
+    for each, expected in zip(found.comparison.judgements, alone, strict=True):
+        assert (each.low, each.high) == pytest.approx((expected.low, expected.high))
+
+
+def test_after_the_deadline_no_pair_begins_but_for_the_first_look(run):
+    measured = Measured(unclear=wild)
+    found = run(measured, seconds=0.0)
+    assert len(measured.asked) == LOOKS[0]
+    assert verdicts(found) == {"unclear": "cannot tell"}
+
+
+def test_what_was_measured_up_to_the_deadline_counts(run, monkeypatch):
+    measured = Measured(unclear=wild)
+
+    class Deadline:
+        def __init__(self, seconds):
+            assert seconds == 7
+
+        has_passed = property(lambda self: len(measured.asked) >= LOOKS[0] + 2)
+
+    monkeypatch.setattr(procedure.clock, "Deadline", Deadline)
+    found = run(measured, seconds=7)
+    assert len(measured.asked) == LOOKS[0] + 2
+    assert found.comparison.judgements[0].processes == (LOOKS[0] + 2,) * 2
+
+
+def test_chosen_cells_alone_are_measured(run):
+    measured = Measured(chosen=1.0, other=1.0)
+    found = run(measured, only=[key_of("chosen")])
+    assert verdicts(found) == {"chosen": "same"}
+    assert measured.asked[0] == (0, {key_of("chosen")})
+
+
+@pytest.mark.parametrize(
+    ("environment", "threshold", "expected", "verdict"),
+    [(GPU, None, 0.03, "slower"), (CPU, None, 0.10, "same"), (CPU, 0.02, 0.02, "slower")],
+)
+def test_the_threshold_is_that_of_the_device_unless_the_user_says(
+    run, environment, threshold, expected, verdict
+):
+    found = run(Measured(a=1.06), environment=environment, threshold=threshold)
+    assert found.comparison.threshold == expected
+    assert verdicts(found) == {"a": verdict}
+
+
+def test_what_was_measured_is_kept_and_can_be_compared_again(run, tmp_path, monkeypatch, capsys):
+    found = run(Measured(same=1.0, slower=1.5), keep=tmp_path / "kept")
+    for side in ("base", "head"):
+        written = sorted((tmp_path / "kept" / side).iterdir())
+        assert [path.name for path in written] == [f"{n:02}.json" for n in range(1, LOOKS[0] + 1)]
+        assert all(len(results.load(path).records) == 2 for path in written)
+    again = compare_files(tmp_path / "kept/base", tmp_path / "kept/head", None, 0.99, force=False)
+    assert verdicts(again) == verdicts(found)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["gpubench", "compare", "kept/base", "kept/head"])
+    with pytest.raises(SystemExit) as ended:
+        app.main()
+    assert ended.value.code == 1
+    assert capsys.readouterr().out.startswith("slower: 1 of 2 cells, at worst 50 %")
+
+
+def test_an_earlier_comparison_is_not_added_to(run, tmp_path):
+    run(Measured(same=1.0), keep=tmp_path)
+    measured = Measured(same=1.0)
+    with pytest.raises(UserError, match="holds an earlier comparison"):
+        run(measured, keep=tmp_path)
+    assert measured.asked == []
+
+
+# The commit that made something slower
+
+
+def found(**named):
+    """Return what a comparison found: verdicts of cells by their keys."""
+    judged = [
+        Judgement(
+            key, key, verdict, 1.0, 1.0, 1.0, 1.0, 1.0, "processes", (8, 8), True, 0.0, 0.0, None,
+            (),
+        )
+        for key, verdict in named.items()
+    ]  # fmt: skip
+    matched = files.Matched((), (), (), (), {})
+    return Found(Comparison(judged, 0.03, 0.99), matched, "base", "head")
+
+
+@st.composite
+def histories(draw):
+    """Draw how many commits there are, which is the culprit, and which cannot be told."""
+    commits = draw(st.integers(2, 20))
+    culprit = draw(st.integers(1, commits - 1))
+    unclear = draw(st.sets(st.integers(1, commits - 1), max_size=4)) - {commits - 1}
+    return commits, culprit, unclear
+
+
+def search(commits, culprit, unclear, clear="same"):
+    """Bisect; return what came of it, and the commits that were measured."""
+    measured, said = [], []
+
+    def compare_with(commit, only):
+        assert only is None if not measured else only == ["it"]
+        measured.append(commit)
+        if int(commit) in unclear:
+            return found(it="cannot tell")
+        return found(it="slower" if int(commit) >= culprit else clear, other="same")
+
+    culprits = bisect(
+        [str(number) for number in range(commits)], compare_with, lambda *words: said.append(words)
+    )
+    assert [commit for commit, _ in said] == measured
+    return culprits, [int(commit) for commit in measured]
+
+
+@pytest.mark.parametrize("commits", range(2, 21))
+@pytest.mark.parametrize("clear", ["same", "faster"])
+def test_any_culprit_is_found_in_few_steps(commits, clear):
+    for culprit in range(1, commits):
+        what, measured = search(commits, culprit, set(), clear)
+        assert (what.after, what.commit) == (str(culprit - 1), str(culprit))
+        assert list(what.between) == []
+        assert what.found.comparison.verdict == "slower"
+        assert measured[0] == commits - 1 and len(set(measured)) == len(measured)
+        assert len(measured) <= 1 + math.ceil(math.log2(max(1, commits - 1)))
+
+
+@given(histories())
+def test_what_cannot_be_told_is_said(history):
+    _, culprit, unclear = history
+    what, measured = search(*history)
+    low, high = int(what.after), int(what.commit)
+    assert low < culprit <= high
+    assert [int(name) for name in what.between] == list(range(low + 1, high))
+    assert set(range(low + 1, high)) <= unclear  # and nothing that could have been told
+    assert len(set(measured)) == len(measured)
+
+
+def test_where_nothing_is_slower_there_is_no_culprit():
+    what, measured = search(9, 100, set())
+    assert isinstance(what, Found) and what.comparison.exit_code == 0
+    assert measured == [8]
+
+
+def test_a_commit_that_breaks_something_else_is_not_taken_for_a_fast_one():
+    steps = count()
+
+    def compare_with(commit, only):
+        if next(steps) == 0:
+            return found(it="slower")
+        judged = found(it="same")
+        broken = [files.Fault("it", None, "failed: no such kernel")]
+        return Found(Comparison(judged.comparison.judgements, 0.03, 0.99, 1, broken),
+                     judged.matched, "base", "head")  # fmt: skip
+
+    what = bisect(["a", "b", "c"], compare_with, lambda *_: None)
+    assert (what.after, what.commit, list(what.between)) == ("a", "c", ["b"])
+
+
+def test_what_cannot_be_compared_is_refused_after_one_pair(run, monkeypatch):
+    measured = Measured(same=1.0)
+    other = GPU | {"device": {**GPU["device"], "nvcc": "another"}}
+    by_name = {CODES[0].name: GPU, CODES[1].name: other}
+    call = lambda **options: compare_codes(  # noqa: E731
+        CODES, JOB, threshold=None, confidence=0.99, seconds=FAR, keep=None,
+        on_pair=lambda *_: None, **options,
+    )  # fmt: skip
+    monkeypatch.setattr(procedure, "Pairs", measured)
+    monkeypatch.setattr(procedure, "describe", lambda code, device: by_name[code.name])
+    with pytest.raises(UserError, match="different compiler"):
+        call(force=False)
+    assert measured.seeds == [0] and measured.closed
+    assert len(call(force=True).matched.differences) == 1

@@ -1,0 +1,86 @@
+"""What is told of ranks that go, and waiting for what reads the output of a rank."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from gpubench.distributed import watch
+from gpubench.distributed.watch import wait_until_read
+
+ENDLESS = sys.maxsize
+
+
+@pytest.fixture
+def pipe():
+    """Return the descriptors of a pipe in which something waits to be read."""
+    reader, writer = os.pipe()
+    os.write(writer, b"a line\n")
+    with os.fdopen(reader), os.fdopen(writer):
+        yield reader, writer
+
+
+def test_a_pipe_is_waited_for_until_it_was_read(pipe, monkeypatch):
+    monkeypatch.setattr(watch, "PATIENCE_MS", ENDLESS)
+    reader, writer = pipe
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(wait_until_read, writer)
+        with pytest.raises(TimeoutError):
+            waiting.result(0.05)
+        os.read(reader, 3)
+        with pytest.raises(TimeoutError):
+            waiting.result(0.05)
+        os.read(reader, 100)
+        waiting.result()
+
+
+def test_a_reader_that_never_reads_is_waited_for_no_longer_than_that(pipe, monkeypatch):
+    monkeypatch.setattr(watch, "PATIENCE_MS", 5)
+    wait_until_read(pipe[1])
+
+
+def test_a_reader_that_has_gone_is_not_waited_for(monkeypatch):
+    monkeypatch.setattr(watch, "PATIENCE_MS", ENDLESS)
+    reader, writer = os.pipe()
+    with os.fdopen(writer):
+        os.write(writer, b"a line\n")
+        os.close(reader)
+        wait_until_read(writer)
+
+
+def test_what_is_no_pipe_is_not_waited_for(monkeypatch, tmp_path):
+    monkeypatch.setattr(watch, "PATIENCE_MS", ENDLESS)
+    (tmp_path / "log").write_text("more than was written to it")
+    leader, terminal = os.openpty()
+    with (tmp_path / "log").open() as file, os.fdopen(leader), os.fdopen(terminal):
+        os.write(leader, b"typed before anybody asked\n")
+        for descriptor in (file.fileno(), terminal):
+            wait_until_read(descriptor)
+    wait_until_read(terminal)  # closed by now
+
+
+@pytest.mark.parametrize(
+    ("size", "more", "doubt"),
+    [
+        (1, b"", ""),
+        (2, b"", ", or another before it began"),
+        (2, b'{"joined": true}\n', ""),
+    ],
+)
+def test_a_death_is_told_with_the_doubt_that_is_left(tmp_path, monkeypatch, size, more, doubt):
+    told = []
+    monkeypatch.setattr(watch, "tell", told.append)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "line"))
+        listener.listen()
+        with socket.socket(socket.AF_UNIX) as rank:
+            rank.connect(listener.getsockname())
+            rank.sendall(b'{"rank": 0, "process": 4711}\n' + more)
+        watch.watch(listener, size)
+    (line,) = told
+    assert line.startswith(f"gpubench: rank 0 of {size} was killed or crashed (process 4711 on ")
+    assert line.endswith(f"){doubt}: the whole run ends\n")

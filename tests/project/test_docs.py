@@ -1,0 +1,197 @@
+"""What the documents tell a reader to do can be done: commands run, links lead somewhere."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tomllib
+import types
+from pathlib import Path
+
+import pytest
+from additions import nothing_added
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from gpubench.cli.app import app
+from gpubench.core import paths, registry
+from gpubench.devices import opencl
+from gpubench.physics_checks.runner import FAMILIES
+from gpubench.studies.study import check_names, load_study, parse_study
+from gpubench.verify import conformance
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")] + sorted(
+    (ROOT / "docs").glob("*.md")
+)
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+NEEDS_HISTORY = ("compare", "bisect")  # of a repository
+STATUSES = {"choose": (0, 3)}  # one is faster, or it cannot tell
+FEW = {"--particles": 4096, "--steps": 100}  # of a simulation, at most
+LONGEST_SWEEP = 2**26  # steps of the quadratic example
+
+
+def blocks(document, *languages):
+    text = document.read_text(encoding="utf-8")
+    return [body for language, body in FENCE.findall(text) if language in languages]
+
+
+def commands(document, program):
+    """Return the arguments of each call of a program in a document's shell blocks."""
+    lines = "\n".join(blocks(document, "sh")).splitlines()
+    split = (shlex.split(line, comments=True) for line in lines)
+    return [words[1:] for words in split if words[:1] == [program]]
+
+
+def named(cases):
+    return pytest.mark.parametrize(
+        ("document", "words"), cases, ids=[f"{d.name}: {' '.join(w)}" for d, w in cases]
+    )
+
+
+@named([(d, words) for d in DOCUMENTS for words in commands(d, "gpubench")])
+def test_commands_are_understood(document, words, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    with nothing_added(ROOT / "examples"):
+        while words[0] == "--add":
+            registry.add([Path(words[1])])
+            words = words[2:]
+        understand(words)
+
+
+def understand(words):
+    command = get_command(app).commands[words[0]]
+    parameters = command.make_context(words[0], list(words[1:])).params
+    for name in parameters.get("studies") or ():
+        load_study(name)
+    if "workload" in parameters:
+        registry.find_workload(parameters["workload"])
+    names = parameters.get("algorithms") or ()
+    for name in names.split(",") if isinstance(names, str) else names:
+        if name not in FAMILIES:
+            registry.find_algorithm(name)
+
+
+@named([(d, words) for d in DOCUMENTS for words in commands(d, "make")])
+def test_make_targets_exist(document, words):
+    done = subprocess.run(["make", "-n", *words], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@named([(d, words) for d in DOCUMENTS for words in commands(d, "pip")])
+def test_pip_extras_exist(document, words):
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    (wanted,) = re.findall(r"\[(.*)\]", " ".join(words))
+    assert set(wanted.split(",")) <= extras["optional-dependencies"].keys()
+
+
+@pytest.mark.long
+def test_readme_runs_from_top_to_bottom(tmp_path, monkeypatch, environment_once):
+    """Run the README in an empty folder: Python blocks, and commands at their smallest."""
+    monkeypatch.chdir(tmp_path)
+    for package in ("studies", "checks"):
+        monkeypatch.setattr(f"gpubench.{package}.runner.environment", environment_once)
+    steps = FENCE.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+    for language, body in steps:
+        if language == "python":
+            exec(compile(body, "README.md", "exec"), {})
+        lines = body.splitlines() if language == "sh" else []
+        for line in lines:
+            words = shlex.split(line, comments=True)
+            if words[:1] == ["gpubench"] and not is_run_elsewhere(words[1:]):
+                result = CliRunner().invoke(app, smallest(words[1:]))
+                expected = STATUSES.get(words[1], (0,))
+                assert result.exit_code in expected, (
+                    f"{line}\n{result.output}\n{result.exception!r}"
+                )
+    assert (tmp_path / "reports/local/index.html").exists()
+    assert (tmp_path / "reports/mine/index.html").exists()
+
+
+def is_run_elsewhere(words):
+    """Say whether a command needs the history of a repository, or has a test of its own below."""
+    return words[0] in NEEDS_HISTORY or (
+        words[0] == "check" and words[1:] in ([f] for f in FAMILIES)
+    )
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_physics_is_right(family, monkeypatch, environment_once):
+    monkeypatch.setattr("gpubench.physics_checks.runner.environment", environment_once)
+    result = CliRunner().invoke(app, ["check", family])
+    assert result.exit_code == 0, result.output
+
+
+def smallest(words):
+    """Shrink a command to seconds: one algorithm, few particles."""
+    if words == ["check"] or words[:2] == ["check", "--positions"]:
+        return ["check", "atomic-list", *words[1:]]
+    if words[0] == "simulate":
+        pairs = zip(["", *words], words, strict=False)
+        return [str(min(int(w), FEW[o])) if o in FEW else w for o, w in pairs]
+    if words[0] != "run":
+        return words
+    study = load_study(words[1])
+    # Of an option that is given twice, the last counts.
+    smaller = [*words, "--particles", "64", "--algorithms", study.subjects[-1].algorithm]
+    has_cells = any("per_cell" in sweep.axes for sweep in study.sweeps)
+    return [*smaller, "--per-cell", "1"] if has_cells else smaller
+
+
+def test_the_example_algorithm_gives_right_answers(tmp_path, monkeypatch):
+    kernels = tmp_path / "kernels"
+    shutil.copytree(paths.kernel_folder(), kernels)
+    (kernel,) = blocks(ROOT / "CONTRIBUTING.md", "cuda")
+    (kernels / "cell_sweep.cu").write_text(kernel)
+    monkeypatch.setattr(paths, "kernel_folder", lambda: kernels)
+    (source,) = blocks(ROOT / "CONTRIBUTING.md", "python")
+    module = types.ModuleType("cell_sweep")
+    monkeypatch.setitem(sys.modules, "cell_sweep", module)
+    exec(compile(source, "CONTRIBUTING.md", "exec"), module.__dict__)
+
+    with opencl.open_opencl() as device:
+
+        def make(particles, grid):
+            return module.CellSweep(device, particles, grid, "plain", {})
+
+        results = []
+        for case in conformance.cases("cell-list"):
+            inputs = case.make()
+            if inputs.particles * inputs.grid.count < LONGEST_SWEEP:
+                results.append(conformance.run_case(make, "cell-list", case))
+    assert len(results) > 40
+    assert {result.status for result in results} == {"ok"}, results
+
+
+def test_the_example_study_is_one():
+    (text,) = blocks(ROOT / "CONTRIBUTING.md", "toml")
+    check_names(parse_study("full-cells", text), registry.algorithms())
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_somewhere(document):
+    links = re.findall(r"\]\(([^)]+)\)", document.read_text(encoding="utf-8"))
+    for link in links:
+        if link.startswith("https://"):
+            continue
+        file, _, anchor = link.partition("#")
+        target = document.parent / file if file else document
+        assert target.exists(), f"{document.name} links to {link}"
+        if anchor:
+            headings = re.findall(r"^#+ (.*)$", target.read_text(encoding="utf-8"), re.MULTILINE)
+            assert anchor in {
+                re.sub(r"[^a-z0-9 -]", "", h.lower()).replace(" ", "-") for h in headings
+            }
+
+
+@pytest.mark.parametrize("document", ["README.md", "docs/algorithms.md"])
+def test_every_algorithm_is_described(document):
+    text = (ROOT / document).read_text(encoding="utf-8")
+    described = {*re.findall(r"^## ([a-z-]+)$", text, re.MULTILINE)} | {
+        *re.findall(r"^\| `([a-z-]+)` \|", text, re.MULTILINE)
+    }
+    assert described == registry.algorithms().keys()

@@ -1,0 +1,148 @@
+"""The wheel, installed away from the checkout: what it holds, and that it runs from there."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from gpubench.core import registry
+
+pytestmark = pytest.mark.long
+
+ROOT = Path(__file__).resolve().parents[2]
+PIP = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("wheel")
+    # Hatchling is among the dev extras: no download, no second environment.
+    build = [*PIP, "wheel", "--no-deps", "--no-build-isolation", "-w", str(folder), str(ROOT)]
+    subprocess.run(build, check=True)
+    (built,) = folder.glob("gpubench-*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory):
+    """Install the wheel into a folder that comes before the checkout on the path."""
+    folder = tmp_path_factory.mktemp("installed")
+    subprocess.run([*PIP, "install", "--no-deps", "--target", str(folder), str(wheel)], check=True)
+    return folder
+
+
+@pytest.fixture
+def run(installed, tmp_path):
+    def run(*command):
+        return subprocess.run(
+            command,
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(installed)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+
+    return run
+
+
+def test_holds_every_source_file(wheel):
+    packed = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    sources = {
+        path.relative_to(ROOT)
+        for folder in ("gpubench", "kernels")
+        for path in (ROOT / folder).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    expected = {
+        (Path("gpubench") / path if path.parts[0] == "kernels" else path).as_posix()
+        for path in sources
+    }
+    shipped = (ROOT / "results" / "measured").glob("*/*-regimes*.json")
+    expected |= {f"gpubench/measured/{path.parent.name}/{path.name}" for path in shipped}
+    assert packed == expected
+
+
+@pytest.fixture(scope="module")
+def with_results(tmp_path_factory):
+    """A checkout with results of two studies, made into a wheel and an sdist: what these hold."""
+    folder = tmp_path_factory.mktemp("with-results")
+    for name in ("gpubench", "kernels"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, folder / name)
+    machine = folder / "results" / "measured" / "nvidia-h200"
+    machine.mkdir(parents=True)
+    for name in ("2026-01-31-abc1234-regimes.json", "2026-01-31-abc1234-regimes-2.json"):
+        (machine / name).write_text("{}")
+    (machine / "2026-01-31-abc1234-dpd-step.json").write_text("{}")
+    build = [sys.executable, "-m", "hatchling", "build", "-d", str(folder / "dist")]
+    subprocess.run(build, cwd=folder, check=True, capture_output=True)
+    (wheel,) = (folder / "dist").glob("*.whl")
+    (sdist,) = (folder / "dist").glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        unpacked = [name.split("/", 1)[1] for name in archive.getnames()]
+    return zipfile.ZipFile(wheel).namelist(), unpacked
+
+
+def test_brings_the_results_that_choose_needs(with_results):
+    packed, unpacked = with_results
+    names = {"2026-01-31-abc1234-regimes.json", "2026-01-31-abc1234-regimes-2.json"}
+    assert {n for n in packed if "/measured/" in n} == {
+        f"gpubench/measured/nvidia-h200/{name}" for name in names
+    }
+    assert {n for n in unpacked if n.startswith("results/")} == {
+        f"results/measured/nvidia-h200/{name}" for name in names
+    }
+
+
+def test_results_inside_the_wheel_are_found_and_are_no_source(run, installed):
+    show = (
+        "from gpubench.core import paths; from gpubench.measure.environment import code_hash;"
+        "print(paths.measured_folder(), code_hash())"
+    )
+    without = run(sys.executable, "-c", show).split()
+    folder = installed / "gpubench" / "measured"
+    added = folder / "nvidia-h200" / "2026-01-31-abc1234-regimes.json"
+    added.parent.mkdir(parents=True, exist_ok=True)
+    added.write_text("{}")
+    found = run(sys.executable, "-c", show).split()
+    added.unlink()
+    assert found == [str(folder), without[1]]
+
+
+def test_takes_its_kernels_from_inside_the_wheel(run, installed):
+    show = "import gpubench.core.paths as p; print(p.PACKAGE, p.kernel_folder(), p.repository())"
+    package = installed / "gpubench"
+    assert run(sys.executable, "-c", show).split() == [
+        str(package),
+        str(package / "kernels"),
+        "None",
+    ]
+
+
+def test_has_the_code_hash_of_the_checkout(run):
+    show = "from gpubench.measure.environment import code_hash; print(code_hash())"
+    checkout = subprocess.run(
+        [sys.executable, "-c", show], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    assert run(sys.executable, "-c", show) == checkout
+
+
+def test_lists_algorithms_and_studies(run, installed):
+    listed = run(str(installed / "bin" / "gpubench"), "list")
+    assert "counting-sort" in listed
+    assert "rozen2008-table1" in listed
+
+
+def test_gives_right_answers(run, installed):
+    command = [str(installed / "bin" / "gpubench"), "check", "counting-sort", "--device", "opencl"]
+    forms = registry.find_algorithm("counting-sort").forms
+    assert run(*command).count("right") == len(forms)

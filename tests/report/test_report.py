@@ -1,0 +1,855 @@
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from report_pages import (
+    ENVIRONMENT,
+    FACTORS,
+    OCCUPANCIES,
+    SIZES,
+    STUDY,
+    Page,
+    cpu_results,
+    every_row,
+    full_records,
+    markdown_tables,
+    read_pages,
+    record,
+    results,
+    run_of,
+    skipped,
+    synthetic_time,
+    write_page,
+)
+
+from gpubench import report
+from gpubench.evidence.results import make_record, waits_for
+from gpubench.report import cells, document, figures, formats, steps, tables, verdict
+from gpubench.report.folder import MANIFEST
+from gpubench.studies.study import load_study
+
+
+@pytest.fixture(scope="module")
+def gpu_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("gpu")
+    report.write([results(full_records())], out)
+    return out
+
+
+@pytest.fixture(scope="module")
+def gpu_page(gpu_folder: Path) -> Page:
+    return read_pages(gpu_folder)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0226, "0.0226"),
+        (0.02, "0.0200"),
+        (0.9996, "1.00"),
+        (1.405, "1.41"),
+        (999.6, "1,000"),
+        (1409.3, "1,410"),
+        (1234567.0, "1,230,000"),
+        (0.0, "0"),
+    ],
+)
+def test_three_significant_digits(value: float, text: str) -> None:
+    assert formats.significant(value) == text
+
+
+@given(value=st.floats(1e-6, 1e9))
+def test_a_shown_number_is_within_half_a_unit_of_its_third_digit(value: float) -> None:
+    shown = float(formats.significant(value).replace(",", ""))
+    assert shown == pytest.approx(value, rel=5.001e-3)
+
+
+def test_counts_and_sizes() -> None:
+    assert formats.count(2**20) == "2²⁰ (1,048,576)"
+    assert formats.count(1_000_000) == "1,000,000"
+    assert formats.size(8_388_608) == "8.39 MB"
+    assert formats.size(12) == "12 bytes"
+    assert formats.size(0) == "0 bytes"
+
+
+def test_printed_table_stands_as_in_the_paper(gpu_page: Page) -> None:
+    published = load_study(STUDY).published
+    assert published is not None
+    rows = gpu_page.tables["As printed: GeForce 6800 Ultra, ms"][2:]
+    assert [[float(text) for text in row[1:]] for row in rows] == [
+        list(r) for r in published.values
+    ]
+    assert published.note in gpu_page.text
+
+
+def test_measured_table_holds_median_and_speedup_of_the_best_form(gpu_page: Page) -> None:
+    published = load_study(STUDY).published
+    assert published is not None
+    rows = gpu_page.tables["Measured: bucket-sort device-loop, median, ms"][2:]
+    for size, row, printed in zip(SIZES, rows, published.values, strict=True):
+        assert row[0] == formats.count(size)
+        for per_cell, text, value in zip(OCCUPANCIES, row[1:], printed, strict=True):
+            time = synthetic_time("bucket-sort", "device-loop", size, per_cell)
+            assert text == f"{formats.significant(time)} {formats.ratio(value / time)}"
+
+
+def test_headline_is_the_graph_replay_and_hot_is_marked_where_it_is_all_there_is(
+    gpu_page: Page,
+) -> None:
+    rows = {row[0]: row[1:] for row in gpu_page.tables["2²⁰ (1,048,576) particles"]}
+    graph = synthetic_time("atomic-list", "one-pass", 2**20, 1)
+    hot = 1.2 * synthetic_time("bucket-sort", "host-loop", 2**20, 1)
+    assert rows["atomic-list"][0] == formats.significant(graph)
+    assert rows["bucket-sort host-loop"][0] == formats.significant(hot) + "ʰ"
+    assert "ʰ hot (launches back to back, caches warm), where there is no graph timing" in (
+        gpu_page.text
+    )
+
+
+def test_every_record_has_its_row_with_mode_and_command(tmp_path: Path) -> None:
+    head, *rows = every_row([results(full_records())], tmp_path)
+    assert len(rows) == len(full_records())
+    wanted = ["atomic-list", "one-pass", "65,536", "4", "random", "cold"]
+    [row] = [row for row in rows if row[:6] == wanted]
+    found = dict(zip(head, row, strict=True))
+    time = 1.7 * synthetic_time("atomic-list", "one-pass", 65536, 4)
+    assert 4 * time < cells.LONG * ENVIRONMENT["overhead_ms"]["cold"]
+    assert found["Median, ms"] == f"{formats.significant(time)}⚠\ufe0e"
+    assert found["Samples"] == "3"
+    assert found["Batch"] == "4"
+    assert found["Repeat"] == (
+        f"gpubench run {STUDY} --device cuda --algorithms atomic-list"
+        " --particles 65536 --per-cell 4"
+    )
+    share = 100 * 12 * 65536 / (time * 1e6) / 4000
+    assert found["Copy bandwidth"] == f"{formats.significant(share)} %"
+
+
+def test_verdict_names_the_winner_and_its_lead() -> None:
+    text = " ".join(verdict.sentences(run_of(full_records())))
+    assert (
+        "At 2²⁰ (1,048,576) particles, atomic-list is fastest at 1, 2, 4, 8 and 16 per cell" in text
+    )
+    assert "the next takes 1.90 times as long" in text
+    assert "bucket-sort device-loop, runs 227 to 1,380 times as fast here as printed" in text
+    assert "takes 6.00 to 36.4 times as long as the fastest" in text
+    assert "none was wrong" in text
+
+
+def test_verdict_claims_no_winner_where_intervals_overlap() -> None:
+    close = [
+        record("atomic-list", "one-pass", median=1.0, width=0.02),
+        record("counting-sort", "order", median=1.03, width=0.02),
+        record("radix-grid", "order", median=2.0, width=0.02),
+    ]
+    text = " ".join(verdict.sentences(run_of(close)))
+    assert (
+        "atomic-list and counting-sort are fastest at 4 per cell and cannot be told apart" in text
+    )
+    assert "times as long" not in text
+    fastest = tables.fastest(run_of(close))
+    assert fastest is not None
+    [row] = fastest.rows
+    assert row.items[-1].text == "intervals overlap"
+
+
+def test_intervals_that_touch_cannot_be_told_apart() -> None:
+    pair = [
+        record(median=1.0, width=0.25),
+        record("counting-sort", "order", median=2.0, width=0.375),
+    ]
+    run = run_of(pair)
+    faster, slower = run.at(particles=65536, per_cell=4)
+    assert faster.interval_ms[1] == slower.interval_ms[0]
+    assert not cells.told_apart(faster, slower)
+
+
+def test_a_wrong_answer_in_any_mode_leaves_the_cell_without_a_time() -> None:
+    run = run_of([record(), record(mode="graph", status="wrong", reason="two are missing")])
+    [cell] = run.cells.values()
+    assert not cell.ok
+    assert "1 of 2 measurements gave a wrong answer" in " ".join(verdict.sentences(run))
+
+
+def test_reasons_are_grouped_and_escaped(tmp_path: Path) -> None:
+    reason = "<script>alert(1)</script> & | `pipe`"
+    records = [record(per_cell=1)]
+    records += [skipped(reason, particles=n, per_cell=p) for n in SIZES for p in (2, 4)]
+    page = write_page([results(records)], tmp_path)
+    rows = page.tables["Measurements without a time"][1:]
+    assert rows == [
+        [
+            "skipped",
+            "10",
+            "atomic-list one-pass",
+            "2¹⁶ to 2²⁰ particles; 2, 4 per cell; hot",
+            reason,
+        ]
+    ]
+    assert "script" not in {tag for tag, _ in page.tags}
+    text = (tmp_path / "report.md").read_text(encoding="utf-8")
+    assert "<script>" not in text
+    [table] = [t for t in markdown_tables(text) if t[0][0] == "Status"]
+    assert len(table[2]) == len(table[0])
+
+
+def test_gpus_come_before_cpus() -> None:
+    shown = [cpu_results(), results(full_records())]
+    assert [machine.is_cpu for machine in cells.machines(shown)] == [False, True]
+
+
+def test_cpu_times_are_called_cpu_times(tmp_path: Path, gpu_page: Page) -> None:
+    page = write_page([cpu_results()], tmp_path)
+    warning = "These are CPU times, not GPU times."
+    assert warning in page.text
+    assert warning in (tmp_path / "report.md").read_text(encoding="utf-8")
+    assert warning not in gpu_page.text
+    assert "At 2¹⁸ (262,144) particles" in page.text
+    rows = {row[0]: row[1:] for row in page.tables["2¹⁸ (262,144) particles"]}
+    assert rows["bucket-sort device-loop"] == ["skipped"] * 5
+    assert rows["bitonic-search"][-1] == "wrong"
+
+
+PAGES = ("index", STUDY, f"{STUDY}-measurements")
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_loads_nothing(name: str, gpu_folder: Path) -> None:
+    html = (gpu_folder / f"{name}.html").read_text(encoding="utf-8")
+    page = Page(html)
+    assert not page.attributes("src")
+    assert not {"script", "link", "img", "iframe", "object"} & {tag for tag, _ in page.tags}
+    assert "@import" not in html
+    assert set(re.findall(r"url\((.)", html)) <= {"#"}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_page_structure(name: str, gpu_folder: Path) -> None:
+    page = Page((gpu_folder / f"{name}.html").read_text(encoding="utf-8"))
+    ids = page.attributes("id")
+    assert len(ids) == len(set(ids))
+    levels = [int(tag[1]) for tag, _ in page.tags if re.fullmatch("h[1-6]", tag)]
+    assert levels[0] == 1
+    assert all(b - a <= 1 for a, b in pairwise(levels))
+    figures_shown = [found for tag, found in page.tags if tag == "svg"]
+    assert len(figures_shown) == {"index": 1, STUDY: 5 + 3 + 2 + 1}.get(name, 0)
+    assert all(found["role"] == "img" and found["aria-label"] for found in figures_shown)
+
+
+def test_every_link_leads_to_a_file_of_the_report_and_a_place_there(tmp_path: Path) -> None:
+    report.write([results(full_records()), cpu_results(), results(resort_records())], tmp_path)
+    pages = {path.name: Page(path.read_text(encoding="utf-8")) for path in tmp_path.glob("*.html")}
+    assert len(pages) == 1 + 2 * 2
+    led_to = set()
+    for name, page in pages.items():
+        for link in page.attributes("href", "xlink:href"):
+            file, _, place = link.partition("#")
+            assert (tmp_path / (file or name)).is_file(), link
+            led_to.add(file or name)
+            if place:
+                assert place in pages[file or name].attributes("id"), link
+    spreadsheets = {path.name for path in tmp_path.glob("*.csv")}
+    assert led_to >= {*pages, *spreadsheets, "report.md"}
+
+
+def test_figures_follow_the_colours_of_the_page(gpu_folder: Path) -> None:
+    html = (gpu_folder / f"{STUDY}.html").read_text(encoding="utf-8")
+    assert not re.search("#0[123]0[123]0", html)
+    assert "currentColor" in html
+    assert "prefers-color-scheme: dark" in html
+    for path in (gpu_folder / "figures").iterdir():
+        root = ElementTree.fromstring(path.read_text(encoding="utf-8"))
+        assert root.tag.endswith("svg")
+        assert "var(" not in path.read_text(encoding="utf-8")
+
+
+def test_markdown_tables_parse_and_its_figures_exist(gpu_folder: Path, gpu_page: Page) -> None:
+    text = (gpu_folder / "report.md").read_text(encoding="utf-8")
+    found = markdown_tables(text)
+    for table in found:
+        assert {len(row) for row in table} == {len(table[0])}
+        assert all(re.fullmatch(":?-+:?", part) for part in table[1])
+    assert len(found) == len(gpu_page.tables)
+    pictures = re.findall(r"!\[[^]]+\]\(([^)]+)\)", text)
+    assert len(pictures) == 11
+    assert all((gpu_folder / picture).is_file() for picture in pictures)
+    [fastest] = [t for t in found if t[0][1] == "Fastest"]
+    assert fastest[2][1:3] == [
+        "atomic-list",
+        formats.significant(synthetic_time("atomic-list", "one-pass", 2**20, 1)),
+    ]
+
+
+def test_csv_reads_back_as_the_records(gpu_folder: Path) -> None:
+    read = pd.read_csv(gpu_folder / f"{STUDY}-records.csv")
+    records = full_records()
+    assert len(read) == len(records)
+    assert "samples_ms" not in read
+    for name in ("key", "algorithm", "form", "particles", "per_cell", "mode", "status"):
+        assert read[name].tolist() == [r[name] for r in records]
+    for name in ("median_ms", "ci95_low_ms", "ci95_high_ms"):
+        values = [math.nan if r[name] is None else r[name] for r in records]
+        assert np.array_equal(read[name].to_numpy(), values, equal_nan=True)
+    assert [json.loads(text) for text in read["outcome"]] == [r["outcome"] for r in records]
+
+
+def test_csv_of_records_leaves_out_what_was_replaced_and_what_is_empty(tmp_path: Path) -> None:
+    again = record(median=2.0, state_before={"clock_sm_mhz": 1980})
+    other = record(per_cell=1, median=3.0)
+    waiting = skipped(waits_for(STUDY, 4), ranks=4)
+    done = record(ranks=4, median=5.0)
+    older = results([record(median=1.0), other, done], "older.json")
+    newer = results([again, waiting], "newer.json", started="2001-01-01T00:00:00+00:00")
+    elsewhere = results([record(median=4.0)], "elsewhere.json", machine="another")
+    report.write([newer, elsewhere, older], tmp_path)
+    read = pd.read_csv(tmp_path / f"{STUDY}-records.csv")
+    kept = sorted(zip(read["machine"], read["file"], read["median_ms"], strict=True))
+    assert kept == [
+        ("another", "elsewhere.json", 4.0),
+        ("synthetic-gpu", "newer.json", 2.0),
+        ("synthetic-gpu", "older.json", 3.0),
+        ("synthetic-gpu", "older.json", 5.0),
+    ]
+    assert not read.isna().all().any()
+    assert not {"state_before", "state_after", "reason", "skin"} & set(read)
+    assert {"median_ms", "ranks", "key", "library"} - set(read) == {"library"}
+
+
+def test_csv_of_the_published_table(gpu_folder: Path) -> None:
+    published = load_study(STUDY).published
+    assert published is not None
+    printed = pd.read_csv(gpu_folder / f"{STUDY}-printed.csv", index_col="particles")
+    assert printed.to_numpy().tolist() == [list(row) for row in published.values]
+    measured = pd.read_csv(gpu_folder / f"{STUDY}-measured.csv")
+    assert len(measured) == 25 * len(FACTORS)
+    own = measured[measured["algorithm"] == "bucket-sort"]
+    assert own["printed_over_measured"].to_numpy() == pytest.approx(
+        (own["printed_ms"] / own["median_ms"]).to_numpy()
+    )
+    others = measured[measured["algorithm"] != "bucket-sort"]
+    assert others["printed_ms"].isna().all()
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        [],
+        [skipped("needs CUDA")],
+        [record()],
+        [record(particles=100000, per_cell=2.5)],
+        [record(), record(median=2.0, order="cell")],
+        [record(bytes_moved=None, workspace_bytes=None)],
+        [record(study="not-shipped-here")],
+        [record(parameters={"parts": 4}), record(parameters={"parts": 8}, median=2.0)],
+    ],
+    ids=["none", "skipped", "one", "odd", "orders", "nulls", "unknown-study", "parameters"],
+)
+def test_small_results_make_a_whole_report(records: list[dict[str, Any]], tmp_path: Path) -> None:
+    page = write_page([results(records)], tmp_path)
+    assert [tag for tag, _ in page.tags if tag in ("header", "main", "footer")][-1] == "footer"
+    assert {path.name for path in tmp_path.iterdir()} >= {"index.html", "report.md", MANIFEST}
+    read = [pd.read_csv(path) for path in tmp_path.glob("*-records.csv")]
+    assert sum(map(len, read)) == len(records)
+    assert "nan" not in page.text.lower().split()
+
+
+def test_no_results_make_a_page_that_says_what_to_do(tmp_path: Path) -> None:
+    page = write_page([], tmp_path)
+    assert "There are no results to report on." in page.text
+
+
+def test_study_without_a_published_table_has_medians_with_intervals(tmp_path: Path) -> None:
+    page = write_page([results([record(study="not-shipped-here", median=2.0)])], tmp_path)
+    assert page.tables["Medians, ms"][1] == [
+        "atomic-list", formats.count(65536), "2.00", f"1.98 {formats.DASH} 2.02",
+    ]  # fmt: skip
+
+
+def test_parameters_tell_subjects_apart() -> None:
+    run = run_of([record(parameters={"parts": 4}), record(parameters={"parts": 8})])
+    assert list(run.labels.values()) == ["atomic-list parts=4", "atomic-list parts=8"]
+
+
+def test_newer_results_of_one_machine_replace_older() -> None:
+    older = results([record(median=1.0), record(per_cell=1, median=3.0)], "older.json")
+    newer = results([record(median=2.0)], "newer.json", started="2001-01-01T00:00:00+00:00")
+    [machine] = cells.machines([newer, older])
+    [run] = machine.studies
+    [cell] = run.at(particles=65536, per_cell=4)
+    assert cell.median_ms == 2.0
+    [kept] = run.at(particles=65536, per_cell=1)
+    assert kept.median_ms == 3.0
+    assert run.replaced == 1
+    assert [run.path.name for run in machine.runs] == ["older.json", "newer.json"]
+
+
+def test_a_study_has_the_days_of_what_it_shows(tmp_path: Path) -> None:
+    """The machine's are those of all its runs."""
+    older = results([record(), record(study="another-study")], "older.json")
+    newer = results([record(study="another-study")], started="2001-01-01T00:00:00+00:00")
+    [machine] = cells.machines([newer, older])
+    assert machine.dates == "from 2000-01-02 to 2001-01-01"
+    assert [run.dates for run in machine.studies] == ["on 2000-01-02", "on 2001-01-01"]
+    report.write([newer, older], tmp_path)
+    page = (tmp_path / f"{STUDY}.html").read_text(encoding="utf-8")
+    assert "through CUDA on 2000-01-02" in page
+
+
+def test_of_two_sweeps_that_share_a_cell_the_first_counts() -> None:
+    run = run_of([record(median=1.0), record(median=2.0, sweep="order")])
+    [cell] = run.cells.values()
+    assert cell.median_ms == 1.0
+    assert run.replaced == 1
+
+
+@pytest.mark.parametrize("status", ["ok", "wrong", "failed"])
+@pytest.mark.parametrize("skipped_first", [True, False])
+def test_of_two_sweeps_that_share_a_cell_the_one_that_skipped_it_is_hidden(
+    status: str, skipped_first: bool
+) -> None:
+    skipped = record(status="skipped", reason="needs CUDA", sweep="gpu")
+    tried = record() if status == "ok" else record(status=status, reason="out of luck")
+    run = run_of([skipped, tried] if skipped_first else [tried, skipped])
+    [cell] = run.cells.values()
+    assert cell.headline["status"] == status
+    assert run.replaced == 1
+
+
+def test_repeated_attempt_replaces_the_failed_one_before_it() -> None:
+    run = run_of([record(status="failed", reason="the driver timed out"), record(median=2.0)])
+    [cell] = run.cells.values()
+    assert cell.ok
+
+
+def test_machines_are_compared_at_their_largest_common_size(tmp_path: Path) -> None:
+    page = write_page([results(full_records()), cpu_results()], tmp_path)
+    rows = page.tables["Sorting particles into cells: 2¹⁸ (262,144) particles, 4 per cell"]
+    assert rows[1] == ["Algorithm", "Synthetic GPU", "Synthetic CPU (CPU)"]
+    by_name = {row[0]: row[1:] for row in rows[2:]}
+    time = synthetic_time("atomic-list", "one-pass", 2**18, 4)
+    assert by_name["atomic-list"] == [
+        formats.significant(time),
+        f"{formats.significant(40 * time)}ʰ {formats.ratio(40)}",
+    ]
+    for path in (tmp_path / "index.html", tmp_path / f"{STUDY}.html"):
+        assert path.read_text(encoding="utf-8").count("These are CPU times") == 1
+
+
+def test_environment_is_shown_with_units(gpu_page: Page) -> None:
+    rows = {row[0]: row[1] for row in gpu_page.tables["The machine"][1:]}
+    assert rows["device: memory"] == "100 GB"
+    assert rows["copy bandwidth"] == "4,000 GB/s"
+    assert rows["overhead: hot"] == "0.00200 ms"
+    assert rows["libraries: pycuda"] == "not known"
+
+
+def test_states_are_summarised_over_the_measurements() -> None:
+    states = [
+        {"clocks_sm_mhz": 1980, "throttle_reasons": []},
+        {"clocks_sm_mhz": 1755, "throttle_reasons": ["sw_power_cap"]},
+    ]
+    measured = results([record(state_before=states[0], state_after=states[1])])
+    [machine] = cells.machines([measured])
+    rows = {row.head: row.items[0].text for row in tables.environment(machine).rows}
+    assert rows["while measuring: clocks sm mhz"] == "1,755 to 1,980"
+    assert rows["while measuring: throttle reasons"] == "sw_power_cap"
+
+
+@given(st.lists(st.floats(0, 200), max_size=12))
+def test_labels_never_overlap_and_keep_their_order(heights: list[float]) -> None:
+    wanted = sorted(heights)
+    placed = figures.spread(wanted, 11.5, 0, 200)
+    assert len(placed) == len(wanted)
+    assert all(b - a >= 11.5 - 1e-9 for a, b in pairwise(placed))
+    assert all(-1e-9 <= p <= 200 + 1e-9 for p in placed)
+
+
+def test_the_same_results_give_the_same_bytes(tmp_path: Path) -> None:
+    first = report.write([cpu_results()], tmp_path / "a").read_bytes()
+    second = report.write([cpu_results()], tmp_path / "b").read_bytes()
+    assert first == second
+
+
+TABLE_2, TABLE_3, TABLE_36_1 = "rozen2008-table2", "rozen2008-table3", "horn2005-table36-1"
+NOISE = "rozen2008-random-numbers"
+MOVED = (0, 256, 4096, 20971, 209715, 419430, 1048576)
+
+
+def resort_time(algorithm: str, moved: int, destination: str = "random") -> float:
+    """Re-sorts cost a tenth of their full sort and more for each that moved."""
+    full = {"bucket-sort": 2.0, "atomic-list": 1.0}
+    if algorithm in full:
+        return full[algorithm]
+    own = full[cells.FULL_SORTS[algorithm]]
+    return own * (0.1 + moved / 500000) * (0.5 if destination == "next" else 1)
+
+
+def resort_records() -> list[dict[str, Any]]:
+    return [
+        record(
+            algorithm, form, 2**20, study=TABLE_2, moved=moved, destination=destination,
+            median=resort_time(algorithm, moved, destination),
+        )
+        for moved in MOVED
+        for destination in ("random", "next")
+        for algorithm, form in (
+            ("bucket-sort", "host-loop"), ("bucket-resort", "host-loop"),
+            ("atomic-list", "one-pass"), ("atomic-resort", "one-pass"),
+        )
+    ]  # fmt: skip
+
+
+def table_3_records() -> list[dict[str, Any]]:
+    found = []
+    for n in SIZES:
+        found += [
+            record("bucket-sort", "host-loop", n, study=TABLE_3, median=n / 1e5),
+            record("bitonic-search", "order", n, study=TABLE_3, median=n / 2e5),
+            record(
+                "bucket-resort", "host-loop", n, study=TABLE_3, sweep=f"resort-{n}",
+                moved=n // 50, destination="random", median=n / 1e6,
+            ),
+        ]  # fmt: skip
+    return found
+
+
+def filter_time(algorithm: str, records: int, kept: float = 0.5) -> float:
+    """Return milliseconds: the sort takes log2 n times as long, keeping more takes longer."""
+    scan = records * (1 + kept) / 1e6
+    return scan * (math.log2(records) if algorithm == "filter-bitonic" else 1)
+
+
+def filter_records() -> list[dict[str, Any]]:
+    published = load_study(TABLE_36_1).published
+    assert published is not None
+    places = [(int(n), 0.5) for n in published.rows]
+    places += [(2**22, kept) for kept in (0.0, 0.1, 1.0)]
+    return [
+        stream_record(algorithm, form, n, kept)
+        for n, kept in places
+        for algorithm, form in (("filter-scan-search", "loop"), ("filter-bitonic", "sort"))
+    ]
+
+
+def stream_record(algorithm: str, form: str, records: int, kept: float) -> dict[str, Any]:
+    made = record(algorithm, form, study=TABLE_36_1, median=filter_time(algorithm, records, kept))
+    no_particles = ("particles", "per_cell", "cells", "periodic", "distribution", "order")
+    stream = {"records": records, "kept": kept, "record_bytes": 4, "nulls": "infinity"}
+    fields = made | dict.fromkeys(no_particles) | stream
+    del fields["key"]
+    return make_record(**fields)
+
+
+def breakdown_records() -> list[dict[str, Any]]:
+    return [
+        record(
+            algorithm, form, 65536, p, study="rozen2008-breakdown", median=time,
+            distribution="uniform", outcome={"rounds": p} if algorithm == "bucket-sort" else {},
+        )
+        for p in (1, 4, 16, 64, 256)
+        for algorithm, form, time in (
+            ("bucket-sort", "host-loop", 0.1 * p),
+            ("counting-sort", "order", 0.8),
+            ("atomic-list", "one-pass", 0.01),
+            ("radix-grid", "order", 1000.0),
+        )
+    ]  # fmt: skip
+
+
+def number(text: str) -> float:
+    return float(text.split()[0].replace(",", ""))
+
+
+def test_table_of_moved_particles_stands_beside_its_print(tmp_path: Path) -> None:
+    page = write_page([results(resort_records())], tmp_path)
+    published = load_study(TABLE_2).published
+    assert published is not None
+    head, *rows = page.tables["Measured: best form of each, median, ms"][1:]
+    assert head == ["Moved", "Sort: bucket-sort", "Re-sort: bucket-resort"]
+    for moved, row, printed in zip(MOVED, rows, published.values, strict=True):
+        assert row[0] == f"{moved:,}"
+        for algorithm, text, value in zip(published.algorithms, row[1:], printed, strict=True):
+            time = resort_time(algorithm, moved)
+            assert text == f"{formats.significant(time)} {formats.ratio(value / time)}"
+
+
+def test_resort_is_a_share_of_its_own_full_sort_on_the_same_input(tmp_path: Path) -> None:
+    page = write_page([results(resort_records())], tmp_path)
+    head, *rows = page.tables["Re-sort as a share of its own full sort"]
+    assert head == ["Input", "As printed", "bucket-resort", "atomic-resort"]
+    by_input = {row[0]: row[1:] for row in rows}
+    assert len(by_input) == 2 * len(MOVED)
+    assert by_input["0 moved, destination random"] == ["33.8 %", "10.0 %", "10.0 %"]
+    assert by_input["20,971 moved, destination random"] == ["52.2 %", "14.2 %", "14.2 %"]
+    assert by_input["20,971 moved, destination next"] == [formats.DASH, "7.10 %", "7.10 %"]
+    text = " ".join(verdict.sentences(run_of(resort_records())))
+    assert (
+        "bucket-resort is faster than its full sort, bucket-sort, up to 419,430 moved (random);"
+        " up to 419,430 moved (next)" in text
+    )
+
+
+def test_verdict_claims_a_faster_resort_only_where_intervals_are_apart() -> None:
+    close = [
+        record("bucket-sort", "host-loop", study=TABLE_2, moved=m, destination="random", width=0.05)
+        for m in (0, 256)
+    ]
+    close += [
+        record("bucket-resort", "host-loop", study=TABLE_2, moved=m, destination="random",
+               width=0.05, median=median)
+        for m, median in ((0, 0.5), (256, 0.95))
+    ]  # fmt: skip
+    text = " ".join(verdict.sentences(run_of(close)))
+    assert "faster than its full sort, bucket-sort, only at 0 moved" in text
+    table = tables.resorts(run_of(close))
+    assert table is not None
+    assert [row.items[0].strong for row in table.rows] == [True, False]
+
+
+def test_a_resort_beside_full_sorts_of_particles_that_never_moved(tmp_path: Path) -> None:
+    page = write_page([results(table_3_records())], tmp_path)
+    head, *rows = page.tables["Measured: best form of each, median, ms"][1:]
+    assert head[1:] == [
+        "GPUBuck: bucket-sort", "2% re-sort: bucket-resort", "GPUSort: bitonic-search",
+    ]  # fmt: skip
+    for n, row in zip(SIZES, rows, strict=True):
+        times = [formats.significant(n / divisor) for divisor in (1e5, 1e6, 2e5)]
+        assert [text.split()[0] for text in row[1:]] == times
+    shares = page.tables["Re-sort as a share of its own full sort"][1:]
+    assert [row[2] for row in shares] == ["10.0 %"] * len(SIZES)
+    assert shares[0][1] == formats.percent(7.68 / 19.34)
+    # The re-sort does another work, so that it is never called the fastest.
+    assert {row[1] for row in page.tables["Fastest at 4 per cell"][1:]} == {"bitonic-search"}
+    assert "a step" not in " ".join(verdict.sentences(run_of(table_3_records())))
+    assert steps.sentences(run_of(table_3_records()), []) == []
+
+
+def test_times_a_record_in_the_unit_of_the_print(tmp_path: Path) -> None:
+    page = write_page([results(filter_records())], tmp_path)
+    published = load_study(TABLE_36_1).published
+    assert published is not None
+    rows = page.tables["Measured: best form of each, median, µs per record"][2:]
+    for n, row, printed in zip(published.rows, rows, published.values, strict=True):
+        for algorithm, text, value in zip(published.algorithms, row[1:], printed, strict=True):
+            each = 1000 * filter_time(algorithm, int(n)) / n
+            assert text == f"{formats.significant(each)} {formats.ratio(value / each)}"
+    kept = {row[0]: row[1:] for row in page.tables[
+        "2²² (4,194,304) records, records of 4 bytes, nulls by infinity"
+    ]}  # fmt: skip
+    assert kept["Algorithm"] == ["0", "0.1", "0.5", "1"]
+    assert [number(text) for text in kept["filter-scan-search"]] == [0.001, 0.0011, 0.0015, 0.002]
+    assert "which is 8.00 to 11.0 in its table." in page.text
+    assert "here the ratio is 16.0 to 22.0." in page.text
+    measured = pd.read_csv(tmp_path / f"{TABLE_36_1}-measured.csv")
+    scan = measured[measured["column"] == "X800, Scan/Search"].iloc[0]
+    assert scan["algorithm"] == "filter-scan-search"
+    assert scan["printed_ms"] == pytest.approx(0.428 * 65536 / 1000)
+
+
+def test_every_record_of_a_stream_shows_its_axes(tmp_path: Path) -> None:
+    head, *rows = every_row([results(filter_records())], tmp_path)
+    assert {"Records", "Share kept"} <= set(head)
+    assert "Particles" not in head
+    assert len(rows) == len(filter_records())
+
+
+def test_ratio_figure_holds_print_measurement_and_claim() -> None:
+    charts = {c.slug: c for c in document.charts(run_of(filter_records()), "s")}
+    assert {"s-time", "s-time-kept", "s-ratio"} <= charts.keys()
+    published = load_study(TABLE_36_1).published
+    assert published is not None
+    assert len(charts["s-ratio"].panels) == 2
+    for panel, (scan, sort) in zip(charts["s-ratio"].panels, ((0, 1), (2, 3)), strict=True):
+        lines = {line.label: line.y for line in panel.lines}
+        assert lines["printed"] == pytest.approx([v[sort] / v[scan] for v in published.values])
+        assert lines["measured"] == pytest.approx([math.log2(n) for n in published.rows])
+        assert lines["0.5 log₂ n"] == pytest.approx([math.log2(n) / 2 for n in published.rows])
+
+
+def test_no_two_of_many_lines_look_alike() -> None:
+    lines = [figures.Line("", [1], [1], colour=colour) for colour in range(2 * figures.PALETTE)]
+    looks = {(line.colour % figures.PALETTE, figures.marker(line)) for line in lines}
+    assert len(looks) == len(lines)
+    # Hollow markers and dashes are left to variants, which keep the shapes of their colour apart.
+    variants = [replace(line, variant=1) for line in lines]
+    assert not {figures.marker(line) for line in variants} & {
+        figures.marker(line) for line in lines
+    }
+    for palette in (figures.LIGHT, figures.DARK):
+        seen = np.array([[int(hue[i : i + 2], 16) for i in (1, 3, 5)] for hue in palette])
+        apart = np.linalg.norm(seen[:, None] - seen[None], axis=-1)
+        assert apart[~np.eye(len(seen), dtype=bool)].min() > 40
+
+
+def test_resort_shares_the_colour_of_its_full_sort() -> None:
+    charts = {c.slug: c for c in document.charts(run_of(resort_records()), "s")}
+    titles = [panel.title for panel in charts["s-time"].panels]
+    assert titles == ["destination random", "destination next"]
+    looks = {line.label: (line.colour, line.variant) for line in charts["s-time"].panels[0].lines}
+    assert looks["bucket-sort"][0] == looks["bucket-resort"][0] != looks["atomic-list"][0]
+    assert len(set(looks.values())) == 4
+    assert charts["s-time"].panels[0].lines[0].x == MOVED
+
+
+def test_breakdown_names_where_each_rival_overtakes() -> None:
+    run = run_of(breakdown_records())
+    found = {each.subject.algorithm: each for each in verdict.overtakings(run)}
+    assert found["counting-sort"].faster == [16, 64, 256]
+    assert found["counting-sort"].crossing == pytest.approx(8)
+    assert found["atomic-list"].faster == found["atomic-list"].values
+    assert found["radix-grid"].faster == []
+    assert found["radix-grid"].crossing is None
+    text = " ".join(verdict.sentences(run))
+    assert "from 16 per cell on: counting-sort" in text
+    assert "throughout, from 1 to 256 per cell: atomic-list" in text
+    assert "nowhere: radix-grid" in text
+    charts = {c.slug: c for c in document.charts(run, "s")}
+    assert "counting-sort 8.00" in charts["s-time"].caption
+    assert charts["s-rounds"].y.kind == "number"
+    [line] = charts["s-rounds"].panels[0].lines
+    assert list(line.y) == [1, 4, 16, 64, 256]
+
+
+def test_lists_and_sorted_orders_are_not_called_one_product() -> None:
+    queries = [
+        record("neighbour-query", form, study="neighbour-query", order=order, median=median)
+        for order, linked in (("random", 6.0), ("cell", 2.0))
+        for form, median in (("count-linked", linked), ("count-sorted", 1.5))
+    ]
+    [machine] = cells.machines([results(full_records() + queries)])
+    sorting, query = machine.studies
+    assert "over linked lists takes 4.00 times as long as over sorted cells" in " ".join(
+        verdict.sentences(sorting, [query])
+    )
+    assert "it was not run on this machine" in " ".join(verdict.sentences(sorting))
+
+
+def noise_records() -> list[dict[str, Any]]:
+    no_particles = ("particles", "per_cell", "cells", "periodic", "distribution", "order")
+    made = []
+    for pairs in (65536, 262144):
+        for algorithm, form, factor, outcome in (
+            ("noise-philox", "rounds-10", 2.0, {}),
+            ("noise-rozen", "fourth-draw", 1.0,
+             {"tail": 30, "cycle": 1200, "longest_cycle": 4000, "cycle_mean": -0.0625}),
+        ):  # fmt: skip
+            fields = record(
+                algorithm, form, study=NOISE, median=factor * pairs / 2**22,
+                outcome={"mean": -0.00012345, "numbers": 8 * pairs, "not_named": 5, **outcome},
+            ) | dict.fromkeys(no_particles)  # fmt: skip
+            del fields["key"]
+            made.append(make_record(**fields | {"pairs": pairs}))
+    return made
+
+
+def test_what_algorithms_report_stands_below_their_times(tmp_path: Path) -> None:
+    page = write_page([results(noise_records())], tmp_path)
+    head, *rows = page.tables["What the algorithms report at 2¹⁸ pairs"]
+    assert head == ["", "noise-philox", "noise-rozen"]
+    named = load_study(NOISE).outcomes
+    assert rows == [
+        ["Median, ms", "0.125", "0.0625"],
+        ["Pairs per second, 10⁹", "2.10", "4.19"],
+        [named["numbers"], "2,097,152", "2,097,152"],
+        [named["mean"], "-0.000123", "-0.000123"],
+        [named["tail"], formats.DASH, "30"],
+        [named["cycle"], formats.DASH, "1,200"],
+        [named["cycle_mean"], formats.DASH, "-0.0625"],
+        [named["longest_cycle"], formats.DASH, "4,000"],
+    ]
+    assert "The recurrence of noise-rozen repeats itself: from r₀ = 0 on after 1,230 draws" in (
+        page.text
+    )
+    assert "at most 4,000 draws" in page.text
+    text = (tmp_path / f"{NOISE}-measurements.html").read_text(encoding="utf-8")
+    head, *_ = Page(text).tables["Every cell in every mode"]
+    assert head[2] == "Pairs"
+    assert "--particles 262144" in text
+
+
+def hash_records() -> list[dict[str, Any]]:
+    """Two forms at three numbers of buckets and at the default, beside a grid without any."""
+    symmetric = {"study": "silva2012-hash-grid", "distribution": "symmetric"}
+    made = [record("radix-grid", "reorder", median=1.0, **symmetric)]
+    for form, factor in (("original", 2.0), ("world-limits", 3.0)):
+        for buckets in (None, 1024, 4096, 65536):
+            parameters = {} if buckets is None else {"buckets": buckets}
+            outcome = {"buckets": buckets or 65536, "collisions": 7, "largest": 9}
+            fields = symmetric | {"parameters": parameters, "outcome": outcome}
+            median = factor + (buckets or 65536) / 65536
+            made.append(record("hash-grid", form, median=median, **fields))
+    return made
+
+
+def test_many_subjects_that_report_little_are_rows(tmp_path: Path) -> None:
+    page = write_page([results(hash_records())], tmp_path)
+    [caption] = [name for name in page.tables if name.startswith("What the algorithms report")]
+    head, *rows = page.tables[caption]
+    named = load_study("silva2012-hash-grid").outcomes
+    assert head[0] == "" and head[3:] == [
+        named["buckets"], named["collisions"], named["largest"],
+    ]  # fmt: skip
+    assert {row[0]: row[3:] for row in rows} == {
+        "radix-grid": [formats.DASH] * 3,
+        **{
+            f"hash-grid {form}{given}": [buckets, "7", "9"]
+            for form in ("original", "world-limits")
+            for given, buckets in (
+                ("", "65,536"),
+                (" buckets=1024", "1,024"),
+                (" buckets=4096", "4,096"),
+                (" buckets=65536", "65,536"),
+            )
+        },
+    }
+
+
+def test_a_parameter_is_drawn_for_each_form_and_its_default_is_left_out() -> None:
+    elsewhere = record(
+        "hash-grid", "original", per_cell=1, study="silva2012-hash-grid", distribution="symmetric"
+    )
+    run = run_of([*hash_records(), elsewhere])
+    charts = {chart.slug: chart for chart in document.charts(run, "s")}
+    [panel] = charts["s-parameters"].panels
+    assert panel.title == "4 per cell"
+    lines = {line.label: (list(line.x), list(line.y)) for line in panel.lines}
+    buckets = [1024, 4096, 65536]
+    assert lines == {
+        "hash-grid original": (buckets, [2 + x / 65536 for x in buckets]),
+        "hash-grid world-limits": (buckets, [3 + x / 65536 for x in buckets]),
+        "radix-grid": (buckets, [1.0] * 3),
+    }
+
+
+def test_a_figure_of_names_leaves_out_what_has_one_of_them() -> None:
+    others = [
+        record(algorithm, form, study="silva2012-hash-grid", distribution="uniform")
+        for algorithm, form in (("radix-grid", "reorder"), ("hash-grid", "original"))
+    ]
+    charts = {c.slug: c for c in document.charts(run_of([*hash_records(), *others]), "s")}
+    [panel] = charts["s-distribution"].panels
+    assert {line.label for line in panel.lines} == {"hash-grid original", "radix-grid"}
+
+
+def test_a_study_that_names_no_outcomes_has_no_table_of_them(tmp_path: Path) -> None:
+    page = write_page([results(full_records())], tmp_path)
+    assert not [caption for caption in page.tables if caption.startswith("What the algorithms")]
+
+
+def test_time_is_drawn_against_pairs() -> None:
+    charts = {c.slug: c for c in document.charts(run_of(noise_records()), "s")}
+    [panel] = charts["s-time"].panels
+    assert [list(line.x) for line in panel.lines] == [[65536, 262144]] * 2
+    assert panel.description.startswith("Time against pairs. At the right end, ms: noise-philox")

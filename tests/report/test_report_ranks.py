@@ -1,0 +1,423 @@
+"""The part of a report on one rank against several, from synthetic records."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from report_pages import Page, markdown_tables, read_pages, results, run_of, write_page
+
+from gpubench import report
+from gpubench.evidence.results import Results, make_record, waits_for
+from gpubench.report import document, figures, formats, ranks, tables
+from gpubench.report.cells import machines, phases_of
+from gpubench.report.ranks import ALONE, Way
+from gpubench.studies.study import load_study
+
+PUBLISHED = load_study("silva2012-table1").published
+assert PUBLISHED is not None
+PRINTED = tuple(int(row) for row in PUBLISHED.rows)
+SIZES = (*PRINTED, 4194304, 16777216)
+# Seconds for a particle and step, over all else.
+SUBJECTS = {
+    ("counting-sort", "order"): 1.1,
+    ("counting-sort", "reorder"): 1.0,
+    ("radix-grid", "reorder"): 1.3,
+}
+SVG = "{http://www.w3.org/2000/svg}"
+WAYS = [(None, None), (2, "slab"), (2, "master"), (4, "slab"), (4, "master")]
+
+
+def phases(
+    factor: float, particles: int, shares: int | None, decomposition: str | None
+) -> dict[str, float]:
+    n = particles / 1e6 / (shares or 1)
+    found = {"cell ids": 0.01 * n, "sort": 0.1 * n * factor, "density": 0.2 * n, "force": 0.3 * n}
+    if shares:
+        halo = 0.02 + (0.02 if decomposition == "slab" else 0.2) * (particles / 1e6) ** (2 / 3)
+        found |= {"exchange halo": halo, "exchange density": halo / 2}
+    return {**found, "integrate": 0.08 * n, "draw": 0.05 * n + 0.01}
+
+
+def step(
+    algorithm: str = "counting-sort",
+    form: str = "reorder",
+    particles: int = 32000,
+    shares: int | None = None,
+    decomposition: str | None = None,
+    **changes: Any,
+) -> dict[str, Any]:
+    parts = phases(SUBJECTS[algorithm, form], particles, shares, decomposition)
+    median = sum(time for name, time in parts.items() if name != "draw")
+    about: dict[str, Any] = {
+        "study": "silva2012-table1",
+        "sweep": "several" if shares else "one",
+        "algorithm": algorithm,
+        "form": form,
+        "device": "cuda",
+        "particles": particles,
+        "workload": "sph-dam-break",
+        "skin": 0.0,
+        "time_step": 0.2,
+        "ranks": shares,
+        "decomposition": decomposition,
+        "mode": "hot" if shares else "graph",
+        "status": "ok",
+        "seed": 7,
+    } | changes
+    if about["status"] == "ok":
+        about |= {
+            "batch": 20,
+            "samples_ms": [median],
+            "median_ms": median,
+            "ci95_low_ms": 0.99 * median,
+            "ci95_high_ms": 1.01 * median,
+            "steps": 2,
+            "phases_ms": parts,
+            "particle_steps_per_s": 1e3 * particles / median,
+            "outcome": {"steps_done": 100},
+            "input_hash": "0123456789abcdef",
+        }
+    return make_record(**about)
+
+
+def waiting(shares: int | None, decomposition: str | None, **changes: Any) -> dict[str, Any]:
+    study = changes.get("study", "silva2012-table1")
+    reason = waits_for(study, shares)
+    return step(
+        shares=shares, decomposition=decomposition, status="skipped", reason=reason, **changes
+    )
+
+
+def every_record() -> list[dict[str, Any]]:
+    found = [step(*subject, size, *way) for way in WAYS for size in SIZES for subject in SUBJECTS]
+    return [*(waiting(2, "slab", particles=size, mode="hot") for size in SIZES), *found]
+
+
+def scaling_records() -> list[dict[str, Any]]:
+    about = {"study": "silva2012-scaling"}
+    one = [step(particles=n, **about) for n in (4194304, 8388608, 16777216)]
+    two = [step(particles=n, shares=2, decomposition=d, **about)
+           for d in ("slab", "master") for n in (8388608, 16777216)]  # fmt: skip
+    four = [step(particles=n, shares=4, decomposition=d, **about)
+            for d in ("slab", "master") for n in (16777216, 33554432)]  # fmt: skip
+    return [*one, *two, *four]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("ranks")
+    report.write([results([*every_record(), *scaling_records()], "ranks.json")], out)
+    return out
+
+
+@pytest.fixture(scope="module")
+def page(folder: Path) -> Page:
+    return read_pages(folder)
+
+
+# What counts
+
+
+def test_a_picture_is_no_part_of_a_step():
+    [cell] = run_of([step(particles=64000)]).cells.values()
+    parts = phases(1.0, 64000, None, None)
+    assert "draw" not in cell.phases_ms and cell.draw_ms == parts["draw"]
+    assert cell.frame_ms == pytest.approx(sum(parts.values()))
+    assert sum(cell.phase_share(name) or 0 for name in cell.phases_ms) == pytest.approx(1)
+    assert cell.communication is None
+
+
+def test_communication_is_the_share_of_the_phases_of_exchange():
+    [cell] = run_of([step(particles=64000, shares=2, decomposition="slab")]).cells.values()
+    parts = phases(1.0, 64000, 2, "slab")
+    del parts["draw"]
+    share = (parts["exchange halo"] + parts["exchange density"]) / sum(parts.values())
+    assert cell.communication == pytest.approx(share)
+
+
+def test_what_is_shown_of_the_whole_study_is_of_one_rank():
+    records = [*every_record(), step(particles=96000, shares=2, decomposition="slab", mode="cold")]
+    run = run_of(records)
+    assert run.kind["ranks"] == 1 and run.common["ranks"] == 1
+    assert ranks.leader(run) == run.subjects[1]
+    assert [way.label for way in ranks.ways(run)] == [
+        "2 ranks, slab", "2 ranks, master", "4 ranks, slab", "4 ranks, master",
+    ]  # fmt: skip
+
+
+def test_what_waits_gives_way_to_what_was_measured():
+    measured = step(shares=2, decomposition="slab")
+    missing = waiting(2, "slab", mode="hot")
+    assert measured["key"] != missing["key"]  # what was not drawn has no hash
+    for records in ([missing, measured], [measured, missing]):
+        [cell] = run_of(records).cells.values()
+        assert cell.ok
+    older, newer = ("2000-01-02T03:04:05+00:00", "2000-02-02T03:04:05+00:00")
+    [machine] = machines([results([measured], started=older), results([missing], started=newer)])
+    [cell] = machine.studies[0].cells.values()
+    assert cell.ok and machine.studies[0].replaced == 0
+
+
+def test_a_failure_gives_way_to_its_repetition_of_another_hash():
+    failed = step(status="failed", reason="RuntimeError")
+    for records in ([failed, step()], [step(), failed]):
+        [cell] = run_of(records).cells.values()
+        assert cell.ok
+
+
+# What is said
+
+
+def test_the_speed_up_is_said_for_each_way(page):
+    run = run_of(every_record())
+    subject = ranks.leader(run)
+    assert subject is not None
+    found = ranks.shared(run, subject, Way(2, "slab"))
+    assert [s.one.place.particles for s in found] == list(SIZES)
+    factors = [s.speed_up for s in found]
+    assert f"{formats.span(factors)} times as fast on 2 ranks (slab), most at 2²⁴" in page.text
+    assert "% of a step on 2 ranks (slab), " in page.text
+
+
+def test_the_print_is_set_beside(page):
+    run = run_of(every_record())
+    radix = run.subjects[2]
+    [cell] = run.select(radix, particles=32000, ranks=1)
+    assert cell.frame_ms is not None
+    rows = page.tables["Measured: radix-grid, times in ms"]
+    assert rows[0] == ["Particles", *map(str, PUBLISHED.columns)]
+    rate = 1e3 / cell.frame_ms
+    expected = f"{formats.significant(rate)} {formats.ratio(rate / 260)}"
+    assert rows[1][:2] == ["32,000", expected]
+    assert "On 2 ranks (master), radix-grid makes" in page.text
+    assert "times as many frames as on one; printed are 1.19 to 1.80." in page.text
+
+
+def test_the_printed_table_keeps_its_last_zeros(page):
+    rows = page.tables["As printed: one and two GeForce GTX 580, times in ms"]
+    assert rows[1] == ["32,000", "260", "3.84", "310", "3.22", "1.19"]
+    assert rows[4] == ["128,000", "80", "12.50", "130", "7.69", "1.62"]
+    assert rows[7] == ["1,024,000", "5", "200.00", "9", "4", "1.8"]
+    assert "which is 111.11 ms and not 4" in page.text
+
+
+def test_the_note_of_the_print_names_the_cells_that_contradict():
+    """Times are 1000 over the frames per second, and speed-ups their ratio, but for two cells."""
+    wrong = [
+        (int(row), name)
+        for row, (fps1, ms1, fps2, ms2, factor) in zip(PRINTED, PUBLISHED.values, strict=True)
+        for name, printed, derived in (
+            ("single", ms1, 1e3 / fps1),
+            ("multi", ms2, 1e3 / fps2),
+            ("speed-up", factor, fps2 / fps1),
+        )
+        if abs(printed - derived) > 0.0101
+    ]  # fmt: skip
+    assert wrong == [(512000, "single"), (1024000, "multi")]
+
+
+def test_what_waits_is_some_where_as_many_ranks_measured_other_sizes(tmp_path):
+    measured = step(ranks=2, decomposition="slab", mode="hot")
+    shown = write_page([results([step(), measured, waiting(2, "master", mode="hot")])], tmp_path)
+    assert "Some of what takes 2 ranks was not measured on this machine" in shown.text
+
+
+def test_cells_that_wait_are_named_with_their_command(tmp_path):
+    records = [step(), waiting(2, "slab", mode="hot"), waiting(4, "master", mode="hot")]
+    shown = write_page([results(records)], tmp_path)
+    assert "What takes 2 and 4 ranks was not measured on this machine" in shown.text
+    reasons = [row[-1] for row in shown.tables["Measurements without a time"][1:]]
+    assert "is measured by 2 ranks: mpirun -n 2 gpubench run silva2012-table1" in reasons
+    head, *_ = shown.tables["Steps and frames on one rank, counting-sort"]
+    assert head == ["Particles", "Step, ms", "Frame, ms", "Steps/s", "Frames/s"]
+
+
+def test_the_command_of_a_record_has_its_ranks():
+    command = tables.command(step(shares=4, decomposition="slab"))
+    assert command.startswith("mpirun -n 4 gpubench run silva2012-table1 --device cuda")
+    assert tables.command(step()).startswith("gpubench run")
+
+
+# What is shown
+
+
+def test_a_table_for_each_way_beside_one_rank(page):
+    head, columns, *rows = page.tables["2 ranks, slab, beside one rank: counting-sort reorder"]
+    assert head == ["", "1 rank", "2 ranks, slab", ""]
+    rates = ["Step, ms", "Frame, ms", "Steps/s", "Frames/s"]
+    assert columns == ["Particles", *rates, *rates, "Speed-up", "Communication"]
+    assert [row[0] for row in rows] == [formats.count(size) for size in SIZES]
+    one, two = (phases(1.0, SIZES[-1], *way) for way in ((None, None), (2, "slab")))
+    frames = [sum(parts.values()) for parts in (one, two)]
+    drawn = [parts.pop("draw") for parts in (one, two)]
+    steps = [frame - draw for frame, draw in zip(frames, drawn, strict=True)]
+    wanted = [formats.significant(1e3 / time) for time in (steps[0], frames[0])]
+    assert rows[-1][3:5] == wanted
+    factor, of_frames = (formats.significant(a / b) for a, b in (steps, frames))
+    assert rows[-1][9] == f"{factor} {of_frames} of frames"
+
+
+def test_what_was_not_measured_on_one_rank_has_a_dash():
+    [table] = ranks.comparisons(run_of([step(shares=2, decomposition="slab")]))[:1]
+    [row] = table.rows
+    assert [item.text for item in row.items][:4] == [formats.DASH] * 4
+    assert row.items[8].text == formats.DASH and row.items[9].text.endswith("%")
+
+
+def test_a_step_on_several_ranks_is_set_beside_that_on_one(page):
+    caption = f"What a step is made of at {formats.power(SIZES[-1])} particles"
+    head, *rows = page.tables[f"{caption}, counting-sort reorder, ms"]
+    assert head == ["Phase", "1 rank", *(w.label for w in ranks.ways(run_of(every_record())))]
+    assert [row[0] for row in rows] == [
+        "step", "cell ids", "sort", "density", "force", "exchange halo", "exchange density",
+        "integrate",
+    ]  # fmt: skip
+    assert rows[5][1] == formats.DASH and rows[5][2].endswith("%")
+
+
+def test_phases_that_only_some_steps_have_come_where_they_belong():
+    one, two, three = (
+        step(particles=n, shares=s, decomposition=d)
+        for n, s, d in ((32000, None, None), (64000, 2, "slab"), (96000, 4, "master"))
+    )
+    one["phases_ms"] = {"sort": 1.0, "force": 1.0, "integrate": 1.0, "draw": 1.0}
+    two["phases_ms"] = {"sort": 1.0, "exchange halo": 1.0, "force": 1.0, "integrate": 1.0}
+    three["phases_ms"] = {"exchange deal": 1.0, "sort": 1.0, "integrate": 1.0}
+    run = run_of([one, two, three])
+    assert run.phases == ["sort", "force", "integrate"]
+    assert phases_of(list(run.cells.values())) == [
+        "exchange deal", "sort", "exchange halo", "force", "integrate",
+    ]  # fmt: skip
+
+
+def test_phases_go_along_the_sizes_where_these_are_many(page):
+    for label in ("counting-sort order", "counting-sort reorder", "radix-grid"):
+        head, *rows = page.tables[f"Phases of sph-dam-break, time step 0.2, {label}"]
+        assert head[0] == "Particles" and len(rows) == len(SIZES)
+
+
+def test_weak_scaling_has_as_many_particles_on_each_rank():
+    run = run_of(scaling_records())
+    subject = run.subjects[0]
+    found = {(s.decomposition, s.per_rank): s for s in ranks.scaling(run, subject, weak=True)}
+    assert {key: sorted(s.cells) for key, s in found.items()} == {
+        ("slab", 4194304): [1, 2, 4],
+        ("slab", 8388608): [1, 2, 4],
+        ("master", 4194304): [1, 2, 4],
+        ("master", 8388608): [1, 2, 4],
+    }
+    series = found["slab", 8388608]
+    assert [c.place.particles for c in series.cells.values()] == [8388608, 16777216, 33554432]
+    one, four = (
+        ranks.find(run, subject, way, n)
+        for way, n in ((ALONE, 8388608), (Way(4, "slab"), 33554432))
+    )
+    assert one and four
+    assert series.efficiency(4) == pytest.approx(one.median_ms / four.median_ms)
+    [table] = [t for t in ranks.comparisons(run) if t.caption.startswith("Weak scaling")]
+    assert table.columns == ["Particles", "1 rank", "2 ranks", "4 ranks"]
+    assert [row.head for row in table.rows][-1] == "2²³ a rank, slab"
+
+
+def chart(run: Any, slug: str) -> Any:
+    [found] = [chart for chart in document.charts(run, "s") if chart.slug == slug]
+    return found
+
+
+def test_strong_scaling_is_drawn_against_the_ranks_with_the_ideal():
+    strong = chart(run_of(scaling_records()), "s-strong-scaling")
+    assert [panel.title for panel in strong.panels] == ["slab", "master"]
+    slab = {line.label: line for line in strong.panels[0].lines}
+    assert slab["2²⁴"].x == [1, 2, 4] and slab["2²³"].x == [1, 2]
+    assert slab["2²⁴"].y[0] == 1 and 1 < slab["2²⁴"].y[1] < 2 < slab["2²⁴"].y[2] < 4
+    assert slab["ideal"].y == [1, 2, 4]
+
+
+def test_weak_scaling_is_drawn_in_per_cent():
+    weak = chart(run_of(scaling_records()), "s-weak-scaling")
+    assert all(line.y[0] == 100 for panel in weak.panels for line in panel.lines)
+    assert all(line.y[-1] < 100 for panel in weak.panels for line in panel.lines)
+
+
+def test_speed_up_is_drawn_with_the_print():
+    drawn = chart(run_of(every_record()), "s-speed-up")
+    steps, frames = drawn.panels
+    assert [line.label for line in steps.lines] == [
+        w.label for w in ranks.ways(run_of(every_record()))
+    ]
+    assert frames.lines[-1].label == "printed, 2 GPUs"
+    assert list(frames.lines[-1].y) == [1.19, 1.35, 1.71, 1.62, 1.34, 1.53, 1.8]
+    assert drawn.reference == 1
+
+
+def test_labels_of_sizes_stay_apart():
+    """Numbers that are no powers of two are long, and some of these are close."""
+    drawn = figures.draw(chart(run_of(every_record()), "s-speed-up"))[0]
+    texts = [text.text for text in ElementTree.fromstring(drawn.inline).iter(f"{SVG}text")]
+    assert {"32,000", "1,024,000", "2²⁴"} <= {*texts} and "512,000" not in texts
+
+
+def test_times_are_drawn_for_one_rank_and_several():
+    _, frames = chart(run_of(every_record()), "s-ranks-time").panels
+    labels = [line.label for line in frames.lines]
+    assert labels[0] == "1 rank" and labels[-2:] == ["printed, 1 GPU", "printed, 2 GPUs"]
+    assert frames.lines[-1].y[-1] == pytest.approx(1e3 / 9)  # of the rate: the time contradicts it
+
+
+def test_numbers_are_in_csv_files(folder):
+    rows = list(csv.DictReader(io.StringIO((folder / "silva2012-table1-ranks.csv").read_text())))
+    assert len(rows) == len(SIZES) * len(SUBJECTS) * len(WAYS)
+    one = [r for r in rows if r["ranks"] == "1"]
+    assert {float(r["speed_up"]) for r in one} == {1.0} and {r["communication"] for r in one} == {
+        ""
+    }
+    text = (folder / "silva2012-table1-measured.csv").read_text()
+    beside = list(csv.DictReader(io.StringIO(text)))
+    assert len(beside) == 5 * len(PRINTED) * len(SUBJECTS)
+    assert {r["printed"] for r in beside if r["column"] == "Speedup"} >= {"1.8", "1.19"}
+    parts = list(csv.DictReader(io.StringIO((folder / "silva2012-table1-phases.csv").read_text())))
+    assert {r["share"] for r in parts if r["phase"] == "draw"} == {""}
+
+
+def test_markdown_has_the_same_tables(folder):
+    text = (folder / "report.md").read_text(encoding="utf-8")
+    heads = [table[0] for table in markdown_tables(text)]
+    assert any("2 ranks, slab: Step, ms" in head and "1 rank: Step, ms" in head for head in heads)
+
+
+def test_a_study_of_one_rank_has_no_such_part(tmp_path):
+    records = [step(particles=size, study="dpd-step") for size in PRINTED]
+    for record in records:
+        del record["phases_ms"]["draw"]
+    shown = write_page([Results(results([]).environment, records, Path("x.json"))], tmp_path)
+    assert "Steps and frames" not in shown.text
+
+
+# Shares of a step
+
+
+def figure7(*sizes: int) -> list[dict[str, Any]]:
+    return [
+        step(*subject, size, study="silva2012-figure7") for size in sizes for subject in SUBJECTS
+    ]
+
+
+def test_shares_are_drawn_where_the_study_asks_for_them():
+    bars = chart(run_of(figure7(262144, 4194304)), "s-phases")
+    assert bars.title == "Share of each task in a step" and bars.label == "% of the step"
+    assert [panel.title for panel in bars.panels] == ["2¹⁸ particles", "2²² particles"]
+    for bar in bars.panels[0].bars:
+        assert sum(bar.parts) == pytest.approx(100) and bar.text.endswith(" ms")
+    assert "draw" not in bars.parts
+    first = bars.panels[0].bars[0]
+    parts = phases(1.0, 262144, None, None)
+    del parts["draw"]
+    assert first.label == "counting-sort reorder"
+    assert first.parts[bars.parts.index("force")] == pytest.approx(
+        100 * parts["force"] / sum(parts.values())
+    )

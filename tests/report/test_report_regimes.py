@@ -1,0 +1,1141 @@
+"""The part of a report on neighbour searches over their regimes, from synthetic records."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import math
+import re
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.markers import CARETUP
+from matplotlib.text import Annotation
+from regime_records import (
+    COSTS,
+    HABITS,
+    LIBRARIES,
+    SIZES,
+    grid,
+    moved,
+    remade,
+    rivals_study,
+    run_of,
+    search,
+    spread,
+    steps,
+)
+from report_pages import Page, results
+
+from gpubench import report
+from gpubench.core import registry
+from gpubench.core.contracts import NeighbourSearch
+from gpubench.report import (
+    crossovers,
+    figures,
+    formats,
+    incremental_updates,
+    libraries,
+    maps,
+    regimes,
+    tables,
+    time_steps,
+)
+from gpubench.report.crossings import FIRST, NEITHER, SECOND, Ratio, Timed, compare, front
+from gpubench.report.maps import MapChart
+from gpubench.report.rankings import Field
+
+
+def field_of(records: list[dict[str, Any]]) -> Field:
+    return Field.of(run_of(records))
+
+
+def race_of(*found: tuple[str, str, float, float]) -> Field:
+    """Return one race: algorithm, form, median, half width of the interval."""
+    return field_of([search(a, form, median=t, width=w) for a, form, t, w in found])
+
+
+def map_of(records: list[dict[str, Any]]) -> MapChart:
+    [chart] = regimes._maps(field_of(records), "slug")
+    return chart
+
+
+def read(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+# Ratios, crossings and fronts.
+
+
+def test_the_interval_of_a_ratio_is_the_widest_that_both_intervals_give() -> None:
+    ratio = Timed(3.0, 2.0, 4.0).over(Timed(1.5, 1.0, 2.0))
+    assert ratio == Ratio(2.0, 1.0, 4.0)
+    assert ratio.is_open
+    assert not Timed(3.0, 2.9, 3.1).over(Timed(1.5, 1.4, 1.6)).is_open
+
+
+@given(
+    constants=st.tuples(st.floats(1e-3, 1e3), st.floats(1e-3, 1e3)),
+    powers=st.tuples(st.floats(0.2, 0.9), st.floats(1.0, 1.5)),
+    width=st.floats(1e-3, 0.1),
+)
+def test_crossing_of_two_power_laws_is_the_closed_form(
+    constants: tuple[float, float], powers: tuple[float, float], width: float
+) -> None:
+    places = [float(x) for x in range(-80, 81, 4)]  # logarithms of the particles to base two
+
+    def time(which: int, place: float) -> Timed:
+        median = constants[which] * 2 ** (powers[which] * place)
+        return Timed(median, median * (1 - width), median * (1 + width))
+
+    # The second grows faster: it is below before, the first after the crossing.
+    exact = math.log2(constants[0] / constants[1]) / (powers[1] - powers[0])
+    half = math.log2((1 + width) / (1 - width)) / (powers[1] - powers[0])
+    compared = compare(places, [time(0, x).over(time(1, x)) for x in places])
+    if places[0] < exact - half and exact + half < places[-1]:
+        [crossing] = compared.crossings
+        assert crossing.at == pytest.approx(exact, abs=1e-6)
+        assert crossing.low == pytest.approx(exact - half, abs=1e-6)
+        assert crossing.high == pytest.approx(exact + half, abs=1e-6)
+        assert (crossing.faster_before, crossing.faster_after) == (SECOND, FIRST)
+        assert crossing.between[0] <= crossing.at <= crossing.between[1]
+        assert crossing.between[1] - crossing.between[0] in (0, 4)
+        assert compared.faster is None
+
+
+@pytest.mark.parametrize(
+    ("ratios", "faster"),
+    [
+        ([Ratio(0.5, 0.4, 0.6), Ratio(0.9, 0.8, 0.95)], FIRST),
+        ([Ratio(2.0, 1.8, 2.2), Ratio(1.2, 1.1, 1.3)], SECOND),
+        ([Ratio(0.99, 0.9, 1.1), Ratio(1.01, 0.9, 1.1)], NEITHER),
+        ([Ratio(0.5, 0.4, 0.6), Ratio(0.99, 0.9, 1.1)], FIRST),
+    ],
+)
+def test_what_does_not_cross_says_who_is_always_faster(ratios: list[Ratio], faster: int) -> None:
+    compared = compare([1.0, 2.0], ratios)
+    assert not compared.crossings
+    assert compared.faster == faster
+
+
+def test_a_crossing_that_cannot_be_told_at_the_end_is_open_there() -> None:
+    compared = compare([0.0, 1.0], [Ratio(0.5, 0.45, 0.55), Ratio(1.1, 0.9, 1.3)])
+    [crossing] = compared.crossings
+    assert crossing.low is not None
+    assert crossing.high is None
+    assert (crossing.faster_before, crossing.faster_after) == (FIRST, SECOND)
+
+
+def test_curves_that_touch_do_not_cross() -> None:
+    ratios = [Ratio(0.5, 0.45, 0.55), Ratio(0.99, 0.9, 1.1), Ratio(0.5, 0.45, 0.55)]
+    assert not compare([0.0, 1.0, 2.0], ratios).crossings
+
+
+def test_intervals_without_width_cross_in_a_point() -> None:
+    ratios = [Ratio(r, r, r) for r in (0.5, 2.0, 0.25)]
+    first, second = compare([0.0, 1.0, 2.0], ratios).crossings
+    assert (first.low, first.at, first.high) == (0.5, 0.5, 0.5)
+    assert second.at == pytest.approx(1 + 1 / 3)
+    assert (second.faster_before, second.faster_after) == (SECOND, FIRST)
+
+
+points = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=20)
+
+
+@given(points)
+def test_front_is_what_no_other_point_beats(found: list[tuple[int, int]]) -> None:
+    beaten = {
+        i
+        for i, (x, y) in enumerate(found)
+        for u, v in found
+        if u <= x and v <= y and (u, v) != (x, y)
+    }
+    assert set(front(found)) == set(range(len(found))) - beaten
+    assert [found[i] for i in front(found)] == sorted(found[i] for i in front(found))
+
+
+# Races and maps.
+
+
+def test_the_best_form_of_each_algorithm_runs_and_the_runner_up_is_another() -> None:
+    field = race_of(
+        ("a", "list-matrix", 1.0, 0.01), ("a", "list-pairs", 1.1, 0.01), ("b", "list", 2.0, 0.01)
+    )
+    [race] = field.races
+    assert race.winner.subject.form == "list-matrix"
+    assert [cell.subject.algorithm for cell in race.cells] == ["a", "b"]
+    assert race.margin is not None
+    assert race.margin.value == 2.0
+    assert race.margin.low == pytest.approx(1.98 / 1.01)
+    assert race.margin.high == pytest.approx(2.02 / 0.99)
+    assert not race.is_open
+
+
+@pytest.mark.parametrize(
+    ("others", "is_open"),
+    [
+        ([("b", 1.03, 0.01)], False),
+        ([("b", 1.019, 0.01)], True),
+        ([("b", 1.3, 0.01), ("c", 1.5, 0.5)], True),  # of the third it cannot be told
+    ],
+)
+def test_a_tile_is_hatched_where_an_interval_holds_one(
+    others: list[tuple[str, float, float]], is_open: bool
+) -> None:
+    [race] = race_of(("a", "count", 1.0, 0.01), *((n, "count", t, w) for n, t, w in others)).races
+    assert race.is_open == is_open
+
+
+def test_only_hot_samples_are_ranked() -> None:
+    field = field_of(
+        [
+            search("search-counting-sort", "count", median=2.0),
+            search("search-counting-sort", "count", median=0.5, mode="graph"),
+            search("search-radix-grid", "count", median=1.0, mode="graph"),
+            search("search-atomic-list", "count", median=1.0, mode="graph"),
+            search("search-atomic-list", "count", status="failed", reason="bad luck", mode="hot"),
+            search("warp-hash-grid", "count", median=3.0),
+        ]
+    )
+    [race] = field.races
+    assert [(cell.subject.algorithm, cell.median_ms) for cell in race.cells] == [
+        ("search-counting-sort", 2.0),
+        ("warp-hash-grid", 3.0),
+    ]
+    tried = field.at("count", race.place)
+    assert [(cell.subject.algorithm, record["status"]) for cell, record in tried] == [
+        ("search-counting-sort", "ok"),
+        ("search-atomic-list", "failed"),
+        ("warp-hash-grid", "ok"),
+    ]
+
+
+def test_times_that_may_be_none_are_left_out_and_counted(tmp_path: Path) -> None:
+    records = [
+        search(name, form, size, median=time, width=width, **about)
+        for size in (2**12, 2**14, 2**16)
+        for name, form, time, width, about in (
+            ("search-counting-sort", "count", 1.0, 0.01, {}),
+            ("search-radix-grid", "count", 1e-3, 1.0, {}),
+            ("search-atomic-list", "count", 0.0, 0.0, {}),
+            ("warp-hash-grid", "count", 2.0, 0.01, {}),
+            ("search-counting-resort", "update", 1e-3, 1.0, {"moved": 9, "destination": "next"}),
+            ("search-counting-sort", "count", 0.0, 0.0, {"moved": 9, "destination": "next"}),
+        )
+    ]
+    field = field_of(records)
+    assert field.too_short == 12
+    assert {c.subject.algorithm for race in field.races for c in race.cells} == {
+        "search-counting-sort",
+        "warp-hash-grid",
+    }
+    assert libraries.verdict(field) == (
+        "Ours are first in all 3 comparisons with libraries of others. Times left out as too short"
+        " for the clock, since their 95 % intervals begin at 0: 12."
+    )
+    tried = field.at("count", field.races[0].place)
+    assert {(cell.subject.algorithm, record["reason"]) for cell, record in tried} == {
+        ("search-counting-sort", None),
+        ("search-radix-grid", "too short for the clock"),
+        ("search-atomic-list", "too short for the clock"),
+        ("warp-hash-grid", None),
+    }
+    report.write([results(records)], tmp_path)
+    assert "too short for the clock" in (tmp_path / "regimes.html").read_text("utf-8")
+
+
+def test_moved_particles_are_one_question_for_updates_and_rebuilds() -> None:
+    about: dict[str, Any] = {"moved": 10486, "destination": "next"}
+    field = field_of(
+        [
+            search("search-counting-resort", "update", median=1.0, **about),
+            search("search-counting-sort", "count", median=2.0, **about),
+            search("search-counting-sort", "count", median=2.1),
+        ]
+    )
+    assert [(race.task, len(race.cells)) for race in field.races] == [("count", 1), ("update", 2)]
+
+
+def test_a_map_has_a_tile_for_each_input_with_the_winner_of_the_formula() -> None:
+    records = grid(tasks=("count",))
+    chart = map_of(records)
+    [panel] = chart.panels
+    [block] = panel.blocks
+    assert (panel.columns[0], panel.columns[-1], len(block.tiles)) == ("2¹²", "2²⁶", 48)
+    assert panel.rows == ["0.5", "1", "4", "8", "16", "64"]
+    for tile in block.tiles:
+        size = 2 ** (12 + 2 * tile.column)
+        at = [
+            r
+            for r in records
+            if r["particles"] == size and f"{r['per_cell']:g}" == panel.rows[tile.row]
+        ]
+        first, second = sorted(at, key=lambda r: r["median_ms"])[:2]
+        assert chart.keys[tile.key].name == first["algorithm"]
+        assert tile.margin == pytest.approx(second["median_ms"] / first["median_ms"])
+        assert tile.is_open == (second["ci95_low_ms"] <= first["ci95_high_ms"])
+
+
+def test_moved_particles_have_a_map_for_each_occupancy() -> None:
+    records = [
+        search(name, form, n, per_cell, median=time, moved=round(share * n), destination="next")
+        for n in (2**14, 2**18)
+        for per_cell in (1, 4)
+        for share in (0, 0.5)
+        for name, form, time in (
+            ("search-counting-resort", "update", 1 + share * per_cell),
+            ("search-counting-sort", "count", 2.0),
+        )
+    ]
+    one, four = map_of(records).panels
+    assert (one.title, four.title) == tuple(
+        f"{n} per cell, uniform distribution, random order" for n in (1, 4)
+    )
+    assert four.rows == ["0", "50"]
+    winners = [(tile.row, tile.key) for tile in four.blocks[0].tiles]
+    assert (
+        len({key for row, key in winners if row == 0} ^ {key for row, key in winners if row}) == 2
+    )
+    assert len({tile.key for tile in one.blocks[0].tiles}) == 1
+    updates = incremental_updates.gather(field_of(records))
+    assert [(each.per_cell, each.particles) for each in updates] == [
+        (1, 2**14), (1, 2**18), (4, 2**14), (4, 2**18),
+    ]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def whole_maps() -> list[MapChart]:
+    return regimes._maps(field_of([*grid(sizes=SIZES[::2]), *moved(), *spread(16)]), "slug")
+
+
+def test_colours_and_letters_of_algorithms_are_the_same_in_all_maps(
+    whole_maps: list[MapChart],
+) -> None:
+    assert [chart.slug.rpartition("map-")[2] for chart in whole_maps] == [
+        "build", "count", "ten-counts", "list", "update",
+    ]  # fmt: skip
+    looks = {(key.name, key.letter, key.colour) for chart in whole_maps for key in chart.keys}
+    assert len({name for name, *_ in looks}) == len(looks) == len({c for *_, c in looks})
+
+
+def test_designed_points_stand_by_distribution_and_order_in_one_panel(
+    whole_maps: list[MapChart],
+) -> None:
+    chart = whole_maps[1]
+    full, small = chart.panels
+    assert full.title == "uniform distribution, random order"
+    assert {block.title for block in small.blocks} == {
+        f"{distribution}, {order}"
+        for distribution in ("uniform", "clusters", "free-surface")
+        for order in ("random", "nearly", "Morton")
+    }
+    assert chart.fullness == [24, 0]
+
+
+def test_a_map_draws_letters_hatches_and_the_legend() -> None:
+    records = [
+        search(algorithm, "count", n, p, median=time)
+        for n in (4096, 8192)
+        for p in (1, 2)
+        for algorithm, time in (("a", 1.0), ("b", 1.01 if n == 8192 else 3.0))
+    ]
+    [drawing] = maps.draw(map_of(records)).drawings
+    svg = ElementTree.fromstring(drawing.inline)
+    texts = [text.text for text in svg.iter("{http://www.w3.org/2000/svg}text")]
+    assert texts.count("A") == 5  # four tiles, one key
+    assert texts.count("3.00") == 2
+    assert {"a", "cannot tell", "4 times or more", "particles per cell"} <= set(texts)
+    assert drawing.inline.count("url(#") >= 3  # two tiles, one key
+    assert "cannot tell 2" in drawing.description
+    assert drawing.inline.count("var(--line-0)") >= 5
+
+
+def test_small_maps_below_each_other_have_room_for_margins() -> None:
+    records = [
+        search(name, "count", n, median=time, distribution=distribution)
+        for distribution in ("uniform", "clusters")
+        for n in (2**12, 2**14, 2**16)
+        for name, time in (("a", 1.0), ("b", 3.0))
+    ]
+    [drawing] = maps.draw(map_of(records)).drawings
+    assert drawing.inline.count(">A  3.00<") + drawing.inline.count(">A 3.00<") == 6
+
+
+@pytest.mark.parametrize(
+    ("far", "at_half", "missing"),
+    [
+        (1.0, 1.1, ["b"]),  # it was close nearby
+        (1.0, 1.3, []),
+        (1.1, None, []),  # too far away to tell
+    ],
+)
+def test_a_win_where_somebody_close_was_not_timed_is_no_win(
+    far: float, at_half: float | None, missing: list[str]
+) -> None:
+    records = [
+        search(name, "count", n, per_cell, median=time)
+        for per_cell in (1, 4)
+        for n, times in (
+            (2**16, (1.0, far, 5.0)),
+            (2**19, (1.0, at_half, 5.0)),
+            (2**20, (1.0, None, 6.0)),
+        )
+        for name, time in zip("abc", times, strict=True)
+        if time is not None
+    ]
+    field = field_of(records)
+    last = field.races[-1]
+    assert last.place.particles == 2**20
+    assert field.missing(last) == missing
+    assert field.is_settled(last) == (not missing)
+    chart = map_of(records)
+    tiles = {(t.column, t.row): t for t in chart.panels[0].blocks[0].tiles}
+    assert tiles[2, 1].is_partial == bool(missing)
+    assert not tiles[0, 1].is_partial
+    [drawing] = maps.draw(chart).drawings
+    assert drawing.inline.count(">A*<") == 2 * len(missing)
+    assert drawing.inline.count(">6.00<") == 2 * (not missing)
+    assert ("A star" in chart.caption) == bool(missing)
+    [said] = [each for each in regimes.sentences(run_of(records)) if "each with its best" in each]
+    assert ("on 2 not all that might win were timed" in said) == bool(missing)
+    [memory] = regimes._memory(field, "slug")
+    assert ("At 2²⁰ particles b was not timed" in memory.caption) == bool(missing)
+    row = next(r for r in regimes.win_rows(run_of(records)) if r["particles"] == 2**20)
+    assert row["not_timed_but_might_win"] == ("b" if missing else None)
+
+
+def test_a_sentence_tells_who_is_fastest_at_which_size() -> None:
+    times = {12: (2.0, 1.0), 14: (1.0, 1.5), 16: (1.0, 1.25), 18: (1.0, 1.001), 20: (4.0, 1.0)}
+    run = run_of(
+        [
+            search(name, "count", 2**n, median=time)
+            for n, pair in times.items()
+            for name, time in zip("ab", pair, strict=True)
+        ]
+    )
+    assert (
+        "Fastest by the number of particles, with 4 per cell, uniform distribution, random order"
+        " (in brackets: how many times as long the next takes; open: it cannot be told): in"
+        " “count” b at 2¹² (2.00) and at 2²⁰ (4.00), a from 2¹⁴ to 2¹⁶ (1.25 to 1.50), open at 2¹⁸."
+    ) in regimes.sentences(run)
+
+
+def test_times_that_may_be_launches_are_told_where_a_gpu_took_them() -> None:
+    times = {2**12: 0.05, 2**14: 0.09, 2**16: 0.2, 2**20: 0.05}
+    for device, said in (("cuda", 1), ("opencl", 0)):
+        records = [search("a", "count", n, median=ms, device=device) for n, ms in times.items()]
+        told = [t for t in regimes.sentences(run_of(records)) if "launches from Python" in t]
+        assert len(told) == said
+        assert all("in 2 of 4 cases (a task on an input)" in each for each in told)
+
+
+def test_a_wrong_answer_is_told_with_its_input_before_any_time(tmp_path: Path) -> None:
+    bad = {"status": "wrong", "reason": "it loses pairs", "mode": "hot", "library": None}
+    records = [
+        search("vesin", "list-pairs", 2**12, median=1.0),
+        search("vesin", "list-pairs", 2**16, distribution="coincident", **bad),
+        search("search-counting-sort", "list", 2**12, median=0.5),
+    ]
+    told = "Wrong answer, so no time: vesin list-pairs (vesin "
+    said = regimes.sentences(run_of(records))
+    assert said[1].startswith(told)
+    assert said[1].endswith(
+        "), on 1 of 2 inputs (2¹⁶ particles, 4 per cell, random order, two particles at each"
+        " place): it loses pairs."
+    )
+    report.write([results(records)], tmp_path)
+    assert told in (tmp_path / "index.html").read_text("utf-8")
+
+
+@given(st.floats(1, 100), st.floats(1, 100))
+def test_a_clearer_win_is_never_fainter(one: float, other: float) -> None:
+    assert (maps.opacity(min(one, other))) <= maps.opacity(max(one, other)) <= maps.opacity(4)
+    assert maps.opacity(None) <= maps.opacity(1.0)
+
+
+# Crossovers.
+
+
+def laws(width: float) -> list[dict[str, Any]]:
+    """Make two searches, one of n, one of the root of n, which meet at 2^16 for 4 per cell."""
+    return [
+        search(algorithm, "count", n, per_cell, median=time, width=width)
+        for n in (2**12, 2**14, 2**18, 2**22)
+        for per_cell in (1, 4)
+        for algorithm, time in (
+            ("linear", n / 2**16 * per_cell / 4),
+            ("root", (n / 2**16) ** 0.5),
+        )
+    ]
+
+
+def test_crossover_between_sizes_is_that_of_the_power_laws() -> None:
+    field = field_of(laws(0.02))
+    by_level = {pair.fixed["per_cell"]: pair for pair in crossovers.pairs(field, "count")}
+    for per_cell, at in ((4, 16.0), (1, 20.0)):
+        pair = by_level[per_cell]
+        [crossing] = pair.compared.crossings
+        assert crossing.at == pytest.approx(at)
+        assert crossing.low == pytest.approx(at - 2 * math.log2(1.02 / 0.98))
+        assert pair.name(crossing.faster_before) == "linear"
+        assert pair.name(crossing.faster_after) == "root"
+        assert pair.always is None
+
+
+def test_table_of_crossovers_names_count_and_stretch() -> None:
+    crossed = crossovers.pairs(field_of(laws(0.02)), "count")
+    table = crossovers.table(crossed, "count")
+    assert table is not None
+    [row] = table.rows
+    assert row.head == "linear, then root"
+    assert row.items[1].text == formats.significant(2**16)
+    low, high = (2 ** (16 + sign * 2 * math.log2(1.02 / 0.98)) for sign in (-1, 1))
+    assert row.items[1].detail == f"{formats.significant(low)} to {formats.significant(high)}"
+
+
+def test_what_never_crosses_is_in_the_csv_as_always_faster() -> None:
+    records = [
+        search(algorithm, "count", n, median=time * n / 4096)
+        for n in (4096, 16384)
+        for algorithm, time in (("slow", 2.0), ("fast", 1.0))
+    ]
+    [row] = crossovers.rows(run_of(records))
+    assert row["always_faster"] == "fast"
+    assert (row["smallest_measured"], row["largest_measured"]) == (4096, 16384)
+    assert row["particles"] is None
+    assert crossovers.table(crossovers.pairs(field_of(records), "count"), "count") is None
+
+
+# Re-sorts and whole steps.
+
+
+def shares(rebuild: float, slope: float) -> list[dict[str, Any]]:
+    """Make re-sorts of 1 + slope * share milliseconds beside rebuilds."""
+    n = 2**20
+    return [
+        search(
+            algorithm, form, n, median=time, width=1e-6, moved=round(share * n),
+            destination="next",
+        )
+        for share in (0, 0.25, 0.5, 1)
+        for algorithm, form, time in (
+            ("search-counting-resort", "update", math.exp(slope * share)),
+            ("search-counting-sort", "count", rebuild),
+            ("search-radix-grid", "count", 2 * rebuild),
+        )
+    ]  # fmt: skip
+
+
+def test_share_up_to_which_a_resort_pays_is_the_closed_form() -> None:
+    field = field_of(shares(2.0, 1.0))
+    [found] = incremental_updates.gather(field)
+    compared = found.against_rebuild("search-counting-resort")
+    assert compared is not None
+    [crossing] = compared.crossings
+    assert crossing.at == pytest.approx(math.log(2), rel=1e-6)
+    [said] = incremental_updates.sentences(field)
+    assert "while fewer than 69.3 % (69.3 to 69.3 %) change cells" in said
+    table = incremental_updates.table(field)
+    assert table is not None
+    assert table.rows[0].items[0].text == "69.3 %"
+
+
+@pytest.mark.parametrize(
+    ("times", "said", "text"),
+    [
+        (
+            (2.0, 0.5, 0.5, 2.0),
+            "where between 10.0 % (10.0 to 10.0 %) and 80.0 % (80.0 to 80.0 %) change cells",
+            "10.0 % to 80.0 %",
+        ),
+        (
+            (0.5, 2.0, 2.0, 0.5),
+            "where fewer than 10.0 % (10.0 to 10.0 %) or more than 80.0 % (80.0 to 80.0 %)"
+            " change cells",
+            "10.0 %, above 80.0 %",
+        ),
+    ],
+    ids=["in between", "at either end"],
+)
+def test_all_shares_between_which_a_resort_pays_are_told(
+    times: tuple[float, ...], said: str, text: str
+) -> None:
+    n = 10**6
+    field = field_of(
+        [
+            search(
+                algorithm, form, n, median=time, width=1e-6, moved=round(share * n),
+                destination="next",
+            )
+            for share, resort in zip((0, 0.2, 0.6, 1), times, strict=True)
+            for algorithm, form, time in (
+                ("search-counting-resort", "update", resort),
+                ("search-counting-sort", "count", 1.0),
+            )
+        ]
+    )  # fmt: skip
+    [sentence] = incremental_updates.sentences(field)
+    assert f"{said} (search-counting-resort)" in sentence
+    table = incremental_updates.table(field)
+    assert table is not None
+    [item] = table.rows[0].items
+    assert (item.text, item.detail) == (text, "10.0 to 10.0 %; 80.0 to 80.0 %")
+
+
+def test_a_resort_is_drawn_over_the_fastest_rebuild_where_it_comes_close() -> None:
+    far = [
+        remade({**each, "algorithm": "search-bucket-resort", "median_ms": 9.0})
+        for each in shares(2.0, 1.0)
+        if each["algorithm"] == "search-counting-resort"
+    ]
+    chart = incremental_updates.ratio_chart(field_of([*shares(2.0, 1.0), *far]), "slug")
+    assert chart is not None
+    assert chart.reference == 1.0
+    assert chart.frame == (0.5, 1.3)
+    [panel] = chart.panels
+    [line] = panel.lines
+    assert line.label == "search-counting-resort"
+    assert line.x == [0, 25, 50, 100]
+    assert line.y == pytest.approx([math.exp(x / 100) / 2 for x in line.x])
+    assert line.low is not None and line.high is not None
+    assert all(a < b < c for a, b, c in zip(line.low, line.y, line.high, strict=True))
+    assert (
+        incremental_updates.ratio_chart(field_of(shares(0.5, 1.0)), "slug") is None
+    )  # never close
+
+
+def test_what_a_resort_saves_is_seen_beside_one_that_takes_long() -> None:
+    far = [
+        remade({**each, "algorithm": "search-bucket-resort", "median_ms": 1 + each["moved"]})
+        for each in shares(1.0, 1.0)
+        if each["algorithm"] == "search-counting-resort"
+    ]
+    chart = incremental_updates.ratio_chart(field_of([*shares(1.1, 1.0), *far]), "slug")
+    assert chart is not None
+    assert max(y for line in chart.panels[0].lines for y in line.y) > 1000
+    assert chart.frame == (0.8, 1.3)
+
+
+@pytest.mark.parametrize(("last", "leaves"), [(1.6, True), (1.2, False)])
+def test_a_line_that_leaves_the_frame_is_labelled_there(last: float, leaves: bool) -> None:
+    linear = figures.Axis("label", "linear")
+    lines = [figures.Line("steep", [1, 2], [1.0, last]), figures.Line("flat", [1, 2], [1.0, 1.1])]
+    panel = figures.Panel("title", lines, "description")
+    chart = figures.line_chart("slug", "title", "caption", linear, linear, [panel], 1.0, (0.8, 1.3))
+    assert chart is not None
+    [axes] = figures._line_figure(chart, panel).axes
+    assert axes.get_ylim() == (0.8, 1.3)
+    carets = [each.get_xydata().tolist() for each in axes.lines if each.get_marker() == CARETUP]
+    assert carets == ([[pytest.approx([1.5, 1.3])]] if leaves else [])
+    ends = {text.get_text(): text.xy for text in axes.texts if isinstance(text, Annotation)}
+    assert ends["steep"] == pytest.approx((1.5, 1.3) if leaves else (2, last))
+    assert ends["flat"] == (2, 1.1)
+
+
+@pytest.mark.parametrize(
+    ("rebuild", "said"), [(4.0, "at every share"), (0.5, "at no share measured")]
+)
+def test_a_resort_may_pay_always_or_never(rebuild: float, said: str) -> None:
+    [sentence] = incremental_updates.sentences(field_of(shares(rebuild, 1.0)))
+    assert said in sentence
+
+
+def test_a_resort_that_cannot_be_told_from_a_rebuild_is_not_said_to_lose() -> None:
+    records = [
+        search(name, form, median=1.0, moved=moved, destination="next")
+        for moved in (0, 1000)
+        for name, form in (("search-counting-resort", "update"), ("search-counting-sort", "count"))
+    ]
+    [sentence] = incremental_updates.sentences(field_of(records))
+    assert "at no share that can be told" in sentence
+
+
+def test_whole_steps_say_which_way_is_fastest_where() -> None:
+    run = run_of(steps(sizes=(2**20,)))
+    [said] = time_steps.sentences(run)
+    [found] = time_steps.gather(run)
+    for time_step in found.by_time_step:
+        timed = {kind: cell.median_ms for kind, cell in found.best(time_step).items()}
+        assert list(timed.values()) == sorted(timed.values())
+    assert re.search(r"at time step 0.0025 to [\d.]+ \([\d.]+ to [\d.]+ % of the particles", said)
+    assert "Re-sorting is the fastest of all at" in said
+
+
+def test_steps_stand_over_the_time_step_where_the_share_is_not_known() -> None:
+    [known] = time_steps.charts(run_of(steps()), "slug")
+    assert known.x.label == "% of the particles that change cells in a step"
+    [unknown] = time_steps.charts(run_of(steps(shares=False)), "slug")
+    assert unknown.x.label == "time step"
+    assert {line.label for line in unknown.panels[0].lines} == {
+        "rebuild", "re-sort", "skin 0.15", "skin 0.3",
+    }  # fmt: skip
+
+
+# Rivals.
+
+
+def test_a_rival_that_wins_is_said_first() -> None:
+    records = [
+        search("search-counting-sort", "count", median=2.0),
+        search("warp-hash-grid", "count", median=1.0, library="warp-lang 0.0"),
+        search("search-counting-sort", "build", median=1.0),
+        search("warp-hash-grid", "build", median=2.0, library="warp-lang 0.0"),
+    ]
+    said = regimes.sentences(run_of(records))[0]
+    assert said.startswith(
+        "Where a rival wins: warp-hash-grid in “count” at 2²⁰ particles, 4 per cell, where the"
+        " best of ours takes 2.00 times (1.96 to 2.04) as long. Ours are first in 1 of 2"
+        " comparisons. Not timed in this study on this machine: in “build”"
+    )
+    assert regimes.gist(run_of(records)) == said
+
+
+def test_where_a_rival_wins_on_unusual_inputs_says_which_they_are() -> None:
+    usual = [
+        search(name, "count", size, median=median, library=LIBRARIES.get(name))
+        for size in (2**12, 2**16)
+        for name, median in (("search-counting-sort", 1.0), ("warp-hash-grid", 2.0))
+    ]
+    lost = [
+        search(name, "count", 2**12, order=order, median=median, library=LIBRARIES.get(name))
+        for order in ("morton", "nearly-sorted")
+        for name, median in (("search-counting-sort", 2.0), ("warp-hash-grid", 1.0))
+    ]
+    assert libraries.verdict(field_of([*usual, *lost[:2]])).startswith(
+        "Where a rival wins: warp-hash-grid in “count” at 2¹² particles, 4 per cell, morton order,"
+    )
+    more = [remade(each | {"distribution": "clusters"}) for each in lost[2:]]
+    assert libraries.verdict(field_of([*usual, *lost, *more])).startswith(
+        "Where a rival wins: warp-hash-grid in “count” at 2¹² particles, 4 per cell, uniform and"
+        " clusters distribution, nearly-sorted and morton order (3 inputs),"
+    )
+
+
+def test_ours_are_first_only_where_they_can_be_told_to_be() -> None:
+    def said(time: float) -> str:
+        return libraries.verdict(
+            field_of(
+                [
+                    search("search-counting-sort", "count", median=1.0),
+                    search("warp-hash-grid", "count", median=time, library="warp-lang 0.0"),
+                ]
+            )
+        )
+
+    assert said(2.0) == "Ours are first in all 1 comparisons with libraries of others."
+    assert said(1.01) == (
+        "No rival wins. Ours are first in 0 of 1 comparisons; in 1 it cannot be told (count)."
+    )
+    assert said(0.5).startswith("Where a rival wins: warp-hash-grid")
+
+
+@pytest.mark.parametrize("backend", ["cuda", "opencl"])
+def test_the_verdict_says_whose_answers_to_a_task_were_not_timed(backend: str) -> None:
+    def left_out(*tried: str, **about: Any) -> str:
+        timed = [search(name, "list-x", device=backend) for name in tried]
+        extra = [search("vesin", "list-pairs", device=backend, mode="hot", **about)]
+        return libraries.untimed(field_of([*timed, *(extra if about else [])]))
+
+    known = {
+        name
+        for name, algorithm in registry.algorithms().items()
+        for form, made in algorithm.forms.items()
+        if issubclass(algorithm, NeighbourSearch) and form.partition("-")[0] == "list"
+        and made.requires <= {backend}
+    }  # fmt: skip
+    assert ("search-torch-sort" in known) == (backend == "cuda")
+    first, *rest = sorted(known)
+    assert left_out(first) == (
+        f"Not timed in this study on this machine: in “list” {formats.listing(rest)}."
+    )
+    assert left_out(*known) == ""
+    others = known - {"vesin"}
+    assert "vesin" in left_out(*others, status="skipped", reason="needs vesin")
+    assert left_out(*others, status="wrong", reason="loses pairs") == ""
+
+
+def test_without_a_rival_nothing_is_claimed() -> None:
+    said = libraries.verdict(race_of(("search-counting-sort", "count", 1.0, 0.01)))
+    assert said.startswith("No library of others was timed")
+
+
+def test_many_losses_are_told_by_task_with_their_share() -> None:
+    field = field_of(grid(sizes=(2**12, 2**16, 2**20), occupancies=(0.5, 4)))
+    lost = [each for each in field.comparisons() if each.ratio.high < 1]
+    said = libraries.verdict(field)
+    count = sum(each.race.task == "count" for each in lost)
+    assert f"on {count} of 6 inputs" in said
+    assert said.startswith("Where a rival wins: in “build”")
+
+
+def test_tables_of_rivals_list_what_is_wrong_and_what_did_not_run() -> None:
+    field = field_of(rivals_study())
+    tables = {table.caption: table for table in libraries.section(field).tables}
+    listed = next(t for name, t in tables.items() if name.startswith("Equal work only, list"))
+    wrong = next(row for row in listed.rows if row.head == "vesin")
+    assert [item.text for item in wrong.items][:2] == ["wrong", formats.DASH]
+    assert listed.notes[0] == (
+        "vesin: wrong: loses pairs across the box; the smallest input found has 9 particles."
+    )
+    counted = next(t for name, t in tables.items() if name.startswith("Equal work only, count"))
+    missing = next(row for row in counted.rows if row.head == "search-torch-sort")
+    assert missing.items[0].text == "not run"
+    assert "search-torch-sort: not run: needs torch: pip install torch." in counted.notes
+    assert counted.rows.index(missing) == len(counted.rows) - 1
+    [said] = libraries.wrong(field)
+    assert said.startswith("Wrong answer, so no time: vesin list-pairs (vesin ")
+    assert "), on 2 of " in said
+    assert "): loses pairs" in said
+
+
+def test_the_fastest_to_build_is_told_with_what_it_takes_to_count() -> None:
+    def note(counted: float) -> str:
+        times = {
+            "search-atomic-list": (1.0, counted),
+            "search-counting-sort": (2.0, 3.0),
+            "warp-hash-grid": (3.0, 4.0),
+        }
+        records = [
+            search(name, task, size, median=time)
+            for size in (2**20, 2**22)
+            for name, both in times.items()
+            for task, time in zip(("build", "count"), both, strict=True)
+        ]
+        tables = libraries.section(field_of(records)).tables
+        [build, count] = [t for t in tables if t.caption.startswith("Equal work only")]
+        assert not any("What is built" in each for each in count.notes)
+        return build.notes[0]
+
+    said = "What is built is not alike: linked lists (search-atomic-list) are made in one pass"
+    assert note(27.0).startswith(said)
+    assert note(27.0).endswith(
+        " To build and count, search-atomic-list, the fastest to build, takes 9.00 and 9.00 times"
+        " as long as the fastest at 2²⁰ and 2²² particles."
+    )
+    assert note(2.5).startswith(said)
+    assert "To build and count" not in note(2.5)
+
+
+def test_who_ran_elsewhere_is_not_said_to_be_unable_to() -> None:
+    about: dict[str, Any] = {"study": "rivals", "library": "scipy 0.0"}
+    needs = "needs OpenCL: run with --device opencl"
+    skipped = about | {"status": "skipped", "reason": needs, "sweep": "cpu-large"}
+    small = [
+        search("scipy-ckdtree", "list", size, sweep="small", mode="hot", **about)
+        for size in (2**12, 2**16)
+    ]
+    large = [
+        search(name, "list", size, study="rivals")
+        for name in ("search-counting-sort", "warp-hash-grid")
+        for size in (2**20, 2**22)
+    ]
+    large += [search("scipy-ckdtree", form, **skipped) for form in ("list", "list-pairs")]
+
+    def notes(records: list[dict[str, Any]]) -> list[str]:
+        return libraries.section(field_of(records)).tables[-1].notes
+
+    said = "scipy-ckdtree: not run on these inputs; timed at 2¹² to 2¹⁶ particles, 4 per cell"
+    assert notes([*small, *large])[:2] == [
+        f"{said} (2 inputs).",
+        f"scipy-ckdtree list-pairs: not run: {needs}.",
+    ]
+    assert notes(large)[0] == f"scipy-ckdtree and scipy-ckdtree list-pairs: not run: {needs}."
+    stopped = "the study stops it at 65,536 particles"
+    large[-2] = remade(large[-2] | {"reason": stopped})
+    assert f"scipy-ckdtree: not run: {stopped}." in notes([*small, *large])
+
+
+def test_a_sweep_that_was_not_run_as_a_whole_is_why_there_is_no_time() -> None:
+    about: dict[str, Any] = {"study": "rivals", "status": "skipped", "sweep": "cpu-large"}
+    opencl = "needs OpenCL: run with --device opencl"
+    table = tables.troubles(
+        run_of(
+            [
+                search("vesin", "list-pairs", reason=opencl, **about),
+                search("warp-hash-grid", "list", reason="needs Warp: pip install", **about),
+            ]
+        )
+    )
+    assert {row.items[-1].text for row in table.rows} == {
+        f"the sweep cpu-large {opencl}",
+        "needs Warp: pip install",
+    }
+
+
+def test_a_row_of_rivals_has_ratio_library_first_call_and_peak() -> None:
+    # What one form compiles, at another size than the last, its other forms pay as well.
+    slow = {"algorithm": "warp-hash-grid", "form": "count", "particles": 2**20}
+    field = field_of(
+        [
+            remade(each | {"first_call_ms": 2170.0}) if slow.items() <= each.items() else each
+            for each in rivals_study()
+        ]
+    )
+    table = next(t for t in libraries.section(field).tables if " build:" in t.caption)
+    assert [count for _, count in table.groups] == [2, 2, 3]
+    row = dict(
+        zip(
+            table.columns[5:],
+            next(r for r in table.rows if r.head == "warp-hash-grid").items[4:],
+            strict=True,
+        )
+    )
+    assert {name: item.text for name, item in row.items()} == {
+        "Library": LIBRARIES["warp-hash-grid"],
+        "First call, ms": "2,170",
+        "Peak memory": formats.size(90 * 2**22),
+    }
+    own = next(r for r in table.rows if r.head == "search-atomic-list")
+    assert own.items[1].detail == "best of ours"
+    assert own.items[4].text == "ours"
+
+
+def test_where_rivals_win_leaves_out_columns_that_are_all_alike() -> None:
+    records = [
+        search(name, task, size, median=median * size / 2**20, library=LIBRARIES.get(name))
+        for size in (2**20, 2**22)
+        for task in ("build", "count")
+        for name, median in (("search-counting-sort", 2.0), ("warp-hash-grid", 1.0))
+        if (task, size) != ("build", 2**22)
+    ]
+    table = libraries.section(field_of(records)).tables[0]
+    assert table.caption == "Where a rival wins"
+    assert table.columns == ["Task", "Rival", "Best of ours over rival", "Inputs", "Particles"]
+    assert [[row.head, *(item.text for item in row.items)] for row in table.rows] == [
+        ["build", "warp-hash-grid", "2.00", "1 of 1", "2²⁰"],
+        ["count", "warp-hash-grid", "2.00", "2 of 2", "2²⁰ to 2²²"],
+    ]
+    assert table.notes == ["All of these: 4 per cell, uniform distribution, random order."]
+
+
+def compared_by_graph() -> list[dict[str, Any]]:
+    """Make a count of ours at 1 ms, or 0.5 from a graph, and two libraries."""
+    return [
+        search(name, "count", median=median, mode=mode, library=LIBRARIES.get(name), study="rivals")
+        for name, mode, median in (
+            ("search-counting-sort", "hot", 1.0),
+            ("search-counting-sort", "graph", 0.5),
+            ("search-cuda-compute-sort", "hot", 0.9),
+            ("search-cuda-compute-sort", "graph", 0.6),
+            ("warp-hash-grid", "hot", 4.0),
+        )
+    ]
+
+
+def test_libraries_stand_against_the_best_of_ours_hot_and_from_a_graph() -> None:
+    table = next(
+        table
+        for table in libraries.section(field_of(compared_by_graph())).tables
+        if table.caption.startswith("Libraries against the best of ours (4 per cell")
+    )
+    assert table.columns == ["Library", "2²⁰"]
+    assert table.groups == [("count, particles", 1)]
+    assert [(row.head, item.text, item.detail, item.strong) for row in table.rows
+            for item in row.items] == [
+        ("search-cuda-compute-sort (cuda-cccl 0.0)", "0.900", "1.20", True),
+        ("warp-hash-grid (warp-lang 0.0)", "4.00", "8.00", False),
+    ]  # fmt: skip
+    assert "search-cuda-compute-sort is replayed as well." in table.notes[0]
+
+
+def test_a_sentence_tells_the_ratios_of_all_libraries() -> None:
+    run = run_of(compared_by_graph())
+    assert regimes.sentences(run)[1] == (
+        "How many times as long as the best of ours each library takes, at 2²⁰ particles, 4 per"
+        " cell, uniform distribution, random order: in “count” search-cuda-compute-sort 0.900,"
+        " warp-hash-grid 4.00."
+    )
+
+
+def test_habits_of_libraries_stand_in_a_table_of_their_own() -> None:
+    table = libraries.section(field_of(rivals_study())).tables[-1]
+    assert table.caption == "What each does where libraries differ"
+    [row] = [row for row in table.rows if row.head.startswith("nvalchemi")]
+    assert row.items[0].text.startswith("raises")
+
+
+def test_habits_that_differ_in_numbers_alone_are_one_row() -> None:
+    records = [
+        search("vesin", "list-pairs", size, outcome=HABITS | {"overflow": overflow})
+        for size, overflow in (
+            (2**12, "stops; counted first: 18 here"),
+            (2**14, "stops; counted first: 1,043 here"),
+            (2**16, "grows"),
+        )
+    ]
+    table = libraries.section(field_of(records)).tables[-1]
+    assert [row.items[0].text for row in table.rows] == ["stops; counted first: 18 here", "grows"]
+
+
+# Memory.
+
+
+def test_points_on_the_front_are_filled_and_joined() -> None:
+    records = [
+        search(name, "count", median=time, workspace_bytes=size)
+        for name, time, size in (("a", 1.0, 900), ("b", 2.0, 500), ("c", 3.0, 700))
+    ]
+    [chart] = regimes._memory(field_of(records), "slug")
+    [panel] = chart.panels
+    border, *shown = panel.lines
+    assert {line.label for line in shown if line.variant == 0} == {"a", "b"}
+    assert list(zip(border.x, border.y, strict=True)) == [
+        (0.0005, 2.0), (0.0009, 2.0), (0.0009, 1.0),
+    ]  # fmt: skip
+
+
+def test_peak_memory_counts_where_it_is_known() -> None:
+    [race] = field_of([search("warp-hash-grid", "count", peak_bytes=7, workspace_bytes=5)]).races
+    assert regimes.memory_bytes(race.winner) == 7
+    [race] = field_of([search("a", "count", peak_bytes=None, workspace_bytes=5)]).races
+    assert regimes.memory_bytes(race.winner) == 5
+
+
+@pytest.mark.parametrize("sizes", [(80e6, 9e9), (12e6, 250e6), (3e6, 3.1e6), (4e6, 4e11)])
+def test_ticks_of_memory_are_round_and_stay_apart(sizes: tuple[float, float]) -> None:
+    records = [
+        search(name, "count", median=1.0 + place, workspace_bytes=round(size))
+        for place, (name, size) in enumerate(zip("ab", sizes, strict=True))
+    ]
+    [chart] = regimes._memory(field_of(records), "slug")
+    figure = figures._line_figure(chart, chart.panels[0])
+    FigureCanvasAgg(figure).draw()
+    low, high = figure.axes[0].get_xlim()
+    labels = [
+        label.get_window_extent()
+        for label in figure.axes[0].get_xticklabels()
+        if low <= label.get_position()[0] <= high
+    ]
+    assert labels
+    assert all(left.x1 + 2 < right.x0 for left, right in itertools.pairwise(labels))
+
+
+def test_names_of_points_stay_above_the_axis() -> None:
+    names = [f"search-{place}" for place in range(10)]
+    records = [
+        search(name, "count", median=1 + place / 100, workspace_bytes=9**9)
+        for place, name in enumerate(names)
+    ]
+    records.append(search("vesin", "count", median=900.0, workspace_bytes=9**9))
+    [chart] = regimes._memory(field_of(records), "slug")
+    figure = figures._line_figure(chart, chart.panels[0])
+    FigureCanvasAgg(figure).draw()
+    axes = figure.axes[0]
+    written = {text.get_text(): text.get_window_extent() for text in axes.texts}
+    assert all(written[name].y0 > axes.get_window_extent().y0 - 6 for name in names)
+
+
+# Pages.
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("regimes")
+    small = grid(sizes=(2**12, 2**16, 2**20), occupancies=(1, 4, 16))
+    regime = [*small, *moved(sizes=(2**20,)), *steps(sizes=(2**17,))]
+    report.write([results(regime), results(rivals_study(), "rivals.json")], out)
+    return out
+
+
+def test_the_page_begins_with_who_wins_and_so_does_the_front_page(folder: Path) -> None:
+    for name in ("regimes.html", "rivals.html"):
+        verdict = folder.joinpath(name).read_text("utf-8").partition('<div class="verdict">')[2]
+        assert verdict.lstrip().startswith("<p>Where a rival wins:")
+    assert folder.joinpath("index.html").read_text("utf-8").count("Where a rival wins:") == 2
+
+
+def test_pages_are_small_and_what_is_too_long_is_in_the_csv(folder: Path) -> None:
+    assert (folder / "index.html").stat().st_size < 600 * 1024
+    assert (folder / "regimes.html").stat().st_size < 1536 * 1024
+    assert (folder / "rivals-measurements.html").is_file()
+    page = Page(folder.joinpath("rivals.html").read_text("utf-8"))
+    assert "Where a rival wins" in page.tables
+    linked = set(
+        re.findall(r'href="([\w.-]+)', "".join(p.read_text("utf-8") for p in folder.glob("*.html")))
+    )
+    assert {name for name in linked if not (folder / name).is_file()} == set()
+
+
+def test_machines_stand_on_one_page_with_figures_of_their_own(tmp_path: Path) -> None:
+    cpu = {"backend": "opencl", "name": "Synthetic CPU", "is_cpu": True}
+    small = grid(["search-counting-sort", "search-radix-grid"], (2**12, 2**14), (1, 4), ("count",))
+    slower = results(small, machine="synthetic-cpu", device=cpu)
+    report.write([results(small), slower], tmp_path)
+    html = (tmp_path / "regimes.html").read_text("utf-8")
+    assert html.count("Who wins: count.") == 2
+    assert "Machines compared" not in html  # the page begins with what was found
+    assert len(set(re.findall(r'<strong id="([^"]+)"', html))) == html.count("<strong id=")
+    machines = {row["machine"] for row in read((tmp_path / "regimes-wins.csv").read_text("utf-8"))}
+    assert machines == {"synthetic-gpu", "synthetic-cpu"}
+
+
+def test_csv_of_wins_holds_what_the_map_shows(folder: Path) -> None:
+    rows = read((folder / "regimes-wins.csv").read_text("utf-8"))
+    assert len(rows) == 3 * 3 * 4 + 7
+    at = ("count", 2**16, 4)
+    [row] = [r for r in rows if (r["task"], int(r["particles"]), float(r["per_cell"])) == at]
+    times = {
+        r["algorithm"]: r["median_ms"]
+        for r in grid(sizes=(2**16,), occupancies=(4,), tasks=("count",))
+    }
+    first, second = sorted(times, key=lambda name: times[name])[:2]
+    assert (row["winner"], row["runner_up"]) == (first, second)
+    assert float(row["margin"]) == pytest.approx(times[second] / times[first])
+    assert float(row["margin_low"]) < float(row["margin"]) < float(row["margin_high"])
+    assert row["timed"] == str(len(COSTS))
+
+
+def test_other_numbers_of_the_figures_are_in_csv_files(folder: Path) -> None:
+    found = {
+        kind: read((folder / f"regimes-{kind}.csv").read_text("utf-8"))
+        for kind in ("crossovers", "moved", "steps", "rivals")
+    }
+    assert all(found.values())
+    assert {row["resort"] for row in found["moved"]} >= {"search-counting-resort"}
+    assert {row["option"] for row in found["steps"]} == {"rebuild", "re-sort", "skin"}
+    below = [row for row in found["rivals"] if float(row["ratio_high"]) < 1]
+    assert len(below) == sum(
+        int(row[3].split(" of ")[0])
+        for row in Page((folder / "regimes.html").read_text("utf-8")).tables["Where a rival wins"][
+            1:
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("records", "shown"),
+    [
+        (
+            grid(["search-counting-sort", "search-radix-grid"], (2**12, 2**14), (4,)),
+            "Time against memory",
+        ),
+        (moved(sizes=(2**14,)), "Up to which share of moved particles"),
+        (steps(sizes=(2**12,)), "In whole steps of dpd-standard, 2¹² particles"),
+        ([search("search-counting-sort", "count")], "Equal work only, count"),
+        (
+            [search("search-radix-grid", "count", status="failed", reason="bad luck", mode="hot")],
+            "What has no time, and why",
+        ),
+        (
+            [search("vesin", "list-pairs", status="wrong", reason="loses pairs", mode="hot")],
+            "on 1 of 1 inputs (2²⁰ particles, 4 per cell, uniform distribution, random order):"
+            " loses pairs.",
+        ),
+    ],
+    ids=["two sizes", "moved alone", "steps alone", "one record", "failed", "wrong"],
+)
+def test_pages_render_from_parts_of_the_study(
+    records: list[dict[str, Any]], shown: str, tmp_path: Path
+) -> None:
+    cpu = {"backend": "opencl", "name": "Synthetic CPU", "is_cpu": True}
+    report.write([results(records, device=cpu, copy_bandwidth_gb_s=None)], tmp_path)
+    page = Page((tmp_path / "regimes.html").read_text("utf-8"))
+    assert shown in page.text
+    assert "Share of the copy bandwidth" not in page.text  # which is not known
+    assert (tmp_path / "report.md").is_file()

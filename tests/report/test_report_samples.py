@@ -1,0 +1,259 @@
+"""What a report says of samples: what is odd about them, and what a measurement adds to them."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from report_pages import STUDY, Page, cpu_results, every_row, record, results, run_of, write_page
+
+from gpubench import report
+from gpubench.evidence.results import make_record
+from gpubench.report import cells, document, formats, overview, tables, verdict
+
+DRIFT = "drift: slower by 3.1% from first to last"
+HUMPS = "two humps: at 1 and 1.2 ms, 40% of the samples in the slower"
+WARNING = "⚠\ufe0e"
+ODD = "What is odd about these samples"
+
+
+def odd_records() -> list[dict[str, Any]]:
+    return [
+        record(mode="graph"),
+        record(remarks=[DRIFT, HUMPS], stopped="time", clocks_sm_mhz=[1755, 1980]),
+        record("counting-sort", "order", throttled_ms=[1.4, 1.5], throttled_by=["power", "heat"],
+               stopped="narrow"),
+    ]  # fmt: skip
+
+
+def test_odd_samples_are_listed_with_what_they_are_of(tmp_path: Path) -> None:
+    page = write_page([results(odd_records())], tmp_path)
+    head, *rows = page.tables[ODD]
+    assert head == ["Measurement", "Median, ms", "Remark"]
+    assert rows == [
+        ["atomic-list, 2¹⁶ particles, hot", "1.00", f"{DRIFT}; {HUMPS}"],
+        [
+            "counting-sort, 2¹⁶ particles, hot", "1.00",
+            "throttled: 2 of 5 samples set aside (power and heat)",
+        ],
+    ]  # fmt: skip
+    assert f"{DRIFT}; {HUMPS}" in (tmp_path / "report.md").read_text(encoding="utf-8")
+
+
+def test_there_is_no_list_where_nothing_is_odd(tmp_path: Path) -> None:
+    page = write_page([results([record()])], tmp_path)
+    assert ODD not in page.tables and ODD not in page.text
+    assert ODD not in (tmp_path / "report.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("count", "folded"), [(12, 0), (13, 1)])
+def test_a_long_list_is_folded_up(count: int, folded: int, tmp_path: Path) -> None:
+    records = [record(per_cell=2**n, remarks=[DRIFT]) for n in range(count)]
+    page = write_page([results(records)], tmp_path)
+    assert [tag for tag, _ in page.tags].count("details") == folded
+    assert len(page.tables[ODD]) == 1 + count
+
+
+def test_the_front_page_counts_odd_samples() -> None:
+    said = " ".join(overview.sentences([run_of(odd_records())]))
+    assert "1 show drift or two humps (Sorting particles into cells)" in said
+    assert "1 had samples set aside, because the device was throttled" in said
+    assert "throttled" not in " ".join(overview.sentences([run_of([record()])]))
+
+
+def test_every_measurement_tells_how_its_sampling_ended(tmp_path: Path) -> None:
+    head, *rows = every_row([results(odd_records())], tmp_path)
+    names = ("Set aside", "Stopped by", "SM clock, MHz", "Remarks")
+    found = [[row[head.index(name)] for name in names] for row in rows]
+    dash = formats.DASH
+    assert found == [
+        [dash, dash, dash, dash],  # an older result, which knows nothing of it
+        ["0", "time", "1,755 to 1,980", f"{DRIFT}; {HUMPS}"],
+        ["2", "narrow", dash, "throttled: 2 of 5 samples set aside (power and heat)"],
+    ]
+
+
+def test_csv_tells_the_same(tmp_path: Path) -> None:
+    report.write([results(odd_records())], tmp_path)
+    read = pd.read_csv(tmp_path / f"{STUDY}-records.csv")
+    assert "throttled_ms" not in read and "samples_ms" not in read
+    assert read["samples"].tolist() == [3, 3, 3]
+    assert read["throttled"].isna().tolist() == [True, True, False]
+    assert read["throttled"][2] == 2
+    assert read["throttled_by"][2] == "power; heat"
+    assert read["remarks"][1] == f"{DRIFT}; {HUMPS}"
+    assert json.loads(read["clocks_sm_mhz"][1]) == [1755, 1980]
+
+
+# What a measurement adds
+
+
+@pytest.mark.parametrize(("median", "short"), [(0.0099, True), (0.0101, False)])
+def test_a_short_sample_is_marked_in_every_table_and_explained(
+    median: float, short: bool, tmp_path: Path
+) -> None:
+    # Four launches a sample, and 20 times 0.002 ms.
+    page = write_page([results([record(median=median), record(per_cell=1, median=5.0)])], tmp_path)
+    text = formats.significant(median) + (WARNING if short else "")
+    [row] = [r for r in page.tables["2¹⁶ (65,536) particles"] if r[0] == "atomic-list"]
+    assert row[1:] == ["5.00", text]
+    [fastest] = [r for r in page.tables["Fastest at 2¹⁶ (65,536) particles"] if r[0] == "4"]
+    assert fastest[2] == text
+    assert ("less than 20 times as long as one of nothing" in page.text) == short
+
+
+def test_the_overhead_is_that_of_the_same_mode_and_run() -> None:
+    pair = [record(median=0.006), record(median=0.006, mode="cold")]
+    for given, expected in (
+        ({"overhead_ms": {"hot": 0.002, "cold": 0.0001}}, {"hot": True, "cold": False}),
+        ({"overhead_ms": {"hot": 0.0001, "cold": 0.002}}, {"hot": False, "cold": True}),
+        ({"overhead_ms": {}}, {"hot": False, "cold": False}),
+    ):
+        for mode, is_short in expected.items():
+            run = cells.machines([results([r for r in pair if r["mode"] == mode], **given)])
+            [cell] = run[0].studies[0].cells.values()
+            assert cell.is_short == is_short
+
+
+def test_older_results_know_the_overhead_of_hot_samples() -> None:
+    older = results([record(median=0.006), record(median=0.006, mode="cold", per_cell=1)])
+    environment = {k: v for k, v in older.environment.items() if k != "overhead_ms"}
+    environment["empty_launch_ms"] = 0.002
+    older = type(older)(environment, older.records, older.path)
+    [machine] = cells.machines([older])
+    short = {c.headline["mode"]: c.is_short for c in machine.studies[0].cells.values()}
+    assert short == {"hot": True, "cold": False}
+    assert "is not taken off" in tables.environment(machine).notes[0]
+
+
+def test_the_overhead_stands_with_the_machine_and_is_explained(tmp_path: Path) -> None:
+    page = write_page([results([record()])], tmp_path)
+    assert ["overhead: hot", "0.00200 ms"] in page.tables["The machine"]
+    assert "It is in every sample once" in page.text
+
+
+def test_runs_of_many_times_are_summed_up() -> None:
+    runs = [
+        results([record()], f"{n}.json", overhead_ms={"hot": n / 1000}, copy_bandwidth_gb_s=90 + n)
+        for n in (3, 1, 2)
+    ]
+    [machine] = cells.machines(runs)
+    rows = {row.head: row.items[0].text for row in tables.environment(machine).rows}
+    assert rows["overhead: hot"] == "0.00100 to 0.00300 ms"
+    assert rows["copy bandwidth"] == "91.0 to 93.0 GB/s"
+
+
+# Inputs that take turns
+
+
+def turning_records() -> list[dict[str, Any]]:
+    both = (("atomic-list", "one-pass", 1.0), ("radix-grid", "order", 3.0))
+    return [
+        record(algorithm, form, median=factor * (inputs or 1), inputs=inputs)
+        for algorithm, form, factor in both
+        for inputs in (None, 4)
+    ]
+
+
+def test_inputs_that_take_turns_are_cells_of_their_own(tmp_path: Path) -> None:
+    head, *rows = every_row([results(turning_records())], tmp_path)
+    at = head.index("Inputs")
+    assert [row[at] for row in rows] == [formats.DASH, formats.DASH, "4", "4"]
+    commands = {row[-1] for row in rows if row[at] == "4"}
+    assert all(command.endswith(" --inputs 4") for command in commands)
+    assert not any("--inputs" in row[-1] for row in rows if row[at] != "4")
+    run = run_of(turning_records())
+    assert run.replaced == 0 and len(run.cells) == 4
+
+
+def test_inputs_that_take_turns_are_drawn_beside_one() -> None:
+    charts = {chart.slug: chart for chart in document.charts(run_of(turning_records()), "s")}
+    chart = charts["s-inputs"]
+    assert chart.x.names == ("1", "4")
+    assert {line.label: list(line.y) for line in chart.panels[0].lines} == {
+        "atomic-list": [1.0, 4.0],
+        "radix-grid": [3.0, 12.0],
+    }
+    replayed = [r | {"mode": "graph"} for r in turning_records() if not r["inputs"]]
+    for each in replayed:
+        del each["key"]
+        each |= {name: each[name] / 10 for name in ("median_ms", "ci95_low_ms", "ci95_high_ms")}
+    both = run_of([*turning_records(), *(make_record(**each) for each in replayed)])
+    assert both.at(inputs=None)[0].headline["mode"] == "graph"
+    # What is timed in one mode here and in another there is drawn in the one that both have.
+    drawn = {chart.slug: chart for chart in document.charts(both, "s")}["s-inputs"]
+    assert [list(line.y) for line in drawn.panels[0].lines] == [[1.0, 4.0], [3.0, 12.0]]
+    alone = document.charts(run_of([record(), record("radix-grid", "order")]), "s")
+    assert "s-inputs" not in {chart.slug for chart in alone}
+
+
+def test_what_tables_hold_fixed_names_the_inputs() -> None:
+    run = run_of([r for r in turning_records() if r["inputs"]])
+    assert tables.kind(run).endswith("4 inputs in turn")
+    assert "inputs" not in tables.kind(run_of([record()]))
+
+
+# Front page and names
+
+
+def test_the_gist_is_short_and_counts() -> None:
+    records = []
+    for per_cell, times in ((1, (1, 2)), (2, (2, 1)), (4, (1, 2)), (8, (1, 1))):
+        for (algorithm, form), time in zip(
+            (("atomic-list", "one-pass"), ("radix-grid", "order")), times, strict=True
+        ):
+            records.append(record(algorithm, form, per_cell=per_cell, median=time))
+    assert verdict.gist(run_of(records)) == (
+        "Fastest, by particles per cell (4 cases): atomic-list in 2, radix-grid in 1;"
+        " in 1 several cannot be told apart."
+    )
+    [first, *_] = verdict.sentences(run_of(records[:2]))
+    assert verdict.gist(run_of(records[:2])) == first
+    failed = [record(status="failed", reason="no")]
+    assert verdict.gist(run_of(failed)).startswith("Nothing was timed")
+
+
+def test_the_front_page_names_studies_with_wrong_answers_and_failures() -> None:
+    [machine] = cells.machines([cpu_results()])
+    [said, *_] = overview.sentences(machine.studies)
+    assert "2 gave a wrong answer (Sorting particles into cells)" in said
+    assert "10 could not be made here" in said and "none was wrong" not in said
+
+
+def test_the_front_page_sets_times_beside_prints() -> None:
+    [said] = [s for s in overview.sentences([run_of([record("bucket-sort", "host-loop")])])
+              if "as printed" in s]  # fmt: skip
+    assert said.endswith("19.8 in “Sorting particles into cells” (GeForce 6800 Ultra).")
+
+
+def test_studies_whose_names_are_taken_have_files_of_their_own(tmp_path: Path) -> None:
+    names = ["index", "checks", "a", "a-measurements", "A", "../b", "?"]
+    report.write([results([record(study=name) for name in names])], tmp_path)
+    [machine] = cells.machines([results([record(study=name) for name in names])])
+    stems = document.stems([machine])
+    assert list(stems) == names
+    assert list(stems.values()) == [
+        "index-2",
+        "checks-2",
+        "a",
+        "a-measurements-2",
+        "a-2",
+        "b",
+        "study",
+    ]
+    for name, stem in stems.items():
+        page = Page((tmp_path / f"{stem}.html").read_text(encoding="utf-8"))
+        assert f"gpubench run {shlex.quote(name)} " in page.text
+        assert pd.read_csv(tmp_path / f"{stem}-records.csv")["study"].tolist() == [name]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(1000, "1,000"), (0.05, "0.05"), (0, "0"), (1e-8, "10⁻⁸"), (5e-5, "5·10⁻⁵")],
+)
+def test_ticks_are_short(value: float, text: str) -> None:
+    assert formats.tick(value) == text

@@ -1,0 +1,113 @@
+"""Simulations in a report: accounts and panels beside the results of studies."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import shlex
+from io import BytesIO
+
+import numpy as np
+import pytest
+from PIL import Image
+from simulation_pages import account
+from typer.main import get_command
+
+from gpubench import report
+from gpubench.cli.app import app
+from gpubench.core.errors import UserError
+from gpubench.report.sources import sort_out
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Return a function that writes an account, with a panel, into a folder of its own."""
+
+    def write(name="run", panel=True, **changes):
+        place = tmp_path / name
+        place.mkdir()
+        (place / "simulation.json").write_text(json.dumps(account(**changes)))
+        if panel:
+            Image.new("RGB", (12, 8), (0, 114, 178)).save(place / "panel.png")
+        return place
+
+    return write
+
+
+def written(paths, out):
+    sources = sort_out(paths)
+    report.write(sources.results, out, sources.simulations)
+    return (out / "simulations.html").read_text(), (out / "report.md").read_text()
+
+
+def test_tells_what_was_simulated(folder, tmp_path):
+    page, text = written([folder()], tmp_path / "out")
+    for said in (
+        "dpd-separation, 2¹² (4,096) particles, dimensions 2",
+        "2,500 million particle-steps",
+    ):
+        assert said in page and said in text
+    assert "Some &lt;GPU&gt;" in page
+    assert "There are no results" not in page
+    assert "| force | 3.00 | 75% |" in text
+    assert "| pressure | \N{EN DASH} |" in text
+
+
+def test_the_panel_is_in_the_page_and_beside_the_text(folder, tmp_path):
+    page, text = written([folder()], tmp_path / "out")
+    assert 'src="data:image/webp;base64,' in page
+    assert "](figures/simulation-1.png)" in text
+    picture = Image.open(BytesIO((tmp_path / "out/figures/simulation-1.png").read_bytes()))
+    assert np.asarray(picture.convert("RGB"))[0, 0].tolist() == [0, 114, 178]
+
+
+def test_the_front_page_has_a_smaller_picture(folder, tmp_path):
+    panel = Image.fromarray(np.random.default_rng(1).integers(0, 255, (900, 1200, 3), np.uint8))
+    panel.save(folder() / "panel.png")
+    page, _ = written([tmp_path / "run"], tmp_path / "out")
+    front = (tmp_path / "out" / "index.html").read_text()
+    widths = [
+        Image.open(BytesIO(base64.b64decode(re.findall(r"webp;base64,([^\"]+)", html)[0]))).width
+        for html in (front, page)
+    ]
+    assert widths == [320, 640]
+    assert 'href="simulations.html#simulation-1"' in front
+
+
+def test_draws_what_was_observed_but_not_at_time_zero_on_a_logarithmic_axis(folder, tmp_path):
+    page, _ = written([folder()], tmp_path / "out")
+    assert "Size of the domains against time, from 4 at 4 to 6 at 16." in page
+    assert "Height of the mixing layer against time, from 0 at 0 to 16 at 16." in page
+
+
+def test_the_command_is_one(folder, tmp_path):
+    _, text = written([folder()], tmp_path / "out")
+    (line,) = [line for line in text.splitlines() if line.startswith("Again: `")]
+    words = shlex.split(line.removeprefix("Again: `gpubench ").rstrip("`"))
+    parameters = get_command(app).commands["simulate"].make_context("simulate", words[1:]).params
+    assert list(parameters["parameter"]) == ["dimensions=2"]
+    assert (parameters["skin"], parameters["seed"], parameters["steps"]) == (0.3, 3, 400)
+
+
+def test_no_panel_no_rate_no_steps(folder, tmp_path):
+    page, text = written(
+        [folder(panel=False, particle_steps_per_s=None, phases_mean_ms={}, observations=[])],
+        tmp_path / "out",
+    )
+    assert "data:image" not in page and "Phases" not in text
+
+
+def test_several_in_one_folder(folder, tmp_path):
+    folder("a")
+    folder("b", workload="dpd-standard")
+    page, _ = written([tmp_path], tmp_path / "elsewhere")
+    assert page.count('<section id="simulation-') == 2
+
+
+@pytest.mark.parametrize("text", ["[]", "{", '{"workload": "x"}'])
+def test_what_is_no_account_is_one_clear_line(tmp_path, text):
+    (tmp_path / "simulation.json").write_text(text)
+    with pytest.raises(UserError, match="is not an account of a simulation") as caught:
+        sort_out([tmp_path])
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,340 @@
+"""The part of a report on whole simulation steps, from synthetic records."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from report_pages import (
+    Page,
+    markdown_tables,
+    read_pages,
+    record,
+    results,
+    run_of,
+    write_page,
+)
+
+from gpubench import report
+from gpubench.evidence.results import Results, make_record
+from gpubench.report import document, figures, formats, steps, tables, verdict
+
+SIZES = (65536, 262144, 1048576)
+# Milliseconds per million particles: sort, force. The order of the sorts is not that of the steps.
+PARTS = {
+    ("counting-sort", "order"): (0.10, 0.50),
+    ("counting-sort", "reorder"): (0.12, 0.40),
+    ("counting-resort", "order"): (0.14, 0.50),
+    ("radix-grid", "reorder"): (0.20, 0.41),
+    ("atomic-list", "one-pass"): (0.06, 1.30),
+    ("atomic-resort", "one-pass"): (0.03, 1.30),
+    ("bucket-sort", "device-loop"): (0.70, 1.31),
+    ("bitonic-search", "order"): (3.00, 0.50),
+}
+
+
+def step(
+    algorithm: str,
+    form: str,
+    particles: int = 1048576,
+    *,
+    skin: float = 0.0,
+    time_step: float = 0.04,
+    **changes: Any,
+) -> dict[str, Any]:
+    sort, force = PARTS[algorithm, form]
+    scale = particles / 1e6
+    phases = {"cell ids": 0.02, "sort": sort, "force": force, "integrate": 0.08}
+    if skin > 0:
+        share = 0.04 / skin * time_step  # of the steps that make lists anew
+        lists = {"cell ids": 0.02 * share, "sort": sort * share, "lists": force * share}
+        phases = {"test": 0.01, **lists, "force": 0.6 * force, "integrate": 0.08}
+    phases = {name: time * scale for name, time in phases.items()}
+    median = sum(phases.values())
+    about: dict[str, Any] = {
+        "study": "dpd-step",
+        "sweep": "size",
+        "algorithm": algorithm,
+        "form": form,
+        "device": "cuda",
+        "particles": particles,
+        "workload": "dpd-standard",
+        "skin": skin,
+        "time_step": time_step,
+        "mode": "hot" if skin > 0 else "graph",
+        "status": "ok",
+        "seed": 7,
+    } | changes
+    if about["status"] == "ok":
+        about |= {
+            "batch": 20,
+            "samples_ms": [median],
+            "median_ms": median,
+            "ci95_low_ms": 0.99 * median,
+            "ci95_high_ms": 1.01 * median,
+            "steps": 20 if skin > 0 else 2,
+            "phases_ms": phases,
+            "particle_steps_per_s": 1e3 * particles / median,
+            "outcome": {"steps_done": round(1e3 / median)},
+        }
+    return make_record(**about)
+
+
+def size_records() -> list[dict[str, Any]]:
+    return [step(*subject, particles) for particles in SIZES for subject in PARTS]
+
+
+def skin_records() -> list[dict[str, Any]]:
+    return [
+        step(algorithm, form, skin=skin, time_step=time_step, sweep="skin")
+        for algorithm, form in (("counting-sort", "reorder"), ("atomic-list", "one-pass"))
+        for time_step in (0.01, 0.04)
+        for skin in (0.0, 0.15, 0.3)
+    ]
+
+
+def sorts_alone() -> Results:
+    alone = [
+        record(a, f, 1048576, 4, median=sort, mode="graph") for (a, f), (sort, _) in PARTS.items()
+    ]
+    return results(alone, "alone.json")
+
+
+def simulated() -> Results:
+    gone = {"status": "skipped", "reason": "the host reads back"}
+    more = [step("counting-sort", "reorder", skin=0.3, mode="cold", **gone)]
+    return results([*size_records(), *skin_records(), *more], "steps.json")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("steps")
+    report.write([simulated(), sorts_alone()], out)
+    return out
+
+
+@pytest.fixture(scope="module")
+def page(folder: Path) -> Page:
+    return read_pages(folder)
+
+
+# What is said
+
+
+def test_the_fastest_step_is_named_at_each_size(page):
+    assert (
+        "In dpd-standard, time step 0.04, skin 0, counting-sort reorder is fastest at"
+        " 2¹⁶, 2¹⁸ and 2²⁰ particles: the next takes 1.13 times as long."
+    ) in page.text
+
+
+def test_the_rate_and_the_share_of_the_sort_are_said(page):
+    rate = formats.significant(1 / (0.02 + 0.12 + 0.40 + 0.08) * 1e3)
+    assert (
+        f"At most {rate} million particle-steps per second, with counting-sort reorder" in page.text
+    )
+    assert "Cell ids and sort together are 22.6 % of the fastest step" in page.text
+    assert "the phase “force” is 64.5 %" in page.text
+    assert "over all algorithms cell ids and sort are 3.50 to 83.9 %" in page.text
+
+
+def test_steps_with_re_sorts_are_compared_with_their_full_sorts(page):
+    assert (
+        "Re-sorting instead of sorting anew makes a step faster: nowhere with counting-resort;"
+        " throughout, from 2¹⁶ to 2²⁰ particles with atomic-resort."
+    ) in page.text
+
+
+def test_the_order_of_the_sorts_alone_is_set_beside(page):
+    assert (
+        "Of the 8 that rozen2008-table1 times by themselves too (2²⁰ particles, 4 per cell, random"
+        " order), atomic-resort is the fastest sort and comes 5th in a step; counting-sort reorder"
+        " makes the fastest step and comes 4th by itself."
+    ) in page.text
+
+
+def test_nothing_is_said_of_sorts_alone_that_were_not_measured(tmp_path):
+    assert "by themselves too" not in write_page([simulated()], tmp_path).text
+
+
+def test_one_order_in_steps_and_alone_is_said_to_be_one():
+    run = run_of(size_records())
+    subjects = run.subjects[:3]
+    sentence = steps._compared(run, "there", subjects, subjects)
+    assert "is the fastest in a step and by itself; none of them change places" in sentence
+
+
+def test_what_a_skin_brings_is_said_for_each_time_step(page):
+    at = "In dpd-standard, 2²⁰ (1,048,576) particles, time step"
+    for time_step in (0.01, 0.04):
+        assert (
+            f"{at} {time_step:g}, counting-sort reorder with skin 0.3 makes the fastest step"
+        ) in page.text
+    none, best = (step("atomic-list", "one-pass", skin=s, time_step=0.01) for s in (0.0, 0.3))
+    factor = formats.significant(none["median_ms"] / best["median_ms"])
+    assert f"{factor} times as fast at best (skin 0.3) with atomic-list" in page.text
+
+
+@pytest.mark.parametrize(
+    ("skinny", "effect"),
+    [(2.0, "1.50 times as fast at best (skin 0.3)"), (3.0, "neither faster nor slower"),
+     (4.0, "slower")],
+)  # fmt: skip
+def test_a_skin_may_help_or_not(skinny, effect):
+    records = [
+        step("counting-sort", "order")
+        | {"median_ms": 3.0, "ci95_low_ms": 2.9, "ci95_high_ms": 3.1},
+        step("counting-sort", "order", skin=0.3)
+        | {"median_ms": skinny, "ci95_low_ms": skinny - 0.1, "ci95_high_ms": skinny + 0.1},
+    ]
+    assert any(f"a skin makes it {effect} with" in s for s in steps.sentences(run_of(records), []))
+
+
+def test_ordinals():
+    found = [formats.ordinal(n) for n in (1, 2, 3, 4, 11, 12, 13, 21, 22, 101, 111)]
+    assert ",".join(found) == "1st,2nd,3rd,4th,11th,12th,13th,21st,22nd,101st,111th"
+
+
+# What is shown
+
+
+def test_a_table_for_each_size_and_time_step(page):
+    captions = [
+        caption for caption in page.tables if caption.startswith("Phases of dpd-standard, 2")
+    ]
+    assert [c for c in captions if "particles, time step 0.04" in c and "skin" not in c] == [
+        f"Phases of dpd-standard, {formats.count(size)} particles, time step 0.04" for size in SIZES
+    ]
+    assert (
+        f"Phases of dpd-standard, {formats.count(SIZES[-1])} particles, time step 0.01" in captions
+    )
+
+
+def test_rows_hold_time_rate_and_phases_with_their_shares(page):
+    head, *rows = page.tables[
+        f"Phases of dpd-standard, {formats.count(SIZES[0])} particles, time step 0.04"
+    ]
+    assert head == [
+        "Algorithm", "Step, ms", "Particle-steps/s, 10⁶", "Cell ids, ms", "Sort, ms", "Force, ms",
+        "Integrate, ms",
+    ]  # fmt: skip
+    assert len(rows) == len(PARTS)
+    assert rows[0][0] == "counting-sort reorder" and rows[-1][0] == "bitonic-search"
+    times = [float(row[1]) for row in rows]
+    assert times == sorted(times)
+    assert rows[0][4] == "0.00786 19.4 %"
+    for row in rows:
+        shares = [float(item.split()[1]) for item in row[3:]]
+        assert sum(shares) == pytest.approx(100, abs=0.2)
+
+
+def test_steps_with_a_skin_say_which_and_have_its_phases(page):
+    head, *rows = page.tables[
+        f"Phases of dpd-standard, {formats.count(SIZES[-1])} particles, time step 0.01"
+    ]
+    assert head[1] == "Skin"
+    assert [name for name in head if name.endswith(", ms")] == [
+        "Step, ms", "Test, ms", "Cell ids, ms", "Sort, ms", "Lists, ms", "Force, ms",
+        "Integrate, ms",
+    ]  # fmt: skip
+    assert [row[1] for row in rows if row[0] == "counting-sort reorder"] == ["0.3", "0.15", "0"]
+    assert all(row[head.index("Lists, ms")] == formats.DASH for row in rows if row[1] == "0")
+
+
+def test_notes_say_how_many_steps_were_done_and_how_phases_are_timed(page):
+    assert page.text.count("Phases are timed by themselves after the step") == 1
+    done = [step(*subject, SIZES[0])["outcome"]["steps_done"] for subject in PARTS]
+    said = f"the simulations had done {min(done):,} to {max(done):,} steps"
+    assert page.text.count(said) == 1
+
+
+def test_markdown_has_the_same_tables(folder, page):
+    text = (folder / "report.md").read_text(encoding="utf-8")
+    flat = [" ".join(row) for table in markdown_tables(text) for row in table]
+    assert any("counting-sort reorder" in row and "(19.4 %)" in row for row in flat)
+    assert "What a step is made of" in text
+
+
+def test_phases_are_in_a_csv_file(folder):
+    rows = list(csv.DictReader(io.StringIO((folder / "dpd-step-phases.csv").read_text())))
+    assert len(rows) == 4 * len(PARTS) * len(SIZES) + 2 * 2 * 2 * 6 + 2 * 4
+    one = [
+        row for row in rows
+        if (row["algorithm"], row["form"], row["particles"], row["skin"], row["time_step"])
+        == ("counting-sort", "reorder", "1048576", "0.3", "0.01")
+    ]  # fmt: skip
+    assert [row["phase"] for row in one] == [
+        "test", "cell ids", "sort", "lists", "force", "integrate",
+    ]  # fmt: skip
+    assert sum(float(row["share"]) for row in one) == pytest.approx(1)
+    assert sum(float(row["phase_ms"]) for row in one) == pytest.approx(float(one[0]["median_ms"]))
+    assert not (folder / "rozen2008-table1-phases.csv").exists()
+
+
+def chart(run: Any, slug: str) -> Any:
+    [found] = [chart for chart in document.charts(run, "s") if chart.slug == slug]
+    return found
+
+
+def test_bars_are_the_steps_divided_as_their_phases(page):
+    run = run_of([*size_records(), *skin_records()])
+    bars = chart(run, "s-phases")
+    assert [panel.title for panel in bars.panels][:3] == [
+        f"{formats.power(n)} particles" for n in SIZES
+    ]
+    assert len(bars.panels) == 3 + 2
+    first = bars.panels[0].bars[0]
+    assert first.label == "counting-sort reorder"
+    per_particle = dict(zip(bars.parts, first.parts, strict=True))
+    assert per_particle["force"] == pytest.approx(0.40) and per_particle["lists"] == 0
+    assert sum(first.parts) == pytest.approx(0.62)  # ns, as the times are ms for a million
+    skins = [f"skin {skin}" for skin in ("0", "0.15", "0.3")]
+    assert {bar.label for bar in bars.panels[-1].bars} == {
+        f"{name}, {skin}" for name in ("counting-sort reorder", "atomic-list") for skin in skins
+    }
+    assert "counting-sort reorder 0.620" in bars.panels[0].description
+    assert "force 0.400" in bars.panels[0].description
+
+
+def test_bars_are_drawn_with_labels_lengths_and_a_key():
+    run = run_of([*size_records(), *skin_records()])
+    drawn = figures.draw(chart(run, "s-phases"))
+    svg = ElementTree.fromstring(drawn[0].inline)
+    texts = [text.text for text in svg.iter("{http://www.w3.org/2000/svg}text")]
+    assert {"counting-sort reorder", "0.620", "sort", "force", "ns per particle and step"} <= {
+        *texts
+    }
+    assert "lists" not in texts  # no bar of this panel has any
+    assert "→ 3.60" in texts  # bitonic-search, cut off
+    assert svg.get("role") == "img" and "counting-sort reorder 0.620" in str(svg.get("aria-label"))
+    assert "var(--line-" in drawn[0].inline and "#0303" not in drawn[0].standalone
+    assert "lists" in drawn[-1].inline
+
+
+def test_particle_steps_are_drawn_for_the_best_form_of_each_algorithm():
+    rate = chart(run_of(size_records()), "s-rate")
+    [panel] = rate.panels
+    labels = [line.label for line in panel.lines]
+    assert len(labels) == len({a for a, _ in PARTS}) and "counting-sort reorder" in labels
+    best = panel.lines[labels.index("counting-sort reorder")]
+    assert list(best.x) == list(SIZES)
+    assert list(best.y) == pytest.approx([1e3 / 0.62] * 3)
+
+
+def test_records_without_phases_make_no_such_part(tmp_path):
+    gone = {"status": "skipped", "reason": "needs CUDA"}
+    records = [step("bucket-sort", "device-loop", **gone)]
+    assert tables.phases(run_of(records)) == []
+    text = write_page([results(records)], tmp_path).text
+    assert "What a step is made of" not in text and "Nothing was timed" in text
+    assert not list(tmp_path.glob("*phases.csv"))
+
+
+def test_a_study_of_sorts_has_no_part_on_steps(tmp_path):
+    shown = write_page([sorts_alone()], tmp_path)
+    assert "particle-steps" not in shown.text and "What a step is made of" not in shown.text
+    assert verdict.scans(run_of(sorts_alone().records))[0].axis == "per_cell"

@@ -1,0 +1,196 @@
+"""Answers after timing, on a fake device: of the graph that was timed, and of plain launches."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from fake_algorithms import ENVIRONMENT, RightSort
+from fakes import FakeDevice
+
+from gpubench.core import registry
+from gpubench.core.contracts import CellListUpdate, Form, SortedCells
+from gpubench.measure.sampling import Budget
+from gpubench.studies import runner
+from gpubench.studies.runner import measure, plan
+from gpubench.studies.study import parse_study
+
+BUDGET = Budget(seconds_per_task=0.001, min_samples=6, max_samples=6, max_batch=2)
+STUDY = """
+title = "A study"
+question = "Which?"
+seed = 7
+[[sweeps]]
+name = "table"
+particles = [64]
+per_cell = [4]
+moved = [9]
+destination = ["random"]
+distribution = ["uniform"]
+order = ["random"]
+modes = {modes}
+inputs = {inputs}
+[[subjects]]
+algorithm = "{name}"
+form = "plain"
+"""
+
+
+class OnceSort(RightSort):
+    """Returns at once from the second launch on."""
+
+    name = "once-sort"
+    good_launches = 1
+
+    def launch(self) -> None:
+        self.launched = getattr(self, "launched", 0) + 1
+        if self.launched <= self.good_launches:
+            super().launch()
+
+
+class TiredSort(OnceSort):
+    """Returns at once in the middle of its timing, after its graph was recorded."""
+
+    name = "tired-sort"
+    good_launches = 12
+
+
+class HalfSort(OnceSort):
+    """Short, and returns at once from the second launch on that its graph was recorded of."""
+
+    name = "half-sort"
+    good_launches = 4
+
+    def sort(self) -> float:
+        return 0.05 * super().sort()
+
+
+class LeakySort(RightSort):
+    """Works while it is recorded, and records nothing."""
+
+    name = "leaky-sort"
+
+    def launch(self) -> None:
+        if self.device._capturing is None:
+            super().launch()
+        else:
+            self.sort()
+
+
+class RightUpdate(CellListUpdate):
+    """Sorts anew, but only what is of the state that it is told to be of."""
+
+    name = "right-update"
+    summary = source = ""
+    forms = {"plain": Form("")}  # noqa: RUF012
+
+    def prepare(self) -> None:
+        self.start = self.allocate(self.grid.count + 1, np.int32)
+        self.order = self.allocate(self.particles, np.int32)
+
+    def load(self, inputs: Any) -> None:
+        self.states = [(state.cell_of.copy(), state.positions) for state in inputs.history]
+        self.cell_of, self.positions = self.states[0]
+        self.build(self.cell_of, self.positions)
+
+    def build(self, cell_of: Any, positions: Any) -> None:
+        self.start[:] = np.searchsorted(np.sort(cell_of), np.arange(self.grid.count + 1))
+        self.order[:] = np.argsort(cell_of, kind="stable")
+        self.listed = cell_of
+
+    def update(self, cell_of: Any, positions: Any) -> None:
+        before = self.cell_of
+
+        def resort() -> float:
+            if self.listed is before:
+                self.build(cell_of, positions)
+            return 1.0
+
+        self.queue(resort)
+
+    def queue(self, resort: Any) -> None:
+        self.device.work(self.name, resort)()
+
+    @property
+    def answer(self) -> SortedCells:
+        return SortedCells(self.start, self.order)
+
+    def traffic_bytes(self) -> None:
+        return None
+
+
+class LeakyUpdate(RightUpdate):
+    """Works while it is recorded, and records nothing."""
+
+    name = "leaky-update"
+
+    def queue(self, resort: Any) -> None:
+        if self.device._capturing is None:
+            super().queue(resort)
+        else:
+            resort()
+
+
+class UnrecordedUpdate(RightUpdate):
+    """Records nothing."""
+
+    name = "unrecorded-update"
+
+    def queue(self, resort: Any) -> None:
+        if self.device._capturing is None:
+            super().queue(resort)
+
+
+CLASSES: list[Any] = [
+    RightSort, OnceSort, TiredSort, HalfSort, LeakySort, RightUpdate, LeakyUpdate, UnrecordedUpdate,
+]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def fakes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "algorithms", lambda: {cls.name: cls for cls in CLASSES})
+    monkeypatch.setattr(runner, "environment", lambda device: ENVIRONMENT)
+
+
+def measured(
+    name: str, inputs: int = 1, modes: tuple[str, ...] = ("hot", "graph")
+) -> tuple[FakeDevice, Any]:
+    """Measure in some modes; return the device, and a record of them, which all say the same."""
+    device = FakeDevice()
+    text = STUDY.format(name=name, inputs=inputs, modes=json.dumps(modes))
+    (group,) = plan(parse_study("one", text))
+    first, *others = measure(group, group.items, device, BUDGET, lambda final: None)
+    assert all(other["reason"] == first["reason"] for other in others)
+    return device, first
+
+
+@pytest.mark.parametrize("inputs", [1, 3])
+@pytest.mark.parametrize("name", ["right-sort", "right-update"])
+def test_what_is_right_stays_right(name: str, inputs: int) -> None:
+    _, record = measured(name, inputs)
+    assert (record["status"], record["reason"]) == ("ok", None)
+
+
+@pytest.mark.parametrize("name", ["once-sort", "tired-sort", "leaky-sort", "unrecorded-update"])
+def test_what_does_nothing_is_wrong(name: str) -> None:
+    _, record = measured(name)
+    assert record["status"] == "wrong" and record["reason"].startswith("after timing: ")
+
+
+def test_a_graph_of_which_only_some_launches_work_is_wrong() -> None:
+    """Its answer is right, since one launch of the two does its work; a plain launch does none."""
+    _, record = measured("half-sort", modes=("graph",))
+    assert record["status"] == "wrong"
+
+
+def test_an_update_that_runs_while_it_is_recorded_has_no_time() -> None:
+    _, record = measured("leaky-update")
+    assert record["status"] == "failed" and "is right without a launch" in record["reason"]
+
+
+def test_the_graph_that_is_checked_is_the_one_that_was_timed() -> None:
+    device, _ = measured("right-sort")
+    last_sample = len(device.log) - device.log[::-1].index("record")
+    assert "replay" in device.log[last_sample:] and "capture" not in device.log[last_sample:]

@@ -1,0 +1,380 @@
+"""DPD on every device: one trajectory whatever keeps the cells, and what must never happen."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpubench.core import registry
+from gpubench.core.contracts import CellList
+from gpubench.core.errors import UserError
+from gpubench.devices import Device
+from gpubench.studies.runner import missing_feature
+from gpubench.workloads import cell_workload
+from gpubench.workloads.dpd import DPD, DPDRayleighTaylor, DPDSeparation, DPDStandard
+from gpubench.workloads.workload import BlowUp
+
+FORMS = [
+    (name, form)
+    for name, cls in registry.algorithms().items()
+    if issubclass(cls, CellList)
+    for form in cls.forms
+]
+PARTICLES = 700
+ROOM = {"fixed-capacity": {"capacity": 40}}
+# Chunks of the default size are made for more particles than there are here.
+ROOM["adaptive-bitonic"] = {"chunk": 32}
+WORKLOADS = [
+    (DPDStandard, {}),
+    (DPDStandard, {"integrator": "leap-frog"}),
+    (DPDStandard, {"integrator": "groot-warren", "pair_noise": "rozen2008"}),
+    (DPDSeparation, {}),
+    (DPDSeparation, {"dimensions": 2, "walls": "none"}),
+    (DPDRayleighTaylor, {"depth": 4.5, "gravity": 0.5}),
+    (DPDRayleighTaylor, {"dimensions": 2, "wave": 2, "amplitude": 1.0}),
+]
+
+
+def made(
+    device: Device,
+    workload: type[DPD] = DPDStandard,
+    algorithm: str = "counting-sort",
+    form: str = "order",
+    particles: int = PARTICLES,
+    seed: int = 5,
+    skin: float = 0.0,
+    **parameters: Any,
+) -> DPD:
+    cls: Any = registry.find_algorithm(algorithm)
+    if lacking := missing_feature(cls.forms[form].requires, device):
+        pytest.skip(lacking)
+    given = {**ROOM.get(algorithm, {}), **parameters}
+    return workload(device, particles, cls, form, given, seed, skin)
+
+
+def trajectory(simulation: DPD, steps: int) -> bytes:
+    """Return all positions and velocities after some steps, bit for bit."""
+    simulation.advance(steps)
+    simulation.require_sound()
+    return bits(simulation)
+
+
+def bits(simulation: DPD) -> bytes:
+    state = simulation.state()
+    by_id = np.argsort(state["places"][:, 3])
+    return b"".join(state[name][by_id].tobytes() for name in sorted(state.keys() - {"step"}))
+
+
+@pytest.fixture(scope="module")
+def reference(device):
+    """Trajectories of each workload over the cell list that is simplest to get right."""
+    found: dict[int, bytes] = {}
+
+    def get(index: int, steps: int) -> bytes:
+        if index not in found:
+            workload, parameters = WORKLOADS[index]
+            found[index] = trajectory(made(device, workload, **parameters), steps)
+        return found[index]
+
+    return get
+
+
+@pytest.mark.parametrize(("algorithm", "form"), FORMS)
+def test_every_algorithm_gives_the_same_trajectory_to_the_bit(device, reference, algorithm, form):
+    for index, (workload, parameters) in enumerate(WORKLOADS[:4]):
+        simulation = made(device, workload, algorithm, form, **parameters)
+        assert trajectory(simulation, 21) == reference(index, 21), workload.name
+
+
+@pytest.mark.parametrize(("algorithm", "form"), [("counting-sort", "order"),
+                                                 ("counting-sort", "reorder"),
+                                                 ("counting-resort", "order"),
+                                                 ("atomic-list", "one-pass"),
+                                                 ("fixed-capacity", "one-pass")])  # fmt: skip
+@pytest.mark.parametrize(
+    "index", [0, *(pytest.param(n, marks=pytest.mark.long) for n in range(1, len(WORKLOADS)))]
+)
+def test_lists_of_neighbours_change_nothing(device, reference, algorithm, form, index):
+    workload, parameters = WORKLOADS[index]
+    simulation = made(device, workload, algorithm, form, skin=0.35, **parameters)
+    assert trajectory(simulation, 21) == reference(index, 21)
+
+
+def test_lists_are_kept_while_nothing_has_moved_far(device):
+    simulation = made(device, skin=0.6, time_step=0.01)
+    made_lists = []
+    original = simulation._list
+    simulation._list = lambda *a: (made_lists.append(simulation.step), original(*a))
+    simulation.advance(30)
+    assert made_lists[0] == 0
+    assert 2 <= len(made_lists) < 15
+
+
+def test_what_is_re_sorted_stays_where_it_is(device):
+    """Else each step would look to a re-sort as if all particles had moved."""
+    simulation = made(device, DPDStandard, "counting-resort", "order")
+    simulation.advance(6)
+    ids = simulation.state()["places"][:, 3]
+    assert (ids == np.arange(PARTICLES)).all()
+
+
+def test_forces_sum_to_nothing_at_all(device):
+    """Each force is a whole number of force steps, and the partner's is its negative."""
+    simulation = made(device, DPDSeparation, walls="none")
+    simulation.advance(9)
+    force = simulation.device.download(simulation._force)[:, :3]
+    steps = force / simulation.fluid.force_step(simulation.time_step)
+    assert np.abs(steps).max() > 1000
+    assert (steps == np.rint(steps)).all()
+    assert (steps.sum(axis=0) == 0).all()
+
+
+@settings(max_examples=8, deadline=None)
+@given(shift=st.tuples(*[st.integers(0, 2**32 - 1)] * 3), seed=st.integers(0, 2**32 - 1))
+def test_no_place_in_a_periodic_box_is_special(opencl_device, shift, seed):
+    """Forces stay the same to the bit when all is shifted and numbered in another order."""
+    simulation = made(opencl_device, particles=300)
+    start = simulation.state()
+    simulation.advance(1)
+    shifted = dict(start)
+    order = np.random.default_rng(seed).permutation(300)
+    shifted["places"] = start["places"][order]
+    shifted["places"][:, :3] += np.array(shift, np.uint32)
+    shifted["velocities"] = start["velocities"][order]
+    velocities = by_id(simulation)
+    simulation.restore(shifted)
+    simulation.advance(1)
+    np.testing.assert_array_equal(by_id(simulation), velocities)
+
+
+def by_id(simulation: DPD) -> Any:
+    return simulation.snapshot().velocities
+
+
+def nearest(simulation: DPD, differences: Any) -> Any:
+    """Return differences of positions to the nearest images."""
+    size = np.asarray(simulation.box.size)
+    return differences - size * np.rint(differences / size) * simulation.box.periodic
+
+
+def test_goes_on_from_a_state_to_the_bit(device):
+    through = made(device, DPDRayleighTaylor, integrator="leap-frog")
+    through.advance(7)
+    state = through.state()
+    through.advance(8)
+    resumed = made(device, DPDRayleighTaylor, "atomic-list", "one-pass", integrator="leap-frog")
+    resumed.restore(state)
+    assert resumed.step == 7
+    assert trajectory(resumed, 8) == bits(through)
+
+
+def test_refuses_a_state_of_something_else(opencl_device):
+    simulation = made(opencl_device)
+    with pytest.raises(UserError, match="700 particles"):
+        simulation.restore(made(opencl_device, particles=701).state())
+    with pytest.raises(UserError):
+        simulation.restore(made(opencl_device, integrator="leap-frog").state())
+
+
+def test_steps_beyond_32_bits_are_counted(opencl_device):
+    simulation = made(opencl_device)
+    state = simulation.state()
+    state["step"] = np.array(2**32 - 2, np.int64)
+    simulation.restore(state)
+    simulation.advance(5)
+    assert simulation.step == 2**32 + 3
+    clock = simulation.device.download(simulation.clock)[0]
+    assert list(clock) == [3, 1, 5, 0]
+
+
+def test_other_seeds_and_steps_give_other_noise(opencl_device):
+    simulation = made(opencl_device, repulsion=0.0, friction=0.0)
+    start = simulation.state()
+    found = set()
+    for step in (0, 1, 2**32):
+        start["step"] = np.array(step, np.int64)
+        simulation.restore(start)
+        found.add(trajectory(simulation, 1))
+    other = made(opencl_device, repulsion=0.0, friction=0.0, seed=6)
+    start["step"] = np.array(0, np.int64)
+    other.restore(start)
+    found.add(trajectory(other, 1))
+    assert len(found) == 4
+
+
+def test_walls_keep_everything_inside(device):
+    simulation = made(device, DPDRayleighTaylor, gravity=3.0, depth=4.0)
+    for _ in range(10):
+        simulation.advance(20)
+        simulation.require_sound()
+        heights = simulation.snapshot().positions[:, 2]
+        assert heights.min() >= 0
+        assert heights.max() < simulation.box.size[2]
+    # All that weight has piled up below.
+    assert heights.mean() < 0.48 * simulation.box.size[2]
+
+
+def test_a_wall_reflects(opencl_device):
+    """A particle alone flies straight, and comes back from the wall as fast as it went."""
+    simulation = made(opencl_device, DPDSeparation, particles=60, gravity=0.0, density=1.0)
+    state = simulation.state()
+    state["velocities"][:, :3] = 0
+    units, length = 2.0**31, simulation.box.size[2]
+    alone = np.zeros((60, 4), np.uint32)
+    alone[:, 3] = np.arange(60)
+    # All others sit in one place, where they feel no force of each other.
+    alone[1:, :3] = [2**31, 2**31, int(0.9 * units)]
+    alone[0, 2] = int(0.05 / length * units)
+    state["places"] = alone
+    state["velocities"][0, 2] = -2.0
+    simulation.restore(state)
+    simulation.advance(1)
+    after = simulation.snapshot()
+    assert after.positions[0, 2] == pytest.approx(0.03, abs=1e-6)
+    assert after.velocities[0, 2] == 2.0
+    assert (after.velocities[1:] == 0).all()
+
+
+@pytest.mark.parametrize("place", ["corner", "last", "one cell", "one place"])
+@pytest.mark.parametrize(("algorithm", "form"), [("counting-sort", "order"),
+                                                 ("atomic-list", "one-pass")])  # fmt: skip
+def test_particles_may_be_anywhere(device, place, algorithm, form):
+    simulation = made(
+        device, DPDSeparation, algorithm, form, particles=100, density=1.0, time_step=1e-3
+    )
+    state = simulation.state()
+    units = np.asarray(simulation.box.units)
+    rng = np.random.default_rng(0)
+    state["places"][:, :3] = {
+        "corner": np.zeros((100, 3)),
+        "last": np.tile(units - 1, (100, 1)),
+        "one cell": rng.random((100, 3)) * units / simulation.box.size * 0.9,
+        "one place": np.tile(units // 3, (100, 1)),
+    }[place].astype(np.uint32)
+    state["velocities"][:, :3] = 0
+    simulation.restore(state)
+    simulation.advance(1)
+    simulation.require_sound()
+    moved = np.abs(simulation.snapshot().velocities).max() > 0
+    assert moved == (place == "one cell")
+
+
+@pytest.mark.parametrize("velocity", [1e4, -1e4, np.inf, np.nan, 1e38])
+@pytest.mark.parametrize("axis", [0, 2])
+def test_names_the_particle_that_blew_up(device, velocity, axis):
+    simulation = made(device, DPDSeparation)
+    simulation.advance(4)
+    state = simulation.state()
+    row = 13
+    state["velocities"][row, axis] = velocity
+    at = simulation.snapshot().positions[state["places"][row, 3]]
+    simulation.restore(state)
+    simulation.advance(1)
+    with pytest.raises(BlowUp, match=r"step 4: particle .* time_step") as caught:
+        simulation.require_sound()
+    # Its neighbours are dragged along in the same step: it is one of them, or the one itself.
+    named = int(re.search(r"particle (\d+)", str(caught.value))[1])
+    state["velocities"][row, axis] = 0
+    simulation.restore(state)
+    apart = simulation.snapshot().positions[named] - at
+    assert np.linalg.norm(nearest(simulation, apart)) < 1
+    state["velocities"][row, axis] = velocity
+    simulation.restore(state)
+    simulation.advance(1)
+    # What is worthless stays within the box, and within memory.
+    simulation.advance(3)
+    assert simulation.snapshot().positions.min() >= 0
+
+
+def test_a_time_step_that_is_too_long_is_caught(device):
+    simulation = made(device, time_step=1.0)
+    simulation.advance(50)
+    with pytest.raises(BlowUp, match="step "):
+        simulation.require_sound()
+
+
+def test_says_when_cells_overflow(device):
+    simulation = made(device, DPDStandard, "fixed-capacity", "one-pass", capacity=2)
+    simulation.advance(1)
+    with pytest.raises(BlowUp, match="no room for"):
+        simulation.require_sound()
+
+
+@pytest.mark.parametrize(
+    ("workload", "options", "message"),
+    [
+        (DPDStandard, {"particles": 0}, "needs particles"),
+        (DPDStandard, {"particles": 80}, "at least three cells"),
+        (DPDStandard, {"skin": -0.1}, "skin"),
+        (DPDStandard, {"skin": 4.0}, "at least three cells"),
+        (DPDStandard, {"time_step": 0.0}, "time_step"),
+        (DPDStandard, {"time_step": float("nan")}, "time_step"),
+        (DPDStandard, {"time_step": 1e300}, r"time_step must be 0, or 1e-09 to 1e\+09 in size"),
+        (DPDStandard, {"friction": -1.0}, "friction must not be negative"),
+        (DPDStandard, {"repulsion": float("inf")}, "repulsion must be finite"),
+        (DPDStandard, {"density": 0.0}, "density"),
+        (DPDStandard, {"integrator": "euler"}, "integrator must be one of velocity-verlet"),
+        (DPDStandard, {"pair_noise": "dice"}, "pair_noise must be one of"),
+        (DPDStandard, {"weights": "gauss"}, "weights must be one of"),
+        (DPDStandard, {"seed": -1}, "seed"),
+        (DPDSeparation, {"share_b": 1.5}, "share_b must be 0 to 1"),
+        (DPDSeparation, {"noise_ab": -3.0}, "noise must not be negative"),
+        (DPDSeparation, {"mass_b": 0.0}, "masses"),
+        (DPDSeparation, {"walls": "x"}, "walls must be"),
+        (DPDSeparation, {"dimensions": 4}, "dimensions must be 2 or 3"),
+        (DPDSeparation, {"dimensions": 0}, "dimensions must be 2 or 3"),
+        (DPDSeparation, {"dimensions": 2**31}, "dimensions must be 0, or 1 to"),
+        (DPDRayleighTaylor, {"depth": 2.0}, "along y"),
+        (DPDRayleighTaylor, {"height": 0.0}, "height"),
+        (DPDRayleighTaylor, {"gravity": float("nan")}, "gravity must be finite"),
+    ],
+)
+def test_bad_input_is_one_clear_line(opencl_device, workload, options, message):
+    with pytest.raises(UserError, match=message) as caught:
+        made(opencl_device, workload, **options)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("particles", [1, 2, 127, 128, 129])
+def test_numbers_around_a_block(device, particles):
+    """Without forces they all fly straight."""
+    free = {"repulsion": 0.0, "friction": 0.0, "noise": 0.0, "density": particles / 512}
+    simulation = made(device, DPDStandard, particles=particles, **free)
+    state = simulation.state()
+    state["velocities"][:, :3] = np.random.default_rng(0).normal(size=(particles, 3))
+    simulation.restore(state)
+    before = simulation.snapshot()
+    simulation.advance(2)
+    after = simulation.snapshot()
+    moved = nearest(simulation, after.positions - before.positions)
+    np.testing.assert_allclose(moved, 2 * 0.04 * before.velocities, atol=1e-6)
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize(("algorithm", "form"), FORMS)
+def test_a_graph_replays_what_launches_do(cuda_device, algorithm, form):
+    simulation = made(cuda_device, DPDStandard, algorithm, form, particles=5000)
+    plain = made(cuda_device, DPDStandard, algorithm, form, particles=5000)
+    for steps in (1, 2, 5, 8, 3):
+        simulation.advance(steps)
+        for _ in range(steps):
+            for _, launch in plain.phases():
+                launch()
+    assert simulation.step == plain.step == 19
+    assert bits(simulation) == bits(plain)
+    capturable = simulation.algorithm.forms[form].capturable
+    assert (simulation._graph is not None) == capturable
+
+
+def test_deferred_forces_are_no_other_forces(device, monkeypatch):
+    """Room for fewer neighbours than there are, so that it is emptied on the way."""
+    usual = trajectory(made(device), 5)
+    for room in (0, 1, 7):
+        monkeypatch.setattr(cell_workload, "DEFERRED", room)
+        monkeypatch.setattr(cell_workload, "DEFERRED_ON_CPU", room)
+        assert trajectory(made(device), 5) == usual

@@ -1,0 +1,202 @@
+"""SPH on every device: one trajectory whatever keeps the cells, and what must never happen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gpubench.core import registry
+from gpubench.core.contracts import CellList
+from gpubench.core.errors import UserError
+from gpubench.devices import Device
+from gpubench.studies.runner import missing_feature
+from gpubench.workloads.sph import SPH, SPHDamBreak, SPHRigidBody
+from gpubench.workloads.workload import BlowUp
+
+FORMS = [
+    (name, form)
+    for name, cls in registry.algorithms().items()
+    if issubclass(cls, CellList)
+    for form in cls.forms
+]
+PARTICLES = 900
+ROOM = {"fixed-capacity": {"capacity": 40}, "adaptive-bitonic": {"chunk": 32}}
+WORKLOADS: list[tuple[type[SPH], dict[str, Any]]] = [
+    (SPHDamBreak, {"mach": 0.4}),
+    (SPHDamBreak, {"integrator": "euler", "pressure": "kept", "time_step": 0.1}),
+    # Begins in the fluid, so that there are contacts from the first step on.
+    (SPHRigidBody, {"drop": -0.6, "body_size": 0.7, "mach": 0.4}),
+]
+
+
+def made(
+    device: Device,
+    workload: type[SPH] = SPHDamBreak,
+    algorithm: str = "counting-sort",
+    form: str = "order",
+    particles: int = PARTICLES,
+    seed: int = 5,
+    skin: float = 0.0,
+    **parameters: Any,
+) -> SPH:
+    cls: Any = registry.find_algorithm(algorithm)
+    if lacking := missing_feature(cls.forms[form].requires, device):
+        pytest.skip(lacking)
+    given = {**ROOM.get(algorithm, {}), **parameters}
+    return workload(device, particles, cls, form, given, seed, skin)
+
+
+def bits(simulation: SPH) -> bytes:
+    state = simulation.state()
+    by_id = np.argsort(state["places"][:, 3])
+    bodies = state.pop("bodies", np.zeros(0))
+    parts = [state[name][by_id] for name in sorted(state.keys() - {"step"})]
+    return b"".join(part.tobytes() for part in [*parts, bodies])
+
+
+def trajectory(simulation: SPH, steps: int) -> bytes:
+    """Return all positions and velocities after some steps, bit for bit."""
+    simulation.advance(steps)
+    simulation.require_sound()
+    return bits(simulation)
+
+
+@pytest.fixture(scope="module")
+def reference(device):
+    """Trajectories of each workload over the cell list that is simplest to get right."""
+    return [
+        trajectory(made(device, workload, "atomic-list", "one-pass", **parameters), 12)
+        for workload, parameters in WORKLOADS
+    ]
+
+
+@pytest.mark.parametrize("number", [0, *(pytest.param(n, marks=pytest.mark.long) for n in (1, 2))])
+@pytest.mark.parametrize(("algorithm", "form"), FORMS)
+def test_every_cell_list_gives_the_same_trajectory(device, reference, algorithm, form, number):
+    workload, parameters = WORKLOADS[number]
+    simulation = made(device, workload, algorithm, form, **parameters)
+    assert trajectory(simulation, 12) == reference[number]
+
+
+def test_lists_of_neighbours_give_the_same_trajectory(device, reference):
+    workload, parameters = WORKLOADS[0]
+    assert trajectory(made(device, workload, skin=0.2, **parameters), 12) == reference[0]
+
+
+def test_who_has_more_neighbours_than_noted_finds_them_again(device, reference, monkeypatch):
+    monkeypatch.setattr("gpubench.workloads.sph.NOTED", 0.5)
+    workload, parameters = WORKLOADS[0]
+    assert trajectory(made(device, workload, **parameters), 12) == reference[0]
+
+
+def test_a_restored_state_goes_on_bit_for_bit(device):
+    workload, parameters = WORKLOADS[2]
+    first = made(device, workload, **parameters)
+    first.advance(5)
+    state = first.state()
+    second = made(device, workload, seed=6, **parameters)
+    second.restore(state)
+    assert trajectory(second, 7) == trajectory(first, 7)
+
+
+def test_a_state_without_its_bodies_is_refused(device):
+    simulation = made(device, SPHRigidBody)
+    state = simulation.state()
+    del state["bodies"]
+    with pytest.raises(UserError, match="no state of sph-rigid-body with 3 bodies"):
+        simulation.restore(state)
+
+
+def test_a_step_that_is_too_long_is_told(device):
+    simulation = made(device, time_step=50.0, mach=1.0)
+    simulation.advance(40)
+    with pytest.raises(BlowUp, match=r"make the time step smaller than 50"):
+        simulation.require_sound()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"neighbours": 3.0}, "neighbours must be 8 to 200"),
+        ({"mach": -1.0}, "mach must be 0 or positive"),
+        ({"pressure": "raised"}, "pressure must be one of cut, kept"),
+        ({"integrator": "leap-frog"}, "integrator must be one of euler, symplectic"),
+        ({"height": 0.0}, "height must be positive"),
+        ({"length": 0.5}, "length and top must be at least 1"),
+        ({"contact_distance": 3.0}, "contact_distance must be at most the kernel radius"),
+    ],
+)
+def test_bad_parameters_are_refused(device, parameters, message):
+    with pytest.raises(UserError, match=message):
+        made(device, **parameters)
+
+
+def test_bodies_larger_than_the_pool_are_refused(opencl_device):
+    with pytest.raises(UserError, match=r"body_size must be at most [0-9.]+, so that bodies fit"):
+        made(opencl_device, SPHRigidBody, body_size=50.0)
+
+
+@pytest.mark.parametrize("particles", [1, 2, 63, 257])
+def test_any_number_of_particles_falls(device, particles):
+    simulation = made(device, particles=particles)
+    before = simulation.snapshot()
+    simulation.advance(20)
+    simulation.require_sound()
+    after = simulation.snapshot()
+    assert len(after.positions) == particles
+    assert after.positions[:, 2].mean() < before.positions[:, 2].mean()
+
+
+def test_bodies_that_begin_in_the_fluid_take_its_place(device):
+    simulation = made(device, SPHRigidBody, particles=3000, drop=-0.8, body_size=0.6)
+    box, ball, _ = simulation.scene.bodies
+    away = simulation.scene.positions - box.centre
+    half = 0.6 * simulation.scene.height / 2
+    assert len(simulation.scene.positions) == 3000
+    assert np.abs(away).max(axis=1).min() > half
+    assert np.sqrt(((simulation.scene.positions - ball.centre) ** 2).sum(axis=1)).min() > half
+    # There is fluid below, beside and above.
+    assert simulation.scene.positions[:, 2].min() < box.centre[2] - half
+    assert simulation.scene.positions[:, 2].max() > box.centre[2]
+
+
+def test_a_picture_shows_the_nearest_particle(device):
+    """Held against NumPy: the nearest particle, of those as near the slowest, has the pixel."""
+    simulation = made(device, particles=700, mach=0.4)
+    simulation.advance(30)
+    simulation.paint()
+    seen = simulation.picture.speeds()
+    state = simulation.state()
+    places, speeds = state["places"], np.linalg.norm(state["velocities"][:, :3], axis=1)
+    middles = simulation.box.to_positions(places)
+    height, size = simulation.picture.height, simulation.picture.size
+    columns = (middles[:, 2] * simulation.picture.scale).astype(int) - size // 2
+    rows = height - 1 - (middles[:, 1] * simulation.picture.scale).astype(int) - size // 2
+    expected = np.full(seen.shape, np.nan)
+    disc = 2 * np.arange(size) + 1 - size
+    inside = disc[:, None] ** 2 + disc[None, :] ** 2 <= size**2
+    # Drawn from the furthest on; a depth has 19 bits.
+    for i in np.lexsort((-speeds, -(places[:, 0].astype(np.int64) >> 13))):
+        for y, x in np.argwhere(inside):
+            at = rows[i] + y, columns[i] + x
+            if 0 <= at[0] < seen.shape[0] and 0 <= at[1] < seen.shape[1]:
+                expected[at] = speeds[i]
+    assert (np.isnan(seen) == np.isnan(expected)).mean() > 0.999  # but for roundings at edges
+    both = ~np.isnan(seen) & ~np.isnan(expected)
+    shade = simulation.picture.fastest / 2**12
+    assert both.sum() > 10_000
+    assert (np.abs(seen - expected)[both] <= shade).mean() > 0.999
+
+
+def test_a_heavy_body_comes_to_rest_on_the_floor(device):
+    simulation = made(
+        device, SPHRigidBody, particles=300, bodies=1, body_density=4.0, drop=-0.9, mach=0.4
+    )
+    simulation.advance(400)
+    simulation.require_sound()
+    (body,) = simulation.bodies_in(simulation.state())
+    lowest = body.particle_positions()[:, 1].min()  # the second axis in memory is up
+    assert 0 < lowest < simulation.spacing
+    assert abs(body.velocity[1]) < 0.01
