@@ -12,7 +12,7 @@ from typing import Any
 from gpubench.compare.verdict import CLOCK_MS, Cell, Fault, LeftOut
 from gpubench.core.errors import UserError
 from gpubench.evidence.results import IDENTITY, Results, is_waiting, load, read_json
-from gpubench.studies.runner import cell_key
+from gpubench.studies.plan import cell_key
 
 SM_CLOCKS_AGREE = 0.02  # of the medians on both sides
 NAMED = 3  # cells of which a message gives the names, before it counts
