@@ -15,6 +15,7 @@ from gpubench.cli.bisect import bisect
 from gpubench.cli.calibrate import calibrate
 from gpubench.cli.check import check
 from gpubench.cli.choose import choose
+from gpubench.cli.command import Command
 from gpubench.cli.compare import compare
 from gpubench.cli.devices import devices
 from gpubench.cli.listing import list_everything
@@ -39,13 +40,14 @@ COMMANDS: dict[str, Callable[..., None]] = {
 
 app = typer.Typer(
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     help="Compare GPU neighbour-search and sorting algorithms: checked, timed, and explained.",
 )
 for name, command in COMMANDS.items():
-    app.command(name)(with_options(command))
+    app.command(name, cls=Command)(with_options(command))
 
 
 def main() -> None:

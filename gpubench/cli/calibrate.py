@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gpubench.cli import require
+from gpubench.cli import require, values
 from gpubench.cli.options import Compared, From, JsonOption, Rule, compared, rule
 from gpubench.cli.output import new_table, print_json, print_table
 from gpubench.core.errors import UserError
@@ -23,13 +23,20 @@ def calibrate(
     what: Annotated[Compared, From(compared)],
     rule: Annotated[Rule, From(rule)],
     pairs: Annotated[
-        int, typer.Option(metavar="N", help="How many pairs of processes to measure.")
+        int,
+        typer.Option(
+            metavar="N", parser=values.count, help="How many pairs of processes to measure."
+        ),
     ] = 60,
     minutes: Annotated[
-        float, typer.Option(metavar="M", help="Begin no further pair after so long.")
+        float,
+        typer.Option(
+            metavar="M", parser=values.number, help="Begin no further pair after so long."
+        ),
     ] = 60.0,
     comparisons: Annotated[
-        int, typer.Option(metavar="N", min=1, help="How many are drawn from the pairs.")
+        int,
+        typer.Option(metavar="N", parser=values.count, help="How many are drawn from the pairs."),
     ] = 1000,
     again: Annotated[
         Path | None,

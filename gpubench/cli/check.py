@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gpubench.cli import require
+from gpubench.cli import require, values
 from gpubench.cli.options import DeviceOption, From, JsonOption
 from gpubench.cli.output import new_table, print_json, print_table
 from gpubench.core.errors import UserError
 from gpubench.core.messages import say
+from gpubench.core.numbers import read_number
 
 if TYPE_CHECKING:
     from gpubench.evidence.physics_results import CheckResults
@@ -70,10 +71,14 @@ def own_particles(
     ] = None,
     low: Annotated[str, typer.Option(metavar="X,Y,Z", help="Its lower corner.")] = "0,0,0",
     cell_size: Annotated[
-        float | None, typer.Option(metavar="S", help="Least edge of a cell: the cutoff.")
+        float | None,
+        typer.Option(metavar="S", parser=values.number, help="Least edge of a cell: the cutoff."),
     ] = None,
     periodic: Annotated[
-        str, typer.Option(metavar="AXES", help="Axes along which the box repeats: x, xy, xyz ...")
+        str,
+        typer.Option(
+            metavar="AXES", help="Axes along which the box repeats: some of xyz, or none."
+        ),
     ] = "",
 ) -> OwnParticles:
     """Return what is said of a user's own particles."""
@@ -86,8 +91,9 @@ def check(
         list[str] | None,
         typer.Argument(
             metavar="[ALGORITHM]...",
-            help="Default: all. Or a family of workloads, to check its physics.",
+            help="Default: all. Or a family of workloads, to check its physics: {families}.",
             show_default=False,
+            autocompletion=values.completes(values.algorithms, values.families),
         ),
     ] = None,
     device: DeviceOption = "auto",
@@ -213,7 +219,7 @@ def _print_checks(found: CheckResults) -> None:
 
 def _triple(option: str, text: str) -> tuple[float, float, float]:
     try:
-        x, y, z = (float(part) for part in text.split(","))
+        x, y, z = (read_number(part) for part in text.split(","))
     except ValueError:
         raise UserError(f"{option} takes three numbers such as 10,10,10, not {text!r}") from None
     return x, y, z

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from gpubench.cli import require
+from gpubench.cli import require, values
 from gpubench.cli.options import From, JsonOption, words_of
 from gpubench.cli.output import new_table, print_json, print_table
-from gpubench.core.contracts import TASKS
 from gpubench.core.errors import UserError
 
 if TYPE_CHECKING:
@@ -45,12 +44,16 @@ class Asked:
 
 def asked(
     particles: Annotated[
-        int | None, typer.Option(metavar="N", help="How many there are.", show_default=False)
+        int | None,
+        typer.Option(
+            metavar="N", parser=values.whole, help="How many there are.", show_default=False
+        ),
     ] = None,
     per_cell: Annotated[
         float | None,
         typer.Option(
             metavar="P",
+            parser=values.number,
             help="Particles a cell on average; its edge is the cutoff.",
             show_default=False,
         ),
@@ -59,6 +62,7 @@ def asked(
         float | None,
         typer.Option(
             metavar="SHARE",
+            parser=values.number,
             help="Update what was built before this share of the particles, 0 to 1, changed cells.",
             show_default=False,
         ),
@@ -67,21 +71,34 @@ def asked(
         str | None,
         typer.Option(
             metavar="TASK",
-            help=f"{', '.join(TASKS)}. Default: count, or with --moved update.",
+            help="One of {tasks}. Default: count, or with --moved update.",
+            autocompletion=values.completes(values.tasks),
             show_default=False,
         ),
     ] = None,
     distribution: Annotated[
-        str, typer.Option(metavar="D", help="How the particles fill the box.")
+        str,
+        typer.Option(
+            metavar="D",
+            help="How the particles fill the box: one of {distributions}.",
+            autocompletion=values.completes(values.distributions),
+        ),
     ] = "uniform",
     order: Annotated[
-        str, typer.Option(metavar="O", help="In which they lie in memory.")
+        str,
+        typer.Option(
+            metavar="O",
+            help="In which they lie in memory: one of {orders}.",
+            autocompletion=values.completes(values.orders),
+        ),
     ] = "random",
     destination: Annotated[
         str | None,
         typer.Option(
             metavar="D",
-            help="Where they moved to. Default: next, a cell beside their own.",
+            help="Where they moved to: one of {destinations}. Default: next, a cell beside their"
+            " own.",
+            autocompletion=values.completes(values.destinations),
             show_default=False,
         ),
     ] = None,
@@ -97,7 +114,8 @@ def choose(
         str | None,
         typer.Option(
             metavar="BACKEND",
-            help="cuda or opencl. Default: cuda where it was measured.",
+            help="One of {backends}. Default: cuda where it was measured.",
+            autocompletion=values.completes(values.backends),
             show_default=False,
         ),
     ] = None,
@@ -121,8 +139,8 @@ def choose(
     was measured around there.
     """
     require.one_process("choose")
-    if device not in (None, "cuda", "opencl"):
-        raise UserError(f"--device takes cuda or opencl, not {device!r}")
+    if device not in (None, *values.backends()):
+        raise UserError(f"--device takes {' or '.join(values.backends())}, not {device!r}")
     if validate:
         fields = {field.name for field in dataclasses.fields(Asked)}
         if given := [word for word in words_of(context, fields) if word.startswith("--")]:

@@ -16,20 +16,30 @@ from typing import Annotated, Any, get_args, get_origin
 
 import typer
 
+from gpubench.cli import values
+from gpubench.cli.values import Numbers, Wholes, completes
+from gpubench.core import messages
 from gpubench.core.errors import UserError
+from gpubench.core.numbers import read_whole
 from gpubench.studies.selection import Selection
 
 RESULTS = Path("results/local")
 
 DeviceOption = Annotated[
     str,
-    typer.Option("--device", help="auto, cuda, cuda:1, opencl, or opencl:NAME, e.g. opencl:pocl"),
+    typer.Option(
+        "--device",
+        metavar="DEVICE",
+        help="auto, cuda, cuda:1, opencl, or opencl:NAME, e.g. opencl:pocl",
+        autocompletion=completes(values.devices),
+    ),
 ]
 TransportOption = Annotated[
     str,
     typer.Option(
         metavar="T",
-        help="What carries data between ranks: nccl, peer (GPUs of one host), mpi, or auto.",
+        help="What carries data between ranks: one of {transports}; peer is for GPUs of one host.",
+        autocompletion=completes(values.transports),
     ),
 ]
 OversubscribeOption = Annotated[
@@ -37,11 +47,21 @@ OversubscribeOption = Annotated[
 ]
 AlgorithmsOption = Annotated[
     str | None,
-    typer.Option("--algorithms", metavar="A,B", help="Only these algorithms of the study."),
+    typer.Option(
+        "--algorithms",
+        metavar="A,B",
+        help="Only these algorithms of the study.",
+        autocompletion=completes(values.algorithms),
+    ),
 ]
 AgainOption = Annotated[
     float,
-    typer.Option("--minutes", metavar="M", help="Measure inconclusive cells again for so long."),
+    typer.Option(
+        "--minutes",
+        metavar="M",
+        parser=values.number,
+        help="Measure inconclusive cells again for so long.",
+    ),
 ]
 SamePythonOption = Annotated[
     bool,
@@ -49,6 +69,9 @@ SamePythonOption = Annotated[
         "--same-python",
         help="Run all commits on this interpreter and its packages, without the network.",
     ),
+]
+QuietOption = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Say nothing on stderr but errors.")
 ]
 JsonOption = Annotated[
     bool, typer.Option("--json", help="Print JSON, and nothing else, to stdout.")
@@ -63,7 +86,10 @@ class From:
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command that takes options in place of the values made `From` them."""
+    """Return a command that takes options in place of the values made `From` them.
+
+    It also takes --quiet.
+    """
     signature = inspect.signature(command, eval_str=True)
     makers: dict[str, tuple[Callable[..., Any], list[str]]] = {}
     parameters: list[inspect.Parameter] = []
@@ -76,7 +102,10 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
             makers[parameter.name] = make, [each.name for each in own]
             parameters += own
 
+    parameters.append(_quiet_parameter())
+
     def call(**given: Any) -> None:
+        messages.be_quiet(given.pop("quiet"))
         made = {
             name: make(**{each: given.pop(each) for each in names})
             for name, (make, names) in makers.items()
@@ -91,6 +120,11 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     return call
 
 
+def _quiet_parameter() -> inspect.Parameter:
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter("quiet", kind, default=False, annotation=QuietOption)
+
+
 def _maker(annotation: Any) -> Callable[..., Any] | None:
     if get_origin(annotation) is not Annotated:
         return None
@@ -103,24 +137,39 @@ def selection(
     ] = False,
     algorithms: AlgorithmsOption = None,
     particles: Annotated[
-        int | None,
+        Wholes | None,
         typer.Option(
-            metavar="N", help="In place of the study's numbers of particles, records or pairs."
+            metavar="N,N",
+            parser=values.wholes,
+            help="In place of the study's numbers of particles, records or pairs.",
         ),
     ] = None,
     per_cell: Annotated[
-        float | None, typer.Option(metavar="P", help="In place of the study's particles per cell.")
+        Numbers | None,
+        typer.Option(
+            metavar="P,P",
+            parser=values.numbers,
+            help="In place of the study's particles per cell.",
+        ),
     ] = None,
     moved: Annotated[
-        int | None, typer.Option(metavar="N", help="In place of the study's moved particles.")
+        Wholes | None,
+        typer.Option(
+            metavar="N,N", parser=values.wholes, help="In place of the study's moved particles."
+        ),
     ] = None,
     kept: Annotated[
-        float | None, typer.Option(metavar="F", help="In place of the study's fractions kept.")
+        Numbers | None,
+        typer.Option(
+            metavar="F,F", parser=values.numbers, help="In place of the study's fractions kept."
+        ),
     ] = None,
     inputs: Annotated[
         int | None,
         typer.Option(
-            metavar="N", help="Let so many inputs take turns, so that none stays in the cache."
+            metavar="N",
+            parser=values.whole,
+            help="Let so many inputs take turns, so that none stays in the cache.",
         ),
     ] = None,
     parameter: Annotated[
@@ -132,10 +181,10 @@ def selection(
     return Selection(
         quick=quick,
         algorithms=names_in(algorithms),
-        particles=None if particles is None else (particles,),
-        per_cell=None if per_cell is None else (per_cell,),
-        moved=None if moved is None else (moved,),
-        kept=None if kept is None else (kept,),
+        particles=particles,
+        per_cell=per_cell,
+        moved=moved,
+        kept=kept,
         inputs=inputs,
         parameters=_parameters(parameter or []),
     )
@@ -159,7 +208,12 @@ class Compared:
 def compared(
     device: DeviceOption = "auto",
     study: Annotated[
-        str, typer.Option(metavar="STUDY", help="What is measured; a name or a .toml file.")
+        str,
+        typer.Option(
+            metavar="STUDY",
+            help="What is measured: a name, see `gpubench list`, or a .toml file.",
+            autocompletion=completes(values.studies),
+        ),
     ] = "regressions",
     algorithms: AlgorithmsOption = None,
     quick: Annotated[
@@ -237,8 +291,16 @@ def names_in(text: str | None) -> tuple[str, ...] | None:
 
 def _parameters(given: Sequence[str]) -> dict[str, int]:
     """Read NAME=VALUE pairs."""
-    pairs = [text.partition("=") for text in given]
-    for (name, _, value), text in zip(pairs, given, strict=True):
-        if not name or not value.lstrip("-").isdecimal():
+    found: dict[str, int] = {}
+    for text in given:
+        name, _, value = text.partition("=")
+        try:
+            number = read_whole(value)
+        except ValueError:
+            name = ""
+        if not name:
             raise UserError(f"--parameter takes NAME=VALUE with a whole number, not {text!r}")
-    return {name: int(value) for name, _, value in pairs}
+        if name in found:
+            raise UserError(f"--parameter {name} twice: give it once")
+        found[name] = number
+    return found

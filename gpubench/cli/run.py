@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from gpubench.cli import require
+from gpubench.cli import require, values
 from gpubench.cli.options import (
     RESULTS,
     DeviceOption,
@@ -34,7 +34,10 @@ def run(
     studies: Annotated[
         list[str],
         typer.Argument(
-            metavar="STUDY...", help="See `gpubench list`; or a file.toml.", show_default=False
+            metavar="STUDY...",
+            help="See `gpubench list`; or a file.toml.",
+            show_default=False,
+            autocompletion=values.completes(values.studies),
         ),
     ],
     selection: Annotated[Selection, From(selection)],
@@ -46,7 +49,7 @@ def run(
         int,
         typer.Option(
             metavar="N",
-            min=1,
+            parser=values.count,
             help="In so many processes, one after another, each with its own folder in --out.",
         ),
     ] = 1,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gpubench.cli import require
+from gpubench.cli import require, values
 from gpubench.cli.options import (
     DeviceOption,
     From,
@@ -25,11 +25,20 @@ if TYPE_CHECKING:
 
 def setup(
     particles: Annotated[
-        int | None, typer.Option(metavar="N", help="Default: the workload's own.")
+        int | None,
+        typer.Option(
+            metavar="N",
+            parser=values.whole,
+            help="Default: the workload's own.",
+        ),
     ] = None,
     algorithm: Annotated[
         str | None,
-        typer.Option(metavar="A", help="What makes the cells. Default: counting-sort."),
+        typer.Option(
+            metavar="A",
+            help="What makes the cells; see `gpubench list`. Default: counting-sort.",
+            autocompletion=values.completes(values.algorithms),
+        ),
     ] = None,
     form: Annotated[
         str | None,
@@ -38,10 +47,14 @@ def setup(
     skin: Annotated[
         float | None,
         typer.Option(
-            metavar="X", help="Keep lists of neighbours within cutoff and X. Default: 0, no lists."
+            metavar="X",
+            parser=values.number,
+            help="Keep lists of neighbours within cutoff and X. Default: 0, no lists.",
         ),
     ] = None,
-    seed: Annotated[int | None, typer.Option(metavar="N", help="Default: 1.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(metavar="N", parser=values.whole, help="Default: 1.")
+    ] = None,
 ) -> dict[str, Any]:
     """Return what is asked of a simulation, as fields of `simulate.setup.Setup`."""
     return {
@@ -57,15 +70,18 @@ def outputs(
     frame_every: Annotated[
         int | None,
         typer.Option(
-            metavar="K", help="Steps between frames, also of a trajectory. Default: 50 frames."
+            metavar="K",
+            parser=values.whole,
+            help="Steps between frames, also of a trajectory. Default: 50 frames.",
         ),
     ] = None,
     renderer: Annotated[
         str | None,
         typer.Option(
             metavar="R",
-            help="What draws the pictures: pyvista (in perspective), matplotlib (a slab), or auto,"
-            " the first that can for what is coloured by speed. Default: auto.",
+            help="What draws the pictures, in perspective or a slab: one of {renderers}. Default:"
+            " auto, in perspective where that is possible and colours show the speed.",
+            autocompletion=values.completes(values.renderers),
         ),
     ] = None,
     trajectory: Annotated[
@@ -73,14 +89,22 @@ def outputs(
     ] = None,
     observe_every: Annotated[
         int | None,
-        typer.Option(metavar="K", help="Steps between observations. Default: 10 in all."),
+        typer.Option(
+            metavar="K",
+            parser=values.whole,
+            help="Steps between observations. Default: 10 in all.",
+        ),
     ] = None,
     checkpoint: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Keep a checkpoint to go on from.")
     ] = None,
     checkpoint_every: Annotated[
         int | None,
-        typer.Option(metavar="K", help="Steps between checkpoints. Default: 10 in all."),
+        typer.Option(
+            metavar="K",
+            parser=values.whole,
+            help="Steps between checkpoints. Default: 10 in all.",
+        ),
     ] = None,
 ) -> dict[str, Any]:
     """Return what a simulation writes, as fields of `simulate.session.Outputs`."""
@@ -92,13 +116,21 @@ def outputs(
 
 
 def simulate(
-    workload: Annotated[str, typer.Argument(metavar="WORKLOAD", help="See `gpubench list`.")],
+    workload: Annotated[
+        str,
+        typer.Argument(
+            metavar="WORKLOAD",
+            help="See `gpubench list`.",
+            autocompletion=values.completes(values.workloads),
+        ),
+    ],
     setup: Annotated[dict[str, Any], From(setup)],
     outputs: Annotated[dict[str, Any], From(outputs)],
     steps: Annotated[
         int | None,
         typer.Option(
             metavar="S",
+            parser=values.whole,
             help="Counted from the beginning, also with --resume. Default: the workload's own.",
         ),
     ] = None,
@@ -116,7 +148,9 @@ def simulate(
         str | None,
         typer.Option(
             metavar="D",
-            help="How the ranks that mpirun started share it: slab or master. Default: slab.",
+            help="How the ranks that mpirun started share it: one of {decompositions}. Default:"
+            " slab.",
+            autocompletion=values.completes(values.decompositions),
         ),
     ] = None,
     device: DeviceOption = "auto",

@@ -11,7 +11,7 @@ from gpubench.core import registry
 from gpubench.core.errors import UserError
 from gpubench.evidence.results import IDENTITY, record_key, waits_for
 from gpubench.inputs.specs import Recipe, Simulation
-from gpubench.measure.sampling import Mode
+from gpubench.measure.budget import Mode
 from gpubench.studies.selection import WHOLE, Selection
 from gpubench.studies.study import Study, Subject, Sweep, check_names
 
