@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from gpubench.algorithms.atomic_list import AtomicList
-from gpubench.core.contracts import CellListUpdate, Form, LinkedCells
+from gpubench.core.answers import LinkedCells
+from gpubench.core.contracts import CellListUpdate, Form
 
 BLOCK = 256
 ITEMS = 4

@@ -14,7 +14,8 @@ from gpubench.algorithms.bucket_sort import (
     BucketSort,
     HostRounds,
 )
-from gpubench.core.contracts import CellListUpdate, Form, LinkedCells
+from gpubench.core.answers import LinkedCells
+from gpubench.core.contracts import CellListUpdate, Form
 from gpubench.core.errors import UserError
 
 

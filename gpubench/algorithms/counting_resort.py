@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from gpubench.algorithms.counting_sort import CountingSort
-from gpubench.core.contracts import CellListUpdate, Form, SortedCells
+from gpubench.core.answers import SortedCells
+from gpubench.core.contracts import CellListUpdate, Form
 from gpubench.primitives.scan import ExclusiveScan
 
 BLOCK = 256

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from gpubench.core.contracts import CellList, Form, LimitedCells
+from gpubench.core.answers import LimitedCells
+from gpubench.core.contracts import CellList, Form
 from gpubench.core.errors import UserError
 
 BLOCK = 256

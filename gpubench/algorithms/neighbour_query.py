@@ -7,15 +7,8 @@ from typing import ClassVar
 
 from gpubench.algorithms.atomic_list import AtomicList
 from gpubench.algorithms.counting_sort import CountingSort
-from gpubench.core.contracts import (
-    CellList,
-    Form,
-    LimitedCells,
-    LinkedCells,
-    Neighbours,
-    ParticleAlgorithm,
-    SortedCells,
-)
+from gpubench.core.answers import LimitedCells, LinkedCells, Neighbours, SortedCells
+from gpubench.core.contracts import CellList, Form, ParticleAlgorithm
 from gpubench.core.errors import UserError
 from gpubench.inputs import ParticleSet
 from gpubench.primitives.cell_query import CellQuery

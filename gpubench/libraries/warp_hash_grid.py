@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.core.contracts import COUNTS, TASKS, Form, Neighbours, NeighbourSearch
+from gpubench.core.answers import Neighbours
+from gpubench.core.contracts import COUNTS, TASKS, Form, NeighbourSearch
 from gpubench.core.errors import NotSupported
 from gpubench.core.poison import poison
 from gpubench.inputs import ParticleSet

@@ -16,19 +16,16 @@ from hypothesis import strategies as st
 from gpubench.algorithms.bucket_sort import HostRounds
 from gpubench.algorithms.cell_search import CellSearch
 from gpubench.core import registry
-from gpubench.core.contracts import (
-    Algorithm,
-    CellListUpdate,
+from gpubench.core.answers import (
     Compacted,
     HashedCells,
-    HostSearch,
     LimitedCells,
     LinkedCells,
     Neighbours,
     Noise,
     SortedCells,
-    task_of,
 )
+from gpubench.core.contracts import Algorithm, CellListUpdate, HostSearch, task_of
 from gpubench.core.errors import NotSupported, UserError
 from gpubench.core.grid import Grid
 from gpubench.devices import Device, missing_feature

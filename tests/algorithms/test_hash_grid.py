@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from gpubench.algorithms.hash_grid import HashGrid
 from gpubench.algorithms.hash_query import HashQuery
-from gpubench.core.contracts import NULL
+from gpubench.core.answers import NULL
 from gpubench.core.errors import NotSupported, UserError
 from gpubench.core.grid import (
     CELL_REACH,

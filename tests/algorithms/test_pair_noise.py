@@ -15,7 +15,7 @@ from gpubench.algorithms._cycles import cycles
 from gpubench.algorithms._pair_noise import moments
 from gpubench.algorithms.noise_rozen import FRACTIONS
 from gpubench.core import registry
-from gpubench.core.contracts import Noise
+from gpubench.core.answers import Noise
 from gpubench.core.errors import UserError
 from gpubench.devices import Device
 from gpubench.inputs import MAX_PAIRS, PARTNERS, PairSet, make_pairs

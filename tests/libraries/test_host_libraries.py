@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 from gpubench.core import registry
-from gpubench.core.contracts import Form, HostSearch, Neighbours
+from gpubench.core.answers import Neighbours
+from gpubench.core.contracts import Form, HostSearch
 from gpubench.core.errors import NotSupported
 from gpubench.core.grid import Grid
 from gpubench.devices import Device
