@@ -2,3 +2,4 @@
 
 from gpubench.core.answers import *  # noqa: F403
 from gpubench.core.contracts import *  # noqa: F403
+from gpubench.core.tasks import *  # noqa: F403

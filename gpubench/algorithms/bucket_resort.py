@@ -27,6 +27,7 @@ class BucketResort(CellListUpdate):
     """
 
     name = "bucket-resort"
+    replaces = "bucket-sort"
     summary = "re-sort of the bucket sort's lists: unlink what moved, sort that in again"
     source = "rozen2008, section 2.2"
     forms: ClassVar[Mapping[str, Form]] = {

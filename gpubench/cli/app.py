@@ -22,9 +22,9 @@ from rich.table import Table
 from gpubench import __version__
 from gpubench.cli import exits
 from gpubench.core import children, paths, registry
-from gpubench.core.contracts import TASKS
 from gpubench.core.errors import UserError
 from gpubench.core.messages import say as _say
+from gpubench.core.tasks import TASKS
 from gpubench.core.writing import write_whole
 
 # Devices, plots and tables are imported by the commands that use them: the rest starts at once.

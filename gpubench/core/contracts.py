@@ -24,6 +24,7 @@ from gpubench.core.answers import (
 )
 from gpubench.core.errors import NotSupported, UserError
 from gpubench.core.poison import arrays_of, poison
+from gpubench.core.tasks import task_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,35 +34,7 @@ if TYPE_CHECKING:
     from gpubench.inputs import PairSet, ParticleSet, RecordSet
 
 
-# What a neighbour search may be asked for, from positions on: equal work for whoever does it.
-TASKS = {
-    "build": "make of the positions what neighbours are found in",
-    "count": "build, then count the neighbours of each particle",
-    "ten-counts": "build, then count the neighbours of each particle ten times",
-    "list": "build, then list the neighbours of each particle",
-    "update": "particles have moved: bring what was built up to date, then count",
-}
-# Of so many particles at most, shorter times of searches on a GPU may be mostly those of launches
-# from Python. On an H200 those of 2^16 and fewer were up to 7 times as long as from a graph, those
-# of 2^20 and more up to 1.2 times (study rivals, 44e5204).
-LAUNCHES_MS, LAUNCHES_PARTICLES = 0.1, 2**18
-COUNTS = {"build": 0, "count": 1, "ten-counts": 10, "list": 0, "update": 1}
-
-
 BACKENDS = frozenset({"cuda", "opencl"})
-
-
-def may_be_launches(particles: float, ms: float) -> bool:
-    """Say whether a time of a search on a GPU, launched again and again, may say little of it."""
-    return particles <= LAUNCHES_PARTICLES and ms < LAUNCHES_MS
-
-
-def task_of(form: str) -> str:
-    """Return the task of a form of a neighbour search: `list-matrix` is one way to `list`."""
-    for task in TASKS:
-        if form == task or form.startswith(f"{task}-"):
-            return task
-    raise ValueError(f"{form} names no task: one of {', '.join(TASKS)}")
 
 
 @dataclass(frozen=True)
@@ -105,6 +78,8 @@ class Algorithm(ABC):
     conformance_parameters: what differs from the defaults where the conformance suite is run,
         for an algorithm that by default must not answer all of it.
     variants: sets of parameters between which kernels differ; `make kernels` compiles all.
+    replaces: of an update, the algorithm that builds from nothing what it updates.
+    loses: the name in `outcome` of how much the answer lacks, for what may lose a part of it.
     """
 
     name: ClassVar[str]
@@ -118,12 +93,35 @@ class Algorithm(ABC):
     answers_once_loaded: ClassVar[bool] = False
     conformance_parameters: ClassVar[Mapping[str, int]] = {}
     variants: ClassVar[Sequence[Mapping[str, int]]] = ({},)
+    replaces: ClassVar[str | None] = None
+    loses: ClassVar[str | None] = None
 
     def __init__(self, device: Device, form: str, parameters: Mapping[str, int]) -> None:
         self.device = device
         self.form = form
         self.parameters = {**self.defaults, **parameters}
         self.workspace_bytes = 0
+
+    @classmethod
+    def declared(cls, form: str) -> dict[str, str | None]:
+        """Return what results say of a form, so that reading them takes no algorithm.
+
+        problem: what is asked. task: how far a search goes, see TASKS. answer: the kind of answer;
+        only what has the same problem, task and answer does equal work. replaces, loses: as above.
+        """
+        task, answer = cls.task_and_answer(form)
+        return {
+            "problem": cls.family,
+            "task": task,
+            "answer": answer,
+            "replaces": cls.replaces,
+            "loses": cls.loses,
+        }
+
+    @classmethod
+    def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
+        """Return the task of a form and the kind of its answer, None where there is one only."""
+        return None, None
 
     def prepare(self) -> None:  # noqa: B027  # an algorithm may need nothing
         """Allocate all arrays and make all kernels; called once, with everything else set.
@@ -243,6 +241,12 @@ class CellList(ParticleAlgorithm):
         """The cell list that the last ``build`` made; overwritten by the next."""
 
     @classmethod
+    def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
+        """No task; linked, sorted and limited cells are answers of different use."""
+        words = {LinkedCells: "linked", SortedCells: "sorted", LimitedCells: "limited"}
+        return None, words[cls.shape()]
+
+    @classmethod
     def shape(cls) -> type[LinkedCells] | type[SortedCells] | type[LimitedCells]:
         """Return which of the shapes ``answer`` has, as it declares."""
         getter = inspect.getattr_static(cls, "answer").fget
@@ -330,6 +334,11 @@ class NeighbourSearch(ParticleAlgorithm):
         if any(grid.periodic) and not self.finds_images:
             raise NotSupported(f"{self.name} finds no images across periodic walls: use open ones")
         super().__init__(device, particles, grid, form, parameters)
+
+    @classmethod
+    def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
+        """Return the task; it says what the answer is."""
+        return task_of(form), None
 
     @property
     def answer(self) -> Neighbours:
@@ -419,6 +428,11 @@ class StreamFilter(Algorithm):
         self.record_bytes = record_bytes
         self.nulls = nulls
         self.prepare()
+
+    @classmethod
+    def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
+        """No task; to keep the records in their order is more than to keep them."""
+        return None, "ordered" if cls.forms[form].stable else "unordered"
 
     def load(self, inputs: RecordSet) -> None:
         """Upload the records, float32 (size, words), and keep, int32 (size,), or None."""

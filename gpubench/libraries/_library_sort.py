@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 
 from gpubench.algorithms.cell_search import SortedSearch
 from gpubench.core.answers import SortedCells
-from gpubench.core.contracts import TASKS, CellList, Form
+from gpubench.core.contracts import CellList, Form
+from gpubench.core.tasks import TASKS
 
 CUDA = frozenset({"cuda"})
 SEARCHES = ("build", "count", "ten-counts", "list")

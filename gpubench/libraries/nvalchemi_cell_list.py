@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.core.answers import Neighbours
-from gpubench.core.contracts import TASKS, Form, NeighbourSearch
+from gpubench.core.contracts import Form, NeighbourSearch
+from gpubench.core.tasks import TASKS
 from gpubench.inputs import ParticleSet
 from gpubench.libraries._library import name_with_version, need
 from gpubench.libraries._library_sort import CUDA

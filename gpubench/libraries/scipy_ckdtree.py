@@ -11,8 +11,9 @@ from scipy.sparse import coo_array
 from scipy.spatial import cKDTree
 
 from gpubench.core.answers import Neighbours
-from gpubench.core.contracts import COUNTS, TASKS, Form, HostSearch
+from gpubench.core.contracts import Form, HostSearch
 from gpubench.core.poison import arrays_of, poison
+from gpubench.core.tasks import COUNTS, TASKS
 from gpubench.libraries._host_memory import peak_of
 from gpubench.libraries._library import name_with_version
 

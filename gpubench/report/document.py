@@ -20,7 +20,7 @@ from gpubench.report import checks as checked
 from gpubench.report import formats, overview, ranks, regimes, steps, tables, verdict
 from gpubench.report import simulations as simulated
 from gpubench.report.axes import AXES, SIZES
-from gpubench.report.cells import FULL_SORTS, HEADLINE_MODES, Cell, Machine, StudyRun, Subject
+from gpubench.report.cells import HEADLINE_MODES, Cell, Machine, StudyRun, Subject
 from gpubench.report.figures import (
     Axis,
     Bar,
@@ -712,8 +712,8 @@ def _line(
 
 def _look(run: StudyRun, subject: Subject) -> tuple[int, int]:
     """Return a subject's colour, that of its algorithm or full sort, and its dashes, its own."""
-    hues = [FULL_SORTS.get(s.algorithm, s.algorithm) for s in run.subjects]
-    own = FULL_SORTS.get(subject.algorithm, subject.algorithm)
+    hues = [run.full_sorts.get(s.algorithm, s.algorithm) for s in run.subjects]
+    own = run.full_sorts.get(subject.algorithm, subject.algorithm)
     siblings = [s for s, hue in zip(run.subjects, hues, strict=True) if hue == own]
     return list(dict.fromkeys(hues)).index(own), siblings.index(subject)
 

@@ -11,11 +11,12 @@ from statistics import fmean
 from typing import Any
 
 from gpubench.core import registry
-from gpubench.core.contracts import TASKS, NeighbourSearch, forms_for
+from gpubench.core.contracts import NeighbourSearch, forms_for
+from gpubench.core.tasks import TASKS
+from gpubench.evidence.crossover import Ratio
 from gpubench.report import formats
 from gpubench.report.axes import AXES
 from gpubench.report.cells import Cell, Place, Record, Subject
-from gpubench.report.crossings import Ratio
 from gpubench.report.pages import Section
 from gpubench.report.rankings import Comparison, Field, Race, moved_share, timed
 from gpubench.report.tables import NOTHING, Item, Row, Table

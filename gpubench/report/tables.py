@@ -292,7 +292,7 @@ def resorts(run: StudyRun) -> Table | None:
 
 def _full_sort(run: StudyRun, cell: Cell) -> Cell | None:
     """Return the full sort that a re-sort saves: on the same input, or on one that never moved."""
-    full = cell.subject.full_sort
+    full = run.full_sort(cell.subject)
     if full is None:
         return None
     sizes = {name: getattr(cell.place, name) for name in SIZES}
@@ -304,11 +304,11 @@ def _printed_share(run: StudyRun, place: Place) -> float | None:
     if published is None or not place.has(**published.axes):
         return None
     for index, name in enumerate(published.algorithms):
-        full = Subject(name, "").full_sort
+        full = run.full_sorts.get(name)
         row = getattr(place, published.row_axis)
-        if full and full.algorithm in published.algorithms and row in published.rows:
+        if full in published.algorithms and row in published.rows:
             values = published.values[published.rows.index(row)]
-            return values[index] / values[published.algorithms.index(full.algorithm)]
+            return values[index] / values[published.algorithms.index(full)]
     return None
 
 

@@ -9,10 +9,10 @@ from functools import cached_property
 from itertools import groupby
 from typing import Any
 
+from gpubench.evidence.crossover import Ratio
 from gpubench.report import formats
 from gpubench.report.axes import AXES
-from gpubench.report.cells import FULL_SORTS, Cell, StudyRun
-from gpubench.report.crossings import Ratio
+from gpubench.report.cells import Cell, StudyRun
 from gpubench.report.figures import Axis, Chart, Line, Panel, describe, line_chart
 from gpubench.report.rankings import timed
 
@@ -25,7 +25,7 @@ def option(cell: Cell) -> str:
     """Return which way a step goes about its cells."""
     if cell.place.skin:
         return SKIN
-    return RESORT if cell.subject.algorithm in FULL_SORTS else REBUILD
+    return RESORT if cell.replaces else REBUILD
 
 
 @dataclass(frozen=True)

@@ -414,7 +414,7 @@ def _overtaken(run: StudyRun) -> list[str]:
 def _resorts(run: StudyRun) -> list[str]:
     said = []
     for subject in run.subjects:
-        full = subject.full_sort
+        full = run.full_sort(subject)
         parts = []
         for scan in scans(run) if full else []:
             found = overtaking(run, scan, subject, [full] if full else [])

@@ -93,6 +93,13 @@ class Group:
         """How many ranks it takes; None for one."""
         return self.recipe.ranks if isinstance(self.recipe, Simulation) else None
 
+    def described(self, device: Described, subject: Subject, mode: Mode) -> dict[str, Any]:
+        """Return the fields of a record that are known before anything is drawn."""
+        declared = registry.find_algorithm(subject.algorithm).declared(subject.form)
+        if isinstance(self.recipe, Simulation):
+            declared |= {"problem": WorkloadStep.family, "task": None, "answer": None}
+        return self.identity(device, subject, mode) | {"declared": declared}
+
     def identity(self, device: Described, subject: Subject, mode: Mode) -> dict[str, Any]:
         """Return the fields of a record that say what it measures, but for the input's hash."""
         return dict.fromkeys(IDENTITY) | {
@@ -513,7 +520,9 @@ class Bench:
                 _attempt(trial, self._device, step)
         return [
             _record(
-                self._group.identity(self._device, trial.subject, mode) | self._drawn | trial.drawn,
+                self._group.described(self._device, trial.subject, mode)
+                | self._drawn
+                | trial.drawn,
                 trial,
                 mode,
             )
@@ -529,7 +538,7 @@ def failed(job: Job, device: Described, drawn: dict[str, Any], reason: str) -> l
     """
     return [
         make_record(
-            **(job.group.identity(device, subject, mode) | drawn), status="failed", reason=reason
+            **(job.group.described(device, subject, mode) | drawn), status="failed", reason=reason
         )
         for subject, mode in job.items
     ]

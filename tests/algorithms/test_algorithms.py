@@ -25,9 +25,10 @@ from gpubench.core.answers import (
     Noise,
     SortedCells,
 )
-from gpubench.core.contracts import Algorithm, CellListUpdate, HostSearch, task_of
+from gpubench.core.contracts import Algorithm, CellListUpdate, HostSearch
 from gpubench.core.errors import NotSupported, UserError
 from gpubench.core.grid import Grid
+from gpubench.core.tasks import task_of
 from gpubench.devices import Device, missing_feature
 from gpubench.inputs import (
     DISTRIBUTIONS,

@@ -12,8 +12,8 @@ from fake_algorithms import ALGORITHMS, ENVIRONMENT, RightSort, TwiceSort
 from fakes import FakeDevice
 
 from gpubench.core import registry
-from gpubench.core.contracts import TASKS, task_of
 from gpubench.core.errors import UserError
+from gpubench.core.tasks import TASKS, task_of
 from gpubench.evidence import results
 from gpubench.inputs.specs import Particles
 from gpubench.measure.sampling import Budget, Mode, take_samples
