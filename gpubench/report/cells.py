@@ -150,6 +150,17 @@ class Cell:
             return False
         return bool(self.median_ms * self.headline["batch"] < LONG * overhead_ms)
 
+    @property
+    def reported(self) -> dict[str, float | str]:
+        """What the headline's launch reported beside its answer, as far as it is number or text."""
+        outcome = self.headline["outcome"].items()
+        return {name: value for name, value in outcome if type(value) in (int, float, str)}
+
+    def number(self, name: str) -> float | None:
+        """Return a number that the headline's launch reported; None where it is none."""
+        value = self.reported.get(name)
+        return None if isinstance(value, str) else value
+
     def unit_ms(self, unit: str) -> float:
         """Return how many milliseconds one of a unit of published times is for this input."""
         if unit == "us/record":

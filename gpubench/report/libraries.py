@@ -562,8 +562,7 @@ def _habits(field: Field) -> Table:
     """
     found: dict[tuple[str, ...], tuple[tuple[str, ...], dict[str, None]]] = {}
     for cell in field.run.cells.values():
-        outcome = cell.headline["outcome"] or {}
-        said = tuple(str(outcome[habit]) if habit in outcome else "" for habit in HABITS)
+        said = tuple(str(cell.reported.get(habit, "")) for habit in HABITS)
         if any(said):
             library = cell.headline["library"] or "ours"
             name = f"{cell.subject.algorithm} ({library})"

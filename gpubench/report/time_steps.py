@@ -41,8 +41,8 @@ class Steps:
         """Which share changes cells in a step of each time step; None where some is unknown."""
         found = {}
         for time_step, cells in self.by_time_step.items():
-            outcomes = [(cell.place.skin, cell.headline["outcome"] or {}) for cell in cells]
-            told = [(skin, o[SHARE]) for skin, o in outcomes if o.get(SHARE) is not None]
+            every = [(cell.place.skin, cell.number(SHARE)) for cell in cells]
+            told = [(skin, share) for skin, share in every if share is not None]
             # Without a skin at best, which has cells of another size.
             known = [share for skin, share in told if not skin] or [share for _, share in told]
             if not known:

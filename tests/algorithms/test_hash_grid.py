@@ -324,6 +324,7 @@ def test_a_periodic_box_is_not_supported(opencl_device: Device, algorithm: Any) 
         algorithm(opencl_device, 10, torus, form, {})
 
 
+@pytest.mark.second_runtime
 def test_what_the_study_names_is_reported(opencl_device: Device) -> None:
     inputs = make(500, ABOUT, "symmetric")
     reported = built(opencl_device, inputs, "original").outcome().keys()

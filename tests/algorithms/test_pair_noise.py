@@ -173,6 +173,7 @@ def test_a_zero_of_the_other_sign_is_another_number() -> None:
 # The generators on devices
 
 
+@pytest.mark.second_runtime
 @every_vector
 def test_philox_on_the_device_gives_the_published_words(
     device: Device, words: tuple[int, ...], rounds: int, first: int
