@@ -18,7 +18,9 @@ from gpubench.measure.environment import environment
 
 # The pip runtime comes with the extra `cpu`, so it must be there; PoCL is the system's.
 REQUIRED = {"opencl:intel"}
-SECOND = "opencl:pocl"  # repeats what the first runtime has shown: long tests
+# Another compiler and scheduler: runs each kernel against its oracle, and what else is marked
+# second_runtime; the rest would show again what the first runtime has shown.
+SECOND = "opencl:pocl"
 OPENCL = ["opencl:intel", SECOND]
 CUDA = pytest.param("cuda", marks=pytest.mark.cuda)
 SKIPS: Counter[str] = Counter()  # of this run, by reason
@@ -27,11 +29,22 @@ LEFT_OUT: Counter[str] = Counter()  # tests that a choice of markers left out, b
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Drop forms that no device of a kind can run, and mark those of the second runtime long."""
-    items[:] = [item for item in items if not needs_another_backend(item)]
+    """Drop forms that no device of a kind can run, and choose what the second runtime runs."""
+    items[:] = [
+        item
+        for item in items
+        if not needs_another_backend(item)
+        and (not is_of_second(item) or item.get_closest_marker("second_runtime"))
+    ]
     for item in items:
-        if f"[{SECOND}" in item.nodeid:
+        if is_of_second(item):
             item.add_marker(pytest.mark.long)
+
+
+def is_of_second(item: pytest.Item) -> bool:
+    """Say whether a test runs on the second OpenCL runtime."""
+    parameters = item.callspec.params if hasattr(item, "callspec") else {}
+    return SECOND in (parameters.get("device"), parameters.get("opencl_device"))
 
 
 def needs_another_backend(item: pytest.Item) -> bool:

@@ -8,7 +8,8 @@ from abc import abstractmethod
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.core.contracts import Noise, PairNoise
+from gpubench.core.answers import Noise
+from gpubench.core.contracts import PairNoise
 
 BLOCK = 256
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any
 
-from gpubench.core.contracts import Compacted, StreamFilter
+from gpubench.core.answers import Compacted
+from gpubench.core.contracts import StreamFilter
 from gpubench.core.errors import NotSupported
 
 

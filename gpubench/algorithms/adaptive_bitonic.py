@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
-from gpubench.core.contracts import CellList, Form, SortedCells
+from gpubench.core.answers import SortedCells
+from gpubench.core.contracts import CellList, Form
 from gpubench.core.errors import UserError
 from gpubench.primitives.sorted_keys import CellsOfSortedKeys
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from gpubench.core.contracts import CellList, Form, LinkedCells
+from gpubench.core.answers import LinkedCells
+from gpubench.core.contracts import CellList, Form
 
 BLOCK = 256
 

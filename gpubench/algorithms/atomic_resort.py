@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from gpubench.algorithms.atomic_list import AtomicList
-from gpubench.core.contracts import CellListUpdate, Form, LinkedCells
+from gpubench.core.answers import LinkedCells
+from gpubench.core.contracts import CellListUpdate, Form
 
 BLOCK = 256
 ITEMS = 4
@@ -17,6 +18,7 @@ class AtomicResort(CellListUpdate):
     """What the re-sort of 2008 becomes with atomics: only lists that something left are walked."""
 
     name = "atomic-resort"
+    replaces = "atomic-list"
     summary = "re-sort of atomic linked lists: unlink what moved, push it to its new list"
     source = "the atomic successor of rozen2008, section 2.2"
     forms: ClassVar[Mapping[str, Form]] = {"one-pass": Form("find, unlink, push")}

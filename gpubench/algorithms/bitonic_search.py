@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from gpubench.core.contracts import CellList, Form, SortedCells
+from gpubench.core.answers import SortedCells
+from gpubench.core.contracts import CellList, Form
 from gpubench.primitives.bitonic_merge import BLOCK, TILE, BitonicMerge
 from gpubench.primitives.sorted_keys import CellsOfSortedKeys
 

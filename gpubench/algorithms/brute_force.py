@@ -7,7 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from gpubench.core.contracts import TASKS, Form, Neighbours, NeighbourSearch
+from gpubench.core.answers import Neighbours
+from gpubench.core.contracts import Form, NeighbourSearch
+from gpubench.core.tasks import TASKS
 from gpubench.inputs import ParticleSet
 
 BLOCK = 256

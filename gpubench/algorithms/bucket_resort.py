@@ -14,7 +14,8 @@ from gpubench.algorithms.bucket_sort import (
     BucketSort,
     HostRounds,
 )
-from gpubench.core.contracts import CellListUpdate, Form, LinkedCells
+from gpubench.core.answers import LinkedCells
+from gpubench.core.contracts import CellListUpdate, Form
 from gpubench.core.errors import UserError
 
 
@@ -26,6 +27,7 @@ class BucketResort(CellListUpdate):
     """
 
     name = "bucket-resort"
+    replaces = "bucket-sort"
     summary = "re-sort of the bucket sort's lists: unlink what moved, sort that in again"
     source = "rozen2008, section 2.2"
     forms: ClassVar[Mapping[str, Form]] = {

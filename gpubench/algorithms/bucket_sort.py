@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpubench.core.contracts import CellList, Form, LinkedCells
+from gpubench.core.answers import LinkedCells
+from gpubench.core.contracts import CellList, Form
 from gpubench.core.errors import UserError
 
 BLOCK = 256

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from gpubench.algorithms.counting_sort import CountingSort
-from gpubench.core.contracts import CellListUpdate, Form, SortedCells
+from gpubench.core.answers import SortedCells
+from gpubench.core.contracts import CellListUpdate, Form
 from gpubench.primitives.scan import ExclusiveScan
 
 BLOCK = 256
@@ -22,6 +23,7 @@ class CountingResort(CellListUpdate):
     """
 
     name = "counting-resort"
+    replaces = "counting-sort"
     summary = "re-sort of a counting-sorted order: movers one by one, each cell's stayers at once"
     source = "the sorted counterpart of rozen2008, section 2.2"
     forms: ClassVar[Mapping[str, Form]] = {"order": Form("indices only")}

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from gpubench.core.contracts import CellList, Form, LimitedCells
+from gpubench.core.answers import LimitedCells
+from gpubench.core.contracts import CellList, Form
 from gpubench.core.errors import UserError
 
 BLOCK = 256
@@ -15,6 +16,7 @@ class FixedCapacity(CellList):
     """Harada's limited buckets: what does not fit is lost, counted, and wrong unless allowed."""
 
     name = "fixed-capacity"
+    loses = "lost"
     summary = "limited buckets: each particle takes the next slot of its cell while there is one"
     source = "Harada, Koshizuka and Kawaguchi 2007; rozen2008, section 1"
     forms: ClassVar[Mapping[str, Form]] = {"one-pass": Form("atomic addition for the slot")}

@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.core.contracts import Form, HashedCells, ParticleAlgorithm
+from gpubench.core.answers import HashedCells
+from gpubench.core.contracts import Form, ParticleAlgorithm
 from gpubench.core.errors import UserError
 from gpubench.core.grid import MAX_BUCKETS, UnboundedGrid
 from gpubench.inputs import ParticleSet

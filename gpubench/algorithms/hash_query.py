@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gpubench.algorithms.hash_grid import HashGrid
-from gpubench.core.contracts import Form, Neighbours, ParticleAlgorithm
+from gpubench.core.answers import Neighbours
+from gpubench.core.contracts import Form, ParticleAlgorithm
 from gpubench.inputs import ParticleSet
 from gpubench.primitives.scan import ExclusiveScan
 
@@ -55,6 +56,11 @@ class HashQuery(ParticleAlgorithm):
         return self.device.kernel(
             "hash_query.cu", "query", BLOCK=BLOCK, WORK=work, **self._table.constants
         )
+
+    @classmethod
+    def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
+        """No task, since it starts from cells that are there; counts or lists."""
+        return None, form.split("-")[0]
 
     def load(self, inputs: ParticleSet) -> None:
         """Upload an input, build its hash table, and make room for its neighbours."""

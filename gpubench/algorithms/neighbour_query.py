@@ -7,15 +7,8 @@ from typing import ClassVar
 
 from gpubench.algorithms.atomic_list import AtomicList
 from gpubench.algorithms.counting_sort import CountingSort
-from gpubench.core.contracts import (
-    CellList,
-    Form,
-    LimitedCells,
-    LinkedCells,
-    Neighbours,
-    ParticleAlgorithm,
-    SortedCells,
-)
+from gpubench.core.answers import LimitedCells, LinkedCells, Neighbours, SortedCells
+from gpubench.core.contracts import CellList, Form, ParticleAlgorithm
 from gpubench.core.errors import UserError
 from gpubench.inputs import ParticleSet
 from gpubench.primitives.cell_query import CellQuery
@@ -58,6 +51,11 @@ class NeighbourQuery(ParticleAlgorithm):
         shape = LinkedCells if form.endswith("linked") else SortedCells
         self._query = CellQuery(device, particles, grid, self.cutoff, shape, lists=self._lists)
         self.workspace_bytes = self._query.workspace_bytes
+
+    @classmethod
+    def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
+        """No task, since it starts from cells that are there; counts or lists."""
+        return None, form.split("-")[0]
 
     def load(self, inputs: ParticleSet) -> None:
         """Upload an input, build its cell list, and make room for its neighbours."""

@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpubench.core.contracts import CellList, Form, SortedCells
+from gpubench.core.answers import SortedCells
+from gpubench.core.contracts import CellList, Form
 from gpubench.primitives.radix_sort import RadixSort
 
 BLOCK = 256

@@ -17,8 +17,9 @@ from gpubench.choose.evidence import Machine, Place, Setting, Subject, from_octa
 from gpubench.choose.model import Barred, Estimate, Margin, Model
 from gpubench.choose.surface import SAME, Floats
 from gpubench.choose.validation import Validation
-from gpubench.core.contracts import TASKS, Form, forms_for, may_be_launches
+from gpubench.core.contracts import Form, forms_for
 from gpubench.core.errors import UserError
+from gpubench.core.tasks import TASKS, may_be_launches
 from gpubench.evidence import results
 from gpubench.inputs import DESTINATIONS, DISTRIBUTIONS, ORDERS
 

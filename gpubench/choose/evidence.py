@@ -14,15 +14,16 @@ import numpy as np
 
 from gpubench.choose.surface import Floats
 from gpubench.core import paths
-from gpubench.core.contracts import TASKS, task_of
 from gpubench.core.errors import UserError
+from gpubench.core.tasks import TASKS
 from gpubench.evidence import results
+from gpubench.evidence.declared import group
+from gpubench.evidence.files import load_results
+from gpubench.evidence.pooling import pool
 
 STUDY = "regimes"
 MODE = "hot"  # the one that every algorithm and every library can be timed in
 LOCAL = Path("results/local")
-# Queries of cells that are there already: their forms are named as tasks are, and are none.
-FROM_CELLS = frozenset({"neighbour-query", "hash-query"})
 UNMOVED = 0.001  # share of the particles below which moves cost next to nothing
 MAKE_SOME = f"`gpubench run {STUDY}` makes some"
 
@@ -145,7 +146,7 @@ def files(given: Sequence[Path], backend: str | None) -> list[results.Results]:
     backend, only what was measured through that. Raises UserError where there are none.
     """
     if given:
-        return _of_backend([results.load(path) for path in _files_in(given)], backend)
+        return _of_backend(load_results(given, f"gpubench run {STUDY}"), backend)
     for folder in (LOCAL, paths.measured_folder()):
         # A store calls its second file of a day and commit ...-regimes-2.json, and so on.
         found = [
@@ -193,23 +194,18 @@ def tables(found: Sequence[results.Results]) -> dict[str, Table]:
     """Return, for each task, what was measured of each subject on each input.
 
     For `update` that is both what updates and what counts anew, on inputs that moved.
-    found: oldest first. What was measured again replaces what it was before; what is in several
-    sweeps is put together.
     """
     collected: dict[str, dict[Subject, dict[Place, Measurement]]] = {task: {} for task in TASKS}
-    together: dict[tuple[str, Subject, Place], list[Measurement]] = {}
-    newest = {record["key"]: (record, result) for result in found for record in result.records}
-    for record, result in newest.values():
+    for measured in pool(found):
+        record = measured.record
         task = _task(record)
         if task is None:
             continue
         subject = Subject(
             record["algorithm"], record["form"], tuple(sorted(record["parameters"].items()))
         )
-        key = (task, subject, _place(record))
-        together.setdefault(key, []).append(_measurement(record, result))
-    for (task, subject, place), several in together.items():
-        collected[task].setdefault(subject, {})[place] = _one_of(several)
+        one = _measurement(record, measured.results)
+        collected[task].setdefault(subject, {})[_place(record)] = one
     return {task: table for task, table in collected.items() if table}
 
 
@@ -217,17 +213,10 @@ def _task(record: Mapping[str, Any]) -> str | None:
     """Return the task that a record is evidence for, or None for any other record."""
     if record["mode"] != MODE or record["per_cell"] is None or record["workload"] is not None:
         return None
-    if record["algorithm"] in FROM_CELLS:
-        return None
     if (record["inputs"] or 1) > 1 or (record["moved"] is None) != (record["destination"] is None):
         return None
-    try:
-        task = task_of(record["form"])
-    except ValueError:
-        return None
-    if record["moved"] is None:
-        return None if task == "update" else task
-    return "update" if task in ("update", "count") else None
+    task = group(record).task
+    return task if (task == "update") == (record["moved"] is not None) else None
 
 
 def _place(record: Mapping[str, Any]) -> Place:
@@ -257,29 +246,6 @@ def _measurement(record: Mapping[str, Any], result: results.Results) -> Measurem
     )  # fmt: skip
 
 
-def _one_of(several: Sequence[Measurement]) -> Measurement:
-    """Put measurements of one thing together: what was wrong once is wrong.
-
-    What one sweep skips counts only where no other has it. Of times the geometric mean, and an
-    interval that spans those of all.
-    """
-    several = [each for each in several if each.status != "skipped"] or several[:1]
-    bad = [each for each in several if not each.is_right]
-    if bad:
-        return min(bad, key=lambda each: each.status != "wrong")
-    if len(several) == 1:
-        return several[0]
-    last = several[-1]
-    return Measurement(
-        "ok",
-        None,
-        float(np.exp(np.mean(np.log([each.ms for each in several])))),
-        min(each.low for each in several),
-        max(each.high for each in several),
-        *(last.workspace_bytes, last.peak_bytes, last.library, last.file, last.commit),
-    )
-
-
 def matrix(places: Sequence[Place]) -> Floats:
     """Return the octaves of places, shape (places, axes)."""
     return np.array([place.octaves for place in places], np.float64)
@@ -292,25 +258,3 @@ def _of_backend(
     if required and not kept:
         raise UserError(f"these results hold nothing that was measured through {backend}")
     return kept
-
-
-def _files_in(given: Sequence[Path]) -> list[Path]:
-    """Return files as given, and of folders those in and below them that are results of studies.
-
-    Raises UserError for a folder without any.
-    """
-    found: dict[Path, Path] = {}
-    for path in given:
-        inside = [path]
-        if path.is_dir():
-            inside = [file for file in sorted(path.rglob("*.json")) if _is_of_studies(file)]
-            if not inside:
-                raise UserError(f"there are no results of studies in {path}: {MAKE_SOME}")
-        for file in inside:
-            found.setdefault(file.resolve(), file)
-    return list(found.values())
-
-
-def _is_of_studies(path: Path) -> bool:
-    document = results.read_json(path)
-    return isinstance(document, dict) and "records" in document

@@ -67,7 +67,7 @@ def _read(read: Callable[[str], T], text: str) -> T:
 
 def tasks() -> Iterable[str]:
     """Return the tasks of a neighbour search."""
-    from gpubench.core.contracts import TASKS
+    from gpubench.core.tasks import TASKS
 
     return TASKS
 

@@ -11,7 +11,9 @@ from typing import Any
 
 from gpubench.compare.verdict import CLOCK_MS, Cell, Fault, LeftOut
 from gpubench.core.errors import UserError
-from gpubench.evidence.results import IDENTITY, Results, is_waiting, load, read_json
+from gpubench.evidence.files import load_results
+from gpubench.evidence.pooling import Measurement, key_of, pool
+from gpubench.evidence.results import IDENTITY, Results, is_waiting
 from gpubench.studies.plan import cell_key
 
 SM_CLOCKS_AGREE = 0.02  # of the medians on both sides
@@ -71,8 +73,22 @@ class _Process:
     """What one process found of a cell. place: of its file among those of its side."""
 
     place: int
-    record: Mapping[str, Any]
+    measured: Measurement
     environment: Mapping[str, Any]
+
+    @property
+    def record(self) -> Mapping[str, Any]:
+        """The record that stands for all of its timings."""
+        return self.measured.record
+
+    @property
+    def samples_ms(self) -> list[float]:
+        """All samples, each timing scaled so that its median is that of the measurement."""
+        return [
+            sample * (self.record["median_ms"] / timing["median_ms"])
+            for timing in self.measured.timings
+            for sample in timing["samples_ms"]
+        ]
 
 
 @dataclass(frozen=True)
@@ -90,18 +106,13 @@ def load_side(role: str, path: Path) -> Side:
 
     Raises UserError for what is not there, is no results file, or is a folder without any.
     """
-    if not path.is_dir():
-        return Side(role, str(path), [load(path)])
-    files = [file for file in sorted(path.rglob("*.json")) if _holds_records(file)]
-    if not files:
-        raise UserError(f"no results in {path}: make some with `gpubench run STUDY --out {path}`")
-    return Side(role, str(path), [load(file) for file in files])
+    return Side(role, str(path), load_results([path], f"gpubench run STUDY --out {path}"))
 
 
 def match(base: Side, head: Side, paired: bool = False, force: bool = False) -> Matched:
     """Put together what both sides found of each cell.
 
-    A process is a file: of several records of the same cell in one, the last counts.
+    A process is a file.
 
     paired: the n-th process of base and the n-th of head ran together; those without a partner
     are left aside.
@@ -121,7 +132,7 @@ def match(base: Side, head: Side, paired: bool = False, force: bool = False) -> 
         if head_fault or (base_fault and timed[1]):
             faults.append(Fault(name, base_fault or _why_untimed(both[0]), head_fault))
         elif all(timed):
-            pairs.append(_Pair(key, name, *timed))
+            pairs.append(_Pair(_key_of_job(timed[0][0]), name, *timed))
         elif not all(_is_skipped(side) for side in both):
             left_out.append(LeftOut(name, _why_left_out(both)))
     if not (pairs or (faults and ours.keys() & theirs.keys())):
@@ -161,22 +172,23 @@ def _number(value: float) -> str:
     return str(int(value)) if float(value).is_integer() else str(value)
 
 
-def _holds_records(path: Path) -> bool:
-    """Tell results from accounts of simulations and of checks, which may lie beside them."""
-    content = read_json(path)
-    return isinstance(content, dict) and "records" in content
+def _cells(side: Side) -> dict[tuple[Any, ...], list[_Process]]:
+    """Return the processes of each cell, by what identifies its measurement.
 
-
-def _cells(side: Side) -> dict[str, list[_Process]]:
-    """Return the processes of each cell, by all of its identity but the hash of the input."""
-    found: dict[str, dict[int, _Process]] = {}
+    A process is a file; all that it timed of one measurement is its one time (`pool`).
+    """
+    found: dict[tuple[Any, ...], list[_Process]] = {}
     for place, results in enumerate(side.results):
-        for record in results.records:
-            if is_waiting(record):
-                continue
-            key = cell_key({name: record[name] for name in IDENTITY})
-            found.setdefault(key, {})[place] = _Process(place, record, results.environment)
-    return {key: list(processes.values()) for key, processes in found.items()}
+        for measured in pool([results]):
+            if not is_waiting(measured.record):
+                process = _Process(place, measured, results.environment)
+                found.setdefault(key_of(measured.record), []).append(process)
+    return found
+
+
+def _key_of_job(process: _Process) -> str:
+    """Return the key by which a worker is told to measure this again."""
+    return cell_key({name: process.record[name] for name in IDENTITY})
 
 
 def _fault(processes: Iterable[_Process]) -> str | None:
@@ -213,7 +225,7 @@ def _is_skipped(processes: Sequence[_Process]) -> bool:
 
 
 def _cell(pair: _Pair, paired: bool) -> Cell:
-    base, head = ([p.record["samples_ms"] for p in side] for side in (pair.base, pair.head))
+    base, head = ([p.samples_ms for p in side] for side in (pair.base, pair.head))
     records = [process.record for process in (*pair.base, *pair.head)]
     # A sample is the mean of a batch.
     clock_ms = CLOCK_MS / min(record["batch"] for record in records)

@@ -14,8 +14,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, get_type_hints
 
 import numpy as np
 
+from gpubench.core.answers import (
+    Compacted,
+    LimitedCells,
+    LinkedCells,
+    Neighbours,
+    Noise,
+    SortedCells,
+)
 from gpubench.core.errors import NotSupported, UserError
 from gpubench.core.poison import arrays_of, poison
+from gpubench.core.tasks import task_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,144 +33,8 @@ if TYPE_CHECKING:
     from gpubench.devices.base import Device
     from gpubench.inputs import PairSet, ParticleSet, RecordSet
 
-NULL = -1  # ends a linked list, marks an empty cell: the paper's "/" (rozen2008, Figure 1)
-
-# What a neighbour search may be asked for, from positions on: equal work for whoever does it.
-TASKS = {
-    "build": "make of the positions what neighbours are found in",
-    "count": "build, then count the neighbours of each particle",
-    "ten-counts": "build, then count the neighbours of each particle ten times",
-    "list": "build, then list the neighbours of each particle",
-    "update": "particles have moved: bring what was built up to date, then count",
-}
-# Of so many particles at most, shorter times of searches on a GPU may be mostly those of launches
-# from Python. On an H200 those of 2^16 and fewer were up to 7 times as long as from a graph, those
-# of 2^20 and more up to 1.2 times (study rivals, 44e5204).
-LAUNCHES_MS, LAUNCHES_PARTICLES = 0.1, 2**18
-COUNTS = {"build": 0, "count": 1, "ten-counts": 10, "list": 0, "update": 1}
-
 
 BACKENDS = frozenset({"cuda", "opencl"})
-
-
-def may_be_launches(particles: float, ms: float) -> bool:
-    """Say whether a time of a search on a GPU, launched again and again, may say little of it."""
-    return particles <= LAUNCHES_PARTICLES and ms < LAUNCHES_MS
-
-
-def task_of(form: str) -> str:
-    """Return the task of a form of a neighbour search: `list-matrix` is one way to `list`."""
-    for task in TASKS:
-        if form == task or form.startswith(f"{task}-"):
-            return task
-    raise ValueError(f"{form} names no task: one of {', '.join(TASKS)}")
-
-
-@dataclass(frozen=True)
-class LinkedCells:
-    """Linked lists of the particles in each cell (rozen2008, Listing 1).
-
-    head: int32, shape (cells,), the first particle of each cell, or -1.
-    next: int32, shape (particles,), the particle after this one in its cell, or -1.
-    empty_byte: what fills the arrays of a list without particles.
-    """
-
-    empty_byte: ClassVar[int] = 0xFF
-
-    head: Any
-    next: Any
-
-
-@dataclass(frozen=True)
-class SortedCells:
-    """Particles in order of their cells.
-
-    start: int32, shape (cells + 1,); cell c holds order[start[c]:start[c + 1]].
-    order: int32, shape (particles,), a permutation of the particles.
-    positions: float32, shape (particles, 4), positions[order], or None where the form does
-        not reorder.
-    empty_byte: as in LinkedCells.
-    """
-
-    empty_byte: ClassVar[int] = 0x00
-
-    start: Any
-    order: Any
-    positions: Any = None
-
-
-@dataclass(frozen=True)
-class LimitedCells:
-    """Cells with room for so many particles; the rest of a fuller cell is lost.
-
-    count: int32, shape (cells,), how many particles lie in each cell, kept or not.
-    slots: int32, shape (cells, capacity); the first min(count[c], capacity) of slots[c] are
-        particles of cell c, what is behind them means nothing.
-    lost: int32, shape (1,), how many particles are in no slot.
-    allow_overflow: whether an answer that lost particles is right.
-    empty_byte: as in LinkedCells.
-    """
-
-    empty_byte: ClassVar[int] = 0x00
-
-    count: Any
-    slots: Any
-    lost: Any
-    allow_overflow: bool = False
-
-
-@dataclass(frozen=True)
-class HashedCells:
-    """Particles in order of the buckets of a hash table (silva2012, section 5, Figure 4).
-
-    bounds: int32, shape (buckets, 2); bucket b holds order[bounds[b, 0]:bounds[b, 1]], and both
-        bounds are -1 where it is empty. A bucket may hold particles of several cells.
-    order: int32, shape (particles,), a permutation of the particles.
-    positions: float32, shape (particles, 4), positions[order].
-    corner: int32, shape (3,), the coordinates of the cell that is hashed as (0, 0, 0).
-    """
-
-    bounds: Any
-    order: Any
-    positions: Any
-    corner: Any
-
-
-@dataclass(frozen=True)
-class Neighbours:
-    """Neighbours strictly nearer than the cutoff, each pair from both sides, no self-pairs.
-
-    counts: int32, shape (particles,), by particle id.
-    offsets: int64, shape (particles + 1,), exclusive sum of the counts, or None.
-    neighbours: int32, shape (offsets[-1],), particle ids, or None; unordered within a row.
-    """
-
-    counts: Any
-    offsets: Any = None
-    neighbours: Any = None
-
-
-@dataclass(frozen=True)
-class Compacted:
-    """The records that a filter kept, without gaps.
-
-    records: float32, shape (at least count[0], words); its first count[0] rows are the kept
-        records, bit for bit; nothing is said of the rows after them.
-    count: int32, shape (1,).
-    """
-
-    records: Any
-    count: Any
-
-
-@dataclass(frozen=True)
-class Noise:
-    """Random numbers of pairs of particles, uniform from -1 to 1.
-
-    values: float32, shape (steps, pairs), those of successive steps.
-    """
-
-    values: Any
 
 
 @dataclass(frozen=True)
@@ -205,6 +78,8 @@ class Algorithm(ABC):
     conformance_parameters: what differs from the defaults where the conformance suite is run,
         for an algorithm that by default must not answer all of it.
     variants: sets of parameters between which kernels differ; `make kernels` compiles all.
+    replaces: of an update, the algorithm that builds from nothing what it updates.
+    loses: the name in `outcome` of how much the answer lacks, for what may lose a part of it.
     """
 
     name: ClassVar[str]
@@ -218,12 +93,35 @@ class Algorithm(ABC):
     answers_once_loaded: ClassVar[bool] = False
     conformance_parameters: ClassVar[Mapping[str, int]] = {}
     variants: ClassVar[Sequence[Mapping[str, int]]] = ({},)
+    replaces: ClassVar[str | None] = None
+    loses: ClassVar[str | None] = None
 
     def __init__(self, device: Device, form: str, parameters: Mapping[str, int]) -> None:
         self.device = device
         self.form = form
         self.parameters = {**self.defaults, **parameters}
         self.workspace_bytes = 0
+
+    @classmethod
+    def declared(cls, form: str) -> dict[str, str | None]:
+        """Return what results say of a form, so that reading them takes no algorithm.
+
+        problem: what is asked. task: how far a search goes, see TASKS. answer: the kind of answer;
+        only what has the same problem, task and answer does equal work. replaces, loses: as above.
+        """
+        task, answer = cls.task_and_answer(form)
+        return {
+            "problem": cls.family,
+            "task": task,
+            "answer": answer,
+            "replaces": cls.replaces,
+            "loses": cls.loses,
+        }
+
+    @classmethod
+    def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
+        """Return the task of a form and the kind of its answer, None where there is one only."""
+        return None, None
 
     def prepare(self) -> None:  # noqa: B027  # an algorithm may need nothing
         """Allocate all arrays and make all kernels; called once, with everything else set.
@@ -343,6 +241,12 @@ class CellList(ParticleAlgorithm):
         """The cell list that the last ``build`` made; overwritten by the next."""
 
     @classmethod
+    def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
+        """No task; linked, sorted and limited cells are answers of different use."""
+        words = {LinkedCells: "linked", SortedCells: "sorted", LimitedCells: "limited"}
+        return None, words[cls.shape()]
+
+    @classmethod
     def shape(cls) -> type[LinkedCells] | type[SortedCells] | type[LimitedCells]:
         """Return which of the shapes ``answer`` has, as it declares."""
         getter = inspect.getattr_static(cls, "answer").fget
@@ -430,6 +334,11 @@ class NeighbourSearch(ParticleAlgorithm):
         if any(grid.periodic) and not self.finds_images:
             raise NotSupported(f"{self.name} finds no images across periodic walls: use open ones")
         super().__init__(device, particles, grid, form, parameters)
+
+    @classmethod
+    def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
+        """Return the task; it says what the answer is."""
+        return task_of(form), None
 
     @property
     def answer(self) -> Neighbours:
@@ -519,6 +428,11 @@ class StreamFilter(Algorithm):
         self.record_bytes = record_bytes
         self.nulls = nulls
         self.prepare()
+
+    @classmethod
+    def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
+        """No task; to keep the records in their order is more than to keep them."""
+        return None, "ordered" if cls.forms[form].stable else "unordered"
 
     def load(self, inputs: RecordSet) -> None:
         """Upload the records, float32 (size, words), and keep, int32 (size,), or None."""

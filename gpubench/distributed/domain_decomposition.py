@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.core.contracts import CellList, CellListUpdate, SortedCells
+from gpubench.core.answers import SortedCells
+from gpubench.core.contracts import CellList, CellListUpdate
 from gpubench.core.errors import NotSupported, UserError
 from gpubench.core.grid import Grid
 from gpubench.devices.base import Device

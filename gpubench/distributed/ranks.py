@@ -242,15 +242,16 @@ class Watcher:
             return None
         launcher = _launcher(variable)
         address = f"\0gpubench-{os.getuid()}-{launcher}"  # abstract: it leaves no file behind
+        about = _encoded({"rank": int(rank), "process": os.getpid()})
         for _ in range(ATTEMPTS):
             line = socket.socket(socket.AF_UNIX)
             try:
-                _connect(line, address, size)
+                _introduce(line, about, address, size)
             except OSError:
                 line.close()
             else:
                 watcher = cls(line, launcher)
-                if watcher._answered({"rank": int(rank), "process": os.getpid()}):
+                if watcher._is_answered():
                     return watcher
                 watcher.done()
             select.select([], [], [], SECONDS_BETWEEN_ATTEMPTS)
@@ -265,7 +266,8 @@ class Watcher:
 
         An empty text prints nothing and keeps the others quiet. Returns when it has been read.
         """
-        return self._answered({"say": text})
+        self._tell({"say": text})
+        return self._is_answered()
 
     def done(self) -> None:
         """Say that this rank ended well."""
@@ -275,13 +277,16 @@ class Watcher:
 
     def _tell(self, message: dict[str, Any]) -> None:
         with suppress(OSError):
-            self._line.sendall(json.dumps(message).encode() + b"\n")
+            self._line.sendall(_encoded(message))
 
-    def _answered(self, message: dict[str, Any]) -> bool:
-        self._tell(message)
+    def _is_answered(self) -> bool:
         with suppress(OSError):
             return self._line.recv(1) == watch.ANSWER
         return False
+
+
+def _encoded(message: dict[str, Any]) -> bytes:
+    return json.dumps(message).encode() + b"\n"
 
 
 def _launcher(variable: str) -> int:
@@ -297,18 +302,23 @@ def _launcher(variable: str) -> int:
     return int(process.name)
 
 
-def _connect(line: socket.socket, address: str, size: int) -> None:
-    """Connect a socket to the watcher of an address, which is started if there is none.
+def _introduce(line: socket.socket, about: bytes, address: str, size: int) -> None:
+    """Tell the watcher of an address about this rank; the watcher is started if there is none.
 
+    It is told before it starts, so that it can name this rank even if that is killed meanwhile.
     Raises OSError where another rank is about to start it, and where it cannot be started.
     """
     try:
         line.connect(address)
+        if not watch.is_ours(line):
+            raise PermissionError(f"another user listens at {address!r}")
+        line.sendall(about)
     except ConnectionRefusedError:
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(address)
             listener.listen(socket.SOMAXCONN)
             line.connect(address)
+            line.sendall(about)
             subprocess.run(
                 [sys.executable, "-IS", watch.__file__, str(listener.fileno()), str(size)],
                 pass_fds=[listener.fileno()],
@@ -317,8 +327,6 @@ def _connect(line: socket.socket, address: str, size: int) -> None:
                 start_new_session=True,
                 check=False,
             )
-    if not watch.is_ours(line):
-        raise ConnectionRefusedError
 
 
 def _unname_shared_memory() -> None:

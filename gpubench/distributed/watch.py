@@ -9,7 +9,8 @@ its socket is watched; `{"joined": true}` when all ranks of the run have begun; 
 which is printed unless another rank spoke before, and then answered; `{"done": true}` at a good
 end. A socket that closes without either belongs to a rank that was killed or crashed. The selector
 is epoll on Linux, which reports sockets in the order in which they closed: the first is the cause,
-the others are the launcher's doing.
+the others are the launcher's doing. Where a rank goes right after it said something, as before this
+process watches it, the order is unknown: the line names all ranks that have gone at that moment.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import stat
 import struct
 import sys
 import termios
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,26 +33,38 @@ ANSWER = b"\n"
 PATIENCE_MS = 10_000  # for what reads the output of a rank
 
 
-@dataclass
+@dataclass(eq=False)
 class Watched:
-    """The socket to one rank, and what came of it: whole lines, and the beginning of one."""
+    """The socket to one rank, and what came of it: whole lines, and the beginning of one.
+
+    has_gone: whether the rank has closed its side.
+    """
 
     socket: socket.socket
     about: dict[str, Any] = field(default_factory=dict)
     rest: bytes = b""
+    has_gone: bool = False
 
-    def read(self) -> dict[str, Any] | None:
-        """Return what the rank said anew, or None where it has gone."""
+    def read(self) -> dict[str, Any]:
+        """Return what the rank said anew, and note whether it has gone."""
+        parts = [self.rest]
         try:
-            got = self.socket.recv(1 << 16)
+            while part := self.socket.recv(1 << 16, socket.MSG_DONTWAIT):
+                parts.append(part)
+            self.has_gone = True
+        except BlockingIOError:
+            pass
         except ConnectionError:
-            got = b""
-        if not got:
-            return None
-        *lines, self.rest = (self.rest + got).split(b"\n")
+            self.has_gone = True
+        *lines, self.rest = b"".join(parts).split(b"\n")
         said = {name: value for line in lines for name, value in json.loads(line).items()}
         self.about |= said
         return said
+
+    @property
+    def is_unexplained(self) -> bool:
+        """Whether its end would be that of a rank which was killed or crashed."""
+        return "rank" in self.about and "done" not in self.about
 
 
 def watch(listener: socket.socket, size: int) -> None:
@@ -60,45 +74,57 @@ def watch(listener: socket.socket, size: int) -> None:
     """
     told = all_began = False
     connected = came = 0
+    listener.setblocking(False)
     with selectors.DefaultSelector() as selector:
         selector.register(listener, selectors.EVENT_READ)
         while True:
-            for key, _ in selector.select():
-                if key.fileobj is listener:
-                    accepted, _ = listener.accept()
-                    if is_ours(accepted):
-                        selector.register(accepted, selectors.EVENT_READ, Watched(accepted))
-                        connected += 1
-                        came += 1
-                    continue
-                rank: Watched = key.data
-                said = rank.read()
-                if said is None:
-                    selector.unregister(rank.socket)
-                    rank.socket.close()
-                    connected -= 1
-                    if not told and "rank" in rank.about and "done" not in rank.about:
-                        tell(death(rank.about, size, all_began or came == size))
-                        told = True
-                    continue
+            ready = [key for key, _ in selector.select()]
+            heard = [(key.data, key.data.read()) for key in ready if key.data is not None]
+            gone = [rank for rank, _ in heard if rank.has_gone]
+            for rank, said in heard:
                 all_began |= "joined" in said
                 if "say" in said and not told:
                     tell(said["say"])
                     told = True
                 if said.keys() & {"rank", "say"}:
                     answer(rank.socket)
+                if rank.has_gone:
+                    selector.unregister(rank.socket)
+                    rank.socket.close()
+                    connected -= 1
+                    if not told and rank.is_unexplained:
+                        suspects = [other for other in gone if other is rank or said]
+                        tell(death(suspects, size, all_began or came == size))
+                        told = True
+            if len(ready) > len(heard):
+                for line in accepted(listener):
+                    selector.register(line, selectors.EVENT_READ, Watched(line))
+                    connected += 1
+                    came += 1
             if not connected:
                 return
 
 
-def death(about: dict[str, Any], size: int, all_began: bool) -> str:
-    """Return the line that names a rank which went without a word.
+def accepted(listener: socket.socket) -> list[socket.socket]:
+    """Accept all connections that wait, and return those of this user."""
+    lines = []
+    with suppress(BlockingIOError):
+        while True:
+            lines.append(listener.accept()[0])
+    return [line for line in lines if is_ours(line)]
+
+
+def death(suspects: list[Watched], size: int, all_began: bool) -> str:
+    """Return the line that names the ranks of which one was the first to go without a word.
 
     all_began: whether all ranks are known to have begun; if not, the first may be another.
     """
+    abouts = [rank.about for rank in suspects if rank.is_unexplained]
+    abouts.sort(key=lambda about: int(about["rank"]))
+    ranks, processes = (" or ".join(str(a[name]) for a in abouts) for name in ("rank", "process"))
     return (
-        f"gpubench: rank {about['rank']} of {size} was killed or crashed"
-        f" (process {about['process']} on {socket.gethostname()})"
+        f"gpubench: rank {ranks} of {size} was killed or crashed"
+        f" (process {processes} on {socket.gethostname()})"
         f"{'' if all_began else ', or another before it began'}: the whole run ends\n"
     )
 

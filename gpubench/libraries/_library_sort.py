@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from gpubench.algorithms.cell_search import SortedSearch
-from gpubench.core.contracts import TASKS, CellList, Form, SortedCells
+from gpubench.core.answers import SortedCells
+from gpubench.core.contracts import CellList, Form
+from gpubench.core.tasks import TASKS
 
 CUDA = frozenset({"cuda"})
 SEARCHES = ("build", "count", "ten-counts", "list")

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.algorithms.cell_search import CountingSortSearch
-from gpubench.core.contracts import Neighbours
+from gpubench.core.answers import Neighbours
 from gpubench.core.grid import Grid
 from gpubench.devices.base import Device
 from gpubench.inputs import ParticleSet

@@ -8,8 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.core.contracts import COUNTS, TASKS, Form, HostSearch, Neighbours
+from gpubench.core.answers import Neighbours
+from gpubench.core.contracts import Form, HostSearch
 from gpubench.core.poison import arrays_of, poison
+from gpubench.core.tasks import COUNTS, TASKS
 from gpubench.libraries._host_memory import peak_of
 from gpubench.libraries._library import name_with_version
 

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpubench.core.contracts import Form, HostSearch, Neighbours
+from gpubench.core.answers import Neighbours
+from gpubench.core.contracts import Form, HostSearch
 from gpubench.inputs import ParticleSet
 from gpubench.libraries._host_memory import peak_of
 from gpubench.libraries._library import name_with_version, need

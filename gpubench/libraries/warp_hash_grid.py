@@ -8,9 +8,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.core.contracts import COUNTS, TASKS, Form, Neighbours, NeighbourSearch
+from gpubench.core.answers import Neighbours
+from gpubench.core.contracts import Form, NeighbourSearch
 from gpubench.core.errors import NotSupported
 from gpubench.core.poison import poison
+from gpubench.core.tasks import COUNTS, TASKS
 from gpubench.inputs import ParticleSet
 from gpubench.libraries._library import name_with_version, need
 from gpubench.libraries._warp import Warp

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpubench.core.contracts import LinkedCells, Neighbours, SortedCells
+from gpubench.core.answers import LinkedCells, Neighbours, SortedCells
 from gpubench.core.grid import EPSILON, Grid
 from gpubench.devices.base import Device
 from gpubench.primitives.gather import Gather

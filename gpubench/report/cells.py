@@ -14,7 +14,9 @@ from functools import cached_property
 from typing import Any
 
 from gpubench.core import registry
-from gpubench.evidence.results import Results, is_settled, is_waiting
+from gpubench.evidence.declared import declared
+from gpubench.evidence.pooling import device_of, pool
+from gpubench.evidence.results import Results
 from gpubench.report.axes import AXES, SIZES
 from gpubench.studies.study import Study, load_study
 
@@ -28,12 +30,6 @@ HEADLINE_MODES = ("graph", "hot", "cold")
 DRAW, EXCHANGE = "draw", "exchange"
 # A sample is long where it is so many times as long as one of nothing, which is a part of it.
 LONG = 20
-# What builds the cell list from nothing that each of these mends.
-FULL_SORTS = {
-    "bucket-resort": "bucket-sort",
-    "atomic-resort": "atomic-list",
-    "counting-resort": "counting-sort",
-}
 
 
 @dataclass(frozen=True, order=True)
@@ -43,12 +39,6 @@ class Subject:
     algorithm: str
     form: str
     parameters: tuple[tuple[str, float], ...] = ()
-
-    @property
-    def full_sort(self) -> Subject | None:
-        """What does from nothing what a re-sort mends, in the same form; None for all others."""
-        full = FULL_SORTS.get(self.algorithm)
-        return Subject(full, self.form) if full else None
 
 
 @dataclass(frozen=True)
@@ -130,6 +120,11 @@ class Cell:
         return replace(self, by_mode={mode: self.by_mode[mode]})
 
     @property
+    def replaces(self) -> str | None:
+        """The algorithm that builds from nothing what this one updates; None for all others."""
+        return declared(self.headline).replaces
+
+    @property
     def ok(self) -> bool:
         """Whether the cell has a time and no wrong answer in any mode."""
         return bool(self.headline["status"] == "ok")
@@ -154,6 +149,17 @@ class Cell:
         if not self.ok or overhead_ms is None:
             return False
         return bool(self.median_ms * self.headline["batch"] < LONG * overhead_ms)
+
+    @property
+    def reported(self) -> dict[str, float | str]:
+        """What the headline's launch reported beside its answer, as far as it is number or text."""
+        outcome = self.headline["outcome"].items()
+        return {name: value for name, value in outcome if type(value) in (int, float, str)}
+
+    def number(self, name: str) -> float | None:
+        """Return a number that the headline's launch reported; None where it is none."""
+        value = self.reported.get(name)
+        return None if isinstance(value, str) else value
 
     def unit_ms(self, unit: str) -> float:
         """Return how many milliseconds one of a unit of published times is for this input."""
@@ -229,7 +235,7 @@ def told_apart(faster: Cell, slower: Cell) -> bool:
 class StudyRun:
     """What one machine measured in one study.
 
-    replaced: number of records that another of the same cell and mode took the place of.
+    replaced: number of records of older code or failed attempts, which newer ones replace.
     """
 
     study: Study
@@ -263,6 +269,17 @@ class StudyRun:
         """What its times are shown in: milliseconds, or as printed where that is per record."""
         printed = self.study.published.unit if self.study.published else "ms"
         return printed if printed == "us/record" else "ms"
+
+    @cached_property
+    def full_sorts(self) -> dict[str, str]:
+        """Which algorithm builds from nothing what each of those updates that update."""
+        found = {cell.subject.algorithm: cell.replaces for cell in self.cells.values()}
+        return {update: full for update, full in found.items() if full is not None}
+
+    def full_sort(self, subject: Subject) -> Subject | None:
+        """Return what builds from nothing what a subject updates, in the same form, if it does."""
+        full = self.full_sorts.get(subject.algorithm)
+        return Subject(full, subject.form) if full else None
 
     @cached_property
     def subjects(self) -> list[Subject]:
@@ -407,10 +424,10 @@ class Machine:
 
 
 def machines(results: Sequence[Results]) -> list[Machine]:
-    """Group results by device, GPUs first; a newer record replaces an older of its cell."""
+    """Group results by device, GPUs first; each cell has the one time that `pool` says."""
     groups: dict[tuple[str, ...], list[Results]] = {}
     for result in results:
-        groups.setdefault(_device_of(result.environment), []).append(result)
+        groups.setdefault(device_of(result.environment), []).append(result)
     found = [_machine(sorted(runs, key=_started)) for runs in groups.values()]
     return sorted(found, key=lambda machine: machine.is_cpu)
 
@@ -432,47 +449,26 @@ def study_of(name: str) -> Study:
     )
 
 
-def _device_of(environment: dict[str, Any]) -> tuple[str, ...]:
-    device = environment["device"]
-    parts = (environment["machine"], device["backend"], device["name"], device.get("platform"))
-    return tuple(str(part) for part in parts)
-
-
 def _started(result: Results) -> datetime:
     return datetime.fromisoformat(result.environment["started"])
 
 
 def _machine(runs: list[Results]) -> Machine:
     studies: dict[str, StudyRun] = {}
-    for run in runs:
-        bandwidth = run.environment["copy_bandwidth_gb_s"]
-        # Of a failed attempt and its repetition the last counts, as in results.frame. What was
-        # neither settled nor drawn may have been measured under another key since: it comes last.
-        latest = {record["key"]: record for record in run.records}
-        taken = set()
-        for record in sorted(latest.values(), key=is_settled, reverse=True):
-            name, mode = record["study"], record["mode"]
-            if name not in studies:
-                studies[name] = StudyRun(study_of(name), {})
-            study = studies[name]
-            subject, place = _subject(record), _place(record)
-            cell = study.cells.setdefault((subject, place), Cell(subject, place))
-            if is_waiting(record) and mode in cell.by_mode:
-                continue
-            study.replaced += mode in cell.by_mode
-            # Of two sweeps of one run that share a cell the first counts that did not skip it.
-            at = name, subject, place, mode
-            if at not in taken or (_is_skipped(cell.by_mode[mode]) and not _is_skipped(record)):
-                taken.add(at)
-                cell.by_mode[mode] = record
-                cell.bandwidths[mode] = bandwidth
-                cell.overheads_ms[mode] = _overhead_ms(run.environment, mode)
-                cell.days[mode] = _day(run.environment)
+    for measured in pool(runs):
+        record, environment = measured.record, measured.results.environment
+        name, mode = record["study"], record["mode"]
+        if name not in studies:
+            studies[name] = StudyRun(study_of(name), {})
+        study = studies[name]
+        subject, place = _subject(record), _place(record)
+        cell = study.cells.setdefault((subject, place), Cell(subject, place))
+        study.replaced += measured.replaced
+        cell.by_mode[mode] = record
+        cell.bandwidths[mode] = environment["copy_bandwidth_gb_s"]
+        cell.overheads_ms[mode] = _overhead_ms(environment, mode)
+        cell.days[mode] = _day(environment)
     return Machine(runs, list(studies.values()))
-
-
-def _is_skipped(record: Record) -> bool:
-    return bool(record["status"] == "skipped")
 
 
 def _day(environment: dict[str, Any]) -> str:

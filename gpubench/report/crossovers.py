@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gpubench.evidence.crossover import FIRST, NEITHER, Compared, Crossing, compare
 from gpubench.report import formats, libraries
 from gpubench.report.axes import AXES
 from gpubench.report.cells import StudyRun
-from gpubench.report.crossings import FIRST, NEITHER, Compared, Crossing, compare
 from gpubench.report.figures import Axis, Chart, Line, Panel, describe, line_chart
 from gpubench.report.rankings import Field, Race, timed
 from gpubench.report.tables import NOTHING, Item, Row, Table

@@ -20,7 +20,7 @@ from gpubench.report import checks as checked
 from gpubench.report import formats, overview, ranks, regimes, steps, tables, verdict
 from gpubench.report import simulations as simulated
 from gpubench.report.axes import AXES, SIZES
-from gpubench.report.cells import FULL_SORTS, HEADLINE_MODES, Cell, Machine, StudyRun, Subject
+from gpubench.report.cells import HEADLINE_MODES, Cell, Machine, StudyRun, Subject
 from gpubench.report.figures import (
     Axis,
     Bar,
@@ -532,10 +532,11 @@ def _rounds(run: StudyRun, slug: str) -> Chart | None:
         lines = []
         for index, (scan, label) in enumerate(zip(along, _titles(along, short=True), strict=True)):
             points = [
-                (x, float(cell.headline["outcome"]["rounds"]))
+                (x, float(rounds))
                 for x, cells in _columns(run, scan)
                 for cell in cells
-                if cell.subject == subject and cell.ok and "rounds" in cell.headline["outcome"]
+                if cell.subject == subject and cell.ok
+                if (rounds := cell.number("rounds")) is not None
             ]
             if points:
                 xs, ys = zip(*points, strict=True)
@@ -712,8 +713,8 @@ def _line(
 
 def _look(run: StudyRun, subject: Subject) -> tuple[int, int]:
     """Return a subject's colour, that of its algorithm or full sort, and its dashes, its own."""
-    hues = [FULL_SORTS.get(s.algorithm, s.algorithm) for s in run.subjects]
-    own = FULL_SORTS.get(subject.algorithm, subject.algorithm)
+    hues = [run.full_sorts.get(s.algorithm, s.algorithm) for s in run.subjects]
+    own = run.full_sorts.get(subject.algorithm, subject.algorithm)
     siblings = [s for s, hue in zip(run.subjects, hues, strict=True) if hue == own]
     return list(dict.fromkeys(hues)).index(own), siblings.index(subject)
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
+from gpubench.evidence.crossover import FIRST, NEITHER, SECOND, Compared, Crossing, Ratio, compare
 from gpubench.report import formats
 from gpubench.report.axes import AXES
 from gpubench.report.cells import Cell, StudyRun
-from gpubench.report.crossings import FIRST, NEITHER, SECOND, Compared, Crossing, Ratio, compare
 from gpubench.report.figures import Axis, Chart, Line, Panel, describe, line_chart
 from gpubench.report.rankings import Field, Race, lines_over, moved_share, timed, updates
 from gpubench.report.tables import NOTHING, Item, Row, Table

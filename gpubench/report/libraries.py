@@ -11,11 +11,12 @@ from statistics import fmean
 from typing import Any
 
 from gpubench.core import registry
-from gpubench.core.contracts import TASKS, NeighbourSearch, forms_for
+from gpubench.core.contracts import NeighbourSearch, forms_for
+from gpubench.core.tasks import TASKS
+from gpubench.evidence.crossover import Ratio
 from gpubench.report import formats
 from gpubench.report.axes import AXES
 from gpubench.report.cells import Cell, Place, Record, Subject
-from gpubench.report.crossings import Ratio
 from gpubench.report.pages import Section
 from gpubench.report.rankings import Comparison, Field, Race, moved_share, timed
 from gpubench.report.tables import NOTHING, Item, Row, Table
@@ -561,8 +562,7 @@ def _habits(field: Field) -> Table:
     """
     found: dict[tuple[str, ...], tuple[tuple[str, ...], dict[str, None]]] = {}
     for cell in field.run.cells.values():
-        outcome = cell.headline["outcome"] or {}
-        said = tuple(str(outcome[habit]) if habit in outcome else "" for habit in HABITS)
+        said = tuple(str(cell.reported.get(habit, "")) for habit in HABITS)
         if any(said):
             library = cell.headline["library"] or "ours"
             name = f"{cell.subject.algorithm} ({library})"

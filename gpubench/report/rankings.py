@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from gpubench.core.contracts import TASKS, task_of
-from gpubench.report.cells import FULL_SORTS, Cell, Place, Record, StudyRun, Subject
-from gpubench.report.crossings import Ratio, Timed
+from gpubench.core.tasks import TASKS
+from gpubench.evidence.crossover import Ratio, Timed
+from gpubench.evidence.declared import declared, group
+from gpubench.report.cells import Cell, Place, Record, StudyRun, Subject
 from gpubench.report.figures import PALETTE, Line
 
 REGIMES, RIVALS = "regimes", "rivals"
@@ -29,18 +30,12 @@ def task(cell: Cell) -> str | None:
 
     Where particles have moved, a count that rebuilds answers the same question as an update.
     """
-    try:
-        found = task_of(cell.subject.form)
-    except ValueError:
-        return None
-    if cell.place.workload is not None:
-        return None
-    return "update" if found == "count" and cell.place.destination is not None else found
+    return None if cell.place.workload is not None else group(cell.headline).task
 
 
 def updates(cell: Cell) -> bool:
     """Say whether it brings a structure up to date, instead of building it anew."""
-    return cell.subject.form.startswith("update") or cell.subject.algorithm in FULL_SORTS
+    return cell.replaces is not None or declared(cell.headline).task == "update"
 
 
 def timed(cell: Cell) -> Timed:

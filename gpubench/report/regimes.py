@@ -8,11 +8,11 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
-from gpubench.core.contracts import LAUNCHES_MS, LAUNCHES_PARTICLES, TASKS, may_be_launches
+from gpubench.core.tasks import LAUNCHES_MS, LAUNCHES_PARTICLES, TASKS, may_be_launches
+from gpubench.evidence.crossover import front
 from gpubench.report import crossovers, formats, incremental_updates, libraries, maps, time_steps
 from gpubench.report.axes import AXES
 from gpubench.report.cells import Cell, Place, StudyRun
-from gpubench.report.crossings import front
 from gpubench.report.figures import (
     Axis,
     Chart,

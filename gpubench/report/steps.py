@@ -63,7 +63,7 @@ def _resorted(run: StudyRun, scan: Scan) -> str:
     axis = AXES[scan.axis]
     found: dict[str, list[str]] = {}
     for subject in run.subjects:
-        full = subject.full_sort
+        full = run.full_sort(subject)
         compared = verdict.overtaking(run, scan, subject, [full]) if full else None
         if compared is not None:
             found.setdefault(compared.where(axis), []).append(run.labels[subject])

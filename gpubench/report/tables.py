@@ -292,7 +292,7 @@ def resorts(run: StudyRun) -> Table | None:
 
 def _full_sort(run: StudyRun, cell: Cell) -> Cell | None:
     """Return the full sort that a re-sort saves: on the same input, or on one that never moved."""
-    full = cell.subject.full_sort
+    full = run.full_sort(cell.subject)
     if full is None:
         return None
     sizes = {name: getattr(cell.place, name) for name in SIZES}
@@ -304,11 +304,11 @@ def _printed_share(run: StudyRun, place: Place) -> float | None:
     if published is None or not place.has(**published.axes):
         return None
     for index, name in enumerate(published.algorithms):
-        full = Subject(name, "").full_sort
+        full = run.full_sorts.get(name)
         row = getattr(place, published.row_axis)
-        if full and full.algorithm in published.algorithms and row in published.rows:
+        if full in published.algorithms and row in published.rows:
             values = published.values[published.rows.index(row)]
-            return values[index] / values[published.algorithms.index(full.algorithm)]
+            return values[index] / values[published.algorithms.index(full)]
     return None
 
 
@@ -353,7 +353,7 @@ def outcomes(run: StudyRun) -> Table | None:
     value = scan.values(run)[-1]
     cells = [cell for cell in scan.at(run, value) if cell.ok]
     named = run.study.outcomes
-    if not any(named.keys() & cell.headline["outcome"].keys() for cell in cells):
+    if not any(named.keys() & cell.reported.keys() for cell in cells):
         return None
     marks, note = modes(cells)
     rows = [
@@ -364,7 +364,7 @@ def outcomes(run: StudyRun) -> Table | None:
         if any(rate is not NOTHING for rate in rates):
             rows.append(Row(f"{AXES[name].heading} per second, 10⁹", rates))
     for name, heading in named.items():
-        found = [cell.headline["outcome"].get(name) for cell in cells]
+        found = [cell.reported.get(name) for cell in cells]
         if any(number is not None for number in found):
             rows.append(Row(heading, [_reported(number) for number in found]))
     title = ", ".join(t for t in (scan.title(Axis.count), AXES[scan.axis].say(value)) if t)
@@ -433,9 +433,9 @@ def _phases(run: StudyRun, caption: str, cells: Sequence[Cell]) -> Table:
     columns = [size.heading if run.has_many_sizes else "Algorithm"]
     columns += [*(AXES[name].heading for name in axes), "Step, ms"]
     columns += ["Particle-steps/s, 10⁶", *(f"{name.capitalize()}, ms" for name in named)]
-    steps = [cell.headline["outcome"].get("steps_done") for cell in cells]
+    steps = [int(done) for cell in cells if (done := cell.number("steps_done"))]
     notes = [note]
-    if all(steps):
+    if len(steps) == len(cells):
         notes.append(
             f"With the last check the simulations had done {formats.counts(steps)} steps. Where"
             " particles stay in their places, the order in memory that they began in decays."

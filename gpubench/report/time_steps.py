@@ -9,10 +9,10 @@ from functools import cached_property
 from itertools import groupby
 from typing import Any
 
+from gpubench.evidence.crossover import Ratio
 from gpubench.report import formats
 from gpubench.report.axes import AXES
-from gpubench.report.cells import FULL_SORTS, Cell, StudyRun
-from gpubench.report.crossings import Ratio
+from gpubench.report.cells import Cell, StudyRun
 from gpubench.report.figures import Axis, Chart, Line, Panel, describe, line_chart
 from gpubench.report.rankings import timed
 
@@ -25,7 +25,7 @@ def option(cell: Cell) -> str:
     """Return which way a step goes about its cells."""
     if cell.place.skin:
         return SKIN
-    return RESORT if cell.subject.algorithm in FULL_SORTS else REBUILD
+    return RESORT if cell.replaces else REBUILD
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,8 @@ class Steps:
         """Which share changes cells in a step of each time step; None where some is unknown."""
         found = {}
         for time_step, cells in self.by_time_step.items():
-            outcomes = [(cell.place.skin, cell.headline["outcome"] or {}) for cell in cells]
-            told = [(skin, o[SHARE]) for skin, o in outcomes if o.get(SHARE) is not None]
+            every = [(cell.place.skin, cell.number(SHARE)) for cell in cells]
+            told = [(skin, share) for skin, share in every if share is not None]
             # Without a skin at best, which has cells of another size.
             known = [share for skin, share in told if not skin] or [share for _, share in told]
             if not known:

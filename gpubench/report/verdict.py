@@ -414,7 +414,7 @@ def _overtaken(run: StudyRun) -> list[str]:
 def _resorts(run: StudyRun) -> list[str]:
     said = []
     for subject in run.subjects:
-        full = subject.full_sort
+        full = run.full_sort(subject)
         parts = []
         for scan in scans(run) if full else []:
             found = overtaking(run, scan, subject, [full] if full else [])
@@ -537,16 +537,19 @@ def _products(run: StudyRun, beside: Sequence[StudyRun]) -> list[str]:
 def _repetition(run: StudyRun) -> list[str]:
     """Say of each random generator that reports its cycles how short they are."""
     reports = {
-        run.labels[subject]: cell.headline["outcome"]
+        run.labels[subject]: (tail, cycle, longest)
         for (subject, _), cell in run.cells.items()
-        if cell.ok and "longest_cycle" in cell.headline["outcome"]
+        if cell.ok
+        if (tail := cell.number("tail")) is not None
+        if (cycle := cell.number("cycle")) is not None
+        if (longest := cell.number("longest_cycle")) is not None
     }
     return [
         f"The recurrence of {label} repeats itself: from r₀ = 0 on after"
-        f" {formats.plain(found['tail'] + found['cycle'])} draws, the last"
-        f" {formats.plain(found['cycle'])} of them again and again; and from whatever start, it"
-        f" ends in a cycle of at most {formats.plain(found['longest_cycle'])} draws."
-        for label, found in reports.items()
+        f" {formats.plain(tail + cycle)} draws, the last"
+        f" {formats.plain(cycle)} of them again and again; and from whatever start, it"
+        f" ends in a cycle of at most {formats.plain(longest)} draws."
+        for label, (tail, cycle, longest) in reports.items()
     ]
 
 

@@ -184,7 +184,9 @@ class Bench:
                 _attempt(trial, self._device, step)
         return [
             _record(
-                self._group.identity(self._device, trial.subject, mode) | self._drawn | trial.drawn,
+                self._group.described(self._device, trial.subject, mode)
+                | self._drawn
+                | trial.drawn,
                 trial,
                 mode,
             )
@@ -200,7 +202,7 @@ def failed(job: Job, device: Described, drawn: dict[str, Any], reason: str) -> l
     """
     return [
         make_record(
-            **(job.group.identity(device, subject, mode) | drawn), status="failed", reason=reason
+            **(job.group.described(device, subject, mode) | drawn), status="failed", reason=reason
         )
         for subject, mode in job.items
     ]

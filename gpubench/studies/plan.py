@@ -14,6 +14,7 @@ from gpubench.inputs.specs import Recipe, Simulation
 from gpubench.measure.budget import Mode
 from gpubench.studies.selection import WHOLE, Selection
 from gpubench.studies.study import Study, Subject, Sweep, check_names
+from gpubench.workloads.step import WorkloadStep
 
 
 class Described(Protocol):
@@ -58,6 +59,13 @@ class Group:
     def ranks(self) -> int | None:
         """How many ranks it takes; None for one."""
         return self.recipe.ranks if isinstance(self.recipe, Simulation) else None
+
+    def described(self, device: Described, subject: Subject, mode: Mode) -> dict[str, Any]:
+        """Return the fields of a record that are known before anything is drawn."""
+        declared = registry.find_algorithm(subject.algorithm).declared(subject.form)
+        if isinstance(self.recipe, Simulation):
+            declared |= {"problem": WorkloadStep.family, "task": None, "answer": None}
+        return self.identity(device, subject, mode) | {"declared": declared}
 
     def identity(self, device: Described, subject: Subject, mode: Mode) -> dict[str, Any]:
         """Return the fields of a record that say what it measures, but for the input's hash."""

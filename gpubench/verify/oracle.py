@@ -18,7 +18,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order
 from scipy.spatial import cKDTree
 
-from gpubench.core.contracts import NULL
+from gpubench.core.answers import NULL
 from gpubench.core.grid import Grid
 from gpubench.physics.noise import pair_noise
 

@@ -15,9 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.core.contracts import (
-    Algorithm,
-    CellListUpdate,
+from gpubench.core.answers import (
     Compacted,
     HashedCells,
     LimitedCells,
@@ -26,6 +24,7 @@ from gpubench.core.contracts import (
     Noise,
     SortedCells,
 )
+from gpubench.core.contracts import Algorithm, CellListUpdate
 from gpubench.core.grid import Grid, UnboundedGrid, hash_buckets
 from gpubench.inputs import Inputs, PairSet, ParticleSet, RecordSet, SimulationStart
 from gpubench.inputs.specs import Pairs, Particles, Recipe, Records

@@ -15,7 +15,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.core.contracts import CellList, CellListUpdate, LimitedCells, LinkedCells, SortedCells
+from gpubench.core.answers import LimitedCells, LinkedCells, SortedCells
+from gpubench.core.contracts import CellList, CellListUpdate
 from gpubench.core.errors import UserError
 from gpubench.core.poison import empty
 from gpubench.devices.base import Device, Graph

@@ -75,6 +75,7 @@ def test_equal_cells_keep_the_order_of_their_particles(
     np.testing.assert_array_equal(order, np.argsort(cells, kind="stable"))
 
 
+@pytest.mark.second_runtime
 @pytest.mark.parametrize("form", FORMS)
 def test_a_tree_is_split_by_more_than_one_launch(device: Device, form: str) -> None:
     particles = (4 << MAX_STAGES) + 3  # one more stage than a launch takes

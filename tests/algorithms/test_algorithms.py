@@ -16,21 +16,19 @@ from hypothesis import strategies as st
 from gpubench.algorithms.bucket_sort import HostRounds
 from gpubench.algorithms.cell_search import CellSearch
 from gpubench.core import registry
-from gpubench.core.contracts import (
-    Algorithm,
-    CellListUpdate,
+from gpubench.core.answers import (
     Compacted,
     HashedCells,
-    HostSearch,
     LimitedCells,
     LinkedCells,
     Neighbours,
     Noise,
     SortedCells,
-    task_of,
 )
+from gpubench.core.contracts import Algorithm, CellListUpdate, HostSearch
 from gpubench.core.errors import NotSupported, UserError
 from gpubench.core.grid import Grid
+from gpubench.core.tasks import task_of
 from gpubench.devices import Device, missing_feature
 from gpubench.inputs import (
     DISTRIBUTIONS,
@@ -127,6 +125,7 @@ def spoil(device: Device, algorithm: Any, byte: int) -> None:
             device.fill(array, byte)
 
 
+@pytest.mark.second_runtime
 @pytest.mark.parametrize(("name", "form"), [pair for pair in FORMS if pair not in REPEATED])
 def test_conformance(device: Device, name: str, form: str) -> None:
     cls: Any = registry.find_algorithm(name)
@@ -607,6 +606,7 @@ class TestCountingSort:
 class TestBounds:
     """Long stretches of empty cells, which cell_bounds leaves to the whole block."""
 
+    @pytest.mark.second_runtime
     @pytest.mark.parametrize("gap", [30, 31, 32, 33, 34, 300])
     def test_gaps_of_every_length(self, device: Device, gap: int) -> None:
         # 257 particles, each `gap` cells from the next: more long gaps in a block than it lists.

@@ -128,6 +128,7 @@ def test_nulls_in_one_place(device, cls, form, position):
     assert_same(algorithm, run(algorithm, bits, None), expected)
 
 
+@pytest.mark.second_runtime
 @every_form
 @both_sizes
 def test_only_plus_infinity_in_the_first_float_is_null(device, cls, form, record_bytes):

@@ -34,6 +34,7 @@ def suite(device: Device, **parameters: int) -> list[CaseResult]:
     )
 
 
+@pytest.mark.second_runtime
 @pytest.mark.parametrize(
     "parameters",
     [FixedCapacity.conformance_parameters, {"capacity": 1, "allow_overflow": 1}],

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from gpubench.algorithms.hash_grid import HashGrid
 from gpubench.algorithms.hash_query import HashQuery
-from gpubench.core.contracts import NULL
+from gpubench.core.answers import NULL
 from gpubench.core.errors import NotSupported, UserError
 from gpubench.core.grid import (
     CELL_REACH,
@@ -324,6 +324,7 @@ def test_a_periodic_box_is_not_supported(opencl_device: Device, algorithm: Any) 
         algorithm(opencl_device, 10, torus, form, {})
 
 
+@pytest.mark.second_runtime
 def test_what_the_study_names_is_reported(opencl_device: Device) -> None:
     inputs = make(500, ABOUT, "symmetric")
     reported = built(opencl_device, inputs, "original").outcome().keys()

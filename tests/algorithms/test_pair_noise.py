@@ -15,7 +15,7 @@ from gpubench.algorithms._cycles import cycles
 from gpubench.algorithms._pair_noise import moments
 from gpubench.algorithms.noise_rozen import FRACTIONS
 from gpubench.core import registry
-from gpubench.core.contracts import Noise
+from gpubench.core.answers import Noise
 from gpubench.core.errors import UserError
 from gpubench.devices import Device
 from gpubench.inputs import MAX_PAIRS, PARTNERS, PairSet, make_pairs
@@ -173,6 +173,7 @@ def test_a_zero_of_the_other_sign_is_another_number() -> None:
 # The generators on devices
 
 
+@pytest.mark.second_runtime
 @every_vector
 def test_philox_on_the_device_gives_the_published_words(
     device: Device, words: tuple[int, ...], rounds: int, first: int

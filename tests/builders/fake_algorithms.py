@@ -6,15 +6,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpubench.core.contracts import (
-    Compacted,
-    Form,
-    HostSearch,
-    Neighbours,
-    ParticleAlgorithm,
-    SortedCells,
-    StreamFilter,
-)
+from gpubench.core.answers import Compacted, Neighbours, SortedCells
+from gpubench.core.contracts import Form, HostSearch, ParticleAlgorithm, StreamFilter
 from gpubench.core.errors import OutOfMemory
 
 ENVIRONMENT = {

@@ -7,7 +7,7 @@ from typing import Any
 
 from report_pages import record, results
 
-from gpubench.core.contracts import task_of
+from gpubench.core.tasks import task_of
 from gpubench.evidence.results import make_record
 from gpubench.report import cells
 

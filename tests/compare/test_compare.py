@@ -514,7 +514,7 @@ def test_a_folder_holds_files_at_any_depth(tmp_path):
 
 
 def test_folders_without_results_and_broken_files_are_refused(tmp_path):
-    with pytest.raises(UserError, match="no results in"):
+    with pytest.raises(UserError, match="no results of studies in"):
         load_side("base", tmp_path)
     (tmp_path / "a.json").write_text("")
     for path in (tmp_path, tmp_path / "a.json", tmp_path / "b.json"):

@@ -23,7 +23,8 @@ from gpubench.algorithms.hash_query import HashQuery
 from gpubench.algorithms.neighbour_query import NeighbourQuery
 from gpubench.algorithms.noise_philox import NoisePhilox
 from gpubench.core import registry
-from gpubench.core.contracts import NeighbourSearch, SortedCells
+from gpubench.core.answers import SortedCells
+from gpubench.core.contracts import NeighbourSearch
 from gpubench.core.errors import NotSupported
 from gpubench.core.grid import Grid
 from gpubench.devices import missing_feature

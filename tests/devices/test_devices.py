@@ -20,6 +20,8 @@ from gpubench.core import paths
 from gpubench.core.errors import DeviceUnavailable, UserError
 from gpubench.devices import Device, cuda, open_device, opencl, survey
 
+pytestmark = pytest.mark.second_runtime
+
 
 def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run Python code in a process of its own, with warnings as errors."""

@@ -19,9 +19,10 @@ import pytest
 from gpubench.algorithms.brute_force import BruteForce
 from gpubench.algorithms.cell_search import CellSearch
 from gpubench.core import paths, registry
-from gpubench.core.contracts import CellListUpdate, HostSearch, task_of
+from gpubench.core.contracts import CellListUpdate, HostSearch
 from gpubench.core.errors import NotSupported
 from gpubench.core.grid import Grid
+from gpubench.core.tasks import task_of
 from gpubench.devices import Device, cuda
 from gpubench.inputs import Inputs, make, make_pairs, make_records, move
 from gpubench.verify.conformance import Case, large_cases

@@ -177,6 +177,7 @@ class TestJoin:
 
 
 class TestRows:
+    @pytest.mark.second_runtime
     @pytest.mark.parametrize(("shape", "dtype"), [((9, 4), np.float32), ((9,), np.int32)])
     def test_go_to_the_host_and_back(self, device: Device, shape, dtype):
         host = np.arange(np.prod(shape), dtype=dtype).reshape(shape)

@@ -84,3 +84,32 @@ def test_a_death_is_told_with_the_doubt_that_is_left(tmp_path, monkeypatch, size
     (line,) = told
     assert line.startswith(f"gpubench: rank 0 of {size} was killed or crashed (process 4711 on ")
     assert line.endswith(f"){doubt}: the whole run ends\n")
+
+
+@pytest.mark.parametrize(
+    ("closes_early", "named"),
+    [((0, 1), "rank 0 or 1 of 2"), ((1,), "rank 1 of 2"), ((0,), "rank 0 of 2")],
+)
+def test_a_rank_that_is_killed_before_it_is_watched_is_named(
+    tmp_path, monkeypatch, closes_early, named
+):
+    """The launcher kills the others meanwhile: of two that have gone either may be the cause."""
+    told = []
+    monkeypatch.setattr(watch, "tell", told.append)
+    with socket.socket(socket.AF_UNIX) as listener, ThreadPoolExecutor(1) as pool:
+        listener.bind(str(tmp_path / "line"))
+        listener.listen()
+        ranks = [socket.socket(socket.AF_UNIX) for _ in range(2)]
+        for number, rank in enumerate(ranks):
+            rank.connect(listener.getsockname())
+            rank.sendall(b'{"rank": %d, "process": 471%d}\n' % (number, number))
+        for number in closes_early:
+            ranks[number].close()
+        watching = pool.submit(watch.watch, listener, 2)
+        for number in {0, 1}.difference(closes_early):
+            assert ranks[number].recv(1) == watch.ANSWER
+            ranks[number].close()
+        watching.result()
+    (line,) = told
+    assert line.startswith(f"gpubench: {named} was killed or crashed (process 471")
+    assert line.endswith("): the whole run ends\n")

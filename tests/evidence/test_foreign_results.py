@@ -19,6 +19,7 @@ from simulation_pages import account
 from gpubench import report
 from gpubench.choose.chooser import Chooser, Question
 from gpubench.compare import output, procedure
+from gpubench.core import paths
 from gpubench.core.errors import UserError
 from gpubench.evidence import results
 from gpubench.evidence.physics_results import CheckRun, Finding, Reference
@@ -192,3 +193,29 @@ def test_what_is_read_can_be_used_and_all_else_is_refused_in_one_line(tmp_path: 
         except Exception as error:
             raise AssertionError(f"{name}: {way} = {value!r}") from error
     assert MUTATIONS / 4 < refused < MUTATIONS
+
+
+def told_in(name: str) -> dict[str, Any]:
+    """Return the smallest shipped study of which a record reports a number by this name."""
+    studies = []
+    for path in paths.measured_folder().rglob("*.json"):
+        document = json.loads(path.read_text(encoding="utf-8"))
+        records = document.get("records", [])
+        for study in {record["study"] for record in records if name in record["outcome"]}:
+            kept = [record for record in records if record["study"] == study]
+            studies.append({**document, "records": kept})
+    return min(studies, key=lambda document: len(document["records"]))
+
+
+@pytest.mark.parametrize("name", ["rounds", "steps_done", "moved_share", "longest_cycle", "tail"])
+def test_what_is_reported_as_no_number_is_shown_as_it_is(tmp_path: Path, name: str) -> None:
+    document = told_in(name)
+    telling = [r["outcome"] for r in document["records"] if name in r["outcome"]]
+    odd: list[Any] = ["lots", None, True, [1], {"a": 1}, 1e30]
+    for outcome, value in zip(telling, odd * len(telling), strict=False):
+        outcome[name] = value
+    file = tmp_path / "measured.json"
+    file.write_text(json.dumps(document))
+    sources = sort_out([file])
+    report.write(sources.results, tmp_path / "out", [], [], [])
+    assert (tmp_path / "out/index.html").exists()

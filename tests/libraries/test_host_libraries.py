@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 from gpubench.core import registry
-from gpubench.core.contracts import Form, HostSearch, Neighbours
+from gpubench.core.answers import Neighbours
+from gpubench.core.contracts import Form, HostSearch
 from gpubench.core.errors import NotSupported
 from gpubench.core.grid import Grid
 from gpubench.devices import Device
@@ -186,6 +187,7 @@ class Waits(HostSearch):
         raise AssertionError("nobody asks")
 
 
+@pytest.mark.second_runtime
 @pytest.mark.parametrize("seconds", [0.001, 0.05])
 def test_events_time_the_host(opencl_device: Device, seconds: float) -> None:
     """Time between two events holds the work between them, and lies within the host's time.

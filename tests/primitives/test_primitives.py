@@ -19,6 +19,8 @@ from gpubench.primitives.cell_ids import CellIds
 from gpubench.primitives.radix_sort import RadixSort
 from gpubench.primitives.scan import ExclusiveScan
 
+pytestmark = pytest.mark.second_runtime
+
 TYPES = {"int": np.int32, "int64": np.int64}
 
 

@@ -47,7 +47,6 @@ from gpubench.report import (
     tables,
     time_steps,
 )
-from gpubench.report.crossings import FIRST, NEITHER, SECOND, Ratio, Timed, compare, front
 from gpubench.report.maps import MapChart
 from gpubench.report.rankings import Field
 
@@ -68,96 +67,6 @@ def map_of(records: list[dict[str, Any]]) -> MapChart:
 
 def read(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text)))
-
-
-# Ratios, crossings and fronts.
-
-
-def test_the_interval_of_a_ratio_is_the_widest_that_both_intervals_give() -> None:
-    ratio = Timed(3.0, 2.0, 4.0).over(Timed(1.5, 1.0, 2.0))
-    assert ratio == Ratio(2.0, 1.0, 4.0)
-    assert ratio.is_open
-    assert not Timed(3.0, 2.9, 3.1).over(Timed(1.5, 1.4, 1.6)).is_open
-
-
-@given(
-    constants=st.tuples(st.floats(1e-3, 1e3), st.floats(1e-3, 1e3)),
-    powers=st.tuples(st.floats(0.2, 0.9), st.floats(1.0, 1.5)),
-    width=st.floats(1e-3, 0.1),
-)
-def test_crossing_of_two_power_laws_is_the_closed_form(
-    constants: tuple[float, float], powers: tuple[float, float], width: float
-) -> None:
-    places = [float(x) for x in range(-80, 81, 4)]  # logarithms of the particles to base two
-
-    def time(which: int, place: float) -> Timed:
-        median = constants[which] * 2 ** (powers[which] * place)
-        return Timed(median, median * (1 - width), median * (1 + width))
-
-    # The second grows faster: it is below before, the first after the crossing.
-    exact = math.log2(constants[0] / constants[1]) / (powers[1] - powers[0])
-    half = math.log2((1 + width) / (1 - width)) / (powers[1] - powers[0])
-    compared = compare(places, [time(0, x).over(time(1, x)) for x in places])
-    if places[0] < exact - half and exact + half < places[-1]:
-        [crossing] = compared.crossings
-        assert crossing.at == pytest.approx(exact, abs=1e-6)
-        assert crossing.low == pytest.approx(exact - half, abs=1e-6)
-        assert crossing.high == pytest.approx(exact + half, abs=1e-6)
-        assert (crossing.faster_before, crossing.faster_after) == (SECOND, FIRST)
-        assert crossing.between[0] <= crossing.at <= crossing.between[1]
-        assert crossing.between[1] - crossing.between[0] in (0, 4)
-        assert compared.faster is None
-
-
-@pytest.mark.parametrize(
-    ("ratios", "faster"),
-    [
-        ([Ratio(0.5, 0.4, 0.6), Ratio(0.9, 0.8, 0.95)], FIRST),
-        ([Ratio(2.0, 1.8, 2.2), Ratio(1.2, 1.1, 1.3)], SECOND),
-        ([Ratio(0.99, 0.9, 1.1), Ratio(1.01, 0.9, 1.1)], NEITHER),
-        ([Ratio(0.5, 0.4, 0.6), Ratio(0.99, 0.9, 1.1)], FIRST),
-    ],
-)
-def test_what_does_not_cross_says_who_is_always_faster(ratios: list[Ratio], faster: int) -> None:
-    compared = compare([1.0, 2.0], ratios)
-    assert not compared.crossings
-    assert compared.faster == faster
-
-
-def test_a_crossing_that_cannot_be_told_at_the_end_is_open_there() -> None:
-    compared = compare([0.0, 1.0], [Ratio(0.5, 0.45, 0.55), Ratio(1.1, 0.9, 1.3)])
-    [crossing] = compared.crossings
-    assert crossing.low is not None
-    assert crossing.high is None
-    assert (crossing.faster_before, crossing.faster_after) == (FIRST, SECOND)
-
-
-def test_curves_that_touch_do_not_cross() -> None:
-    ratios = [Ratio(0.5, 0.45, 0.55), Ratio(0.99, 0.9, 1.1), Ratio(0.5, 0.45, 0.55)]
-    assert not compare([0.0, 1.0, 2.0], ratios).crossings
-
-
-def test_intervals_without_width_cross_in_a_point() -> None:
-    ratios = [Ratio(r, r, r) for r in (0.5, 2.0, 0.25)]
-    first, second = compare([0.0, 1.0, 2.0], ratios).crossings
-    assert (first.low, first.at, first.high) == (0.5, 0.5, 0.5)
-    assert second.at == pytest.approx(1 + 1 / 3)
-    assert (second.faster_before, second.faster_after) == (SECOND, FIRST)
-
-
-points = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=20)
-
-
-@given(points)
-def test_front_is_what_no_other_point_beats(found: list[tuple[int, int]]) -> None:
-    beaten = {
-        i
-        for i, (x, y) in enumerate(found)
-        for u, v in found
-        if u <= x and v <= y and (u, v) != (x, y)
-    }
-    assert set(front(found)) == set(range(len(found))) - beaten
-    assert [found[i] for i in front(found)] == sorted(found[i] for i in front(found))
 
 
 # Races and maps.

@@ -752,6 +752,7 @@ def test_formats_are_known_by_their_suffix(tmp_path):
 # On a real device
 
 
+@pytest.mark.second_runtime
 def test_runs_on_a_device_with_its_own_events(opencl_device, tmp_path):
     workload = Setup("fake-gas", 64).make(opencl_device)
     run = simulate(workload, Timetable(40, 10, checkpoint_every=40), checkpoint=tmp_path / "c.npz")

@@ -11,7 +11,8 @@ from fake_algorithms import ENVIRONMENT, RightSort
 from fakes import FakeDevice
 
 from gpubench.core import registry
-from gpubench.core.contracts import CellListUpdate, Form, SortedCells
+from gpubench.core.answers import SortedCells
+from gpubench.core.contracts import CellListUpdate, Form
 from gpubench.measure.sampling import Budget
 from gpubench.studies import runner
 from gpubench.studies.runner import measure, plan

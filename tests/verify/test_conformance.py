@@ -12,18 +12,20 @@ import pytest
 from fake_algorithms import LosingSearch
 from fakes import FakeDevice
 
-from gpubench.core.contracts import (
-    CellList,
-    CellListUpdate,
+from gpubench.core.answers import (
     Compacted,
-    Form,
     HashedCells,
     LinkedCells,
     Neighbours,
     Noise,
+    SortedCells,
+)
+from gpubench.core.contracts import (
+    CellList,
+    CellListUpdate,
+    Form,
     PairNoise,
     ParticleAlgorithm,
-    SortedCells,
     StreamFilter,
 )
 from gpubench.core.errors import NotSupported

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from gpubench.core.contracts import LinkedCells, Neighbours, SortedCells
+from gpubench.core.answers import LinkedCells, Neighbours, SortedCells
 from gpubench.core.grid import Grid
 from gpubench.inputs import from_positions, make, make_records
 from gpubench.verify import oracle as oracle_module

@@ -370,6 +370,7 @@ def test_a_graph_replays_what_launches_do(cuda_device, algorithm, form):
     assert (simulation._graph is not None) == capturable
 
 
+@pytest.mark.second_runtime
 def test_deferred_forces_are_no_other_forces(device, monkeypatch):
     """Room for fewer neighbours than there are, so that it is emptied on the way."""
     usual = trajectory(made(device), 5)

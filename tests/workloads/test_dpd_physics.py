@@ -98,6 +98,7 @@ def apart(one: np.ndarray, other: np.ndarray, box: Box) -> float:
     return float(np.abs(nearest_image(one - other, box)).max())
 
 
+@pytest.mark.second_runtime
 @every_model
 def test_forces_of_a_step(device, model):
     """From the velocities of one step, and from a state that has lost its even start."""
@@ -123,6 +124,7 @@ def test_forces_of_a_step(device, model):
     assert np.sqrt(np.mean(expected**2)) > 500 * tolerance
 
 
+@pytest.mark.second_runtime
 @every_model
 @pytest.mark.parametrize("integrator", AHEAD)
 def test_trajectory_of_five_steps(device, model, integrator):

@@ -79,6 +79,7 @@ def test_every_cell_list_gives_the_same_trajectory(device, reference, algorithm,
     assert trajectory(simulation, 12) == reference[number]
 
 
+@pytest.mark.second_runtime
 def test_lists_of_neighbours_give_the_same_trajectory(device, reference):
     workload, parameters = WORKLOADS[0]
     assert trajectory(made(device, workload, skin=0.2, **parameters), 12) == reference[0]
@@ -161,6 +162,7 @@ def test_bodies_that_begin_in_the_fluid_take_its_place(device):
     assert simulation.scene.positions[:, 2].max() > box.centre[2]
 
 
+@pytest.mark.second_runtime
 def test_a_picture_shows_the_nearest_particle(device):
     """Held against NumPy: the nearest particle, of those as near the slowest, has the pixel."""
     simulation = made(device, particles=700, mach=0.4)

@@ -82,6 +82,7 @@ def made(device, case: str, algorithm: str = "counting-sort", form: str | None =
     return workload(device, 1500, cls, form or next(iter(cls.forms)), parameters, 7)
 
 
+@pytest.mark.second_runtime
 @pytest.mark.parametrize(("algorithm", "form"), ALGORITHMS)
 @pytest.mark.parametrize("case", CASES)
 def test_right_steps_are_right(device, case, algorithm, form):

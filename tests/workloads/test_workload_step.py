@@ -70,6 +70,7 @@ def test_right_steps_pass_with_any_algorithm(device, algorithm, form, skin):
         assert simulation.step == step + 1
 
 
+@pytest.mark.second_runtime
 @pytest.mark.parametrize(
     ("workload", "parameters"),
     [

@@ -36,12 +36,16 @@ class Timed:
     high: float
 
     def over(self, other: Timed) -> Ratio:
-        """Divide by another; the interval is the widest that the ends of both give."""
-        return Ratio(
-            self.median / other.median if other.median else math.inf,
-            self.low / other.high if other.high else math.inf,
-            self.high / other.low if other.low else math.inf,
-        )
+        """Divide by another that was measured independently.
+
+        Half-widths of the intervals, as logarithms, add up as their squares do.
+        """
+        if not (self.low > 0 and other.low > 0):
+            return Ratio(self.median / other.median if other.median else math.inf, 0.0, math.inf)
+        down = math.hypot(math.log(self.median / self.low), math.log(other.high / other.median))
+        up = math.hypot(math.log(self.high / self.median), math.log(other.median / other.low))
+        value = self.median / other.median
+        return Ratio(value, value * math.exp(-down), value * math.exp(up))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,107 @@
+"""What was measured as one pandas data frame, a row a measurement.
+
+>>> import gpubench
+>>> times = gpubench.load("results/measured")
+>>> times.query("study == 'regimes' and task == 'count'").groupby("algorithm").median_ms.min()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gpubench.evidence.declared import declared, group, lost
+from gpubench.evidence.files import load_results
+from gpubench.evidence.pooling import Measurement, device_of, pool
+from gpubench.evidence.ranking import rank
+from gpubench.evidence.results import Results
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+AXES = (
+    "particles", "per_cell", "distribution", "order", "moved", "destination", "periodic",
+    "records", "kept", "record_bytes", "nulls", "pairs", "inputs", "workload", "skin",
+    "time_step", "ranks", "decomposition",
+)  # fmt: skip
+WHOLE = ("particles", "moved", "records", "record_bytes", "pairs", "inputs", "ranks", "rank")
+
+
+def load(*paths: str | Path) -> pd.DataFrame:
+    """Return the measurements in results files, and in those of folders, as a data frame.
+
+    Raises UserError for what cannot be read, and where there is no results file.
+    """
+    return frame(load_results([Path(path) for path in paths]))
+
+
+def frame(results: Iterable[Results]) -> pd.DataFrame:
+    """Return a data frame with a row for each measurement of each machine.
+
+    Times are in milliseconds: `median_ms` with the 95 % interval `low_ms` to `high_ms`, pooled
+    over `timings` of the newest code and widened by the spread between timings (`pooling`).
+    `rank` and `over_best` are among equal work on the same input in the same mode; what is wrong,
+    lost a part of its answer (`lost`) or was not timed has none. `is_first` says that none is
+    known to be faster. `bound` is the least traffic over time, as a share of the copy bandwidth.
+    """
+    import pandas as pd
+
+    rows = [row for each in by_machine(results) for row in _rows(each)]
+    columns = list(rows[0]) if rows else ["machine"]
+    found = pd.DataFrame(rows, columns=pd.Index(columns))
+    return found.astype({name: "Int64" for name in WHOLE if name in found})
+
+
+def by_machine(results: Iterable[Results]) -> list[list[Measurement]]:
+    """Return the measurements of each machine."""
+    found: dict[tuple[str, ...], list[Results]] = {}
+    for each in results:
+        found.setdefault(device_of(each.environment), []).append(each)
+    return [pool(each) for each in found.values()]
+
+
+def _rows(measured: Sequence[Measurement]) -> list[dict[str, Any]]:
+    rows = []
+    for race in rank(measured):
+        for each in race:
+            record, environment = each.measurement.record, each.measurement.results.environment
+            rows.append(
+                {
+                    "machine": environment["machine"],
+                    "device": environment["device"]["name"],
+                    "backend": record["device"],
+                    "date": str(environment["started"])[:10],
+                    "commit": environment["commit"],
+                    "study": record["study"],
+                    **group(record)._asdict(),
+                    **{name: record[name] for name in ("algorithm", "form", "parameters")},
+                    "library": record["library"],
+                    "replaces": declared(record).replaces,
+                    **{name: record[name] for name in AXES},
+                    **{name: record[name] for name in ("mode", "status", "reason")},
+                    "median_ms": record["median_ms"],
+                    "low_ms": record["ci95_low_ms"],
+                    "high_ms": record["ci95_high_ms"],
+                    "timings": len(each.measurement.timings),
+                    "bound": share_of_bound(each.measurement),
+                    "lost": lost(record),
+                    "rank": each.rank,
+                    "over_best": each.ratio.value if each.ratio else None,
+                    "is_first": each.is_first,
+                    "workspace_bytes": record["workspace_bytes"],
+                    "key": record["key"],
+                    "file": str(each.measurement.results.path),
+                }
+            )
+    return rows
+
+
+def share_of_bound(measured: Measurement) -> float | None:
+    """Return the least traffic over time, as a share of the copy bandwidth; None if unknown."""
+    record, bandwidth = measured.record, measured.results.environment["copy_bandwidth_gb_s"]
+    if record["status"] != "ok" or not record["bytes_moved"] or not bandwidth:
+        return None
+    if not record["median_ms"]:
+        return None
+    return float(record["bytes_moved"] / (record["median_ms"] * 1e6) / bandwidth)

@@ -1,0 +1,198 @@
+"""One time for each measurement: the only place that says which times count, and how far.
+
+A *measurement* is one thing timed on one input in one mode on one machine: everything that
+identifies a record but the sweep of the study and the draw of the input. It may have several
+timings, since sweeps overlap and runs are repeated. Of these
+
+- the newest code that settled the measurement counts;
+- a wrong answer counts before a time, a time before a failure, a failure before a skip;
+- times are pooled by their geometric mean;
+- every interval is widened by the spread between timings, so that what was timed once is as
+  uncertain as it is. The spread is estimated from all repeated timings in that mode: those of the
+  study if it repeats enough, else those of the machine. Inputs so small that the host's launches
+  may decide on the time have a spread of their own.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from gpubench.core.tasks import LAUNCHES_PARTICLES
+from gpubench.evidence.results import IDENTITY, Results, is_waiting
+
+Record: TypeAlias = Mapping[str, Any]
+
+# What two timings of one measurement may differ in.
+_DRAWS = frozenset({"sweep", "device", "cells", "input_hash", "seed"})
+AXES = tuple(name for name in IDENTITY if name not in _DRAWS)
+STATUSES = ("wrong", "ok", "failed", "skipped")  # which of several counts
+FEWEST_PAIRS = 5  # repeated timings below which their spread says nothing
+COVERED = 0.95
+
+
+class Regime(NamedTuple):
+    """What timings share that are off alike.
+
+    is_small: whether the input is so small that the host's launches may decide on the time.
+    study: where a study repeats enough of its own; None for all studies of the machine.
+    """
+
+    mode: str
+    is_small: bool
+    study: str | None = None
+
+
+@dataclass(frozen=True)
+class Timing:
+    """One record, and the results file that it is from."""
+
+    record: Record
+    results: Results
+
+    @property
+    def started(self) -> datetime:
+        """When its run began."""
+        return datetime.fromisoformat(self.results.environment["started"])
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """All timings of one measurement that count, as one.
+
+    record: the first of them with the pooled times in place of its own, in milliseconds.
+    results: the file that it is from. timings: the records that were pooled. replaced: how many
+    records of older code or of failed attempts do not count. spread: the half-width, as
+    a logarithm, by which the interval was widened; 0 where nothing is known of it.
+    """
+
+    record: dict[str, Any]
+    results: Results
+    timings: Sequence[Record] = ()
+    replaced: int = 0
+    spread: float = 0.0
+
+
+def device_of(environment: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what identifies a machine with one of its devices."""
+    device = environment["device"]
+    parts = (environment["machine"], device["backend"], device["name"], device.get("platform"))
+    return tuple(str(part) for part in parts)
+
+
+def pool(results: Iterable[Results]) -> list[Measurement]:
+    """Return the measurements of one machine, in the order in which they were first made."""
+    in_order = sorted(results, key=lambda each: Timing({}, each).started)
+    found: dict[tuple[Any, ...], list[Timing]] = {}
+    for each in in_order:
+        # Of a failed attempt and its repetition the last counts.
+        latest = {record["key"]: record for record in each.records}
+        for record in latest.values():
+            found.setdefault(key_of(record), []).append(Timing(record, each))
+    counted = {key: _that_count(timings) for key, timings in found.items()}
+    spreads = spread_between(counted.values())
+    return [
+        _pooled(each, _settled(found[key]) - len(each), _spread_of(each[0].record, spreads))
+        for key, each in counted.items()
+    ]
+
+
+def spread_between(measured: Iterable[Sequence[Timing]]) -> dict[Regime, float]:
+    """Return, for each regime, by how much one timing may be off, as a logarithm.
+
+    Two timings of one measurement differ by less than sqrt(2) times that in 95 % of the cases
+    that were repeated. Nothing is assumed about the distribution. A regime with fewer than
+    FEWEST_PAIRS repetitions has no entry.
+    """
+    differences: dict[Regime, list[float]] = {}
+    for timings in measured:
+        times = [t.record["median_ms"] for t in timings if t.record["status"] == "ok"]
+        logs = [math.log(ms) for ms in times if ms > 0]
+        pairs = [abs(b - a) for a, b in itertools.pairwise(logs)]
+        for regime in _regimes(timings[0].record):
+            differences.setdefault(regime, []).extend(pairs)
+    return {
+        regime: float(np.quantile(each, COVERED, method="higher")) / math.sqrt(2)
+        for regime, each in differences.items()
+        if len(each) >= FEWEST_PAIRS
+    }
+
+
+def _regimes(record: Record) -> tuple[Regime, Regime]:
+    """Return the regimes of a record: in its own study, and in all of them."""
+    counts = (record["particles"], record["records"], record["pairs"])
+    size = next(number for number in counts if number is not None)
+    is_small = size <= LAUNCHES_PARTICLES
+    return Regime(record["mode"], is_small, record["study"]), Regime(record["mode"], is_small)
+
+
+def key_of(record: Record) -> tuple[Any, ...]:
+    """Return what identifies the measurement of a record: the values of AXES."""
+    found = {name: _hashable(record[name]) for name in AXES}
+    if found["workload"] is not None and found["ranks"] is None:
+        found["ranks"] = 1  # before ranks were recorded there was one
+    return tuple(found.values())
+
+
+def _hashable(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return tuple(sorted(value.items()))
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _settled(timings: Sequence[Timing]) -> int:
+    return max(1, sum(not is_waiting(timing.record) for timing in timings))
+
+
+def _that_count(timings: Sequence[Timing]) -> list[Timing]:
+    """Return those of the newest code with the status that counts, oldest first."""
+    settled = [timing for timing in timings if not is_waiting(timing.record)]
+    if not settled:
+        return [timings[-1]]
+    newest = settled[-1].results.environment["code_hash"]
+    of_newest = [t for t in settled if t.results.environment["code_hash"] == newest]
+    for status in STATUSES:
+        if found := [t for t in of_newest if t.record["status"] == status]:
+            return found if status == "ok" else found[-1:]
+    raise AssertionError("every record has one of the statuses")
+
+
+def _spread_of(record: Record, spreads: Mapping[Regime, float]) -> float:
+    return next((spreads[regime] for regime in _regimes(record) if regime in spreads), 0.0)
+
+
+def _pooled(timings: Sequence[Timing], replaced: int, spread: float) -> Measurement:
+    first = timings[0]
+    record, records = dict(first.record), [timing.record for timing in timings]
+    if record["status"] != "ok" or min(t.record["median_ms"] for t in timings) <= 0:
+        return Measurement(record, first.results, records, replaced)
+    n = len(timings)
+    if n == 1 and not spread:
+        return Measurement(record, first.results, records, replaced)
+    center = sum(math.log(t.record["median_ms"]) for t in timings) / n
+    # Half-widths of independent timings add up as the squares do; so does the spread of a mean.
+    below = _half([_log_ratio(t.record["median_ms"], t.record["ci95_low_ms"]) for t in timings])
+    above = _half([_log_ratio(t.record["ci95_high_ms"], t.record["median_ms"]) for t in timings])
+    between = spread / math.sqrt(n)
+    record |= {
+        "median_ms": math.exp(center) if n > 1 else record["median_ms"],
+        "ci95_low_ms": math.exp(center - math.hypot(below, between)),
+        "ci95_high_ms": math.exp(center + math.hypot(above, between)),
+    }
+    if n > 1 and record["particle_steps_per_s"]:
+        record["particle_steps_per_s"] *= first.record["median_ms"] / record["median_ms"]
+    return Measurement(record, first.results, records, replaced, between)
+
+
+def _log_ratio(above: float, below: float) -> float:
+    return math.log(above / below) if below > 0 else math.inf
+
+
+def _half(each: Sequence[float]) -> float:
+    return math.sqrt(sum(half * half for half in each)) / len(each)

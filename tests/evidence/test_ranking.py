@@ -1,0 +1,121 @@
+"""Ranks: equal work only, nothing that lost particles, no win that would not be found again."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from report_pages import record, results
+
+from gpubench.evidence.declared import declared, group, lost
+from gpubench.evidence.pooling import pool
+from gpubench.evidence.ranking import best_rule, best_single, cost, rank
+
+
+def ranked(*records):
+    """Return (algorithm, rank, whether nothing is known to be faster) for each group ranked."""
+    return [
+        [(each.measurement.record["algorithm"], each.rank, each.is_first) for each in race]
+        for race in rank(pool([results(list(records))]))
+    ]
+
+
+def test_linked_lists_and_sorted_cells_are_ranked_apart():
+    found = ranked(
+        record("bucket-sort", "device-loop", median=2.0),
+        record("counting-sort", "order", median=1.0),
+        record("atomic-list", median=0.5),
+        record("radix-grid", "order", median=1.5),
+    )
+    assert found == [
+        [("atomic-list", 1, True), ("bucket-sort", 2, False)],
+        [("counting-sort", 1, True), ("radix-grid", 2, False)],
+    ]
+
+
+def test_filters_that_keep_the_order_are_ranked_apart():
+    stream = {"particles": 64, "records": 64, "record_bytes": 16, "kept": 0.5}
+    found = ranked(
+        record("filter-lookback", "single-pass", median=2.0, **stream),
+        record("filter-atomic", "aggregated", median=1.0, **stream),
+    )
+    assert [len(race) for race in found] == [1, 1]
+
+
+def test_an_answer_that_lost_particles_has_no_rank():
+    lossy = {"parameters": {"capacity": 4, "allow_overflow": 1}}
+    found = ranked(
+        record("fixed-capacity", median=0.1, outcome={"lost": 1}, **lossy),
+        record("fixed-capacity", median=0.2, outcome={"lost": 0}, parameters={"capacity": 64}),
+    )
+    assert found == [[("fixed-capacity", 1, True), ("fixed-capacity", None, False)]]
+
+
+@pytest.mark.parametrize("status", ["wrong", "failed", "skipped"])
+def test_what_has_no_time_has_no_rank(status):
+    found = ranked(record(), record("bucket-sort", "host-loop", status=status, reason="why"))
+    assert found == [[("atomic-list", 1, True), ("bucket-sort", None, False)]]
+
+
+def test_a_lead_within_the_intervals_is_no_win():
+    rows = [record(median=1.0, width=0.05), record("bucket-sort", "host-loop", median=1.04)]
+    assert ranked(*rows) == [[("atomic-list", 1, True), ("bucket-sort", 2, True)]]
+    rows[1] = record("bucket-sort", "host-loop", median=1.2, width=0.05)
+    assert ranked(*rows) == [[("atomic-list", 1, True), ("bucket-sort", 2, False)]]
+
+
+def test_modes_and_inputs_are_ranked_apart():
+    found = ranked(record(), record(mode="graph"), record(per_cell=1), record(order="Morton"))
+    assert [len(race) for race in found] == [1, 1, 1, 1]
+
+
+def test_where_particles_moved_a_rebuild_does_the_work_of_an_update():
+    moved = {"moved": 10, "destination": "next"}
+    assert group(record("search-a", "count", **moved)) == group(
+        record("search-b", "update", **moved)
+    )
+    assert group(record("search-a", "count")) != group(record("search-a", "list"))
+
+
+def test_what_a_record_carries_comes_before_what_is_known_of_old_ones():
+    own = {"problem": "p", "task": None, "answer": "a", "replaces": None, "loses": "gone"}
+    found = record("bucket-sort", "host-loop", declared=own, outcome={"gone": 3})
+    assert declared(found).problem == "p" and lost(found) == 3
+    assert declared(record("unheard-of", "some-form")).problem is None
+
+
+TIMES = {1: {"a": 1.0, "b": 2.0}, 2: {"a": 1.0, "b": 1.0}, 4: {"a": 3.0, "b": 1.0, "c": 0.5}}
+
+
+def test_a_single_choice_costs_its_time_over_the_best():
+    found = cost(TIMES, lambda place: "a")
+    assert (found.median, found.worst, found.inputs, found.of) == (1.0, 6.0, 3, 3)
+    assert best_single(TIMES)[0] == "b"
+
+
+def test_a_rule_names_one_for_small_and_one_for_large_inputs():
+    rule, costs = best_rule(TIMES, float)
+    assert (rule.small, rule.large) == ("a", "b") and rule.size == pytest.approx(2**0.5)
+    assert costs.worst == 2.0
+    assert best_rule({1: {"a": 1.0}}, float) is None and best_single({}) is None
+
+
+@given(
+    st.dictionaries(
+        st.integers(1, 9),
+        st.fixed_dictionaries(dict.fromkeys("abc", st.floats(0.1, 10))),
+        min_size=2,
+    )
+)
+def test_no_other_rule_costs_less(times):
+    _, least = best_rule(times, float)
+    for limit in sorted(times)[1:]:
+        for small, large in itertools.permutations("abc", 2):
+            ratios = [
+                by_thing[small if place < limit else large] / min(by_thing.values())
+                for place, by_thing in times.items()
+            ]
+            assert least.p95 <= np.quantile(ratios, 0.95) * (1 + 1e-12)
