@@ -31,7 +31,7 @@ def split(file: Path, folder: Path, most_bytes: int) -> list[Path]:
             raise UserError(f"{path} is there already: choose another folder")
     for number, path in enumerate(paths):
         records = results.records[number * each : (number + 1) * each]
-        with Store(path, results.environment) as store:
+        with Store(path, results.environment, results.study) as store:
             store.add(records)
     return paths
 

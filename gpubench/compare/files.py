@@ -243,13 +243,20 @@ def _environment(base: Side, head: Side) -> dict[str, str]:
     everything = [*base.results, *head.results]
     found = {k: _words(v) for k, v in _conditions(r.environment for r in everything).items()}
     for side in (base, head):
-        code = {
-            str(r.environment["commit"] or r.environment["code_hash"])[:12]
-            + (" with changes" if r.environment["dirty"] else "")
-            for r in side.results
-        }
-        found[f"code of {side.role}"] = _words(code)
+        found[f"code of {side.role}"] = _words({_code(r.environment) for r in side.results})
     return found
+
+
+def _code(environment: Mapping[str, Any]) -> str:
+    """Return the commit of the package in words, and that of what was added to it."""
+    commits = {"": environment["commit"] or environment["code_hash"]}
+    commits |= environment.get("added_commits", {})
+    dirty = {"": environment["dirty"]} | environment.get("added_dirty", {})
+    return " with ".join(
+        " ".join(filter(None, [name, str(commit or "of no commit")[:12]]))
+        + (" with changes" if dirty.get(name) else "")
+        for name, commit in commits.items()
+    )
 
 
 def _differences(pairs: Sequence[_Pair]) -> list[str]:

@@ -16,6 +16,7 @@ from typing import Any
 from gpubench.compare import files
 from gpubench.compare.pairs import Code, Job, Pair, Pairs, describe
 from gpubench.compare.verdict import Comparison, Judgement, judge
+from gpubench.core import registry
 from gpubench.core.errors import UserError
 from gpubench.core.writing import Lock
 from gpubench.evidence.calibration import spreads
@@ -30,12 +31,14 @@ THRESHOLD = {"gpu": 0.03, "cpu": 0.10}  # by what a device is, unless the user s
 class Gathered:
     """What all pairs have measured so far: a results file of each process.
 
-    keep: folder in which these files are written; None for nowhere.
+    keep: folder in which these files are written; None for nowhere. text: of the study's file,
+    where the package does not ship it.
     """
 
     codes: tuple[Code, Code]
     environments: tuple[dict[str, Any], dict[str, Any]]
     keep: Path | None = None
+    text: str | None = None
     results: tuple[list[Results], list[Results]] = field(default_factory=lambda: ([], []))
 
     @property
@@ -50,7 +53,7 @@ class Gathered:
             name = f"{self.codes[side].name}/{number:02}.json"
             records = pair.records[side]
             if self.keep is not None:
-                with Store(self.keep / name, self.environments[side]) as store:
+                with Store(self.keep / name, self.environments[side], self.text) as store:
                     store.add(records)
             self.results[side].append(Results(self.environments[side], records, Path(name)))
 
@@ -132,7 +135,8 @@ def compare_codes(
         raise UserError(f"{keep} holds an earlier comparison: name another folder")
     deadline = clock.Deadline(seconds)
     base, head = (describe(code, job.device) for code in codes)
-    gathered = Gathered(codes, (base, head), keep)
+    text = None if job.study in registry.studies() else job.text
+    gathered = Gathered(codes, (base, head), keep, text)
     if threshold is None:
         threshold = threshold_on(base)
     settled: dict[str, Judgement] = {}

@@ -24,6 +24,7 @@ from gpubench.core.paths import PACKAGE
 from gpubench.workloads.workload import Workload
 
 ALGORITHMS = ("gpubench.algorithms", "gpubench.libraries")  # ours, and those of other people
+OWN = "one of your own: gpubench --add PATH ..."
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
@@ -65,19 +66,22 @@ def studies() -> list[str]:
 def find_algorithm(name: str) -> type[Algorithm]:
     """Return the algorithm of that name, or raise UserError with the names that come close."""
     known = algorithms()
-    require_known("algorithm", name, known)
+    require_known("algorithm", name, known, OWN)
     return known[name]
 
 
 def find_workload(name: str) -> type[Workload]:
     """Return the workload of that name, or raise UserError with the names that come close."""
     known = workloads()
-    require_known("workload", name, known)
+    require_known("workload", name, known, OWN)
     return known[name]
 
 
-def require_known(kind: str, name: str, known: Collection[str]) -> None:
-    """Raise UserError that suggests the nearest names where `name` is not among `known`."""
+def require_known(kind: str, name: str, known: Collection[str], way_out: str = "") -> None:
+    """Raise UserError that suggests the nearest names where `name` is not among `known`.
+
+    way_out: what else could make the name known, in words.
+    """
     if name in known:
         return
     close = difflib.get_close_matches(name, known)
@@ -85,7 +89,7 @@ def require_known(kind: str, name: str, known: Collection[str]) -> None:
         hint = f"did you mean {' or '.join(close)}?"
     else:
         hint = f"one of {', '.join(sorted(known))}" if known else "there is none"
-    raise UserError(f"no {kind} {name!r}: {hint}")
+    raise UserError(f"no {kind} {name!r}: {hint}" + (f"; {way_out}" if way_out else ""))
 
 
 def named_classes(

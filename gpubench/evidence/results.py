@@ -64,11 +64,15 @@ _ENVIRONMENT_COLUMNS = ("machine", "device_name", "commit", "file")
 
 @dataclass(frozen=True)
 class Results:
-    """The content of one results file."""
+    """The content of one results file.
+
+    study: the text of the study's file; None where the package ships the study.
+    """
 
     environment: dict[str, Any]
     records: list[dict[str, Any]]
     path: Path
+    study: str | None = None
 
 
 def first_difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str | None:
@@ -166,7 +170,7 @@ def load(path: Path) -> Results:
     # Fields that came later do not apply to older records: they are null there.
     later = dict.fromkeys(_schema()["$defs"]["record"]["properties"])
     records = [_with_integers(later | record) for record in document["records"]]
-    return Results(document["environment"], records, path)
+    return Results(document["environment"], records, path, document.get("study"))
 
 
 def read_json(path: Path, kind: str = "a gpubench results file") -> Any:
@@ -234,12 +238,14 @@ class Store:
     path: the file; made by the first `add`. If it is there, it is continued under the
         environment that it holds.
     environment: of the run; used for a new file.
+    text: of the study's file, where the package does not ship it; it replaces that of an earlier
+        run.
 
     Raises UserError for a file that is no results file or that another store has, ValueError for
     an environment that the schema refuses.
     """
 
-    def __init__(self, path: Path, environment: Mapping[str, Any]) -> None:
+    def __init__(self, path: Path, environment: Mapping[str, Any], text: str | None = None) -> None:
         self.path = path
         plain = _checked("environment", environment)
         self._lock = Lock(
@@ -255,6 +261,7 @@ class Store:
             self.close()
             raise
         self.environment = existing.environment
+        self._text = text if text is not None else existing.study
         self._lines: list[str] = [_json(record) for record in existing.records]
         self._done = _settled(existing.records)
 
@@ -269,7 +276,9 @@ class Store:
         self.close()
 
     @classmethod
-    def open(cls, folder: Path, study: str, environment: Mapping[str, Any]) -> Store:
+    def open(
+        cls, folder: Path, study: str, environment: Mapping[str, Any], text: str | None = None
+    ) -> Store:
         """Continue this machine's results of a study, or start new ones.
 
         The file is folder/<machine>/<date>-<commit>-<study>.json, with the code's hash where
@@ -279,7 +288,7 @@ class Store:
         plain = _checked("environment", environment)
         place = folder / plain["machine"]
         while True:
-            store = cls(_path_for(place, study, plain), plain)
+            store = cls(_path_for(place, study, plain), plain, text)
             if first_difference(store.environment, plain) is None:
                 return store
             store.close()  # another process has taken that name meanwhile
@@ -301,7 +310,7 @@ class Store:
         lines = [*self._lines, *map(_json, new)]
         try:
             with whole_file(self.path) as file:
-                file.write(_document(self.environment, lines).encode())
+                file.write(_document(self.environment, lines, self._text).encode())
                 if _version(self.path) != self._version:
                     raise UserError(f"{self.path} was changed meanwhile: let nothing else write it")
         except UserError as error:
@@ -349,11 +358,12 @@ def _version(path: Path) -> tuple[int, int] | None:
     return found.st_ino, found.st_mtime_ns
 
 
-def _document(environment: Mapping[str, Any], lines: Iterable[str]) -> str:
+def _document(environment: Mapping[str, Any], lines: Iterable[str], study: str | None) -> str:
     """Return the text of a results file: one record a line, for readable diffs."""
     header = json.dumps(environment, indent=2, ensure_ascii=False)
+    text = "" if study is None else f'"study": {_json(study)},\n'
     records = ",\n".join(lines)
-    return f'{{"schema": 1,\n"environment": {header},\n"records": [\n{records}\n]}}\n'
+    return f'{{"schema": 1,\n"environment": {header},\n{text}"records": [\n{records}\n]}}\n'
 
 
 def _environment_columns(result: Results) -> dict[str, str | None]:

@@ -18,9 +18,12 @@ from gpubench.inputs import ParticleSet, from_positions
 def read_particles(path: Path, grid: Grid) -> ParticleSet:
     """Return the particles of a `.npy` file, an array of shape (particles, 3) or (particles, 4).
 
-    Raises UserError for what is no such file, and for what `from_positions` refuses.
+    Raises UserError for what is no such file, for an array without particles, and for what
+    `from_positions` refuses.
     """
     array = _mapped(path)
+    if array.ndim == 2 and len(array) == 0:
+        raise UserError(f"{path} holds no particles: nothing can be checked on none")
     try:
         return from_positions(array, grid)
     except MemoryError as error:

@@ -7,7 +7,7 @@ import os
 import platform
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -57,7 +57,6 @@ def environment(device: Device) -> dict[str, Any]:
 def conditions(device: Device) -> dict[str, Any]:
     """Describe machine, device, libraries and code; measure nothing."""
     commit, dirty = commit_of(paths.repository())
-    outside = [addition.name for addition in plugins.additions()]
     return {
         "machine": machine(device.name, device.is_cpu),
         "device": device.environment(),
@@ -67,8 +66,34 @@ def conditions(device: Device) -> dict[str, Any]:
         "commit": commit,
         "dirty": dirty,
         "code_hash": code_hash(),
-        **({"added": outside} if outside else {}),
+        **_added(),
     }
+
+
+def _added() -> dict[str, Any]:
+    """Return what was added from outside the package, and the code of each; nothing without any."""
+    additions = plugins.additions()
+    if not additions:
+        return {}
+    codes = {each.name: _code_of([path for _, path in each.sources()]) for each in additions}
+    return {
+        "added": list(codes),
+        "added_commits": {name: commit for name, (commit, _) in codes.items()},
+        "added_dirty": {name: dirty for name, (_, dirty) in codes.items()},
+    }
+
+
+def _code_of(files: Sequence[Path]) -> tuple[str | None, bool | None]:
+    """Return the commit of files in a repository, and whether they differ from it.
+
+    None for both where git knows nothing of them.
+    """
+    names = [str(path) for path in files]
+    if not files or not git(files[0].parent, "ls-files", "--", *names):
+        return None, None
+    changes = git(files[0].parent, "status", "--porcelain", "--", *names)
+    commit = git(files[0].parent, "rev-parse", "HEAD")
+    return commit, None if changes is None else changes != ""
 
 
 def machine(device_name: str, is_cpu: bool) -> str:

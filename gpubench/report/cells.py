@@ -18,7 +18,7 @@ from gpubench.evidence.declared import declared
 from gpubench.evidence.pooling import device_of, pool
 from gpubench.evidence.results import Results
 from gpubench.report.axes import AXES, SIZES
-from gpubench.studies.study import Study, load_study
+from gpubench.studies.study import Study, StudyError, load_study, parse_study
 
 Record = dict[str, Any]
 Names = tuple[str, ...]
@@ -432,21 +432,37 @@ def machines(results: Sequence[Results]) -> list[Machine]:
     return sorted(found, key=lambda machine: machine.is_cpu)
 
 
-def study_of(name: str) -> Study:
-    """Load a study, or make a bare one of its name where this version does not ship it."""
+def study_of(name: str, text: str | None = None) -> Study:
+    """Load a study; one that this version does not ship is read from the text in its results.
+
+    Where there is none, or this version cannot read it, the study has a name alone.
+    """
     if name in registry.studies():
         return load_study(name)
+    why = ""
+    if text is not None:
+        try:
+            return parse_study(name, text)
+        except StudyError as error:
+            why = f"The study in these results cannot be read: {error}."
     return Study(
         name=name,
         title=name,
         paper=None,
         table=None,
-        question="",
+        question=why,
         seed=0,
         published=None,
         sweeps=(),
         subjects=(),
     )
+
+
+def _text_of(name: str, runs: Sequence[Results]) -> str | None:
+    """Return the newest text of a study in results."""
+    found = [run for run in runs if run.study is not None and run.records]
+    of_study = [run for run in found if run.records[0]["study"] == name]
+    return max(of_study, key=_started).study if of_study else None
 
 
 def _started(result: Results) -> datetime:
@@ -459,7 +475,7 @@ def _machine(runs: list[Results]) -> Machine:
         record, environment = measured.record, measured.results.environment
         name, mode = record["study"], record["mode"]
         if name not in studies:
-            studies[name] = StudyRun(study_of(name), {})
+            studies[name] = StudyRun(study_of(name, _text_of(name, runs)), {})
         study = studies[name]
         subject, place = _subject(record), _place(record)
         cell = study.cells.setdefault((subject, place), Cell(subject, place))

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gpubench.core import registry
 from gpubench.core.errors import UserError
 from gpubench.core.memory import why_too_large
 from gpubench.devices import Device
@@ -128,7 +129,8 @@ def run(
     if budget is None:
         budget = QUICK_CPU_BUDGET if selection.quick and device.is_cpu else study.budget
     surroundings = engine.environment()
-    with Store.open(store_folder, study.name, surroundings) as store:
+    text = None if study.name in registry.studies() else study.text
+    with Store.open(store_folder, study.name, surroundings, text) as store:
         known, settled = _known(store.path)
         jobs = missing(groups, device, known, set() if fresh else settled, ranks)
         total = sum(len(group.items) for group in groups)

@@ -18,6 +18,7 @@ from gpubench.core import registry
 from gpubench.core.contracts import Algorithm
 from gpubench.core.errors import UserError
 from gpubench.core.paths import PACKAGE
+from gpubench.evidence.results import IDENTITY
 from gpubench.inputs.specs import KINDS, Particles, Recipe, Simulation, axes, required_axes
 from gpubench.measure.budget import Budget, Mode
 from gpubench.studies.design import spread_points
@@ -192,6 +193,7 @@ class Study:
     outcomes: what algorithms report that belongs beside their times, with its heading in a table.
     budget: when to stop sampling a task.
     phases: whether a report draws phases of steps by their "time", or as a "share" of the step.
+    text: of the file that it was read from.
     """
 
     name: str
@@ -206,6 +208,7 @@ class Study:
     outcomes: Mapping[str, str] = field(default_factory=dict)
     budget: Budget = field(default_factory=Budget)
     phases: str = "time"
+    text: str = field(default="", compare=False, repr=False)
 
 
 def load_study(name: str) -> Study:
@@ -237,13 +240,13 @@ def parse_study(name: str, text: str) -> Study:
     """Make a study of the text of its file, checked against the schema; see `check_names`."""
     try:
         data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise StudyError(f"{name}.toml: {error}") from error
     mistake = jsonschema.exceptions.best_match(_validator().iter_errors(data))
     if mistake is not None:
         raise StudyError(f"{name}.toml: {mistake.json_path}: {mistake.message}")
     try:
-        return _study(name, data)
+        return replace(_study(name, data), text=text)
     except StudyError as error:
         raise StudyError(f"{name}.toml: {error}") from None
 
@@ -258,13 +261,15 @@ def check_names(study: Study, algorithms: Mapping[str, type[Algorithm]]) -> None
     published = study.published
     for name in (published.algorithm, *published.algorithms) if published else ():
         if name not in algorithms:
-            raise StudyError(f"{study.name}.toml: no algorithm {name!r}")
+            raise StudyError(f"{study.name}.toml: no algorithm {name!r}; {registry.OWN}")
     sweeps = [*study.sweeps, *(sweep.quickened() for sweep in study.sweeps)]
     measured = [(subject, sweep.kind) for sweep in sweeps for subject in sweep.subjects]
     for subject, inputs in (*measured, *((subject, None) for subject in study.subjects)):
         algorithm = algorithms.get(subject.algorithm)
         if algorithm is None:
-            raise StudyError(f"{study.name}.toml: no algorithm {subject.algorithm!r}")
+            raise StudyError(
+                f"{study.name}.toml: no algorithm {subject.algorithm!r}; {registry.OWN}"
+            )
         takes = FAMILIES[algorithm.family].kind
         is_part = inputs is Simulation and algorithm.family in MAKES_CELLS
         if inputs not in (None, takes) and not is_part:
@@ -311,7 +316,7 @@ def _study(name: str, data: dict[str, Any]) -> Study:
         table=data.get("table"),
         question=data["question"],
         seed=data["seed"],
-        published=_published(data["published"]) if "published" in data else None,
+        published=_published(data["published"], sweeps) if "published" in data else None,
         sweeps=sweeps,
         subjects=subjects,
         outcomes=data.get("outcomes", {}),
@@ -320,7 +325,7 @@ def _study(name: str, data: dict[str, Any]) -> Study:
     )
 
 
-def _published(data: dict[str, Any]) -> Published:
+def _published(data: dict[str, Any], sweeps: Sequence[Sweep]) -> Published:
     shape = [len(row) for row in data["values"]]
     if shape != [len(data["columns"])] * len(data["rows"]):
         raise StudyError(
@@ -334,6 +339,7 @@ def _published(data: dict[str, Any]) -> Published:
                 f"published.{entry}: one for each of the columns belongs there where column_axis"
                 f" is {axis}, and none elsewhere, not {named}"
             )
+    _require_axes(data, sweeps)
     fields = {key: _frozen(value) for key, value in data.items()}
     # A number whose last digits are zeros stands as text in the file.
     fields["texts"] = tuple(
@@ -341,7 +347,34 @@ def _published(data: dict[str, Any]) -> Published:
     )
     fields["values"] = tuple(tuple(map(_number, row)) for row in data["values"])
     fields["quantities"] = tuple(Quantity(**each) for each in data.get("quantities", ()))
+    numbers = [*fields["rows"], *(c for c in fields["columns"] if not isinstance(c, str))]
+    if not all(math.isfinite(number) and number >= 0 for number in numbers):
+        raise StudyError("published: rows and columns are finite numbers of at least 0")
+    if not all(math.isfinite(number) and number > 0 for row in fields["values"] for number in row):
+        raise StudyError("published: values are finite numbers above 0")
     return Published(**fields)
+
+
+def _require_axes(data: dict[str, Any], sweeps: Sequence[Sweep]) -> None:
+    """Raise StudyError where a published table is along axes that no input of the study has."""
+    known = {
+        name: schema
+        for sweep in sweeps
+        for name, schema in axes(sweep.kind).items()
+        if name in IDENTITY  # a share of particles that move is a number of them in results
+    }
+    numbers = [n for n, schema in known.items() if schema.get("type") in ("integer", "number")]
+    columns = [*known, "algorithm", "quantity"]
+    for entry, given, allowed in (
+        ("row_axis", [data["row_axis"]], numbers),
+        ("column_axis", [data["column_axis"]], columns),
+        ("axes", data.get("axes", {}), known),
+    ):
+        for name in given:
+            if name not in allowed:
+                raise StudyError(
+                    f"published.{entry}: no axis {name!r} here: one of {', '.join(allowed)}"
+                )
 
 
 def _number(value: float | str) -> float:

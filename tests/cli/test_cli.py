@@ -96,6 +96,8 @@ def written(folder):
     [
         (["run", "a-studdy"], "did you mean a-study"),
         (["run", "a-study", "--algorithms", "right-sorte"], "did you mean right-sort"),
+        (["check", "sort-of-mine"], "one of your own: gpubench --add PATH"),
+        (["simulate", "flow-of-mine"], "one of your own: gpubench --add PATH"),
         (["run", "a-study", "--algorithms", "huge-sort"], "does not measure huge-sort"),
         (["run", "a-study", "--algorithms", ""], "no algorithm ''"),
         (["run", "a-study", "--particles", "-1"], "at least 1"),
@@ -299,6 +301,7 @@ def test_check_on_given_particles(gpubench_command, tmp_path):
         (np.full((4, 3), np.nan), "not finite"),
         (np.full((4, 3), 2.0), "outside the box"),
         (np.zeros((4, 2)), "shape"),
+        (np.zeros((0, 3)), "holds no particles"),
         (np.zeros((4, 3), complex), "numbers"),
         (np.array([["a", "b", "c"]]), "numbers"),
         (np.array([[None] * 3], object), "cannot read"),

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from additions import forget, nothing_added
+from fakes import FakeDevice
 from typer.testing import CliRunner
 
 from gpubench.cli import app
@@ -252,6 +253,29 @@ class TestKernels:
         os.environ[plugins.VARIABLE] = ""
         forget()
         assert environment.code_hash() != with_mine
+
+    def test_are_recorded_with_the_commit_of_their_own_repository(self, tmp_path, mine):
+        def recorded():
+            found = environment.conditions(FakeDevice())
+            assert found["added"] == ["mine"]
+            return found["added_commits"]["mine"], found["added_dirty"]["mine"]
+
+        def git(*arguments):
+            identity = ["-c", "user.name=A", "-c", "user.email=a@example.org"]
+            subprocess.run(["git", "-C", str(tmp_path), *identity, *arguments], check=True)
+
+        assert recorded() == (None, None)
+        git("init", "--quiet")
+        assert recorded() == (None, None)
+        git("add", ".")
+        git("commit", "--quiet", "-m", "first")
+        ours, _ = environment.commit_of(paths.repository())
+        commit, dirty = recorded()
+        assert len(commit) == 40 and commit != ours and dirty is False
+        (tmp_path / "notes.txt").write_text("no source")
+        assert recorded() == (commit, False)
+        (mine / "mark.cu").write_text(KERNEL.replace("0", "1"))
+        assert recorded() == (commit, True)
 
     def test_have_the_same_hash_wherever_they_lie(self, tmp_path, mine):
         there = environment.code_hash()

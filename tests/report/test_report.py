@@ -377,6 +377,51 @@ def test_study_without_a_published_table_has_medians_with_intervals(tmp_path: Pa
     ]  # fmt: skip
 
 
+OWN_STUDY = """
+title = "Lists of mine"
+question = "Is my list the fastest?"
+paper = "mine2026"
+table = "Table 9"
+seed = 1
+[published]
+caption = "Times of mine"
+source = "section 2"
+device = "GeForce 1"
+unit = "ms"
+algorithm = "atomic-list"
+row_axis = "particles"
+column_axis = "per_cell"
+rows = [65536]
+columns = [4]
+values = [[123.4]]
+[[sweeps]]
+name = "table"
+particles = [65536]
+per_cell = [4]
+distribution = ["uniform"]
+order = ["random"]
+modes = ["hot"]
+[[subjects]]
+algorithm = "atomic-list"
+form = "one-pass"
+"""
+
+
+def test_a_study_that_is_not_shipped_has_its_title_question_and_table(tmp_path: Path) -> None:
+    found = replace(results([record(study="mine")]), study=OWN_STUDY)
+    page = write_page([found], tmp_path)
+    for words in ("Lists of mine", "Is my list the fastest?", "GeForce 1", "123.4"):
+        assert words in page.text
+
+
+@pytest.mark.parametrize(
+    "text", ["no study", "a = " + "[" * 10_000, 'title = "of a later version"']
+)
+def test_a_study_that_cannot_be_read_is_shown_by_its_name(text: str, tmp_path: Path) -> None:
+    page = write_page([replace(results([record(study="mine")]), study=text)], tmp_path)
+    assert "mine" in page.text and "The study in these results cannot be read" in page.text
+
+
 def test_parameters_tell_subjects_apart() -> None:
     run = run_of([record(parameters={"parts": 4}), record(parameters={"parts": 8})])
     assert list(run.labels.values()) == ["atomic-list parts=4", "atomic-list parts=8"]

@@ -259,6 +259,57 @@ values = [[1.5, 2], [2.5, 3.5]]
             parse_study("s", head.replace("[[sweeps]]", wrong, 1))
 
 
+PUBLISHED = """
+paper = "mine2026"
+table = "Table 1"
+[published]
+caption = "Times of mine"
+source = "section 2"
+device = "GeForce 1"
+unit = "ms"
+algorithm = "right-sort"
+row_axis = "particles"
+column_axis = "per_cell"
+rows = [64, 128]
+columns = [1]
+axes = { order = "random" }
+values = [[1.5], [2.5]]
+[[sweeps]]"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('unit = "ms"', 'unit = "seconds"', "'seconds' is not one of .'s', 'ms'"),
+        ('"particles"', '"particle"', "row_axis: no axis 'particle' here: one of particles, per_c"),
+        ('"particles"', '"distribution"', "row_axis: no axis 'distribution'"),
+        ('"particles"', '"moved_fraction"', "row_axis: no axis 'moved_fraction'"),
+        ('"per_cell"', '"percell"', "column_axis: no axis 'percell'"),
+        ("{ order =", "{ oder =", "published.axes: no axis 'oder'"),
+        ("[64, 128]", "[64, inf]", "finite"),
+        ("[[1.5], [2.5]]", "[[1.5], [0]]", "above 0"),
+        ("[[1.5], [2.5]]", "[[1.5], [nan]]", "above 0"),
+    ],
+)
+def test_what_no_report_could_show_is_refused_when_a_study_is_read(old, new, message):
+    text = STUDY.replace("[[sweeps]]", PUBLISHED, 1)
+    assert parse_study("s", text).published is not None
+    assert old in PUBLISHED
+    with pytest.raises(StudyError, match=message):
+        parse_study("s", STUDY.replace("[[sweeps]]", PUBLISHED.replace(old, new), 1))
+
+
+def test_results_hold_the_text_of_a_study_that_is_not_shipped(device, tmp_path, monkeypatch):
+    summary = run(parse_study("s", STUDY), device, tmp_path, budget=BUDGET)
+    assert results.load(summary.path).study == STUDY
+    edited = STUDY.replace("seed = 7", "seed = 7  # of mine")
+    again = run(parse_study("s", edited), device, tmp_path, budget=BUDGET, fresh=True)
+    assert (again.path, results.load(again.path).study) == (summary.path, edited)
+    monkeypatch.setattr(registry, "studies", lambda: ["s"])
+    shipped = run(parse_study("s", STUDY), device, tmp_path / "other", budget=BUDGET)
+    assert results.load(shipped.path).study is None
+
+
 # The plan
 
 
