@@ -22,6 +22,7 @@ from gpubench.cli.listing import list_everything
 from gpubench.cli.options import with_options
 from gpubench.cli.report import report
 from gpubench.cli.run import run
+from gpubench.cli.show import show
 from gpubench.cli.simulate import simulate
 
 # In the order of the help. They import devices, plots and tables when they are called.
@@ -30,6 +31,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "list": list_everything,
     "check": check,
     "run": run,
+    "show": show,
     "simulate": simulate,
     "report": report,
     "choose": choose,

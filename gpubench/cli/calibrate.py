@@ -19,6 +19,14 @@ if TYPE_CHECKING:
 CALIBRATION = Path("results/local/calibration")
 
 
+FileOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", help="Measure nothing: draw from the pairs of an earlier calibration."
+    ),
+]
+
+
 def calibrate(
     what: Annotated[Compared, From(compared)],
     rule: Annotated[Rule, From(rule)],
@@ -38,12 +46,7 @@ def calibrate(
         int,
         typer.Option(metavar="N", parser=values.count, help="How many are drawn from the pairs."),
     ] = 1000,
-    again: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Measure nothing: draw from the pairs of an earlier calibration."
-        ),
-    ] = None,
+    again: FileOption = None,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of calibrations.")] = CALIBRATION,
     as_json: JsonOption = False,
 ) -> None:

@@ -42,6 +42,17 @@ class Asked:
         )  # fmt: skip
 
 
+TaskOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TASK",
+        help="One of {tasks}. Default: count, or with --moved update.",
+        autocompletion=values.completes(values.tasks),
+        show_default=False,
+    ),
+]
+
+
 def asked(
     particles: Annotated[
         int | None,
@@ -67,15 +78,7 @@ def asked(
             show_default=False,
         ),
     ] = None,
-    task: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TASK",
-            help="One of {tasks}. Default: count, or with --moved update.",
-            autocompletion=values.completes(values.tasks),
-            show_default=False,
-        ),
-    ] = None,
+    task: TaskOption = None,
     distribution: Annotated[
         str,
         typer.Option(

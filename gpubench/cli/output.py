@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
 PIPE_WIDTH = 160  # of a table where there is no terminal to ask
@@ -22,12 +23,17 @@ def new_table(*columns: str) -> Table:
     return made
 
 
-def print_table(table: Table) -> None:
-    """Print a table and an empty line."""
+def console_on(stream: TextIO) -> Console:
+    """Return what prints tables to a stream, as wide as the terminal if it is one."""
     from rich.console import Console
 
-    width = None if sys.stdout.isatty() else PIPE_WIDTH
-    console = Console(width=width, highlight=False, markup=False, emoji=False)
+    width = None if stream.isatty() else PIPE_WIDTH
+    return Console(file=stream, width=width, highlight=False, markup=False, emoji=False)
+
+
+def print_table(table: Table, console: Console | None = None) -> None:
+    """Print a table and an empty line, to standard output unless a console is given."""
+    console = console or console_on(sys.stdout)
     console.print(table)
     console.print()
 

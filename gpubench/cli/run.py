@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -19,7 +21,8 @@ from gpubench.cli.options import (
     selection,
     words_of,
 )
-from gpubench.core import children
+from gpubench.cli.output import console_on
+from gpubench.core import children, messages
 from gpubench.core.errors import UserError
 from gpubench.core.messages import say
 from gpubench.studies.selection import Selection
@@ -29,30 +32,34 @@ if TYPE_CHECKING:
     from gpubench.studies.study import Study
 
 
+StudiesArgument = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="STUDY...",
+        help="See `gpubench list`; or a file.toml.",
+        show_default=False,
+        autocompletion=values.completes(values.studies),
+    ),
+]
+ProcessesOption = Annotated[
+    int,
+    typer.Option(
+        metavar="N",
+        parser=values.count,
+        help="In so many processes, one after another, each with its own folder in --out.",
+    ),
+]
+
+
 def run(
     context: typer.Context,
-    studies: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="STUDY...",
-            help="See `gpubench list`; or a file.toml.",
-            show_default=False,
-            autocompletion=values.completes(values.studies),
-        ),
-    ],
+    studies: StudiesArgument,
     selection: Annotated[Selection, From(selection)],
     device: DeviceOption = "auto",
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Measure again what is there already.")
     ] = False,
-    processes: Annotated[
-        int,
-        typer.Option(
-            metavar="N",
-            parser=values.count,
-            help="In so many processes, one after another, each with its own folder in --out.",
-        ),
-    ] = 1,
+    processes: ProcessesOption = 1,
     spread: Annotated[
         bool,
         typer.Option(
@@ -92,6 +99,8 @@ def run(
             engine = runner.engine_of(opened)
             summaries = _measure(chosen, engine, out, selection, fresh, 1 if spread else crew.size)
         say("for the report: gpubench report" + ("" if out == RESULTS else f" {out}"))
+        if not messages.is_quiet():
+            _print_measured(summaries)
         if any(summary.wrong or summary.failed for summary in summaries):
             raise typer.Exit(1)
 
@@ -127,6 +136,25 @@ def _measure(
         say(f"stopped: what was measured so far is kept in {out}; the same command resumes")
         raise typer.Exit(130) from None
     return summaries
+
+
+def _print_measured(summaries: Sequence[RunSummary]) -> None:
+    """Print what the runs measured, or found there already, on standard error."""
+    from gpubench.cli.show import print_measured
+    from gpubench.evidence.frame import frame
+    from gpubench.evidence.results import IDENTITY, load
+    from gpubench.studies.plan import cell_key
+
+    found = []
+    for summary in summaries:
+        results = load(summary.path)
+        own = [
+            record
+            for record in results.records
+            if cell_key({name: record[name] for name in IDENTITY}) in summary.keys
+        ]
+        found.append(replace(results, records=own))
+    print_measured(frame(found), console_on(sys.stderr))
 
 
 def _run_in_processes(context: typer.Context, out: Path) -> NoReturn:

@@ -36,7 +36,7 @@ def setup(
         str | None,
         typer.Option(
             metavar="A",
-            help="What makes the cells; see `gpubench list`. Default: counting-sort.",
+            help="What makes the cells; see `gpubench list`. Default: {cells}.",
             autocompletion=values.completes(values.algorithms),
         ),
     ] = None,
@@ -115,25 +115,37 @@ def outputs(
     }  # fmt: skip
 
 
+StepsOption = Annotated[
+    int | None,
+    typer.Option(
+        metavar="S",
+        parser=values.whole,
+        help="Counted from the beginning, also with --resume. Default: the workload's own.",
+    ),
+]
+DecompositionOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="D",
+        help="How the ranks that mpirun started share it: one of {decompositions}. Default: slab.",
+        autocompletion=values.completes(values.decompositions),
+    ),
+]
+WorkloadArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="WORKLOAD",
+        help="See `gpubench list`.",
+        autocompletion=values.completes(values.workloads),
+    ),
+]
+
+
 def simulate(
-    workload: Annotated[
-        str,
-        typer.Argument(
-            metavar="WORKLOAD",
-            help="See `gpubench list`.",
-            autocompletion=values.completes(values.workloads),
-        ),
-    ],
+    workload: WorkloadArgument,
     setup: Annotated[dict[str, Any], From(setup)],
     outputs: Annotated[dict[str, Any], From(outputs)],
-    steps: Annotated[
-        int | None,
-        typer.Option(
-            metavar="S",
-            parser=values.whole,
-            help="Counted from the beginning, also with --resume. Default: the workload's own.",
-        ),
-    ] = None,
+    steps: StepsOption = None,
     parameter: Annotated[
         list[str] | None,
         typer.Option(
@@ -144,15 +156,7 @@ def simulate(
         Path | None,
         typer.Option(metavar="FILE", help="Go on from a checkpoint, whose options hold again."),
     ] = None,
-    decomposition: Annotated[
-        str | None,
-        typer.Option(
-            metavar="D",
-            help="How the ranks that mpirun started share it: one of {decompositions}. Default:"
-            " slab.",
-            autocompletion=values.completes(values.decompositions),
-        ),
-    ] = None,
+    decomposition: DecompositionOption = None,
     device: DeviceOption = "auto",
     transport: TransportOption = "auto",
     oversubscribe: OversubscribeOption = False,

@@ -121,6 +121,18 @@ def renderers() -> Iterable[str]:
     return (AUTO, *RENDERERS)
 
 
+def cells() -> Iterable[str]:
+    """Return the algorithm that makes the cells of a simulation by default."""
+    from gpubench.simulate.setup import ALGORITHM
+
+    return (ALGORITHM,)
+
+
+def formats() -> Iterable[str]:
+    """Return how results can be written."""
+    return ("table", "csv", "json", "markdown")
+
+
 def families() -> Iterable[str]:
     """Return the families of workloads whose physics can be checked."""
     from gpubench.physics_checks.runner import FAMILIES
@@ -161,7 +173,7 @@ IN_HELP: dict[str, Callable[[], Iterable[str]]] = {
     each.__name__: each
     for each in (
         tasks, distributions, orders, destinations, backends, transports, decompositions,
-        renderers, families,
+        renderers, families, formats, cells,
     )
 }  # fmt: skip
 

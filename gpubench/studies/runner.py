@@ -86,6 +86,7 @@ class RunSummary:
     resumed: records that were there before and were not measured again.
     overhead_ms: what an empty sample takes in each mode.
     seconds: that the run took, on the host's clock.
+    keys: `cell_key` of each of its records, and of those that were there before.
     """
 
     path: Path
@@ -96,6 +97,7 @@ class RunSummary:
     failed: int
     overhead_ms: dict[str, float]
     seconds: float
+    keys: frozenset[str]
 
 
 def run(
@@ -149,6 +151,9 @@ def run(
         failed=counts["failed"],
         overhead_ms=surroundings["overhead_ms"],
         seconds=now() - begin,
+        keys=frozenset(
+            cell_key(group.identity(device, *item)) for group in groups for item in group.items
+        ),
     )
 
 

@@ -1,0 +1,159 @@
+"""What was measured, for people: a table of times, ranked among equal work, and what has none."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gpubench.evidence.frame import AXES
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Row = Mapping[str, Any]
+
+TIED = "="  # after a rank: none is known to be faster
+TIMED = ("rank", "algorithm", "median ms", "95 % interval", "over best", "of bound", "remark")
+UNTIMED = ("status", "algorithm", "inputs", "reason")
+
+
+@dataclass(frozen=True)
+class Text:
+    """A table of texts. title: what all of its rows have in common."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+def texts(frame: pd.DataFrame) -> list[Text]:
+    """Return a data frame of `evidence.frame` as tables.
+
+    For each study on each machine one of the times, input by input, fastest first, if any; and
+    one of what has no time, with the reason, each once.
+    """
+    rows = [_plain(row) for row in frame.to_dict("records")]
+    found: list[Text] = []
+    for (machine, study), of_study in _grouped(rows, "device", "study").items():
+        timed = [row for row in of_study if row["status"] == "ok"]
+        shared = _shared(timed)
+        said = [f"{name} {_value(value)}" for name, value in shared.items() if _said(value)]
+        title = ", ".join([f"{study} on {machine}", *said])
+        if timed:
+            found.append(Text(title, *_times(timed, shared)))
+        if untimed := [row for row in of_study if row["status"] != "ok"]:
+            found.append(Text(f"{study} on {machine}, without a time", UNTIMED, _reasons(untimed)))
+    return found
+
+
+def markdown(frame: pd.DataFrame) -> str:
+    """Return the tables as Markdown."""
+    parts = []
+    for text in texts(frame):
+        lines = [text.columns, ["---"] * len(text.columns), *text.rows]
+        table = "\n".join(f"| {' | '.join(map(_escaped, line))} |" for line in lines)
+        parts.append(f"{text.title}:\n\n{table}\n")
+    return "\n".join(parts)
+
+
+def as_json(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the rows of a data frame in plain JSON types; what is missing is None."""
+    return [_plain(row) for row in frame.to_dict("records")]
+
+
+def _times(rows: Sequence[Row], shared: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
+    """Return columns and rows of times; the input and the task stand in the first row of each."""
+    differing = [name for name in AXES if name not in shared]
+    named = [name for name in differing if any(_said(row[name]) for row in rows)]
+    lines: list[list[str]] = []
+    before: list[str] = []
+    for row in rows:
+        place = [_task(row), row["mode"], *(_value(row[name]) for name in named)]
+        # Of neighbouring rows with the same input, the first says which.
+        lines.append([*([""] * len(place) if place == before else place), *_time(row)])
+        before = place
+    return ["task", "mode", *named, *TIMED], lines
+
+
+def _time(row: Row) -> list[str]:
+    rank = "" if row["rank"] is None else str(row["rank"])
+    over = row["over_best"]
+    return [
+        rank + (TIED if row["is_first"] and row["rank"] != 1 else ""),
+        _algorithm(row),
+        f"{row['median_ms']:.4g}",
+        f"{row['low_ms']:.4g} to {row['high_ms']:.4g}",
+        "" if over is None else f"{over:.2f}",
+        "" if row["bound"] is None else f"{row['bound']:.0%}",
+        f"incomplete: {row['lost']:,} lost" if row["lost"] else "",
+    ]
+
+
+def _reasons(rows: Sequence[Row]) -> list[list[str]]:
+    """Return a line for each reason of each algorithm, with the number of inputs and modes."""
+    grouped = _grouped(
+        [{**row, "label": _algorithm(row)} for row in rows], "status", "label", "reason"
+    )
+    return [
+        [status, label, str(len(found)), reason or ""]
+        for (status, label, reason), found in grouped.items()
+    ]
+
+
+def _shared(rows: Sequence[Row]) -> dict[str, Any]:
+    """Return the axes along which all rows agree."""
+    first = rows[0] if rows else {}
+    return {name: first[name] for name in AXES if all(row[name] == first.get(name) for row in rows)}
+
+
+def _said(value: object) -> bool:
+    return value is not None and not (isinstance(value, list) and not any(value))
+
+
+def _task(row: Row) -> str:
+    return " ".join(filter(None, (row["task"] or row["problem"], row["answer"])))
+
+
+def _algorithm(row: Row) -> str:
+    given = [f"{name}={_value(value)}" for name, value in row["parameters"].items()]
+    return " ".join([row["algorithm"], row["form"], *given])
+
+
+def _value(value: Any) -> str:
+    match value:
+        case None:
+            return ""
+        case list():
+            return "yes" if any(value) else "no"
+        case bool() | str():
+            return str(value)
+        case float() if not value.is_integer():
+            return f"{value:g}"
+        case _:
+            return f"{int(value):,}"
+
+
+def _grouped(rows: Iterable[Row], *names: str) -> dict[tuple[Any, ...], list[Row]]:
+    found: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        found.setdefault(tuple(row[name] for name in names), []).append(row)
+    return found
+
+
+def _plain(row: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return a row in plain types; pandas has several values for what is missing."""
+    return {str(name): _plain_value(value) for name, value in row.items()}
+
+
+def _plain_value(value: Any) -> Any:
+    if isinstance(value, dict | list):
+        return value
+    plain = value.item() if hasattr(value, "item") else value
+    is_missing = plain is None or (isinstance(plain, float) and math.isnan(plain))
+    return None if is_missing or type(plain).__name__ == "NAType" else plain
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
