@@ -140,8 +140,9 @@ def _compare_commits(
 
     with procedure.locked(out):
         return procedure.compare_codes(
-            (ours, theirs), job, rule.threshold, rule.confidence, seconds, force, out, tell
-        )
+            (ours, theirs), job, rule.threshold, rule.confidence, seconds, force, out, tell,
+            on_begin=say,
+        )  # fmt: skip
 
 
 def _show(found: Found, command: str, as_json: bool, markdown: Path | None, every: bool) -> None:

@@ -37,7 +37,30 @@ class About:
 
 
 def headline(comparison: Comparison) -> str:
-    """Return the verdict on the whole in one line, which begins with it."""
+    """Return the verdict on the whole in one line, which begins with it.
+
+    It says what all cells lack that are inconclusive, and where calibration stands in.
+    """
+    return "; ".join([_verdict(comparison), *_lacking(comparison), *_calibrated(comparison)])
+
+
+def _lacking(comparison: Comparison) -> list[str]:
+    """Return the one reason why cells are inconclusive; nothing where there are several."""
+    reasons = {each.reason for each in comparison.judgements if each.verdict == "cannot tell"}
+    is_one = comparison.verdict == "cannot tell" and len(reasons) == 1
+    return [reason for reason in reasons if is_one and reason]
+
+
+def _calibrated(comparison: Comparison) -> list[str]:
+    """Say for how many cells the machine's calibration stands in for processes, if for any."""
+    resting = sum(each.rests_on == "calibration" for each in comparison.judgements)
+    if not resting:
+        return []
+    cells = _of(resting, len(comparison.judgements))
+    return [f"in {cells} the spread between processes is that of this machine's calibration"]
+
+
+def _verdict(comparison: Comparison) -> str:
     total = len(comparison.judgements)
     counts = comparison.counts
     match comparison.verdict:

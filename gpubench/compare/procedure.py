@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gpubench.compare import files
+from gpubench.compare import estimate, files
 from gpubench.compare.pairs import Code, Job, Pair, Pairs, describe
 from gpubench.compare.verdict import Comparison, Judgement, judge
 from gpubench.core import registry
@@ -120,13 +120,15 @@ def compare_codes(
     keep: Path | None,
     on_pair: Callable[[int, int], None],
     only: Collection[str] | None = None,
+    on_begin: Callable[[str], None] | None = None,
 ) -> Found:
     """Measure two codes side by side and judge them.
 
     threshold: None for the one that goes with the device. seconds: no further pair is begun after
     so long, but for those of the first look. keep: folder in which a results file of each process
     is written. on_pair: called with the number of pairs measured, and of cells about which nothing
-    can be told yet. only: keys of the cells that are measured; None for all of the job.
+    can be told yet. only: keys of the cells that are measured; None for all of the job. on_begin:
+    called once with how long it will take, in words.
 
     Raises UserError where they cannot be measured or compared, and where `keep` holds an earlier
     comparison.
@@ -135,6 +137,8 @@ def compare_codes(
         raise UserError(f"{keep} holds an earlier comparison: name another folder")
     deadline = clock.Deadline(seconds)
     base, head = (describe(code, job.device) for code in codes)
+    if on_begin is not None:
+        on_begin(estimate.in_words(job, base, LOOKS, seconds, only))
     text = None if job.study in registry.studies() else job.text
     gathered = Gathered(codes, (base, head), keep, text)
     if threshold is None:

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom, norm, t
 
+from gpubench.evidence.calibration import spread_of
 from gpubench.measure.statistics import summarise
 
 Verdict = Literal["same", "faster", "slower", "cannot tell"]
@@ -192,7 +193,7 @@ def judge(
     threshold: the relative change that matters. looks: how many times the comparison may look at
         its data, as it does where cells that cannot tell are measured again; say the same number
         at each look. spreads: by name of the cell, the standard deviation of log process medians
-        that calibration knows; used where there are too few processes.
+        that calibration knows; used where there are too few processes, see `spread_of`.
 
     Raises ValueError for arguments out of range.
     """
@@ -201,7 +202,9 @@ def judge(
     if not cells:
         return []
     alpha = risk(len(cells), confidence, looks)
-    return [judge_cell(cell, threshold, alpha, (spreads or {}).get(cell.name)) for cell in cells]
+    return [
+        judge_cell(cell, threshold, alpha, spread_of(spreads or {}, cell.name)) for cell in cells
+    ]
 
 
 def risk(cells: int, confidence: float, looks: int) -> float:

@@ -6,9 +6,12 @@ Imports no device, so that a report can be made of it anywhere.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -157,23 +160,55 @@ def load(path: Path) -> Calibration:
     return Calibration(**body)
 
 
-def spreads(machine: str) -> dict[str, float]:
-    """Return the spread between processes of every cell that was calibrated on a machine.
+def calibrations(machine: str) -> list[Calibration]:
+    """Return the calibrations of a machine, oldest first.
 
-    Relative, by the cell's name; of its newest calibration among those that came with the package
-    and those of this checkout. Empty where the machine was never calibrated.
+    Of those that came with the package and those of this checkout; none where it was never
+    calibrated.
     """
     folders = [paths.PACKAGE / "calibration", Path("results/local/calibration")]
     if root := paths.repository():
         folders.insert(0, root / "results" / "calibration")
     found = [load(path) for folder in folders for path in (folder / machine).glob("*.json")]
+    return sorted(found, key=lambda each: list(each.started))
+
+
+def spreads(machine: str) -> dict[str, float]:
+    """Return the spread between processes of every cell that was calibrated on a machine.
+
+    Relative, by the cell's name; of its newest calibration. Empty where the machine was never
+    calibrated.
+    """
     return {
         name: rates.spread
-        for each in sorted(
-            found, key=lambda each: list(each.started)
-        )  # the newest comes last, and counts
+        for each in calibrations(machine)  # the newest comes last, and counts
         for name, rates in each.verdicts.cells.items()
     }
+
+
+def spread_of(known: Mapping[str, float], name: str) -> float | None:
+    """Return the spread between processes of a cell, by its name; None where nothing is known.
+
+    known: of the cells of one machine, see `spreads`. A cell that was not calibrated is taken to
+    be as restless as the most restless one of its mode, or of all where none has its mode.
+    """
+    if name in known:
+        return known[name]
+    mode = name.rpartition(", ")[2]
+    alike = [spread for other, spread in known.items() if other.rpartition(", ")[2] == mode]
+    return max(alike or known.values(), default=None)
+
+
+def pair_seconds(machine: str) -> float | None:
+    """Return how long a pair of processes takes on a machine for each of its cells, in seconds.
+
+    Of its newest calibration; None where that does not tell.
+    """
+    newest = calibrations(machine)[-1:]
+    times = [datetime.fromisoformat(text) for each in newest for text in each.started]
+    steps = [(after - before).total_seconds() for before, after in itertools.pairwise(times)]
+    cells = sum(len(each.pairs) for each in newest)
+    return statistics.median(steps) / cells if steps and cells else None
 
 
 def _json(value: object) -> str:

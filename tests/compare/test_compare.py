@@ -27,6 +27,7 @@ from gpubench.compare.verdict import (
     trimmed,
 )
 from gpubench.core.errors import UserError
+from gpubench.evidence.calibration import spread_of
 
 SPREAD = 0.005
 DRAWS = 40_000
@@ -251,6 +252,14 @@ def test_one_process_each_shows_what_the_samples_show():
     assert bare.ratio == pytest.approx(1.2)
 
 
+def test_a_cell_that_was_not_calibrated_is_as_restless_as_the_most_restless_of_its_mode():
+    known = {"s: a, hot": 0.01, "s: b, graph": 0.002, "s: c, graph": 0.003}
+    assert spread_of(known, "s: b, graph") == 0.002
+    assert spread_of(known, "t: x, graph") == 0.003
+    assert spread_of(known, "t: x, cold") == 0.01
+    assert spread_of({}, "t: x, cold") is None
+
+
 def test_calibration_stands_in_for_processes():
     one = cell([1.0], [1.1])
     (found,) = judge([one], spreads={"a": 0.005})
@@ -258,7 +267,7 @@ def test_calibration_stands_in_for_processes():
     half = 2.5758 * 0.005 * math.sqrt(2)
     assert math.log(found.high / found.low) / 2 == pytest.approx(half, rel=1e-4)
     assert judge([one], spreads={"a": 0.05})[0].verdict == "cannot tell"
-    assert judge([one], spreads={"b": 0.005})[0].rests_on is None
+    assert judge([one], spreads={})[0].rests_on is None
     # A machine that is more restless than it was when calibrated is believed to be so.
     restless = cell([1.0, 1.5], [1.1, 1.6])
     assert judge([restless], spreads={"a": 0.005})[0].verdict == "cannot tell"

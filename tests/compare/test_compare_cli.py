@@ -6,15 +6,19 @@ import json
 import shlex
 import sys
 
+import calibrations as made_calibrations
 import compare_results as made
 import pytest
+from calibrations import pairs
 from compare_results import record
 from jsonschema import Draft202012Validator
 from limits import no_file_longer_than
 from typer.testing import CliRunner
 
 from gpubench.cli import app
+from gpubench.compare import files
 from gpubench.compare.output import ROWS, SCHEMA_FILE
+from gpubench.evidence import calibration
 
 STEADY = [0.999, 1.001, 1.0, 0.998, 1.002, 1.0005, 0.9995, 1.0015]
 
@@ -161,7 +165,38 @@ def test_one_file_each_cannot_tell_and_says_what_to_do(compare, tmp_path):
         made.write(tmp_path / f"{name}.json", *made.processes(factor))
     code, out, _ = compare("base.json", "head.json")
     assert code == 3
-    assert "within one process" in out and "--processes 4" in out
+    assert "within one process" in out
+    first = out.splitlines()[0]
+    assert first.startswith("cannot tell: ") and "--processes 4" in first
+
+
+def calibrated(tmp_path, noise):
+    """Calibrate the machine of made-up results, with other cells than those; return its folder."""
+    name = made.results(record("another-sort")).records[0]
+    cells = {f"{files.name_of(name)}": pairs(16, noise), "a, graph": pairs(16, 5 * noise)}
+    place = tmp_path / "results/local/calibration" / made.environment()["machine"]
+    place.mkdir(parents=True)
+    calibration.save(made_calibrations.calibration(cells), place / "a.json")
+
+
+def test_one_file_each_stands_on_the_calibration_of_the_machine(compare, tmp_path):
+    for name, factor in (("base", 1.0), ("head", 1.2), ("same", 1.001)):
+        made.write(tmp_path / f"{name}.json", *made.processes(factor))
+    calibrated(tmp_path, 0.002)
+    code, out, _ = compare("base.json", "head.json")
+    words = "in 1 of 1 cell the spread between processes is that of this machine's calibration"
+    assert (code, out.splitlines()[0].split(": ")[0]) == (1, "slower")
+    assert out.splitlines()[0].endswith(words)
+    assert compare("base.json", "same.json")[0] == 0
+    document = json.loads(compare("base.json", "head.json", "--json")[1])
+    assert document["cells"][0]["rests_on"] == "calibration"
+
+
+def test_a_restless_machine_cannot_tell_from_one_file_each(compare, tmp_path):
+    for name, factor in (("base", 1.0), ("head", 1.2)):
+        made.write(tmp_path / f"{name}.json", *made.processes(factor))
+    calibrated(tmp_path, 0.2)
+    assert compare("base.json", "head.json")[0] == 3
 
 
 def test_a_cell_that_is_no_longer_right_comes_first(compare, tmp_path):

@@ -5,23 +5,27 @@ from __future__ import annotations
 import math
 import sys
 from itertools import count
+from pathlib import Path
 
+import calibrations as made_calibrations
 import compare_results as made
 import pytest
+from calibrations import pairs
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gpubench.cli import app
-from gpubench.compare import files, procedure
+from gpubench.compare import estimate, files, procedure
 from gpubench.compare.pairs import Code, Job, Pair
 from gpubench.compare.procedure import LOOKS, Found, bisect, compare_codes, compare_files
 from gpubench.compare.verdict import Comparison, Judgement, judge
 from gpubench.core.errors import UserError
-from gpubench.evidence import results
+from gpubench.evidence import calibration, results
 
 CODES = Code("base", "an old commit", "python"), Code("head", "a new commit", "python")
 JOB = Job("a-study", "", "auto", {})
 GPU, CPU = made.environment(), made.environment({"is_cpu": True})
+ROOT = Path(__file__).parents[2]
 FAR = 1e9  # seconds
 
 
@@ -100,6 +104,43 @@ def run(monkeypatch):
         return found
 
     return call
+
+
+def test_it_says_how_long_it_takes_before_anything_is_measured(run, monkeypatch):
+    said = []
+    measured = Measured(one=1.0)
+    monkeypatch.setattr(procedure.estimate, "in_words", lambda *given: f"{given[1:4]}")
+    run(measured, seconds=7.0, on_begin=lambda words: said.append((words, len(measured.asked))))
+    assert said == [(f"{(GPU, LOOKS, 7.0)}", 0)]
+
+
+def test_the_estimate_counts_the_cells_of_the_study(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    job = Job.of("regressions", "auto", {"quick": None, "algorithms": None})
+    (shipped,) = (ROOT / "results" / "calibration" / "cpu-intel-xeon").glob("*-regressions.json")
+    cpu = {"backend": "opencl", "is_cpu": True}
+    assert estimate.cells_of(job, cpu) == len(calibration.load(shipped).pairs)
+    cells = estimate.cells_of(job, GPU["device"])
+    found = estimate.in_words(job, GPU, (8, 27), 600.0)
+    assert found.startswith(f"{cells} cells in 8 pairs of processes: about 2 min; up to ")
+    assert found.endswith(" min where cells are inconclusive")
+    assert estimate.in_words(job, GPU, (8, 27), 1.0, ["a"]) == (
+        "1 cell in 8 pairs of processes: about 10 s"
+    )
+
+
+def test_the_estimate_follows_the_calibration_of_the_machine(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    place = tmp_path / "results/local/calibration" / GPU["machine"]
+    place.mkdir(parents=True)
+    # Its pairs began a minute apart, with two cells each.
+    found = made_calibrations.calibration({"a": pairs(9, 0.01), "b": pairs(9, 0.01)})
+    calibration.save(found, place / "a.json")
+    assert calibration.pair_seconds(GPU["machine"]) == 30.0
+    words = estimate.in_words(JOB, GPU, (8, 27), FAR, ["a", "b", "c", "d"])
+    assert words == (
+        "4 cells in 8 pairs of processes: about 16 min; up to 54 min where cells are inconclusive"
+    )
 
 
 def verdicts(found):
