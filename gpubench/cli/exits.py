@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from gpubench.core.errors import UserError
-from gpubench.core.messages import say
+from gpubench.core.messages import say_why
 
 ERROR = 2
 
@@ -69,13 +69,13 @@ def status_of(error: Exception) -> int:
     """
     with suppress(OSError):  # standard error may be full too
         if isinstance(error, UserError):
-            say(str(error))
+            say_why(str(error))
         elif isinstance(error, OutputLost):
             if not isinstance(error.__cause__, BrokenPipeError):
-                say(str(error))
+                say_why(str(error))
         else:
             traceback.print_exception(error)
-            say(f"ended without an answer, by {type(error).__name__}: {error}")
+            say_why(f"ended without an answer, by {type(error).__name__}: {error}")
     # What cannot be written would make the interpreter's last flush choose the exit status.
     for stream in (sys.stdout, sys.stderr):
         try:

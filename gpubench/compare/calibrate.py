@@ -30,7 +30,7 @@ from gpubench.core.errors import UserError
 from gpubench.evidence.calibration import Calibration, Measured, Rates, Verdicts
 from gpubench.evidence.results import IDENTITY
 from gpubench.measure import clock
-from gpubench.studies.runner import cell_key
+from gpubench.studies.plan import cell_key
 
 # Extra launches in so many: 5 % on a GPU, 15 % on a CPU.
 INJECTED = {"gpu": (20, 1), "cpu": (20, 3)}

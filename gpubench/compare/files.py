@@ -14,7 +14,7 @@ from gpubench.core.errors import UserError
 from gpubench.evidence.files import load_results
 from gpubench.evidence.pooling import Measurement, key_of, pool
 from gpubench.evidence.results import IDENTITY, Results, is_waiting
-from gpubench.studies.runner import cell_key
+from gpubench.studies.plan import cell_key
 
 SM_CLOCKS_AGREE = 0.02  # of the medians on both sides
 NAMED = 3  # cells of which a message gives the names, before it counts

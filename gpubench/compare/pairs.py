@@ -24,7 +24,8 @@ import numpy as np
 from gpubench.compare.worker import PROTOCOL
 from gpubench.core import children
 from gpubench.core.errors import UserError
-from gpubench.studies.runner import plan
+from gpubench.studies.plan import plan
+from gpubench.studies.selection import Selection
 from gpubench.studies.study import parse_study, study_text
 
 PLAIN = ((1, 0),)
@@ -60,7 +61,7 @@ class Code:
 class Job:
     """What is measured: a study on a device.
 
-    text: of the study's file. selection: see studies.runner.plan; quick None for a CPU alone.
+    text: of the study's file. selection: see studies.plan.plan; quick None for a CPU alone.
     variants: for base and for head, grain and extra work of each variant of a cell (see
         measure.sampling.Task); the first is what is recorded.
     check_again: whether answers are checked after timing too.
@@ -80,7 +81,8 @@ class Job:
         Raises UserError for a study that is not there, and for a selection that it does not have.
         """
         name, text = study_text(study)
-        plan(parse_study(name, text), **{**selection, "quick": bool(selection.get("quick"))})
+        quick = bool(selection.get("quick"))
+        plan(parse_study(name, text), Selection(**{**selection, "quick": quick}))
         return cls(name, text, device, selection)
 
 
@@ -203,7 +205,7 @@ class Pairs:
     def measure(self, seed: int, only: Collection[str] | None = None) -> Pair:
         """Measure in a fresh pair of processes.
 
-        seed: of the order of samples. only: keys of cells (studies.runner.cell_key); None for
+        seed: of the order of samples. only: keys of cells (studies.plan.cell_key); None for
         all.
 
         Raises UserError where a process ends, or cannot do what it is asked.

@@ -53,7 +53,7 @@ class Cell:
     paired: the i-th process of base ran together with the i-th of head, and so did their samples
         in turns.
     clock_ms: what a sample is known to at best; where samples show a finer clock, that counts.
-    key: for programs, see studies.runner.cell_key. remarks: what is odd about its samples.
+    key: for programs, see studies.plan.cell_key. remarks: what is odd about its samples.
     """
 
     name: str

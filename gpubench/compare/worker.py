@@ -19,7 +19,9 @@ from gpubench.core.errors import UserError
 from gpubench.devices import Device, open_device, survey
 from gpubench.measure.environment import environment
 from gpubench.measure.sampling import Block, Budget, Mode, Run, scratch_for
-from gpubench.studies.runner import Bench, Group, LaunchError, Trial, cell_key, plan, verdict_on
+from gpubench.studies.bench import Bench, LaunchError, Trial, verdict_on
+from gpubench.studies.plan import Group, cell_key, plan
+from gpubench.studies.selection import Selection
 from gpubench.studies.study import Subject, Sweep, parse_study
 
 PROTOCOL = 1
@@ -46,7 +48,7 @@ class Worker:
         """Read a study and count its inputs; what this package does not have is left out."""
         read = parse_study(study, text)
         known = replace(read, sweeps=tuple(map(_known, read.sweeps)), subjects=())
-        self._groups = plan(known, **selection)
+        self._groups = plan(known, Selection(**selection))
         return {"groups": [f"{g.sweep.name}: {g.recipe.title}" for g in self._groups]}
 
     def make(self, group: int, only: list[str] | None, variants: list[list[int]]) -> Any:

@@ -7,8 +7,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.spatial import cKDTree
 
 from gpubench.core.answers import Neighbours
 from gpubench.core.contracts import Form, HostSearch
@@ -43,6 +41,9 @@ class ScipyCKDTree(HostSearch):
     _list: Any
 
     def prepare(self) -> None:
+        from scipy.spatial import cKDTree  # slow to import
+
+        self._plant = cKDTree
         self.library = name_with_version("scipy")
         # The tree includes what lies at its radius.
         self._radius = np.nextafter(self.cutoff, 0.0)
@@ -66,7 +67,7 @@ class ScipyCKDTree(HostSearch):
                 along = xyz[:, axis]
                 along %= self._boxsize[axis]
                 along[along >= self._boxsize[axis]] = 0.0
-        self._tree = cKDTree(xyz, boxsize=self._boxsize, balanced_tree=False)
+        self._tree = self._plant(xyz, boxsize=self._boxsize, balanced_tree=False)
 
     def _count(self) -> None:
         order = self._tree.indices
@@ -109,6 +110,8 @@ class ScipyCKDTree(HostSearch):
 
 def rows_of(pairs: Ints, particles: int) -> Neighbours:
     """Return pairs, integers of shape (pairs, 2), as rows of neighbours; none twice."""
+    from scipy.sparse import coo_array  # slow to import
+
     first, second = pairs.astype(np.int32, copy=False).T
     rows = coo_array((np.empty(len(pairs), np.bool_), (first, second)), (particles, particles))
     rows.has_canonical_format = True  # or rows would be sorted

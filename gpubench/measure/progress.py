@@ -18,6 +18,8 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from gpubench.core.messages import is_quiet
+
 SHOWN_AFTER_S = 2.0
 
 
@@ -75,7 +77,7 @@ def progress(
     """Show a bar with the time left, while the body of the `with` runs.
 
     It is drawn on standard error (or `console`) after two seconds, if that is a terminal;
-    otherwise nothing is ever printed.
+    otherwise, and with --quiet, nothing is printed.
 
     total: number of steps; the body calls `advance` on the bar that it is given.
     done: steps that were done before.
@@ -83,7 +85,7 @@ def progress(
     """
     console = console or Console(stderr=True)
     bar = Bar(total, title, console, done, unit)
-    if not console.is_interactive:
+    if is_quiet() or not console.is_interactive:
         yield bar
         return
     timer = threading.Timer(SHOWN_AFTER_S, bar.show)

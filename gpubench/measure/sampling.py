@@ -11,16 +11,17 @@ import math
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpubench.measure.budget import Budget as Budget
+from gpubench.measure.budget import Mode as Mode
 from gpubench.measure.statistics import Summary, remarks_on, summarise
 
 if TYPE_CHECKING:
     from gpubench.devices.base import Device
 
-Mode = Literal["cold", "hot", "graph"]
 Work = Callable[[], None]
 
 SAMPLE_MS = 0.2  # a sample lasts at least this long: some 400 times the resolution of an event
@@ -53,32 +54,6 @@ class Task:
     compared_with: str = ""
     grain: int = 1
     extra: int = 0
-
-
-@dataclass(frozen=True)
-class Budget:
-    """When to stop sampling a task.
-
-    seconds_per_task: device time, including what makes each sample cold or hot.
-    min_samples: taken in any case, also where that costs more time. From 6 on, the interval
-        of the median is a true 95 % interval.
-    max_samples: never exceeded.
-    relative_half_width: narrow enough: of the ratio to what a task is compared with, or of its
-        own median where there is nothing to compare.
-    max_batch: the most calls of the work in one sample, but for a whole turn of all its inputs.
-    """
-
-    seconds_per_task: float = 0.25
-    min_samples: int = 11
-    max_samples: int = 200
-    relative_half_width: float = 0.01
-    max_batch: int = 256
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.min_samples <= self.max_samples:
-            raise ValueError(f"need 1 <= min_samples <= max_samples: {self}")
-        if self.max_batch < 1:
-            raise ValueError(f"a batch holds at least one launch: {self}")
 
 
 @dataclass(frozen=True)

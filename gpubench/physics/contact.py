@@ -7,7 +7,6 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import cKDTree
 
 from gpubench.core.errors import UserError
 from gpubench.physics.box import Box
@@ -64,6 +63,8 @@ def contact_forces(
     m (K_c (t - r) e + eta (v_j - v_i)) for r < t; the spring between coincident particles has no
     direction, and is left out.
     """
+    from scipy.spatial import cKDTree  # slow to import
+
     boxsize = np.where(box.periodic, box.size, 0.0)  # 0 where open, as cKDTree has it
     trees = [cKDTree(wrapped(p, box), boxsize=boxsize) for p in (positions, other_positions)]
     radius = contact.distance * (1 + 1e-9)  # the tree rounds: ask for more, then select

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import fft
 
 from gpubench.core.errors import UserError
 from gpubench.physics.box import Box
@@ -89,12 +88,14 @@ def structure_factor(field: Floats, box: Box) -> StructureFactor:
 def _wavenumbers(cells: int, box: Box, axis: int) -> Floats:
     """Return the wavenumbers along an axis, in the order of the transform."""
     if box.periodic[axis]:
-        return np.asarray(2 * math.pi * fft.fftfreq(cells, box.size[axis] / cells))
+        return np.asarray(2 * math.pi * np.fft.fftfreq(cells, box.size[axis] / cells))
     return np.asarray(math.pi / box.size[axis] * np.arange(cells), np.float64)
 
 
 def _transform(field: Floats, box: Box) -> NDArray[np.complexfloating[Any, Any]]:
     """Return the transform, of cosines along axes between walls; it keeps the sum of squares."""
+    from scipy import fft  # slow to import
+
     for axis in np.flatnonzero(~np.asarray(box.periodic)):
         field = fft.dct(field, axis=axis, norm="ortho")
     transform = field.astype(np.complex128)

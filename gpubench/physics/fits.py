@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import linregress
 
 from gpubench.core.errors import UserError
 
@@ -73,6 +72,8 @@ def fit_line(x: Floats, y: Floats) -> Line:
     the next, r, is positive, errors are larger by sqrt((1 + r) / (1 - r)), as if there were that
     many fewer points (Santer et al., J. Geophys. Res. 105, 7337, 2000).
     """
+    from scipy.stats import linregress  # slow to import
+
     fit = linregress(x, y)
     residuals = y - (fit.slope * x + fit.intercept)
     total = float(residuals @ residuals)

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 
 from gpubench.physics.box import Box
 from gpubench.physics.fluid import Fluid
@@ -52,6 +51,8 @@ def settled_heights(
     the density falls as exp(-gravity / stiffness * integral of the mass over z).
     Each particle keeps its share of particles below it.
     """
+    from scipy.optimize import brentq  # slow to import
+
     light, heavy = (gravity * m / stiffness for m in mass)  # rates at which the density falls
 
     def below(z: float) -> float:

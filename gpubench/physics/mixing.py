@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 
 from gpubench.core.errors import UserError
 from gpubench.physics.box import Box
@@ -143,6 +142,8 @@ def viscous_growth_rate(
     + (2 - 12 p q) y^2 - (4 - 12 p q) y + 1 - 4 p q = (q - p) Q; the unstable wave is its root
     above 1. atwood, gravity, viscosity: positive.
     """
+    from scipy.optimize import brentq  # slow to import
+
     product = (1 - atwood**2) / 4
     buoyancy = atwood * gravity / (wavenumber**3 * kinematic_viscosity**2)
     quartic = np.polynomial.Polynomial(

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import cKDTree
 
 from gpubench.core.errors import UserError
 from gpubench.physics.box import Box
+
+if TYPE_CHECKING:
+    from scipy.spatial import cKDTree
 
 # A pair takes some 200 bytes in what works on it.
 PAIRS_AT_ONCE = 2**20
@@ -52,6 +55,8 @@ def ordered_pairs(positions: NDArray[np.float64], box: Box, reach: float) -> Ite
     Raises UserError where a periodic edge is shorter than twice the reach, so that a particle
     could see two images of another.
     """
+    from scipy.spatial import cKDTree  # slow to import
+
     for axis, edge, periodic in zip("xyz", box.size, box.periodic, strict=True):
         if periodic and edge < 2 * reach:
             raise UserError(

@@ -12,6 +12,7 @@ from gpubench.core import registry
 from gpubench.core.contracts import CellList
 from gpubench.core.errors import NotSupported, UserError
 from gpubench.core.memory import why_too_large
+from gpubench.core.numbers import read_number, read_whole
 from gpubench.devices import Device, missing_feature
 from gpubench.distributed.domain_decomposition import share
 from gpubench.inputs import MAX_PARTICLES
@@ -170,7 +171,7 @@ def parse_parameters(texts: Sequence[str], defaults: Mapping[str, Value]) -> dic
 def _parse(name: str, text: str, kind: type[Value]) -> Value:
     words = {int: "a whole number", float: "a finite number"}
     try:
-        value = kind(text)
+        value = read_whole(text) if kind is int else read_number(text)
     except ValueError:
         raise UserError(f"parameter {name} takes {words[kind]}, not {text!r}") from None
     if isinstance(value, float) and not math.isfinite(value):

@@ -24,7 +24,8 @@ from gpubench.devices.base import Device
 from gpubench.distributed.ranks import unlaunched
 from gpubench.measure.environment import conditions, environment
 from gpubench.measure.sampling import Budget
-from gpubench.studies.runner import Job, measure
+from gpubench.studies.bench import measure
+from gpubench.studies.plan import Job
 
 SECONDS_TO_END = 10.0
 
@@ -132,7 +133,7 @@ class Worker:
             return [(opened.spec, opened.backend, None)]
 
     def open(self, spec: str) -> dict[str, Any]:
-        """Open a device and return the fields of `runner.Described`."""
+        """Open a device and return the fields of `plan.Described`."""
         self._device = device = devices.open_device(spec)
         names = ("backend", "spec", "name", "is_cpu", "memory_bytes")
         return {name: getattr(device, name) for name in names}

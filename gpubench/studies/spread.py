@@ -20,8 +20,10 @@ from gpubench.distributed.ranks import Ranks, ends_all
 from gpubench.evidence.results import first_difference
 from gpubench.measure.progress import Bar
 from gpubench.measure.sampling import Budget
+from gpubench.studies.bench import failed
 from gpubench.studies.child import Child, NoAnswer
-from gpubench.studies.runner import Engine, Job, failed
+from gpubench.studies.plan import Job
+from gpubench.studies.runner import Engine
 
 SECONDS_BETWEEN_ATTEMPTS = 5.0
 
@@ -57,7 +59,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Model:
-    """What all devices of a run are; see `runner.Described`."""
+    """What all devices of a run are; see `plan.Described`."""
 
     backend: str
     spec: str

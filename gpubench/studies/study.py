@@ -19,9 +19,8 @@ from gpubench.core.contracts import Algorithm
 from gpubench.core.errors import UserError
 from gpubench.core.paths import PACKAGE
 from gpubench.inputs.specs import KINDS, Particles, Recipe, Simulation, axes, required_axes
-from gpubench.measure.sampling import Budget, Mode
+from gpubench.measure.budget import Budget, Mode
 from gpubench.studies.design import spread_points
-from gpubench.verify.problems import FAMILIES
 
 FOLDER = PACKAGE / "studies"
 MAKES_CELLS = frozenset({"cell-list", "cell-list-update"})  # families of what a simulation needs
@@ -254,6 +253,8 @@ def check_names(study: Study, algorithms: Mapping[str, type[Algorithm]]) -> None
 
     So it does where a sweep gives an algorithm another kind of input than it takes.
     """
+    from gpubench.verify.problems import FAMILIES  # slow to import: oracles stand on SciPy
+
     published = study.published
     for name in (published.algorithm, *published.algorithms) if published else ():
         if name not in algorithms:

@@ -14,7 +14,7 @@ import gpubench.report
 import gpubench.verify.conformance
 from gpubench import __version__
 from gpubench.cli import app
-from gpubench.core import registry
+from gpubench.core import paths, registry
 from gpubench.core.errors import DeviceUnavailable, UserError
 from gpubench.devices.base import DeviceReport
 from gpubench.evidence import results
@@ -127,7 +127,7 @@ def written(folder):
 def test_bad_input_is_one_line_and_writes_nothing(
     gpubench_command, tmp_path, monkeypatch, arguments, message
 ):
-    monkeypatch.setattr(app.paths, "repository", lambda: None)
+    monkeypatch.setattr(paths, "repository", lambda: None)
     code, out, err = gpubench_command(*arguments)
     assert (code, out) == (2, "")
     lines = [line for line in err.splitlines() if not line.startswith("gpubench: measuring on")]
@@ -411,7 +411,7 @@ def test_report_falls_back_on_the_results_of_the_checkout(gpubench_command, monk
     other = tmp_path / "checkout/results/comparisons/of-another-tool.json"
     other.parent.mkdir()
     other.write_text("{}")
-    monkeypatch.setattr(app.paths, "repository", lambda: tmp_path / "checkout")
+    monkeypatch.setattr(paths, "repository", lambda: tmp_path / "checkout")
     monkeypatch.setattr(gpubench.report, "write", lambda found, out, *_: out / str(len(found)))
     assert gpubench_command("report")[1] == "reports/local/1\n"
 

@@ -21,7 +21,7 @@ from gpubench.core.errors import UserError
 from gpubench.evidence import calibration
 from gpubench.evidence.calibration import Measured
 from gpubench.evidence.results import IDENTITY
-from gpubench.studies.runner import cell_key
+from gpubench.studies.plan import cell_key
 
 THRESHOLD = 0.032  # between two of the slow-downs that are tried
 ABOVE = 0.035

@@ -15,7 +15,7 @@ from gpubench.compare.pairs import TURNS, VARIANT_EVERY, Code, Job, Pairs, Proce
 from gpubench.compare.worker import PROTOCOL
 from gpubench.core.errors import UserError
 from gpubench.evidence.results import IDENTITY
-from gpubench.studies.runner import cell_key
+from gpubench.studies.plan import cell_key
 
 TEXT = """
 title = "Tiny"
@@ -80,7 +80,7 @@ def test_a_job_holds_the_text_of_the_file(job):
 
 @pytest.mark.parametrize(
     ("selection", "words"),
-    [({"algorithms": ["radix-grid"]}, "does not measure radix-grid"), ({"moved": 3}, "moved")],
+    [({"algorithms": ["radix-grid"]}, "does not measure radix-grid"), ({"moved": [3]}, "moved")],
 )
 def test_a_selection_that_a_study_does_not_have_is_refused(tmp_path, selection, words):
     path = tmp_path / "tiny.toml"

@@ -296,7 +296,7 @@ def test_what_the_user_must_mend_is_told_and_the_next_request_answered(device, a
     text = study("right-sort")
     told = answers(
         {"do": "open", "device": "fake"},
-        {"do": "plan", "study": "one", "text": text, "selection": {"particles": 0}},
+        {"do": "plan", "study": "one", "text": text, "selection": {"particles": [0]}},
         {"do": "plan", "study": "one", "text": text, "selection": {}},
     )
     assert list(told[1]) == ["error"] and "at least 1" in told[1]["error"]

@@ -15,6 +15,7 @@ from gpubench.core.memory import why_too_large
 from gpubench.inputs.specs import Particles
 from gpubench.simulate.setup import Setup
 from gpubench.studies import runner
+from gpubench.studies.selection import Selection
 from gpubench.studies.study import load_study
 
 RECIPE = Particles(particles=2**20, per_cell=4)  # some 100 MB
@@ -84,5 +85,5 @@ def test_inputs_of_which_nothing_fits_are_refused(
 ) -> None:
     monkeypatch.setattr(runner, "environment", lambda device: ENVIRONMENT)
     with pytest.raises(UserError, match=r"particles.*: needs at least .* GiB of memory"):
-        runner.run(load_study("rozen2008-table1"), device, tmp_path / "out", inputs=10**9)
-    assert not (tmp_path / "out").exists()
+        runner.run(load_study("rozen2008-table1"), device, tmp_path, Selection(inputs=10**9))
+    assert not list(tmp_path.iterdir())

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from gpubench.core import registry
 from gpubench.studies.design import spread_points
-from gpubench.studies.runner import plan
+from gpubench.studies.plan import plan
+from gpubench.studies.selection import Selection
 from gpubench.studies.study import StudyError, parse_study
 
 LEVELS, SCALES = (6, 4, 3, 3), (True, True, False, False)
@@ -96,8 +97,8 @@ def test_a_sweep_of_points_is_planned_by_size() -> None:
 
 def test_quick_replaces_points_and_sizes_by_hand_take_what_is_there() -> None:
     study = parse_study("s", STUDY)
-    assert len(plan(study, quick=True)) == 9
-    assert len(plan(study, quick=True, particles=32, per_cell=1)) == 6
+    assert len(plan(study, Selection(quick=True))) == 9
+    assert len(plan(study, Selection(quick=True, particles=(32,), per_cell=(1,)))) == 6
     everything = parse_study("s", STUDY.replace("points = 14\n", "").replace(", points = 9", ""))
     assert len(plan(everything)) == 72
 

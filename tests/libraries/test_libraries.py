@@ -22,7 +22,7 @@ from gpubench.devices import Device
 from gpubench.inputs import make
 from gpubench.libraries import _library
 from gpubench.libraries._library import name_with_version, need
-from gpubench.studies.runner import verdict_on
+from gpubench.studies.bench import verdict_on
 from gpubench.verify.problems import FAMILIES
 
 BOX = Grid((5, 4, 6), (-1.0, 0.0, 2.5), (5.0, 4.0, 6.0))

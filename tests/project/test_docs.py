@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import shlex
 import shutil
@@ -88,6 +89,20 @@ def test_pip_extras_exist(document, words):
     assert set(wanted.split(",")) <= extras["optional-dependencies"].keys()
 
 
+@pytest.mark.parametrize(
+    "target",
+    [
+        value
+        for words in commands(ROOT / "README.md", "gpubench")
+        for option, value in itertools.pairwise(words)
+        if option in ("--out", "--frames", "--checkpoint", "--trajectory")
+    ],
+)
+def test_readme_leaves_a_clean_tree(target):
+    ignored = (ROOT / ".gitignore").read_text().splitlines()
+    assert any(f"/{target}/".startswith(line) for line in ignored if line.startswith("/"))
+
+
 @pytest.mark.long
 def test_readme_runs_from_top_to_bottom(tmp_path, monkeypatch, environment_once):
     """Run the README in an empty folder: Python blocks, and commands at their smallest."""
@@ -108,7 +123,7 @@ def test_readme_runs_from_top_to_bottom(tmp_path, monkeypatch, environment_once)
                     f"{line}\n{result.output}\n{result.exception!r}"
                 )
     assert (tmp_path / "reports/local/index.html").exists()
-    assert (tmp_path / "reports/mine/index.html").exists()
+    assert (tmp_path / "reports/local/mine/index.html").exists()
 
 
 def is_run_elsewhere(words):
@@ -136,10 +151,12 @@ def smallest(words):
     if words[0] != "run":
         return words
     study = load_study(words[1])
-    # Of an option that is given twice, the last counts.
-    smaller = [*words, "--particles", "64", "--algorithms", study.subjects[-1].algorithm]
-    has_cells = any("per_cell" in sweep.axes for sweep in study.sweeps)
-    return [*smaller, "--per-cell", "1"] if has_cells else smaller
+    few = {"--particles": "64", "--algorithms": study.subjects[-1].algorithm}
+    if any("per_cell" in sweep.axes for sweep in study.sweeps):
+        few["--per-cell"] = "1"
+    pairs = zip(["", *words], words, strict=False)
+    kept = [word for before, word in pairs if word not in few and before not in few]
+    return [*kept, *(word for pair in few.items() for word in pair)]
 
 
 def test_the_example_algorithm_gives_right_answers(tmp_path, monkeypatch):

@@ -17,8 +17,10 @@ from gpubench.core.tasks import TASKS, task_of
 from gpubench.evidence import results
 from gpubench.inputs.specs import Particles
 from gpubench.measure.sampling import Budget, Mode, take_samples
-from gpubench.studies import runner
-from gpubench.studies.runner import plan, run
+from gpubench.studies import bench, runner
+from gpubench.studies.plan import plan
+from gpubench.studies.runner import run
+from gpubench.studies.selection import WHOLE, Selection
 from gpubench.studies.study import FOLDER, StudyError, Subject, check_names, load_study, parse_study
 
 BUDGET = Budget(seconds_per_task=0.001, min_samples=6, max_samples=6, max_batch=2)
@@ -90,9 +92,9 @@ def device():
     return FakeDevice()
 
 
-def run_one(device, folder, *subjects, **options):
+def run_one(device, folder, *subjects, selection=WHOLE, **options):
     study = one_sweep(*subjects)
-    summary = run(study, device, folder, budget=BUDGET, **options)
+    summary = run(study, device, folder, selection, budget=BUDGET, **options)
     return summary, results.load(summary.path).records
 
 
@@ -261,7 +263,7 @@ values = [[1.5, 2], [2.5, 3.5]]
 
 
 def test_quick_replaces_what_it_names():
-    groups = plan(parse_study("s", STUDY), quick=True)
+    groups = plan(parse_study("s", STUDY), Selection(quick=True))
     assert [(g.recipe.particles, g.recipe.per_cell, g.sweep.modes) for g in groups] == [
         (32, 1, ("hot",)),
         (32, 4, ("hot",)),
@@ -281,29 +283,30 @@ def test_every_input_of_every_sweep_is_planned():
 
 
 def test_sizes_given_by_hand_leave_out_what_quick_leaves_out():
-    groups = plan(parse_study("s", STUDY), quick=True, particles=16, per_cell=2)
+    given = Selection(quick=True, particles=(16,), per_cell=(2,))
+    groups = plan(parse_study("s", STUDY), given)
     found = [(g.sweep.name, g.recipe) for g in groups]
     assert [(name, r.particles, r.per_cell) for name, r in found] == [("table", 16, 2)]
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("selected", "message"),
     [
-        ({"particles": 0}, "at least 1"),
-        ({"particles": -5}, "at least 1"),
-        ({"particles": 2**31}, "2147483647"),
-        ({"particles": 10}, "whole number"),
-        ({"per_cell": -1.0}, "per cell"),
-        ({"per_cell": float("nan")}, "per cell"),
-        ({"per_cell": float("inf")}, "per cell"),
+        ({"particles": (0,)}, "at least 1"),
+        ({"particles": (-5,)}, "at least 1"),
+        ({"particles": (2**31,)}, "2147483647"),
+        ({"particles": (10,)}, "whole number"),
+        ({"per_cell": (-1.0,)}, "per cell"),
+        ({"per_cell": (float("nan"),)}, "per cell"),
+        ({"per_cell": (float("inf"),)}, "per cell"),
         ({"algorithms": ["wrong-sort"]}, "does not measure wrong-sort: one of right-sort"),
         ({"algorithms": ["rightsort"]}, "did you mean right-sort"),
-        ({"particles": 2**30}, "needs at least"),
+        ({"particles": (2**30,)}, "needs at least"),
     ],
 )
-def test_bad_arguments_write_nothing(device, tmp_path, options, message):
+def test_bad_arguments_write_nothing(device, tmp_path, selected, message):
     with pytest.raises(UserError, match=message) as raised:
-        run(parse_study("s", STUDY), device, tmp_path / "out", **options)
+        run(parse_study("s", STUDY), device, tmp_path / "out", Selection(**selected))
     assert "\n" not in str(raised.value)
     assert not (tmp_path / "out").exists()
 
@@ -420,10 +423,10 @@ def test_subjects_are_timed_in_turns(device, tmp_path):
 # Particles that move, and streams of records
 
 
-def moving(axes, folder, device, **options):
+def moving(axes, folder, device, selection=WHOLE):
     study = one_sweep()
     sweep = study.sweeps[0].along(axes)
-    summary = run(replace(study, sweeps=(sweep,)), device, folder, budget=BUDGET, **options)
+    summary = run(replace(study, sweeps=(sweep,)), device, folder, selection, budget=BUDGET)
     return summary, results.load(summary.path).records
 
 
@@ -464,7 +467,7 @@ def test_a_study_may_ask_for_fewer_samples(device, tmp_path, monkeypatch):
         used.append(budget)
         return take_samples(device, tasks, BUDGET, *others)
 
-    monkeypatch.setattr(runner, "take_samples", spy)
+    monkeypatch.setattr(bench, "take_samples", spy)
     assert run(study, device, tmp_path).measured > 0
     assert set(used) == {replace(Budget(), max_samples=12, relative_half_width=0.02)}
     for wrong in ("max_samples = 5", "max_sample = 20", "seconds_per_task = 0"):
@@ -500,12 +503,12 @@ def test_filters_run_over_records(device, tmp_path):
 
 def test_sizes_given_by_hand_are_records_where_a_study_has_those():
     study = parse_study("r", RECORDS)
-    found = [group.recipe for group in plan(study, particles=7)]
+    found = [group.recipe for group in plan(study, Selection(particles=(7,)))]
     assert [(r.records, r.record_bytes) for r in found] == [(7, 4), (7, 16)]
     with pytest.raises(UserError, match="does not vary per_cell: leave out --per-cell"):
-        plan(study, per_cell=4)
+        plan(study, Selection(per_cell=(4,)))
     with pytest.raises(UserError, match="2147483647"):
-        plan(study, particles=2**31)
+        plan(study, Selection(particles=(2**31,)))
     study = parse_study("r", RECORDS.replace("[1]", "[0.5]"))
     wrong = replace(study, sweeps=(study.sweeps[0].along({"kept": (1.5,)}),))
     with pytest.raises(UserError, match="must be 0 to 1"):
@@ -564,7 +567,9 @@ def test_records_are_stored_after_each_input(device, tmp_path, monkeypatch):
 
 
 def test_only_what_is_missing_of_an_input_is_measured(device, tmp_path):
-    run_one(device, tmp_path, subject("spoilt-sort"), algorithms=["right-sort"])
+    run_one(
+        device, tmp_path, subject("spoilt-sort"), selection=Selection(algorithms=("right-sort",))
+    )
     RightSort.made.clear()
     summary, _ = run_one(device, tmp_path, subject("spoilt-sort"))
     assert (summary.resumed, summary.measured, summary.wrong) == (2, 0, 2)
@@ -663,7 +668,7 @@ def test_inputs_that_take_turns_are_drawn_from_seeds_of_their_own(device, tmp_pa
     _, (one, _) = run_one(device, tmp_path / "one")
     assert loaded == [one["input_hash"]]
     RightSort.made.clear()
-    _, records = run_one(device, tmp_path / "three", inputs=3)
+    _, records = run_one(device, tmp_path / "three", selection=Selection(inputs=3))
     assert len(RightSort.made) == len({*loaded[1:]}) == 3
     assert loaded[1] == loaded[0]
     for record in records:
@@ -677,7 +682,9 @@ def test_inputs_that_take_turns_are_drawn_from_seeds_of_their_own(device, tmp_pa
 def test_an_answer_that_is_wrong_on_a_later_input_has_no_time(device, tmp_path, monkeypatch):
     wrong = ALGORITHMS | {SecondWrongSort.name: SecondWrongSort}
     monkeypatch.setattr(registry, "algorithms", lambda: wrong)
-    _, records = run_one(device, tmp_path, subject("second-wrong-sort"), inputs=2)
+    _, records = run_one(
+        device, tmp_path, subject("second-wrong-sort"), selection=Selection(inputs=2)
+    )
     found = by_algorithm(records)
     assert {r["status"] for r in found["second-wrong-sort"]} == {"wrong"}
     assert {r["status"] for r in found["right-sort"]} == {"ok"}
@@ -687,7 +694,7 @@ def test_a_sweep_says_how_many_inputs_take_turns():
     text = STUDY.replace('name = "table"', 'name = "table"\ninputs = 4')
     sweeps = parse_study("s", text).sweeps
     assert [sweep.inputs for sweep in sweeps] == [4, 1]
-    assert plan(parse_study("s", text), inputs=2)[0].sweep.inputs == 2
+    assert plan(parse_study("s", text), Selection(inputs=2))[0].sweep.inputs == 2
 
 
 def test_a_simulation_has_one_input():
@@ -701,7 +708,7 @@ def test_a_simulation_has_one_input():
 @pytest.mark.parametrize("inputs", [0, -1])
 def test_no_inputs_are_the_users_mistake(inputs):
     with pytest.raises(UserError, match="inputs must be at least 1"):
-        plan(one_sweep(), inputs=inputs)
+        plan(one_sweep(), Selection(inputs=inputs))
 
 
 def test_inputs_that_do_not_fit_together_are_skipped(device, tmp_path):
@@ -713,7 +720,7 @@ def test_inputs_that_do_not_fit_together_are_skipped(device, tmp_path):
     two = results.load(found.path).records[0]
     assert (one["status"], two["status"]) == ("ok", "skipped")
     with pytest.raises(UserError, match="needs at least"):
-        run_one(device, tmp_path / "two", inputs=2)
+        run_one(device, tmp_path / "two", selection=Selection(inputs=2))
 
 
 def test_where_every_sample_was_throttled_the_record_failed(device, tmp_path, monkeypatch):
@@ -734,7 +741,7 @@ def test_shares_of_particles_move_as_the_numbers_that_they_are(device, tmp_path)
     del by_number["moved_fraction"]
     _, others = moving(by_number, tmp_path / "other", device)
     assert [r["key"] for r in others] == [r["key"] for r in records[:6]]
-    again, records = moving(axes, tmp_path, device, moved=5)
+    again, records = moving(axes, tmp_path, device, Selection(moved=(5,)))
     assert (again.measured, again.resumed) == (4, 0)
     assert {r["moved"] for r in records[12:]} == {5}
 

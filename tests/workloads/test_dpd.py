@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from gpubench.core import registry
 from gpubench.core.contracts import CellList
 from gpubench.core.errors import UserError
-from gpubench.devices import Device
-from gpubench.studies.runner import missing_feature
+from gpubench.devices import Device, missing_feature
 from gpubench.workloads import cell_workload
 from gpubench.workloads.dpd import DPD, DPDRayleighTaylor, DPDSeparation, DPDStandard
 from gpubench.workloads.workload import BlowUp

@@ -10,8 +10,7 @@ import pytest
 from gpubench.core import registry
 from gpubench.core.contracts import CellList
 from gpubench.core.errors import UserError
-from gpubench.devices import Device
-from gpubench.studies.runner import missing_feature
+from gpubench.devices import Device, missing_feature
 from gpubench.workloads.sph import SPH, SPHDamBreak, SPHRigidBody
 from gpubench.workloads.workload import BlowUp
 

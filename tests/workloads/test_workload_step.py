@@ -21,7 +21,9 @@ from gpubench.measure.sampling import Budget
 from gpubench.physics import motion
 from gpubench.physics.step import check_dpd_step
 from gpubench.studies import runner
-from gpubench.studies.runner import plan, run
+from gpubench.studies.plan import plan
+from gpubench.studies.runner import run
+from gpubench.studies.selection import Selection
 from gpubench.studies.study import StudyError, check_names, parse_study
 from gpubench.verify.problems import ORACLES, first_launch
 from gpubench.workloads import step as workload_step
@@ -444,7 +446,7 @@ def test_a_step_that_is_wrong_after_timing_has_no_time(intel, tmp_path, monkeypa
 def test_a_workload_makes_a_sweep_one_of_simulations():
     study = parse_study("steps", STUDY)
     assert study.sweeps[0].kind is Simulation
-    (group,) = plan(study, particles=900)
+    (group,) = plan(study, Selection(particles=(900,)))
     assert group.recipe == Simulation("dpd-standard", 900, 0.0, 0.04)
     assert group.recipe.title == "dpd-standard, 900 particles, time step 0.04"
     with pytest.raises(StudyError, match="per_cell does not go with workload"):

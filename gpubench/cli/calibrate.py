@@ -1,0 +1,105 @@
+"""`gpubench calibrate`: how far verdicts can be believed on a machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gpubench.cli import require, values
+from gpubench.cli.options import Compared, From, JsonOption, Rule, compared, rule
+from gpubench.cli.output import new_table, print_json, print_table
+from gpubench.core.errors import UserError
+from gpubench.core.messages import say
+
+if TYPE_CHECKING:
+    from gpubench.evidence.calibration import Calibration
+
+CALIBRATION = Path("results/local/calibration")
+
+
+def calibrate(
+    what: Annotated[Compared, From(compared)],
+    rule: Annotated[Rule, From(rule)],
+    pairs: Annotated[
+        int,
+        typer.Option(
+            metavar="N", parser=values.count, help="How many pairs of processes to measure."
+        ),
+    ] = 60,
+    minutes: Annotated[
+        float,
+        typer.Option(
+            metavar="M", parser=values.number, help="Begin no further pair after so long."
+        ),
+    ] = 60.0,
+    comparisons: Annotated[
+        int,
+        typer.Option(metavar="N", parser=values.count, help="How many are drawn from the pairs."),
+    ] = 1000,
+    again: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Measure nothing: draw from the pairs of an earlier calibration."
+        ),
+    ] = None,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of calibrations.")] = CALIBRATION,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare this code with itself, many times, and count how often it is called slower.
+
+    Also puts in slow-downs, to find the smallest that is found nine times in ten.
+    """
+    from gpubench.compare import calibrate as calibrating
+    from gpubench.compare import commits
+    from gpubench.compare.pairs import Job
+    from gpubench.evidence import calibration
+    from gpubench.evidence.physics_results import free_path
+
+    require.one_process("calibrate")
+    require.folder("--out", out)
+    if again is not None:
+        earlier = calibration.load(again)
+        found = calibrating.again(earlier, rule.threshold, rule.confidence, comparisons)
+    elif rule.threshold is not None:
+        raise UserError("--threshold is for --again: a calibration has that of its device")
+    else:
+        job = Job.of(what.study, what.device, what.selection)
+
+        def tell(count: int) -> None:
+            say(f"{count} of {pairs} pairs of processes measured")
+
+        found = calibrating.calibrate(
+            commits.present_code(), job, pairs, 60 * minutes, rule.confidence, comparisons, tell
+        )
+    with free_path(out, found.study, found.environment) as path:
+        calibration.save(found, path)
+    if as_json:
+        print_json(found.as_json()["calibration"]["verdicts"])
+    else:
+        _print_calibration(found)
+    say(f"kept in {path}")
+
+
+def _print_calibration(found: Calibration) -> None:
+    verdicts = found.verdicts
+    table = new_table(
+        "cell", "false alarms", "cannot tell", "extra work", "found",
+        "found 9 in 10 from", "between pairs",
+    )  # fmt: skip
+    for name, rates in verdicts.cells.items():
+        smallest = "none" if rates.smallest is None else f"{rates.smallest:.1%}"
+        table.add_row(
+            name, f"{rates.false_alarms:.1%}", f"{rates.cannot_tell:.1%}", f"{rates.slowed:+.1%}",
+            f"{rates.found:.1%}", smallest, f"{rates.between:.2%}",
+        )  # fmt: skip
+    print_table(table)
+    low, high = verdicts.pairs_taken
+    print(
+        f"{verdicts.comparisons} comparisons drawn from {len(found.started)} pairs, threshold"
+        f" {verdicts.threshold:.1%}: false alarms {verdicts.false_alarms:.1%}, cannot tell"
+        f" {verdicts.cannot_tell:.1%}; {low:g} pairs at the median, {high:g} at the 95th"
+        f" percentile; of {verdicts.separate} comparisons without a common pair"
+        f" {verdicts.separate_alarms} were false alarms"
+    )

@@ -1,0 +1,225 @@
+"""`gpubench check`: right answers of algorithms, and physics of workloads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gpubench.cli import require, values
+from gpubench.cli.options import DeviceOption, From, JsonOption
+from gpubench.cli.output import new_table, print_json, print_table
+from gpubench.core.errors import UserError
+from gpubench.core.messages import say
+from gpubench.core.numbers import read_number
+
+if TYPE_CHECKING:
+    from gpubench.evidence.physics_results import CheckResults
+    from gpubench.inputs import ParticleSet
+
+CHECKS = Path("results/checks")
+
+
+@dataclass(frozen=True)
+class OwnParticles:
+    """A user's own particles, as the command line describes them."""
+
+    positions: Path | None
+    box: str | None
+    low: str
+    cell_size: float | None
+    periodic: str
+
+    @property
+    def are_given(self) -> bool:
+        """Whether anything is said of them."""
+        return (self.positions, self.box, self.cell_size) != (None, None, None)
+
+    def read(self) -> ParticleSet | None:
+        """Read them, or return None where none are given; UserError for what is missing."""
+        if self.positions is None:
+            if self.are_given:
+                raise UserError(
+                    "--box and --cell-size describe particles: add --positions FILE.npy"
+                )
+            return None
+        from gpubench.core.grid import Grid
+        from gpubench.inputs.positions import read_particles
+
+        if self.box is None or self.cell_size is None:
+            raise UserError("--positions needs --box X,Y,Z and --cell-size S")
+        if set(self.periodic) - set("xyz"):
+            raise UserError(f"--periodic takes axes such as x, xy or xyz, not {self.periodic!r}")
+        axes = ("x" in self.periodic, "y" in self.periodic, "z" in self.periodic)
+        low, edges = _triple("--low", self.low), _triple("--box", self.box)
+        return read_particles(self.positions, Grid.in_box(low, edges, self.cell_size, axes))
+
+
+def own_particles(
+    positions: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.npy",
+            help="Check on your own particles: an array of shape (particles, 3).",
+            show_default=False,
+        ),
+    ] = None,
+    box: Annotated[
+        str | None, typer.Option(metavar="X,Y,Z", help="Edges of the box of --positions.")
+    ] = None,
+    low: Annotated[str, typer.Option(metavar="X,Y,Z", help="Its lower corner.")] = "0,0,0",
+    cell_size: Annotated[
+        float | None,
+        typer.Option(metavar="S", parser=values.number, help="Least edge of a cell: the cutoff."),
+    ] = None,
+    periodic: Annotated[
+        str,
+        typer.Option(
+            metavar="AXES", help="Axes along which the box repeats: some of xyz, or none."
+        ),
+    ] = "",
+) -> OwnParticles:
+    """Return what is said of a user's own particles."""
+    return OwnParticles(positions, box, low, cell_size, periodic)
+
+
+def check(
+    own: Annotated[OwnParticles, From(own_particles)],
+    algorithms: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[ALGORITHM]...",
+            help="Default: all. Or a family of workloads, to check its physics: {families}.",
+            show_default=False,
+            autocompletion=values.completes(values.algorithms, values.families),
+        ),
+    ] = None,
+    device: DeviceOption = "auto",
+    as_json: JsonOption = False,
+    smallest: Annotated[
+        bool,
+        typer.Option("--smallest", help="Shrink the first input of each form that is wrong."),
+    ] = False,
+    long: Annotated[
+        bool,
+        typer.Option(
+            "--long",
+            help="Of a family: sizes for a GPU, kept in results/checks, not a minute on a CPU.",
+        ),
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Of a family: keep what was found in this file instead."),
+    ] = None,
+) -> None:
+    """Check that algorithms give right answers, each in all its forms. Exit 1 if one does not.
+
+    `check dpd` checks the physics of a family of workloads against published figures and theory.
+    """
+    from gpubench.physics_checks.runner import FAMILIES
+
+    require.one_process("check")
+    families = [name for name in algorithms or () if name in FAMILIES]
+    if families:
+        if len(algorithms or ()) > 1 or own.are_given:
+            raise UserError(f"check {families[0]} by itself, without algorithms and particles")
+        _check_family(families[0], device, as_json, long, out)
+    elif long or out is not None:
+        raise UserError(f"--long and --out are for checks of {', '.join(FAMILIES)}")
+    else:
+        _check_algorithms(algorithms, device, own, as_json, smallest)
+
+
+def _check_algorithms(
+    names: list[str] | None, device: str, own: OwnParticles, as_json: bool, smallest: bool
+) -> None:
+    """Check algorithms, all by default; raise Exit(1) where one is not right."""
+    from gpubench.cli.conformance import check_forms
+    from gpubench.core import registry
+    from gpubench.devices import open_device
+
+    chosen = [registry.find_algorithm(name) for name in dict.fromkeys(names or ())]
+    inputs = own.read()
+    with open_device(device) as opened:
+        outcomes = check_forms(
+            chosen or list(registry.algorithms().values()), opened, inputs, smallest
+        )
+        if as_json:
+            print_json({"device": opened.spec, "name": opened.name, "checks": outcomes})
+        else:
+            say(f"checking on {opened.name} ({opened.spec})")
+            _print_outcomes(outcomes)
+    if any(outcome["status"] in ("wrong", "failed") for outcome in outcomes):
+        raise typer.Exit(1)
+
+
+def _print_outcomes(outcomes: list[dict[str, Any]]) -> None:
+    """Print a row for each form, then the smallest failures that were found."""
+    table = new_table("algorithm", "form", "answers", "cases", "reason")
+    for outcome in outcomes:
+        table.add_row(
+            outcome["algorithm"],
+            outcome["form"],
+            {"ok": "right"}.get(outcome["status"], outcome["status"]),
+            str(len(outcome["cases"]) or ""),
+            outcome["reason"],
+        )
+    print_table(table)
+    for outcome in outcomes:
+        if shrunk := outcome.get("smallest"):
+            say(f"the smallest failure of {outcome['algorithm']} {outcome['form']}:")
+            print(shrunk)
+
+
+def _check_family(family: str, device: str, as_json: bool, is_long: bool, out: Path | None) -> None:
+    """Check the physics of a family of workloads; raise Exit(1) where something is not right."""
+    from gpubench.devices import open_device
+    from gpubench.evidence import physics_results
+    from gpubench.physics_checks.runner import run as run_checks
+
+    if out is not None:
+        require.file("--out", out)
+    elif is_long:
+        require.folder("the folder of results", CHECKS)
+    with open_device(device) as opened:
+        say(f"checking {family} on {opened.name} ({opened.spec})")
+        found = run_checks(family, opened, is_long=is_long)
+    if out is not None:
+        physics_results.save(found, out)
+    elif is_long:
+        with physics_results.free_path(CHECKS, family, found.environment) as out:
+            physics_results.save(found, out)
+    if out is not None:
+        say(f"kept in {out}")
+    if as_json:
+        print_json(found.as_json())
+    else:
+        _print_checks(found)
+    if not found.is_sound:
+        raise typer.Exit(1)
+
+
+def _print_checks(found: CheckResults) -> None:
+    """Print a row for each quantity, and for each check that came to no end."""
+    table = new_table("check", "quantity", "value", "reference", "verdict", "note")
+    for check in found.checks:
+        if check.failure:
+            table.add_row(check.name, "", "", "", "failed", check.failure)
+        for finding in check.findings:
+            against = finding.reference
+            reference = f"{against.value:.4g} ± {against.tolerance:g}" if against else "none"
+            table.add_row(
+                check.name, finding.quantity, finding.written, reference, finding.verdict,
+                finding.note,
+            )  # fmt: skip
+    print_table(table)
+
+
+def _triple(option: str, text: str) -> tuple[float, float, float]:
+    try:
+        x, y, z = (read_number(part) for part in text.split(","))
+    except ValueError:
+        raise UserError(f"{option} takes three numbers such as 10,10,10, not {text!r}") from None
+    return x, y, z

@@ -1,0 +1,189 @@
+"""`gpubench choose`: which neighbour search to use."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+from gpubench.cli import require, values
+from gpubench.cli.options import From, JsonOption, words_of
+from gpubench.cli.output import new_table, print_json, print_table
+from gpubench.core.errors import UserError
+
+if TYPE_CHECKING:
+    from gpubench.choose.chooser import Question
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked about particles, as the command line has it; see `choose.chooser.Question`."""
+
+    particles: int | None
+    per_cell: float | None
+    moved: float | None
+    task: str | None
+    distribution: str
+    order: str
+    destination: str | None
+
+    def question(self) -> Question:
+        """Return the question; raises UserError where there is none, or no sensible one."""
+        from gpubench.choose.chooser import Question
+
+        if self.particles is None or self.per_cell is None:
+            raise UserError("choose needs --particles N and --per-cell P, or --validate")
+        return Question(
+            self.particles, self.per_cell, self.moved, self.task, self.distribution, self.order,
+            self.destination,
+        )  # fmt: skip
+
+
+def asked(
+    particles: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", parser=values.whole, help="How many there are.", show_default=False
+        ),
+    ] = None,
+    per_cell: Annotated[
+        float | None,
+        typer.Option(
+            metavar="P",
+            parser=values.number,
+            help="Particles a cell on average; its edge is the cutoff.",
+            show_default=False,
+        ),
+    ] = None,
+    moved: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            parser=values.number,
+            help="Update what was built before this share of the particles, 0 to 1, changed cells.",
+            show_default=False,
+        ),
+    ] = None,
+    task: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TASK",
+            help="One of {tasks}. Default: count, or with --moved update.",
+            autocompletion=values.completes(values.tasks),
+            show_default=False,
+        ),
+    ] = None,
+    distribution: Annotated[
+        str,
+        typer.Option(
+            metavar="D",
+            help="How the particles fill the box: one of {distributions}.",
+            autocompletion=values.completes(values.distributions),
+        ),
+    ] = "uniform",
+    order: Annotated[
+        str,
+        typer.Option(
+            metavar="O",
+            help="In which they lie in memory: one of {orders}.",
+            autocompletion=values.completes(values.orders),
+        ),
+    ] = "random",
+    destination: Annotated[
+        str | None,
+        typer.Option(
+            metavar="D",
+            help="Where they moved to: one of {destinations}. Default: next, a cell beside their"
+            " own.",
+            autocompletion=values.completes(values.destinations),
+            show_default=False,
+        ),
+    ] = None,
+) -> Asked:
+    """Return what is asked about particles."""
+    return Asked(particles, per_cell, moved, task, distribution, order, destination)
+
+
+def choose(
+    context: typer.Context,
+    asked: Annotated[Asked, From(asked)],
+    device: Annotated[
+        str | None,
+        typer.Option(
+            metavar="BACKEND",
+            help="One of {backends}. Default: cuda where it was measured.",
+            autocompletion=values.completes(values.backends),
+            show_default=False,
+        ),
+    ] = None,
+    results: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="PATH",
+            help="Results, or a folder of them; may be repeated. Default: what `gpubench run"
+            " regimes` measured here, else what came with the package.",
+            show_default=False,
+        ),
+    ] = None,
+    validate: Annotated[
+        bool, typer.Option("--validate", help="Tell what such advice is worth, by task.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Say which neighbour search to use, from what was measured, with the evidence.
+
+    Nothing is measured. Exit 0 with an answer, 2 error, 3 where it cannot tell, or where nothing
+    was measured around there.
+    """
+    require.one_process("choose")
+    if device not in (None, *values.backends()):
+        raise UserError(f"--device takes {' or '.join(values.backends())}, not {device!r}")
+    if validate:
+        fields = {field.name for field in dataclasses.fields(Asked)}
+        if given := [word for word in words_of(context, fields) if word.startswith("--")]:
+            raise UserError(f"--validate tells of all questions: leave out {', '.join(given)}")
+        _validate(results or [], device, as_json)
+    else:
+        _answer(asked, results or [], device, as_json)
+
+
+def _validate(results: list[Path], device: str | None, as_json: bool) -> None:
+    """Print what advice is worth on inputs that were held out."""
+    from gpubench.choose import output
+    from gpubench.choose.chooser import Chooser
+
+    chooser = Chooser.load(results, device)
+    validations = chooser.cross_validate()
+    if as_json:
+        print_json(output.validations_as_json(validations, chooser))
+        return
+    table = new_table(*output.VALIDATION_COLUMNS)
+    for row in output.validation_rows(validations):
+        table.add_row(*row)
+    print_table(table)
+
+
+def _answer(asked: Asked, results: list[Path], device: str | None, as_json: bool) -> NoReturn:
+    """Print the answer to a question; raise Exit with its status."""
+    from gpubench.choose import output
+    from gpubench.choose.chooser import Chooser
+    from gpubench.core import registry
+
+    question = asked.question()
+    searches = {
+        name: cls.forms
+        for name, cls in registry.algorithms().items()
+        if cls.family == "neighbour-search"
+    }
+    chooser = Chooser.load(results, device, searches)
+    answer = chooser.choose(question)
+    if as_json:
+        print_json(output.as_json(answer, chooser))
+    else:
+        print(output.sentence(answer))
+        for line in output.evidence_lines(answer):
+            print(f"  {line}")
+    raise typer.Exit(output.EXIT_CODES[answer.verdict])

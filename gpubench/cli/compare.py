@@ -1,0 +1,168 @@
+"""`gpubench compare`: whether one code is slower than another."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gpubench.cli import require
+from gpubench.cli.options import (
+    AgainOption,
+    Compared,
+    From,
+    JsonOption,
+    Rule,
+    SamePythonOption,
+    compared,
+    rule,
+    words_of,
+)
+from gpubench.cli.output import new_table, print_json, print_table
+from gpubench.core.errors import UserError
+from gpubench.core.messages import say
+from gpubench.core.writing import write_whole
+
+if TYPE_CHECKING:
+    from gpubench.compare.procedure import Found
+
+STDOUT = Path("-")
+
+
+def compare(
+    context: typer.Context,
+    base: Annotated[
+        str,
+        typer.Argument(
+            metavar="BASE", help="Before: a file or folder of results, or a commit, which is built."
+        ),
+    ],
+    what: Annotated[Compared, From(compared)],
+    rule: Annotated[Rule, From(rule)],
+    head: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[HEAD]",
+            help="After, likewise. Default: the working tree, beside a commit.",
+            show_default=False,
+        ),
+    ] = None,
+    minutes: AgainOption = 10.0,
+    same_python: SamePythonOption = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Keep what was measured of commits in this folder."),
+    ] = None,
+    as_json: JsonOption = False,
+    markdown: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a comment for a pull request; - for stdout."),
+    ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="Show every cell, also those that are the same.")
+    ] = False,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Compare in spite of different machines, clocks, inputs ..."),
+    ] = False,
+) -> None:
+    """Say whether head is slower than base, cell by cell, and in all.
+
+    Two commits are built, each in an environment of its own, and measured side by side. Exit 0
+    same or faster, 1 slower or no longer right, 2 error, 3 cannot tell.
+    """
+    require.one_process("compare")
+    _require_outputs(out, markdown, as_json)
+    given = [name for name in (base, head) if name is not None]
+    if all(Path(name).exists() for name in given) and head is not None:
+        from gpubench.compare import procedure
+
+        found = procedure.compare_files(
+            Path(base), Path(head), rule.threshold, rule.confidence, force
+        )
+    else:
+        found = _compare_commits(given, what, rule, 60 * minutes, same_python, force, out)
+    added = [word for path in context.find_root().params["add"] or () for word in ("--add", path)]
+    command = ["gpubench", *map(str, added), "compare", *given, *words_of(context, REPEATED)]
+    _show(found, shlex.join(command), as_json, markdown, every)
+    raise typer.Exit(found.comparison.exit_code)
+
+
+# What a command that repeats a comparison needs of the options that were given.
+REPEATED = {
+    "threshold", "confidence", "device", "study", "algorithms", "minutes", "quick", "same_python",
+    "force",
+}  # fmt: skip
+
+
+def _require_outputs(out: Path | None, markdown: Path | None, as_json: bool) -> None:
+    """Raise UserError where what was found could not be put where it was asked for."""
+    if as_json and markdown == STDOUT:
+        raise UserError("--json and --markdown - both want stdout: give --markdown a file")
+    if markdown is not None and markdown != STDOUT:
+        require.file("--markdown", markdown)
+    if out is not None:
+        require.folder("--out", out)
+        if out.exists() and any(out.iterdir()):
+            raise UserError(f"{out} holds something already: give --out a new folder")
+
+
+def _compare_commits(
+    given: list[str],
+    what: Compared,
+    rule: Rule,
+    seconds: float,
+    same_python: bool,
+    force: bool,
+    out: Path | None,
+) -> Found:
+    """Build and measure two commits, or one and the working tree."""
+    from gpubench.compare import commits, procedure
+    from gpubench.compare.pairs import Job
+
+    # What is no path comes first, so that a message is about that.
+    by_need = sorted(given, key=lambda name: Path(name).exists())
+    root = commits.repository(by_need[0])
+    found_commits = {name: commits.find_commit(root, name) for name in by_need}
+    names = [found_commits[name] for name in given] + [None] * (2 - len(given))
+    job = Job.of(what.study, what.device, what.selection)
+    say("preparing base and head" + ("" if same_python else ", each with a Python of its own"))
+    ours, theirs = (
+        commits.code_of(root, role, name, not same_python)
+        for role, name in zip(("base", "head"), names, strict=True)
+    )
+
+    def tell(pairs: int, still_open: int) -> None:
+        more = f"; {still_open} cells are inconclusive so far" if still_open else ""
+        say(f"{pairs} pairs of processes measured{more}")
+
+    with procedure.locked(out):
+        return procedure.compare_codes(
+            (ours, theirs), job, rule.threshold, rule.confidence, seconds, force, out, tell
+        )
+
+
+def _show(found: Found, command: str, as_json: bool, markdown: Path | None, every: bool) -> None:
+    """Print what was found, and write the comment for a pull request."""
+    from gpubench.compare import output
+
+    comparison, matched = found.comparison, found.matched
+    about = output.About(found.base, found.head, matched.environment, matched.differences, command)
+    if markdown is not None and markdown != STDOUT:
+        write_whole(markdown, output.markdown(comparison, about))
+    if as_json:
+        print_json(output.as_json(comparison, about))
+    elif markdown == STDOUT:
+        print(output.markdown(comparison, about), end="")
+    else:
+        print(output.headline(comparison))
+        if rows := output.table(comparison, every):
+            table = new_table(*output.COLUMNS)
+            for row in rows:
+                table.add_row(*row)
+            print()
+            print_table(table)
+        for line in output.notes(comparison, about):
+            print(line)

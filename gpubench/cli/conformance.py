@@ -1,0 +1,100 @@
+"""What `gpubench check` does with algorithms: every form on a suite, or on a user's particles."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from gpubench.core.contracts import Algorithm
+from gpubench.core.errors import UserError
+from gpubench.devices import Device, missing_feature
+from gpubench.inputs import ParticleSet
+from gpubench.inputs.specs import Particles
+from gpubench.measure.progress import progress
+from gpubench.studies.bench import verdict_on
+from gpubench.verify import conformance
+from gpubench.verify.problems import FAMILIES, first_launch
+
+
+def check_forms(
+    chosen: list[type[Algorithm]], device: Device, inputs: ParticleSet | None, smallest: bool
+) -> list[dict[str, Any]]:
+    """Check every form of the algorithms; return what came of each, ready for JSON."""
+    forms = [(cls, name, form) for cls in chosen for name, form in cls.forms.items()]
+    outcomes: list[dict[str, Any]] = []
+    with progress(len(forms), "checking") as bar:
+        for cls, name, form in forms:
+            bar.describe(f"{cls.name} {name}")
+            if lacking := missing_feature(form.requires, device):
+                outcome = _outcome("skipped", lacking)
+            else:
+                outcome = _check_form(cls, name, device, inputs, smallest)
+            outcomes.append({"algorithm": cls.name, "form": name, **outcome})
+            bar.advance(1)
+    return outcomes
+
+
+def _check_form(
+    cls: type[Algorithm], form: str, device: Device, inputs: ParticleSet | None, smallest: bool
+) -> dict[str, Any]:
+    make: Callable[..., Algorithm] = partial(cls, device, form=form)
+    family = FAMILIES[cls.family]
+    if inputs is not None and family.kind is not Particles:
+        return _outcome("skipped", f"takes {family.kind.kind}, not particles")
+    try:
+        if inputs is None:
+            conforming = partial(make, parameters=cls.conformance_parameters)
+            found = _summarised(conformance.run_conformance(conforming, cls.family))
+            if smallest and family.kind is Particles:
+                found["smallest"] = _smallest_of_suite(conforming, cls.family, found["cases"])
+            return found
+        oracle = family.oracle(inputs, False)
+        algorithm = make(parameters={}, **inputs.made_for)
+        wrong = first_launch(algorithm, inputs, oracle)
+    except (Exception, SystemExit) as error:
+        if inputs is not None and type(error) is UserError:
+            raise  # of the user's own particles
+        return _outcome(*verdict_on(error, device))
+    if not wrong:
+        return _outcome("ok")
+    outcome = _outcome("wrong", wrong)
+    if smallest:
+        outcome["smallest"] = _smallest(partial(make, parameters={}), cls.family, inputs)
+    return outcome
+
+
+def _smallest_of_suite(
+    make: Callable[..., Algorithm], family: str, results: list[dict[str, Any]]
+) -> str | None:
+    """Shrink the first input of a suite that was wrong; None where all were right."""
+    wrong = {result["name"] for result in results if result["status"] == "wrong"}
+    for case in conformance.cases(family):
+        if case.name in wrong:
+            return _smallest(make, family, case.make(), case.exact)
+    return None
+
+
+def _smallest(
+    make: Callable[..., Algorithm], family: str, inputs: Any, exact: bool = False
+) -> str | None:
+    found = conformance.smallest_failure(make, family, inputs, exact)
+    return found.describe() if found else None
+
+
+def _summarised(results: list[conformance.CaseResult]) -> dict[str, Any]:
+    """Return what came of a suite: wrong if any case is, skipped if all are."""
+    cases = [dataclasses.asdict(result) for result in results]
+    for status in ("wrong", "skipped"):
+        found = [result for result in results if result.status == status]
+        if found and (status == "wrong" or len(found) == len(results)):
+            more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+            return _outcome(status, f"{found[0].name}: {found[0].reason}{more}", cases)
+    return _outcome("ok", cases=cases)
+
+
+def _outcome(
+    status: str, reason: str | None = None, cases: list[dict[str, Any]] | None = None
+) -> dict[str, Any]:
+    return {"status": status, "reason": reason, "cases": cases or []}

@@ -1,0 +1,306 @@
+"""Options that several commands share, and the values that commands are given of them.
+
+A command asks for such a value by its type: `selection: Annotated[Selection, From(selection)]`.
+`From` names a function whose parameters are the options and which returns the value; the options
+then stand in the command's help like its own.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, get_args, get_origin
+
+import typer
+
+from gpubench.cli import values
+from gpubench.cli.values import Numbers, Wholes, completes
+from gpubench.core import messages
+from gpubench.core.errors import UserError
+from gpubench.core.numbers import read_whole
+from gpubench.studies.selection import Selection
+
+RESULTS = Path("results/local")
+
+DeviceOption = Annotated[
+    str,
+    typer.Option(
+        "--device",
+        metavar="DEVICE",
+        help="auto, cuda, cuda:1, opencl, or opencl:NAME, e.g. opencl:pocl",
+        autocompletion=completes(values.devices),
+    ),
+]
+TransportOption = Annotated[
+    str,
+    typer.Option(
+        metavar="T",
+        help="What carries data between ranks: one of {transports}; peer is for GPUs of one host.",
+        autocompletion=completes(values.transports),
+    ),
+]
+OversubscribeOption = Annotated[
+    bool, typer.Option("--oversubscribe", help="Let ranks share a GPU.")
+]
+AlgorithmsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--algorithms",
+        metavar="A,B",
+        help="Only these algorithms of the study.",
+        autocompletion=completes(values.algorithms),
+    ),
+]
+AgainOption = Annotated[
+    float,
+    typer.Option(
+        "--minutes",
+        metavar="M",
+        parser=values.number,
+        help="Measure inconclusive cells again for so long.",
+    ),
+]
+SamePythonOption = Annotated[
+    bool,
+    typer.Option(
+        "--same-python",
+        help="Run all commits on this interpreter and its packages, without the network.",
+    ),
+]
+QuietOption = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Say nothing on stderr but errors.")
+]
+JsonOption = Annotated[
+    bool, typer.Option("--json", help="Print JSON, and nothing else, to stdout.")
+]
+
+
+@dataclass(frozen=True)
+class From:
+    """Marks a parameter of a command whose value a function makes of options."""
+
+    make: Callable[..., Any]
+
+
+def with_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command that takes options in place of the values made `From` them.
+
+    It also takes --quiet.
+    """
+    signature = inspect.signature(command, eval_str=True)
+    makers: dict[str, tuple[Callable[..., Any], list[str]]] = {}
+    parameters: list[inspect.Parameter] = []
+    for parameter in signature.parameters.values():
+        make = _maker(parameter.annotation)
+        if make is None:
+            parameters.append(parameter)
+        else:
+            own = list(inspect.signature(make, eval_str=True).parameters.values())
+            makers[parameter.name] = make, [each.name for each in own]
+            parameters += own
+
+    parameters.append(_quiet_parameter())
+
+    def call(**given: Any) -> None:
+        messages.be_quiet(given.pop("quiet"))
+        made = {
+            name: make(**{each: given.pop(each) for each in names})
+            for name, (make, names) in makers.items()
+        }
+        command(**given, **made)
+
+    # Typer reads these of a command, whose parameters it passes by name.
+    shown = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
+    call.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
+    call.__annotations__ = {each.name: each.annotation for each in shown}
+    call.__name__, call.__doc__ = command.__name__, command.__doc__
+    return call
+
+
+def _quiet_parameter() -> inspect.Parameter:
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter("quiet", kind, default=False, annotation=QuietOption)
+
+
+def _maker(annotation: Any) -> Callable[..., Any] | None:
+    if get_origin(annotation) is not Annotated:
+        return None
+    return next((each.make for each in get_args(annotation) if isinstance(each, From)), None)
+
+
+def selection(
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Small sizes: minutes on a laptop without a GPU.")
+    ] = False,
+    algorithms: AlgorithmsOption = None,
+    particles: Annotated[
+        Wholes | None,
+        typer.Option(
+            metavar="N,N",
+            parser=values.wholes,
+            help="In place of the study's numbers of particles, records or pairs.",
+        ),
+    ] = None,
+    per_cell: Annotated[
+        Numbers | None,
+        typer.Option(
+            metavar="P,P",
+            parser=values.numbers,
+            help="In place of the study's particles per cell.",
+        ),
+    ] = None,
+    moved: Annotated[
+        Wholes | None,
+        typer.Option(
+            metavar="N,N", parser=values.wholes, help="In place of the study's moved particles."
+        ),
+    ] = None,
+    kept: Annotated[
+        Numbers | None,
+        typer.Option(
+            metavar="F,F", parser=values.numbers, help="In place of the study's fractions kept."
+        ),
+    ] = None,
+    inputs: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            parser=values.whole,
+            help="Let so many inputs take turns, so that none stays in the cache.",
+        ),
+    ] = None,
+    parameter: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="For algorithms that have it; may be repeated."),
+    ] = None,
+) -> Selection:
+    """Return what of a study is measured."""
+    return Selection(
+        quick=quick,
+        algorithms=names_in(algorithms),
+        particles=particles,
+        per_cell=per_cell,
+        moved=moved,
+        kept=kept,
+        inputs=inputs,
+        parameters=_parameters(parameter or []),
+    )
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What is measured of two codes: a study on a device, in part."""
+
+    study: str
+    device: str
+    quick: bool | None
+    algorithms: tuple[str, ...] | None
+
+    @property
+    def selection(self) -> dict[str, Any]:
+        """The part of the study, for `compare.pairs.Job`."""
+        return {"quick": self.quick, "algorithms": self.algorithms}
+
+
+def compared(
+    device: DeviceOption = "auto",
+    study: Annotated[
+        str,
+        typer.Option(
+            metavar="STUDY",
+            help="What is measured: a name, see `gpubench list`, or a .toml file.",
+            autocompletion=completes(values.studies),
+        ),
+    ] = "regressions",
+    algorithms: AlgorithmsOption = None,
+    quick: Annotated[
+        bool | None,
+        typer.Option("--quick/--full", help="Small sizes. Default: on a CPU.", show_default=False),
+    ] = None,
+) -> Compared:
+    """Return what is measured of codes that are compared."""
+    return Compared(study, device, quick, names_in(algorithms))
+
+
+@dataclass(frozen=True)
+class Rule:
+    """By which rule a code is called slower: shares from 0 to 1.
+
+    threshold: None for that of the device.
+    """
+
+    threshold: float | None
+    confidence: float
+
+
+def rule(
+    threshold: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SHARE",
+            help="The relative change that matters. Default: 3%, or 10% on a CPU.",
+            show_default=False,
+        ),
+    ] = None,
+    confidence: Annotated[
+        str,
+        typer.Option(metavar="SHARE", help="With which the intervals of all cells hold together."),
+    ] = "99%",
+) -> Rule:
+    """Return by which rule a code is called slower."""
+    least = None if threshold is None else share("--threshold", threshold)
+    return Rule(least, share("--confidence", confidence))
+
+
+def words_of(context: typer.Context, names: Collection[str]) -> list[str]:
+    """Return the options of these names that were given, as words of a command line."""
+    words: list[str] = []
+    for option in context.command.params:
+        source = context.get_parameter_source(str(option.name))
+        if option.name not in names or source is None or source.name != "COMMANDLINE":
+            continue
+        value = context.params[str(option.name)]
+        if isinstance(value, bool):
+            words.append((option.opts if value else option.secondary_opts)[0])
+        elif isinstance(value, list):
+            words += [word for each in value for word in (option.opts[0], str(each))]
+        else:
+            words += [option.opts[0], str(value)]
+    return words
+
+
+def share(option: str, text: str) -> float:
+    """Read a share between 0 and 1, as a number or as a percentage."""
+    number = text.strip()
+    try:
+        found = float(number[:-1]) / 100 if number.endswith("%") else float(number)
+    except ValueError:
+        found = math.nan
+    if not 0 < found < 1:
+        raise UserError(f"{option} takes a share between 0 and 1 such as 3% or 0.03, not {text!r}")
+    return found
+
+
+def names_in(text: str | None) -> tuple[str, ...] | None:
+    """Read names with commas between them."""
+    return None if text is None else tuple(name.strip() for name in text.split(","))
+
+
+def _parameters(given: Sequence[str]) -> dict[str, int]:
+    """Read NAME=VALUE pairs."""
+    found: dict[str, int] = {}
+    for text in given:
+        name, _, value = text.partition("=")
+        try:
+            number = read_whole(value)
+        except ValueError:
+            name = ""
+        if not name:
+            raise UserError(f"--parameter takes NAME=VALUE with a whole number, not {text!r}")
+        if name in found:
+            raise UserError(f"--parameter {name} twice: give it once")
+        found[name] = number
+    return found

@@ -1,0 +1,48 @@
+"""`gpubench report`: write a report of results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gpubench.cli import require
+from gpubench.cli.options import RESULTS
+from gpubench.core import paths
+from gpubench.core.errors import UserError
+
+REPORTED = ("measured", "checks", "simulations", "calibration")  # folders of a checkout's results
+REPORT = Path("reports/local")
+
+
+def report(
+    results: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[RESULT]...",
+            help="Results files or folders of them. Default: those of `gpubench run`,"
+            " else those that came with the checkout.",
+            show_default=False,
+        ),
+    ] = None,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the report.")] = REPORT,
+) -> None:
+    """Write a report as HTML, Markdown, CSV and figures, and print where."""
+    from gpubench.report import write
+    from gpubench.report.sources import sort_out
+
+    require.one_process("report")
+    require.folder("--out", out)
+    found = sort_out(results or default_results())
+    print(write(found.results, out, found.simulations, found.checks, found.calibrations))
+
+
+def default_results() -> list[Path]:
+    """Return the folder of `gpubench run`, else those of the checkout; UserError without any."""
+    repository = paths.repository()
+    shipped = [repository / "results" / name for name in REPORTED] if repository else []
+    for folders in ([RESULTS], shipped):
+        if found := [folder for folder in folders if any(folder.rglob("*.json"))]:
+            return found
+    raise UserError("there are no results yet: make some with `gpubench run STUDY`")

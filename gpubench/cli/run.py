@@ -1,0 +1,146 @@
+"""`gpubench run`: measure studies."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+from gpubench.cli import require, values
+from gpubench.cli.options import (
+    RESULTS,
+    DeviceOption,
+    From,
+    OversubscribeOption,
+    TransportOption,
+    selection,
+    words_of,
+)
+from gpubench.core import children
+from gpubench.core.errors import UserError
+from gpubench.core.messages import say
+from gpubench.studies.selection import Selection
+
+if TYPE_CHECKING:
+    from gpubench.studies.runner import Engine, RunSummary
+    from gpubench.studies.study import Study
+
+
+def run(
+    context: typer.Context,
+    studies: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="STUDY...",
+            help="See `gpubench list`; or a file.toml.",
+            show_default=False,
+            autocompletion=values.completes(values.studies),
+        ),
+    ],
+    selection: Annotated[Selection, From(selection)],
+    device: DeviceOption = "auto",
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Measure again what is there already.")
+    ] = False,
+    processes: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            parser=values.count,
+            help="In so many processes, one after another, each with its own folder in --out.",
+        ),
+    ] = 1,
+    spread: Annotated[
+        bool,
+        typer.Option(
+            "--spread",
+            help="Under mpirun: rank 0 hands out the inputs, and each of the others measures on a"
+            " GPU of its own.",
+        ),
+    ] = False,
+    transport: TransportOption = "auto",
+    oversubscribe: OversubscribeOption = False,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the results.")] = RESULTS,
+) -> None:
+    """Measure studies. What is there already is kept, so that a run that was stopped resumes.
+
+    Under mpirun, all ranks measure together what takes as many of them, unless --spread. Exit 1 if
+    an algorithm gave a wrong answer or failed.
+    """
+    from gpubench.simulate.ranks import Crew
+    from gpubench.studies import plan, runner, study
+    from gpubench.studies.spread import Spread
+
+    if processes > 1 and not spread:
+        _run_in_processes(context, out)
+    crew = Crew.join(device, transport, oversubscribe)
+    with crew.ends_all():
+        if spread and processes > 1:
+            raise UserError("--spread is one run over many devices: leave out --processes")
+        party = Spread.of(crew.ranks, device, oversubscribe) if spread else crew
+        if crew.follows:
+            party.follow()
+            return
+        chosen = [study.load_study(name) for name in dict.fromkeys(studies)]
+        require.folder("--out", out)
+        for each in chosen:  # before the first is measured, so that a mistake costs no time
+            plan.plan(each, selection)
+        with party.lead() as opened:
+            engine = runner.engine_of(opened)
+            summaries = _measure(chosen, engine, out, selection, fresh, 1 if spread else crew.size)
+        say("for the report: gpubench report" + ("" if out == RESULTS else f" {out}"))
+        if any(summary.wrong or summary.failed for summary in summaries):
+            raise typer.Exit(1)
+
+
+def _measure(
+    studies: Sequence[Study],
+    engine: Engine,
+    out: Path,
+    selection: Selection,
+    fresh: bool,
+    ranks: int,
+) -> list[RunSummary]:
+    """Measure one study after another, and say what came of each; raise Exit(130) at Ctrl-C."""
+    from gpubench.studies import runner
+
+    say(f"measuring on {engine.device.name} ({engine.device.spec})")
+    summaries = []
+    try:
+        for study in studies:
+            summary = runner.run(study, engine, out, selection, fresh=fresh, ranks=ranks)
+            summaries.append(summary)
+            empty = summary.overhead_ms.items()
+            each = ", ".join(f"{1e3 * ms:.3g} us ({mode})" for mode, ms in empty)
+            say(f"a sample of nothing takes {each}")
+            say(
+                f"{study.name}: {summary.measured} measured,"
+                f" {summary.resumed} there already, {summary.skipped} skipped,"
+                f" {summary.wrong} wrong, {summary.failed} failed,"
+                f" in {summary.seconds:.0f} s"
+            )
+            print(summary.path)
+    except KeyboardInterrupt:
+        say(f"stopped: what was measured so far is kept in {out}; the same command resumes")
+        raise typer.Exit(130) from None
+    return summaries
+
+
+def _run_in_processes(context: typer.Context, out: Path) -> NoReturn:
+    """Run the same command in several processes, one after another; raise Exit with the worst."""
+    require.one_process("run --processes")
+    own = {"studies", "processes", "out"}
+    options = words_of(context, context.params.keys() - own)
+    worst = 0
+    for number in range(1, context.params["processes"] + 1):
+        folder = out / f"process-{number:02}"
+        say(f"process {number} of {context.params['processes']}")
+        words = [*context.params["studies"], *options, "--out", str(folder)]
+        status = subprocess.run(children.command("gpubench", "run", *words), check=False).returncode
+        if status not in (0, 1):
+            raise typer.Exit(status if status > 0 else 128 - status)  # as shells have it
+        worst = max(worst, status)
+    raise typer.Exit(worst)

@@ -1,0 +1,284 @@
+"""`gpubench simulate`: run a simulation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gpubench.cli import require, values
+from gpubench.cli.options import (
+    DeviceOption,
+    From,
+    JsonOption,
+    OversubscribeOption,
+    TransportOption,
+)
+from gpubench.cli.output import new_table, print_json, print_table
+from gpubench.core.messages import say
+
+if TYPE_CHECKING:
+    from gpubench.devices import Device
+    from gpubench.simulate.session import Outputs
+
+
+def setup(
+    particles: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            parser=values.whole,
+            help="Default: the workload's own.",
+        ),
+    ] = None,
+    algorithm: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A",
+            help="What makes the cells; see `gpubench list`. Default: counting-sort.",
+            autocompletion=values.completes(values.algorithms),
+        ),
+    ] = None,
+    form: Annotated[
+        str | None,
+        typer.Option(metavar="F", help="Default: the first that reorders, of those that can run."),
+    ] = None,
+    skin: Annotated[
+        float | None,
+        typer.Option(
+            metavar="X",
+            parser=values.number,
+            help="Keep lists of neighbours within cutoff and X. Default: 0, no lists.",
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(metavar="N", parser=values.whole, help="Default: 1.")
+    ] = None,
+) -> dict[str, Any]:
+    """Return what is asked of a simulation, as fields of `simulate.setup.Setup`."""
+    return {
+        "particles": particles, "algorithm": algorithm, "form": form, "skin": skin, "seed": seed,
+    }  # fmt: skip
+
+
+def outputs(
+    frames: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write pictures, an animation and a panel there."),
+    ] = None,
+    frame_every: Annotated[
+        int | None,
+        typer.Option(
+            metavar="K",
+            parser=values.whole,
+            help="Steps between frames, also of a trajectory. Default: 50 frames.",
+        ),
+    ] = None,
+    renderer: Annotated[
+        str | None,
+        typer.Option(
+            metavar="R",
+            help="What draws the pictures, in perspective or a slab: one of {renderers}. Default:"
+            " auto, in perspective where that is possible and colours show the speed.",
+            autocompletion=values.completes(values.renderers),
+        ),
+    ] = None,
+    trajectory: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write FILE.gsd or FILE.xyz.")
+    ] = None,
+    observe_every: Annotated[
+        int | None,
+        typer.Option(
+            metavar="K",
+            parser=values.whole,
+            help="Steps between observations. Default: 10 in all.",
+        ),
+    ] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Keep a checkpoint to go on from.")
+    ] = None,
+    checkpoint_every: Annotated[
+        int | None,
+        typer.Option(
+            metavar="K",
+            parser=values.whole,
+            help="Steps between checkpoints. Default: 10 in all.",
+        ),
+    ] = None,
+) -> dict[str, Any]:
+    """Return what a simulation writes, as fields of `simulate.session.Outputs`."""
+    return {
+        "frames": frames, "frame_every": frame_every, "renderer": renderer,
+        "trajectory": trajectory, "observe_every": observe_every,
+        "checkpoint": checkpoint, "checkpoint_every": checkpoint_every,
+    }  # fmt: skip
+
+
+def simulate(
+    workload: Annotated[
+        str,
+        typer.Argument(
+            metavar="WORKLOAD",
+            help="See `gpubench list`.",
+            autocompletion=values.completes(values.workloads),
+        ),
+    ],
+    setup: Annotated[dict[str, Any], From(setup)],
+    outputs: Annotated[dict[str, Any], From(outputs)],
+    steps: Annotated[
+        int | None,
+        typer.Option(
+            metavar="S",
+            parser=values.whole,
+            help="Counted from the beginning, also with --resume. Default: the workload's own.",
+        ),
+    ] = None,
+    parameter: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE", help="Of the workload or the algorithm; may be repeated."
+        ),
+    ] = None,
+    resume: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Go on from a checkpoint, whose options hold again."),
+    ] = None,
+    decomposition: Annotated[
+        str | None,
+        typer.Option(
+            metavar="D",
+            help="How the ranks that mpirun started share it: one of {decompositions}. Default:"
+            " slab.",
+            autocompletion=values.completes(values.decompositions),
+        ),
+    ] = None,
+    device: DeviceOption = "auto",
+    transport: TransportOption = "auto",
+    oversubscribe: OversubscribeOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Run a simulation; tell its speed, the time of each phase, and what was observed.
+
+    Ctrl-C ends it after the present steps, with a checkpoint where --checkpoint is given; exit 130.
+    Exit 2 where it blows up. Under mpirun, all ranks share it.
+    """
+    from gpubench.simulate.ranks import Crew, choose_decomposition
+    from gpubench.simulate.session import Outputs
+
+    crew = Crew.join(device, transport, oversubscribe)
+    with crew.ends_all():
+        if crew.follows:
+            crew.follow()
+            return
+        sharing = choose_decomposition(decomposition, crew.size)
+        session = _Session(Outputs(**outputs), workload, setup, parameter or [], steps, resume)
+        with crew.lead() as opened:
+            told, stopped = session.run(opened, sharing)
+        if as_json:
+            print_json(told)
+        else:
+            _print_simulation(told)
+        if stopped:
+            kept = told["checkpoint"]
+            way_on = f"the same command with --resume {kept} resumes"
+            without = "nothing was kept to resume from: next time, --checkpoint FILE keeps it"
+            say(f"stopped after step {told['steps']:,}: {way_on if kept else without}")
+            raise typer.Exit(130)
+
+
+class _Session:
+    """A simulation that was asked for: checked at once, then run."""
+
+    def __init__(
+        self,
+        outputs: Outputs,
+        workload: str,
+        given: dict[str, Any],
+        parameters: list[str],
+        steps: int | None,
+        resume: Path | None,
+    ) -> None:
+        """Raise UserError for what cannot be run or written, before anything is."""
+        from gpubench.core import registry
+        from gpubench.simulate import checkpoint, session, setup
+
+        self._outputs = outputs
+        self._contents = outputs.contents()
+        self._saved = saved = checkpoint.load(resume) if resume is not None else None
+        self._run_id = saved.run if saved else checkpoint.new_run()
+        self._setup = setup.settle(workload, given, parameters, saved.setup if saved else None)
+        wanted = registry.find_workload(workload).steps_by_default if steps is None else steps
+        self._timetable = outputs.timetable(wanted, saved.step if saved else 0)
+        if outputs.frames is not None:
+            require.folder("--frames", outputs.frames)
+        for option, path in (
+            ("--trajectory", outputs.trajectory), ("--checkpoint", outputs.checkpoint)
+        ):  # fmt: skip
+            if path is not None:
+                require.file(option, path)
+        outputs.require_free(resume)
+        self._writers = session.Writers(
+            outputs, self._setup, run=self._run_id, is_resumed=saved is not None, say=say
+        )
+
+    def run(self, device: Device, sharing: str | None) -> tuple[dict[str, Any], bool]:
+        """Run it; return the account of it, and whether it was stopped."""
+        from gpubench.simulate import runner, session
+
+        outputs, saved = self._outputs, self._saved
+        made = self._setup.make(device, sharing)
+        with outputs.held(self._contents):
+            if saved is not None:
+                saved.resume(made)
+                for reason in saved.why_inexact(device):
+                    say(f"going on, but not bit for bit: {reason}")
+            say(f"simulating {made.particles:,} particles on {device.name} ({device.spec})")
+            done = runner.simulate(
+                made,
+                self._timetable,
+                on_frame=self._writers.on_frame,
+                checkpoint=outputs.checkpoint,
+                run=self._run_id,
+                observations=saved.observations if saved else (),
+            )
+            pictures = self._writers.finish()
+            told = session.account(made, done) | {
+                "run": self._run_id,
+                "animation": str(pictures[0]) if pictures else None,
+                "panel": str(pictures[1]) if pictures else None,
+                "trajectory": str(outputs.trajectory) if outputs.trajectory else None,
+                "checkpoint": str(outputs.checkpoint) if outputs.checkpoint else None,
+            }
+            self._writers.keep(told)
+        return told, done.stopped
+
+
+def _print_simulation(told: dict[str, Any]) -> None:
+    """Print what `account` told as tables."""
+    rate = told["particle_steps_per_s"]
+    table = new_table(told["workload"], "")
+    table.add_row("device", f"{told['device_name']} ({told['device']})")
+    table.add_row("algorithm", f"{told['algorithm']} {told['form']}")
+    table.add_row("particles", f"{told['particles']:,}")
+    table.add_row("steps", f"{told['steps'] - told['first_step']:,}, to step {told['steps']:,}")
+    if rate:
+        median, low, high = (f"{value / 1e6:,.4g}" for value in rate.values())
+        table.add_row(
+            "particle-steps/s", f"{median} million (95 % interval of the median: {low} to {high})"
+        )
+    for name in ("animation", "panel", "trajectory", "checkpoint"):
+        if told[name]:
+            table.add_row(name, told[name])
+    print_table(table)
+    if told["phases_ms"]:
+        table = new_table("phase of a step", "median ms", "mean ms", "share of the mean")
+        means = told["phases_mean_ms"]
+        for name, median_ms in told["phases_ms"].items():
+            share = means[name] / (sum(means.values()) or 1)
+            table.add_row(name, f"{median_ms:.4g}", f"{means[name]:.4g}", f"{share:.1%}")
+        print_table(table)
+    table = new_table("last observation", "")
+    for name, value in told["observations"][-1].items():
+        table.add_row(name, "none" if value is None else f"{value:.6g}")
+    print_table(table)

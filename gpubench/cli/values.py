@@ -1,0 +1,186 @@
+"""What options take: numbers, written in several ways, and names of which there are some.
+
+`65536`, `1e6` and `2**20` are numbers. Where a list is taken, commas stand between them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+import typer
+
+from gpubench.core.numbers import read_number, read_whole
+
+T = TypeVar("T")
+
+
+class Wholes(tuple[int, ...]):
+    """Whole numbers, written as an option takes them."""
+
+    def __str__(self) -> str:
+        return ",".join(map(str, self))
+
+
+class Numbers(tuple[float, ...]):
+    """Numbers, written as an option takes them."""
+
+    def __str__(self) -> str:
+        return ",".join(map(str, self))
+
+
+def whole(text: str | int) -> int:
+    """Read a whole number; raises BadParameter for what is none."""
+    return text if isinstance(text, int) else _read(read_whole, text)
+
+
+def count(text: str | int) -> int:
+    """Read a whole number of at least 1; raises BadParameter for what is none."""
+    found = whole(text)
+    if found < 1:
+        raise typer.BadParameter(f"it must be at least 1, not {text}")
+    return found
+
+
+def number(text: str | float) -> float:
+    """Read a number; raises BadParameter for what is none."""
+    return _read(read_number, text) if isinstance(text, str) else text
+
+
+def wholes(text: str) -> Wholes:
+    """Read whole numbers with commas between them, each once."""
+    return Wholes(dict.fromkeys(map(whole, text.split(","))))
+
+
+def numbers(text: str) -> Numbers:
+    """Read numbers with commas between them, each once."""
+    return Numbers(dict.fromkeys(map(number, text.split(","))))
+
+
+def _read(read: Callable[[str], T], text: str) -> T:
+    try:
+        return read(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def tasks() -> Iterable[str]:
+    """Return the tasks of a neighbour search."""
+    from gpubench.core.tasks import TASKS
+
+    return TASKS
+
+
+def distributions() -> Iterable[str]:
+    """Return how particles can fill a box."""
+    from gpubench.inputs import DISTRIBUTIONS
+
+    return DISTRIBUTIONS
+
+
+def orders() -> Iterable[str]:
+    """Return the orders in which particles can lie in memory."""
+    from gpubench.inputs import ORDERS
+
+    return ORDERS
+
+
+def destinations() -> Iterable[str]:
+    """Return where particles can have moved to."""
+    from gpubench.inputs import DESTINATIONS
+
+    return DESTINATIONS
+
+
+def backends() -> Iterable[str]:
+    """Return the back ends."""
+    from gpubench.core.contracts import BACKENDS
+
+    return sorted(BACKENDS)
+
+
+def transports() -> Iterable[str]:
+    """Return what can carry data between ranks."""
+    from gpubench.distributed.transport import NAMES
+
+    return ("auto", *NAMES)
+
+
+def decompositions() -> Iterable[str]:
+    """Return how ranks can share a simulation."""
+    from gpubench.inputs import DECOMPOSITIONS
+
+    return DECOMPOSITIONS
+
+
+def renderers() -> Iterable[str]:
+    """Return what can draw the pictures of a simulation."""
+    from gpubench.simulate.pictures import AUTO, RENDERERS
+
+    return (AUTO, *RENDERERS)
+
+
+def families() -> Iterable[str]:
+    """Return the families of workloads whose physics can be checked."""
+    from gpubench.physics_checks.runner import FAMILIES
+
+    return FAMILIES
+
+
+def algorithms() -> Iterable[str]:
+    """Return the names of all algorithms."""
+    from gpubench.core import registry
+
+    return registry.algorithms()
+
+
+def workloads() -> Iterable[str]:
+    """Return the names of all workloads."""
+    from gpubench.core import registry
+
+    return registry.workloads()
+
+
+def devices() -> Iterable[str]:
+    """Return the devices that can be used here."""
+    from gpubench.devices import survey
+
+    return ("auto", *(device.spec for device in survey() if device.usable))
+
+
+def studies() -> Iterable[str]:
+    """Return the names of all studies."""
+    from gpubench.core import registry
+
+    return registry.studies()
+
+
+# Options whose help says which values there are, as in `help="One of {tasks}."`
+IN_HELP: dict[str, Callable[[], Iterable[str]]] = {
+    each.__name__: each
+    for each in (
+        tasks, distributions, orders, destinations, backends, transports, decompositions,
+        renderers, families,
+    )
+}  # fmt: skip
+
+
+def filled(help_text: str) -> str:
+    """Return a help text with the values that it asks for; they are looked up only now."""
+
+    def values(match: re.Match[str]) -> str:
+        return ", ".join(IN_HELP[match[1]]())
+
+    return re.sub(r"\{(\w+)\}", values, help_text)
+
+
+def completes(*values: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
+    """Return what completes a word of the command line, or the last of a list with commas."""
+
+    def complete(incomplete: str) -> list[str]:
+        before, comma, last = incomplete.rpartition(",")
+        known = [name for each in values for name in each()]
+        return [f"{before}{comma}{name}" for name in known if name.startswith(last)]
+
+    return complete

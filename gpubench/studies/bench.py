@@ -1,0 +1,401 @@
+"""One input of a study: make and check every algorithm, time them together, check them again."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, partial
+from typing import Any
+
+from gpubench.core import registry
+from gpubench.core.contracts import Algorithm, CellList
+from gpubench.core.errors import DeviceUnavailable, NotSupported, OutOfMemory, UserError
+from gpubench.core.memory import why_too_large
+from gpubench.devices import Device, missing_feature
+from gpubench.evidence.results import make_record
+from gpubench.inputs import Inputs, ParticleSet, SimulationStart
+from gpubench.measure.clock import timed
+from gpubench.measure.sampling import Budget, Mode, Run, Sampled, Task, take_samples
+from gpubench.measure.statistics import Summary
+from gpubench.studies.facts import facts_of, printable, require_countable
+from gpubench.studies.plan import Described, Group, Job
+from gpubench.studies.recheck import wrong_after_timing
+from gpubench.studies.study import Subject
+from gpubench.verify.conformance import smallest_failure_of_a_piece
+from gpubench.verify.problems import ORACLES, Oracle, first_launch
+from gpubench.workloads.step import WorkloadStep
+
+
+@dataclass
+class Trial:
+    """One subject on one input, as it goes from made to checked, timed, and checked again.
+
+    modes: those to be timed; refused: those that cannot be, with the reason.
+    verdict: status and reason for every mode, once something has ruled the subject out.
+    algorithms: one for each of the inputs that take turns; none before they are made, and none
+        once there is a verdict.
+    drawn: what it knows of its input: the hash, where it drew that itself.
+    facts: what the algorithm says of itself: bytes_moved, workspace_bytes, peak_bytes, library,
+        outcome, and of the steps of a simulation their number in a launch and their phases; and
+        what its first call took.
+    """
+
+    subject: Subject
+    modes: list[Mode]
+    refused: dict[Mode, str] = field(default_factory=dict)
+    verdict: tuple[str, str] | None = None
+    algorithms: list[Algorithm] = field(default_factory=list)
+    drawn: dict[str, Any] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
+    sampled: dict[Mode, Sampled] = field(default_factory=dict)
+
+    def rule_out(self, status: str, reason: str) -> None:
+        """Give the verdict and let go of the memory."""
+        self.verdict, self.algorithms = (status, reason), []
+
+
+class LaunchError(Exception):
+    """A launch raised while several subjects were being timed; says whose it was."""
+
+    def __init__(self, trial: Trial, raised: Exception | SystemExit) -> None:
+        super().__init__(trial.subject.label)
+        self.trial = trial
+        self.raised = raised
+
+
+def measure(
+    group: Group,
+    items: Sequence[tuple[Subject, Mode]],
+    device: Device,
+    budget: Budget,
+    on_progress: Callable[[int], None],
+    reason: str | None = None,
+    on_drawn: Callable[[dict[str, Any]], None] | None = None,
+) -> list[dict[str, Any]]:
+    """Check, time and check again the given subjects and modes on one input; return the records.
+
+    on_progress: called with the number of records that have become final.
+    reason: why all of them are skipped; None where the device decides.
+    on_drawn: called with the fields of records that are known once the input is drawn.
+    """
+    bench = Bench(group, items, device, reason, on_drawn)
+    bench.time_together(budget, on_progress)
+    on_progress(len(items) - sum(len(trial.sampled) for trial in bench.trials))
+    return bench.finish()
+
+
+class Bench:
+    """Subjects on one input (or several that take turns), made and checked, ready to be timed.
+
+    reason: why all of them are skipped; None where the device decides.
+    on_drawn: called with the fields of records that are known once the input is drawn.
+    trials: in the order of the items.
+    """
+
+    def __init__(
+        self,
+        group: Group,
+        items: Sequence[tuple[Subject, Mode]],
+        device: Device,
+        reason: str | None = None,
+        on_drawn: Callable[[dict[str, Any]], None] | None = None,
+    ) -> None:
+        self.trials = [
+            Trial(subject, [mode for _, mode in pairs])
+            for subject, pairs in itertools.groupby(items, key=lambda item: item[0])
+        ]
+        self._group, self._device = group, device
+        self._drawn: dict[str, Any] = {}
+        self._oracles: list[Callable[[str], Oracle]] = []
+        self._runs: dict[int, dict[Mode, Run]] = {}  # by the id of a trial
+        reason = (
+            missing_feature(group.sweep.requires, device)
+            or reason
+            or why_too_large(group.recipe, device, group.sweep.inputs)
+        )
+        for trial in self.trials:
+            if why := reason or trial.subject.left_out(group.recipe):
+                trial.rule_out("skipped", why)
+        if any(trial.verdict is None for trial in self.trials):
+            try:
+                self._make(on_drawn)
+            except MemoryError as error:  # of the input: what an algorithm raises stays with it
+                for trial in self.trials:
+                    if trial.verdict is None:
+                        trial.rule_out(*verdict_on(error, device))
+
+    def _make(self, on_drawn: Callable[[dict[str, Any]], None] | None) -> None:
+        group = self._group
+        drawn = [group.recipe.make(group.seed + turn) for turn in range(group.sweep.inputs)]
+        self._drawn = {"input_hash": _hash_of(drawn)}
+        first = drawn[0]
+        if isinstance(first, ParticleSet) and first.before is not None:
+            self._drawn["moved"] = first.moved
+        if on_drawn is not None:
+            on_drawn(self._drawn)
+        self._oracles = [_oracle_of(inputs) for inputs in drawn]
+        for trial in self.trials:
+            if trial.verdict is None:
+                step = partial(_make_and_check, trial, drawn, self._device, self._oracles)
+                _attempt(trial, self._device, step)
+
+    def tasks(self) -> list[tuple[Trial, Mode, Task]]:
+        """Return what can be timed."""
+        return [
+            (trial, mode, _task(trial, mode))
+            for trial in self.trials
+            if trial.algorithms
+            for mode in trial.modes
+        ]
+
+    def note(self, trial: Trial, mode: Mode, run: Run) -> None:
+        """Keep the samples of a trial, and what took them, with which it is checked again."""
+        trial.sampled[mode] = run.sampled()
+        self._runs.setdefault(id(trial), {})[mode] = run
+
+    def time_together(self, budget: Budget, on_progress: Callable[[int], None]) -> None:
+        """Sample every live trial in one interleaved run; start over without one that raises."""
+        while live := self.tasks():
+            tasks = [task for _, _, task in live]
+            try:
+                runs = take_samples(self._device, tasks, budget, self._group.seed, on_progress)
+            except LaunchError as error:
+                error.trial.rule_out(*verdict_on(error.raised, self._device))
+            except Exception as error:  # not while launching: nobody can say whose it is
+                for trial, _, _ in live:
+                    trial.rule_out(*verdict_on(error, self._device))
+            else:
+                for (trial, mode, _), run in zip(live, runs, strict=True):
+                    self.note(trial, mode, run)
+                return
+
+    def finish(self, check: bool = True, phases: bool = True) -> list[dict[str, Any]]:
+        """Check what was timed once more, and return the records of all items.
+
+        check: False for what another process has checked both times. phases: whether those of
+        simulation steps are timed.
+        """
+        for trial in self.trials:
+            runs = self._runs.pop(id(trial), {})
+            if runs and check:
+                step = partial(_check_again, trial, self._device, self._oracles, runs, phases)
+                _attempt(trial, self._device, step)
+        return [
+            _record(
+                self._group.described(self._device, trial.subject, mode)
+                | self._drawn
+                | trial.drawn,
+                trial,
+                mode,
+            )
+            for trial in self.trials
+            for mode in (*trial.modes, *trial.refused)
+        ]
+
+    def _fields(self, trial: Trial, mode: Mode) -> dict[str, Any]:
+        """Return the fields of a record that were known before its time."""
+        described = self._group.described(self._device, trial.subject, mode)
+        return described | self._drawn | trial.drawn
+
+
+def failed(job: Job, device: Described, drawn: dict[str, Any], reason: str) -> list[dict[str, Any]]:
+    """Return the records of an input whose measuring process came to no end.
+
+    drawn: what it had told of its input.
+    """
+    return [
+        make_record(
+            **(job.group.described(device, subject, mode) | drawn), status="failed", reason=reason
+        )
+        for subject, mode in job.items
+    ]
+
+
+def _oracle_of(inputs: Inputs) -> Callable[[str], Oracle]:
+    """Return what gives the oracle of a family on an input, made once."""
+
+    @cache
+    def oracle(family: str) -> Oracle:
+        return ORACLES[family](inputs, False)
+
+    return oracle
+
+
+def _hash_of(drawn: Sequence[Inputs]) -> str | None:
+    """Return the hash of an input, or of several that take turns; None before it is drawn."""
+    if len(drawn) == 1:
+        return drawn[0].hash
+    together = " ".join(str(inputs.hash) for inputs in drawn)
+    return hashlib.sha256(together.encode()).hexdigest()[:16]
+
+
+def _make_and_check(
+    trial: Trial,
+    drawn: Sequence[Inputs],
+    device: Device,
+    oracles: Sequence[Callable[[str], Oracle]],
+) -> str | None:
+    """Make the algorithm for each input and launch it once; return what is wrong, or None."""
+    subject = trial.subject
+    cls = registry.find_algorithm(subject.algorithm)
+    if lacking := missing_feature(cls.forms[subject.form].requires, device):
+        raise NotSupported(lacking)
+    made: list[Algorithm] = []
+    for inputs, oracle in zip(drawn, oracles, strict=True):
+        make: Callable[..., Algorithm] = cls
+        if isinstance(inputs, SimulationStart):
+            assert issubclass(cls, CellList)  # see study.check_names
+            workload = registry.find_workload(inputs.workload)
+            make = partial(WorkloadStep, workload=workload, algorithm=cls)
+        algorithm, making = timed(
+            partial(
+                make, device, form=subject.form, parameters=subject.parameters, **inputs.made_for
+            )
+        )
+        if isinstance(algorithm, WorkloadStep):
+            trial.drawn = {"input_hash": algorithm.input_hash}
+        seconds = [making]
+        do = partial(_do_alone, device, seconds)
+        if wrong := first_launch(algorithm, inputs, oracle(algorithm.family), do):
+            return wrong + _shrunk(trial.subject, device, algorithm.family, inputs)
+        trial.facts.setdefault("first_call_ms", round(1e3 * sum(seconds), 3))
+        made.append(algorithm)
+        require_countable(algorithm)
+    trial.algorithms = made
+    if "graph" in trial.modes:
+        lacking = made[0].no_graph or missing_feature({"graphs"}, device)
+        if lacking:
+            trial.modes.remove("graph")
+            trial.refused["graph"] = lacking
+    return None
+
+
+def _shrunk(subject: Subject, device: Device, family: str, inputs: Inputs) -> str:
+    """Say on how few particles a search is still wrong, where that is quickly found."""
+    if family != "neighbour-search" or not isinstance(inputs, ParticleSet):
+        return ""
+    cls = registry.find_algorithm(subject.algorithm)
+    make = partial(cls, device, form=subject.form, parameters=subject.parameters)
+    found = smallest_failure_of_a_piece(make, family, inputs)
+    return f"; {found.clause}" if found else "; right on every piece of it that was tried"
+
+
+def _do_alone(device: Device, seconds: list[float], work: Callable[[], None]) -> None:
+    """Do something, wait until it is done, and note how long that took on the host's clock."""
+
+    def whole() -> None:
+        work()
+        device.synchronize()
+
+    seconds.append(timed(whole)[1])
+
+
+def _task(trial: Trial, mode: Mode) -> Task:
+    """Return what is to be timed; what it raises names its trial."""
+    works = [_named(trial, algorithm.launch) for algorithm in trial.algorithms]
+    launches = trial.algorithms[0].launches
+    return Task(f"{trial.subject.label} {mode}", works, mode, launches, compared_with=mode)
+
+
+def _named(trial: Trial, launch: Callable[[], None]) -> Callable[[], None]:
+    def work() -> None:
+        try:
+            launch()
+        except (Exception, SystemExit) as error:
+            raise LaunchError(trial, error) from error
+
+    return work
+
+
+def _check_again(
+    trial: Trial,
+    device: Device,
+    oracles: Sequence[Callable[[str], Oracle]],
+    runs: Mapping[Mode, Run],
+    phases: bool,
+) -> str | None:
+    """Check what launches do once more; return what is wrong with an answer, or None."""
+    checked = [
+        (algorithm, oracle(algorithm.family))
+        for algorithm, oracle in zip(trial.algorithms, oracles, strict=True)
+    ]
+    if wrong := wrong_after_timing(device, checked, runs):
+        return wrong
+    first = trial.algorithms[0]
+    trial.facts |= facts_of(first)
+    if isinstance(first, WorkloadStep):
+        trial.facts["steps"] = first.launches
+        if phases:
+            trial.facts["phases_ms"] = first.phases_ms()
+    return None
+
+
+def _attempt(trial: Trial, device: Device, step: Callable[[], str | None]) -> None:
+    """Take one step of a trial; turn a wrong answer, or what the step raises, into its verdict.
+
+    What the user must mend is raised on.
+    """
+    try:
+        wrong = step()
+    except LaunchError as error:
+        trial.rule_out(*verdict_on(error.raised, device))
+    except (Exception, SystemExit) as error:
+        if type(error) is UserError:
+            raise
+        trial.rule_out(*verdict_on(error, device))
+    else:
+        if wrong:
+            trial.rule_out("wrong", printable(str(wrong)))
+
+
+def verdict_on(error: BaseException, device: Device) -> tuple[str, str]:
+    """Return the status and reason that an exception means: skipped where the device cannot."""
+    kind = type(error).__name__
+    said = printable(next(iter(str(error).strip().splitlines()), ""))
+    if isinstance(error, OutOfMemory):
+        return "skipped", f"needs more memory than {device.name} has left: {said}"
+    if isinstance(error, NotSupported | DeviceUnavailable):
+        return "skipped", said or kind
+    return "failed", f"{kind}: {said}" if said else kind
+
+
+def _record(fields: dict[str, Any], trial: Trial, mode: Mode) -> dict[str, Any]:
+    if trial.verdict:
+        status, reason = trial.verdict
+        return make_record(**fields, status=status, reason=reason)
+    if mode in trial.refused:
+        return make_record(**fields, status="skipped", reason=trial.refused[mode])
+    sampled = trial.sampled[mode]
+    if sampled.summary is None:
+        return make_record(**fields, status="failed", reason=sampled.nothing_left)
+    try:
+        return _timed_record(fields, trial, sampled, sampled.summary)
+    except ValueError as error:  # of what the algorithm says of itself
+        return make_record(**fields, status="failed", reason=f"no record can hold it: {error}")
+
+
+def _timed_record(
+    fields: dict[str, Any], trial: Trial, sampled: Sampled, summary: Summary
+) -> dict[str, Any]:
+    if "steps" in trial.facts and summary.median_ms > 0:
+        per_ms = fields["particles"] / summary.median_ms
+        fields |= {"particle_steps_per_s": float(f"{1e3 * per_ms:.6g}")}
+    return make_record(
+        **fields,
+        **trial.facts,
+        status="ok",
+        samples_ms=sampled.samples_ms,
+        throttled_ms=sampled.throttled_ms or None,
+        throttled_by=sampled.throttled_by or None,
+        remarks=sampled.remarks or None,
+        stopped=sampled.stopped,
+        clocks_sm_mhz=sampled.clocks_sm_mhz,
+        batch=sampled.batch,
+        median_ms=summary.median_ms,
+        ci95_low_ms=summary.ci95_low_ms,
+        ci95_high_ms=summary.ci95_high_ms,
+        state_before=sampled.state_before,
+        state_after=sampled.state_after,
+    )

@@ -1,0 +1,204 @@
+"""What a run measures: the inputs of a study, and what is to be timed on each."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from gpubench.core import registry
+from gpubench.core.errors import UserError
+from gpubench.evidence.declared import STEP
+from gpubench.evidence.results import IDENTITY, record_key, waits_for
+from gpubench.inputs.specs import Recipe, Simulation
+from gpubench.measure.budget import Mode
+from gpubench.studies.selection import WHOLE, Selection
+from gpubench.studies.study import Study, Subject, Sweep, check_names
+
+
+class Described(Protocol):
+    """What is known of a device where inputs are only handed out; see `Device`."""
+
+    @property
+    def backend(self) -> str:
+        """Its back end."""
+
+    @property
+    def spec(self) -> str:
+        """What `--device` would name it."""
+
+    @property
+    def name(self) -> str:
+        """The maker's name of it."""
+
+    @property
+    def is_cpu(self) -> bool:
+        """Whether it is a CPU."""
+
+    @property
+    def memory_bytes(self) -> int:
+        """Memory that arrays may use."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """One input of a sweep and everything that is measured on it."""
+
+    study: str
+    sweep: Sweep
+    recipe: Recipe
+    seed: int
+
+    @property
+    def items(self) -> list[tuple[Subject, Mode]]:
+        """Every subject in every mode."""
+        return list(itertools.product(self.sweep.subjects, self.sweep.modes))
+
+    @property
+    def ranks(self) -> int | None:
+        """How many ranks it takes; None for one."""
+        return self.recipe.ranks if isinstance(self.recipe, Simulation) else None
+
+    def described(self, device: Described, subject: Subject, mode: Mode) -> dict[str, Any]:
+        """Return the fields of a record that are known before anything is drawn."""
+        declared = registry.find_algorithm(subject.algorithm).declared(subject.form)
+        if isinstance(self.recipe, Simulation):
+            declared |= {"problem": STEP, "task": None, "answer": None}
+        return self.identity(device, subject, mode) | {"declared": declared}
+
+    def identity(self, device: Described, subject: Subject, mode: Mode) -> dict[str, Any]:
+        """Return the fields of a record that say what it measures, but for the input's hash."""
+        return dict.fromkeys(IDENTITY) | {
+            **self.recipe.identity,
+            "study": self.study,
+            "sweep": self.sweep.name,
+            "algorithm": subject.algorithm,
+            "form": subject.form,
+            "parameters": dict(subject.parameters),
+            "inputs": self.sweep.inputs if self.sweep.inputs > 1 else None,
+            "device": device.backend,
+            "mode": mode,
+            "seed": self.seed,
+        }
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is missing of one input.
+
+    reason: why all of it is skipped; None where the device decides.
+    """
+
+    group: Group
+    items: list[tuple[Subject, Mode]]
+    reason: str | None = None
+
+
+def plan(study: Study, selection: Selection = WHOLE) -> list[Group]:
+    """List the inputs of a study and what is measured on each.
+
+    A sweep that `--quick` leaves out stays out, whatever is selected.
+    Raises UserError for an algorithm that the study does not measure, for an axis or a parameter
+    that it does not have, and for inputs that cannot be made.
+    """
+    _require_selectable(study, selection)
+    sweeps = [sweep.quickened() if selection.quick else sweep for sweep in study.sweeps]
+    for name in selection.parameters:
+        known = {n for s in sweeps for one in s.subjects for n in _parameters_of(one)}
+        registry.require_known("parameter", name, known)
+    groups = []
+    for sweep in (_selected(sweep, selection) for sweep in sweeps):
+        if sweep.subjects:
+            recipes = map(_complete, sweep.recipes())
+            groups += [Group(study.name, sweep, recipe, study.seed) for recipe in recipes]
+    if not groups:
+        raise UserError(f"nothing is left to measure of {study.name}: leave out --quick")
+    return groups
+
+
+def _require_selectable(study: Study, selection: Selection) -> None:
+    """Raise UserError where a study does not have what is selected of it."""
+    for name, numbers in (("particles", selection.particles), ("inputs", (selection.inputs,))):
+        for number in numbers or ():
+            if number is not None and number < 1:
+                raise UserError(f"the number of {name} must be at least 1, not {number}")
+    for axis, values in selection.axes.items():
+        if values is not None and not any(sweep.varies(axis) for sweep in study.sweeps):
+            option = f"--{axis.replace('_', '-')}"
+            raise UserError(f"{study.name} does not vary {axis}: leave out {option}")
+    check_names(study, registry.algorithms())
+    for name in selection.algorithms or ():
+        registry.find_algorithm(name)
+        among = {subject.algorithm for sweep in study.sweeps for subject in sweep.subjects}
+        if name not in among:
+            raise UserError(
+                f"{study.name} does not measure {name}: one of {', '.join(sorted(among))}"
+            )
+
+
+def _selected(sweep: Sweep, selection: Selection) -> Sweep:
+    """Return what is selected of a sweep; without subjects where that is nothing."""
+    if selection.algorithms is not None:
+        chosen = tuple(s for s in sweep.subjects if s.algorithm in selection.algorithms)
+        sweep = replace(sweep, subjects=chosen)
+    if selection.parameters:
+        subjects = tuple(_with_parameters(each, selection.parameters) for each in sweep.subjects)
+        sweep = replace(sweep, subjects=subjects)
+    if selection.inputs is not None and sweep.kind is not Simulation:
+        sweep = replace(sweep, inputs=selection.inputs)
+    given = {sweep.kind.size_axis: selection.particles, **selection.axes}
+    return sweep.along(
+        {axis: v for axis, v in given.items() if v is not None and sweep.varies(axis)}
+    )
+
+
+def _complete(recipe: Recipe) -> Recipe:
+    """Write down the time step of a simulation that takes its workload's own."""
+    if not isinstance(recipe, Simulation):
+        return recipe
+    workload = registry.find_workload(recipe.workload)
+    if recipe.time_step is not None or "time_step" not in workload.defaults:
+        return recipe
+    return replace(recipe, time_step=float(workload.defaults["time_step"]))
+
+
+def _parameters_of(subject: Subject) -> Collection[str]:
+    return registry.find_algorithm(subject.algorithm).defaults
+
+
+def _with_parameters(subject: Subject, parameters: Mapping[str, int]) -> Subject:
+    known = _parameters_of(subject)
+    own = {name: value for name, value in parameters.items() if name in known}
+    return replace(subject, parameters={**subject.parameters, **own})
+
+
+def missing(
+    groups: Sequence[Group], device: Described, known: set[str], done: set[str], ranks: int
+) -> list[Job]:
+    """List what is to be measured of each input.
+
+    known: keys of what has a record; that is enough for what waits for other `ranks`.
+    done: keys of what is not measured again.
+    """
+    jobs = []
+    for group in groups:
+        waits = (group.ranks or 1) != ranks
+        there = known if waits else done
+        items = [
+            item for item in group.items if cell_key(group.identity(device, *item)) not in there
+        ]
+        if items:
+            jobs.append(Job(group, items, waits_for(group.study, group.ranks) if waits else None))
+    return jobs
+
+
+def cell_key(identity: Mapping[str, Any]) -> str:
+    """Return the key of a record before its input is made.
+
+    A results file is continued only by the same code, which makes the same input of the same
+    seed and sizes: to know what is done, nobody has to draw 2^26 particles. How many of them a
+    simulation step moves is not known before either.
+    """
+    unknown = {"input_hash", "moved"} if identity["destination"] == "step" else {"input_hash"}
+    return record_key(**{**identity, **dict.fromkeys(unknown)})
