@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from gpubench.cli import values
 from gpubench.cli.app import COMMANDS, app
 from gpubench.core import messages, registry
-from gpubench.core.contracts import TASKS
+from gpubench.core.tasks import TASKS
 from gpubench.core.numbers import read_number, read_whole
 from gpubench.distributed.transport import NAMES
 from gpubench.inputs import DECOMPOSITIONS, DESTINATIONS, DISTRIBUTIONS, ORDERS
