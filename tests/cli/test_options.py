@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 from gpubench.cli import values
 from gpubench.cli.app import COMMANDS, app
 from gpubench.core import messages, registry
-from gpubench.core.tasks import TASKS
 from gpubench.core.numbers import read_number, read_whole
+from gpubench.core.tasks import TASKS
 from gpubench.distributed.transport import NAMES
 from gpubench.inputs import DECOMPOSITIONS, DESTINATIONS, DISTRIBUTIONS, ORDERS
 from gpubench.simulate.pictures import RENDERERS
