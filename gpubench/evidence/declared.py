@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+STEP = "workload-step"  # the problem of a whole step of a simulation
 LEGACY = Path(__file__).with_name("legacy.toml")
 
 
@@ -70,9 +71,9 @@ def _before(algorithm: str, form: str, is_step: bool) -> Declared:
     for row in _rows():
         if fnmatchcase(algorithm, row["algorithm"]) and fnmatchcase(form, row["form"]):
             found = Declared(*(row.get(name) for name in Declared._fields))
-            step = found._replace(problem="workload-step", task=None, answer=None)
+            step = found._replace(problem=STEP, task=None, answer=None)
             return step if is_step else found
-    return Declared("workload-step") if is_step else Declared()
+    return Declared(STEP) if is_step else Declared()
 
 
 @cache

@@ -194,6 +194,11 @@ class Bench:
             for mode in (*trial.modes, *trial.refused)
         ]
 
+    def _fields(self, trial: Trial, mode: Mode) -> dict[str, Any]:
+        """Return the fields of a record that were known before its time."""
+        described = self._group.described(self._device, trial.subject, mode)
+        return described | self._drawn | trial.drawn
+
 
 def failed(job: Job, device: Described, drawn: dict[str, Any], reason: str) -> list[dict[str, Any]]:
     """Return the records of an input whose measuring process came to no end.

@@ -9,12 +9,12 @@ from typing import Any, Protocol
 
 from gpubench.core import registry
 from gpubench.core.errors import UserError
+from gpubench.evidence.declared import STEP
 from gpubench.evidence.results import IDENTITY, record_key, waits_for
 from gpubench.inputs.specs import Recipe, Simulation
 from gpubench.measure.budget import Mode
 from gpubench.studies.selection import WHOLE, Selection
 from gpubench.studies.study import Study, Subject, Sweep, check_names
-from gpubench.workloads.step import WorkloadStep
 
 
 class Described(Protocol):
@@ -64,7 +64,7 @@ class Group:
         """Return the fields of a record that are known before anything is drawn."""
         declared = registry.find_algorithm(subject.algorithm).declared(subject.form)
         if isinstance(self.recipe, Simulation):
-            declared |= {"problem": WorkloadStep.family, "task": None, "answer": None}
+            declared |= {"problem": STEP, "task": None, "answer": None}
         return self.identity(device, subject, mode) | {"declared": declared}
 
     def identity(self, device: Described, subject: Subject, mode: Mode) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import numpy as np
 from gpubench.core.contracts import Algorithm, CellList
 from gpubench.devices.base import Device
 from gpubench.distributed.domain_decomposition import share
+from gpubench.evidence.declared import STEP
 from gpubench.inputs import SimulationStart
 from gpubench.measure.phases import phase_times, picture_time
 from gpubench.workloads.cell_workload import InCells
@@ -34,7 +35,7 @@ class WorkloadStep(Algorithm):
     input_hash: SHA-256 over the state at the beginning, first 16 hex digits.
     """
 
-    family = "workload-step"
+    family = STEP
 
     def __init__(
         self,
