@@ -8,14 +8,14 @@ from typing import Any
 from gpubench.compare.pairs import Job
 from gpubench.core import registry
 from gpubench.core.contracts import BACKENDS
-from gpubench.evidence.calibration import pair_seconds
+from gpubench.evidence.calibration import pace
 from gpubench.studies.plan import plan
 from gpubench.studies.selection import Selection
 from gpubench.studies.study import parse_study
 
-# A pair of processes takes so long for each of its cells, their start included, where no
-# calibration tells: 0.90 s on an H200 with 9 cells, 0.95 s on two cores of a CPU with 16.
-SECONDS = 0.9
+# To start a pair of processes takes some 3 s. Where no calibration tells, each cell takes 0.6 s: it
+# took 0.56 s on an H200, and 0.75 s on two cores of a CPU.
+START_S, CELL_S = 3.0, 0.6
 
 
 def in_words(
@@ -32,12 +32,20 @@ def in_words(
     are measured; None for all of the job.
     """
     cells = cells_of(job, environment["device"]) if only is None else len(only)
-    each = cells * (pair_seconds(environment["machine"]) or SECONDS)
+    each = START_S + cells * _cell_seconds(environment["machine"])
     first, most = looks[0] * each, looks[-1] * each
     longest = max(first, min(most, seconds))
     more = f"; up to {_duration(longest)} where cells are inconclusive" if longest > first else ""
     what = f"{cells} cell{'s' if cells > 1 else ''}"
     return f"{what} in {looks[0]} pairs of processes: about {_duration(first)}{more}"
+
+
+def _cell_seconds(machine: str) -> float:
+    """Return how long a cell of a pair takes, once its processes have started."""
+    if (known := pace(machine)) is None:
+        return CELL_S
+    seconds, cells = known
+    return max(0.0, seconds - START_S) / cells
 
 
 def cells_of(job: Job, device: Mapping[str, Any]) -> int:

@@ -199,8 +199,8 @@ def spread_of(known: Mapping[str, float], name: str) -> float | None:
     return max(alike or known.values(), default=None)
 
 
-def pair_seconds(machine: str) -> float | None:
-    """Return how long a pair of processes takes on a machine for each of its cells, in seconds.
+def pace(machine: str) -> tuple[float, int] | None:
+    """Return how many seconds a pair of processes took on a machine, and for how many cells.
 
     Of its newest calibration; None where that does not tell.
     """
@@ -208,7 +208,7 @@ def pair_seconds(machine: str) -> float | None:
     times = [datetime.fromisoformat(text) for each in newest for text in each.started]
     steps = [(after - before).total_seconds() for before, after in itertools.pairwise(times)]
     cells = sum(len(each.pairs) for each in newest)
-    return statistics.median(steps) / cells if steps and cells else None
+    return (statistics.median(steps), cells) if steps and cells else None
 
 
 def _json(value: object) -> str:

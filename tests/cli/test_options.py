@@ -201,3 +201,23 @@ def test_no_color_is_respected():
     ]
     assert "\x1b[31m" in texts[0]
     assert "\x1b[31m" not in texts[1] and "x" in texts[1]
+
+
+def loaded_after(code):
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}; import sys; print(*sys.modules)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return set(done.stdout.split())
+
+
+def test_the_help_and_the_list_import_nothing_slow():
+    assert not loaded_after("from gpubench.cli.app import app") & {"numpy", "pandas", "rich"}
+    listing = (
+        "from gpubench.core import registry; from gpubench.studies import study;"
+        " registry.algorithms(); registry.workloads();"
+        " [study.load_study(name) for name in registry.studies()]"
+    )
+    assert not {name for name in loaded_after(listing) if name.startswith("scipy.")}

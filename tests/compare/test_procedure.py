@@ -125,7 +125,7 @@ def test_the_estimate_counts_the_cells_of_the_study(monkeypatch, tmp_path):
     assert found.startswith(f"{cells} cells in 8 pairs of processes: about 2 min; up to ")
     assert found.endswith(" min where cells are inconclusive")
     assert estimate.in_words(job, GPU, (8, 27), 1.0, ["a"]) == (
-        "1 cell in 8 pairs of processes: about 10 s"
+        "1 cell in 8 pairs of processes: about 30 s"
     )
 
 
@@ -136,10 +136,10 @@ def test_the_estimate_follows_the_calibration_of_the_machine(monkeypatch, tmp_pa
     # Its pairs began a minute apart, with two cells each.
     found = made_calibrations.calibration({"a": pairs(9, 0.01), "b": pairs(9, 0.01)})
     calibration.save(found, place / "a.json")
-    assert calibration.pair_seconds(GPU["machine"]) == 30.0
+    assert calibration.pace(GPU["machine"]) == (60.0, 2)
     words = estimate.in_words(JOB, GPU, (8, 27), FAR, ["a", "b", "c", "d"])
     assert words == (
-        "4 cells in 8 pairs of processes: about 16 min; up to 54 min where cells are inconclusive"
+        "4 cells in 8 pairs of processes: about 16 min; up to 53 min where cells are inconclusive"
     )
 
 
