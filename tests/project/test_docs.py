@@ -31,7 +31,7 @@ DOCUMENTS = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NEEDS_HISTORY = ("compare", "bisect")  # of a repository
 STATUSES = {"choose": (0, 3)}  # one is faster, or it cannot tell
-FEW = {"--particles": 4096, "--steps": 100}  # of a simulation, at most
+FEW = {"--particles": 2048, "--steps": 60}  # of a simulation, at most
 LONGEST_SWEEP = 2**26  # steps of the quadratic example
 
 
