@@ -54,14 +54,15 @@ reproduce: $(USER_STAMP)
 	$(BIN)/gpubench run rozen2008-table1 $(QUICK)
 	@page=$$($(BIN)/gpubench report) && echo "The report: $(CURDIR)/$$page"
 
+# Half of the files for each process, so that few fixtures are made and kernels compiled twice.
 test: $(DEV_STAMP)
-	$(BIN)/pytest -n 2 -m 'not cuda and not long'
+	$(BIN)/pytest -n 2 --dist worksteal -m 'not cuda and not long'
 
 # Also Oclgrind, PoCL, the commands of the README, histories of commits, the rest of the pages.
 test-all: test test-long
 
 test-long: $(DEV_STAMP)
-	$(BIN)/pytest -n 2 -m 'long and not cuda'
+	$(BIN)/pytest -n 2 --dist worksteal -m 'long and not cuda'
 
 # Without a usable GPU these fail, where they would be skipped.
 test-gpu: $(DEV_STAMP)

@@ -46,7 +46,7 @@ class HashQuery(ParticleAlgorithm):
         self._counts = self.allocate(particles, "int32")
         self._offsets = self.allocate(particles + 1 if self._lists else 0, "int64")
         self._neighbours = device.empty(0, "int32")
-        self._count, self._count_candidates = self._kernel(COUNT), self._kernel(CANDIDATES)
+        self._count = self._kernel(COUNT)
         if self._lists:
             self._fill = self._kernel(FILL)
             self._scan = ExclusiveScan(device, particles, sum_type="int64")
@@ -102,7 +102,7 @@ class HashQuery(ParticleAlgorithm):
         """
         found = int(self.device.download(self._counts).sum(dtype=np.int64))
         candidates = self.device.empty(self.particles, "int32")
-        self._query(self._count_candidates, candidates)
+        self._query(self._kernel(CANDIDATES), candidates)
         tested = int(self.device.download(candidates).sum(dtype=np.int64))
         reported: dict[str, int | float | str] = {"pairs": found}
         return reported | ({"candidates_per_neighbour": tested / found} if found else {})

@@ -64,8 +64,8 @@ def open_output() -> None:
 def status_of(error: Exception) -> int:
     """Say on standard error what ended a command, and return the exit status.
 
-    Bad input and lost output are one line, and nothing where the reader of a pipe has gone. An
-    error of the program itself is its traceback and one line.
+    Bad input, lost output and want of memory are one line, and nothing where the reader of a pipe
+    has gone. An error of the program itself is its traceback and one line.
     """
     with suppress(OSError):  # standard error may be full too
         if isinstance(error, UserError):
@@ -73,6 +73,11 @@ def status_of(error: Exception) -> int:
         elif isinstance(error, OutputLost):
             if not isinstance(error.__cause__, BrokenPipeError):
                 say_why(str(error))
+        elif isinstance(error, MemoryError):
+            said = " ".join(str(error).split())
+            say_why(
+                f"there is not enough memory{f' ({said})' if said else ''}: choose a smaller input"
+            )
         else:
             traceback.print_exception(error)
             say_why(f"ended without an answer, by {type(error).__name__}: {error}")

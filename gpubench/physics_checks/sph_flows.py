@@ -249,20 +249,20 @@ CHECKS = (
         "Has a column at rest the pressure of its weight?",
         hydrostatics,
         long={"particles": 64000, "height": 1.0, "span": 4000.0},
-        quick={"particles": 3000, "height": 1.5, "span": 800.0},
+        quick={"particles": 2500, "height": 1.5, "span": 400.0},
     ),
     Check(
         "dam-break",
         "Does a breaking dam run as in experiments?",
         dam_break,
         long={"particles": 120000, "depth": 1.0, "reynolds": 55.0, "free": True},
-        quick={"particles": 6000, "depth": 0.2, "reynolds": 90.0, "free": False},
+        quick={"particles": 4000, "depth": 0.2, "reynolds": 90.0, "free": False},
     ),
     Check(
         "floating",
         "Does a floating body lie as deep as Archimedes says?",
         floating,
         long={"particles": 200000, "size": 0.5, "densities": [0.3, 0.5, 0.7], "span": 3000.0},
-        quick={"particles": 8000, "size": 0.6, "densities": [0.5], "span": 800.0},
+        quick={"particles": 5000, "size": 0.6, "densities": [0.5], "span": 500.0},
     ),
 )

@@ -165,7 +165,7 @@ class InCells(Workload):
                 f" make the time step smaller than {self.time_step:g}"
                 " (--parameter time_step=...), or the forces weaker"
             )
-        answer = self.algorithm.answer
+        answer = self.algorithm.answer if self._is_built else None
         if isinstance(answer, LimitedCells) and (lost := int(self.device.download(answer.lost)[0])):
             raise BlowUp(
                 f"step {self.step}: {self.algorithm.name} has no room for {lost} particles:"

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import compare_results as made
+import numpy as np
 import pytest
 
 from gpubench.cli import app
@@ -47,6 +48,20 @@ def test_a_verdict_that_cannot_be_printed_is_status_2(slower):
 def test_an_answer_that_cannot_be_printed_is_status_2(redirection, message):
     told = f"gpubench: {message}\n" if message else ""
     assert redirected(redirection, "--version") == (2, told)
+
+
+def test_want_of_memory_is_one_line_and_status_2(slower, monkeypatch, capsys):
+    def allocate(*_: object) -> None:
+        np.empty(2**57, np.float64)
+
+    monkeypatch.setattr(procedure, "compare_files", allocate)
+    monkeypatch.setattr(sys, "argv", ["gpubench", *slower])
+    with pytest.raises(SystemExit) as ended:
+        app.main()
+    out, err = capsys.readouterr()
+    assert (ended.value.code, out) == (2, "")
+    assert err.startswith("gpubench: there is not enough memory (Unable to allocate 1.00 EiB")
+    assert err.endswith("): choose a smaller input\n") and err.count("\n") == 1
 
 
 def test_an_error_of_the_program_is_its_traceback_and_status_2(slower, monkeypatch, capsys):

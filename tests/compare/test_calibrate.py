@@ -72,12 +72,12 @@ def test_no_slow_down_that_is_tried_may_be_enough():
 
 def test_the_smallest_is_found_nine_times_in_ten():
     cells = {"a": pairs(60, noise=0.04, seed=3)}
-    smallest = drawn(cells, comparisons=200).cells["a"].smallest
+    smallest = drawn(cells, comparisons=100).cells["a"].smallest
     at = {
         factor: replace_slowed(cells["a"], factor)
         for factor in (SLOWER[SLOWER.index(smallest) - 1], smallest)
     }
-    found = [drawn({"a": each}, comparisons=200).cells["a"].found for each in at.values()]
+    found = [drawn({"a": each}, comparisons=100).cells["a"].found for each in at.values()]
     assert found[0] < 0.95 and found[1] > 0.85  # drawn anew, but for whose side is whose
 
 
@@ -103,7 +103,7 @@ def test_changing_sides_takes_out_what_tells_them_apart():
 def test_changing_sides_favours_neither(ratio):
     cells = pairs(40, noise=0.02, ratio=ratio)
     turned = [Measured(each.base_ms * each.ratio, 1 / each.ratio, each.slowed) for each in cells]
-    one, other = (drawn({"a": series}, comparisons=300) for series in (cells, turned))
+    one, other = (drawn({"a": series}, comparisons=200) for series in (cells, turned))
     assert one.cells["a"].cannot_tell == pytest.approx(other.cells["a"].cannot_tell, abs=0.1)
     assert one.cells["a"].between == pytest.approx(other.cells["a"].between)
 
@@ -118,7 +118,7 @@ def test_what_disturbs_both_sides_alike_is_no_noise():
 
 def test_a_comparison_is_an_alarm_where_any_cell_is():
     cells = {name: pairs(24, noise=0.3, seed=seed) for seed, name in enumerate("abcdef")}
-    found = drawn(cells, looks=(8,), comparisons=300, threshold=0.001)
+    found = drawn(cells, looks=(8,), comparisons=100, threshold=0.001)
     each = [rates.false_alarms for rates in found.cells.values()]
     assert max(each) <= found.false_alarms <= sum(each)
     assert found.false_alarms + found.cannot_tell <= 1
@@ -410,7 +410,7 @@ def test_comparisons_are_drawn_again_from_the_pairs_of_a_file(command, small, tm
     assert (found.verdicts.threshold, found.verdicts.confidence) == (0.1, 0.95)
     assert found.verdicts.comparisons == 40
     assert found.as_json()["calibration"]["pairs"] == small.as_json()["calibration"]["pairs"]
-    command("--again", "earlier.json", "--out", "kept")
+    command("--again", "earlier.json", "--comparisons", "40", "--out", "kept")
     assert len(list((tmp_path / "kept").rglob("*.json"))) == 2  # the first is as it was
 
 

@@ -121,7 +121,7 @@ class TestRotation:
         matrix = rotation_matrix(quaternion)
         assert matrix == pytest.approx(scipy_rotation(quaternion).as_matrix(), abs=1e-12)
 
-    @settings(deadline=None)
+    @settings(deadline=None, max_examples=15)
     @given(seeds)
     def test_many_small_turns_are_one_large(self, seed: int) -> None:
         rng = np.random.default_rng(seed)

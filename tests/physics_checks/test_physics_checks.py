@@ -82,10 +82,8 @@ def of(run: CheckRun, words: str) -> Finding:
     return one
 
 
-@pytest.mark.parametrize(
-    "name",
-    [name if name in EXACT else pytest.param(name, marks=pytest.mark.long) for name in BY_NAME],
-)
+# test_docs.py runs every check that has a quick size; this has none.
+@pytest.mark.parametrize("name", [*EXACT, pytest.param("single-mode", marks=pytest.mark.long)])
 def test_every_check_comes_to_an_end_and_can_be_kept(tiny, name, tmp_path):
     run = tiny(name)
     assert run.failure is None
@@ -106,31 +104,6 @@ def test_sizes_are_what_the_checks_take():
         for size in (check.long, check.quick):
             assert size is None or size.keys() == TINY[check.name].keys(), check.name
     assert len(BY_NAME) == len(FAMILIES["dpd"])
-
-
-@pytest.mark.long
-def test_every_figure_has_a_name_of_its_own(tiny):
-    slugs = [figure.slug for name in BY_NAME for figure in tiny(name).figures]
-    assert len(slugs) == len(set(slugs)) >= 7
-
-
-@pytest.mark.long
-def test_small_fluids_are_near_the_references(tiny):
-    """Not as near as the tolerances: these sizes are for seconds."""
-    assert of(tiny("structure"), "integral").value == pytest.approx(23.64, abs=0.5)
-    assert of(tiny("structure"), "height").value == pytest.approx(1.17, abs=0.1)
-    assert of(tiny("self-diffusion"), "D").value == pytest.approx(0.3, abs=0.1)
-    assert of(
-        tiny("temperature"), "velocity-verlet, full step, time step 0.01"
-    ).value == pytest.approx(1, abs=0.05)
-
-
-@pytest.mark.long
-def test_domains_in_space_grow(tiny):
-    (figure,) = tiny("domains-3d").figures
-    measured, fit = figure.panels[0].series
-    assert measured.y[-1] > 1.1 * measured.y[0]
-    assert (measured.role, fit.role) == ("measured", "fit")
 
 
 # What is wrong is noticed
@@ -220,7 +193,7 @@ def test_a_hotter_fluid_is_noticed(intel, monkeypatch):
     ("name", "changes", "message"),
     [
         ("mixing", {"particles": [12000], "span": 1.0}, "samples of the mixing layer"),
-        ("domains-3d", {"span": 30.0, "regimes": 2}, "no room for domains"),
+        ("domains-3d", {"span": 30.0, "runs": 1, "regimes": 2}, "no room for domains"),
         ("domains-3d", {"span": 5.0, "runs": 1}, "a fit needs at least"),
         ("single-mode", {"repulsion": 70.0}, "tension of .* keeps a wave of length 16 down"),
     ],

@@ -12,7 +12,7 @@ from random import Random
 import pytest
 
 SEED = "21"
-PLANTED = Path(__file__).with_name("planted_trials.py")
+PLANTED = Path(__file__).resolve().parents[1] / "builders" / "planted_trials.py"
 
 
 @pytest.fixture

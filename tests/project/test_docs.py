@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 from gpubench.cli.app import app
 from gpubench.core import paths, registry
 from gpubench.devices import opencl
+from gpubench.evidence import physics_results
 from gpubench.physics_checks.runner import FAMILIES
 from gpubench.studies.study import check_names, load_study, parse_study
 from gpubench.verify import conformance
@@ -31,7 +32,7 @@ DOCUMENTS = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NEEDS_HISTORY = ("compare", "bisect")  # of a repository
 STATUSES = {"choose": (0, 3)}  # one is faster, or it cannot tell
-FEW = {"--particles": 4096, "--steps": 100}  # of a simulation, at most
+FEW = {"--particles": 2048, "--steps": 60}  # of a simulation, at most
 LONGEST_SWEEP = 2**26  # steps of the quadratic example
 
 
@@ -107,7 +108,7 @@ def test_readme_leaves_a_clean_tree(target):
 def test_readme_runs_from_top_to_bottom(tmp_path, monkeypatch, environment_once):
     """Run the README in an empty folder: Python blocks, and commands at their smallest."""
     monkeypatch.chdir(tmp_path)
-    for package in ("studies", "checks"):
+    for package in ("studies", "physics_checks"):
         monkeypatch.setattr(f"gpubench.{package}.runner.environment", environment_once)
     steps = FENCE.findall((ROOT / "README.md").read_text(encoding="utf-8"))
     for language, body in steps:
@@ -135,10 +136,22 @@ def is_run_elsewhere(words):
 
 @pytest.mark.long
 @pytest.mark.parametrize("family", FAMILIES)
-def test_the_physics_is_right(family, monkeypatch, environment_once):
+def test_the_physics_is_right(family, monkeypatch, environment_once, tmp_path):
+    """Every check ends, agrees with its references, and is kept with figures that have names."""
     monkeypatch.setattr("gpubench.physics_checks.runner.environment", environment_once)
-    result = CliRunner().invoke(app, ["check", family])
+    file = tmp_path / "found.json"
+    result = CliRunner().invoke(app, ["check", family, "--out", str(file)])
     assert result.exit_code == 0, result.output
+    checks = physics_results.load(file).checks
+    assert [check.name for check in checks] == [c.name for c in FAMILIES[family] if c.quick]
+    assert all(set(check.verdicts) <= {"agrees", "recorded"} for check in checks)
+    figures = {figure.slug: figure for check in checks for figure in check.figures}
+    assert len(figures) == sum(len(check.figures) for check in checks) > 0
+    if family == "dpd":
+        (growing,) = [check.figures[0] for check in checks if check.name == "domains-3d"]
+        sizes, fit = growing.panels[0].series
+        assert (sizes.role, fit.role) == ("measured", "fit")
+        assert sizes.y[-1] > 1.1 * sizes.y[0]
 
 
 def smallest(words):

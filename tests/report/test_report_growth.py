@@ -76,5 +76,5 @@ def lines_run(make: Callable[[int], Records], count: int) -> int:
 @pytest.mark.parametrize("make", [sorts, steps, regimes])
 def test_twice_the_inputs_take_twice_the_work(make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(document, "draw_all", lambda charts: [])
-    small, large = (lines_run(make, count) for count in (60, 120))
+    small, large = (lines_run(make, count) for count in (40, 80))
     assert large < 2.4 * small

@@ -84,6 +84,14 @@ def reference(device):
 
 
 @pytest.mark.parametrize(("algorithm", "form"), FORMS)
+def test_is_sound_before_its_first_step(device, algorithm, form):
+    """Some algorithms have no answer yet; the first checkpoint is of step 0."""
+    simulation = made(device, algorithm=algorithm, form=form)
+    simulation.require_sound()
+    assert simulation.step == 0
+
+
+@pytest.mark.parametrize(("algorithm", "form"), FORMS)
 def test_every_algorithm_gives_the_same_trajectory_to_the_bit(device, reference, algorithm, form):
     for index, (workload, parameters) in enumerate(WORKLOADS[:4]):
         simulation = made(device, workload, algorithm, form, **parameters)
