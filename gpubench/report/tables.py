@@ -78,10 +78,11 @@ _PHASES = (
 
 @dataclass(frozen=True)
 class Row:
-    """A row: its heading and its items."""
+    """A row: its heading, which may lead to a page, and its items."""
 
     head: str
     items: Sequence[Item]
+    link: str = ""
 
 
 @dataclass(frozen=True)

@@ -185,6 +185,18 @@ class Sweep:
 
 
 @dataclass(frozen=True)
+class Views:
+    """How a report tells of a study of neighbour searches.
+
+    answers: the tasks that the front page answers from it. first: what its own page begins with,
+    "maps" or "libraries".
+    """
+
+    answers: tuple[str, ...] = ()
+    first: str = "maps"
+
+
+@dataclass(frozen=True)
 class Study:
     """One file of gpubench/studies, or of somebody else's.
 
@@ -193,6 +205,7 @@ class Study:
     outcomes: what algorithms report that belongs beside their times, with its heading in a table.
     budget: when to stop sampling a task.
     phases: whether a report draws phases of steps by their "time", or as a "share" of the step.
+    views: how a report tells of a study of neighbour searches; None of all others.
     """
 
     name: str
@@ -207,6 +220,7 @@ class Study:
     outcomes: Mapping[str, str] = field(default_factory=dict)
     budget: Budget = field(default_factory=Budget)
     phases: str = "time"
+    views: Views | None = None
 
 
 def load_study(name: str) -> Study:
@@ -316,6 +330,7 @@ def _study(name: str, data: dict[str, Any]) -> Study:
         outcomes=data.get("outcomes", {}),
         budget=Budget(**data.get("budget", {})),
         phases=data.get("phases", "time"),
+        views=Views(**_frozen_fields(data["views"])) if "views" in data else None,
     )
 
 
@@ -333,7 +348,7 @@ def _published(data: dict[str, Any]) -> Published:
                 f"published.{entry}: one for each of the columns belongs there where column_axis"
                 f" is {axis}, and none elsewhere, not {named}"
             )
-    fields = {key: _frozen(value) for key, value in data.items()}
+    fields = _frozen_fields(data)
     # A number whose last digits are zeros stands as text in the file.
     fields["texts"] = tuple(
         tuple(v if isinstance(v, str) else repr(v) for v in row) for row in data["values"]
@@ -410,6 +425,10 @@ def _subjects(data: Sequence[dict[str, Any]]) -> tuple[Subject, ...]:
                 raise StudyError(f"{subject.label} appears twice among the subjects")
             subjects.append(subject)
     return tuple(subjects)
+
+
+def _frozen_fields(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: _frozen(value) for key, value in data.items()}
 
 
 def _frozen(value: Any) -> Any:
