@@ -169,7 +169,7 @@ def charts(field: Field, slug: str, crossed: Sequence[Pair]) -> list[Chart]:
         sizes = [size for pair in shown for size in pair.sizes]
         drawn = [
             Line(
-                f"{few}, then {many}",
+                f"{few} → {many}",
                 [level for level, _ in points],
                 [2**c.at for _, c in points],
                 [min(sizes) if c.low is None else 2**c.low for _, c in points],

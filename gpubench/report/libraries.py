@@ -141,25 +141,18 @@ def wrong(field: Field) -> list[str]:
     return said
 
 
-def section(field: Field, in_full: bool) -> Section:
-    """Return the tables of ours and theirs; in full also one for each task, and of their habits."""
-    losses, summary = _losses_table(field), _summary(field)
-    tables = []
-    if in_full:
-        tables = [_table(field, task) for task in field.tasks if field.chosen(task)]
-        tables += [habits] if (habits := _habits(field)).rows else []
-    return Section(
-        "Ours and libraries of others",
-        [
-            "All in one table start from the same positions and end with the same answer"
-            f" ({quoted('build')}: with whatever neighbours are found in)."
-        ],
-        [
-            *([losses] if len(losses.rows) > 1 else []),
-            *([summary] if summary.rows else []),
-            *tables,
-        ],
-    )
+def section(field: Field) -> Section:
+    """Return where libraries win, and what each takes beside the best of ours."""
+    found = (_losses_table(field), _summary(field))
+    shown = [table for table, least in zip(found, (2, 1), strict=True) if len(table.rows) >= least]
+    return Section("Ours and libraries of others", tables=shown)
+
+
+def equal_work(field: Field) -> Section:
+    """Return all that was timed on each task, ours and theirs, and what each library does."""
+    tables = [_table(field, task) for task in field.tasks if field.chosen(task)]
+    tables += [habits] if (habits := _habits(field)).rows else []
+    return Section("Equal work", tables=tables)
 
 
 def _losses_table(field: Field) -> Table:
@@ -389,7 +382,7 @@ def _table(field: Field, task: str) -> Table:
     ]
     rest = where(places[-1:]).partition(", ")[2]
     return Table(
-        f"Equal work only, {task}: {TASKS[task]} ({rest})",
+        f"{task.capitalize()} ({rest})",
         columns,
         rows,
         notes=[
@@ -404,10 +397,7 @@ def _table(field: Field, task: str) -> Table:
 
 def _builds(field: Field, places: Sequence[Place]) -> list[str]:
     """Say that what is built differs, and what the fastest to build then takes to count."""
-    said = (
-        "What is built is not alike: linked lists (search-atomic-list) are made in one pass, most"
-        " others sort the particles. Who builds fastest need not search fastest."
-    )
+    said = "What is built differs: linked lists in one pass, or sorted particles."
     found: dict[str, list[tuple[Place, Ratio]]] = {}
     for place in places:
         built, counted = _race(field, "build", place), _race(field, "count", place)

@@ -56,7 +56,7 @@ def figure(field: Field, task: str, slug: str, height: int = _HEIGHT) -> FigureP
     chart = Map(
         f"{slug}-map-{task}",
         f"Fastest: {task} ({TASKS[task]})",
-        "Numbers: time of the next over that of the fastest.",
+        "",
         tiles,
     )
     with vega.quick():
@@ -174,7 +174,7 @@ def _spec(
         base.mark_rect(stroke="var(--ground)", strokeWidth=1.5, cursor="pointer")
         .encode(
             x=x, x2="x1:Q", y=y, y2="y1:Q",
-            color=alt.Color("n:N", scale=alt.Scale(domain=names, range=hues), legend=vega.legend()),
+            color=alt.Color("n:N", scale=alt.Scale(domain=names, range=hues), legend=vega.legend(names)),
             opacity=vega.faded(0.12),
             fillOpacity=alt.FillOpacityValue(1, condition={"test": _OPEN, "value": 0.6}),
             tooltip=[alt.Tooltip(f"{key}:N", title=_TOLD[key]) for key in there],
@@ -241,7 +241,7 @@ def _axes(field: Field, chart: Map, is_moved: bool) -> tuple[Any, Any]:
         "y0:Q",
         scale=alt.Scale(domain=spans[1], nice=False, zero=False),
         axis=alt.Axis(
-            title=title, values=heights, grid=False,
+            title=title, values=heights, grid=False, labelOverlap=False,
             labelExpr=vega.among(heights, [f"{level:g}" for level in levels]),
         ),
     )  # fmt: skip

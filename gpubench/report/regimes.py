@@ -62,7 +62,7 @@ def sections(run: StudyRun, slug: str) -> list[Section]:
     """Return what the study's page shows, as far as there are records for it."""
     field = Field.of(run)
     crossed = [pair for task in field.tasks for pair in crossovers.pairs(field, task)]
-    beside = libraries.section(field, in_full=begins_with_libraries(run))
+    beside = libraries.section(field)
     memory, share = _memory(field, slug), _copy_share(field, slug)
     moved = [incremental_updates.chart(field, slug), incremental_updates.ratio_chart(field, slug)]
     resorts = incremental_updates.table(field)
@@ -89,7 +89,10 @@ def sections(run: StudyRun, slug: str) -> list[Section]:
         Section("Time against memory", figures=draw_all(memory)),
         Section("Share of the bandwidth", figures=draw_all([share] if share else [])),
     ]
-    found.insert(0 if begins_with_libraries(run) else len(found), beside)
+    if begins_with_libraries(run):
+        found = [beside, *found, libraries.equal_work(field)]
+    else:
+        found.append(beside)
     return [each for each in found if each.figures or each.tables or each.folded]
 
 

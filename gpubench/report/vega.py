@@ -39,7 +39,7 @@ HEIGHT = 300  # pixels of a plot
 _DRAWN_WIDTH = 720  # pixels of an SVG for Markdown
 _DASHES = ([1, 0], [5, 2], [2, 2], [7, 2, 2, 2])
 _MOST_PLACES = 16  # on an axis for its ticks to be among them
-_LEGEND_COLUMN = 165  # pixels
+_LEGEND_MARK, _CHARACTER = 36, 6.5  # pixels, in a legend
 _BAR = 20  # pixels from bar to bar
 _CUT = 4.0  # of the shortest bar of a panel: longer ones are cut off there
 _DIGITS = 5  # that a chart's data keep
@@ -56,7 +56,7 @@ CONFIG: dict[str, Any] = {
     "background": "transparent",
     "font": _FONT,
     "view": {"stroke": "transparent", "fill": "var(--raised)"},
-    "autosize": {"type": "fit-x", "contains": "padding"},
+    "autosize": {"type": "fit-x", "contains": "padding", "resize": True},
     "axis": {
         "labelColor": "var(--ink)", "titleColor": "var(--ink)", "domainColor": "var(--soft)",
         "tickColor": "var(--soft)", "gridColor": "var(--rule)", "labelFontSize": 12,
@@ -71,8 +71,8 @@ CONFIG: dict[str, Any] = {
     },
     "legend": {
         "orient": "bottom", "title": None, "labelColor": "var(--ink)", "labelFontSize": 12,
-        "labelLimit": 240, "symbolStrokeWidth": 2, "offset": 12, "rowPadding": 4,
-        "columnPadding": 14,
+        "labelLimit": 290, "symbolStrokeWidth": 2, "offset": 12, "rowPadding": 4,
+        "columnPadding": 14, "symbolOpacity": 1,
     },
     "title": {"color": "var(--ink)", "anchor": "start", "fontSize": 13, "frame": "group"},
     "text": {"color": "var(--ink)", "fontSize": 11},
@@ -197,13 +197,15 @@ def among(values: Sequence[float], words: Sequence[str]) -> str:
     return f"{texts}[indexof({numbers}, datum.value)]"
 
 
-def legend() -> Any:
+def legend(names: Sequence[str]) -> Any:
     """Return a legend of Altair in as many columns as there is room for."""
     import altair as alt
 
-    return alt.Legend(
-        title=None, orient="bottom", columns=alt.ExprRef(f"max(1, floor(width / {_LEGEND_COLUMN}))")
-    )
+    # Known before the layout, unlike the width of the plot, which is there to follow the window.
+    room = f"(containerSize()[0] || {_DRAWN_WIDTH}) + 0 * width"
+    column = _LEGEND_MARK + _CHARACTER * max(map(len, names), default=0)
+    columns = alt.ExprRef(f"max(1, floor(({room}) / {column}))")
+    return alt.Legend(title=None, orient="bottom", columns=columns)
 
 
 def _fullest(chart: Chart | BarChart) -> int:
@@ -246,7 +248,8 @@ def _lines(chart: Chart) -> dict[str, Any]:
     x, y = _axis(chart, "x"), _axis(chart, "y")
     base = alt.Chart(alt.NamedData("rows")).transform_filter("datum.p == panel").encode(x=x, y=y)
     shades = alt.Scale(domain=names, range=[colour(looks[n].colour) for n in names])
-    hues = alt.Color("l:N", scale=shades, legend=legend() if names != [chart.y.label] else None)
+    key = legend(names) if names != [chart.y.label] else None
+    hues = alt.Color("l:N", scale=shades, legend=key)
     dashes = [_DASHES[looks[n].variant % len(_DASHES)] for n in names]
     shapes = [marker(looks[n]) for n in names]
     pick = alt.selection_point(name="picked", fields=["l"], bind="legend")
@@ -281,7 +284,7 @@ def _lines(chart: Chart) -> dict[str, Any]:
         .encode(
             color=hues,
             strokeDash=alt.StrokeDash(
-                "l:N", scale=alt.Scale(domain=names, range=dashes), legend=None
+                "l:N", scale=alt.Scale(domain=names, range=dashes), legend=key
             ),
             order=alt.OrderValue(0),
             opacity=faded(0.12),
@@ -293,8 +296,8 @@ def _lines(chart: Chart) -> dict[str, Any]:
         .mark_point(clip=True, filled=True, size=38, strokeWidth=1.4)
         .encode(
             color=hues,
-            stroke=alt.Stroke("l:N", scale=shades, legend=None),
-            shape=alt.Shape("l:N", scale=alt.Scale(domain=names, range=shapes), legend=None),
+            stroke=alt.Stroke("l:N", scale=shades, legend=key),
+            shape=alt.Shape("l:N", scale=alt.Scale(domain=names, range=shapes), legend=key),
             fillOpacity=alt.FillOpacityValue(1, condition={"test": "datum.h", "value": 0}),
             opacity=faded(0.12),
             tooltip=told,
@@ -337,12 +340,14 @@ def _axis(chart: Chart, which: str) -> Any:
         low, high = min(positive), max(positive)
         margin = (high / low) ** 0.04 if high > 1.1 * low else 1.5
         scale = alt.Scale(type="log", domain=[low / margin, high * margin], nice=False)
+        if which == "y" or own.kind == "measured" or len(places) > _MOST_PLACES:
+            places = _round(low / margin, high * margin)
         if own.kind == "size":
             words = lambda value: formats.power(int(value))  # noqa: E731
             if which == "y":
                 ends = math.ceil(math.log2(low)), math.floor(math.log2(high))
                 places = [2.0**exponent for exponent in range(ends[0], ends[1] + 1, 2)]
-    if not places or own.kind == "measured" or len(places) > _MOST_PLACES:
+    if not places:
         axis = alt.Axis(title=own.label or None, format=",.6~g")
     else:
         axis = alt.Axis(
@@ -353,6 +358,14 @@ def _axis(chart: Chart, which: str) -> Any:
     if which == "x":
         return alt.X("x:Q", scale=scale, axis=axis)
     return alt.Y("y:Q", scale=scale, axis=axis)
+
+
+def _round(low: float, high: float) -> list[float]:
+    """Return round numbers between two, at most one a decade where there are many decades."""
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    steps = (1, 2, 5) if high < 300 * low else (1,)
+    found = [step * 10.0**decade for decade in decades for step in steps]
+    return [rounded(place) for place in found if low <= place <= high]
 
 
 def _bars(chart: BarChart) -> dict[str, Any]:
@@ -390,7 +403,7 @@ def _bars(chart: BarChart) -> dict[str, Any]:
             y=y,
             x=alt.X("a:Q", title=chart.label, axis=alt.Axis(grid=True)),
             x2="b:Q",
-            color=alt.Color("k:N", scale=alt.Scale(domain=used, range=hues), legend=legend()),
+            color=alt.Color("k:N", scale=alt.Scale(domain=used, range=hues), legend=legend(used)),
             opacity=faded(0.15),
             tooltip=[
                 alt.Tooltip("n:N", title=" "),

@@ -543,14 +543,14 @@ def test_many_losses_are_told_by_task_with_their_share() -> None:
 
 def test_tables_of_rivals_list_what_is_wrong_and_what_did_not_run() -> None:
     field = field_of(rivals_study())
-    tables = {table.caption: table for table in libraries.section(field, in_full=True).tables}
-    listed = next(t for name, t in tables.items() if name.startswith("Equal work only, list"))
+    tables = {table.caption: table for table in libraries.equal_work(field).tables}
+    listed = next(t for name, t in tables.items() if name.startswith("List ("))
     wrong = next(row for row in listed.rows if row.head == "vesin")
     assert [item.text for item in wrong.items][:2] == ["wrong", formats.DASH]
     assert listed.notes[0] == (
         "vesin: wrong: loses pairs across the box; the smallest input found has 9 particles."
     )
-    counted = next(t for name, t in tables.items() if name.startswith("Equal work only, count"))
+    counted = next(t for name, t in tables.items() if name.startswith("Count ("))
     missing = next(row for row in counted.rows if row.head == "search-torch-sort")
     assert missing.items[0].text == "not run"
     assert "search-torch-sort: not run: needs torch: pip install torch." in counted.notes
@@ -574,12 +574,11 @@ def test_the_fastest_to_build_is_told_with_what_it_takes_to_count() -> None:
             for name, both in times.items()
             for task, time in zip(("build", "count"), both, strict=True)
         ]
-        tables = libraries.section(field_of(records), in_full=True).tables
-        [build, count] = [t for t in tables if t.caption.startswith("Equal work only")]
+        [build, count] = libraries.equal_work(field_of(records)).tables[:2]
         assert not any("What is built" in each for each in count.notes)
         return build.notes[0]
 
-    said = "What is built is not alike: linked lists (search-atomic-list) are made in one pass"
+    said = "What is built differs: linked lists in one pass, or sorted particles."
     assert note(27.0).startswith(said)
     assert note(27.0).endswith(
         " To build and count, search-atomic-list, the fastest to build, takes 9.00 and 9.00 times"
@@ -605,7 +604,7 @@ def test_who_ran_elsewhere_is_not_said_to_be_unable_to() -> None:
     large += [search("scipy-ckdtree", form, **skipped) for form in ("list", "list-pairs")]
 
     def notes(records: list[dict[str, Any]]) -> list[str]:
-        return libraries.section(field_of(records), in_full=True).tables[-1].notes
+        return libraries.equal_work(field_of(records)).tables[-1].notes
 
     said = "scipy-ckdtree: not run on these inputs; timed at 2¹² to 2¹⁶ particles, 4 per cell"
     assert notes([*small, *large])[:2] == [
@@ -644,7 +643,7 @@ def test_a_row_of_rivals_has_ratio_library_first_call_and_peak() -> None:
             for each in rivals_study()
         ]
     )
-    table = next(t for t in libraries.section(field, in_full=True).tables if " build:" in t.caption)
+    table = next(t for t in libraries.equal_work(field).tables if t.caption.startswith("Build"))
     assert [count for _, count in table.groups] == [2, 2, 3]
     row = dict(
         zip(
@@ -671,7 +670,7 @@ def test_where_rivals_win_leaves_out_columns_that_are_all_alike() -> None:
         for name, median in (("search-counting-sort", 2.0), ("warp-hash-grid", 1.0))
         if (task, size) != ("build", 2**22)
     ]
-    table = libraries.section(field_of(records), in_full=True).tables[0]
+    table = libraries.section(field_of(records)).tables[0]
     assert table.caption == "Where a rival wins"
     assert table.columns == ["Task", "Rival", "Best of ours over rival", "Inputs", "Particles"]
     assert [[row.head, *(item.text for item in row.items)] for row in table.rows] == [
@@ -698,7 +697,7 @@ def compared_by_graph() -> list[dict[str, Any]]:
 def test_libraries_stand_against_the_best_of_ours_hot_and_from_a_graph() -> None:
     table = next(
         table
-        for table in libraries.section(field_of(compared_by_graph()), in_full=True).tables
+        for table in libraries.section(field_of(compared_by_graph())).tables
         if table.caption.startswith("Libraries against the best of ours (4 per cell")
     )
     assert table.columns == ["Library", "2²⁰"]
@@ -712,7 +711,7 @@ def test_libraries_stand_against_the_best_of_ours_hot_and_from_a_graph() -> None
 
 
 def test_habits_of_libraries_stand_in_a_table_of_their_own() -> None:
-    table = libraries.section(field_of(rivals_study()), in_full=True).tables[-1]
+    table = libraries.equal_work(field_of(rivals_study())).tables[-1]
     assert table.caption == "What each does where libraries differ"
     [row] = [row for row in table.rows if row.head.startswith("nvalchemi")]
     assert row.items[0].text.startswith("raises")
@@ -727,7 +726,7 @@ def test_habits_that_differ_in_numbers_alone_are_one_row() -> None:
             (2**16, "grows"),
         )
     ]
-    table = libraries.section(field_of(records), in_full=True).tables[-1]
+    table = libraries.equal_work(field_of(records)).tables[-1]
     assert [row.items[0].text for row in table.rows] == ["stops; counted first: 18 here", "grows"]
 
 
