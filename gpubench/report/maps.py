@@ -164,6 +164,7 @@ def _spec(
     x, y = _axes(field, chart, is_moved)
     names = sorted({tile["n"] for tile in tiles}, key=field.algorithms.index)
     hues = [vega.colour(field.algorithms.index(name)) for name in names]
+    shades = alt.Scale(domain=names, range=hues)
     pick = alt.selection_point(name="picked", fields=["n"], bind="legend")
     there = [key for key in _TOLD if any(key in tile for tile in tiles)]
     base = alt.Chart(alt.NamedData("tiles")).transform_filter("datum.p == panel")
@@ -174,7 +175,7 @@ def _spec(
         base.mark_rect(stroke="var(--ground)", strokeWidth=1.5, cursor="pointer")
         .encode(
             x=x, x2="x1:Q", y=y, y2="y1:Q",
-            color=alt.Color("n:N", scale=alt.Scale(domain=names, range=hues), legend=vega.legend(names)),
+            color=alt.Color("n:N", scale=shades, legend=vega.legend(names)),
             opacity=vega.faded(0.12),
             fillOpacity=alt.FillOpacityValue(1, condition={"test": _OPEN, "value": 0.6}),
             tooltip=[alt.Tooltip(f"{key}:N", title=_TOLD[key]) for key in there],
@@ -241,7 +242,7 @@ def _axes(field: Field, chart: Map, is_moved: bool) -> tuple[Any, Any]:
         "y0:Q",
         scale=alt.Scale(domain=spans[1], nice=False, zero=False),
         axis=alt.Axis(
-            title=title, values=heights, grid=False, labelOverlap=False,
+            title=title, values=heights, tickCount=len(heights), grid=False, labelOverlap=False,
             labelExpr=vega.among(heights, [f"{level:g}" for level in levels]),
         ),
     )  # fmt: skip

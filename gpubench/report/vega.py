@@ -67,7 +67,7 @@ CONFIG: dict[str, Any] = {
     # The title of the y axis lies flat above it, where it is read without tilting the head.
     "axisY": {
         "domain": False, "ticks": False, "titleAngle": 0, "titleAlign": "left",
-        "titleBaseline": "bottom", "titleX": 0, "titleY": -8, "tickCount": 6,
+        "titleBaseline": "bottom", "titleX": 0, "titleY": -8,
     },
     "legend": {
         "orient": "bottom", "title": None, "labelColor": "var(--ink)", "labelFontSize": 12,
@@ -353,6 +353,7 @@ def _axis(chart: Chart, which: str) -> Any:
         axis = alt.Axis(
             title=own.label or None,
             values=places,
+            tickCount=len(places),  # else Vega leaves some out
             labelExpr=among(places, [words(place) for place in places]),
         )
     if which == "x":
