@@ -240,35 +240,11 @@ def _rows(chart: Chart, keep: Callable[[Line], bool]) -> list[dict[str, Any]]:
 def _lines(chart: Chart) -> dict[str, Any]:
     import altair as alt
 
-    looks: dict[str, Line] = {}
-    for line in (line for panel in chart.panels for line in panel.lines if line.label):
-        looks.setdefault(line.label, line)
     rows = _rows(chart, lambda line: bool(line.label))
-    names = list(looks)
-    x, y = _axis(chart, "x"), _axis(chart, "y")
-    base = alt.Chart(alt.NamedData("rows")).transform_filter("datum.p == panel").encode(x=x, y=y)
-    shades = alt.Scale(domain=names, range=[colour(looks[n].colour) for n in names])
-    key = legend(names) if names != [chart.y.label] else None
-    hues = alt.Color("l:N", scale=shades, legend=key)
-    dashes = [_DASHES[looks[n].variant % len(_DASHES)] for n in names]
-    shapes = [marker(looks[n]) for n in names]
-    pick = alt.selection_point(name="picked", fields=["l"], bind="legend")
-    told = [
-        alt.Tooltip("l:N", title=" "),
-        alt.Tooltip("x:Q", title=chart.x.label or "input", format=",.6~g"),
-        alt.Tooltip("y:Q", title=chart.y.label, format=",.4~g"),
-    ]
-    layers = []
-    if any("a" in row and row["a"] != row["b"] for row in rows):
-        told += [
-            alt.Tooltip("a:Q", title="95 % interval from", format=",.4~g"),
-            alt.Tooltip("b:Q", title="to", format=",.4~g"),
-        ]
-        band = base.mark_area(clip=True).encode(
-            y=alt.Y("a:Q"), y2="b:Q", color=hues, opacity=faded(0.02, 0.2)
-        )
-        layers.append(band)
     border = _rows(chart, lambda line: not line.label)
+    reference = [] if chart.reference is None else [{"y": chart.reference}]
+    x, y = _axis(chart, "x"), _axis(chart, "y")
+    layers = []
     if border:
         layers.append(
             alt.Chart(alt.NamedData("border"))
@@ -276,37 +252,64 @@ def _lines(chart: Chart) -> dict[str, Any]:
             .mark_line(color="var(--soft)", strokeDash=[4, 3], strokeWidth=1)
             .encode(x=x, y=y, order=alt.OrderValue(0))
         )
-    if chart.reference is not None:
+    if reference:
         rule = alt.Chart(alt.NamedData("reference"))
         layers.append(rule.mark_rule(strokeDash=[1, 3], color="var(--ink)").encode(y=y))
-    layers.append(
-        base.mark_line(clip=True, strokeWidth=1.8)
-        .encode(
-            color=hues,
-            strokeDash=alt.StrokeDash(
-                "l:N", scale=alt.Scale(domain=names, range=dashes), legend=key
-            ),
-            order=alt.OrderValue(0),
-            opacity=faded(0.12),
-        )
-        .add_params(pick)
-    )
-    layers.append(
-        base.transform_filter("datum.m !== 0")
-        .mark_point(clip=True, filled=True, size=38, strokeWidth=1.4)
-        .encode(
-            color=hues,
-            stroke=alt.Stroke("l:N", scale=shades, legend=key),
-            shape=alt.Shape("l:N", scale=alt.Scale(domain=names, range=shapes), legend=key),
-            fillOpacity=alt.FillOpacityValue(1, condition={"test": "datum.h", "value": 0}),
-            opacity=faded(0.12),
-            tooltip=told,
-        )
-    )
+    base = alt.Chart(alt.NamedData("rows")).transform_filter("datum.p == panel").encode(x=x, y=y)
+    has_band = any("a" in row and row["a"] != row["b"] for row in rows)
+    layers += _line_layers(chart, base, has_band)
     titles = [panel.title for panel in chart.panels]
-    reference = [] if chart.reference is None else [{"y": chart.reference}]
     datasets = {"rows": rows, "border": border, "reference": reference}
     return finished(layers, titles, _fullest(chart), datasets)
+
+
+def _line_layers(chart: Chart, base: Any, has_band: bool) -> list[Any]:
+    """Return bands if there are any, lines, and points that tell their numbers."""
+    import altair as alt
+
+    looks: dict[str, Line] = {}
+    for line in (line for panel in chart.panels for line in panel.lines if line.label):
+        looks.setdefault(line.label, line)
+    names = list(looks)
+    key = legend(names) if names != [chart.y.label] else None
+
+    def look(channel: Any, found: Callable[[Line], Any]) -> Any:
+        scale = alt.Scale(domain=names, range=[found(looks[name]) for name in names])
+        return channel("l:N", scale=scale, legend=key)
+
+    hues = look(alt.Color, lambda line: colour(line.colour))
+    pick = alt.selection_point(name="picked", fields=["l"], bind="legend")
+    told = [
+        alt.Tooltip("l:N", title=" "),
+        alt.Tooltip("x:Q", title=chart.x.label or "input", format=",.6~g"),
+        alt.Tooltip("y:Q", title=chart.y.label, format=",.4~g"),
+    ]
+    if has_band:
+        told += [
+            alt.Tooltip("a:Q", title="95 % interval from", format=",.4~g"),
+            alt.Tooltip("b:Q", title="to", format=",.4~g"),
+        ]
+    band = base.mark_area(clip=True).encode(
+        y=alt.Y("a:Q"), y2="b:Q", color=hues, opacity=faded(0.02, 0.2)
+    )
+    lines = base.mark_line(clip=True, strokeWidth=1.8).encode(
+        color=hues,
+        strokeDash=look(alt.StrokeDash, lambda line: _DASHES[line.variant % len(_DASHES)]),
+        order=alt.OrderValue(0),
+        opacity=faded(0.12),
+    )
+    points = base.transform_filter("datum.m !== 0").mark_point(
+        clip=True, filled=True, size=38, strokeWidth=1.4
+    )
+    points = points.encode(
+        color=hues,
+        stroke=look(alt.Stroke, lambda line: colour(line.colour)),
+        shape=look(alt.Shape, marker),
+        fillOpacity=alt.FillOpacityValue(1, condition={"test": "datum.h", "value": 0}),
+        opacity=faded(0.12),
+        tooltip=told,
+    )
+    return [*([band] if has_band else []), lines.add_params(pick), points]
 
 
 def _axis(chart: Chart, which: str) -> Any:

@@ -202,7 +202,7 @@ def test_the_printed_table_keeps_its_last_zeros(page):
     assert rows[1] == ["32,000", "260", "3.84", "310", "3.22", "1.19"]
     assert rows[4] == ["128,000", "80", "12.50", "130", "7.69", "1.62"]
     assert rows[7] == ["1,024,000", "5", "200.00", "9", "4", "1.8"]
-    assert "which is 111.11 ms and not 4" in page.text
+    assert "are 111.11 ms, not 4" in page.text
 
 
 def test_the_note_of_the_print_names_the_cells_that_contradict():
