@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 
 DASH = "\N{EN DASH}"  # stands for what is not there
@@ -99,3 +100,8 @@ def ratio(value: float) -> str:
 def percent(share: float) -> str:
     """Write a share: 33.8 %."""
     return f"{significant(100 * share)} %"
+
+
+def slug(text: str) -> str:
+    """Write a text as a name of files and places: small letters, digits and hyphens."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")

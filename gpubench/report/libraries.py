@@ -51,7 +51,8 @@ def verdict(field: Field) -> str:
         return f"Ours are first in all {len(compared)} comparisons with libraries of others.{short}"
     if unclear:
         tasks = formats.listing(dict.fromkeys(each.race.task for each in unclear))
-        said += f"; in {len(unclear)} it cannot be told ({tasks})"
+        verb = "is" if len(unclear) == 1 else "are"
+        said += f"; {len(unclear)} {verb} inconclusive ({tasks})"
     return f"{said}.{short}"
 
 

@@ -405,7 +405,7 @@ def _bars(chart: BarChart) -> dict[str, Any]:
         .mark_bar()
         .encode(
             y=y,
-            x=alt.X("a:Q", title=chart.label, axis=alt.Axis(grid=True)),
+            x=alt.X("a:Q", title=chart.label, axis=alt.Axis(grid=True, tickCount=8)),
             x2="b:Q",
             color=alt.Color("k:N", scale=alt.Scale(domain=used, range=hues), legend=legend(used)),
             opacity=faded(0.15),

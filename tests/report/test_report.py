@@ -36,7 +36,16 @@ from report_pages import (
 
 from gpubench import report
 from gpubench.evidence.results import make_record, waits_for
-from gpubench.report import cells, document, figures, formats, steps, tables, vega, verdict
+from gpubench.report import (
+    cells,
+    figures,
+    formats,
+    steps,
+    study_charts,
+    tables,
+    vega,
+    verdict,
+)
 from gpubench.report.folder import MANIFEST
 from gpubench.studies.study import load_study
 
@@ -702,7 +711,7 @@ def test_every_record_of_a_stream_shows_its_axes(tmp_path: Path) -> None:
 
 
 def test_ratio_figure_holds_print_measurement_and_claim() -> None:
-    charts = {c.slug: c for c in document.charts(run_of(filter_records()), "s")}
+    charts = {c.slug: c for c in study_charts.charts(run_of(filter_records()), "s")}
     assert {"s-time", "s-time-kept", "s-ratio"} <= charts.keys()
     published = load_study(TABLE_36_1).published
     assert published is not None
@@ -730,7 +739,7 @@ def test_no_two_of_many_lines_look_alike() -> None:
 
 
 def test_resort_shares_the_colour_of_its_full_sort() -> None:
-    charts = {c.slug: c for c in document.charts(run_of(resort_records()), "s")}
+    charts = {c.slug: c for c in study_charts.charts(run_of(resort_records()), "s")}
     titles = [panel.title for panel in charts["s-time"].panels]
     assert titles == ["destination random", "destination next"]
     looks = {line.label: (line.colour, line.variant) for line in charts["s-time"].panels[0].lines}
@@ -751,7 +760,7 @@ def test_breakdown_names_where_each_rival_overtakes() -> None:
     assert "from 16 per cell on: counting-sort" in text
     assert "throughout, from 1 to 256 per cell: atomic-list" in text
     assert "nowhere: radix-grid" in text
-    charts = {c.slug: c for c in document.charts(run, "s")}
+    charts = {c.slug: c for c in study_charts.charts(run, "s")}
     assert "counting-sort 8.00" in charts["s-time"].caption
     assert charts["s-rounds"].y.kind == "number"
     [line] = charts["s-rounds"].panels[0].lines
@@ -857,7 +866,7 @@ def test_a_parameter_is_drawn_for_each_form_and_its_default_is_left_out() -> Non
         "hash-grid", "original", per_cell=1, study="silva2012-hash-grid", distribution="symmetric"
     )
     run = run_of([*hash_records(), elsewhere])
-    charts = {chart.slug: chart for chart in document.charts(run, "s")}
+    charts = {chart.slug: chart for chart in study_charts.charts(run, "s")}
     [panel] = charts["s-parameters"].panels
     assert panel.title == "4 per cell"
     lines = {line.label: (list(line.x), list(line.y)) for line in panel.lines}
@@ -874,7 +883,7 @@ def test_a_figure_of_names_leaves_out_what_has_one_of_them() -> None:
         record(algorithm, form, study="silva2012-hash-grid", distribution="uniform")
         for algorithm, form in (("radix-grid", "reorder"), ("hash-grid", "original"))
     ]
-    charts = {c.slug: c for c in document.charts(run_of([*hash_records(), *others]), "s")}
+    charts = {c.slug: c for c in study_charts.charts(run_of([*hash_records(), *others]), "s")}
     [panel] = charts["s-distribution"].panels
     assert {line.label for line in panel.lines} == {"hash-grid original", "radix-grid"}
 
@@ -885,7 +894,7 @@ def test_a_study_that_names_no_outcomes_has_no_table_of_them(tmp_path: Path) -> 
 
 
 def test_time_is_drawn_against_pairs() -> None:
-    charts = {c.slug: c for c in document.charts(run_of(noise_records()), "s")}
+    charts = {c.slug: c for c in study_charts.charts(run_of(noise_records()), "s")}
     [panel] = charts["s-time"].panels
     assert [list(line.x) for line in panel.lines] == [[65536, 262144]] * 2
     assert panel.description.startswith("Time against pairs. At the right end, ms: noise-philox")

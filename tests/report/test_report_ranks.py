@@ -12,7 +12,7 @@ from report_pages import Page, markdown_tables, read_pages, results, run_of, wri
 
 from gpubench import report
 from gpubench.evidence.results import Results, make_record, waits_for
-from gpubench.report import document, formats, ranks, tables
+from gpubench.report import formats, ranks, study_charts, tables
 from gpubench.report.cells import machines, phases_of
 from gpubench.report.ranks import ALONE, Way
 from gpubench.studies.study import load_study
@@ -324,7 +324,7 @@ def test_weak_scaling_has_as_many_particles_on_each_rank():
 
 
 def chart(run: Any, slug: str) -> Any:
-    [found] = [chart for chart in document.charts(run, "s") if chart.slug == slug]
+    [found] = [chart for chart in study_charts.charts(run, "s") if chart.slug == slug]
     return found
 
 

@@ -404,7 +404,7 @@ def test_ours_are_first_only_where_they_can_be_told_to_be() -> None:
 
     assert said(2.0) == "Ours are first in all 1 comparisons with libraries of others."
     assert said(1.01) == (
-        "No rival wins. Ours are first in 0 of 1 comparisons; in 1 it cannot be told (count)."
+        "No rival wins. Ours are first in 0 of 1 comparisons; 1 is inconclusive (count)."
     )
     assert said(0.5).startswith("Where a rival wins: warp-hash-grid")
 

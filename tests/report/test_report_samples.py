@@ -13,7 +13,7 @@ from report_pages import STUDY, Page, cpu_results, every_row, record, results, r
 
 from gpubench import report
 from gpubench.evidence.results import make_record
-from gpubench.report import cells, document, formats, overview, tables, verdict
+from gpubench.report import cells, document, formats, overview, study_charts, tables, verdict
 
 DRIFT = "drift: slower by 3.1% from first to last"
 HUMPS = "two humps: at 1 and 1.2 ms, 40% of the samples in the slower"
@@ -164,7 +164,7 @@ def test_inputs_that_take_turns_are_cells_of_their_own(tmp_path: Path) -> None:
 
 
 def test_inputs_that_take_turns_are_drawn_beside_one() -> None:
-    charts = {chart.slug: chart for chart in document.charts(run_of(turning_records()), "s")}
+    charts = {chart.slug: chart for chart in study_charts.charts(run_of(turning_records()), "s")}
     chart = charts["s-inputs"]
     assert chart.x.names == ("1", "4")
     assert {line.label: list(line.y) for line in chart.panels[0].lines} == {
@@ -178,9 +178,9 @@ def test_inputs_that_take_turns_are_drawn_beside_one() -> None:
     both = run_of([*turning_records(), *(make_record(**each) for each in replayed)])
     assert both.at(inputs=None)[0].headline["mode"] == "graph"
     # What is timed in one mode here and in another there is drawn in the one that both have.
-    drawn = {chart.slug: chart for chart in document.charts(both, "s")}["s-inputs"]
+    drawn = {chart.slug: chart for chart in study_charts.charts(both, "s")}["s-inputs"]
     assert [list(line.y) for line in drawn.panels[0].lines] == [[1.0, 4.0], [3.0, 12.0]]
-    alone = document.charts(run_of([record(), record("radix-grid", "order")]), "s")
+    alone = study_charts.charts(run_of([record(), record("radix-grid", "order")]), "s")
     assert "s-inputs" not in {chart.slug for chart in alone}
 
 
@@ -252,3 +252,17 @@ def test_studies_whose_names_are_taken_have_files_of_their_own(tmp_path: Path) -
 )
 def test_ticks_are_short(value: float, text: str) -> None:
     assert formats.tick(value) == text
+
+
+def test_an_answer_that_lost_particles_is_listed_and_never_ranked(tmp_path: Path) -> None:
+    records = [
+        record("fixed-capacity", "one-pass", median=0.5, outcome={"lost": 2**13}),
+        record("atomic-list", median=1.0),
+        record("counting-sort", "order", median=2.0),
+    ]
+    [scan] = verdict.scans(run_of(records))
+    [ranking] = verdict.rankings(run_of(records), scan)
+    assert [cell.subject.algorithm for cell in ranking.cells] == ["atomic-list", "counting-sort"]
+    page = write_page([results(records)], tmp_path)
+    [row] = [r for r in page.tables["2¹⁶ (65,536) particles"] if r[0] == "fixed-capacity"]
+    assert row[1] == "0.500 lost 12.5 %"

@@ -20,7 +20,7 @@ from report_pages import (
 
 from gpubench import report
 from gpubench.evidence.results import Results, make_record
-from gpubench.report import document, formats, steps, tables, vega, verdict
+from gpubench.report import formats, steps, study_charts, tables, vega, verdict
 
 SIZES = (65536, 262144, 1048576)
 # Milliseconds per million particles: sort, force. The order of the sorts is not that of the steps.
@@ -275,7 +275,7 @@ def test_phases_are_in_a_csv_file(folder):
 
 
 def chart(run: Any, slug: str) -> Any:
-    [found] = [chart for chart in document.charts(run, "s") if chart.slug == slug]
+    [found] = [chart for chart in study_charts.charts(run, "s") if chart.slug == slug]
     return found
 
 
