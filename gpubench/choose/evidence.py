@@ -15,13 +15,14 @@ import numpy as np
 from gpubench.choose.surface import Floats
 from gpubench.core import paths
 from gpubench.core.errors import UserError
+from gpubench.core.roles import study_for
 from gpubench.core.tasks import TASKS
 from gpubench.evidence import results
 from gpubench.evidence.declared import group
 from gpubench.evidence.files import load_results
 from gpubench.evidence.pooling import pool
 
-STUDY = "regimes"
+STUDY = study_for("choose")
 MODE = "hot"  # the one that every algorithm and every library can be timed in
 LOCAL = Path("results/local")
 UNMOVED = 0.001  # share of the particles below which moves cost next to nothing

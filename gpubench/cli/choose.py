@@ -126,8 +126,8 @@ def choose(
         list[Path] | None,
         typer.Option(
             metavar="PATH",
-            help="Results, or a folder of them; may be repeated. Default: what `gpubench run"
-            " regimes` measured here, else what came with the package.",
+            help="Results, or a folder of them; may be repeated. Default: what the study of"
+            " `choose` measured here, else what came with the package.",
             show_default=False,
         ),
     ] = None,

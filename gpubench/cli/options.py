@@ -21,6 +21,7 @@ from gpubench.cli.values import Numbers, Wholes, completes
 from gpubench.core import messages
 from gpubench.core.errors import UserError
 from gpubench.core.numbers import read_whole
+from gpubench.core.roles import study_for
 from gpubench.studies.selection import Selection
 
 RESULTS = Path("results/local")
@@ -208,13 +209,14 @@ class Compared:
 def compared(
     device: DeviceOption = "auto",
     study: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="STUDY",
-            help="What is measured: a name, see `gpubench list`, or a .toml file.",
+            help="What is measured: a name, see `gpubench list`, or a .toml file. Default: the"
+            " study whose role this is.",
             autocompletion=completes(values.studies),
         ),
-    ] = "regressions",
+    ] = None,
     algorithms: AlgorithmsOption = None,
     quick: Annotated[
         bool | None,
@@ -222,7 +224,7 @@ def compared(
     ] = None,
 ) -> Compared:
     """Return what is measured of codes that are compared."""
-    return Compared(study, device, quick, names_in(algorithms))
+    return Compared(study or study_for("compare"), device, quick, names_in(algorithms))
 
 
 @dataclass(frozen=True)

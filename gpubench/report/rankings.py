@@ -16,8 +16,6 @@ from gpubench.evidence.declared import declared, group
 from gpubench.report.cells import Cell, Place, Record, StudyRun, Subject
 from gpubench.report.figures import PALETTE, Line
 
-REGIMES, RIVALS = "regimes", "rivals"
-STUDIES = (REGIMES, RIVALS)
 MOST_LINES = 12  # more in one panel cannot be told apart
 CONTENDER = 1.25  # times the winner's time, below which one might win nearby
 _NEAR = 2.0  # doublings

@@ -10,7 +10,6 @@ from gpubench.report.cells import Cell, StudyRun, Subject, told_apart
 from gpubench.report.verdict import Ranking, Scan
 
 SORTING = ("cell ids", "sort")  # phases that the algorithm of a step is behind
-ALONE = "rozen2008-table1"  # the study of the same sorts without the rest of a step
 MILLION = 1e6
 
 
@@ -75,7 +74,7 @@ def _resorted(run: StudyRun, scan: Scan) -> str:
 
 def _alone(run: StudyRun, scan: Scan, ranked: Sequence[Ranking], beside: Sequence[StudyRun]) -> str:
     """Set the order of the algorithms in a step beside that of the sorts by themselves."""
-    alone = next((other for other in beside if other.study.name == ALONE), None)
+    alone = _sorts_alone(run, beside)
     for ranking in reversed(ranked if alone is not None else ()):
         assert alone is not None
         at = {"particles": ranking.value, "per_cell": alone.common["per_cell"]}
@@ -84,8 +83,21 @@ def _alone(run: StudyRun, scan: Scan, ranked: Sequence[Ranking], beside: Sequenc
         if len(steps) > 1:
             place = next(iter(sorts.values())).place
             where = describe(place, ("particles", "per_cell", "order"))
-            return _compared(run, where, list(steps), sorted(steps, key=_median_in(sorts)))
+            return _compared(
+                run, alone.study.name, where, list(steps), sorted(steps, key=_median_in(sorts))
+            )
     return ""
+
+
+def _sorts_alone(run: StudyRun, beside: Sequence[StudyRun]) -> StudyRun | None:
+    """Return the study that times most of a step's sorts without the rest of the step, if any."""
+    shared = {
+        other.study.name: (len(set(run.subjects) & set(other.subjects)), other)
+        for other in beside
+        if not other.is_simulation
+    }
+    count, found = max(shared.values(), key=lambda each: each[0], default=(0, None))
+    return found if count else None
 
 
 def _median_in(cells: dict[Subject, Cell]) -> Callable[[Subject], float]:
@@ -93,11 +105,11 @@ def _median_in(cells: dict[Subject, Cell]) -> Callable[[Subject], float]:
 
 
 def _compared(
-    run: StudyRun, where: str, in_step: Sequence[Subject], alone: Sequence[Subject]
+    run: StudyRun, study: str, where: str, in_step: Sequence[Subject], alone: Sequence[Subject]
 ) -> str:
     """Say who is first in either order, and which place it has in the other."""
     count = len(in_step)
-    said = f"Of the {count} that {ALONE} times by themselves too ({where}), "
+    said = f"Of the {count} that {study} times by themselves too ({where}), "
     if in_step[0] == alone[0]:
         moved = sum(a != b for a, b in zip(in_step, alone, strict=True))
         return said + (

@@ -22,6 +22,7 @@ from gpubench.report.figures import (
     line_chart,
 )
 from gpubench.report.verdict import Scan
+from gpubench.studies.claims import CLAIMS
 
 _MOST_LINES = 12  # more in one panel cannot be told apart
 _MOST_BARS = 100  # in one panel
@@ -280,8 +281,8 @@ def _ratios(run: StudyRun, slug: str) -> Chart | None:
             continue
         xs, ys = zip(*both, strict=True)
         lines.append(Line("measured", xs, ys))
-        if run.study.name in verdict.CLAIMS:
-            name, claim = verdict.CLAIMS[run.study.name]
+        if run.study.name in CLAIMS:
+            name, claim = CLAIMS[run.study.name]
             claimed = [claim(row) for row in published.rows]
             lines.append(Line(name, published.rows, claimed, colour=1, variant=2))
         title = f"{published.columns[pair.over]} / {published.columns[pair.under]}"

@@ -9,18 +9,12 @@ from dataclasses import dataclass, field
 from itertools import groupby, pairwise
 from typing import Any
 
+from gpubench.evidence import declared
 from gpubench.report import formats
 from gpubench.report.axes import AXES, COUNTS, Axis
 from gpubench.report.cells import Cell, StudyRun, Subject, told_apart
+from gpubench.studies.claims import CLAIMS
 from gpubench.studies.study import Published
-
-# What a paper claims of the ratio of two columns of its table, along the rows.
-CLAIMS: Mapping[str, tuple[str, Callable[[float], float]]] = {
-    "horn2005-table36-1": ("0.5 log₂ n", lambda n: 0.5 * math.log2(n)),
-}
-LOST = "lost"  # of an outcome: how many particles an answer lacks
-_LISTS = ("bucket-sort", "atomic-list")
-_SORTED = ("counting-sort", "radix-grid")
 
 
 @dataclass(frozen=True)
@@ -182,7 +176,7 @@ def rankings(run: StudyRun, scan: Scan) -> list[Ranking]:
 
 def lost(cell: Cell) -> int:
     """Return how many particles an answer lacks, where its algorithm may lose some."""
-    return int((cell.headline["outcome"] or {}).get(LOST, 0))
+    return declared.lost(cell.headline)
 
 
 def best_form(run: StudyRun, algorithm: str) -> Subject | None:
@@ -518,12 +512,19 @@ def _ratios(run: StudyRun) -> list[str]:
 
 def _products(run: StudyRun, beside: Sequence[StudyRun]) -> list[str]:
     """Say where what is compared does not leave the same thing behind."""
-    found = {subject.algorithm for subject in run.subjects}
+    answers: dict[str | None, set[str]] = {}
+    for cell in run.cells.values():
+        kind = declared.declared(cell.headline).answer
+        answers.setdefault(kind, set()).add(cell.subject.algorithm)
     said = []
-    if "filter-atomic" in found and len(found) > 1:
-        said.append("filter-atomic does not keep the order of the records; the others do.")
+    if {"ordered", "unordered"} <= answers.keys():
+        loose = sorted(answers["unordered"])
+        verb = "does" if len(loose) == 1 else "do"
+        said.append(
+            f"{formats.listing(loose)} {verb} not keep the order of the records; the others do."
+        )
     said += _repetition(run)
-    if not (run.study.published and found & set(_LISTS) and found & set(_SORTED)):
+    if not (run.study.published and {"linked", "sorted"} <= answers.keys()):
         return said
     if run.study.published.algorithms:
         return said
@@ -535,8 +536,6 @@ def _products(run: StudyRun, beside: Sequence[StudyRun]) -> list[str]:
             f" On this machine a neighbour query over linked lists takes {formats.span(ratios)}"
             " times as long as over sorted cells, where the particles come in random order."
         )
-    else:
-        text += " The study neighbour-query measures how much; it was not run on this machine."
     return [*said, text]
 
 
@@ -563,7 +562,7 @@ def _query_ratios(run: StudyRun) -> list[float]:
     """Return linked over sorted for every input in random order that both were timed on."""
     found = []
     for (subject, place), linked in run.cells.items():
-        if subject.algorithm == "neighbour-query" and subject.form.endswith("-linked"):
+        if subject.form.endswith("-linked"):
             form = subject.form.replace("-linked", "-sorted")
             cells = run.cells.get((Subject(subject.algorithm, form, subject.parameters), place))
             if place.order == "random" and cells and cells.ok and linked.ok:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -11,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import gpubench
+from gpubench.core import registry
 
 PACKAGE = Path(gpubench.__file__).parent
 
@@ -174,3 +177,34 @@ def modules_after(code: str) -> set[str]:
     code += "; import sys; print(*sys.modules, sep='\\n')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return set(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("door", "home"),
+    [("gpubench.registry", "gpubench.core.registry"), ("gpubench.families", "gpubench.verify.problems")],
+)
+def test_a_door_is_the_module_that_moved(door, home):
+    assert importlib.import_module(door) is importlib.import_module(home)
+
+
+def test_outside_plug_ins_find_what_the_contracts_held():
+    door = importlib.import_module("gpubench.contracts")
+    for name in ("Algorithm", "CellList", "Form", "LinkedCells", "SortedCells", "TASKS", "task_of"):
+        assert hasattr(door, name)
+
+
+NAMELESS = ("evidence", "report", "choose", "compare", "cli")
+
+
+def test_what_reads_results_names_no_algorithm_study_or_library():
+    """What it needs to know, classes and studies declare and records carry."""
+    named = {*registry.algorithms(), *registry.workloads(), *registry.studies()}
+    texts = re.compile(rf"""["'`]({"|".join(map(re.escape, sorted(named, key=len)))})["'`]""")
+    found = [
+        f"{path.relative_to(PACKAGE)}: {match[1]}"
+        for part in NAMELESS
+        for path in sorted((PACKAGE / part).rglob("*"))
+        if path.suffix in (".py", ".j2", ".js")
+        for match in texts.finditer(path.read_text(encoding="utf-8"))
+    ]
+    assert not found

@@ -1,0 +1,26 @@
+"""Which study does what by default, as the studies themselves say."""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+
+from gpubench.core.paths import PACKAGE
+
+ROLES = ("choose", "compare")  # the commands that have a study of their own
+
+
+@cache
+def study_for(role: str) -> str:
+    """Return the name of the one study that has a role, by reading the files of all studies.
+
+    Needs no device and no algorithm. Raises LookupError where none has it, or several have.
+    """
+    having = [
+        file.stem
+        for file in sorted((PACKAGE / "studies").glob("*.toml"))
+        if role in tomllib.loads(file.read_text(encoding="utf-8")).get("roles", ())
+    ]
+    if len(having) != 1:
+        raise LookupError(f"the studies that {role} has: {', '.join(having) or 'none'}; not one")
+    return having[0]
