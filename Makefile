@@ -25,7 +25,7 @@ MINUTES ?= 10
 SEED ?=
 ONLY ?=
 
-USER_STAMP := .venv/installed-$(EXTRAS)
+USER_STAMP := .venv/installed-$(EXTRAS),report
 DEV_STAMP := .venv/installed-$(EXTRAS),dev
 ASV_STAMP := .venv/installed-$(EXTRAS),asv
 

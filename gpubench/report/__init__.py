@@ -11,7 +11,7 @@ from pathlib import Path
 from gpubench.evidence.calibration import Calibration
 from gpubench.evidence.physics_results import CheckResults
 from gpubench.evidence.results import Results
-from gpubench.report import document, folder, render, spreadsheets
+from gpubench.report import document, folder, render, spreadsheets, vega
 from gpubench.report.cells import machines
 from gpubench.report.pages import Part
 
@@ -25,17 +25,18 @@ def write(
 ) -> Path:
     """Write a report on all that is given, and return the path of its front page.
 
-    Writes pages that load nothing: `index.html`, for each study `<study>.html` and
-    `<study>-measurements.html`, and `simulations.html`, `checks.html` and `calibration.html` where
-    there are any.
+    Writes pages that load `gpubench.js` beside them and nothing else: `index.html`, for each study
+    `<study>.html` and `<study>-measurements.html`, and `simulations.html`, `checks.html` and
+    `calibration.html` where there are any.
     Beside them `report.md` with `figures/*.svg`, and as CSV `<study>-records.csv` (the newest
     record of each key on each machine, without samples, states of the device and empty columns),
     for each study with a published table `<study>-printed.csv` and `<study>-measured.csv`, for each
     with simulation steps `<study>-phases.csv`, for each of several ranks `<study>-ranks.csv`, and
     for neighbour searches what their figures show (`spreadsheets.KINDS`). `folder.replace` says
     what becomes of the files that are there. Raises UserError where the folder belongs to others
-    or cannot be written.
+    or cannot be written, and where what draws charts is not installed.
     """
+    vega.require()
     folder.require_own(out)
     found = machines(results)
     stems = document.stems(found)

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from gpubench.evidence.calibration import Calibration, Rates
 from gpubench.report import formats
-from gpubench.report.figures import Axis, Chart, Line, Panel, draw_all
+from gpubench.report.figures import Axis, Chart, Line, Panel
 from gpubench.report.pages import Collection, Part
 from gpubench.report.tables import Item, Row, Table
+from gpubench.report.vega import draw_all
 
 COLUMNS = [
     "Cell",

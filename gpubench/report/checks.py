@@ -8,9 +8,10 @@ from collections.abc import Iterable, Sequence
 from gpubench.evidence import physics_results
 from gpubench.evidence.physics_results import CheckResults, CheckRun, Finding, Reference
 from gpubench.report import formats
-from gpubench.report.figures import Axis, Chart, Line, Panel, draw_all
+from gpubench.report.figures import Axis, Chart, Line, Panel
 from gpubench.report.pages import Collection, Part
 from gpubench.report.tables import Item, Row, Table
+from gpubench.report.vega import draw_all
 
 _KINDS = {"linear": "linear", "log": "number"}
 _DASHES = {"measured": 0, "fit": 1, "theory": 2}

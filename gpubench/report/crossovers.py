@@ -133,9 +133,8 @@ def table(crossed: Sequence[Pair], task: str) -> Table | None:
         body,
         "particles per cell",
         [
-            "Between two sizes measured, the logarithms of the times are lines; below each number"
-            " stands the stretch in which the 95 % intervals leave open who is faster, an ellipsis"
-            " where it goes on to the end of what was measured. Always: wherever it can be told."
+            "Interpolated between sizes in logarithms. Below each number: where the 95 % intervals"
+            " leave it open; an ellipsis: to the end of what was measured."
         ],
     )
 
@@ -153,7 +152,7 @@ def _kind_words(pair: Pair) -> str:
 
 def charts(field: Field, slug: str, crossed: Sequence[Pair]) -> list[Chart]:
     """Draw where those cross that each win somewhere: particles over occupancy, by task."""
-    panels, named = [], set()
+    panels = []
     for task in field.tasks:
         shown = _on_the_map([pair for pair in crossed if pair.task == task])
         wins = Counter(race.winner.subject.algorithm for race in field.usual_races(task))
@@ -170,7 +169,7 @@ def charts(field: Field, slug: str, crossed: Sequence[Pair]) -> list[Chart]:
         sizes = [size for pair in shown for size in pair.sizes]
         drawn = [
             Line(
-                f"{field.letter(few)}, then {field.letter(many)}",
+                f"{few} → {many}",
                 [level for level, _ in points],
                 [2**c.at for _, c in points],
                 [min(sizes) if c.low is None else 2**c.low for _, c in points],
@@ -181,17 +180,11 @@ def charts(field: Field, slug: str, crossed: Sequence[Pair]) -> list[Chart]:
             for index, ((few, many), unsorted) in enumerate(kept)
             for points in [sorted(unsorted, key=lambda point: point[0])]
         ]
-        named |= {name for pair, _ in kept for name in pair}
         panels.append(Panel(task, drawn, describe("Crossovers", task, drawn, "particles")))
-    letters = ", ".join(
-        f"{field.letter(name)} {name}" for name in field.algorithms if name in named
-    )
     chart = line_chart(
         f"{slug}-crossover",
         "The particles at which one overtakes another",
-        "Below a line the first is faster, above it the second, each with its best form. Bands:"
-        " where the 95 % intervals leave it open. Pairs that both win somewhere on the map and"
-        f" cross at two occupancies or more; letters as there: {letters}.",
+        "Below a line the first is faster, above it the second; bands: inconclusive.",
         Axis("particles per cell", "number"),
         Axis("particles", "size"),
         panels,

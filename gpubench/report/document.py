@@ -15,10 +15,11 @@ from dataclasses import dataclass
 
 from gpubench.evidence.calibration import Calibration
 from gpubench.evidence.physics_results import CheckResults
+from gpubench.report import answers, formats, maps, overview, ranks, regimes, steps, tables, verdict
 from gpubench.report import calibrations as calibrated
 from gpubench.report import checks as checked
-from gpubench.report import formats, overview, ranks, regimes, steps, tables, verdict
 from gpubench.report import simulations as simulated
+from gpubench.report.answers import Answer
 from gpubench.report.axes import AXES, SIZES
 from gpubench.report.cells import HEADLINE_MODES, Cell, Machine, StudyRun, Subject
 from gpubench.report.figures import (
@@ -27,15 +28,15 @@ from gpubench.report.figures import (
     BarChart,
     BarPanel,
     Chart,
-    FigurePart,
     Line,
     Panel,
     describe,
-    draw_all,
     line_chart,
 )
 from gpubench.report.pages import Collection, Part, Section
+from gpubench.report.rankings import Field
 from gpubench.report.tables import Table
+from gpubench.report.vega import FigurePart, draw_all
 from gpubench.report.verdict import Scan
 
 MEASUREMENTS = "-measurements"  # follows the stem in the name of the page of all measurements
@@ -43,6 +44,7 @@ _OTHER_PAGES = ("index", "simulations", "checks", "calibration")  # names that n
 _MOST_RECORDS = 500  # of a study of regimes; more rows are left to the CSV
 _MOST_LINES = 12  # more in one panel cannot be told apart
 _MOST_BARS = 100  # in one panel
+_ANSWER_HEIGHT = 240  # pixels of a map on the front page
 _NAMED = {
     "order": (
         "Effect of the initial order",
@@ -97,18 +99,33 @@ class StudyPart:
     sections: Sequence[Section] = ()
 
     @property
+    def findings(self) -> list[str]:
+        """The sentences of the verdict that its gist does not say."""
+        return [sentence for sentence in self.verdict if sentence not in self.gist]
+
+    @property
     def drawn(self) -> list[FigurePart]:
-        """All its figures."""
-        return [*(each for section in self.sections for each in section.figures), *self.figures]
+        """The figures that stand in Markdown too: the first of each section, and of the study."""
+        of_sections = [each for section in self.sections for each in section.figures[:1]]
+        return [*of_sections, *self.figures[:1]]
+
+
+@dataclass(frozen=True)
+class AnswerPart:
+    """What the front page answers from one study; stem: of the study's page."""
+
+    stem: str
+    tasks: Sequence[tuple[str, Answer | None, FigurePart]]
 
 
 @dataclass(frozen=True)
 class MachinePart:
-    """What a report says about one machine; verdict: on all its studies."""
+    """What a report says about one machine; overview: tables of its studies."""
 
     slug: str
     machine: Machine
-    verdict: Sequence[str]
+    answers: Sequence[AnswerPart]
+    overview: Sequence[Table]
     studies: Sequence[StudyPart]
     environment: Table
     runs: Table
@@ -170,9 +187,17 @@ def build(
             for run in machine.studies
             for stem in [stems[run.study.name]]
         ]
-        said = overview.sentences(machine.studies)
-        environment, runs = tables.environment(machine), tables.runs(machine)
-        parts.append(MachinePart(slug, machine, said, studies, environment, runs))
+        parts.append(
+            MachinePart(
+                slug,
+                machine,
+                [part for run in machine.studies for part in _answers(run, stems, slug)],
+                overview.tables([(s.run, s.gist, f"{s.stem}.html#{s.slug}") for s in studies]),
+                studies,
+                tables.environment(machine),
+                tables.runs(machine),
+            )
+        )
     collections = [
         simulated.collection(simulations),
         checked.collection(checks),
@@ -183,6 +208,21 @@ def build(
         [_page(name, stem, parts) for name, stem in stems.items()],
         [collection for collection in collections if collection.parts],
     )
+
+
+def _answers(run: StudyRun, stems: Mapping[str, str], slug: str) -> list[AnswerPart]:
+    """Return what the front page answers from a study, if it is one that answers."""
+    if run.study.views is None:
+        return []
+    field = Field.of(run)
+    stem = stems[run.study.name]
+    drawn = [
+        (task, answers.answer(field, task), figure)
+        for task in run.study.views.answers
+        for figure in [maps.figure(field, task, f"{slug}-answer", _ANSWER_HEIGHT)]
+        if figure is not None
+    ]
+    return [AnswerPart(stem, drawn)] if drawn else []
 
 
 def _page(name: str, stem: str, machines: Sequence[MachinePart]) -> StudyPage:
@@ -416,9 +456,7 @@ def _times(run: StudyRun, slug: str) -> list[Chart | None]:
             line_chart(
                 f"{slug}-time" if not made else f"{slug}-time-{_slug(name)}",
                 what,
-                ("One panel for each case, all on the same axes. " if len(panels) > 1 else "")
-                + "Bands are the 95 % intervals of the medians; where none shows, it is narrower"
-                " than its line." + _crossings(run, name),
+                "Bands are the 95 % intervals of the medians." + _crossings(run, name),
                 _figure_axis(name),
                 _time_axis(run),
                 panels,
@@ -552,9 +590,7 @@ def _rounds(run: StudyRun, slug: str) -> Chart | None:
     return line_chart(
         f"{slug}-rounds",
         "Rounds against " + ("occupancy" if _first_axis(run) == "per_cell" else "input"),
-        "How often the loop goes round until every particle is linked. A round links at most one"
-        " particle of a cell, so the fullest cell sets the least number."
-        + (" One line for each case." if len(along) > 1 else ""),
+        "A round links at most one particle of a cell, so the fullest cell sets the least number.",
         _figure_axis(_first_axis(run)),
         Axis("rounds", "number" if steep else "linear"),
         panels,
@@ -580,9 +616,8 @@ def _copy_share(run: StudyRun, slug: str) -> Chart | None:
     return line_chart(
         f"{slug}-bandwidth",
         "Share of the copy bandwidth",
-        "The fewest bytes that an algorithm must move, over its median time, as a share of the"
-        " bandwidth of a plain copy measured on the same machine (dotted: all of it). Data that"
-        " stay in a cache can go above.",
+        "Least traffic over time, as a share of the measured bandwidth of a copy (dotted); data in"
+        " a cache can go above.",
         _figure_axis(_first_axis(run)),
         Axis("% of copy bandwidth", "number"),
         panels,

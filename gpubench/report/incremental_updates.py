@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
-from gpubench.evidence.crossover import FIRST, NEITHER, SECOND, Compared, Crossing, Ratio, compare
+from gpubench.evidence.crossover import FIRST, NEITHER, Compared, Crossing, Ratio, compare
 from gpubench.report import formats
 from gpubench.report.axes import AXES
 from gpubench.report.cells import Cell, StudyRun
@@ -125,46 +125,6 @@ def _always(compared: Compared) -> str:
     return "re-sort" if compared.faster == FIRST else "rebuild"
 
 
-def sentences(field: Field) -> list[str]:
-    """Say up to which share re-sorting pays, for the re-sort that pays longest at each size."""
-    per_cell = field.usual_per_cell("update")
-    parts = []
-    for each in (each for each in gather(field) if each.per_cell == per_cell):
-        compared = {
-            name: result
-            for name in each.resorts
-            if (result := each.against_rebuild(name)) is not None
-        }
-        if not compared:
-            continue
-        name = max(compared, key=lambda name: _pays_until(compared[name]))
-        size = AXES["particles"].say(each.particles)
-        parts.append(f"at {size} {_pays(compared[name])} ({name})")
-    if not parts:
-        return []
-    return [
-        "To re-sort instead of rebuilding (the second idea of Rozen et al.), with a count after"
-        f" either, pays, at {AXES['per_cell'].say(per_cell)}, {'; '.join(parts)}."
-    ]
-
-
-def _pays_until(compared: Compared) -> float:
-    if compared.crossings:
-        falls = [c.at for c in compared.crossings if c.faster_before == FIRST]
-        return max(falls, default=0.0)
-    return 2.0 if compared.faster == FIRST else -1.0
-
-
-def _pays(compared: Compared) -> str:
-    if crossings := compared.crossings:
-        words = " or ".join(_stretch_words(*each) for each in _stretches(crossings))
-        only = "while" if crossings[0].faster_before == FIRST else "only where"
-        return f"{only if len(crossings) == 1 else 'where'} {words} change cells"
-    if compared.faster == FIRST:
-        return "at every share measured"
-    return "at no share measured" if compared.faster == SECOND else "at no share that can be told"
-
-
 def _stretches(
     crossings: Sequence[Crossing],
 ) -> list[tuple[Crossing | None, Crossing | None]]:
@@ -177,25 +137,12 @@ def _stretches(
     return list(zip(bounds[::2], bounds[1::2], strict=True))
 
 
-def _stretch_words(begin: Crossing | None, end: Crossing | None) -> str:
-    if begin is not None and end is not None:
-        return f"between {_share_words(begin)} and {_share_words(end)}"
-    if end is not None:
-        return f"fewer than {_share_words(end)}"
-    assert begin is not None
-    return f"more than {_share_words(begin)}"
-
-
 def _stretch_text(begin: Crossing | None, end: Crossing | None) -> str:
     if end is None:
         assert begin is not None
         return f"above {formats.percent(begin.at)}"
     text = formats.percent(end.at)
     return text if begin is None else f"{formats.percent(begin.at)} to {text}"
-
-
-def _share_words(crossing: Crossing) -> str:
-    return f"{formats.percent(crossing.at)} ({_share_ends(crossing)})"
 
 
 def _share_ends(crossing: Crossing) -> str:
@@ -221,10 +168,8 @@ def table(field: Field) -> Table | None:
             for each in found
         ],
         notes=[
-            "Both begin with particles that have moved and end with a count of neighbours. Between"
-            " two shares measured, the logarithm of the ratio is a line; below each share stands"
-            " the stretch in which the 95 % intervals leave open who is faster, an ellipsis where"
-            " it goes on to the end of what was measured."
+            "Both end with a count of neighbours. Below each share: where the 95 % intervals leave"
+            " it open; an ellipsis: to the end of what was measured."
         ],
     )
 
@@ -268,11 +213,8 @@ def chart(field: Field, slug: str) -> Chart | None:
     return line_chart(
         f"{slug}-moved",
         "One step where particles have moved: re-sort or rebuild",
-        "Time over the number of particles to bring the structure up to date and count"
-        " neighbours (filled, solid), or to build it anew and count"
-        f" (hollow, dashed; the {_MOST_REBUILDS} fastest on average), against"
-        " the share of the particles that are in another cell than before. A re-sort pays to the"
-        " left of where its line crosses the lowest dashed one.",
+        f"Solid: updated, then counted. Dashed: built anew (the {_MOST_REBUILDS} fastest), then"
+        " counted.",
         Axis("% of the particles in another cell than before", "with zero"),
         Axis("median time, ns per particle", "number"),
         panels,
@@ -304,10 +246,7 @@ def ratio_chart(field: Field, slug: str) -> Chart | None:
     return line_chart(
         f"{slug}-moved-ratio",
         "The same, over the fastest rebuild",
-        "Time of a re-sort over that of the fastest rebuild at the same share: below the dotted"
-        " line it pays. Bands: what the 95 % intervals of both medians allow. The axis does not"
-        f" begin at 0 and ends at {_CLOSE:g}, which lines leave at a triangle; left out is what"
-        " takes as long as that or longer at every share.",
+        "Below the dotted line the re-sort is faster. The axis does not begin at 0.",
         Axis("% of the particles in another cell than before", "with zero"),
         Axis("re-sort over fastest rebuild", "linear"),
         panels,

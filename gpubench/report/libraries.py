@@ -24,7 +24,6 @@ from gpubench.report.tables import NOTHING, Item, Row, Table
 SHORT = ("particles", "per_cell")  # axes that a sentence has room for
 HABITS = ("overflow", "wrapping", "order", "self_pairs", "ties")  # of an outcome, in words
 _WHERE = ("particles", "per_cell", "moved", "distribution", "order")
-_TOLD = ("count", "list")  # tasks that a sentence compares libraries in
 _NUMBER = re.compile(r"\d[\d.,]*\d|\d")
 _TWINS = "two particles at each place"
 _MOST_LOSSES = 3  # that a sentence tells one by one
@@ -144,23 +143,17 @@ def wrong(field: Field) -> list[str]:
 
 
 def section(field: Field) -> Section:
-    """Return the tables of ours and theirs: one for each task, one of what each does."""
+    """Return where libraries win, and what each takes beside the best of ours."""
+    found = (_losses_table(field), _summary(field))
+    shown = [table for table, least in zip(found, (2, 1), strict=True) if len(table.rows) >= least]
+    return Section("Ours and libraries of others", tables=shown)
+
+
+def equal_work(field: Field) -> Section:
+    """Return all that was timed on each task, ours and theirs, and what each library does."""
     tables = [_table(field, task) for task in field.tasks if field.chosen(task)]
-    losses, summary, habits = _losses_table(field), _summary(field), _habits(field)
-    return Section(
-        "Ours and libraries of others",
-        [
-            "Only equal work stands in one table: all in it start from the same positions and end"
-            f" with the same answer ({quoted('build')}: with whatever neighbours are found in),"
-            " which is held against the oracle before and after timing."
-        ],
-        [
-            *([losses] if len(losses.rows) > 1 else []),
-            *([summary] if summary.rows else []),
-            *tables,
-            *([habits] if habits.rows else []),
-        ],
-    )
+    tables += [habits] if (habits := _habits(field)).rows else []
+    return Section("Equal work", tables=tables)
 
 
 def _losses_table(field: Field) -> Table:
@@ -185,36 +178,6 @@ def _losses_table(field: Field) -> Table:
     columns = ["Task", "Rival", "Best of ours over rival", "Inputs", *heads]
     notes = [f"All of these: {common}."] if common else []
     return Table("Where a rival wins", columns, rows, notes=notes)
-
-
-def margins(field: Field) -> str:
-    """Say how many times as long each library takes as the best of ours; empty without any."""
-    parts: dict[str, list[str]] = {}
-    for task in _TOLD:
-        races = [race for race in map(partial(_race, field, task), field.chosen(task)) if race]
-        own = [_best(field, race, is_rival=False) for race in races]
-        told = [
-            f"{rival} {formats.listing(written)}"
-            for rival in _ranked_rivals(field, races)
-            for cells in [[race.of(rival) for race in races]]
-            for written in [
-                [
-                    formats.significant(timed(cell).over(timed(ours)).value)
-                    for cell, ours in zip(cells, own, strict=True)
-                    if cell is not None and ours is not None
-                ]
-            ]
-            if len(written) == len(races)
-        ]
-        if told:
-            sizes = formats.listing(formats.power(race.place.particles or 0) for race in races)
-            rest = _phrases([race.place for race in races], _WHERE[1:])
-            said = f"in {quoted(task)} {', '.join(told)}"
-            parts.setdefault(f"at {sizes} particles, {rest}", []).append(said)
-    if not parts:
-        return ""
-    said = "; ".join(f"{where}: {'; '.join(each)}" for where, each in parts.items())
-    return f"How many times as long as the best of ours each library takes, {said}."
 
 
 def _summary(field: Field) -> Table:
@@ -252,18 +215,15 @@ def _summary(field: Field) -> Table:
         for library in [_library(field, name)]
     ]
     note = (
-        "Each number is the time of the library, with its best form, over that of the best of ours,"
-        " both launched one after the other from the host (hot); bold: the library is faster."
+        "Time of the library over that of the best of ours, both launched from the host; bold: the"
+        " library is faster."
     )
     if any(item.detail for row in rows for item in row.items):
-        note += (
-            " Below it: the same with the best of ours replayed from a CUDA graph, which leaves no"
-            " gaps between launches"
-        )
+        note += " Below it: the same with the best of ours replayed from a CUDA graph"
         if replayed:
             verb = "is" if len(replayed) == 1 else "are"
             note += f"; {formats.listing(sorted(replayed))} {verb} replayed as well"
-        note += ". What no graph can hold is as above."
+        note += "."
     rest = _phrases([race.place for race in races], _WHERE[1:])
     return Table(
         f"Libraries against the best of ours ({rest})", columns, rows, notes=[note], groups=groups
@@ -423,18 +383,14 @@ def _table(field: Field, task: str) -> Table:
     ]
     rest = where(places[-1:]).partition(", ")[2]
     return Table(
-        f"Equal work only, {task}: {TASKS[task]} ({rest})",
+        f"{task.capitalize()} ({rest})",
         columns,
         rows,
         notes=[
             *(_builds(field, places) if task == "build" else []),
             *_reasons(field, found),
-            "Over ours: time over that of the best of ours, with the interval that the 95 %"
-            " intervals of both medians allow; below 1 a library is faster. First call: to make"
-            " the algorithm and launch it once, the longest of all its forms and inputs in this"
-            " run; it is what a process pays first, for compilation above all, unless a cache on"
-            " disk has it. Peak memory: of the device at the last size, the library's own pool"
-            " included where it has one.",
+            "Over ours: time over that of the best of ours; below 1 the library is faster. First"
+            " call: what a process pays first, mostly compilation. Peak memory: at the last size.",
         ],
         groups=groups,
     )
@@ -442,10 +398,7 @@ def _table(field: Field, task: str) -> Table:
 
 def _builds(field: Field, places: Sequence[Place]) -> list[str]:
     """Say that what is built differs, and what the fastest to build then takes to count."""
-    said = (
-        "What is built is not alike: linked lists (search-atomic-list) are made in one pass, most"
-        " others sort the particles. Who builds fastest need not search fastest."
-    )
+    said = "What is built differs: linked lists in one pass, or sorted particles."
     found: dict[str, list[tuple[Place, Ratio]]] = {}
     for place in places:
         built, counted = _race(field, "build", place), _race(field, "count", place)

@@ -1,277 +1,259 @@
-"""Maps of who wins: tiles over two axes, coloured by the winner, the stronger the clearer.
+"""Maps of the fastest: one tile an input, particles across, occupancy or moved share upwards.
 
-A tile bears the letter of its winner, so that nobody has to tell colours apart.
+A tile reaches half-way to the next inputs measured in its row, and to the next rows; at the ends
+one doubling. What lies beyond is left as ground. A switch chooses the distribution and order.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from itertools import pairwise
+from typing import Any
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
+from gpubench.core.tasks import TASKS
+from gpubench.report import formats, vega
+from gpubench.report.axes import AXES
+from gpubench.report.rankings import Field, Race, moved_share
+from gpubench.report.tables import command
+from gpubench.report.vega import FigurePart
 
-from gpubench.report.figures import CHARACTER, INK, RULE, SERIES, WIDTH, FigurePart, drawn
-
-CLEAR = 4.0  # margins from there on look alike
-_FAINT, _STRONG = 0.1, 0.62  # opacity of a tile without a margin, and of a clear one
-_KEY = 0.2  # inches, of a line of the legend
-_HATCH = "/////"
-_PARTIAL = "*"  # behind the letter
-_LEFT, _RIGHT, _ABOVE, _BELOW = 0.52, 0.06, 0.5, 0.42  # inches around the blocks
-_GAP_X, _GAP_Y = 0.1, 0.24  # inches between blocks
-_TILE = 0.36  # inches, the height of a tile of a map that is alone
-_SMALL = 0.155  # of one of several
-
-
-@dataclass(frozen=True)
-class Tile:
-    """Who wins at one place.
-
-    column, row: indices of its values along the axes. key: index of the winner's key.
-    margin: time of the runner-up over that of the winner; None where there is none.
-    is_open: whether the winner cannot be told from another.
-    is_partial: whether somebody who might have won was not timed, so that the margin says little.
-    """
-
-    column: int
-    row: int
-    key: int
-    margin: float | None
-    is_open: bool
-    is_partial: bool = False
-
-    @property
-    def strength(self) -> float:
-        """The opacity of its colour."""
-        return opacity(None if self.is_partial else self.margin)
-
-    @property
-    def margin_text(self) -> str:
-        """The margin as written on it; empty where it says little."""
-        if self.margin is None or self.is_partial:
-            return ""
-        return f"{self.margin:.2f}" if self.margin < 10 else f"{self.margin:.0f}"
+_REACH = 1.0  # of a tile beyond the last input of a row, in doublings
+_LEAST = 3  # inputs of a map
+_HATCHES = ((0, 0, 1, 1), (0, 0.5, 0.5, 1), (0.5, 0, 1, 0.5))  # within a tile of unit size
+_ROOM = 36  # pixels of a tile that bears its margin
+_HEIGHT = 330  # pixels
+_OPEN = "isValid(datum.open)"  # of a tile, to Vega
+_TOLD = {
+    "fastest": "fastest", "time": "median", "interval": "95 % interval", "next": "next",
+    "bound": "of copy bandwidth", "open": "inconclusive", "input": "input", "command": "again",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Block:
-    """One map within a panel; column, row: where it stands there."""
-
-    title: str
-    tiles: Sequence[Tile]
-    column: int = 0
-    row: int = 0
-
-
-@dataclass(frozen=True)
-class MapPanel:
-    """Maps over the same axes: a title, the maps, and a description for those who cannot see it.
-
-    columns, rows: what is written along the axes.
-    """
-
-    title: str
-    columns: Sequence[str]
-    rows: Sequence[str]
-    blocks: Sequence[Block]
-    description: str
-
-
-@dataclass(frozen=True)
-class Key:
-    """Who may win: name, letter, and index of the colour."""
-
-    name: str
-    letter: str
-    colour: int
-
-
-@dataclass(frozen=True)
-class MapChart:
-    """A figure of maps; x, y: labels of the axes."""
+class Map:
+    """What is said of a map, as of any figure."""
 
     slug: str
     title: str
     caption: str
-    x: str
-    y: str
-    keys: Sequence[Key]
-    panels: Sequence[MapPanel]
+    tiles: Sequence[Mapping[str, Any]]
 
     @property
-    def fullness(self) -> list[int]:
-        """How many tiles each panel shows; what has several maps is too small for a summary."""
-        return [
-            0 if len(panel.blocks) > 1 else sum(len(block.tiles) for block in panel.blocks)
-            for panel in self.panels
-        ]
+    def fullness(self) -> Sequence[int]:
+        """How many tiles it has."""
+        return [len(self.tiles)]
 
 
-def draw(chart: MapChart) -> FigurePart:
-    """Draw each panel of a chart."""
-    return FigurePart(
-        chart,
-        [
-            drawn(f"{chart.slug}-{index}", panel.description, partial(_figure, chart, panel))
-            for index, panel in enumerate(chart.panels)
-        ],
+def figure(field: Field, task: str, slug: str, height: int = _HEIGHT) -> FigurePart | None:
+    """Draw who is fastest at a task on each input; None where too few were timed."""
+    kinds = _kinds(field, task)
+    races = [race for own in kinds.values() for race in own]
+    if len(races) < _LEAST:
+        return None
+    tiles = [tile for at, own in enumerate(kinds.values()) for tile in _tiles(field, at, own)]
+    chart = Map(
+        f"{slug}-map-{task}",
+        f"Fastest: {task} ({TASKS[task]})",
+        "",
+        tiles,
     )
+    with vega.quick():
+        spec = _spec(field, chart, list(kinds), task == "update", height)
+    return FigurePart(chart, spec, _words(field, races))
 
 
-def opacity(margin: float | None) -> float:
-    """Return how strong the colour of a tile is; it grows with the logarithm of the margin."""
-    if margin is None:
-        return _FAINT
-    share = min(1.0, math.log(max(margin, 1.0)) / math.log(CLEAR))
-    return _FAINT + (_STRONG - _FAINT) * share
-
-
-def _figure(chart: MapChart, panel: MapPanel) -> Figure:
-    used = sorted({tile.key for block in panel.blocks for tile in block.tiles})
-    legend = _legend_lines([chart.keys[index] for index in used])
-    across = 1 + max(block.column for block in panel.blocks)
-    down = 1 + max(block.row for block in panel.blocks)
-    is_small = len(panel.blocks) > 1
-    tile = _SMALL if is_small else _TILE
-    block_height = tile * len(panel.rows)
-    titles = 0.06 if is_small else 0.0
-    above, below = _ABOVE + titles, _BELOW + _KEY * (len(legend) + 1) + 0.12
-    height = above + down * block_height + (down - 1) * _GAP_Y + below
-    figure = Figure(figsize=(WIDTH, height))
-    block_width = (WIDTH - _LEFT - _RIGHT - (across - 1) * _GAP_X) / across
-    for block in panel.blocks:
-        left = _LEFT + block.column * (block_width + _GAP_X)
-        top = above + block.row * (block_height + _GAP_Y)
-        axes = figure.add_axes(
-            (
-                left / WIDTH,
-                1 - (top + block_height) / height,
-                block_width / WIDTH,
-                block_height / height,
-            )
-        )
-        under = any(b.column == block.column and b.row > block.row for b in panel.blocks)
-        _draw_block(axes, chart, panel, block, is_small, across == 1)
-        if is_small:
-            axes.set_title(block.title, loc="left", pad=2, size=8)
-        if under:
-            axes.set_xticklabels([])
-        if any(b.row == block.row and b.column < block.column for b in panel.blocks):
-            axes.set_yticklabels([])
-    figure.text(0, 1 - 0.13 / height, panel.title, fontweight="bold", size=10.5, va="center")
-    figure.text(0, 1 - 0.32 / height, chart.y, size=9, va="center")
-    bottom = above + down * block_height + (down - 1) * _GAP_Y
-    figure.text(
-        0.5 + (_LEFT - _RIGHT) / 2 / WIDTH,
-        1 - (bottom + 0.32) / height,
-        chart.x,
-        size=9,
-        ha="center",
-        va="center",
-    )
-    _draw_legend(figure, height, bottom + _BELOW, legend)
-    return figure
-
-
-def _draw_block(
-    axes: Axes, chart: MapChart, panel: MapPanel, block: Block, is_small: bool, is_wide: bool
-) -> None:
-    axes.set_xlim(0, len(panel.columns))
-    axes.set_ylim(0, len(panel.rows))
-    for tile in block.tiles:
-        key = chart.keys[tile.key]
-        _rectangle(axes, tile.column, tile.row, 1, 1, key.colour, tile.strength)
-        if tile.is_open:
-            _hatched(axes, tile.column, tile.row, 1, 1)
-        x, y = tile.column + 0.5, tile.row + 0.5
-        letter = f"{key.letter}{_PARTIAL}" if tile.is_partial else key.letter
-        margin = tile.margin_text
-        if is_small and is_wide and margin:
-            letter = f"{letter}  {margin}"
-        if is_small:
-            axes.text(x, y, letter, size=7, weight="bold", ha="center", va="center_baseline")
+def _kinds(field: Field, task: str) -> dict[str, list[Race]]:
+    """Return the races of a task by what the switch calls them, the most inputs first."""
+    found: dict[str, dict[tuple[object, ...], Race]] = {}
+    for race in field.races:
+        place = race.place
+        if race.task != task or (moved_share(place) is not None) != (task == "update"):
             continue
-        axes.text(x, y + 0.17, letter, size=9, weight="bold", ha="center", va="center_baseline")
-        axes.text(x, y - 0.25, margin, size=7, ha="center", va="center_baseline")
-    size = 7 if is_small else 9
-    step = 2 if is_small and len(panel.columns) > 4 else 1
-    columns = range(0, len(panel.columns), step)
-    axes.set_xticks([i + 0.5 for i in columns], [panel.columns[i] for i in columns], size=size)
-    rows = range(0, len(panel.rows), step)
-    axes.set_yticks([i + 0.5 for i in rows], [panel.rows[i] for i in rows], size=size)
-    axes.tick_params(length=0, pad=2)
-    for spine in axes.spines.values():
-        spine.set_visible(True)
-        spine.set_edgecolor(RULE)
+        words = ", ".join(AXES[n].say(getattr(place, n)) for n in ("distribution", "order"))
+        if task == "update":
+            words = AXES["per_cell"].say(place.per_cell)
+        found.setdefault(words, {}).setdefault((place.particles, _level(race)), race)
+    return {
+        words: list(own.values())
+        for words, own in sorted(found.items(), key=lambda item: -len(item[1]))
+    }
 
 
-def _rectangle(
-    axes: Axes, x: float, y: float, width: float, height: float, colour: int, alpha: float
-) -> None:
-    fill = SERIES[colour % len(SERIES)]
-    axes.add_patch(Rectangle((x, y), width, height, facecolor=fill, alpha=alpha, linewidth=0))
+def _level(race: Race) -> float:
+    share = moved_share(race.place)
+    return (race.place.per_cell or 0.0) if share is None else 100 * share
 
 
-def _hatched(axes: Axes, x: float, y: float, width: float, height: float) -> None:
-    axes.add_patch(
-        Rectangle(
-            (x, y), width, height, fill=False, hatch=_HATCH, edgecolor=INK, alpha=0.35, linewidth=0
-        )
+def _height(level: float, levels: Sequence[float], is_moved: bool) -> float:
+    """Return how far up a row stands: in doublings, shares that moved one above the other."""
+    return float(levels.index(level)) if is_moved else math.log2(level)
+
+
+def _reach(places: Sequence[float]) -> dict[float, tuple[float, float]]:
+    """Return from where to where each of some places reaches."""
+    known = sorted(set(places))
+    middles = [(one + next_one) / 2 for one, next_one in pairwise(known)]
+    ends = [known[0] - _REACH, *middles, known[-1] + _REACH]
+    return dict(zip(known, pairwise(ends), strict=True))
+
+
+def _tiles(field: Field, kind: int, races: Sequence[Race]) -> list[dict[str, Any]]:
+    is_moved = moved_share(races[0].place) is not None
+    levels = sorted({_level(race) for race in races})
+    heights = {level: _height(level, levels, is_moved) for level in levels}
+    rows: dict[float, list[float]] = {}
+    for race in races:
+        rows.setdefault(_level(race), []).append(_across(race))
+    upwards = _reach(list(heights.values()))
+    across = {level: _reach(row) for level, row in rows.items()}
+    found = []
+    for race in races:
+        level = _level(race)
+        left, right = across[level][_across(race)]
+        low, high = upwards[heights[level]]
+        place = {"p": kind, "x0": left, "x1": right, "y0": low, "y1": high}
+        found.append(place | _told(field, race))
+    return found
+
+
+def _across(race: Race) -> float:
+    return math.log2(race.place.particles or 1)
+
+
+def _told(field: Field, race: Race) -> dict[str, Any]:
+    """Return what a tile shows and says."""
+    winner, margin = race.winner, race.margin
+    subject = winner.subject
+    low, high = (formats.significant(end) for end in winner.interval_ms)
+    axes = ("particles", "moved") if race.task == "update" else ("particles", "per_cell")
+    place = race.place
+    where = (
+        f"{formats.count(place.particles or 0)} particles, {AXES['per_cell'].say(place.per_cell)}"
     )
+    if "moved" in axes:
+        where += f", {_level(race):g} % moved"
+    told = {
+        "n": subject.algorithm,
+        "fastest": f"{subject.algorithm} {subject.form}",
+        "time": f"{formats.significant(winner.median_ms)} ms",
+        "interval": f"{low} to {high} ms",
+        "input": where,
+        "command": command(winner.headline),
+    }
+    if margin is not None:
+        told["t"] = formats.ratio(margin.value)
+        told["next"] = f"{race.cells[1].subject.algorithm} {formats.ratio(margin.value)}"
+    if winner.copy_share is not None:
+        told["bound"] = formats.percent(winner.copy_share)
+    missing = field.missing(race)
+    if race.is_open:
+        told["open"] = "within the uncertainty"
+    elif missing:
+        told["open"] = f"not timed, fast nearby: {formats.listing(missing)}"
+    return told
 
 
-def _legend_lines(keys: Sequence[Key]) -> list[list[Key]]:
-    """Break the keys into lines as wide as the figure."""
-    lines: list[list[Key]] = [[]]
-    room = WIDTH * 72
-    for key in keys:
-        width = _key_width(key.name)
-        if width > room and lines[-1]:
-            lines.append([])
-            room = WIDTH * 72
-        lines[-1].append(key)
-        room -= width
-    return lines
+def _spec(
+    field: Field, chart: Map, kinds: Sequence[str], is_moved: bool, height: int
+) -> dict[str, Any]:
+    import altair as alt
+
+    tiles = list(chart.tiles)
+    x, y = _axes(field, chart, is_moved)
+    names = sorted({tile["n"] for tile in tiles}, key=field.algorithms.index)
+    hues = [vega.colour(field.algorithms.index(name)) for name in names]
+    shades = alt.Scale(domain=names, range=hues)
+    pick = alt.selection_point(name="picked", fields=["n"], bind="legend")
+    there = [key for key in _TOLD if any(key in tile for tile in tiles)]
+    base = alt.Chart(alt.NamedData("tiles")).transform_filter("datum.p == panel")
+    span = x.to_dict()["scale"]["domain"]
+    room = f"(datum.x1 - datum.x0) / {span[1] - span[0]} * width"
+    unwritten = f"{room} < {_ROOM} || {_OPEN}"
+    rects = (
+        base.mark_rect(stroke="var(--ground)", strokeWidth=1.5, cursor="pointer")
+        .encode(
+            x=x, x2="x1:Q", y=y, y2="y1:Q",
+            color=alt.Color("n:N", scale=shades, legend=vega.legend(names)),
+            opacity=vega.faded(0.12),
+            fillOpacity=alt.FillOpacityValue(1, condition={"test": _OPEN, "value": 0.6}),
+            tooltip=[alt.Tooltip(f"{key}:N", title=_TOLD[key]) for key in there],
+        )
+        .add_params(pick)
+    )  # fmt: skip
+    texts = (
+        base.transform_calculate(x="(datum.x0 + datum.x1) / 2", y="(datum.y0 + datum.y1) / 2")
+        .mark_text(color="var(--ground)", fontSize=11, fontWeight=600, baseline="middle")
+        .encode(
+            x="x:Q", y="y:Q", text="t:N",
+            opacity=alt.OpacityValue(1, condition={"test": unwritten, "value": 0}),
+        )
+    )  # fmt: skip
+    hatches = [
+        {
+            "p": tile["p"], "n": tile["n"],
+            "x0": tile["x0"] + a * (tile["x1"] - tile["x0"]),
+            "y0": tile["y0"] + b * (tile["y1"] - tile["y0"]),
+            "x1": tile["x0"] + c * (tile["x1"] - tile["x0"]),
+            "y1": tile["y0"] + d * (tile["y1"] - tile["y0"]),
+        }
+        for tile in tiles if "open" in tile
+        for a, b, c, d in _HATCHES
+    ]  # fmt: skip
+    layers = [rects, texts]
+    if hatches:
+        layers.append(
+            alt.Chart(alt.NamedData("hatches"))
+            .transform_filter("datum.p == panel")
+            .mark_rule(color="var(--ground)", strokeWidth=2.5, tooltip=False)
+            .encode(x="x0:Q", x2="x1:Q", y="y0:Q", y2="y1:Q")
+        )
+    return vega.finished(layers, kinds, 0, {"tiles": tiles, "hatches": hatches}, height)
 
 
-def _key_width(name: str) -> float:
-    return len(name) * CHARACTER + 34  # points: a square before it and a gap behind
+def _axes(field: Field, chart: Map, is_moved: bool) -> tuple[Any, Any]:
+    """Return both encodings; ticks are the sizes and levels of the inputs shown first."""
+    import altair as alt
+
+    task = chart.slug.rpartition("-map-")[2]
+    races = next(iter(_kinds(field, task).values()))
+    sizes = sorted({race.place.particles or 1 for race in races})
+    levels = sorted({_level(race) for race in races})
+    spans = [
+        [
+            min(tile[f"{axis}0"] for tile in chart.tiles),
+            max(tile[f"{axis}1"] for tile in chart.tiles),
+        ]
+        for axis in "xy"
+    ]
+    at = [math.log2(size) for size in sizes]
+    heights = [_height(level, levels, is_moved) for level in levels]
+    title = "% that changed cells" if is_moved else "particles per cell"
+    x = alt.X(
+        "x0:Q",
+        scale=alt.Scale(domain=spans[0], nice=False, zero=False),
+        axis=alt.Axis(
+            title="particles", values=at,
+            labelExpr=vega.among(at, [formats.power(size) for size in sizes]),
+        ),
+    )  # fmt: skip
+    y = alt.Y(
+        "y0:Q",
+        scale=alt.Scale(domain=spans[1], nice=False, zero=False),
+        axis=alt.Axis(
+            title=title, values=heights, tickCount=len(heights), grid=False, labelOverlap=False,
+            labelExpr=vega.among(heights, [f"{level:g}" for level in levels]),
+        ),
+    )  # fmt: skip
+    return x, y
 
 
-def _draw_legend(figure: Figure, height: float, top: float, lines: Sequence[Sequence[Key]]) -> None:
-    """Draw who is who, then how a margin looks; top: inches from the upper edge."""
-    whole = (len(lines) + 1) * _KEY
-    axes = figure.add_axes((0, 1 - (top + whole) / height, 1, whole / height))
-    axes.set_xlim(0, WIDTH * 72)
-    axes.set_ylim(whole * 72, 0)
-    axes.axis("off")
-    for index, keys in enumerate(lines):
-        x, middle = 0.0, (index + 0.5) * _KEY * 72
-        for key in keys:
-            _rectangle(axes, x, middle - 5.5, 14, 11, key.colour, _STRONG)
-            axes.text(
-                x + 7, middle, key.letter, size=8.5, weight="bold", ha="center",
-                va="center_baseline",
-            )  # fmt: skip
-            axes.text(x + 18, middle, key.name, size=9, va="center_baseline")
-            x += _key_width(key.name)
-    colour = lines[0][0].colour if lines[0] else 0
-    x, middle = 0.0, (len(lines) + 0.5) * _KEY * 72
-    axes.text(x, middle, "runner-up takes", size=9, va="center_baseline")
-    x += 15 * CHARACTER + 4
-    for margin, name in (
-        (1.1, "1.1"),
-        (1.5, "1.5"),
-        (2.0, "2"),
-        (CLEAR, f"{CLEAR:g} times or more"),
-    ):
-        _rectangle(axes, x, middle - 5.5, 14, 11, colour, opacity(margin))
-        axes.text(x + 17, middle, name, size=9, va="center_baseline")
-        x += len(name) * CHARACTER + 24
-    _rectangle(axes, x, middle - 5.5, 14, 11, colour, _FAINT)
-    _hatched(axes, x, middle - 5.5, 14, 11)
-    axes.text(x + 17, middle, "cannot tell", size=9, va="center_baseline")
+def _words(field: Field, races: Sequence[Race]) -> str:
+    """Say in words how many inputs each wins."""
+    settled = [race.winner.subject.algorithm for race in races if field.is_settled(race)]
+    parts = [
+        f"{name} on {settled.count(name)}" for name in field.algorithms if name in set(settled)
+    ]
+    parts.append(f"inconclusive on {len(races) - len(settled)}")
+    return f"Fastest of {len(races)} inputs: {', '.join(parts)}."

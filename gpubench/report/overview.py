@@ -1,4 +1,4 @@
-"""What all studies of a machine come to, in a few sentences computed from their records."""
+"""What all studies of a machine come to, in tables of the front page."""
 
 from __future__ import annotations
 
@@ -7,70 +7,56 @@ from collections.abc import Sequence
 
 from gpubench.report import formats, verdict
 from gpubench.report.cells import StudyRun
+from gpubench.report.tables import NOTHING, Item, Row, Table
 
-_NO_TIME = {
-    "wrong": "gave a wrong answer",
-    "failed": "failed",
-    "skipped": "could not be made here",
-}
-
-
-def sentences(runs: Sequence[StudyRun]) -> list[str]:
-    """Return the verdict on the studies of one machine, one statement a string."""
-    said = [_counted(runs), _beside_prints(runs), _odd(runs)]
-    return [sentence for sentence in said if sentence]
+# A study, its verdict in a sentence, and its place in the report.
+Told = tuple[StudyRun, str, str]
+_GROUPS = ("The papers' tables", "Searches and libraries", "Whole steps", "More studies")
+_NO_TIME = {"wrong": "wrong", "failed": "failed", "skipped": "skipped"}
 
 
-def _counted(runs: Sequence[StudyRun]) -> str:
-    """Say how much was measured, and what of it has no time."""
-    records = [(run, record["status"]) for run in runs for record in run.records]
-    counts = Counter(status for _, status in records)
-    if not records:
-        return ""
-    timed = "Every answer was checked before it was timed and again after"
-    if not counts["wrong"]:
-        timed += ", and none was wrong"
-    parts = []
-    for status, words in _NO_TIME.items():
-        if counts[status]:
-            titles = dict.fromkeys(run.study.title for run, each in records if each == status)
-            where = f" ({formats.listing(titles)})" if status != "skipped" else ""
-            parts.append(f"{counts[status]:,} {words}{where}")
-    rest = f" Of the measurements {formats.listing(parts)}." if parts else ""
-    studies = f"{len(runs)} {'study' if len(runs) == 1 else 'studies'}"
-    return f"{studies}, {len(records):,} measurements. {timed}.{rest}"
-
-
-def _beside_prints(runs: Sequence[StudyRun]) -> str:
-    """Say how many times as fast as printed the algorithms of the published tables are."""
-    parts = []
-    for run in runs:
-        published = run.study.published
-        if published is None or published.quantities:
+def tables(told: Sequence[Told]) -> list[Table]:
+    """Return a table for each group of studies, a row for each study."""
+    found = []
+    for group in _GROUPS:
+        own = [each for each in told if _group(each[0]) == group]
+        if not own:
             continue
-        grid = verdict.matches(run, published, verdict.best_forms(run, published))
-        ratios = [match.speedup for line in grid for match in line if match.speedup is not None]
-        if ratios:
-            parts.append(f"{formats.span(ratios)} in “{run.study.title}” ({published.device})")
-    if not parts:
-        return ""
-    return (
-        "Times as fast as printed, with the best form of each algorithm of the print:"
-        f" {formats.listing(parts)}."
+        is_published = group == _GROUPS[0]
+        beside = ["Times faster than published"] if is_published else []
+        rows = [
+            Row(
+                run.study.title,
+                [
+                    *([_beside_published(run)] if is_published else []),
+                    Item(gist, "words"),
+                    Item(f"{len(run.records):,}", detail=_without_time(run)),
+                ],
+                link,
+            )
+            for run, gist, link in own
+        ]
+        found.append(Table(group, ["Study", *beside, "Fastest", "Measurements"], rows))
+    return found
+
+
+def _group(run: StudyRun) -> str:
+    kinds = (run.study.published is not None, run.study.views is not None, run.is_simulation, True)
+    return _GROUPS[kinds.index(True)]
+
+
+def _beside_published(run: StudyRun) -> Item:
+    """Return how many times faster than published the algorithms of a published table are."""
+    published = run.study.published
+    if published is None or published.quantities:
+        return NOTHING
+    grid = verdict.matches(run, published, verdict.best_forms(run, published))
+    ratios = [match.speedup for line in grid for match in line if match.speedup is not None]
+    return Item(formats.span(ratios), detail=f"than on {published.device}") if ratios else NOTHING
+
+
+def _without_time(run: StudyRun) -> str:
+    counts = Counter(record["status"] for record in run.records)
+    return ", ".join(
+        f"{counts[status]:,} {words}" for status, words in _NO_TIME.items() if counts[status]
     )
-
-
-def _odd(runs: Sequence[StudyRun]) -> str:
-    """Say how many measurements have odd samples."""
-    found = {
-        "show drift or two humps": [run for run in runs for r in run.records if r["remarks"]],
-        "had samples set aside, because the device was throttled": [
-            run for run in runs for r in run.records if r["throttled_ms"]
-        ],
-    }
-    parts = [
-        f"{len(odd):,} {words} ({formats.listing(dict.fromkeys(run.study.title for run in odd))})"
-        for words, odd in found.items()
-        if odd
-    ]
-    return f"Of the measurements {formats.listing(parts)}." if parts else ""

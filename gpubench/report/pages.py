@@ -16,8 +16,8 @@ from pathlib import Path
 from PIL import Image
 
 from gpubench.core.errors import UserError
-from gpubench.report.figures import FigurePart
 from gpubench.report.tables import Table
+from gpubench.report.vega import FigurePart
 
 WIDTH, QUALITY = 640, 30  # of a picture within a page
 THUMBNAIL = 320

@@ -9,29 +9,21 @@ from collections.abc import Collection, Mapping
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from gpubench import __version__
-from gpubench.report import figures, tables
+from gpubench.report import figures, tables, vega
 from gpubench.report.document import MEASUREMENTS, Document
 
 # How the pages of a report are told from other files.
 GENERATOR = '<meta name="generator" content="gpubench'
 _MOST_ODD = 12  # rows of odd samples; more are folded up
 _METHOD = (
-    "Device time between events around the launches alone: compiling, allocating and copying lie"
-    " outside. Launches too short for an event are timed in batches. Algorithms that are compared"
-    " take turns in random order in one run, until the 95 % confidence interval of the ratio of"
-    " each to the fastest is narrow enough (in older results that of each median), or the budget"
-    " of time is spent. Samples that were taken while the device was throttled are set aside."
-    " Answers are checked before timing and after it; a wrong answer never has a time.",
-    "Tables and figures show the graph replay where there is one, else the hot time, and mark what"
-    " differs. Two medians are told apart where their 95 % intervals do not overlap. What is"
-    " compared is the time of what each form does, no more: forms differ in what they leave behind"
-    " (linked lists or sorted ranges, with or without reordered positions), so the fastest to"
-    " build need not be the best to search afterwards.",
+    "Times are of the device, between events around the launches alone. Every answer is checked"
+    " before it is timed and again after; a wrong one never has a time. Intervals are 95 % of the"
+    " median. A graph replay counts where there is one, else warm launches.",
 )
 
 
 def html(report: Document, spreadsheets: Mapping[str, Collection[str]]) -> dict[str, str]:
-    """Return a report as HTML that loads nothing: the content of each page by its name.
+    """Return a report as HTML that loads the script beside it alone: each page by its name.
 
     spreadsheets: names of the CSV files of each study, by its stem.
     """
@@ -43,7 +35,16 @@ def html(report: Document, spreadsheets: Mapping[str, Collection[str]]) -> dict[
     }
 
     def fill(template: str, **own: object) -> str:
-        return environment.get_template(f"{template}.html.j2").render(**names, **own)
+        said: set[str] = set()
+
+        def fresh(note: str) -> bool:
+            """Say whether a note of a table is new on this page."""
+            known = note in said
+            said.add(note)
+            return not known
+
+        page = environment.get_template(f"{template}.html.j2")
+        return page.render(**names, fresh=fresh, **own)
 
     pages = {"index": fill("index")}
     for page in report.studies:
@@ -52,7 +53,7 @@ def html(report: Document, spreadsheets: Mapping[str, Collection[str]]) -> dict[
             pages[f"{page.stem}{MEASUREMENTS}"] = fill("measurements", page=page)
     for collection in report.collections:
         pages[collection.stem] = fill("parts", collection=collection)
-    return {f"{stem}.html": page for stem, page in pages.items()}
+    return {f"{stem}.html": page for stem, page in pages.items()} | {vega.SCRIPT: vega.script()}
 
 
 def markdown(
@@ -69,9 +70,12 @@ def markdown(
     parts = [part for collection in report.collections for part in collection.parts]
     drawn = [part.figures for part in parts]
     drawn += [study.drawn for machine in report.machines for study in machine.studies]
+    drawn += [
+        [figure for part in machine.answers for *_, figure in part.tasks]
+        for machine in report.machines
+    ]
     for figure in itertools.chain.from_iterable(drawn):
-        for index, drawing in enumerate(figure.drawings):
-            files[f"figures/{figure.chart.slug}-{index}.svg"] = drawing.standalone
+        files[f"figures/{figure.chart.slug}.svg"] = figure.svg
     for part in parts:
         if part.picture is not None:
             files[f"figures/{part.slug}.png"] = part.picture.png
@@ -110,6 +114,7 @@ def _names(report: Document, spreadsheets: Mapping[str, Collection[str]]) -> dic
         "spreadsheets": spreadsheets,
         "version": __version__,
         "generator": GENERATOR,
+        "script": vega.SCRIPT,
         "measurements": MEASUREMENTS,
         "method": _METHOD,
         "most_odd": _MOST_ODD,

@@ -10,9 +10,10 @@ from typing import Any
 from gpubench.core.errors import UserError
 from gpubench.evidence import results
 from gpubench.report import formats
-from gpubench.report.figures import Axis, Chart, Line, Panel, draw_all
+from gpubench.report.figures import Axis, Chart, Line, Panel
 from gpubench.report.pages import Collection, Part, Picture
 from gpubench.report.tables import Item, Row, Table
+from gpubench.report.vega import draw_all
 
 KIND = "an account of a simulation"
 SCHEMA_FILE = Path(__file__).with_name("simulation.schema.json")

@@ -10,7 +10,7 @@ from gpubench.core.errors import UserError
 from gpubench.evidence import calibration, physics_results
 from gpubench.evidence.calibration import Calibration
 from gpubench.evidence.physics_results import CheckResults
-from gpubench.evidence.results import Results, load
+from gpubench.evidence.results import Results, load, read_json
 from gpubench.report import simulations
 from gpubench.report.pages import Part
 
@@ -23,6 +23,20 @@ class Sources:
     simulations: Sequence[Part] = ()
     checks: Sequence[CheckResults] = ()
     calibrations: Sequence[Calibration] = ()
+
+
+_KINDS = ("checks", "calibration")  # what a file holds that is not of measurements
+
+
+def _kind(file: Path) -> str:
+    """Tell which of these a file holds; raises UserError where it may, and is no JSON."""
+    try:
+        text = file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""  # `load` says why
+    named = [kind for kind in _KINDS if f'"{kind}"' in text]  # to parse all takes seconds
+    document = read_json(file) if named else None
+    return next((kind for kind in named if isinstance(document, dict) and kind in document), "")
 
 
 def sort_out(paths: Sequence[Path]) -> Sources:
@@ -40,9 +54,10 @@ def sort_out(paths: Sequence[Path]) -> Sources:
             files.setdefault(file.resolve(), file)
     accounts = [file for file in files.values() if file.name == simulations.ACCOUNT]
     others = [file for file in files.values() if file.name != simulations.ACCOUNT]
-    checked = [file for file in others if physics_results.is_of_checks(file)]
-    calibrated = [file for file in others if calibration.is_calibration(file)]
-    measured = [file for file in others if file not in (*checked, *calibrated)]
+    kinds = {file: _kind(file) for file in others}
+    checked, calibrated, measured = (
+        [file for file in others if kinds[file] == kind] for kind in (*_KINDS, "")
+    )
     return Sources(
         [load(file) for file in measured],
         simulations.parts(accounts),

@@ -26,6 +26,7 @@ from gpubench.report.verdict import (
     best_forms,
     column_algorithm,
     grids,
+    lost,
     matches,
     overtakings,
     rankings,
@@ -78,10 +79,11 @@ _PHASES = (
 
 @dataclass(frozen=True)
 class Row:
-    """A row: its heading and its items."""
+    """A row: its heading, which may lead to a page, and its items."""
 
     head: str
     items: Sequence[Item]
+    link: str = ""
 
 
 @dataclass(frozen=True)
@@ -224,7 +226,10 @@ def subjects(run: StudyRun) -> tuple[list[Table], list[str]]:
         rows = [
             Row(
                 run.labels[subject],
-                [timed(cell, marks, strong=id(cell) in best, unit=run.unit) for cell in line],
+                [
+                    timed(cell, marks, _loss(cell), strong=id(cell) in best, unit=run.unit)
+                    for cell in line
+                ],
             )
             for subject, line in grid.items()
         ]
@@ -238,6 +243,13 @@ def subjects(run: StudyRun) -> tuple[list[Table], list[str]]:
         " (95 % intervals of the medians overlap)."
     )
     return made, [line for line in (note, bold) if line]
+
+
+def _loss(cell: Cell | None) -> str:
+    """Say which part of the particles an answer lacks; empty where it lacks none."""
+    if cell is None or not cell.ok or not (number := lost(cell)):
+        return ""
+    return f"lost {formats.percent(number / cell.place.count)}"
 
 
 def _by_subject(run: StudyRun, scan: Scan) -> dict[Subject, list[Cell | None]]:

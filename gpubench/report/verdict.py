@@ -18,6 +18,7 @@ from gpubench.studies.study import Published
 CLAIMS: Mapping[str, tuple[str, Callable[[float], float]]] = {
     "horn2005-table36-1": ("0.5 log₂ n", lambda n: 0.5 * math.log2(n)),
 }
+LOST = "lost"  # of an outcome: how many particles an answer lacks
 _LISTS = ("bucket-sort", "atomic-list")
 _SORTED = ("counting-sort", "radix-grid")
 
@@ -167,16 +168,21 @@ def grids(run: StudyRun) -> list[Scan]:
 def rankings(run: StudyRun, scan: Scan) -> list[Ranking]:
     """Rank the subjects at each value along a scan with anything timed.
 
-    Only what ran on one input is ranked: the commonest there.
+    Only what ran on one input is ranked: the commonest there. What lost particles never is.
     """
     ranked = []
     for value in scan.values(run):
-        cells = [cell for cell in scan.at(run, value) if cell.ok]
+        cells = [cell for cell in scan.at(run, value) if cell.ok and not lost(cell)]
         if cells:
             place = Counter(cell.place for cell in cells).most_common(1)[0][0]
             alike = [cell for cell in cells if cell.place == place]
             ranked.append(Ranking(value, sorted(alike, key=lambda c: c.median_ms)))
     return ranked
+
+
+def lost(cell: Cell) -> int:
+    """Return how many particles an answer lacks, where its algorithm may lose some."""
+    return int((cell.headline["outcome"] or {}).get(LOST, 0))
 
 
 def best_form(run: StudyRun, algorithm: str) -> Subject | None:

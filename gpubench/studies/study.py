@@ -185,6 +185,18 @@ class Sweep:
 
 
 @dataclass(frozen=True)
+class Views:
+    """How a report tells of a study of neighbour searches.
+
+    answers: the tasks that the front page answers from it. first: what its own page begins with,
+    "maps" or "libraries".
+    """
+
+    answers: tuple[str, ...] = ()
+    first: str = "maps"
+
+
+@dataclass(frozen=True)
 class Study:
     """One file of gpubench/studies, or of somebody else's.
 
@@ -194,6 +206,7 @@ class Study:
     budget: when to stop sampling a task.
     phases: whether a report draws phases of steps by their "time", or as a "share" of the step.
     text: of the file that it was read from.
+    views: how a report tells of a study of neighbour searches; None of all others.
     """
 
     name: str
@@ -209,6 +222,7 @@ class Study:
     budget: Budget = field(default_factory=Budget)
     phases: str = "time"
     text: str = field(default="", compare=False, repr=False)
+    views: Views | None = None
 
 
 def load_study(name: str) -> Study:
@@ -322,6 +336,7 @@ def _study(name: str, data: dict[str, Any]) -> Study:
         outcomes=data.get("outcomes", {}),
         budget=Budget(**data.get("budget", {})),
         phases=data.get("phases", "time"),
+        views=Views(**_frozen_fields(data["views"])) if "views" in data else None,
     )
 
 
@@ -340,7 +355,7 @@ def _published(data: dict[str, Any], sweeps: Sequence[Sweep]) -> Published:
                 f" is {axis}, and none elsewhere, not {named}"
             )
     _require_axes(data, sweeps)
-    fields = {key: _frozen(value) for key, value in data.items()}
+    fields = _frozen_fields(data)
     # A number whose last digits are zeros stands as text in the file.
     fields["texts"] = tuple(
         tuple(v if isinstance(v, str) else repr(v) for v in row) for row in data["values"]
@@ -444,6 +459,10 @@ def _subjects(data: Sequence[dict[str, Any]]) -> tuple[Subject, ...]:
                 raise StudyError(f"{subject.label} appears twice among the subjects")
             subjects.append(subject)
     return tuple(subjects)
+
+
+def _frozen_fields(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: _frozen(value) for key, value in data.items()}
 
 
 def _frozen(value: Any) -> Any:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from html import unescape
 from pathlib import Path
+from typing import Any
 
 import calibrations
 import needs
@@ -14,19 +16,23 @@ from browser import CHROMIUM, chromium
 from check_pages import GROWTH, PRESSURE, a_check, found
 from matplotlib import image
 from PIL import Image
+from regime_records import grid, spread
 from report_pages import STUDY, cpu_results, full_records, record, results
 from simulation_pages import account
 
 from gpubench import report
 from gpubench.report.sources import sort_out
 
+DRAWN = "--virtual-time-budget=10000"  # until all charts are drawn
 DARK = "--blink-settings=preferredColorScheme=0"
 # Written into the page's title, since the tree that Chromium dumps holds no layout.
 PROBE = """<script>
+setTimeout(() => {
 const wide = [...document.querySelectorAll("body *")].filter(element =>
   !element.closest(".scroll, pre, svg") && element.getBoundingClientRect().right > innerWidth + 1);
 document.title = JSON.stringify({overflow: document.documentElement.scrollWidth - innerWidth,
   wide: wide.map(element => element.className || element.tagName)});
+}, 5000);
 </script>"""
 
 pytestmark = [
@@ -54,6 +60,146 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+@pytest.fixture(scope="module")
+def maps_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write a report that answers, with maps of several kinds of input."""
+    out = tmp_path_factory.mktemp("maps")
+    report.write([results([*grid(), *spread(16)])], out)
+    return out
+
+
+def told(folder: Path, page: str, width: int, script: str, profile: Path) -> Any:
+    """Return what a script leaves in `told` on a page whose charts are drawn.
+
+    The script may wait; `at(element, kind)` sends an event to the middle of an element.
+    """
+    probe = f"""<script>{{
+    const at = (element, ...kinds) => {{
+      const box = element.getBoundingClientRect();
+      const [clientX, clientY] = [box.x + box.width / 2, box.y + box.height / 2];
+      const place = {{bubbles: true, clientX, clientY}};
+      for (const kind of kinds) element.dispatchEvent(new PointerEvent(kind, place));
+    }};
+    const wait = (ms) => new Promise((done) => setTimeout(done, ms));
+    addEventListener("load", async () => {{
+      await wait(4000);
+      const told = {{}};
+      {script}
+      document.title = JSON.stringify(told);
+    }});
+    }}</script></body>"""
+    probed = folder / f"probed-{profile.name}.html"
+    html = (folder / page).read_text(encoding="utf-8")
+    probed.write_text(html.replace("</body>", probe), encoding="utf-8")
+    dumped = chromium(profile, probed, width, "--dump-dom", DRAWN)
+    title = re.search("<title>(.*?)</title>", dumped)
+    assert title is not None
+    return json.loads(unescape(title[1]))
+
+
+def test_a_map_tells_on_hover_picks_by_its_legend_and_switches(
+    maps_folder: Path, tmp_path: Path
+) -> None:
+    found = told(
+        maps_folder,
+        "index.html",
+        1400,
+        """
+        const figure = document.querySelector(".answers figure:has(.chart)");
+        const tiles = () => [...figure.querySelectorAll(".mark-rect path")];
+        const faint = () => tiles().filter((tile) => +tile.getAttribute("opacity") < 0.5).length;
+        told.bottom = figure.getBoundingClientRect().bottom;
+        told.tiles = tiles().length;
+        at(tiles()[0], "pointerover", "pointermove", "mousemove");
+        await wait(300);
+        told.hover = document.querySelector("#vg-tooltip-element")?.innerText;
+        at(tiles()[0], "pointerdown", "pointerup", "click");
+        await wait(300);
+        told.command = figure.querySelector("output").textContent;
+        told.faintBefore = faint();
+        at(figure.querySelector(".role-legend-symbol path"), "pointerdown", "pointerup", "click");
+        await wait(300);
+        told.faintPicked = faint();
+        const choice = figure.querySelector("select");
+        told.choices = choice.options.length;
+        choice.selectedIndex = 1;
+        choice.dispatchEvent(new Event("input", {bubbles: true}));
+        choice.dispatchEvent(new Event("change", {bubbles: true}));
+        await wait(300);
+        told.tilesOfOther = tiles().length;
+        """,
+        tmp_path,
+    )
+    assert found["bottom"] <= 900
+    assert found["tiles"] > 40 and found["choices"] == 9
+    for words in ("median", "95 % interval", "of copy bandwidth", "gpubench run regimes"):
+        assert words in found["hover"]
+    assert found["command"].startswith("gpubench run regimes --device cuda --algorithms ")
+    assert found["faintBefore"] == 0 < found["faintPicked"] < found["tiles"]
+    assert 0 < found["tilesOfOther"] < found["tiles"]
+
+
+def test_tables_sort_by_their_headings_and_filter(pages: Path, tmp_path: Path) -> None:
+    found = told(
+        pages,
+        f"{STUDY}-measurements.html",
+        1400,
+        """
+        const table = document.querySelector("table");
+        const column = [...table.tHead.rows].at(-1).cells.length - 1;
+        const heads = [...[...table.tHead.rows].at(-1).cells].map((cell) => cell.textContent);
+        const median = heads.findIndex((head) => head.startsWith("Median"));
+        const values = () => [...table.tBodies[0].rows]
+          .map((row) => parseFloat(row.cells[median].firstChild.textContent.replaceAll(",", "")));
+        const button = [...table.tHead.rows].at(-1).cells[median].querySelector("button");
+        button.click();
+        told.up = values();
+        button.click();
+        told.down = values();
+        told.sorted = button.closest("th").ariaSort;
+        const box = document.querySelector("input[type=search]");
+        box.value = "atomic-list cold";
+        box.dispatchEvent(new Event("input"));
+        const shown = [...table.tBodies[0].rows].filter((row) => !row.hidden);
+        told.all = shown.every((row) => row.textContent.includes("atomic-list"));
+        told.shown = shown.length;
+        """,
+        tmp_path,
+    )
+    up = [value for value in found["up"] if value is not None]
+    down = [value for value in found["down"] if value is not None]
+    assert up == sorted(up) and down == sorted(down, reverse=True)
+    assert found["up"][: len(up)] == up and found["down"][: len(down)] == down
+    assert found["sorted"] == "descending"
+    assert found["all"] and 0 < found["shown"] < len(found["up"])
+
+
+@pytest.mark.parametrize("page", ["index.html", "regimes.html"])
+def test_charts_fit_a_telephone(page: str, maps_folder: Path, tmp_path: Path) -> None:
+    found = told(
+        maps_folder,
+        page,
+        390,
+        """
+        told.overflow = document.documentElement.scrollWidth - innerWidth;
+        told.drawn = document.querySelectorAll(".chart[data-drawn]").length;
+        told.charts = document.querySelectorAll(".chart").length;
+        told.clipped = [...document.querySelectorAll(".chart svg")].flatMap((svg) => {
+          const box = svg.getBoundingClientRect();
+          return [...svg.querySelectorAll("text")].filter((text) => {
+            const own = text.getBoundingClientRect();
+            return own.width && text.closest(".role-axis, .role-legend") &&
+              (own.right > box.right + 2 || own.bottom > box.bottom + 2 || own.left < box.left - 2);
+          }).map((text) => text.textContent);
+        });
+        """,
+        tmp_path,
+    )
+    assert found["overflow"] == 0
+    assert found["drawn"] == found["charts"] > 0
+    assert found["clipped"] == []
+
+
 # Each look at a page starts a browser: the other pages are built from the same template.
 EVERY_PAGE = [
     name if name == "index" else pytest.param(name, marks=pytest.mark.long) for name in PAGES
@@ -65,11 +211,11 @@ EVERY_PAGE = [
 def test_nothing_but_tables_is_wider_than_the_screen(
     name: str, width: int, pages: Path, tmp_path: Path
 ) -> None:
-    probed = tmp_path / "probed.html"
+    probed = pages / f"probed-{name}.html"  # beside the script that it loads
     html = (pages / f"{name}.html").read_text(encoding="utf-8")
     html = html.replace("<details>", "<details open>").replace("</body>", f"{PROBE}</body>")
     probed.write_text(html, encoding="utf-8")
-    dumped = chromium(tmp_path, probed, width, "--dump-dom")
+    dumped = chromium(tmp_path, probed, width, "--dump-dom", DRAWN)
     title = re.search("<title>(.*?)</title>", dumped)
     assert title is not None
     assert title[1] == '{"overflow":0,"wide":[]}'
@@ -81,7 +227,7 @@ def test_a_page_follows_the_colour_scheme(
     name: str, flags: tuple[str, ...], dark: bool, pages: Path, tmp_path: Path
 ) -> None:
     picture = tmp_path / "page.png"
-    chromium(tmp_path, pages / f"{name}.html", 1280, f"--screenshot={picture}", *flags)
+    chromium(tmp_path, pages / f"{name}.html", 1280, f"--screenshot={picture}", DRAWN, *flags)
     brightness = np.asarray(image.imread(picture))[..., :3].mean(axis=2)
     assert np.median(brightness) < 0.2 if dark else np.median(brightness) > 0.8
     contrast = brightness.max() - brightness.min()
@@ -93,7 +239,7 @@ def test_the_front_page_opens_from_a_folder_and_leads_to_every_page(
     pages: Path, tmp_path: Path
 ) -> None:
     dumped = chromium(tmp_path, pages / "index.html", 1280, "--dump-dom")
-    assert "What was found" in dumped and "atomic-list is fastest" in dumped
+    assert "The papers' tables" in dumped and "atomic-list is fastest" in dumped
     led_to = set(re.findall(r'href="([a-z0-9-]+\.html)', dumped))
     assert led_to == {f"{STUDY}.html", "simulations.html", "checks.html", "calibration.html"}
     for name in led_to:

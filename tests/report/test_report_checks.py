@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
-from check_pages import GROWTH, PRESSURE, TIMES, a_check, found
+from check_pages import GROWTH, PRESSURE, a_check, found
 from fake_algorithms import ENVIRONMENT
 from typer.main import get_command
 
@@ -68,7 +67,7 @@ def test_the_front_page_sums_up_all_runs(written, tmp_path):
     written(found(a_check(PRESSURE, HOT, SIZE)), found(a_check(PRESSURE)))
     front = (tmp_path / "out" / "index.html").read_text()
     assert "2 of 3 quantities of the physics agree with their reference." in front
-    assert 'href="checks.html#checks-dpd-2"' in front
+    assert 'href="checks.html"' in front
     assert not (tmp_path / "out" / "simulations.html").exists()
 
 
@@ -80,17 +79,13 @@ def test_quick_sizes_are_called_so(written):
 
 def test_figures_are_drawn_with_their_fits(written, tmp_path):
     page, text = written(found(a_check(SIZE, figures=[GROWTH])))
-    name = "checks-dpd-1-domain-size-0.svg"
+    name = "checks-dpd-1-domain-size.svg"
     assert f"](figures/{name})" in text
     drawing = (tmp_path / "out" / "figures" / name).read_text()
     said = "Domains: size against time. At the right end: measured 10.0, t^0.50 10.0."
-    assert ElementTree.fromstring(drawing).get("aria-label") == said
-    assert said in page and "How they grow &lt;fast&gt;." in page
-    # Round numbers, not the times at which there happened to be a sample.
-    ticks = {element.text for element in ElementTree.fromstring(drawing).iter() if element.text}
-    assert {"1", "10", "100"} <= ticks and not ticks & {f"{t:.12g}" for t in TIMES[1:-1]}
-    # Forty markers of what was measured; none of the fit.
-    assert drawing.count("<use ") - len(ticks & {"1", "10", "100"}) >= 40
+    assert said in page and said in text and "How they grow &lt;fast&gt;." in page
+    # Forty markers of what was measured and those of the legend; none of the fit.
+    assert drawing.count('aria-roledescription="point"') == 40
 
 
 def test_a_fit_has_no_markers():

@@ -4,31 +4,22 @@ from __future__ import annotations
 
 import csv
 import io
-import itertools
 import math
 import re
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.markers import CARETUP
-from matplotlib.text import Annotation
 from regime_records import (
     COSTS,
     HABITS,
     LIBRARIES,
-    SIZES,
     grid,
     moved,
     remade,
     rivals_study,
     run_of,
     search,
-    spread,
     steps,
 )
 from report_pages import Page, results
@@ -38,16 +29,13 @@ from gpubench.core import registry
 from gpubench.core.contracts import NeighbourSearch
 from gpubench.report import (
     crossovers,
-    figures,
     formats,
     incremental_updates,
     libraries,
-    maps,
     regimes,
     tables,
     time_steps,
 )
-from gpubench.report.maps import MapChart
 from gpubench.report.rankings import Field
 
 
@@ -58,11 +46,6 @@ def field_of(records: list[dict[str, Any]]) -> Field:
 def race_of(*found: tuple[str, str, float, float]) -> Field:
     """Return one race: algorithm, form, median, half width of the interval."""
     return field_of([search(a, form, median=t, width=w) for a, form, t, w in found])
-
-
-def map_of(records: list[dict[str, Any]]) -> MapChart:
-    [chart] = regimes._maps(field_of(records), "slug")
-    return chart
 
 
 def read(text: str) -> list[dict[str, str]]:
@@ -171,177 +154,13 @@ def test_moved_particles_are_one_question_for_updates_and_rebuilds() -> None:
     assert [(race.task, len(race.cells)) for race in field.races] == [("count", 1), ("update", 2)]
 
 
-def test_a_map_has_a_tile_for_each_input_with_the_winner_of_the_formula() -> None:
-    records = grid(tasks=("count",))
-    chart = map_of(records)
-    [panel] = chart.panels
-    [block] = panel.blocks
-    assert (panel.columns[0], panel.columns[-1], len(block.tiles)) == ("2¹²", "2²⁶", 48)
-    assert panel.rows == ["0.5", "1", "4", "8", "16", "64"]
-    for tile in block.tiles:
-        size = 2 ** (12 + 2 * tile.column)
-        at = [
-            r
-            for r in records
-            if r["particles"] == size and f"{r['per_cell']:g}" == panel.rows[tile.row]
-        ]
-        first, second = sorted(at, key=lambda r: r["median_ms"])[:2]
-        assert chart.keys[tile.key].name == first["algorithm"]
-        assert tile.margin == pytest.approx(second["median_ms"] / first["median_ms"])
-        assert tile.is_open == (second["ci95_low_ms"] <= first["ci95_high_ms"])
-
-
-def test_moved_particles_have_a_map_for_each_occupancy() -> None:
-    records = [
-        search(name, form, n, per_cell, median=time, moved=round(share * n), destination="next")
-        for n in (2**14, 2**18)
-        for per_cell in (1, 4)
-        for share in (0, 0.5)
-        for name, form, time in (
-            ("search-counting-resort", "update", 1 + share * per_cell),
-            ("search-counting-sort", "count", 2.0),
-        )
-    ]
-    one, four = map_of(records).panels
-    assert (one.title, four.title) == tuple(
-        f"{n} per cell, uniform distribution, random order" for n in (1, 4)
-    )
-    assert four.rows == ["0", "50"]
-    winners = [(tile.row, tile.key) for tile in four.blocks[0].tiles]
-    assert (
-        len({key for row, key in winners if row == 0} ^ {key for row, key in winners if row}) == 2
-    )
-    assert len({tile.key for tile in one.blocks[0].tiles}) == 1
-    updates = incremental_updates.gather(field_of(records))
-    assert [(each.per_cell, each.particles) for each in updates] == [
-        (1, 2**14), (1, 2**18), (4, 2**14), (4, 2**18),
-    ]  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def whole_maps() -> list[MapChart]:
-    return regimes._maps(field_of([*grid(sizes=SIZES[::2]), *moved(), *spread(16)]), "slug")
-
-
-def test_colours_and_letters_of_algorithms_are_the_same_in_all_maps(
-    whole_maps: list[MapChart],
-) -> None:
-    assert [chart.slug.rpartition("map-")[2] for chart in whole_maps] == [
-        "build", "count", "ten-counts", "list", "update",
-    ]  # fmt: skip
-    looks = {(key.name, key.letter, key.colour) for chart in whole_maps for key in chart.keys}
-    assert len({name for name, *_ in looks}) == len(looks) == len({c for *_, c in looks})
-
-
-def test_designed_points_stand_by_distribution_and_order_in_one_panel(
-    whole_maps: list[MapChart],
-) -> None:
-    chart = whole_maps[1]
-    full, small = chart.panels
-    assert full.title == "uniform distribution, random order"
-    assert {block.title for block in small.blocks} == {
-        f"{distribution}, {order}"
-        for distribution in ("uniform", "clusters", "free-surface")
-        for order in ("random", "nearly", "Morton")
-    }
-    assert chart.fullness == [24, 0]
-
-
-def test_a_map_draws_letters_hatches_and_the_legend() -> None:
-    records = [
-        search(algorithm, "count", n, p, median=time)
-        for n in (4096, 8192)
-        for p in (1, 2)
-        for algorithm, time in (("a", 1.0), ("b", 1.01 if n == 8192 else 3.0))
-    ]
-    [drawing] = maps.draw(map_of(records)).drawings
-    svg = ElementTree.fromstring(drawing.inline)
-    texts = [text.text for text in svg.iter("{http://www.w3.org/2000/svg}text")]
-    assert texts.count("A") == 5  # four tiles, one key
-    assert texts.count("3.00") == 2
-    assert {"a", "cannot tell", "4 times or more", "particles per cell"} <= set(texts)
-    assert drawing.inline.count("url(#") >= 3  # two tiles, one key
-    assert "cannot tell 2" in drawing.description
-    assert drawing.inline.count("var(--line-0)") >= 5
-
-
-def test_small_maps_below_each_other_have_room_for_margins() -> None:
-    records = [
-        search(name, "count", n, median=time, distribution=distribution)
-        for distribution in ("uniform", "clusters")
-        for n in (2**12, 2**14, 2**16)
-        for name, time in (("a", 1.0), ("b", 3.0))
-    ]
-    [drawing] = maps.draw(map_of(records)).drawings
-    assert drawing.inline.count(">A  3.00<") + drawing.inline.count(">A 3.00<") == 6
-
-
-@pytest.mark.parametrize(
-    ("far", "at_half", "missing"),
-    [
-        (1.0, 1.1, ["b"]),  # it was close nearby
-        (1.0, 1.3, []),
-        (1.1, None, []),  # too far away to tell
-    ],
-)
-def test_a_win_where_somebody_close_was_not_timed_is_no_win(
-    far: float, at_half: float | None, missing: list[str]
-) -> None:
-    records = [
-        search(name, "count", n, per_cell, median=time)
-        for per_cell in (1, 4)
-        for n, times in (
-            (2**16, (1.0, far, 5.0)),
-            (2**19, (1.0, at_half, 5.0)),
-            (2**20, (1.0, None, 6.0)),
-        )
-        for name, time in zip("abc", times, strict=True)
-        if time is not None
-    ]
-    field = field_of(records)
-    last = field.races[-1]
-    assert last.place.particles == 2**20
-    assert field.missing(last) == missing
-    assert field.is_settled(last) == (not missing)
-    chart = map_of(records)
-    tiles = {(t.column, t.row): t for t in chart.panels[0].blocks[0].tiles}
-    assert tiles[2, 1].is_partial == bool(missing)
-    assert not tiles[0, 1].is_partial
-    [drawing] = maps.draw(chart).drawings
-    assert drawing.inline.count(">A*<") == 2 * len(missing)
-    assert drawing.inline.count(">6.00<") == 2 * (not missing)
-    assert ("A star" in chart.caption) == bool(missing)
-    [said] = [each for each in regimes.sentences(run_of(records)) if "each with its best" in each]
-    assert ("on 2 not all that might win were timed" in said) == bool(missing)
-    [memory] = regimes._memory(field, "slug")
-    assert ("At 2²⁰ particles b was not timed" in memory.caption) == bool(missing)
-    row = next(r for r in regimes.win_rows(run_of(records)) if r["particles"] == 2**20)
-    assert row["not_timed_but_might_win"] == ("b" if missing else None)
-
-
-def test_a_sentence_tells_who_is_fastest_at_which_size() -> None:
-    times = {12: (2.0, 1.0), 14: (1.0, 1.5), 16: (1.0, 1.25), 18: (1.0, 1.001), 20: (4.0, 1.0)}
-    run = run_of(
-        [
-            search(name, "count", 2**n, median=time)
-            for n, pair in times.items()
-            for name, time in zip("ab", pair, strict=True)
-        ]
-    )
-    assert (
-        "Fastest by the number of particles, with 4 per cell, uniform distribution, random order"
-        " (in brackets: how many times as long the next takes; open: it cannot be told): in"
-        " “count” b at 2¹² (2.00) and at 2²⁰ (4.00), a from 2¹⁴ to 2¹⁶ (1.25 to 1.50), open at 2¹⁸."
-    ) in regimes.sentences(run)
-
-
 def test_times_that_may_be_launches_are_told_where_a_gpu_took_them() -> None:
     times = {2**12: 0.05, 2**14: 0.09, 2**16: 0.2, 2**20: 0.05}
     for device, said in (("cuda", 1), ("opencl", 0)):
         records = [search("a", "count", n, median=ms, device=device) for n, ms in times.items()]
         told = [t for t in regimes.sentences(run_of(records)) if "launches from Python" in t]
         assert len(told) == said
-        assert all("in 2 of 4 cases (a task on an input)" in each for each in told)
+        assert all("In 2 of 4 races" in each for each in told)
 
 
 def test_a_wrong_answer_is_told_with_its_input_before_any_time(tmp_path: Path) -> None:
@@ -359,13 +178,9 @@ def test_a_wrong_answer_is_told_with_its_input_before_any_time(tmp_path: Path) -
         " place): it loses pairs."
     )
     report.write([results(records)], tmp_path)
-    assert told in (tmp_path / "index.html").read_text("utf-8")
-
-
-@given(st.floats(1, 100), st.floats(1, 100))
-def test_a_clearer_win_is_never_fainter(one: float, other: float) -> None:
-    assert (maps.opacity(min(one, other))) <= maps.opacity(max(one, other)) <= maps.opacity(4)
-    assert maps.opacity(None) <= maps.opacity(1.0)
+    assert told in (tmp_path / "regimes.html").read_text("utf-8")
+    front = (tmp_path / "index.html").read_text("utf-8")
+    assert "Wrong on some inputs: vesin." in front and "1 wrong" in front
 
 
 # Crossovers.
@@ -448,32 +263,18 @@ def test_share_up_to_which_a_resort_pays_is_the_closed_form() -> None:
     assert compared is not None
     [crossing] = compared.crossings
     assert crossing.at == pytest.approx(math.log(2), rel=1e-6)
-    [said] = incremental_updates.sentences(field)
-    assert "while fewer than 69.3 % (69.3 to 69.3 %) change cells" in said
     table = incremental_updates.table(field)
     assert table is not None
     assert table.rows[0].items[0].text == "69.3 %"
 
 
 @pytest.mark.parametrize(
-    ("times", "said", "text"),
-    [
-        (
-            (2.0, 0.5, 0.5, 2.0),
-            "where between 10.0 % (10.0 to 10.0 %) and 80.0 % (80.0 to 80.0 %) change cells",
-            "10.0 % to 80.0 %",
-        ),
-        (
-            (0.5, 2.0, 2.0, 0.5),
-            "where fewer than 10.0 % (10.0 to 10.0 %) or more than 80.0 % (80.0 to 80.0 %)"
-            " change cells",
-            "10.0 %, above 80.0 %",
-        ),
-    ],
+    ("times", "text"),
+    [((2.0, 0.5, 0.5, 2.0), "10.0 % to 80.0 %"), ((0.5, 2.0, 2.0, 0.5), "10.0 %, above 80.0 %")],
     ids=["in between", "at either end"],
 )
 def test_all_shares_between_which_a_resort_pays_are_told(
-    times: tuple[float, ...], said: str, text: str
+    times: tuple[float, ...], text: str
 ) -> None:
     n = 10**6
     field = field_of(
@@ -489,8 +290,6 @@ def test_all_shares_between_which_a_resort_pays_are_told(
             )
         ]
     )  # fmt: skip
-    [sentence] = incremental_updates.sentences(field)
-    assert f"{said} (search-counting-resort)" in sentence
     table = incremental_updates.table(field)
     assert table is not None
     [item] = table.rows[0].items
@@ -531,40 +330,6 @@ def test_what_a_resort_saves_is_seen_beside_one_that_takes_long() -> None:
     assert chart.frame == (0.8, 1.3)
 
 
-@pytest.mark.parametrize(("last", "leaves"), [(1.6, True), (1.2, False)])
-def test_a_line_that_leaves_the_frame_is_labelled_there(last: float, leaves: bool) -> None:
-    linear = figures.Axis("label", "linear")
-    lines = [figures.Line("steep", [1, 2], [1.0, last]), figures.Line("flat", [1, 2], [1.0, 1.1])]
-    panel = figures.Panel("title", lines, "description")
-    chart = figures.line_chart("slug", "title", "caption", linear, linear, [panel], 1.0, (0.8, 1.3))
-    assert chart is not None
-    [axes] = figures._line_figure(chart, panel).axes
-    assert axes.get_ylim() == (0.8, 1.3)
-    carets = [each.get_xydata().tolist() for each in axes.lines if each.get_marker() == CARETUP]
-    assert carets == ([[pytest.approx([1.5, 1.3])]] if leaves else [])
-    ends = {text.get_text(): text.xy for text in axes.texts if isinstance(text, Annotation)}
-    assert ends["steep"] == pytest.approx((1.5, 1.3) if leaves else (2, last))
-    assert ends["flat"] == (2, 1.1)
-
-
-@pytest.mark.parametrize(
-    ("rebuild", "said"), [(4.0, "at every share"), (0.5, "at no share measured")]
-)
-def test_a_resort_may_pay_always_or_never(rebuild: float, said: str) -> None:
-    [sentence] = incremental_updates.sentences(field_of(shares(rebuild, 1.0)))
-    assert said in sentence
-
-
-def test_a_resort_that_cannot_be_told_from_a_rebuild_is_not_said_to_lose() -> None:
-    records = [
-        search(name, form, median=1.0, moved=moved, destination="next")
-        for moved in (0, 1000)
-        for name, form in (("search-counting-resort", "update"), ("search-counting-sort", "count"))
-    ]
-    [sentence] = incremental_updates.sentences(field_of(records))
-    assert "at no share that can be told" in sentence
-
-
 def test_whole_steps_say_which_way_is_fastest_where() -> None:
     run = run_of(steps(sizes=(2**20,)))
     [said] = time_steps.sentences(run)
@@ -600,7 +365,7 @@ def test_a_rival_that_wins_is_said_first() -> None:
     assert said.startswith(
         "Where a rival wins: warp-hash-grid in “count” at 2²⁰ particles, 4 per cell, where the"
         " best of ours takes 2.00 times (1.96 to 2.04) as long. Ours are first in 1 of 2"
-        " comparisons. Not timed in this study on this machine: in “build”"
+        " comparisons."
     )
     assert regimes.gist(run_of(records)) == said
 
@@ -685,14 +450,14 @@ def test_many_losses_are_told_by_task_with_their_share() -> None:
 
 def test_tables_of_rivals_list_what_is_wrong_and_what_did_not_run() -> None:
     field = field_of(rivals_study())
-    tables = {table.caption: table for table in libraries.section(field).tables}
-    listed = next(t for name, t in tables.items() if name.startswith("Equal work only, list"))
+    tables = {table.caption: table for table in libraries.equal_work(field).tables}
+    listed = next(t for name, t in tables.items() if name.startswith("List ("))
     wrong = next(row for row in listed.rows if row.head == "vesin")
     assert [item.text for item in wrong.items][:2] == ["wrong", formats.DASH]
     assert listed.notes[0] == (
         "vesin: wrong: loses pairs across the box; the smallest input found has 9 particles."
     )
-    counted = next(t for name, t in tables.items() if name.startswith("Equal work only, count"))
+    counted = next(t for name, t in tables.items() if name.startswith("Count ("))
     missing = next(row for row in counted.rows if row.head == "search-torch-sort")
     assert missing.items[0].text == "not run"
     assert "search-torch-sort: not run: needs torch: pip install torch." in counted.notes
@@ -716,12 +481,11 @@ def test_the_fastest_to_build_is_told_with_what_it_takes_to_count() -> None:
             for name, both in times.items()
             for task, time in zip(("build", "count"), both, strict=True)
         ]
-        tables = libraries.section(field_of(records)).tables
-        [build, count] = [t for t in tables if t.caption.startswith("Equal work only")]
+        [build, count] = libraries.equal_work(field_of(records)).tables[:2]
         assert not any("What is built" in each for each in count.notes)
         return build.notes[0]
 
-    said = "What is built is not alike: linked lists (search-atomic-list) are made in one pass"
+    said = "What is built differs: linked lists in one pass, or sorted particles."
     assert note(27.0).startswith(said)
     assert note(27.0).endswith(
         " To build and count, search-atomic-list, the fastest to build, takes 9.00 and 9.00 times"
@@ -747,7 +511,7 @@ def test_who_ran_elsewhere_is_not_said_to_be_unable_to() -> None:
     large += [search("scipy-ckdtree", form, **skipped) for form in ("list", "list-pairs")]
 
     def notes(records: list[dict[str, Any]]) -> list[str]:
-        return libraries.section(field_of(records)).tables[-1].notes
+        return libraries.equal_work(field_of(records)).tables[-1].notes
 
     said = "scipy-ckdtree: not run on these inputs; timed at 2¹² to 2¹⁶ particles, 4 per cell"
     assert notes([*small, *large])[:2] == [
@@ -786,7 +550,7 @@ def test_a_row_of_rivals_has_ratio_library_first_call_and_peak() -> None:
             for each in rivals_study()
         ]
     )
-    table = next(t for t in libraries.section(field).tables if " build:" in t.caption)
+    table = next(t for t in libraries.equal_work(field).tables if t.caption.startswith("Build"))
     assert [count for _, count in table.groups] == [2, 2, 3]
     row = dict(
         zip(
@@ -853,17 +617,8 @@ def test_libraries_stand_against_the_best_of_ours_hot_and_from_a_graph() -> None
     assert "search-cuda-compute-sort is replayed as well." in table.notes[0]
 
 
-def test_a_sentence_tells_the_ratios_of_all_libraries() -> None:
-    run = run_of(compared_by_graph())
-    assert regimes.sentences(run)[1] == (
-        "How many times as long as the best of ours each library takes, at 2²⁰ particles, 4 per"
-        " cell, uniform distribution, random order: in “count” search-cuda-compute-sort 0.900,"
-        " warp-hash-grid 4.00."
-    )
-
-
 def test_habits_of_libraries_stand_in_a_table_of_their_own() -> None:
-    table = libraries.section(field_of(rivals_study())).tables[-1]
+    table = libraries.equal_work(field_of(rivals_study())).tables[-1]
     assert table.caption == "What each does where libraries differ"
     [row] = [row for row in table.rows if row.head.startswith("nvalchemi")]
     assert row.items[0].text.startswith("raises")
@@ -878,7 +633,7 @@ def test_habits_that_differ_in_numbers_alone_are_one_row() -> None:
             (2**16, "grows"),
         )
     ]
-    table = libraries.section(field_of(records)).tables[-1]
+    table = libraries.equal_work(field_of(records)).tables[-1]
     assert [row.items[0].text for row in table.rows] == ["stops; counted first: 18 here", "grows"]
 
 
@@ -906,40 +661,6 @@ def test_peak_memory_counts_where_it_is_known() -> None:
     assert regimes.memory_bytes(race.winner) == 5
 
 
-@pytest.mark.parametrize("sizes", [(80e6, 9e9), (12e6, 250e6), (3e6, 3.1e6), (4e6, 4e11)])
-def test_ticks_of_memory_are_round_and_stay_apart(sizes: tuple[float, float]) -> None:
-    records = [
-        search(name, "count", median=1.0 + place, workspace_bytes=round(size))
-        for place, (name, size) in enumerate(zip("ab", sizes, strict=True))
-    ]
-    [chart] = regimes._memory(field_of(records), "slug")
-    figure = figures._line_figure(chart, chart.panels[0])
-    FigureCanvasAgg(figure).draw()
-    low, high = figure.axes[0].get_xlim()
-    labels = [
-        label.get_window_extent()
-        for label in figure.axes[0].get_xticklabels()
-        if low <= label.get_position()[0] <= high
-    ]
-    assert labels
-    assert all(left.x1 + 2 < right.x0 for left, right in itertools.pairwise(labels))
-
-
-def test_names_of_points_stay_above_the_axis() -> None:
-    names = [f"search-{place}" for place in range(10)]
-    records = [
-        search(name, "count", median=1 + place / 100, workspace_bytes=9**9)
-        for place, name in enumerate(names)
-    ]
-    records.append(search("vesin", "count", median=900.0, workspace_bytes=9**9))
-    [chart] = regimes._memory(field_of(records), "slug")
-    figure = figures._line_figure(chart, chart.panels[0])
-    FigureCanvasAgg(figure).draw()
-    axes = figure.axes[0]
-    written = {text.get_text(): text.get_window_extent() for text in axes.texts}
-    assert all(written[name].y0 > axes.get_window_extent().y0 - 6 for name in names)
-
-
 # Pages.
 
 
@@ -954,14 +675,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_page_begins_with_who_wins_and_so_does_the_front_page(folder: Path) -> None:
     for name in ("regimes.html", "rivals.html"):
-        verdict = folder.joinpath(name).read_text("utf-8").partition('<div class="verdict">')[2]
-        assert verdict.lstrip().startswith("<p>Where a rival wins:")
+        verdict = folder.joinpath(name).read_text("utf-8").partition('<p class="verdict">')[2]
+        assert verdict.startswith("Where a rival wins:")
     assert folder.joinpath("index.html").read_text("utf-8").count("Where a rival wins:") == 2
 
 
 def test_pages_are_small_and_what_is_too_long_is_in_the_csv(folder: Path) -> None:
-    assert (folder / "index.html").stat().st_size < 600 * 1024
-    assert (folder / "regimes.html").stat().st_size < 1536 * 1024
+    assert all(page.stat().st_size < 500 * 1024 for page in folder.glob("*.html"))
     assert (folder / "rivals-measurements.html").is_file()
     page = Page(folder.joinpath("rivals.html").read_text("utf-8"))
     assert "Where a rival wins" in page.tables
@@ -977,7 +697,7 @@ def test_machines_stand_on_one_page_with_figures_of_their_own(tmp_path: Path) ->
     slower = results(small, machine="synthetic-cpu", device=cpu)
     report.write([results(small), slower], tmp_path)
     html = (tmp_path / "regimes.html").read_text("utf-8")
-    assert html.count("Who wins: count.") == 2
+    assert html.count("-map-count") == 4
     assert "Machines compared" not in html  # the page begins with what was found
     assert len(set(re.findall(r'<strong id="([^"]+)"', html))) == html.count("<strong id=")
     machines = {row["machine"] for row in read((tmp_path / "regimes-wins.csv").read_text("utf-8"))}
@@ -1026,7 +746,7 @@ def test_other_numbers_of_the_figures_are_in_csv_files(folder: Path) -> None:
         ),
         (moved(sizes=(2**14,)), "Up to which share of moved particles"),
         (steps(sizes=(2**12,)), "In whole steps of dpd-standard, 2¹² particles"),
-        ([search("search-counting-sort", "count")], "Equal work only, count"),
+        ([search("search-counting-sort", "count")], "No library of others was timed"),
         (
             [search("search-radix-grid", "count", status="failed", reason="bad luck", mode="hot")],
             "What has no time, and why",

@@ -1,0 +1,428 @@
+"""Declared charts: figures as Vega-Lite through Altair, for a page and, as SVG, for Markdown.
+
+Altair and vl-convert are the extra `report`; they are imported when a figure is made, no earlier.
+A page loads `SCRIPT` once: Vega with all that it needs, how charts look, and how tables sort.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import cache, cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from gpubench.core.errors import UserError
+from gpubench.report import formats
+from gpubench.report.figures import (
+    LIGHT,
+    PALETTE,
+    Axis,
+    BarChart,
+    Captioned,
+    Chart,
+    Line,
+    marker,
+)
+
+Rows = list[dict[str, Any]]  # what a chart is of
+
+SCRIPT = "gpubench.js"
+EXTRA = "report"
+HEIGHT = 300  # pixels of a plot
+_DRAWN_WIDTH = 720  # pixels of an SVG for Markdown
+_DASHES = ([1, 0], [5, 2], [2, 2], [7, 2, 2, 2])
+_MOST_PLACES = 16  # on an axis for its ticks to be among them
+_LEGEND_MARK, _CHARACTER = 36, 6.5  # pixels, in a legend
+_BAR = 20  # pixels from bar to bar
+_CUT = 4.0  # of the shortest bar of a panel: longer ones are cut off there
+_DIGITS = 5  # that a chart's data keep
+# What a page's variables stand for in a file.
+_FIXED = {
+    "ink": "#222222",
+    "soft": "#55555c",
+    "rule": "#dddddd",
+    "ground": "#ffffff",
+    "raised": "#f6f6f7",
+} | {f"line-{index}": colour for index, colour in enumerate(LIGHT)}
+_FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, Arial, sans-serif'
+CONFIG: dict[str, Any] = {
+    "background": "transparent",
+    "font": _FONT,
+    "view": {"stroke": "transparent", "fill": "var(--raised)"},
+    "autosize": {"type": "fit-x", "contains": "padding", "resize": True},
+    "axis": {
+        "labelColor": "var(--ink)", "titleColor": "var(--ink)", "domainColor": "var(--soft)",
+        "tickColor": "var(--soft)", "gridColor": "var(--rule)", "labelFontSize": 12,
+        "titleFontSize": 12, "titleFontWeight": "normal", "labelOverlap": "greedy",
+        "labelSeparation": 6, "labelFlush": False,
+    },
+    "axisX": {"grid": False, "titlePadding": 8},
+    # The title of the y axis lies flat above it, where it is read without tilting the head.
+    "axisY": {
+        "domain": False, "ticks": False, "titleAngle": 0, "titleAlign": "left",
+        "titleBaseline": "bottom", "titleX": 0, "titleY": -8,
+    },
+    "legend": {
+        "orient": "bottom", "title": None, "labelColor": "var(--ink)", "labelFontSize": 12,
+        "labelLimit": 290, "symbolStrokeWidth": 2, "offset": 12, "rowPadding": 4,
+        "columnPadding": 14, "symbolOpacity": 1,
+    },
+    "title": {"color": "var(--ink)", "anchor": "start", "fontSize": 13, "frame": "group"},
+    "text": {"color": "var(--ink)", "fontSize": 11},
+}  # fmt: skip
+
+
+def require() -> None:
+    """Raise UserError where the extra that draws charts is missing."""
+    missing = [name for name in ("altair", "vl_convert") if find_spec(name) is None]
+    if missing:
+        raise UserError(
+            f"a report needs {formats.listing(missing)}: pip install 'gpubench[{EXTRA}]'"
+        )
+
+
+@cache
+def script() -> str:
+    """Return the JavaScript of all pages, which loads nothing else."""
+    import vl_convert
+
+    own = Path(__file__).with_name("page.js").read_text(encoding="utf-8")
+    own = own.replace('"@config"', json.dumps(CONFIG))
+    bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    return f"{bundle}\n{own}"
+
+
+@dataclass(frozen=True)
+class FigurePart:
+    """A figure with its Vega-Lite specification, data inline."""
+
+    chart: Captioned
+    spec: dict[str, Any]
+    description: str
+
+    @property
+    def json(self) -> str:
+        """The specification for a script element of a page."""
+        return json.dumps(self.spec, ensure_ascii=False, separators=(",", ":")).replace(
+            "<", "\\u003c"
+        )
+
+    @cached_property
+    def svg(self) -> str:
+        """The same as SVG with fixed colours, as it is before anything is picked."""
+        import vl_convert
+
+        spec = {**self.spec, "width": _DRAWN_WIDTH, "background": "var(--ground)"}
+        svg = vl_convert.vegalite_to_svg(spec, config=CONFIG)
+        svg = re.sub(r"var\(--([a-z0-9-]+)\)", lambda found: _FIXED[found[1]], svg)
+        return f"{svg}\n"
+
+
+def draw_all(charts: Sequence[Chart | BarChart]) -> list[FigurePart]:
+    """Make the specification of each chart."""
+    return [draw(chart) for chart in charts]
+
+
+def draw(chart: Chart | BarChart) -> FigurePart:
+    """Make the specification of a chart: its fullest panel, and a switch if there are several."""
+    with quick():
+        spec = _bars(chart) if isinstance(chart, BarChart) else _lines(chart)
+    titles = [panel.title for panel in chart.panels]
+    if len(titles) == 1 and titles[0]:
+        spec["title"] = titles[0]
+    words = [panel.description for panel in chart.panels]
+    return FigurePart(chart, spec, words[_fullest(chart)])
+
+
+def quick() -> AbstractContextManager[None]:
+    """Return a context in which Altair does not check each part again, which takes most time."""
+    from altair.utils.schemapi import debug_mode
+
+    return debug_mode(False)
+
+
+def faded(least: float, most: float = 1.0) -> Any:
+    """Return the opacity of Altair that tells what the legend picked from the rest."""
+    import altair as alt
+
+    return alt.OpacityValue(least, condition={"param": "picked", "value": most})
+
+
+def colour(index: int) -> str:
+    """Return a line colour of the page as a CSS variable."""
+    return f"var(--line-{index % PALETTE})"
+
+
+def finished(
+    layers: Sequence[Any],
+    titles: Sequence[str],
+    first: int,
+    datasets: Mapping[str, Sequence[Mapping[str, Any]]],
+    height: int | dict[str, int] = HEIGHT,
+) -> dict[str, Any]:
+    """Return layers of Altair as a specification that is as wide as its place on a page.
+
+    titles: of the panels, of which `first` is shown until another is chosen from a list; the
+    parameter `panel` is its index. datasets: the rows behind the names of `alt.NamedData`.
+    """
+    import altair as alt
+
+    panel = alt.VariableParameter(name="panel", value=first).to_dict()
+    if len(titles) > 1:
+        options = list(range(len(titles)))
+        choice = alt.binding_select(options=options, labels=list(titles), name="Shown")
+        panel["bind"] = choice.to_dict()
+    # Altair copies all layers to set anything on them.
+    spec: dict[str, Any] = alt.layer(*layers).to_dict(validate=False)
+    spec.pop("config", None)  # Altair's own; a page has one for all charts
+    spec["params"] = [*spec.get("params", []), panel]
+    return spec | {"width": "container", "height": height, "datasets": dict(datasets)}
+
+
+def rounded(value: float) -> float:
+    """Return a number with as many digits as a chart needs."""
+    return float(f"{value:.{_DIGITS}g}")
+
+
+def among(values: Sequence[float], words: Sequence[str]) -> str:
+    """Return a Vega expression that writes a tick by its place among some values."""
+    numbers, texts = json.dumps(list(values)), json.dumps(list(words), ensure_ascii=False)
+    return f"{texts}[indexof({numbers}, datum.value)]"
+
+
+def legend(names: Sequence[str]) -> Any:
+    """Return a legend of Altair in as many columns as there is room for."""
+    import altair as alt
+
+    # Known before the layout, unlike the width of the plot, which is there to follow the window.
+    room = f"(containerSize()[0] || {_DRAWN_WIDTH}) + 0 * width"
+    column = _LEGEND_MARK + _CHARACTER * max(map(len, names), default=0)
+    columns = alt.ExprRef(f"max(1, floor(({room}) / {column}))")
+    return alt.Legend(title=None, orient="bottom", columns=columns)
+
+
+def _fullest(chart: Chart | BarChart) -> int:
+    counts = list(chart.fullness)
+    return counts.index(max(counts))
+
+
+def _rows(chart: Chart, keep: Callable[[Line], bool]) -> list[dict[str, Any]]:
+    return [
+        {
+            "p": index,
+            "l": line.label,
+            "x": rounded(x),
+            "y": rounded(y),
+            **({} if low is None or high is None else {"a": rounded(low), "b": rounded(high)}),
+            **({} if line.marked else {"m": 0}),
+            **({"h": 1} if line.variant else {}),
+        }
+        for index, panel in enumerate(chart.panels)
+        for line in panel.lines
+        if keep(line)
+        for x, y, low, high in zip(
+            line.x,
+            line.y,
+            line.low or itertools.repeat(None, len(line.x)),
+            line.high or itertools.repeat(None, len(line.x)),
+            strict=True,
+        )
+    ]
+
+
+def _lines(chart: Chart) -> dict[str, Any]:
+    import altair as alt
+
+    rows = _rows(chart, lambda line: bool(line.label))
+    border = _rows(chart, lambda line: not line.label)
+    reference = [] if chart.reference is None else [{"y": chart.reference}]
+    x, y = _axis(chart, "x"), _axis(chart, "y")
+    layers = []
+    if border:
+        layers.append(
+            alt.Chart(alt.NamedData("border"))
+            .transform_filter("datum.p == panel")
+            .mark_line(color="var(--soft)", strokeDash=[4, 3], strokeWidth=1)
+            .encode(x=x, y=y, order=alt.OrderValue(0))
+        )
+    if reference:
+        rule = alt.Chart(alt.NamedData("reference"))
+        layers.append(rule.mark_rule(strokeDash=[1, 3], color="var(--ink)").encode(y=y))
+    base = alt.Chart(alt.NamedData("rows")).transform_filter("datum.p == panel").encode(x=x, y=y)
+    has_band = any("a" in row and row["a"] != row["b"] for row in rows)
+    layers += _line_layers(chart, base, has_band)
+    titles = [panel.title for panel in chart.panels]
+    datasets = {"rows": rows, "border": border, "reference": reference}
+    return finished(layers, titles, _fullest(chart), datasets)
+
+
+def _line_layers(chart: Chart, base: Any, has_band: bool) -> list[Any]:
+    """Return bands if there are any, lines, and points that tell their numbers."""
+    import altair as alt
+
+    looks: dict[str, Line] = {}
+    for line in (line for panel in chart.panels for line in panel.lines if line.label):
+        looks.setdefault(line.label, line)
+    names = list(looks)
+    key = legend(names) if names != [chart.y.label] else None
+
+    def look(channel: Any, found: Callable[[Line], Any]) -> Any:
+        scale = alt.Scale(domain=names, range=[found(looks[name]) for name in names])
+        return channel("l:N", scale=scale, legend=key)
+
+    hues = look(alt.Color, lambda line: colour(line.colour))
+    pick = alt.selection_point(name="picked", fields=["l"], bind="legend")
+    told = [
+        alt.Tooltip("l:N", title=" "),
+        alt.Tooltip("x:Q", title=chart.x.label or "input", format=",.6~g"),
+        alt.Tooltip("y:Q", title=chart.y.label, format=",.4~g"),
+    ]
+    if has_band:
+        told += [
+            alt.Tooltip("a:Q", title="95 % interval from", format=",.4~g"),
+            alt.Tooltip("b:Q", title="to", format=",.4~g"),
+        ]
+    band = base.mark_area(clip=True).encode(
+        y=alt.Y("a:Q"), y2="b:Q", color=hues, opacity=faded(0.02, 0.2)
+    )
+    lines = base.mark_line(clip=True, strokeWidth=1.8).encode(
+        color=hues,
+        strokeDash=look(alt.StrokeDash, lambda line: _DASHES[line.variant % len(_DASHES)]),
+        order=alt.OrderValue(0),
+        opacity=faded(0.12),
+    )
+    points = base.transform_filter("datum.m !== 0").mark_point(
+        clip=True, filled=True, size=38, strokeWidth=1.4
+    )
+    points = points.encode(
+        color=hues,
+        stroke=look(alt.Stroke, lambda line: colour(line.colour)),
+        shape=look(alt.Shape, marker),
+        fillOpacity=alt.FillOpacityValue(1, condition={"test": "datum.h", "value": 0}),
+        opacity=faded(0.12),
+        tooltip=told,
+    )
+    return [*([band] if has_band else []), lines.add_params(pick), points]
+
+
+def _axis(chart: Chart, which: str) -> Any:
+    """Return the x or y encoding of a chart of lines, the same for all its panels."""
+    import altair as alt
+
+    own: Axis = chart.x if which == "x" else chart.y
+    lines = [line for panel in chart.panels for line in panel.lines]
+    if which == "x":
+        values = [value for line in lines for value in line.x]
+    else:
+        values = [v for line in lines for v in (*line.y, *(line.low or ()), *(line.high or ()))]
+        values += [] if chart.reference is None else [chart.reference]
+    places: list[float] = sorted(set(values)) if which == "x" else []
+    words: Callable[[float], str] = formats.tick
+    if own.kind == "names":
+        places = list(range(len(own.names)))
+        scale = alt.Scale(domain=[-0.2, len(own.names) - 0.8], nice=False, zero=False)
+        words = lambda value: str(own.names[int(value)])  # noqa: E731
+    elif own.kind == "linear" or not any(value > 0 for value in values):
+        places = []
+        low, high = chart.frame or (0.0, 1.08 * max(values) or 1.0)
+        if which == "x":
+            low, high = min(values), max(values)
+        scale = alt.Scale(domain=[low, high], nice=False, zero=False)
+    elif own.kind == "with zero" and min(values) <= 0:
+        least = min(value for value in values if value > 0)
+        scale = alt.Scale(type="symlog", constant=least, domain=[0, max(values)], nice=False)
+    else:
+        positive = [value for value in values if value > 0]
+        low, high = min(positive), max(positive)
+        margin = (high / low) ** 0.04 if high > 1.1 * low else 1.5
+        scale = alt.Scale(type="log", domain=[low / margin, high * margin], nice=False)
+        if which == "y" or own.kind == "measured" or len(places) > _MOST_PLACES:
+            places = _round(low / margin, high * margin)
+        if own.kind == "size":
+            words = lambda value: formats.power(int(value))  # noqa: E731
+            if which == "y":
+                ends = math.ceil(math.log2(low)), math.floor(math.log2(high))
+                places = [2.0**exponent for exponent in range(ends[0], ends[1] + 1, 2)]
+    if not places:
+        axis = alt.Axis(title=own.label or None, format=",.6~g")
+    else:
+        axis = alt.Axis(
+            title=own.label or None,
+            values=places,
+            tickCount=len(places),  # else Vega leaves some out
+            labelExpr=among(places, [words(place) for place in places]),
+        )
+    if which == "x":
+        return alt.X("x:Q", scale=scale, axis=axis)
+    return alt.Y("y:Q", scale=scale, axis=axis)
+
+
+def _round(low: float, high: float) -> list[float]:
+    """Return round numbers between two, at most one a decade where there are many decades."""
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    steps = (1, 2, 5) if high < 300 * low else (1,)
+    found = [step * 10.0**decade for decade in decades for step in steps]
+    return [rounded(place) for place in found if low <= place <= high]
+
+
+def _bars(chart: BarChart) -> dict[str, Any]:
+    """Draw bars from the top down, their lengths behind them; far longer ones are cut off."""
+    import altair as alt
+
+    parts, ends = [], []
+    for index, panel in enumerate(chart.panels):
+        lengths = [sum(bar.parts) for bar in panel.bars]
+        limit = min(max(lengths), _CUT * min(lengths))
+        for place, (bar, length) in enumerate(zip(panel.bars, lengths, strict=True)):
+            start = 0.0
+            for name, part in zip(chart.parts, bar.parts, strict=True):
+                end = min(start + part, limit)
+                if end > start:
+                    spot = {"a": rounded(start), "b": rounded(end), "v": rounded(part)}
+                    parts.append({"p": index, "i": place, "n": bar.label, "k": name, **spot})
+                start = end
+            cut = "\N{RIGHTWARDS ARROW} " if length > limit else ""
+            text = bar.text or f"{cut}{formats.significant(length)}"
+            ends.append({"p": index, "i": place, "x": rounded(start), "t": text})
+    used = [name for name in chart.parts if any(row["k"] == name for row in parts)]
+    labels = json.dumps([[bar.label for bar in p.bars] for p in chart.panels], ensure_ascii=False)
+    axis = alt.Axis(
+        title=None, labelExpr=f"{labels}[panel][datum.value]", labelLimit=220, grid=False
+    )
+    y = alt.Y("i:O", axis=axis, sort="ascending")
+    hues = [colour(chart.parts.index(name)) for name in used]
+    pick = alt.selection_point(name="picked", fields=["k"], bind="legend")
+    bars = (
+        alt.Chart(alt.NamedData("rows"))
+        .transform_filter("datum.p == panel")
+        .mark_bar()
+        .encode(
+            y=y,
+            x=alt.X("a:Q", title=chart.label, axis=alt.Axis(grid=True)),
+            x2="b:Q",
+            color=alt.Color("k:N", scale=alt.Scale(domain=used, range=hues), legend=legend(used)),
+            opacity=faded(0.15),
+            tooltip=[
+                alt.Tooltip("n:N", title=" "),
+                alt.Tooltip("k:N", title="phase"),
+                alt.Tooltip("v:Q", title=chart.label, format=",.3~g"),
+            ],
+        )
+        .add_params(pick)
+    )
+    texts = (
+        alt.Chart(alt.NamedData("ends"))
+        .transform_filter("datum.p == panel")
+        .mark_text(align="left", dx=4)
+        .encode(y=y, x="x:Q", text="t:N")
+    )
+    titles = [panel.title for panel in chart.panels]
+    datasets = {"rows": parts, "ends": ends}
+    return finished([bars, texts], titles, _fullest(chart), datasets, {"step": _BAR})

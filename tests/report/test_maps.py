@@ -1,0 +1,179 @@
+"""Maps of the fastest, the answers above them, and charts as Vega-Lite."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import altair as alt
+import pytest
+from regime_records import grid, moved, run_of, search, spread
+from report_pages import results
+
+from gpubench import report
+from gpubench.core.errors import UserError
+from gpubench.report import answers, figures, formats, maps, regimes, vega
+from gpubench.report.rankings import Field
+from gpubench.report.vega import FigurePart
+
+
+def field_of(records: list[dict[str, Any]]) -> Field:
+    return Field.of(run_of(records))
+
+
+def map_of(records: list[dict[str, Any]], task: str = "count") -> FigurePart:
+    figure = maps.figure(field_of(records), task, "slug")
+    assert figure is not None
+    return figure
+
+
+def tiles_of(figure: FigurePart) -> dict[tuple[int, str], dict[str, Any]]:
+    found = figure.spec["datasets"]["tiles"]
+    return {(tile["p"], tile["input"]): tile for tile in found}
+
+
+def choices(figure: FigurePart) -> list[str]:
+    [panel] = [each for each in figure.spec["params"] if each["name"] == "panel"]
+    labels: list[str] = panel.get("bind", {}).get("labels", [])
+    return labels
+
+
+def test_a_tile_is_an_input_with_the_winner_of_the_formula_and_its_command() -> None:
+    records = grid(tasks=("count",))
+    tiles = tiles_of(map_of(records))
+    assert len(tiles) == 48
+    at = sorted(
+        (r for r in records if (r["particles"], r["per_cell"]) == (2**16, 4)),
+        key=lambda r: r["median_ms"],
+    )
+    tile = tiles[0, "2¹⁶ (65,536) particles, 4 per cell"]
+    assert tile["n"] == at[0]["algorithm"]
+    assert tile["next"].startswith(at[1]["algorithm"])
+    assert tile["t"] == formats.ratio(at[1]["median_ms"] / at[0]["median_ms"])
+    assert (tile["x0"], tile["x1"]) == (15, 17)  # half-way to the next sizes
+    assert tile["command"] == (
+        f"gpubench run regimes --device cuda --algorithms {tile['n']} --particles 65536"
+        " --per-cell 4"
+    )
+    assert re.fullmatch(r"[\d.]+ to [\d.]+ ms", tile["interval"])
+
+
+def test_the_switch_has_the_kinds_of_input_the_most_measured_first() -> None:
+    kinds = choices(map_of([*grid(), *spread(16)]))
+    assert kinds[0] == "uniform distribution, random order"
+    assert "clusters distribution, morton order" in kinds and len(kinds) == 9
+
+
+def test_what_moved_has_a_choice_for_each_occupancy() -> None:
+    figure = map_of(moved(), "update")
+    assert all(re.fullmatch(r"[\d.]+ per cell", words) for words in choices(figure))
+    assert "% moved" in next(iter(tiles_of(figure)))[1]
+
+
+@pytest.mark.parametrize(("second", "is_open"), [(1.01, True), (3.0, False)])
+def test_what_is_inconclusive_is_hatched_and_says_why(second: float, is_open: bool) -> None:
+    records = [
+        search(name, "count", n, median=time)
+        for n in (2**12, 2**14, 2**16)
+        for name, time in (("a", 1.0), ("b", second))
+    ]
+    figure = map_of(records)
+    assert [tile.get("open") for tile in tiles_of(figure).values()] == (
+        ["within the uncertainty" if is_open else None] * 3
+    )
+    hatches = figure.spec["datasets"]["hatches"]
+    assert len(hatches) == (9 if is_open else 0)
+    assert figure.description.endswith(f"inconclusive on {3 if is_open else 0}.")
+
+
+def test_a_win_where_one_close_nearby_was_not_timed_is_inconclusive() -> None:
+    records = [
+        search(name, "count", n, median=time)
+        for n, times in ((2**16, (1.0, 1.1)), (2**18, (1.0, 1.1)), (2**19, (1.0, None)))
+        for name, time in zip("ab", times, strict=True)
+        if time is not None
+    ]
+    *_, last = tiles_of(map_of(records)).values()
+    assert last["open"] == "not timed, fast nearby: b"
+    row = regimes.win_rows(run_of(records))[-1]
+    assert row["not_timed_but_might_win"] == "b"
+
+
+def test_an_algorithm_has_one_colour_in_all_maps() -> None:
+    field = field_of([*grid(), *moved()])
+    looks: dict[str, set[str]] = {}
+    for figure in regimes._maps(field, "slug"):
+        scale = figure.spec["layer"][0]["encoding"]["color"]["scale"]
+        for name, colour in zip(scale["domain"], scale["range"], strict=True):
+            looks.setdefault(name, set()).add(colour)
+    assert len(looks) > 2
+    assert all(len(colours) == 1 for colours in looks.values())
+
+
+# Answers.
+
+
+def crossing() -> list[dict[str, Any]]:
+    """Return times of two that cross above 2^16, and of one that ran on the smallest alone."""
+    return [
+        search(name, "count", 2**n, median=time)
+        for n, one, other in ((12, 1.0, 3.0), (16, 1.0, 1.5), (20, 4.0, 2.0))
+        for name, time in (("a", one), ("b", other), *((("c", 0.5),) if n == 12 else ()))
+    ]
+
+
+def test_the_rule_is_that_of_the_lowest_worst_cost_among_what_ran_everywhere() -> None:
+    found = answers.answer(field_of(crossing()), "count")
+    assert found is not None
+    assert found.rule.words() == "a up to 2¹⁶ particles, b above"
+    rows = {row.head: [item.text for item in row.items] for row in found.table.rows}
+    assert rows == {
+        "this rule": ["1.00", "1.90", "2.00"],  # 0.5 of c against 1 of a at 2^12
+        "a alone": ["2.00", "2.00", "2.00"],
+        "b alone": ["1.50", "5.55", "6.00"],
+    }
+    assert found.table.caption.endswith("on 3 inputs")
+
+
+def test_without_an_algorithm_that_ran_everywhere_there_is_no_rule() -> None:
+    records = [search("a", "count", 2**12), search("b", "count", 2**14)]
+    assert answers.answer(field_of(records), "count") is None
+    assert answers.answer(field_of(records), "list") is None
+
+
+# Charts.
+
+LINEAR = figures.Axis("label", "linear")
+
+
+@pytest.mark.parametrize("kind", ["size", "number", "measured", "with zero", "linear", "names"])
+def test_charts_of_all_axes_are_valid_and_drawn(kind: str) -> None:
+    x = (0, 1, 2) if kind in ("names", "with zero") else (1024, 2048, 4096)
+    lines = [
+        figures.Line("</script>one", x, (1.0, 2.0, 4.0), (0.9, 1.8, 3.6), (1.1, 2.2, 4.4)),
+        figures.Line("", x, (1.0, 1.0, 1.0)),
+    ]
+    panels = [figures.Panel(title, lines, f"{title} in words") for title in ("first", "second")]
+    axis = figures.Axis("across", kind, ("few", "more", "most"))
+    chart = figures.line_chart("slug", "Title", "caption", axis, LINEAR, panels, reference=1.5)
+    assert chart is not None
+    drawn = vega.draw(chart)
+    alt.LayerChart.from_dict(drawn.spec, validate=True)
+    assert choices(drawn) == ["first", "second"] and drawn.description == "first in words"
+    assert "</script>" not in drawn.json and json.loads(drawn.json) == drawn.spec
+    assert "var(" not in drawn.svg and "across" in drawn.svg
+    assert {"names": "more", "size": "2¹¹"}.get(kind, "across") in drawn.svg
+
+
+def test_maps_are_valid() -> None:
+    alt.LayerChart.from_dict(map_of(grid(tasks=("count",))).spec, validate=True)
+
+
+def test_without_the_extra_a_report_says_what_to_install(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vega, "find_spec", lambda name: None)
+    with pytest.raises(UserError, match=r"needs altair and vl_convert: pip install 'gpubench\[rep"):
+        report.write([results(crossing())], tmp_path)
+    assert not any(tmp_path.iterdir())

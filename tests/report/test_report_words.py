@@ -1,0 +1,83 @@
+"""How much a reader has to read: words of the pages on all shipped results, and their sizes."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from gpubench import report
+from gpubench.core import paths
+from gpubench.report.sources import sort_out
+
+FRONT, BEFORE, MOST = 400, 150, 1200  # words on the front page, before a figure, on any page
+MOST_BYTES = 500_000
+SHIPPED = ("measured", "simulations", "checks", "calibration")
+
+
+class Words(HTMLParser):
+    """Count the words that stand outside of tables: all, and those before the first figure.
+
+    What a page has no figure for begins with its first table.
+    """
+
+    unread = frozenset({"table", "svg", "script", "style", "title", "pre", "code"})
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.all = 0
+        self.before: int | None = None
+        self._within = 0
+        has_figure = "<figure" in html
+        self._begins = "figcaption" if has_figure else "table"
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        if tag == self._begins and self.before is None:
+            self.before = self.all
+        self._within += tag in self.unread
+
+    def handle_endtag(self, tag: str) -> None:
+        self._within -= tag in self.unread
+
+    def handle_data(self, data: str) -> None:
+        self.all += 0 if self._within else len(data.split())
+
+
+def test_words_are_counted_outside_of_tables_and_before_the_figure() -> None:
+    found = Words("<p>one two</p><table><tr><td>not</td></tr></table><figure><figcaption>three")
+    assert (found.all, found.before) == (3, 2)
+    assert Words("<p>one</p><code>not</code><table></table>two").before == 1
+
+
+@pytest.fixture(scope="module")
+def shipped(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write the report on all results that came along."""
+    root = paths.repository()
+    if root is None:
+        pytest.skip("needs a checkout")
+    found = sort_out([root / "results" / name for name in SHIPPED])
+    out = tmp_path_factory.mktemp("shipped")
+    report.write(found.results, out, found.simulations, found.checks, found.calibrations)
+    return out
+
+
+@pytest.mark.long
+def test_pages_on_all_shipped_results_are_short(shipped: Path) -> None:
+    pages = {path.name: path.read_text(encoding="utf-8") for path in shipped.glob("*.html")}
+    counted = {name: Words(html) for name, html in pages.items()}
+    assert counted["index.html"].all <= FRONT
+    assert {n: w.all for n, w in counted.items() if w.all > MOST} == {}
+    assert {n: w.before for n, w in counted.items() if (w.before or 0) > BEFORE} == {}
+    sizes = {path.name: path.stat().st_size for path in shipped.glob("*.html")}
+    assert {name: size for name, size in sizes.items() if size > MOST_BYTES} == {}
+
+
+@pytest.mark.long
+def test_the_front_page_answers_for_the_gpu_first(shipped: Path) -> None:
+    html = (shipped / "index.html").read_text(encoding="utf-8")
+    answers = html.split('class="answers"')[1:]
+    assert len(answers) == 1 and "CPU times" not in answers[0].partition("<h2>Studies")[0]
+    assert answers[0].count('<p class="answer">Take ') == 2
+    assert (shipped / "gpubench.js").stat().st_size < 1_000_000
