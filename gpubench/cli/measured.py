@@ -38,10 +38,10 @@ def texts(frame: pd.DataFrame) -> list[Text]:
     found: list[Text] = []
     for (machine, study), of_study in _grouped(rows, "device", "study").items():
         timed = [row for row in of_study if row["status"] == "ok"]
-        shared = _shared(timed)
-        said = [f"{name} {_value(value)}" for name, value in shared.items() if _said(value)]
-        title = ", ".join([f"{study} on {machine}", *said])
         if timed:
+            shared = _shared(timed)
+            said = [f"{name} {_value(value)}" for name, value in shared.items() if _said(value)]
+            title = ", ".join([f"{study} on {machine}", *said])
             found.append(Text(title, *_times(timed, shared)))
         if untimed := [row for row in of_study if row["status"] != "ok"]:
             found.append(Text(f"{study} on {machine}, without a time", UNTIMED, _reasons(untimed)))
@@ -103,9 +103,9 @@ def _reasons(rows: Sequence[Row]) -> list[list[str]]:
 
 
 def _shared(rows: Sequence[Row]) -> dict[str, Any]:
-    """Return the axes along which all rows agree."""
-    first = rows[0] if rows else {}
-    return {name: first[name] for name in AXES if all(row[name] == first.get(name) for row in rows)}
+    """Return the axes along which all rows agree, of which there is at least one."""
+    first = rows[0]
+    return {name: first[name] for name in AXES if all(row[name] == first[name] for row in rows)}
 
 
 def _said(value: object) -> bool:

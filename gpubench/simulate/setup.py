@@ -169,6 +169,8 @@ def parse_parameters(texts: Sequence[str], defaults: Mapping[str, Value]) -> dic
 
 
 def _parse(name: str, text: str, kind: type[Value]) -> Value:
+    if kind is str:
+        return text
     words = {int: "a whole number", float: "a finite number"}
     try:
         value = read_whole(text) if kind is int else read_number(text)

@@ -73,6 +73,14 @@ def test_times_are_ranked_among_equal_work_and_losses_have_no_rank():
     assert rest.rows == [["skipped", "gpu-sort one-pass", "2", "needs CUDA"]]
 
 
+def test_what_has_no_time_at_all_has_its_reasons():
+    found = [skipped("needs CUDA"), skipped("no room", per_cell=1)]
+    (only,) = measured.texts(frame([results(found)]))
+    assert [row[0] for row in only.rows] == ["skipped", "skipped"]
+    assert {row[3] for row in only.rows} == {"needs CUDA", "no room"}
+    assert measured.texts(frame([])) == []
+
+
 def test_show_prints_the_tables(file):
     printed = show(file)
     assert "quick-sort order" in printed and "incomplete: 12,704 lost" in printed

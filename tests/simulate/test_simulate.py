@@ -466,6 +466,12 @@ def test_bad_setups_are_refused(given, parameters, message):
         settle("fake-gas", given, parameters)
 
 
+def test_parameters_are_read_as_what_their_defaults_are():
+    made = settle("fake-gas", {}, ["time_step=1e-2", "blows_up_at=2**5"])
+    assert (made.parameters["time_step"], made.parameters["blows_up_at"]) == (0.01, 32)
+    assert parse_parameters(["walls=z"], {"walls": "none"}) == {"walls": "z"}
+
+
 def test_an_update_of_cells_keeps_cells():
     assert settle("fake-gas", {"algorithm": "counting-resort"}).algorithm == "counting-resort"
 
