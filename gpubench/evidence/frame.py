@@ -2,7 +2,7 @@
 
 >>> import gpubench
 >>> times = gpubench.load("results/measured")
->>> times.query("study == 'regimes' and task == 'count'").groupby("algorithm").median_ms.min()
+>>> times.query("task == 'count' and is_first").algorithm.value_counts()
 """
 
 from __future__ import annotations
