@@ -85,9 +85,9 @@ class _Process:
     def samples_ms(self) -> list[float]:
         """All samples, each timing scaled so that its median is that of the measurement."""
         return [
-            sample * (self.record["median_ms"] / timing["median_ms"])
+            sample * (self.record["median_ms"] / timing.record["median_ms"])
             for timing in self.measured.timings
-            for sample in timing["samples_ms"]
+            for sample in timing.record["samples_ms"]
         ]
 
 

@@ -103,6 +103,7 @@ class Ranks:
             watcher = None
         if watcher is not None:
             watcher.join()
+        comm.Barrier()  # from now on nothing that a rank said waits to be read
         if local.rank == 0:
             _unname_shared_memory()
         return cls(comm, comm.rank, comm.size, local.rank, local.size, watcher)
@@ -258,8 +259,11 @@ class Watcher:
         return None
 
     def join(self) -> None:
-        """Say that all ranks of the run have begun."""
-        self._tell({"joined": True})
+        """Say that all ranks of the run have begun; return when that was read.
+
+        What is read before a rank goes cannot hide when it went.
+        """
+        self._is_answered({"joined": True})
 
     def say(self, text: str) -> bool:
         """Have a text printed, unless another rank spoke before; False where nothing listens.

@@ -5,12 +5,12 @@ each host one process of this file holds a socket to every rank there. It runs a
 outside the ranks' sessions, and imports nothing of the package.
 
 What a rank sends are lines of JSON: `{"rank": 1, "process": 4711}` at first, which is answered once
-its socket is watched; `{"joined": true}` when all ranks of the run have begun; `{"say": text}`,
-which is printed unless another rank spoke before, and then answered; `{"done": true}` at a good
-end. A socket that closes without either belongs to a rank that was killed or crashed. The selector
-is epoll on Linux, which reports sockets in the order in which they closed: the first is the cause,
-the others are the launcher's doing. Where a rank goes right after it said something, as before this
-process watches it, the order is unknown: the line names all ranks that have gone at that moment.
+its socket is watched; `{"joined": true}` when all ranks of the run have begun, which is answered;
+`{"say": text}`, which is printed unless another rank spoke before, and then answered; `{"done":
+true}` at a good end. A socket that closes without either belongs to a rank that was killed or
+crashed. Sockets are reported in the order in which they closed: the first is the cause, the others
+are the launcher's doing. Where a rank goes right after it said something, as before this process
+watches it, the order is unknown: the line names all ranks that have gone at that moment.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import fcntl
 import json
 import os
 import select
-import selectors
 import socket
 import stat
 import struct
@@ -31,6 +30,9 @@ from typing import Any
 
 ANSWER = b"\n"
 PATIENCE_MS = 10_000  # for what reads the output of a rank
+# Edge-triggered: sockets are reported in the order of what happened to them. Level-triggered, one
+# that was reported before keeps its place, and a rank may seem to go before the one that did.
+CLOSING_ORDER = select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET
 
 
 @dataclass(eq=False)
@@ -73,35 +75,35 @@ def watch(listener: socket.socket, size: int) -> None:
     size: the number of ranks in the whole run. At least one rank must have connected before.
     """
     told = all_began = False
-    connected = came = 0
+    came = 0
+    watched: dict[int, Watched] = {}
     listener.setblocking(False)
-    with selectors.DefaultSelector() as selector:
-        selector.register(listener, selectors.EVENT_READ)
+    with select.epoll() as events:
+        events.register(listener, select.EPOLLIN)
         while True:
-            ready = [key for key, _ in selector.select()]
-            heard = [(key.data, key.data.read()) for key in ready if key.data is not None]
+            ready = [descriptor for descriptor, _ in events.poll()]
+            heard = [(watched[each], watched[each].read()) for each in ready if each in watched]
             gone = [rank for rank, _ in heard if rank.has_gone]
             for rank, said in heard:
                 all_began |= "joined" in said
                 if "say" in said and not told:
                     tell(said["say"])
                     told = True
-                if said.keys() & {"rank", "say"}:
+                if said.keys() & {"rank", "joined", "say"}:
                     answer(rank.socket)
                 if rank.has_gone:
-                    selector.unregister(rank.socket)
+                    del watched[rank.socket.fileno()]
                     rank.socket.close()
-                    connected -= 1
                     if not told and rank.is_unexplained:
                         suspects = [other for other in gone if other is rank or said]
                         tell(death(suspects, size, all_began or came == size))
                         told = True
             if len(ready) > len(heard):
                 for line in accepted(listener):
-                    selector.register(line, selectors.EVENT_READ, Watched(line))
-                    connected += 1
+                    watched[line.fileno()] = Watched(line)
+                    events.register(line, CLOSING_ORDER)
                     came += 1
-            if not connected:
+            if came and not watched:
                 return
 
 

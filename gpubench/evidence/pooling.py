@@ -67,14 +67,14 @@ class Measurement:
     """All timings of one measurement that count, as one.
 
     record: the first of them with the pooled times in place of its own, in milliseconds.
-    results: the file that it is from. timings: the records that were pooled. replaced: how many
-    records of older code or of failed attempts do not count. spread: the half-width, as
+    results: the file that it is from. timings: those that were pooled, oldest first. replaced:
+    how many records of older code or of failed attempts do not count. spread: the half-width, as
     a logarithm, by which the interval was widened; 0 where nothing is known of it.
     """
 
     record: dict[str, Any]
     results: Results
-    timings: Sequence[Record] = ()
+    timings: Sequence[Timing] = ()
     replaced: int = 0
     spread: float = 0.0
 
@@ -169,12 +169,12 @@ def _spread_of(record: Record, spreads: Mapping[Regime, float]) -> float:
 
 def _pooled(timings: Sequence[Timing], replaced: int, spread: float) -> Measurement:
     first = timings[0]
-    record, records = dict(first.record), [timing.record for timing in timings]
+    record = dict(first.record)
     if record["status"] != "ok" or min(t.record["median_ms"] for t in timings) <= 0:
-        return Measurement(record, first.results, records, replaced)
+        return Measurement(record, first.results, timings, replaced)
     n = len(timings)
     if n == 1 and not spread:
-        return Measurement(record, first.results, records, replaced)
+        return Measurement(record, first.results, timings, replaced)
     center = sum(math.log(t.record["median_ms"]) for t in timings) / n
     # Half-widths of independent timings add up as the squares do; so does the spread of a mean.
     below = _half([_log_ratio(t.record["median_ms"], t.record["ci95_low_ms"]) for t in timings])
@@ -187,7 +187,7 @@ def _pooled(timings: Sequence[Timing], replaced: int, spread: float) -> Measurem
     }
     if n > 1 and record["particle_steps_per_s"]:
         record["particle_steps_per_s"] *= first.record["median_ms"] / record["median_ms"]
-    return Measurement(record, first.results, records, replaced, between)
+    return Measurement(record, first.results, timings, replaced, between)
 
 
 def _log_ratio(above: float, below: float) -> float:

@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any
 
 from gpubench.core import registry
+from gpubench.evidence.crossover import Timed
 from gpubench.evidence.declared import declared
 from gpubench.evidence.pooling import device_of, pool
 from gpubench.evidence.results import Results
@@ -94,7 +95,7 @@ class Cell:
 
     bandwidths: the copy bandwidth in GB/s measured in the run that each record is from.
     overheads_ms: what a sample of nothing took there in the same mode, in milliseconds.
-    days: when that run began, as in 2025-01-31.
+    days: when the newest run of each began, as in 2025-01-31.
     """
 
     subject: Subject
@@ -227,8 +228,9 @@ def phases_of(cells: Sequence[Cell]) -> list[str]:
 
 
 def told_apart(faster: Cell, slower: Cell) -> bool:
-    """Say whether the 95 % intervals of two medians do not overlap, `faster` lying below."""
-    return faster.interval_ms[1] < slower.interval_ms[0]
+    """Say whether the 95 % interval of the ratio of two medians lies above 1."""
+    one, other = (Timed(cell.median_ms, *cell.interval_ms) for cell in (slower, faster))
+    return one.over(other).low > 1
 
 
 @dataclass
@@ -483,7 +485,7 @@ def _machine(runs: list[Results]) -> Machine:
         cell.by_mode[mode] = record
         cell.bandwidths[mode] = environment["copy_bandwidth_gb_s"]
         cell.overheads_ms[mode] = _overhead_ms(environment, mode)
-        cell.days[mode] = _day(environment)
+        cell.days[mode] = max(_day(each.results.environment) for each in measured.timings)
     return Machine(runs, list(studies.values()))
 
 

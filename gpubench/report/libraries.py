@@ -10,8 +10,6 @@ from functools import partial
 from statistics import fmean
 from typing import Any
 
-from gpubench.core import registry
-from gpubench.core.contracts import NeighbourSearch, forms_for
 from gpubench.core.tasks import TASKS
 from gpubench.evidence.crossover import Ratio
 from gpubench.report import formats
@@ -62,28 +60,6 @@ def _too_short(field: Field) -> str:
         return ""
     why = "as too short for the clock, since their 95 % intervals begin at 0"
     return f" Times left out {why}: {field.too_short}."
-
-
-def untimed(field: Field) -> str:
-    """Say which searches of the registry a study left out of its tasks; empty without any.
-
-    Left out are those that the device cannot run.
-    """
-    backend = field.run.records[0]["device"]
-    parts = [
-        f"in {quoted(question)} {formats.listing(names)}"
-        for question in field.tasks
-        for names in [
-            [
-                name
-                for name, algorithm in registry.algorithms().items()
-                if issubclass(algorithm, NeighbourSearch) and (question, name) not in field.tried
-                and forms_for(question, algorithm.forms, backend)
-            ]
-        ]
-        if names
-    ]  # fmt: skip
-    return f"Not timed in this study on this machine: {'; '.join(parts)}." if parts else ""
 
 
 def _losses(field: Field) -> dict[tuple[str, str], list[Comparison]]:

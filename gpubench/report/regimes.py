@@ -45,7 +45,6 @@ def sentences(run: StudyRun) -> list[str]:
     return [
         libraries.verdict(field),
         *libraries.wrong(field),
-        *filter(None, [libraries.untimed(field)]),
         *_launches(field),
     ]
 

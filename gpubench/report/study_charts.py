@@ -306,10 +306,11 @@ def _rounds(run: StudyRun, slug: str) -> Chart | None:
         lines = []
         for index, (scan, label) in enumerate(zip(along, _titles(along, short=True), strict=True)):
             points = [
-                (x, float(cell.headline["outcome"]["rounds"]))
+                (x, rounds)
                 for x, cells in _columns(run, scan)
                 for cell in cells
-                if cell.subject == subject and cell.ok and "rounds" in cell.headline["outcome"]
+                if cell.subject == subject and cell.ok
+                if (rounds := cell.number("rounds")) is not None
             ]
             if points:
                 xs, ys = zip(*points, strict=True)

@@ -54,6 +54,8 @@ _OVERHEAD = (
 )
 UNITS = {"us/record": "µs per record"}  # how a unit is written, where not as it is
 
+MOST_ODD = 100  # measurements with remarks that a page lists
+
 
 @dataclass(frozen=True)
 class Item:
@@ -193,9 +195,17 @@ def fastest(run: StudyRun) -> Table | None:
         return None
     marks, note = modes(cell for r in ranked for cell in r.cells[:2])
     axis = AXES[scan.axis]
-    rows = [Row(axis.count(r.value), _fastest_items(run, r, marks)) for r in ranked]
+    kinds = any(r.answer for r in ranked)
+    rows = [
+        Row(
+            axis.count(r.value),
+            [*([Item(r.answer or "", "words")] if kinds else []), *_fastest_items(run, r, marks)],
+        )
+        for r in ranked
+    ]
     median = f"Median, {unit_name(run.unit)}"
-    columns = [axis.heading, "Fastest", median, "Next", median, "Next / fastest"]
+    head = [axis.heading, *(["Answer"] if kinds else [])]
+    columns = [*head, "Fastest", median, "Next", median, "Next / fastest"]
     title = scan.title(lambda axis, value: axis.count(value))
     caption = f"Fastest at {title}" if title else "Fastest"
     return Table(caption, columns, rows, notes=[note] if note else [])
@@ -209,7 +219,7 @@ def _fastest_items(run: StudyRun, ranking: Ranking, marks: dict[str, str]) -> li
     second = ranking.cells[1]
     items += [Item(run.labels[second.subject], "name"), timed(second, marks, unit=run.unit)]
     apart = ranking.factor is not None
-    text = formats.ratio(ranking.factor) if ranking.factor else "intervals overlap"
+    text = formats.ratio(ranking.factor) if ranking.factor else "inconclusive"
     return [*items, Item(text, "number" if apart else "none")]
 
 
@@ -239,8 +249,8 @@ def subjects(run: StudyRun) -> tuple[list[Table], list[str]]:
         caption = scan.title(lambda axis, value: axis.count(value)) or axis.heading
         made.append(Table(caption, columns, rows, over))
     bold = (
-        "Bold: the fastest on its input, and what cannot be told apart from it"
-        " (95 % intervals of the medians overlap)."
+        "Bold: the fastest of its kind of answer on its input, and what is not known to be slower"
+        " (the 95 % interval of the ratio includes 1)."
     )
     return made, [line for line in (note, bold) if line]
 
@@ -568,14 +578,16 @@ def oddities(run: StudyRun) -> Table | None:
     ]
     if not rows:
         return None
+    more = [f"The first {MOST_ODD} of {len(rows)}; the CSV has all."] if rows[MOST_ODD:] else []
     return Table(
         "What is odd about these samples",
         ["Measurement", "Median, ms", "Remark"],
-        rows,
+        rows[:MOST_ODD],
         notes=[
+            *more,
             "Drift: the samples grow or shrink while they are taken. Two humps: they gather around"
             " two times, and the median can be either. The times stand as they were measured;"
-            " samples taken while the device was throttled are not in them."
+            " samples taken while the device was throttled are not in them.",
         ],
     )
 

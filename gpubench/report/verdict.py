@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby, pairwise
 from typing import Any
 
@@ -15,6 +15,17 @@ from gpubench.report.axes import AXES, COUNTS, Axis
 from gpubench.report.cells import Cell, StudyRun, Subject, told_apart
 from gpubench.studies.claims import CLAIMS
 from gpubench.studies.study import Published
+
+# Kinds of answers, in words.
+ANSWERS = {
+    "linked": "linked lists",
+    "sorted": "sorted cells",
+    "limited": "cells of limited size",
+    "ordered": "filters that keep the order",
+    "unordered": "filters that do not keep the order",
+    "count": "counts",
+    "list": "lists",
+}
 
 
 @dataclass(frozen=True)
@@ -41,14 +52,16 @@ class Scan:
 
 @dataclass(frozen=True)
 class Ranking:
-    """The timed cells at one place, fastest first.
+    """The timed cells of one kind of answer at one place, fastest first.
 
-    value: where that is along the axis of a scan. tied: those that the fastest cannot be told
+    value: where that is along the axis of a scan. answer: the kind, in words; None where there is
+    only one. tied: those that the fastest cannot be told
     apart from, itself included.
     """
 
     value: Any
     cells: list[Cell]
+    answer: str | None = None
 
     @property
     def fastest(self) -> Cell:
@@ -57,7 +70,7 @@ class Ranking:
 
     @property
     def tied(self) -> list[Cell]:
-        """The fastest and every cell whose 95 % interval reaches that of the fastest."""
+        """The fastest and every cell that it is not known to be faster than."""
         return [c for c in self.cells if c is self.fastest or not told_apart(self.fastest, c)]
 
     @property
@@ -162,16 +175,29 @@ def grids(run: StudyRun) -> list[Scan]:
 def rankings(run: StudyRun, scan: Scan) -> list[Ranking]:
     """Rank the subjects at each value along a scan with anything timed.
 
-    Only what ran on one input is ranked: the commonest there. What lost particles never is.
+    Only what ran on one input is ranked: the commonest there. What lost particles never is. Each
+    kind of answer has rankings of its own, since it is not the same work.
     """
-    ranked = []
+    ranked: dict[str | None, list[Ranking]] = {}
     for value in scan.values(run):
         cells = [cell for cell in scan.at(run, value) if cell.ok and not lost(cell)]
-        if cells:
-            place = Counter(cell.place for cell in cells).most_common(1)[0][0]
-            alike = [cell for cell in cells if cell.place == place]
-            ranked.append(Ranking(value, sorted(alike, key=lambda c: c.median_ms)))
-    return ranked
+        if not cells:
+            continue
+        place = Counter(cell.place for cell in cells).most_common(1)[0][0]
+        by_kind: dict[str | None, list[Cell]] = {}
+        for cell in cells:
+            if cell.place == place:
+                kind = declared.declared(cell.headline).answer
+                by_kind.setdefault(kind, []).append(cell)
+        for kind, alike in by_kind.items():
+            one = Ranking(value, sorted(alike, key=lambda c: c.median_ms), kind)
+            ranked.setdefault(kind, []).append(one)
+    several = len(ranked) > 1
+    return [
+        replace(each, answer=ANSWERS.get(str(kind), kind) if several else None)
+        for kind, of_kind in ranked.items()
+        for each in of_kind
+    ]
 
 
 def lost(cell: Cell) -> int:
@@ -350,16 +376,18 @@ def sentences(
 def _winners(run: StudyRun, scan: Scan) -> str:
     parts = []
     axis = AXES[scan.axis]
-    for tied, group in groupby(rankings(run, scan), key=lambda ranking: _leaders(run, ranking)):
+    grouped = groupby(rankings(run, scan), key=lambda r: (r.answer, _leaders(run, r)))
+    for (kind, tied), group in grouped:
         same = list(group)
         values = [r.value for r in same if r.value is not None]
         where = f"at {axis.say(*values)}" if values else "there"
+        where = f"of {kind} {where}" if kind else where
         names = [run.labels[subject] for subject in tied]
         factors = [r.factor for r in same if r.factor is not None]
         if len(names) > 1:
             part = (
-                f"{formats.listing(names)} are fastest {where} and cannot be told apart:"
-                " the 95 % intervals of their medians overlap"
+                f"{formats.listing(names)} are fastest {where}, which of them is inconclusive:"
+                " the 95 % intervals of their ratios include 1"
             )
         elif factors:
             part = (
@@ -385,14 +413,25 @@ def gist(run: StudyRun) -> str:
     scan = next(iter(scans(run)), None)
     if scan is None:
         return "Nothing was timed, so there is nothing to compare."
-    leaders = [_leaders(run, ranking) for ranking in rankings(run, scan)]
-    if all(each == leaders[0] for each in leaders):
+    leaders: dict[str | None, list[list[Subject]]] = {}
+    for ranking in rankings(run, scan):
+        leaders.setdefault(ranking.answer, []).append(_leaders(run, ranking))
+    if all(each == own[0] for own in leaders.values() for each in own):
         return _winners(run, scan)
+    most = max(map(len, leaders.values()))
+    said = ". ".join(
+        f"{f'{kind}: ' if kind else ''}{_counted(run, own)}" for kind, own in leaders.items()
+    )
+    return f"Fastest, by {AXES[scan.axis].label} ({most} cases): {said}."
+
+
+def _counted(run: StudyRun, leaders: Sequence[list[Subject]]) -> str:
+    """Say in how many cases each subject is fastest."""
     alone = Counter(run.labels[each[0]] for each in leaders if len(each) == 1)
     said = ", ".join(f"{label} in {count}" for label, count in alone.most_common())
     if together := len(leaders) - alone.total():
-        said += f"{'; ' if said else ''}in {together} several cannot be told apart"
-    return f"Fastest, by {AXES[scan.axis].label} ({len(leaders)} cases): {said}."
+        said += f"{'; ' if said else ''}{together} inconclusive"
+    return said
 
 
 def _overtaken(run: StudyRun) -> list[str]:

@@ -50,6 +50,7 @@ class InCells(Workload):
     box: Box
     reach: float
     flat: tuple[int, ...] = ()
+    _is_built = False  # whether there are cells to look at
     common: ClassVar[Mapping[str, Value]] = {}
 
     def __init__(

@@ -165,6 +165,34 @@ def test_needs_no_device(module):
     assert not {name for name in loaded if name.startswith(("gpubench.devices", "gpubench.algor"))}
 
 
+FORBIDDEN_AT_RUN_TIME = """
+import sys
+from pathlib import Path
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        forbidden = ("algorithms", "libraries", "devices", "primitives", "distributed")
+        if name.startswith(tuple(f"gpubench.{part}" for part in forbidden)):
+            raise ImportError(f"{name} is imported")
+sys.meta_path.insert(0, Refuse())
+from gpubench import report
+from gpubench.report.sources import sort_out
+out, *given = map(Path, sys.argv[1:])
+report.write(sort_out(given).results, out)
+"""
+
+
+def test_writing_a_report_imports_no_device_and_no_algorithm(tmp_path):
+    measured = PACKAGE.parent / "results" / "measured" / "nvidia-h200"
+    given = [next(measured.glob(f"*{name}.json")) for name in ("table3", "dpd-step")]
+    done = subprocess.run(
+        [sys.executable, "-c", FORBIDDEN_AT_RUN_TIME, str(tmp_path), *map(str, given)],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "rozen2008-table3.html").is_file()
+
+
 def test_reading_a_study_needs_no_device():
     loaded = modules_after(
         "from gpubench.studies.study import load_study; load_study('rozen2008-table1')"

@@ -6,6 +6,7 @@ import os
 import socket
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from threading import Event, Semaphore
 
 import pytest
 
@@ -113,3 +114,33 @@ def test_a_rank_that_is_killed_before_it_is_watched_is_named(
     (line,) = told
     assert line.startswith(f"gpubench: {named} was killed or crashed (process 471")
     assert line.endswith("): the whole run ends\n")
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_of_two_that_go_while_the_watcher_is_busy_the_first_is_named(tmp_path, monkeypatch, order):
+    told, is_last, both_went = [], Semaphore(0), Event()
+    answers = iter((False, True))
+
+    def answer_and_hold(rank):
+        rank.sendall(watch.ANSWER)
+        if next(answers):
+            is_last.release()
+            both_went.wait()
+
+    monkeypatch.setattr(watch, "tell", told.append)
+    monkeypatch.setattr(watch, "answer", answer_and_hold)
+    with socket.socket(socket.AF_UNIX) as listener, ThreadPoolExecutor(1) as pool:
+        listener.bind(str(tmp_path / "line"))
+        listener.listen()
+        ranks = [socket.socket(socket.AF_UNIX) for _ in range(2)]
+        for number, rank in enumerate(ranks):
+            rank.connect(listener.getsockname())
+            rank.sendall(b'{"rank": %d, "process": 471%d}\n' % (number, number))
+        watching = pool.submit(watch.watch, listener, 2)
+        is_last.acquire()
+        for number in order:
+            ranks[number].close()
+        both_went.set()
+        watching.result()
+    (line,) = told
+    assert line.startswith(f"gpubench: rank {order[0]} of 2 was killed or crashed")

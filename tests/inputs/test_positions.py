@@ -97,9 +97,10 @@ def test_every_kind_of_number_is_read(tmp_path: Path, dtype: str) -> None:
     assert read_particles(file, GRID).positions[:, :3].tolist() == [[1, 2, 3], [0, 0, 1]]
 
 
-def test_no_particles_are_read(tmp_path: Path) -> None:
+def test_no_particles_are_refused(tmp_path: Path) -> None:
     np.save(tmp_path / "none.npy", np.zeros((0, 3)))
-    assert read_particles(tmp_path / "none.npy", GRID).particles == 0
+    with pytest.raises(UserError, match="holds no particles"):
+        read_particles(tmp_path / "none.npy", GRID)
 
 
 def test_too_many_for_memory_are_told_in_one_line(

@@ -25,8 +25,6 @@ from regime_records import (
 from report_pages import Page, results
 
 from gpubench import report
-from gpubench.core import registry
-from gpubench.core.contracts import NeighbourSearch
 from gpubench.report import (
     crossovers,
     formats,
@@ -64,8 +62,9 @@ def test_the_best_form_of_each_algorithm_runs_and_the_runner_up_is_another() -> 
     assert [cell.subject.algorithm for cell in race.cells] == ["a", "b"]
     assert race.margin is not None
     assert race.margin.value == 2.0
-    assert race.margin.low == pytest.approx(1.98 / 1.01)
-    assert race.margin.high == pytest.approx(2.02 / 0.99)
+    half = math.hypot(math.log(1.01), math.log(0.99))
+    assert race.margin.low == pytest.approx(2 * math.exp(-half))
+    assert race.margin.high == pytest.approx(2 * math.exp(half))
     assert not race.is_open
 
 
@@ -73,7 +72,7 @@ def test_the_best_form_of_each_algorithm_runs_and_the_runner_up_is_another() -> 
     ("others", "is_open"),
     [
         ([("b", 1.03, 0.01)], False),
-        ([("b", 1.019, 0.01)], True),
+        ([("b", 1.013, 0.01)], True),
         ([("b", 1.3, 0.01), ("c", 1.5, 0.5)], True),  # of the third it cannot be told
     ],
 )
@@ -206,7 +205,7 @@ def test_crossover_between_sizes_is_that_of_the_power_laws() -> None:
         pair = by_level[per_cell]
         [crossing] = pair.compared.crossings
         assert crossing.at == pytest.approx(at)
-        assert crossing.low == pytest.approx(at - 2 * math.log2(1.02 / 0.98))
+        assert crossing.low == pytest.approx(at - 2 * math.hypot(math.log2(1.02), math.log2(0.98)))
         assert pair.name(crossing.faster_before) == "linear"
         assert pair.name(crossing.faster_after) == "root"
         assert pair.always is None
@@ -219,7 +218,9 @@ def test_table_of_crossovers_names_count_and_stretch() -> None:
     [row] = table.rows
     assert row.head == "linear, then root"
     assert row.items[1].text == formats.significant(2**16)
-    low, high = (2 ** (16 + sign * 2 * math.log2(1.02 / 0.98)) for sign in (-1, 1))
+    low, high = (
+        2 ** (16 + sign * 2 * math.hypot(math.log2(1.02), math.log2(0.98))) for sign in (-1, 1)
+    )
     assert row.items[1].detail == f"{formats.significant(low)} to {formats.significant(high)}"
 
 
@@ -364,7 +365,7 @@ def test_a_rival_that_wins_is_said_first() -> None:
     said = regimes.sentences(run_of(records))[0]
     assert said.startswith(
         "Where a rival wins: warp-hash-grid in “count” at 2²⁰ particles, 4 per cell, where the"
-        " best of ours takes 2.00 times (1.96 to 2.04) as long. Ours are first in 1 of 2"
+        " best of ours takes 2.00 times (1.97 to 2.03) as long. Ours are first in 1 of 2"
         " comparisons."
     )
     assert regimes.gist(run_of(records)) == said
@@ -407,31 +408,6 @@ def test_ours_are_first_only_where_they_can_be_told_to_be() -> None:
         "No rival wins. Ours are first in 0 of 1 comparisons; 1 is inconclusive (count)."
     )
     assert said(0.5).startswith("Where a rival wins: warp-hash-grid")
-
-
-@pytest.mark.parametrize("backend", ["cuda", "opencl"])
-def test_the_verdict_says_whose_answers_to_a_task_were_not_timed(backend: str) -> None:
-    def left_out(*tried: str, **about: Any) -> str:
-        timed = [search(name, "list-x", device=backend) for name in tried]
-        extra = [search("vesin", "list-pairs", device=backend, mode="hot", **about)]
-        return libraries.untimed(field_of([*timed, *(extra if about else [])]))
-
-    known = {
-        name
-        for name, algorithm in registry.algorithms().items()
-        for form, made in algorithm.forms.items()
-        if issubclass(algorithm, NeighbourSearch) and form.partition("-")[0] == "list"
-        and made.requires <= {backend}
-    }  # fmt: skip
-    assert ("search-torch-sort" in known) == (backend == "cuda")
-    first, *rest = sorted(known)
-    assert left_out(first) == (
-        f"Not timed in this study on this machine: in “list” {formats.listing(rest)}."
-    )
-    assert left_out(*known) == ""
-    others = known - {"vesin"}
-    assert "vesin" in left_out(*others, status="skipped", reason="needs vesin")
-    assert left_out(*others, status="wrong", reason="loses pairs") == ""
 
 
 def test_without_a_rival_nothing_is_claimed() -> None:

@@ -163,7 +163,7 @@ def test_nothing_is_said_of_sorts_alone_that_were_not_measured(tmp_path):
 def test_one_order_in_steps_and_alone_is_said_to_be_one():
     run = run_of(size_records())
     subjects = run.subjects[:3]
-    sentence = steps._compared(run, "there", subjects, subjects)
+    sentence = steps._compared(run, "sorts", "there", subjects, subjects)
     assert "is the fastest in a step and by itself; none of them change places" in sentence
 
 
