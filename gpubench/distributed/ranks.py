@@ -263,7 +263,8 @@ class Watcher:
 
         What is read before a rank goes cannot hide when it went.
         """
-        self._is_answered({"joined": True})
+        self._tell({"joined": True})
+        self._is_answered()
 
     def say(self, text: str) -> bool:
         """Have a text printed, unless another rank spoke before; False where nothing listens.
