@@ -126,7 +126,24 @@ def spoil(device: Device, algorithm: Any, byte: int) -> None:
 
 
 @pytest.mark.second_runtime
-@pytest.mark.parametrize(("name", "form"), [pair for pair in FORMS if pair not in REPEATED])
+def whole_suites() -> list[Any]:
+    """Return the forms whose whole suite runs; long where another form runs most of the same code.
+
+    A search that lists builds and counts as well; a hash grid differs between its forms in keys.
+    """
+    lists = {name for name, form in SEARCHES if task_of(form) == "list"}
+    return [
+        pytest.param(name, form, marks=[pytest.mark.long] * is_long)
+        for name, form in FORMS
+        if (name, form) not in REPEATED
+        for is_long in [
+            form.endswith("original")
+            or ((name, form) in SEARCHES and name in lists and task_of(form) != "list")
+        ]
+    ]
+
+
+@pytest.mark.parametrize(("name", "form"), whole_suites())
 def test_conformance(device: Device, name: str, form: str) -> None:
     cls: Any = registry.find_algorithm(name)
     made(device, name, form, drawn(name, 10))  # or skip

@@ -249,6 +249,7 @@ class TestBadInput:
         assert re.fullmatch(rf"gpubench: rank \d of 2: {re.escape(message)}.*\n", done.stderr)
         assert not list(tmp_path.iterdir())
 
+    @pytest.mark.long
     def test_a_refusal_leaves_the_ranks_as_they_were(self, open_once):
         setups = {
             '{"workload": "dpd-standard", "particles": 800}': "dpd-standard runs on one rank: ",
@@ -299,6 +300,7 @@ class TestBadInput:
         assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.long
 def test_a_blow_up_leaves_the_checkpoint_of_before(open_once, tmp_path):
     path = tmp_path / "before.npz"
     parameters = {"time_step": 2.0, "mach": 1.0}

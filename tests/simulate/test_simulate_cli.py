@@ -122,7 +122,7 @@ def test_frames_animation_and_panel(simulate):
     assert "more/panel.png" in simulate("--frames", "more", "--steps", 1)[1]
 
 
-@pytest.mark.parametrize("name", ["run.gsd", "run.xyz"])
+@pytest.mark.parametrize("name", [pytest.param("run.gsd", marks=pytest.mark.long), "run.xyz"])
 def test_resuming_continues_everything(simulate, name, monkeypatch):
     monkeypatch.setattr(checkpoint, "new_run", lambda: RUN)
     options = [
