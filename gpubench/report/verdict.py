@@ -419,7 +419,7 @@ def gist(run: StudyRun) -> str:
     if all(each == own[0] for own in leaders.values() for each in own):
         return _winners(run, scan)
     most = max(map(len, leaders.values()))
-    said = ". ".join(
+    said = "; ".join(
         f"{f'{kind}: ' if kind else ''}{_counted(run, own)}" for kind, own in leaders.items()
     )
     return f"Fastest, by {AXES[scan.axis].label} ({most} cases): {said}."
@@ -430,7 +430,7 @@ def _counted(run: StudyRun, leaders: Sequence[list[Subject]]) -> str:
     alone = Counter(run.labels[each[0]] for each in leaders if len(each) == 1)
     said = ", ".join(f"{label} in {count}" for label, count in alone.most_common())
     if together := len(leaders) - alone.total():
-        said += f"{'; ' if said else ''}{together} inconclusive"
+        said += f"{', ' if said else ''}{together} inconclusive"
     return said
 
 

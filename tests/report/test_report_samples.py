@@ -201,7 +201,7 @@ def test_the_gist_is_short_and_counts() -> None:
         ):
             records.append(record(algorithm, form, per_cell=per_cell, median=time))
     assert verdict.gist(run_of(records)) == (
-        "Fastest, by particles per cell (4 cases): atomic-list in 2, bucket-sort in 1;"
+        "Fastest, by particles per cell (4 cases): atomic-list in 2, bucket-sort in 1,"
         " 1 inconclusive."
     )
     [first, *_] = verdict.sentences(run_of(records[:2]))
