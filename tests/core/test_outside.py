@@ -179,6 +179,7 @@ class TestModules:
         ("name", "text", "message"),
         [
             ("missing.py", None, "there is no .*missing.py to add"),
+            pytest.param("9" * 5000, None, "cannot read .*9: File name too long", id="too-long"),
             ("mine.cu", KERNEL, "mine.cu cannot be added: name a Python file"),
         ],
     )

@@ -8,6 +8,7 @@ import fcntl
 import importlib
 import os
 import pkgutil
+import re
 import resource
 import signal
 import sys
@@ -93,10 +94,14 @@ def require_no_orphan() -> None:
 
 
 def limit_memory() -> None:
-    """Let this process have some more memory than it has now."""
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    most = pages * resource.getpagesize() + MORE_MEMORY
-    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    """Let this process write to some more memory than it has now.
+
+    Not its address space: the engine that draws charts reserves gigabytes of it unused.
+    """
+    status = Path("/proc/self/status").read_text()
+    (kilobytes,) = re.findall(r"VmData:\s+(\d+) kB", status)
+    most = 1024 * int(kilobytes) + MORE_MEMORY
+    resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 
 
 @dataclass(frozen=True)
