@@ -201,7 +201,7 @@ def _require_importable(path: Path) -> None:
             f"there is no {path} to add: name a Python file, or a folder of them"
         ) from error
     except OSError as error:
-        raise UserError(f"cannot read {str(path):.80}: {error.strerror}") from error
+        raise UserError(f"cannot read {path!s:.80}: {error.strerror}") from error
     if not path.is_dir() and path.suffix != ".py":
         raise UserError(f"{path} cannot be added: name a Python file, or a folder of them")
 
