@@ -307,13 +307,13 @@ class NeighbourSearch(ParticleAlgorithm):
     """An algorithm from positions to neighbours; its forms say how far it goes: see TASKS.
 
     Neighbours are strictly nearer than `cutoff`, the shortest edge of the grid's cells, each pair
-    is there from both sides, and nobody is its own neighbour. Of the grid's cells nothing else
-    counts: whoever searches cuts space as he likes.
+    is there from both sides, and no particle is its own neighbour. Of the grid's cells nothing else
+    counts: a search cuts space as it likes.
 
     One launch of an `update` goes to the newest state of the particles and back, as those of
     `CellListUpdate` do; all other tasks start from the positions of the newest state.
 
-    finds_images: whether it looks across periodic walls; who does not refuses such grids.
+    finds_images: whether it looks across periodic walls; a search that does not refuses such grids.
     """
 
     family: ClassVar[str] = "neighbour-search"

@@ -19,8 +19,8 @@ LEGACY = Path(__file__).with_name("legacy.toml")
 class Declared(NamedTuple):
     """What an algorithm declares of a form; see `Algorithm.declared` in core/contracts.py.
 
-    problem: what is asked; None where nobody said. task: how far a search goes. answer: the kind
-    of answer. replaces: of an update, the full build of what it updates. loses: the outcome that
+    problem: what is asked; None where it is not declared. task: how far a search goes. answer: its
+    kind. replaces: of an update, the full build of what it updates. loses: the outcome that
     counts what the answer lacks.
     """
 

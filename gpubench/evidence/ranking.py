@@ -8,19 +8,16 @@ the first place.
 from __future__ import annotations
 
 import itertools
-import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpubench.evidence.crossover import Ratio, Timed
 from gpubench.evidence.declared import Group, group, lost
 from gpubench.evidence.pooling import AXES, Measurement
-
-Times: TypeAlias = Mapping[Hashable, Mapping[Hashable, float]]
 
 # What tells subjects apart on one input.
 SUBJECT = ("algorithm", "form", "parameters")
@@ -77,84 +74,62 @@ def _input(record: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(tuple(value) if isinstance(value, list) else value for value in found)
 
 
-class Cost(NamedTuple):
-    """What it costs to take one thing everywhere: its time over the best there was.
+@dataclass(frozen=True)
+class Rule:
+    """One thing up to a size, and another above; up_to: None for one thing at every size.
 
-    inputs: on how many it was timed; of: how many there are.
+    costs: its time over the best of each input, in the order of the sizes.
     """
 
-    median: float
-    p95: float
-    worst: float
-    inputs: int
-    of: int
+    first: str
+    above: str
+    up_to: float | None
+    costs: NDArray[np.float64]
+
+    @property
+    def price(self) -> tuple[float, float]:
+        """What it costs in the worst case, then on average; the lower the better."""
+        return round(float(self.costs.max()), 3), float(np.log(self.costs).sum())
 
 
-def cost(times: Times, choice: Callable[[Hashable], Hashable | None]) -> Cost | None:
-    """Return what a rule costs that names a thing for each input; None where it is never timed.
+def single_choices(times: Sequence[tuple[float, Mapping[str, float]]]) -> list[Rule]:
+    """Return what taking each thing everywhere costs, the cheapest first.
 
-    times: the time of each thing on each input, in any one unit.
+    times: of each input, its size and the time of each thing there, sizes ascending. Only things
+    that were timed on every input compete.
     """
-    ratios = [
-        by_thing[thing] / min(by_thing.values())
-        for place, by_thing in times.items()
-        if (thing := choice(place)) is not None and thing in by_thing
+    costs: dict[str, list[float]] = {}
+    for _, by_thing in times:
+        best = min(by_thing.values())
+        for thing, ms in by_thing.items():
+            costs.setdefault(thing, []).append(ms / best)
+    everywhere = [
+        Rule(thing, thing, None, np.array(own))
+        for thing, own in costs.items()
+        if len(own) == len(times)
     ]
-    if not ratios:
-        return None
-    median, p95 = np.quantile(ratios, (0.5, 0.95))
-    return Cost(float(median), float(p95), max(ratios), len(ratios), len(times))
+    return sorted(everywhere, key=lambda rule: rule.price)
 
 
-class Rule(NamedTuple):
-    """One thing for small inputs, another from a size on."""
+def best_rule(singles: Sequence[Rule], sizes: Sequence[float]) -> Rule:
+    """Return the cheapest rule of one line: a single choice, or two parted by a size.
 
-    small: Hashable
-    large: Hashable
-    size: float
-
-
-def best_single(times: Times) -> tuple[Hashable, Cost] | None:
-    """Return the thing that costs least where it is taken everywhere.
-
-    Least is by the 95th percentile, then by the median. Those that were timed on the most inputs
-    compete. None where nothing was timed.
+    sizes: of the inputs that the costs of the choices are over, ascending.
     """
-    costs = {thing: _cost_of(times, thing) for thing in _things(times)}
-    known = {thing: found for thing, found in costs.items() if found is not None}
-    if not known:
+    pairs = (_parted(one, other, sizes) for one, other in itertools.permutations(singles, 2))
+    return min([singles[0], *(pair for pair in pairs if pair)], key=lambda rule: rule.price)
+
+
+def _parted(few: Rule, many: Rule, sizes: Sequence[float]) -> Rule | None:
+    """Return the cheapest rule of two single choices; None where there is one size only."""
+    last = np.flatnonzero(np.diff(sizes))  # of each size but the largest
+    if not len(last):
         return None
-    most = max(found.inputs for found in known.values())
-    able = {thing: found for thing, found in known.items() if found.inputs == most}
-    best = min(able, key=lambda thing: (able[thing].p95, able[thing].median))
-    return best, able[best]
-
-
-def best_rule(times: Times, size_of: Callable[[Hashable], float]) -> tuple[Rule, Cost] | None:
-    """Return the rule of one line that costs least: two things, and the size that parts them.
-
-    Only what was timed on every input competes. The size lies halfway, as a logarithm, between
-    two that were measured. None where there are no two sizes or no two things.
-    """
-    things = [thing for thing in _things(times) if all(thing in each for each in times.values())]
-    sizes = sorted({size_of(place) for place in times})
-    found: list[tuple[Rule, Cost]] = []
-    for low, high in itertools.pairwise(sizes):
-        for small, large in itertools.permutations(things, 2):
-            rule = Rule(small, large, math.sqrt(low * high))
-            costs = cost(times, partial(_of, rule, size_of))
-            assert costs is not None
-            found.append((rule, costs))
-    return min(found, key=lambda each: (each[1].p95, each[1].median), default=None)
-
-
-def _things(times: Times) -> list[Hashable]:
-    return list(dict.fromkeys(thing for by_thing in times.values() for thing in by_thing))
-
-
-def _cost_of(times: Times, thing: Hashable) -> Cost | None:
-    return cost(times, lambda place: thing)
-
-
-def _of(rule: Rule, size_of: Callable[[Hashable], float], place: Hashable) -> Hashable:
-    return rule.small if size_of(place) < rule.size else rule.large
+    worst = np.maximum(
+        np.maximum.accumulate(few.costs)[last],
+        np.maximum.accumulate(many.costs[::-1])[::-1][last + 1],
+    )
+    total = np.cumsum(np.log(few.costs) - np.log(many.costs))[last]
+    at = last[np.lexsort((total, worst.round(3)))[0]]
+    costs = np.concatenate([few.costs[: at + 1], many.costs[at + 1 :]])
+    return Rule(few.first, many.first, sizes[at], costs)

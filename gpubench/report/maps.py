@@ -47,7 +47,7 @@ class Map:
 
 
 def figure(field: Field, task: str, slug: str, height: int = _HEIGHT) -> FigurePart | None:
-    """Draw who is fastest at a task on each input; None where too few were timed."""
+    """Draw what is fastest at a task on each input; None where too few were timed."""
     kinds = _kinds(field, task)
     races = [race for own in kinds.values() for race in own]
     if len(races) < _LEAST:

@@ -76,7 +76,8 @@ def records(machines: Sequence[Machine]) -> pd.DataFrame:
     """Return the newest record of each key on each machine as a flat row.
 
     Of samples, also of those set aside, there is their number; lists of words are joined, and
-    objects are JSON. The state of the device before and after is in the results files alone.
+    objects are JSON. The state of the device before and after, and what algorithms declare, are in
+    the results files alone.
     """
     table = frame([run for machine in machines for run in _newest(machine)])
     for name, times in (("samples", "samples_ms"), ("throttled", "throttled_ms")):
@@ -87,7 +88,8 @@ def records(machines: Sequence[Machine]) -> pd.DataFrame:
     for name in ("parameters", "cells", "periodic", "clocks_sm_mhz", "phases_ms", "outcome"):
         table[name] = table[name].map(json.dumps, na_action="ignore")
     table["file"] = table["file"].map(lambda path: Path(path).name)
-    return table.drop(columns=["samples_ms", "throttled_ms", "state_before", "state_after"])
+    unshown = ["samples_ms", "throttled_ms", "state_before", "state_after", "declared"]
+    return table.drop(columns=unshown)
 
 
 def _newest(machine: Machine) -> list[Results]:

@@ -163,7 +163,7 @@ class Bench:
                 runs = take_samples(self._device, tasks, budget, self._group.seed, on_progress)
             except LaunchError as error:
                 error.trial.rule_out(*verdict_on(error.raised, self._device))
-            except Exception as error:  # not while launching: nobody can say whose it is
+            except Exception as error:  # not while launching: no subject can be blamed
                 for trial, _, _ in live:
                     trial.rule_out(*verdict_on(error, self._device))
             else:

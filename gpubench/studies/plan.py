@@ -197,7 +197,7 @@ def cell_key(identity: Mapping[str, Any]) -> str:
     """Return the key of a record before its input is made.
 
     A results file is continued only by the same code, which makes the same input of the same
-    seed and sizes: to know what is done, nobody has to draw 2^26 particles. How many of them a
+    seed and sizes: to know what is done, 2^26 particles need not be drawn. How many of them a
     simulation step moves is not known before either.
     """
     unknown = {"input_hash", "moved"} if identity["destination"] == "step" else {"input_hash"}

@@ -75,7 +75,7 @@ def first_launch(
 
     Where an input comes with an answer, that is checked first: a launch would work on it, and a
     broken list may have no end.
-    do: what is to load and to launch, for who wants to know more of either.
+    do: what is to load and to launch, for more on either.
     """
     do = do or (lambda work: work())
     do(partial(algorithm.load, inputs))

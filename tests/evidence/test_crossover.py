@@ -67,7 +67,7 @@ def test_crossing_of_two_power_laws_is_the_closed_form(
         ([Ratio(0.5, 0.4, 0.6), Ratio(0.99, 0.9, 1.1)], FIRST),
     ],
 )
-def test_what_does_not_cross_says_who_is_always_faster(ratios: list[Ratio], faster: int) -> None:
+def test_what_does_not_cross_says_which_is_always_faster(ratios: list[Ratio], faster: int) -> None:
     compared = compare([1.0, 2.0], ratios)
     assert not compared.crossings
     assert compared.faster == faster

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +11,7 @@ from report_pages import record, results
 
 from gpubench.evidence.declared import declared, group, lost
 from gpubench.evidence.pooling import pool
-from gpubench.evidence.ranking import best_rule, best_single, cost, rank
+from gpubench.evidence.ranking import best_rule, rank, single_choices
 
 
 def ranked(*records):
@@ -87,35 +86,46 @@ def test_what_a_record_carries_comes_before_what_is_known_of_old_ones():
     assert declared(record("unheard-of", "some-form")).problem is None
 
 
-TIMES = {1: {"a": 1.0, "b": 2.0}, 2: {"a": 1.0, "b": 1.0}, 4: {"a": 3.0, "b": 1.0, "c": 0.5}}
+TIMES = [
+    (1, {"a": 1.0, "b": 2.0}),
+    (2, {"a": 1.0, "b": 1.5}),
+    (4, {"a": 3.0, "b": 1.0, "c": 0.5}),
+]
 
 
 def test_a_single_choice_costs_its_time_over_the_best():
-    found = cost(TIMES, lambda place: "a")
-    assert (found.median, found.worst, found.inputs, found.of) == (1.0, 6.0, 3, 3)
-    assert best_single(TIMES)[0] == "b"
+    found = {rule.first: rule.costs.tolist() for rule in single_choices(TIMES)}
+    assert found == {"b": [2.0, 1.5, 2.0], "a": [1.0, 1.0, 6.0]}  # c was not timed everywhere
+    assert single_choices([]) == []
 
 
 def test_a_rule_names_one_for_small_and_one_for_large_inputs():
-    rule, costs = best_rule(TIMES, float)
-    assert (rule.small, rule.large) == ("a", "b") and rule.size == pytest.approx(2**0.5)
-    assert costs.worst == 2.0
-    assert best_rule({1: {"a": 1.0}}, float) is None and best_single({}) is None
+    rule = best_rule(single_choices(TIMES), [size for size, _ in TIMES])
+    assert (rule.first, rule.above, rule.up_to) == ("a", "b", 2)
+    assert rule.costs.tolist() == [1.0, 1.0, 2.0]
+
+
+def test_of_one_size_the_best_single_choice_is_the_rule():
+    times = [(8, {"a": 1.0, "b": 2.0}), (8, {"a": 1.0, "b": 0.9})]
+    assert best_rule(single_choices(times), [8, 8]).first == "a"
 
 
 @given(
-    st.dictionaries(
-        st.integers(1, 9),
-        st.fixed_dictionaries(dict.fromkeys("abc", st.floats(0.1, 10))),
-        min_size=2,
+    st.lists(
+        st.tuples(
+            st.integers(1, 9), st.fixed_dictionaries(dict.fromkeys("abc", st.floats(0.1, 10)))
+        ),
+        min_size=1,
     )
 )
-def test_no_other_rule_costs_less(times):
-    _, least = best_rule(times, float)
-    for limit in sorted(times)[1:]:
-        for small, large in itertools.permutations("abc", 2):
+def test_no_other_rule_has_a_lower_worst_case(times):
+    times = sorted(times, key=lambda each: each[0])
+    sizes = [size for size, _ in times]
+    least = best_rule(single_choices(times), sizes)
+    for limit in {*sizes, max(sizes) + 1}:
+        for small, large in itertools.product("abc", repeat=2):
             ratios = [
-                by_thing[small if place < limit else large] / min(by_thing.values())
-                for place, by_thing in times.items()
+                by_thing[small if size < limit else large] / min(by_thing.values())
+                for size, by_thing in times
             ]
-            assert least.p95 <= np.quantile(ratios, 0.95) * (1 + 1e-12)
+            assert least.costs.max() <= max(ratios) + 0.001  # worst cases are rounded to that

@@ -126,7 +126,7 @@ def crossing() -> list[dict[str, Any]]:
 def test_the_rule_is_that_of_the_lowest_worst_cost_among_what_ran_everywhere() -> None:
     found = answers.answer(field_of(crossing()), "count")
     assert found is not None
-    assert found.rule.words() == "a up to 2¹⁶ particles, b above"
+    assert found.words == "a up to 2¹⁶ particles, b above"
     rows = {row.head: [item.text for item in row.items] for row in found.table.rows}
     assert rows == {
         "this rule": ["1.00", "1.90", "2.00"],  # 0.5 of c against 1 of a at 2^12
