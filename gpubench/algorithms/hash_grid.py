@@ -42,7 +42,7 @@ class HashGrid(ParticleAlgorithm):
         self.space = UnboundedGrid.of(self.grid)
         self.limits = self.form == "world-limits"
         self.buckets = self._number_of_buckets()
-        self.packed_grid = device.upload(self.space.packed().view("uint8"))
+        self.packed_grid = device.upload(self.space.packed(self.buckets).view("uint8"))
         self.workspace_bytes += self.packed_grid.nbytes
         self._corner = self.allocate(3, "int32")
         self._bucket_of = self.allocate(particles, "int32")
@@ -70,7 +70,8 @@ class HashGrid(ParticleAlgorithm):
     @property
     def constants(self) -> dict[str, int]:
         """What a kernel that includes common/hash.h is compiled with."""
-        return {"BUCKETS": self.buckets}
+        is_power_of_two = self.buckets & (self.buckets - 1) == 0
+        return {"BUCKETS": 0 if is_power_of_two else self.buckets}
 
     def load(self, inputs: ParticleSet) -> None:
         """Upload positions, float32 (particles, 4)."""

@@ -31,7 +31,9 @@ GRID_DTYPE = np.dtype(
 )
 
 # The layout of `struct UnboundedGrid` in kernels/common/hash.h.
-UNBOUNDED_DTYPE = np.dtype([("cell", np.float32, 3), ("inverse_cell", np.float32, 3)])
+UNBOUNDED_DTYPE = np.dtype(
+    [("cell", np.float32, 3), ("inverse_cell", np.float32, 3), ("mask", np.uint32)]
+)
 CELL_REACH = 2**22  # cells from the origin to the last one, to either side
 HASH_PRIMES = (73856093, 19349663, 83492791)  # silva2012, section 5
 MAX_BUCKETS = 2**30
@@ -164,11 +166,12 @@ class UnboundedGrid:
             raise NotSupported("a hash grid has no box that could repeat: leave every axis open")
         return cls(grid.cell_size)
 
-    def packed(self) -> NDArray[np.void]:
+    def packed(self, buckets: int = 1) -> NDArray[np.void]:
         """Return the cells as the kernels read them: one element of UNBOUNDED_DTYPE."""
         packed = np.zeros(1, UNBOUNDED_DTYPE)
         packed["cell"] = self.cell_size
         packed["inverse_cell"] = np.float32(1) / packed["cell"]
+        packed["mask"] = buckets - 1
         return packed
 
     def coordinates(self, positions: NDArray[np.float32]) -> NDArray[np.int32]:

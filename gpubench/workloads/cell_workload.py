@@ -31,6 +31,7 @@ LISTED = 3
 DEFERRED, DEFERRED_ON_CPU = 24, 48
 PARTS = 3  # of the range, which sorted cells are long along x
 LIST_MARGIN = 2.5  # room in a list of neighbours, over the mean
+ROOM_STEP = 32
 STEPS_PER_GRAPH = 2  # what takes turns with its arrays is back where it was
 # Sizes of parameters: what kernels can count in int32, and square, divide and add up in float32.
 WHOLE_SIZES, SIZES = (1, 2**31 - 1), (1e-9, 1e9)
@@ -256,17 +257,26 @@ class InCells(Workload):
 
     @property
     def constants(self) -> dict[str, int | str]:
-        """What kernels that go through the candidates of a particle are compiled with."""
+        """What the kernels of a step are compiled with."""
         return {
-            "BLOCK": BLOCK,
-            "TRAVERSAL": LISTED if self.skin > 0 else TRAVERSALS[self._shape],
-            "REACH": self._parts,
-            "CAPACITY": self._capacity,
-            "ROOM": self._room,
-            "LIST_BY_PARTICLE": int(self.device.is_cpu),
+            **self._traversal(LISTED if self.skin > 0 else TRAVERSALS[self._shape]),
             "KEEP": int(self.skin > 0),
             "SCATTER": int(self.scatters),
             "DEFER": DEFERRED_ON_CPU if self.device.is_cpu else DEFERRED,
+        }
+
+    def _traversal(self, traversal: int) -> dict[str, int | str]:
+        """Return what kernels that go through the candidates of a particle are compiled with.
+
+        What a traversal does not use is the same for all, so that they share compiled kernels.
+        """
+        return {
+            "BLOCK": BLOCK,
+            "TRAVERSAL": traversal,
+            "REACH": self._parts if traversal == TRAVERSALS[SortedCells] else 1,
+            "CAPACITY": self._capacity if traversal == TRAVERSALS[LimitedCells] else 0,
+            "ROOM": self._room,
+            "LIST_BY_PARTICLE": int(self.device.is_cpu),
         }
 
     @property
@@ -343,15 +353,16 @@ class InCells(Workload):
         listed = self.particles if self.skin > 0 else 0
         reach = self.reach + self.skin
         ball = math.pi * reach**2 if self.flat else 4 / 3 * math.pi * reach**3
-        self._room = math.ceil(LIST_MARGIN * ball * self.number_density) + 16 if listed else 0
+        room = LIST_MARGIN * ball * self.number_density + 16
+        # In steps, so that inputs that are alike share compiled kernels.
+        self._room = ROOM_STEP * math.ceil(room / ROOM_STEP) if listed else 0
         self._counts = self.array(listed, "int32")
         self._lists = self.array(listed * self._room, "int32")
         self.since = self.array((listed, 4), "float32")
 
     def _prepare_kernels(self) -> None:
         constants = {
-            **self.constants,
-            "TRAVERSAL": TRAVERSALS[self._shape],
+            **self._traversal(TRAVERSALS[self._shape]),
             "COLUMNS": len(self.columns),
             "GATHER_PLACES": int(not self._reorders),
         }

@@ -2,8 +2,10 @@
    After Teschner et al., "Optimized spatial hashing for collision detection of deformable
    objects", VMV 2003, and da Silva Junior et al. 2012, section 5, Algorithm 1.
 
-   BUCKETS is the number of buckets. `corner` is the cell that is hashed as (0, 0, 0): zeros in
-   the original, the lowest cell of the world where its limits are part of the key.
+   BUCKETS is the number of buckets where it is no power of two; 0 where it is, and grid->mask is
+   the number less one, so that one program serves all of them. `corner` is the cell that is hashed
+   as (0, 0, 0): zeros in the original, the lowest cell of the world where its limits are part of
+   the key.
 
    The neighbours of a particle lie in the buckets of the 27 cells around it. Several of these
    cells may share a bucket, which is then to be visited once: in a loop over the cells, skip those
@@ -23,6 +25,7 @@
 typedef struct UnboundedGrid {
     float cell[3];
     float inverse_cell[3];
+    unsigned mask;
 } UnboundedGrid;
 
 /* Cell coordinate along one axis: floor(coordinate / cell), exactly, within the reach. The rounded
@@ -40,13 +43,14 @@ __device__ __forceinline__ int unbounded_cell(GLOBAL const UnboundedGrid *grid, 
     return max(-CELL_REACH, min(CELL_REACH, cell));
 }
 
-/* What the coordinates of a position's cell contribute to its hash. */
+/* What the coordinates of a position's cell contribute to its hash; w: the mask of the buckets. */
 __device__ __forceinline__ uint4 hash_products(GLOBAL const UnboundedGrid *grid,
                                                GLOBAL const int *corner, float4 position)
 {
     return make_uint4((unsigned)(unbounded_cell(grid, 0, position.x) - corner[0]) * HASH_X,
                       (unsigned)(unbounded_cell(grid, 1, position.y) - corner[1]) * HASH_Y,
-                      (unsigned)(unbounded_cell(grid, 2, position.z) - corner[2]) * HASH_Z, 0u);
+                      (unsigned)(unbounded_cell(grid, 2, position.z) - corner[2]) * HASH_Z,
+                      grid->mask);
 }
 
 /* Bucket of the cell that lies (dx, dy, dz) cells from another, given the products of that. */
@@ -54,7 +58,11 @@ __device__ __forceinline__ int bucket_near(uint4 products, int dx, int dy, int d
 {
     unsigned hash = (products.x + (unsigned)dx * HASH_X) ^ (products.y + (unsigned)dy * HASH_Y) ^
                     (products.z + (unsigned)dz * HASH_Z);
+#if BUCKETS
     return (int)(hash % (unsigned)BUCKETS);
+#else
+    return (int)(hash & products.w);
+#endif
 }
 
 /* Place of a cell among the 27, x fastest. */
@@ -68,7 +76,7 @@ __device__ __forceinline__ int bucket_of_visit(uint4 products, int visit)
     return bucket_near(products, visit % 3 - 1, visit / 3 % 3 - 1, visit / 9 - 1);
 }
 
-#if (BUCKETS & (BUCKETS - 1)) == 0
+#if !BUCKETS
 
 /* Whether any two of the 27 cells share a bucket. With a power of two of buckets they do where the
    low bits of the exclusive or of their hashes are zero, and that is made of one term for each
@@ -84,7 +92,7 @@ __device__ __forceinline__ int any_repeated(uint4 products)
 #pragma unroll
     for (int combination = 1; combination < 64; ++combination) {
         unsigned apart = x[combination % 4] ^ y[combination / 4 % 4] ^ z[combination / 16];
-        any |= (apart & (unsigned)(BUCKETS - 1)) == 0u;
+        any |= (apart & products.w) == 0u;
     }
     return any;
 }
