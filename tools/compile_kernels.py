@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from gpubench.core import plugins, registry
-from gpubench.core.contracts import Algorithm, CellList
+from gpubench.core.contracts import Algorithm, CellList, HostSearch
 from gpubench.core.errors import NotSupported
 from gpubench.core.grid import Grid
 from gpubench.core.paths import kernel_folder
@@ -39,6 +39,7 @@ from gpubench.inputs.specs import Pairs, Particles, Recipe, Records
 from gpubench.verify.problems import FAMILIES
 from gpubench.workloads.sph import SPH
 
+# Every kernel is compiled for the first; for the others one set of constants of each file.
 ARCHITECTURES = ("sm_80", "sm_90")
 # The last two are past what the registers of a whole GPU hold of the bucket sort's elements.
 SIZES = (0, 1000, 2**20 + 1, 2**22, 2**24 + 1)
@@ -182,6 +183,8 @@ def wanted_units() -> dict[Unit, set[str]]:
     """Return what the algorithms compile, with the names that they then ask for."""
     device = Recorder()
     for cls in registry.algorithms().values():
+        if issubclass(cls, HostSearch):  # has no kernels
+            continue
         make: Callable[..., Algorithm] = cls
         forms = [form for form, found in cls.forms.items() if found.requires <= device.features]
         for form, variant, inputs in itertools.product(
@@ -302,11 +305,12 @@ def main() -> int:
     files |= {unit.file for unit in wanted}
     problems: dict[str, list[str]] = {file: [] for file in files}
     units: dict[str, int] = defaultdict(int)
+    first = set({unit.file: unit for unit in wanted}.values())
     with ThreadPoolExecutor(JOBS) as pool:
         futures = {
             (unit, architecture): pool.submit(check, unit, names, architecture)
             for unit, names in wanted.items()
-            for architecture in architectures
+            for architecture in (architectures if unit in first else architectures[:1])
         }
         for (unit, architecture), future in futures.items():
             units[unit.file] += 1

@@ -657,7 +657,7 @@ class TestSearch:
 
     @pytest.mark.parametrize("form", ["build", "count", "list"])
     def test_parts_are_cells_along_x(self, device: Device, form: str) -> None:
-        for parts in (1, 2, 5):
+        for parts in (1, 5):  # the suites have 3
             for inputs in (make(900, BOX, seed=3), make(900, TORUS, seed=4)):
                 algorithm = made(device, "search-counting-sort", form, inputs, parts=parts)
                 algorithm.load(inputs)

@@ -111,18 +111,29 @@ def test_an_unknown_format_is_refused(file):
     assert "one of table, csv, json, markdown" in str(done.exception)
 
 
-def test_run_ends_with_what_it_measured(tmp_path):
-    words = ["run", "rozen2008-table3", "--quick", "--device", "opencl:intel", "--per-cell", "4"]
+def test_run_ends_with_what_it_measured(tmp_path, monkeypatch, environment_once):
+    monkeypatch.setattr("gpubench.studies.runner.environment", environment_once)
+    words = [
+        "run",
+        "rozen2008-table3",
+        "--quick",
+        "--device",
+        "opencl:intel",
+        "--per-cell",
+        "4",
+        "--moved",
+        "41",
+    ]
     only = ["--algorithms", "fixed-capacity,counting-sort", "--out", str(tmp_path)]
-    done = CliRunner().invoke(app, [*words, "--particles", "4096,8192", *only])
+    done = CliRunner().invoke(app, [*words, "--particles", "512,1024", *only])
     assert done.exit_code == 0, done.output
     assert done.stdout.count("\n") == 1  # the path, for scripts
     assert "counting-sort order" in done.stderr and "95 % interval" in done.stderr
-    assert "4,096" in done.stderr and "8,192" in done.stderr and "lost" in done.stderr
-    again = CliRunner().invoke(app, [*words, "--particles", "4096", *only, "--quiet"])
+    assert "512" in done.stderr and "1,024" in done.stderr and "lost" in done.stderr
+    again = CliRunner().invoke(app, [*words, "--particles", "512", *only, "--quiet"])
     assert (again.stderr, again.stdout) == ("", done.stdout)
-    again = CliRunner().invoke(app, [*words, "--particles", "4096", *only])
-    assert "counting-sort order" in again.stderr and "8,192" not in again.stderr
+    again = CliRunner().invoke(app, [*words, "--particles", "512", *only])
+    assert "counting-sort order" in again.stderr and "1,024" not in again.stderr
 
 
 def test_the_example_of_the_readme_gives_a_data_frame(file, tmp_path, monkeypatch, capsys):

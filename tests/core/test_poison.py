@@ -138,7 +138,12 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
+COMPILE_MUCH = ("neighbours", "steps")
+
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param(k, marks=[pytest.mark.long] * (k in COMPILE_MUCH)) for k in KINDS]
+)
 @pytest.mark.parametrize("spec", SPECS)
 def test_what_is_idle_from_some_launch_on_is_wrong(spec, kind, open_once, monkeypatch) -> None:
     axes, subjects = KINDS[kind]

@@ -367,6 +367,7 @@ class TestMeasurer:
         yield measurer
         measurer.close()
 
+    @pytest.mark.long
     def test_a_device_that_is_lost_is_looked_for_again(self, measurer, monkeypatch):
         monkeypatch.setattr(spread, "SECONDS_BETWEEN_ATTEMPTS", 0)
         job = jobs()[0]

@@ -351,15 +351,12 @@ RIGHT = [
 ]  # fmt: skip
 
 
-SLOW_ON_THE_HOST = (HostQuery, HostHashQuery)
+SLOW_ON_THE_HOST = (HostQuery, HostCount, HostHashQuery)
 
 
 @pytest.mark.parametrize(
     "algorithm",
-    [
-        pytest.param(cls, marks=[pytest.mark.long] * (cls in SLOW_ON_THE_HOST))
-        for cls in RIGHT
-    ],
+    [pytest.param(cls, marks=[pytest.mark.long] * (cls in SLOW_ON_THE_HOST)) for cls in RIGHT],
 )
 def test_a_right_algorithm_passes_every_case(algorithm: type[Any]) -> None:
     results = run_conformance(algorithm, algorithm.family)
