@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-PIPE_WIDTH = 160  # of a table where there is no terminal to ask
+PIPE_WIDTH, WIDEST = 160, 240  # of a table where there is no terminal to ask
 
 
 def new_table(*columns: str) -> Table:
@@ -34,6 +34,9 @@ def console_on(stream: TextIO) -> Console:
 def print_table(table: Table, console: Console | None = None) -> None:
     """Print a table and an empty line, to standard output unless a console is given."""
     console = console or console_on(sys.stdout)
+    if not console.is_terminal:
+        natural = console.measure(table, options=console.options.update(max_width=WIDEST)).maximum
+        console.width = max(console.width, natural)
     console.print(table)
     console.print()
 
