@@ -25,7 +25,7 @@ MINUTES ?= 10
 SEED ?=
 ONLY ?=
 
-USER_STAMP := .venv/installed-$(EXTRAS),report
+USER_STAMP := .venv/installed-$(EXTRAS),report,simulation
 DEV_STAMP := .venv/installed-$(EXTRAS),dev
 ASV_STAMP := .venv/installed-$(EXTRAS),asv
 

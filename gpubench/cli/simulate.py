@@ -16,6 +16,7 @@ from gpubench.cli.options import (
     TransportOption,
 )
 from gpubench.cli.output import new_table, print_json, print_table
+from gpubench.core import install
 from gpubench.core.messages import say
 
 if TYPE_CHECKING:
@@ -168,13 +169,15 @@ def simulate(
     Exit 2 where it blows up. Under mpirun, all ranks share it.
     """
     from gpubench.simulate.ranks import Crew, choose_decomposition
-    from gpubench.simulate.session import Outputs
 
     crew = Crew.join(device, transport, oversubscribe)
     with crew.ends_all():
         if crew.follows:
             crew.follow()
             return
+        install.require("simulation", "gpubench simulate")
+        from gpubench.simulate.session import Outputs
+
         sharing = choose_decomposition(decomposition, crew.size)
         session = _Session(Outputs(**outputs), workload, setup, parameter or [], steps, resume)
         with crew.lead() as opened:

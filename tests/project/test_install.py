@@ -1,0 +1,69 @@
+"""What people are told to install exists, and is this project."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from gpubench.core import install
+from gpubench.core.errors import UserError
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+TEXTS = {".cfg", ".cff", ".json", ".md", ".py", ".sh", ".toml", ".txt", ".yml", ""}
+# `pip install` with a requirement named gpubench, and that name with extras, are a stranger's.
+STRANGER = re.compile(r"pip install (?:-\S+ )*[\"']?gpubench(?!-particles)|gpubench\[(?!-)\w")
+EXTRAS = re.compile(r"(?:gpubench-particles|(?<=[\s'\"])\.)\[([a-z0-9,-]+)\]")
+
+
+def texts():
+    """Yield the tracked files that tell somebody what to install."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    for name in listed.stdout.splitlines():
+        path = ROOT / name
+        if path == Path(__file__) or name.startswith(("results/", "reports/")):
+            continue
+        if path.suffix in TEXTS and path.is_file():
+            yield name, path.read_text(encoding="utf-8")
+
+
+def test_nobody_is_sent_to_the_other_project_of_this_name():
+    found = [
+        f"{name}: {line.strip()}"
+        for name, text in texts()
+        for line in text.splitlines()
+        if STRANGER.search(line)
+    ]
+    assert not found
+
+
+def test_extras_that_are_named_exist():
+    named = {
+        (name, extra)
+        for name, text in texts()
+        for extras in EXTRAS.findall(text)
+        for extra in extras.split(",")
+    }
+    assert len(named) > 10
+    unknown = {(n, e) for n, e in named if e not in PROJECT["optional-dependencies"]}
+    assert not unknown
+
+
+def test_hints_name_the_distribution():
+    assert PROJECT["name"] == install.DISTRIBUTION
+    assert set(install.MODULES) <= set(PROJECT["optional-dependencies"])
+
+
+def test_a_missing_module_names_the_extra(monkeypatch):
+    install.require("report", "a report")
+    monkeypatch.setattr(install, "find_spec", lambda name: None if name == "altair" else name)
+    with pytest.raises(UserError) as caught:
+        install.require("report", "a report")
+    assert str(caught.value) == ("a report needs altair: pip install 'gpubench-particles[report]'")
