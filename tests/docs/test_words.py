@@ -1,0 +1,65 @@
+"""The documentation, docstrings, messages and test names avoid what words.toml lists."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PHRASES = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))["phrases"]
+PATTERNS = {re.compile(pattern, re.IGNORECASE): instead for pattern, instead in PHRASES.items()}
+CODE = re.compile(r"^```.*?^```$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
+# Their docstrings and messages are still to be rewritten.
+EXEMPT = ("gpubench/report/", "gpubench/evidence/", "gpubench/choose/", "gpubench/compare/")
+DOCUMENTS = sorted(
+    path.relative_to(ROOT).as_posix()
+    for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md"),
+                 *(ROOT / "examples").rglob("*.md"))
+)  # fmt: skip
+SOURCES = sorted(
+    name
+    for folder in ("gpubench", "tools", "benchmarks", "examples")
+    for path in (ROOT / folder).rglob("*.py")
+    if not (name := path.relative_to(ROOT).as_posix()).startswith(EXEMPT)
+)
+
+
+def found_in(text):
+    """Return what a text has of the list, each with what to write instead."""
+    flat = " ".join(text.split())
+    return [f"{hit[0]!r}: {instead}" for p, instead in PATTERNS.items() for hit in p.finditer(flat)]
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_documents(name):
+    assert not found_in(CODE.sub("", (ROOT / name).read_text(encoding="utf-8")))
+
+
+def test_docstrings_and_messages():
+    found = {}
+    for name in SOURCES:
+        for node in ast.walk(ast.parse((ROOT / name).read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                for hit in found_in(node.value):
+                    found[f"{name}:{node.lineno}"] = hit
+    assert not found
+
+
+def test_names_of_tests():
+    named = re.compile(r"^\s*def (test_\w+)", re.MULTILINE)
+    found = {}
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        for name in named.findall(path.read_text(encoding="utf-8")):
+            for hit in found_in(name.replace("_", " ")):
+                found[f"{path.name}::{name}"] = hit
+    assert not found
+
+
+def test_the_list_finds_what_it_is_for():
+    assert found_in("Who has more than there is room for looks again.")
+    assert found_in("the print of 2008 has two\nhumps")
+    assert not found_in("A user who reads this prints the path.")
