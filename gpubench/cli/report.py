@@ -28,7 +28,7 @@ def report(
     ] = None,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the report.")] = REPORT,
 ) -> None:
-    """Write a report as HTML, Markdown, CSV and figures, and print where."""
+    """Write a report as HTML, Markdown, CSV and figures, and print its path."""
     require.one_process("report")
     install.require("report", "gpubench report")
     from gpubench.report import write

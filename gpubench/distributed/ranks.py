@@ -61,7 +61,7 @@ def unlaunched(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Ranks:
-    """Who this process is among those of its run.
+    """Which process of its run this is.
 
     comm: all ranks. rank, size: of this process and of all. local_rank, local_size: the same
     among the ranks of this host. watcher: prints how the run ended; None without one.

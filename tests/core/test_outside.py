@@ -155,7 +155,7 @@ class TestModules:
         with pytest.raises(RegistryError, match=f"{tmp_path.name} was added, but declares no"):
             registry.algorithms()
 
-    def test_what_an_import_raises_names_who_is_to_blame(self, tmp_path):
+    def test_an_error_while_importing_names_the_addition(self, tmp_path):
         registry.add([write(tmp_path, mine__py="import no_such_module_at_all") / "mine.py"])
         with pytest.raises(ImportError) as raised:
             registry.algorithms()

@@ -34,7 +34,7 @@ def texts():
             yield name, path.read_text(encoding="utf-8")
 
 
-def test_nobody_is_sent_to_the_other_project_of_this_name():
+def test_hints_never_name_the_other_project():
     found = [
         f"{name}: {line.strip()}"
         for name, text in texts()
