@@ -29,6 +29,8 @@ PAGES = {
 REPORTS = "reports"  # a folder of the repository and of the site; in it, one for each machine
 LINK = re.compile(r"\[([^\[\]]*)\]\(([^)#\s]+)(#[^)\s]*)?\)")
 TABLE = re.compile(r"^<!-- algorithms: ([a-z-]+) -->$", re.MULTILINE)
+# What the theme loads from elsewhere, and our copy of it.
+SHIM, OWN_SHIM = "https://unpkg.com/iframe-worker/shim", "assets/iframe-worker.js"
 TITLE = re.compile(r"<title>(.*?)</title>", re.DOTALL)
 
 
@@ -51,16 +53,26 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, **_: Any) 
     return LINK.sub(lambda found: _link(found, page.file.src_uri, config), markdown)
 
 
+def on_post_page(output: str, page: Page, **_: Any) -> str:
+    """Load the script that the search needs without a server from the site itself."""
+    return output.replace(SHIM, posixpath.relpath(OWN_SHIM, posixpath.dirname(page.url) or "."))
+
+
+def on_post_template(output_content: str, template_name: str, **_: Any) -> str:
+    """Do so on the page of a wrong address as well, which has no place of its own."""
+    return output_content.replace(SHIM, f"/{OWN_SHIM}")
+
+
 def _list_of_reports() -> Iterator[str]:
     """Yield a page with a link to each page of each report."""
-    yield "# Reports\n\nEvery measurement with its interval.\n"
+    yield "# Reports\n\nEvery measurement with its interval, machine by machine.\n"
     for folder in sorted((ROOT / REPORTS).glob("nvidia-*")):
         yield f"\n## {folder.name}\n\n"
         pages = sorted(folder.glob("*.html"), key=lambda path: (path.stem != "index", path.stem))
         for path in pages:
             if not path.stem.endswith("-measurements"):
                 found = TITLE.search(path.read_text(encoding="utf-8"))
-                title = html.unescape(found[1]).strip() if found else path.stem
+                title = html.unescape(found[1]).split(" \N{MIDDLE DOT} ")[0] if found else path.stem
                 yield f"- [{title}]({REPORTS}/{folder.name}/{path.name})\n"
 
 

@@ -124,6 +124,17 @@ class TestExample:
         assert Path(file) == PACKAGE / "run_list.py"
 
 
+def test_the_example_with_shared_memory_is_right(opencl_device):
+    added = EXAMPLE.parent / "tile-sort" / "tile_sort.py"
+    result = invoke(
+        "--add", added, "check", "tile-sort", "--device", opencl_device.spec, "--json"
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    (checked,) = json.loads(result.stdout)["checks"]
+    assert checked["status"] == "ok"
+    assert len(checked["cases"]) > 40
+
+
 class TestModules:
     def test_a_folder_without_a_package_is_a_module_for_each_file(self, tmp_path):
         folder = write(

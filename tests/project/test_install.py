@@ -8,7 +8,9 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from ruamel.yaml import YAML
 
+from gpubench import __version__
 from gpubench.core import install
 from gpubench.core.errors import UserError
 
@@ -67,3 +69,30 @@ def test_a_missing_module_names_the_extra(monkeypatch):
     with pytest.raises(UserError) as caught:
         install.require("report", "a report")
     assert str(caught.value) == ("a report needs altair: pip install 'gpubench-particles[report]'")
+
+
+def requirements(extra):
+    """Yield the names that an extra requires, those of the extras that it includes among them."""
+    for requirement in PROJECT["optional-dependencies"][extra]:
+        name, included = re.fullmatch(r"([A-Za-z0-9._-]+)(?:\[([^]]*)\])?.*", requirement).groups()
+        if name == install.DISTRIBUTION:
+            for each in included.split(","):
+                yield from requirements(each)
+        else:
+            yield name
+
+
+def test_the_lock_has_all_that_development_needs():
+    lock = (ROOT / "requirements-dev.lock").read_text(encoding="utf-8")
+    locked = set(re.findall(r"^([a-z0-9-]+)==", lock, re.MULTILINE))
+    core = (re.match(r"[A-Za-z0-9._-]+", each)[0] for each in PROJECT["dependencies"])
+    wanted = {*core, *requirements("cpu"), *requirements("dev")}
+    assert {name.lower().replace("_", "-").replace(".", "-") for name in wanted} <= locked
+
+
+def test_version_changelog_and_citation_agree():
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    version, date = re.search(r"^## \[([\d.]+)\] - ([\d-]+)$", changelog, re.MULTILINE).groups()
+    citation = YAML(typ="safe").load(ROOT / "CITATION.cff")
+    assert (version, date) == (__version__, citation["date-released"])
+    assert citation["version"] == __version__
