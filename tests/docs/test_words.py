@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PHRASES = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))[
-    "phrases"
-]
-PATTERNS = {re.compile(pattern, re.IGNORECASE): instead for pattern, instead in PHRASES.items()}
+LISTS = {
+    name: {re.compile(pattern, re.IGNORECASE): instead for pattern, instead in words.items()}
+    for name, words in tomllib.loads(Path(__file__).with_name("words.toml").read_text()).items()
+}
 CODE = re.compile(r"^```.*?^```$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 # Parts whose docstrings, messages and tests are still to be rewritten.
 PARTS = ("report", "evidence", "choose", "compare")
@@ -31,15 +31,21 @@ SOURCES = sorted(
 )
 
 
-def found_in(text):
-    """Return what a text has of the list, each with what to write instead."""
+def found_in(text, *lists):
+    """Return what a text has of `phrases` and of further lists, each with what to write instead."""
     flat = " ".join(text.split())
-    return [f"{hit[0]!r}: {instead}" for p, instead in PATTERNS.items() for hit in p.finditer(flat)]
+    return [
+        f"{hit[0]!r}: {instead}"
+        for name in ("phrases", *lists)
+        for pattern, instead in LISTS[name].items()
+        for hit in pattern.finditer(flat)
+    ]
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_documents(name):
-    assert not found_in(CODE.sub("", (ROOT / name).read_text(encoding="utf-8")))
+    text = CODE.sub("", (ROOT / name).read_text(encoding="utf-8"))
+    assert not found_in(text, "documents")
 
 
 def test_docstrings_and_messages():
