@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 from ruamel.yaml import YAML
+from typer.testing import CliRunner
 
 from gpubench import __version__
+from gpubench.cli.app import app
 from gpubench.core import install
 from gpubench.core.errors import UserError
 
@@ -69,6 +71,17 @@ def test_a_missing_module_names_the_extra(monkeypatch):
     with pytest.raises(UserError) as caught:
         install.require("report", "a report")
     assert str(caught.value) == ("a report needs altair: pip install 'gpubench-particles[report]'")
+
+
+@pytest.mark.parametrize(
+    ("words", "extra"), [(["report"], "report"), (["simulate", "dpd-standard"], "simulation")]
+)
+def test_commands_name_the_extra_that_they_lack(words, extra, monkeypatch):
+    monkeypatch.setattr(install, "find_spec", lambda name: None)
+    failed = CliRunner().invoke(app, words).exception
+    modules = ", ".join(install.MODULES[extra])
+    assert isinstance(failed, UserError)
+    assert str(failed) == f"gpubench {words[0]} needs {modules}: {install.hint(extra)}"
 
 
 def requirements(extra):
