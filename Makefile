@@ -20,12 +20,13 @@ HEAD ?= HEAD
 THRESHOLD ?=
 CANNOT_TELL ?= warn
 
-# How long `make attack` takes, its seed (by chance where none is given), and one trial alone.
+# How long `make attack` takes and its seed (by chance where none is given). ONLY is one trial of
+# it, or a word in the names of what `make kernels` compiles.
 MINUTES ?= 10
 SEED ?=
 ONLY ?=
 
-USER_STAMP := .venv/installed-$(EXTRAS),report
+USER_STAMP := .venv/installed-$(EXTRAS),report,simulation
 DEV_STAMP := .venv/installed-$(EXTRAS),dev
 ASV_STAMP := .venv/installed-$(EXTRAS),asv
 
@@ -35,7 +36,8 @@ BENCH := algorithms\.(AtomicList|CountingSort|FilterScanSearch)\.track_time.*, (
 endif
 ASV_RUN = --machine "$$($(BIN)/python tools/asv_machine.py)" $(if $(BENCH),--bench '$(BENCH)')
 
-.PHONY: help reproduce test test-all test-long test-gpu attack lint kernels guard benchmark benchmark-history clean
+.PHONY: help reproduce test test-all test-long test-gpu attack lint docs pictures lock kernels \
+  guard benchmark benchmark-history clean
 
 help:
 	@echo 'make reproduce   measure Table 1 on this machine and write the report'
@@ -44,7 +46,10 @@ help:
 	@echo 'make test-gpu    run the tests that need an NVIDIA GPU'
 	@echo 'make attack      try to break what the documents promise: make attack MINUTES=10 SEED=1'
 	@echo 'make lint        check style and types'
-	@echo 'make kernels     compile every CUDA kernel; needs nvcc, but no GPU'
+	@echo 'make kernels     compile every CUDA kernel, or some: make kernels ONLY=scan; needs nvcc, no GPU'
+	@echo 'make docs        build the documentation site into build/site'
+	@echo 'make pictures    redraw the map of the README from the results that ship'
+	@echo 'make lock        pin the development environment in requirements-dev.lock'
 	@echo 'make guard       is HEAD slower than BASE? make guard BASE=origin/main THRESHOLD=5%'
 	@echo 'make benchmark   run asv on the commit that is checked out, and publish reports/asv'
 	@echo 'make benchmark-history COMMITS="a b"   likewise on other commits, installing nothing'
@@ -78,8 +83,22 @@ lint: $(DEV_STAMP)
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
+docs: $(DEV_STAMP)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo 'The site: $(CURDIR)/build/site/index.html'
+
+pictures: $(USER_STAMP)
+	$(BIN)/gpubench report results/measured/nvidia-h200/*-regimes*.json --out build/pictures
+	cp build/pictures/figures/nvidia-h200-cuda-answer-map-count.svg docs/pictures/fastest-count.svg
+
+# For every Python that the package supports; uv resolves for all of them at once.
+lock: $(DEV_STAMP)
+	$(BIN)/uv pip compile pyproject.toml --extra cpu --extra dev --universal --quiet \
+	  --python-version 3.11 --custom-compile-command 'make lock' --no-emit-index-url \
+	  --no-emit-find-links --output-file requirements-dev.lock
+
 kernels: $(DEV_STAMP)
-	$(BIN)/python tools/compile_kernels.py
+	$(BIN)/python tools/compile_kernels.py $(if $(ONLY),--only '$(ONLY)')
 
 # Exit 1 slower, 2 error; 3, cannot tell, fails with CANNOT_TELL=fail only.
 guard: $(USER_STAMP)

@@ -1,4 +1,4 @@
-"""Hold the DPD workload against LAMMPS on the same box: physics within errors, and speed.
+"""Compare the DPD workload with LAMMPS on the same box: physics within errors, and speed.
 
     python tools/compare_lammps.py physics
     python tools/compare_lammps.py speed
@@ -630,7 +630,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
-    help="Hold the DPD workload against LAMMPS on the same box.",
+    help="Compare the DPD workload with LAMMPS on the same box.",
 )
 
 EnvironmentOption = Annotated[

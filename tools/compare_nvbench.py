@@ -1,4 +1,4 @@
-"""Hold the engine against NVIDIA's nvbench: the same launches, timed by both, in one process.
+"""Compare the engine with NVIDIA's nvbench: the same launches, timed by both, in one process.
 
     pip install cuda-bench
     python tools/compare_nvbench.py

@@ -179,24 +179,37 @@ INPUTS: dict[type[Recipe], Callable[[], Iterator[Inputs]]] = {
 }
 
 
-def wanted_units() -> dict[Unit, set[str]]:
-    """Return what the algorithms compile, with the names that they then ask for."""
-    device = Recorder()
-    for cls in registry.algorithms().values():
-        if issubclass(cls, HostSearch):  # has no kernels
-            continue
-        make: Callable[..., Algorithm] = cls
-        forms = [form for form, found in cls.forms.items() if found.requires <= device.features]
-        for form, variant, inputs in itertools.product(
-            forms, cls.variants, INPUTS[FAMILIES[cls.family].kind]()
-        ):
-            try:
-                make(device, form=form, parameters=variant, **inputs.made_for).load(inputs)
-            except NotSupported:
-                continue
-    make_workloads(device)
-    make_shared_workloads(device)
-    return dict(device.wanted)
+def is_like(name: str, word: str) -> bool:
+    """Say whether a name contains a word, in which - and _ are the same."""
+    return word.replace("_", "-") in name.replace("_", "-")
+
+
+def wanted_units(only: str = "") -> dict[Unit, set[str]]:
+    """Return what is compiled, with the names that are then asked for.
+
+    only: keeps what algorithms with this word in their name compile, and files with it in theirs.
+    """
+    chosen, others = Recorder(), Recorder()
+    for name, cls in registry.algorithms().items():
+        if not issubclass(cls, HostSearch):  # has no kernels
+            make_algorithm(cls, chosen if is_like(name, only) else others)
+    make_workloads(others)
+    make_shared_workloads(others)
+    for unit, names in others.wanted.items():
+        if is_like(unit.file, only):
+            chosen.wanted[unit] |= names
+    return dict(chosen.wanted)
+
+
+def make_algorithm(cls: type[Algorithm], device: Recorder) -> None:
+    """Make an algorithm in all its forms and variants, on inputs of every size."""
+    make: Any = cls
+    forms = [form for form, found in make.forms.items() if found.requires <= device.features]
+    for form, variant, inputs in itertools.product(
+        forms, make.variants, INPUTS[FAMILIES[make.family].kind]()
+    ):
+        with suppress(NotSupported):
+            make(device, form=form, parameters=variant, **inputs.made_for).load(inputs)
 
 
 class LoneTeam:
@@ -212,7 +225,7 @@ class LoneTeam:
         return self
 
     def announce(self, *arguments: Any) -> None:
-        """Tell nobody."""
+        """Do nothing: there is no other rank."""
 
     def agree(self, work: Callable[[], Any]) -> Any:
         """Agree with oneself."""
@@ -294,15 +307,21 @@ def main() -> int:
     """Compile everything, print a line for each file, and return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--arch", nargs="+", default=ARCHITECTURES, help="GPU architectures")
-    architectures = parser.parse_args().arch
+    parser.add_argument("--only", default="", help="files or algorithms with this in their name")
+    given = parser.parse_args()
+    architectures = given.arch
     if shutil.which("nvcc") is None:
         print("nvcc is missing: install the CUDA toolkit and put its bin folder on PATH")
         return 1
-    wanted = wanted_units()
+    wanted = wanted_units(given.only)
     folders = [kernel_folder()]
     folders += [folder for addition in plugins.additions() for folder in addition.kernel_folders]
     files = {file.name for folder in folders for file in folder.glob("*.cu")}
+    files = {file for file in files if is_like(file, given.only)}
     files |= {unit.file for unit in wanted}
+    if not files:
+        print(f"no algorithm and no file has {given.only!r} in its name")
+        return 1
     problems: dict[str, list[str]] = {file: [] for file in files}
     units: dict[str, int] = defaultdict(int)
     first = set({unit.file: unit for unit in wanted}.values())

@@ -1,4 +1,4 @@
-"""Neighbours by a look at all pairs."""
+"""Neighbours by testing all pairs."""
 
 from __future__ import annotations
 

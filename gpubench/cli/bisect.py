@@ -28,14 +28,14 @@ def bisect(
     what: Annotated[Compared, From(compared)],
     rule: Annotated[Rule, From(rule)],
     bad: Annotated[
-        str, typer.Argument(metavar="[BAD]", help="A later one that is slower.")
+        str, typer.Argument(metavar="[BAD]", help="A later commit that is slower.")
     ] = "HEAD",
     minutes: AgainOption = 10.0,
     same_python: SamePythonOption = False,
 ) -> None:
     """Find the commit that made something slower, among the first parents from GOOD to BAD.
 
-    Exit 0 where it is found, 1 where nothing is slower, 3 where commits beside it cannot be told.
+    Exit 0 where it is found, 1 where nothing is slower, 3 where commits beside it are inconclusive.
     """
     from gpubench.compare import commits, output, procedure
     from gpubench.compare.pairs import Job

@@ -39,12 +39,14 @@ def calibrate(
     minutes: Annotated[
         float,
         typer.Option(
-            metavar="M", parser=values.number, help="Begin no further pair after so long."
+            metavar="M", parser=values.number, help="Start no further pair after M minutes."
         ),
     ] = 60.0,
     comparisons: Annotated[
         int,
-        typer.Option(metavar="N", parser=values.count, help="How many are drawn from the pairs."),
+        typer.Option(
+            metavar="N", parser=values.count, help="Number of comparisons to draw from the pairs."
+        ),
     ] = 1000,
     again: FileOption = None,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of calibrations.")] = CALIBRATION,
@@ -52,7 +54,7 @@ def calibrate(
 ) -> None:
     """Compare this code with itself, many times, and count how often it is called slower.
 
-    Also puts in slow-downs, to find the smallest that is found nine times in ten.
+    Also plants slow-downs, to find the smallest that is detected nine times in ten.
     """
     from gpubench.compare import calibrate as calibrating
     from gpubench.compare import commits

@@ -72,7 +72,9 @@ def own_particles(
     low: Annotated[str, typer.Option(metavar="X,Y,Z", help="Its lower corner.")] = "0,0,0",
     cell_size: Annotated[
         float | None,
-        typer.Option(metavar="S", parser=values.number, help="Least edge of a cell: the cutoff."),
+        typer.Option(
+            metavar="S", parser=values.number, help="Shortest edge of a cell: the cutoff."
+        ),
     ] = None,
     periodic: Annotated[
         str,
@@ -106,15 +108,15 @@ def check(
         bool,
         typer.Option(
             "--long",
-            help="Of a family: sizes for a GPU, kept in results/checks, not a minute on a CPU.",
+            help="Of a family: sizes for a GPU, stored in results/checks.",
         ),
     ] = False,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Of a family: keep what was found in this file instead."),
+        typer.Option(metavar="FILE", help="Of a family: store the findings in this file instead."),
     ] = None,
 ) -> None:
-    """Check that algorithms give right answers, each in all its forms. Exit 1 if one does not.
+    """Check the answers of algorithms, in every form. Exit 1 if one is wrong.
 
     `check dpd` checks the physics of a family of workloads against published figures and theory.
     """

@@ -57,7 +57,7 @@ def asked(
     particles: Annotated[
         int | None,
         typer.Option(
-            metavar="N", parser=values.whole, help="How many there are.", show_default=False
+            metavar="N", parser=values.whole, help="Number of particles.", show_default=False
         ),
     ] = None,
     per_cell: Annotated[
@@ -65,7 +65,7 @@ def asked(
         typer.Option(
             metavar="P",
             parser=values.number,
-            help="Particles a cell on average; its edge is the cutoff.",
+            help="Particles per cell on average; the cell edge is the cutoff.",
             show_default=False,
         ),
     ] = None,
@@ -74,7 +74,7 @@ def asked(
         typer.Option(
             metavar="SHARE",
             parser=values.number,
-            help="Update what was built before this share of the particles, 0 to 1, changed cells.",
+            help="Fraction of the particles, 0 to 1, that changed cells since the build.",
             show_default=False,
         ),
     ] = None,
@@ -91,7 +91,7 @@ def asked(
         str,
         typer.Option(
             metavar="O",
-            help="In which they lie in memory: one of {orders}.",
+            help="How they are ordered in memory: one of {orders}.",
             autocompletion=values.completes(values.orders),
         ),
     ] = "random",
@@ -132,14 +132,14 @@ def choose(
         ),
     ] = None,
     validate: Annotated[
-        bool, typer.Option("--validate", help="Tell what such advice is worth, by task.")
+        bool, typer.Option("--validate", help="Report the quality of such advice, by task.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Say which neighbour search to use, from what was measured, with the evidence.
+    """Say which neighbour search to use, with the evidence.
 
-    Nothing is measured. Exit 0 with an answer, 2 error, 3 where it cannot tell, or where nothing
-    was measured around there.
+    Nothing is measured. Exit 0 with an answer, 2 on an error, 3 if the
+    answer is inconclusive or nothing was measured nearby.
     """
     require.one_process("choose")
     if device not in (None, *values.backends()):

@@ -17,7 +17,7 @@ class Command(TyperCommand):
         """Read the command line.
 
         Raises UserError for an option that takes one value and is given twice: the last would
-        count, and the first be lost without a word.
+        count, and the first be lost silently.
         """
         if not ctx.resilient_parsing:
             *_, order = self.make_parser(ctx).parse_args(args=list(args))

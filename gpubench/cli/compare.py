@@ -53,7 +53,7 @@ def compare(
     same_python: SamePythonOption = False,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Keep what was measured of commits in this folder."),
+        typer.Option(metavar="DIR", help="Store the measurements of commits in this folder."),
     ] = None,
     as_json: JsonOption = False,
     markdown: Annotated[
@@ -61,17 +61,17 @@ def compare(
         typer.Option(metavar="FILE", help="Write a comment for a pull request; - for stdout."),
     ] = None,
     every: Annotated[
-        bool, typer.Option("--all", help="Show every cell, also those that are the same.")
+        bool, typer.Option("--all", help="Show every measurement, not only what changed.")
     ] = False,
     force: Annotated[
         bool,
-        typer.Option("--force", help="Compare in spite of different machines, clocks, inputs ..."),
+        typer.Option("--force", help="Compare despite different machines, clocks, inputs ..."),
     ] = False,
 ) -> None:
-    """Say whether head is slower than base, cell by cell, and in all.
+    """Say whether head is slower than base, per measurement and overall.
 
     Two commits are built, each in an environment of its own, and measured side by side. Exit 0
-    same or faster, 1 slower or no longer right, 2 error, 3 cannot tell.
+    same or faster, 1 slower or no longer right, 2 error, 3 inconclusive.
     """
     require.one_process("compare")
     _require_outputs(out, markdown, as_json)

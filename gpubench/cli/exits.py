@@ -64,7 +64,7 @@ def open_output() -> None:
 def status_of(error: Exception) -> int:
     """Say on standard error what ended a command, and return the exit status.
 
-    Bad input, lost output and want of memory are one line, and nothing where the reader of a pipe
+    Bad input, lost output and lack of memory are one line, and nothing where the reader of a pipe
     has gone. An error of the program itself is its traceback and one line.
     """
     with suppress(OSError):  # standard error may be full too

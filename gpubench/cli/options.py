@@ -61,7 +61,7 @@ AgainOption = Annotated[
         "--minutes",
         metavar="M",
         parser=values.number,
-        help="Measure inconclusive cells again for so long.",
+        help="Spend up to M minutes on inconclusive measurements.",
     ),
 ]
 SamePythonOption = Annotated[
@@ -71,12 +71,8 @@ SamePythonOption = Annotated[
         help="Run all commits on this interpreter and its packages, without the network.",
     ),
 ]
-QuietOption = Annotated[
-    bool, typer.Option("--quiet", "-q", help="Say nothing on stderr but errors.")
-]
-JsonOption = Annotated[
-    bool, typer.Option("--json", help="Print JSON, and nothing else, to stdout.")
-]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors on stderr.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print only JSON to stdout.")]
 
 
 @dataclass(frozen=True)
@@ -170,7 +166,7 @@ def selection(
         typer.Option(
             metavar="N",
             parser=values.whole,
-            help="Let so many inputs take turns, so that none stays in the cache.",
+            help="Let N inputs take turns, so that none stays in the cache.",
         ),
     ] = None,
     parameter: Annotated[
@@ -249,7 +245,7 @@ def rule(
     ] = None,
     confidence: Annotated[
         str,
-        typer.Option(metavar="SHARE", help="With which the intervals of all cells hold together."),
+        typer.Option(metavar="SHARE", help="With which all intervals hold together."),
     ] = "99%",
 ) -> Rule:
     """Return by which rule a code is called slower."""

@@ -9,7 +9,7 @@ import typer
 
 from gpubench.cli import require
 from gpubench.cli.options import RESULTS
-from gpubench.core import paths
+from gpubench.core import install, paths
 from gpubench.core.errors import UserError
 
 REPORTED = ("measured", "checks", "simulations", "calibration")  # folders of a checkout's results
@@ -28,11 +28,12 @@ def report(
     ] = None,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the report.")] = REPORT,
 ) -> None:
-    """Write a report as HTML, Markdown, CSV and figures, and print where."""
+    """Write a report as HTML, Markdown, CSV and figures, and print its path."""
+    require.one_process("report")
+    install.require("report", "gpubench report")
     from gpubench.report import write
     from gpubench.report.sources import sort_out
 
-    require.one_process("report")
     require.folder("--out", out)
     found = sort_out(results or default_results())
     print(write(found.results, out, found.simulations, found.checks, found.calibrations))

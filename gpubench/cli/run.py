@@ -46,7 +46,7 @@ ProcessesOption = Annotated[
     typer.Option(
         metavar="N",
         parser=values.count,
-        help="In so many processes, one after another, each with its own folder in --out.",
+        help="Measure in N processes, one after another, each into its own folder in --out.",
     ),
 ]
 
@@ -56,25 +56,23 @@ def run(
     studies: StudiesArgument,
     selection: Annotated[Selection, From(selection)],
     device: DeviceOption = "auto",
-    fresh: Annotated[
-        bool, typer.Option("--fresh", help="Measure again what is there already.")
-    ] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Repeat existing measurements.")] = False,
     processes: ProcessesOption = 1,
     spread: Annotated[
         bool,
         typer.Option(
             "--spread",
-            help="Under mpirun: rank 0 hands out the inputs, and each of the others measures on a"
-            " GPU of its own.",
+            help="Under mpirun: rank 0 hands out the inputs, and each other rank measures on a GPU"
+            " of its own.",
         ),
     ] = False,
     transport: TransportOption = "auto",
     oversubscribe: OversubscribeOption = False,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the results.")] = RESULTS,
 ) -> None:
-    """Measure studies. What is there already is kept, so that a run that was stopped resumes.
+    """Measure studies. Existing measurements are reused, so a stopped run resumes.
 
-    Under mpirun, all ranks measure together what takes as many of them, unless --spread. Exit 1 if
+    Under mpirun, all ranks share what needs as many of them, unless --spread is given. Exit 1 if
     an algorithm gave a wrong answer or failed.
     """
     from gpubench.simulate.ranks import Crew

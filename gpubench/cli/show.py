@@ -38,7 +38,7 @@ def show(
         ),
     ] = "table",
 ) -> None:
-    """Print what was measured: times with intervals, ranked among equal work.
+    """Print measurements: times with intervals, ranked among equal work.
 
     Only right and complete answers have a rank. `=` after a rank: none is known to be faster.
     """

@@ -16,6 +16,7 @@ from gpubench.cli.options import (
     TransportOption,
 )
 from gpubench.cli.output import new_table, print_json, print_table
+from gpubench.core import install
 from gpubench.core.messages import say
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def setup(
         str | None,
         typer.Option(
             metavar="A",
-            help="What makes the cells; see `gpubench list`. Default: {cells}.",
+            help="What builds the cells; see `gpubench list`. Default: {cells}.",
             autocompletion=values.completes(values.algorithms),
         ),
     ] = None,
@@ -49,7 +50,7 @@ def setup(
         typer.Option(
             metavar="X",
             parser=values.number,
-            help="Keep lists of neighbours within cutoff and X. Default: 0, no lists.",
+            help="Keep neighbour lists within cutoff and X. Default: 0, no lists.",
         ),
     ] = None,
     seed: Annotated[
@@ -96,7 +97,7 @@ def outputs(
         ),
     ] = None,
     checkpoint: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Keep a checkpoint to go on from.")
+        Path | None, typer.Option(metavar="FILE", help="Write a checkpoint to resume from.")
     ] = None,
     checkpoint_every: Annotated[
         int | None,
@@ -154,7 +155,7 @@ def simulate(
     ] = None,
     resume: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Go on from a checkpoint, whose options hold again."),
+        typer.Option(metavar="FILE", help="Resume from a checkpoint, with its options."),
     ] = None,
     decomposition: DecompositionOption = None,
     device: DeviceOption = "auto",
@@ -162,19 +163,21 @@ def simulate(
     oversubscribe: OversubscribeOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Run a simulation; tell its speed, the time of each phase, and what was observed.
+    """Run a simulation; report its speed, the time of each phase, and observations.
 
-    Ctrl-C ends it after the present steps, with a checkpoint where --checkpoint is given; exit 130.
-    Exit 2 where it blows up. Under mpirun, all ranks share it.
+    Ctrl-C ends it after the current steps, with a checkpoint if --checkpoint is given; exit 130.
+    Exit 2 if it blows up. Under mpirun, all ranks share it.
     """
     from gpubench.simulate.ranks import Crew, choose_decomposition
-    from gpubench.simulate.session import Outputs
 
     crew = Crew.join(device, transport, oversubscribe)
     with crew.ends_all():
         if crew.follows:
             crew.follow()
             return
+        install.require("simulation", "gpubench simulate")
+        from gpubench.simulate.session import Outputs
+
         sharing = choose_decomposition(decomposition, crew.size)
         session = _Session(Outputs(**outputs), workload, setup, parameter or [], steps, resume)
         with crew.lead() as opened:

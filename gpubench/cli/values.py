@@ -116,9 +116,9 @@ def decompositions() -> Iterable[str]:
 
 def renderers() -> Iterable[str]:
     """Return what can draw the pictures of a simulation."""
-    from gpubench.simulate.pictures import AUTO, RENDERERS
+    from gpubench.simulate.renderers import NAMES
 
-    return (AUTO, *RENDERERS)
+    return NAMES
 
 
 def cells() -> Iterable[str]:

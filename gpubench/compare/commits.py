@@ -15,7 +15,7 @@ from importlib import metadata
 from pathlib import Path
 
 from gpubench.compare.pairs import Code
-from gpubench.core import plugins
+from gpubench.core import install, plugins
 from gpubench.core.errors import UserError
 from gpubench.core.paths import cache_folder
 from gpubench.core.writing import writing
@@ -27,7 +27,7 @@ EXTRAS = {
     "cuda12": "cupy-cuda12x",
     "cuda13": "cupy-cuda13x",
 }
-OURS = "gpubench"
+OURS = ("gpubench", install.DISTRIBUTION)  # distributions of this package, by commit
 
 
 def repository(name: str) -> Path:
@@ -155,7 +155,10 @@ def _extras(source: Path) -> str:
     project = source / "pyproject.toml"
     if not project.exists():
         raise UserError(f"{source} has no pyproject.toml to install: try --same-python")
-    if tomllib.loads(project.read_text(encoding="utf-8")).get("project", {}).get("name") != OURS:
+    if (
+        tomllib.loads(project.read_text(encoding="utf-8")).get("project", {}).get("name")
+        not in OURS
+    ):
         return ""
     here = [extra for extra, name in EXTRAS.items() if _is_installed(name)]
     return f"[{','.join(here)}]" if here else ""

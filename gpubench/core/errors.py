@@ -1,4 +1,4 @@
-"""Errors that are the user's to mend; the command line prints them as one line and exits 2."""
+"""Errors that the user can correct; the command line prints them as one line and exits 2."""
 
 
 class UserError(Exception):

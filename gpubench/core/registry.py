@@ -29,7 +29,7 @@ NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
 class RegistryError(UserError):
-    """Two things have one name, or a name that scripts could not use; for their author to mend."""
+    """Two things have one name, or a name that scripts cannot use: their author's mistake."""
 
 
 def add(given: Iterable[Path]) -> None:

@@ -17,6 +17,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from gpubench.core import install
 from gpubench.core.errors import DeviceUnavailable, OutOfMemory
 from gpubench.core.plugins import kernel_folders
 from gpubench.core.user_cache import keep, usable_cache
@@ -32,7 +33,7 @@ THROTTLES = {
     0x40: "thermal limit in hardware",
     0x80: "power brake",
 }
-INSTALL = "pip install 'gpubench[cuda13]' (or [cuda12], to match `nvidia-smi`)"
+INSTALL = f"{install.hint('cuda13')} (or [cuda12], to match `nvidia-smi`)"
 
 
 @cache

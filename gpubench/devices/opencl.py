@@ -15,13 +15,14 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from gpubench.core import install
 from gpubench.core.errors import DeviceUnavailable, OutOfMemory
 from gpubench.core.plugins import kernel_folders
 from gpubench.core.user_cache import keep, usable_cache
 from gpubench.devices.base import Device, DeviceReport, Kernel, scalar
 from gpubench.devices.program_cache import ProgramCache
 
-INSTALL = "pip install 'gpubench[cpu]'"
+INSTALL = install.hint("cpu")
 _Unit = tuple[str, tuple[tuple[str, Any], ...]]  # a file of kernels and its constants
 SYSTEM_VENDORS = Path("/etc/OpenCL/vendors")
 

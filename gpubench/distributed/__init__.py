@@ -1,1 +1,1 @@
-"""Several ranks: their processes, what carries rows between them, and who has which planes."""
+"""Several ranks: their processes, what carries rows between them, and which has which planes."""

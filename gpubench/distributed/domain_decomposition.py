@@ -1,4 +1,4 @@
-"""SPH that several ranks share: each has some planes of cells, and borrows the planes beside them.
+"""SPH that several ranks share: each has planes of cells, and copies of the planes beside them.
 
 In memory a plane is one stretch, so what ranks exchange are rows of arrays. In each step the
 edges of a part travel to its neighbours while its inner planes are computed: places for the
@@ -41,7 +41,7 @@ else:
 
 SPARE = 1.1  # rows of a part, over the particles that it has when they are allocated
 SPARE_PLANES = 8  # of the last rank, above its particles
-SPARE_EDGE = 1.5  # rows for a borrowed plane, likewise
+SPARE_EDGE = 1.5  # rows for a plane of the halo, likewise
 LEAST = 256  # rows spare in any case
 BALANCE_EVERY = 32  # steps
 IMBALANCE = 0.03  # of the largest part over the mean, which planes change hands for
@@ -56,12 +56,12 @@ class Shared(Shares):
 
     Particles are kept in `places` and `state_columns`, `held` rows of them, some of which may have
     left for another rank. In the order of their cells, `owned` of them lie from row `edge` on: the
-    rows before and behind are for the planes borrowed from the neighbours below and above.
+    rows before and behind are for the planes copied from the neighbours below and above.
 
     bounds: the planes of each rank: from bounds[rank] to before bounds[rank + 1].
-    top: where this rank's planes end for the cells; past it, there is nobody.
+    top: where this rank's planes end for the cells; past it, there are no particles.
     counts: particles in each plane of this rank up to there.
-    borrowed: of each neighbour, how many there are in the plane beside, and the entry of its first
+    halo: of each neighbour, how many there are in the plane beside, and the entry of its first
         cell.
     """
 
@@ -300,7 +300,7 @@ class Shared(Shares):
         """Return how many rows to allocate for so many particles."""
 
     def _allocate_part(self, particles: int) -> None:
-        """Allocate for so many particles, and more for the planes that are borrowed."""
+        """Allocate for so many particles, and more for the planes of the halo."""
         self.edge = aligned(SPARE_EDGE * self._widest + LEAST)
         self._allocate_rows(particles)
         self._allocate_sorted()
@@ -314,7 +314,7 @@ class Shared(Shares):
         self._make_sorter()
 
     def _make_sorter(self) -> None:
-        """Make what sorts the rows into cells, and those of nobody into one more plane of them."""
+        """Make what sorts the rows into cells, and empty rows into one more plane of them."""
         cls, form, parameters = self._sorter
         nx, ny, _ = self.grid.cells
         low, high = self._sorted_planes
@@ -328,7 +328,7 @@ class Shared(Shares):
         return self.planes[0], self.top
 
     def _allocate_sorted(self) -> None:
-        """Allocate what is in the order of the cells, with room for borrowed planes."""
+        """Allocate what is in the order of the cells, with room for the halo."""
         device, edge = self.device, self.edge
         self.rows = aligned(self.capacity) + 2 * edge
         self._leaving_rows = [device.empty((2 * edge, 4), "float32") for _ in range(2)]
@@ -401,7 +401,7 @@ class Shared(Shares):
         return np.diff(self._found.view(np.int32)[: high - low + 1]).astype(np.int64)
 
     def _inner_densities(self) -> None:
-        """Queue the densities of the planes that nobody borrows, wherever their rows are.
+        """Queue the densities of the planes that no halo contains, wherever their rows are.
 
         What is to travel is ready before: so the host can look meanwhile how much of it there is.
         """
@@ -420,8 +420,8 @@ class Shared(Shares):
         for side, peer in self._neighbours():
             first, count = self._edge_rows(side)
             told[peer] = np.array([count, first - self.edge + self._start_value], np.int64)
-        self.borrowed = self._tell_neighbours(told)
-        self._require_room(*(int(count) for count, _ in (*told.values(), *self.borrowed.values())))
+        self.halo = self._tell_neighbours(told)
+        self._require_room(*(int(count) for count, _ in (*told.values(), *self.halo.values())))
         low, high = self.planes
         plane = self._plane_cells
         sends, receives = [], []
@@ -429,7 +429,7 @@ class Shared(Shares):
             at = self._start_row(low if side == LOW else high - 1)
             sends.append(Parcel(peer, self._sorted[0], *self._edge_rows(side)))
             sends.append(Parcel(peer, self._start, at, plane + 1))
-            receives.append(Parcel(peer, self._sorted[0], *self._borrowed_rows(side, peer)))
+            receives.append(Parcel(peer, self._sorted[0], *self._halo_rows(side, peer)))
             receives.append(Parcel(peer, self._edge_starts[side], 0, plane + 1))
         self.team.transport.begin(sends, receives)
 
@@ -442,8 +442,8 @@ class Shared(Shares):
         low, high = self.planes
         plane = self._plane_cells
         for side, peer in self._neighbours():
-            _, begin = self.borrowed[peer]
-            first, _ = self._borrowed_rows(side, peer)
+            _, begin = self.halo[peer]
+            first, _ = self._halo_rows(side, peer)
             # The end of the lower one is where the own cells begin, which is laid already.
             to, count = ((low - 1) * plane, plane) if side == LOW else (high * plane, plane + 1)
             self._lay(self._edge_starts[side], 0, self.cells, to, count, first - int(begin))
@@ -452,7 +452,7 @@ class Shared(Shares):
         sides = self._neighbours()
         self.team.transport.begin(
             [Parcel(peer, self.flow, *self._edge_rows(side)) for side, peer in sides],
-            [Parcel(peer, self.flow, *self._borrowed_rows(side, peer)) for side, peer in sides],
+            [Parcel(peer, self.flow, *self._halo_rows(side, peer)) for side, peer in sides],
         )
 
     def _finish_flow(self) -> None:
@@ -479,7 +479,7 @@ class Shared(Shares):
         return [*found, (HIGH, self.rank + 1)] if self.rank < last else found
 
     def _inner_planes(self) -> tuple[int, int]:
-        """Return the planes that no other rank borrows: the first, and the first after."""
+        """Return the planes that are in no halo: the first, and the first after."""
         sides = [side for side, _ in self._neighbours()]
         low, high = self.planes
         return low + (LOW in sides), high - (HIGH in sides)
@@ -507,9 +507,9 @@ class Shared(Shares):
         first, last = self._inner()
         return [(self.edge, first), (last, self.edge + self.owned)]
 
-    def _borrowed_rows(self, side: int, peer: int) -> tuple[int, int]:
-        """Return where a borrowed plane is, and its rows."""
-        count = int(self.borrowed[peer][0])
+    def _halo_rows(self, side: int, peer: int) -> tuple[int, int]:
+        """Return where a plane of the halo is, and its rows."""
+        count = int(self.halo[peer][0])
         return (self.edge - count if side == LOW else self.edge + self.owned), count
 
     # Where the starts of the own cells are differs where another rank sorted them.
@@ -619,8 +619,8 @@ class Shared(Shares):
 class Slabs(Shared):
     """Each rank keeps its particles.
 
-    Nobody moves further than a cell in a step, so who leaves was in an outermost plane: these are
-    moved first, and who has left travels while the inner planes are computed.
+    No particle moves further than a cell in a step, so migrants were in an outermost plane: these
+    are moved first, and migrants travel while the inner planes are computed.
     """
 
     decomposition = "slab"
@@ -697,7 +697,7 @@ class Slabs(Shared):
         self.step += 1
 
     def _grow(self, particles: int) -> None:
-        """Allocate more rows; who has left, and what was computed, stays until the next step."""
+        """Allocate more rows; migrants, and what was computed, stay until the next step."""
         arrays = self.places, self.velocities
         kept = [self._read_rows(array, 0, self.owned) for array in arrays]
         self._allocate_rows(particles)

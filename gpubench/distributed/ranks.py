@@ -20,13 +20,14 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from gpubench.core import install
 from gpubench.core.errors import UserError
 from gpubench.distributed import watch
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
-INSTALL = "pip install 'gpubench[mpi]'"
+INSTALL = install.hint("mpi")
 INTERRUPTED = 130  # what a shell reports of a program that Ctrl-C ended
 ATTEMPTS, SECONDS_BETWEEN_ATTEMPTS = 1000, 0.01  # to reach a watcher that is just being started
 
@@ -60,7 +61,7 @@ def unlaunched(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Ranks:
-    """Who this process is among those of its run.
+    """Which process of its run this is.
 
     comm: all ranks. rank, size: of this process and of all. local_rank, local_size: the same
     among the ranks of this host. watcher: prints how the run ended; None without one.

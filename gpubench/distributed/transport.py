@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from gpubench.core import install
 from gpubench.core.errors import UserError
 from gpubench.devices import Device
 from gpubench.distributed.ranks import Ranks
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from mpi4py.MPI import Request
 
 NAMES = ("mpi", "nccl", "peer")
-INSTALL_NCCL = "pip install 'gpubench[nccl13]' (or [nccl12], to match CuPy)"
+INSTALL_NCCL = f"{install.hint('nccl13')} (or [nccl12], to match CuPy)"
 FIRST_OF_ALL = -5  # a stream's priority: CUDA takes the highest it has for what is below that
 BUFFER_ID = 7  # CU_POINTER_ATTRIBUTE_BUFFER_ID: differs where an address was allocated anew
 

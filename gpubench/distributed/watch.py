@@ -117,7 +117,7 @@ def accepted(listener: socket.socket) -> list[socket.socket]:
 
 
 def death(suspects: list[Watched], size: int, all_began: bool) -> str:
-    """Return the line that names the ranks of which one was the first to go without a word.
+    """Return the line that names the ranks of which one was the first to go without notice.
 
     all_began: whether all ranks are known to have begun; if not, the first may be another.
     """

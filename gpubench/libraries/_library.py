@@ -6,6 +6,7 @@ import importlib
 from importlib.metadata import PackageNotFoundError, version
 from types import ModuleType
 
+from gpubench.core import install
 from gpubench.core.errors import NotSupported
 
 
@@ -24,8 +25,8 @@ def need(module: str, package: str, extra: str | None = "rivals") -> ModuleType:
             why = f"{package} lacks {error.name}"
     except ImportError as error:
         why = f"{package} cannot be imported ({str(error).splitlines()[0]})"
-    what = package if extra is None else f"'gpubench[{extra}]'"
-    raise NotSupported(f"{why}: pip install {what}")
+    how = f"pip install {package}" if extra is None else install.hint(extra)
+    raise NotSupported(f"{why}: {how}")
 
 
 def name_with_version(package: str) -> str:

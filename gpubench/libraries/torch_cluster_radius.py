@@ -77,7 +77,7 @@ class TorchClusterRadius(NeighbourSearch):
     def outcome(self) -> dict[str, int | float | str]:
         return {
             "max_num_neighbors": self._most,
-            "overflow": "neighbours beyond the limit are dropped without a word; the limit is"
+            "overflow": "neighbours beyond the limit are dropped silently; the limit is"
             " counted first, by us",
             "wrapping": "none: it finds no images",
             "order": "neighbours come in the order of their ids",

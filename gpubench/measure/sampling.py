@@ -65,7 +65,7 @@ class Sampled:
     summary: of exactly these samples; None where the device was throttled during all.
     throttled_ms: samples taken while the device was throttled, which count for nothing.
     throttled_by: why it was, in words.
-    remarks: what is odd about the samples, in words: drift, two humps.
+    remarks: what is odd about the samples, in words: drift, bimodal.
     stopped: why there are no more of them: the interval is "narrow", or the "time" or the number
         of "samples" was spent.
     state_before, state_after: clocks and the like after the warm-up and after the last
@@ -184,7 +184,7 @@ def _closing(
 ) -> list[tuple[Run, str]]:
     """Return the tasks that need no more samples, each with the reason.
 
-    The fastest of those that are compared waits for the others, which are held against it.
+    The fastest of those that are compared waits for the others, which are compared with it.
     """
     closing: list[tuple[Run, str]] = []
     for name in {run.task.compared_with for run in still_open}:
@@ -309,7 +309,7 @@ class Run:
     def enough(self, budget: Budget, fastest: Run | None) -> str:
         """Return why the task needs no more samples, or nothing where it does.
 
-        fastest: what it is held against; None for the task itself.
+        fastest: what it is compared with; None for the task itself.
         """
         if len(self.times_ms) >= budget.max_samples:
             return "samples"

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom, kendalltau, theilslopes
 
-# A remark is worth making where a trend, or two humps, would show by chance once in a thousand
+# A remark is worth making where a trend, or two modes, would show by chance once in a thousand
 # series, and where it moves the times by so much of their median.
 CHANCE = 1e-3
 WORTH_SAYING = 0.02
@@ -59,9 +59,9 @@ def summarise(samples_ms: Sequence[float], confidence: float = 0.95) -> Summary:
 def remarks_on(samples_ms: Sequence[float]) -> list[str]:
     """Say in words what is odd about samples in the order in which they were taken.
 
-    Drift: Kendall's tau between samples and their order, and the slope of Theil and Sen. Two
-    humps: the samples fall into two clusters, and hardly any lie between the clusters' medians;
-    that is not said of fewer than 31 samples.
+    Drift: Kendall's tau between samples and their order, and the slope of Theil and Sen. Bimodal:
+    the samples fall into two clusters, and hardly any lie between the clusters' medians; that is
+    not said of fewer than 31 samples.
     """
     samples = np.asarray(samples_ms, float)
     if len(samples) < 6 or np.ptp(samples) == 0:
@@ -96,7 +96,7 @@ def _humps(samples: NDArray[np.float64], median: float) -> str:
     if binom.cdf(valley, count, SHARE_IN_VALLEY) > CHANCE:
         return ""
     share = (count - first) / count
-    return f"two humps: at {low:.4g} and {high:.4g} ms, {share:.0%} of the samples in the slower"
+    return f"bimodal: at {low:.4g} and {high:.4g} ms, {share:.0%} of the samples in the slower"
 
 
 @cache

@@ -1,6 +1,6 @@
 """The box of a simulation, and positions in it as 32-bit fractions of its edges.
 
-Fixed-point positions are as fine everywhere and for ever: they wrap without a rounding, and the
+Fixed-point positions are as fine everywhere and always: they wrap without a rounding, and the
 difference of two is exact and already that of the nearest images. A float32 in a box of 100 edges
 would lose seven bits to its distance from the corner.
 """

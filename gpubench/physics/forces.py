@@ -1,4 +1,4 @@
-"""Forces of dissipative particle dynamics in float64, to hold the kernels' against.
+"""Forces of dissipative particle dynamics in float64, to compare the kernels' with.
 
 The forces are those of gpubench.physics.fluid; walls reflect, and gravity acts on the velocities,
 so neither is among them.

@@ -1,4 +1,4 @@
-"""Densities and accelerations of the fluid of SPH in float64, to hold the kernels' against.
+"""Densities and accelerations of the fluid of SPH in float64, to compare the kernels' with.
 
 The formulas are those of gpubench.physics.sph. Walls and contacts with bodies are apart, in
 gpubench.physics.contact.

@@ -88,7 +88,7 @@ def check_sph_step(
 
 @dataclass(frozen=True)
 class _Step:
-    """What is held against the right step; the arguments are those of `check_sph_step`."""
+    """What is compared with the right step; the arguments are those of `check_sph_step`."""
 
     before: State
     after: State

@@ -63,7 +63,7 @@ def check_dpd_step(
 
 @dataclass(frozen=True)
 class _Step:
-    """What is held against the right step; the arguments are those of `check_dpd_step`.
+    """What is compared with the right step; the arguments are those of `check_dpd_step`.
 
     ahead: share of the change of velocity that the drag's velocity has beyond the new one.
     """

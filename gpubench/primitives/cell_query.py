@@ -88,7 +88,7 @@ class CellQuery:
         """Return what a query reads: positions, and two arrays of the cells.
 
         positions: float32, shape (particles, 4), as they were given; those in the order of the
-        cells take their place, and are gathered first where nobody did that.
+        cells take their place, and are gathered first where they are not yet.
         """
         match cells:
             case LinkedCells(head, next):

@@ -11,7 +11,7 @@ from pathlib import Path
 from gpubench.evidence.calibration import Calibration
 from gpubench.evidence.physics_results import CheckResults
 from gpubench.evidence.results import Results
-from gpubench.report import document, folder, render, spreadsheets, vega
+from gpubench.report import document, folder, render, spreadsheets
 from gpubench.report.cells import machines
 from gpubench.report.pages import Part
 
@@ -34,9 +34,8 @@ def write(
     with simulation steps `<study>-phases.csv`, for each of several ranks `<study>-ranks.csv`, and
     for neighbour searches what their figures show (`spreadsheets.KINDS`). `folder.replace` says
     what becomes of the files that are there. Raises UserError where the folder belongs to others
-    or cannot be written, and where what draws charts is not installed.
+    or cannot be written,.
     """
-    vega.require()
     folder.require_own(out)
     found = machines(results)
     stems = document.stems(found)

@@ -585,7 +585,7 @@ def oddities(run: StudyRun) -> Table | None:
         rows[:MOST_ODD],
         notes=[
             *more,
-            "Drift: the samples grow or shrink while they are taken. Two humps: they gather around"
+            "Drift: the samples grow or shrink while they are taken. Bimodal: they gather around"
             " two times, and the median can be either. The times stand as they were measured;"
             " samples taken while the device was throttled are not in them.",
         ],

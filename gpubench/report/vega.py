@@ -14,11 +14,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache, cached_property
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from gpubench.core.errors import UserError
 from gpubench.report import formats
 from gpubench.report.figures import (
     LIGHT,
@@ -34,7 +32,6 @@ from gpubench.report.figures import (
 Rows = list[dict[str, Any]]  # what a chart is of
 
 SCRIPT = "gpubench.js"
-EXTRA = "report"
 HEIGHT = 300  # pixels of a plot
 _DRAWN_WIDTH = 720  # pixels of an SVG for Markdown
 _DASHES = ([1, 0], [5, 2], [2, 2], [7, 2, 2, 2])
@@ -77,15 +74,6 @@ CONFIG: dict[str, Any] = {
     "title": {"color": "var(--ink)", "anchor": "start", "fontSize": 13, "frame": "group"},
     "text": {"color": "var(--ink)", "fontSize": 11},
 }  # fmt: skip
-
-
-def require() -> None:
-    """Raise UserError where the extra that draws charts is missing."""
-    missing = [name for name in ("altair", "vl_convert") if find_spec(name) is None]
-    if missing:
-        raise UserError(
-            f"a report needs {formats.listing(missing)}: pip install 'gpubench[{EXTRA}]'"
-        )
 
 
 @cache

@@ -132,7 +132,7 @@ def read_frames(folder: Path) -> list[Frame]:
 
 
 def write_animation(frames: Sequence[Frame], path: Path) -> None:
-    """Write a GIF that shows the frames one after the other, for ever.
+    """Write a GIF that shows the frames one after the other, forever.
 
     Where that is too large a file, the pictures are made smaller, and at last fewer.
     """

@@ -19,12 +19,14 @@ from numpy.typing import NDArray
 from PIL import Image
 from scipy.ndimage import binary_erosion
 
+from gpubench.core import install
 from gpubench.simulate.frames import save_frame
 from gpubench.simulate.look import DPI, Key, add_key, add_title, colours_of, place
+from gpubench.simulate.renderers import PYVISTA
 from gpubench.workloads.workload import Snapshot
 
-NAME = "pyvista"
-INSTALL = "pip install 'gpubench[pictures]'"
+NAME = PYVISTA
+INSTALL = install.hint("pictures")
 
 LONG = 860  # pixels of the longer side of the scene
 LEFT, RIGHT, TOP = 0.15, 0.15, 0.45  # inches around it

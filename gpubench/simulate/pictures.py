@@ -9,11 +9,11 @@ from gpubench.core.errors import UserError
 from gpubench.core.registry import require_known
 from gpubench.simulate import perspective, slab
 from gpubench.simulate.frames import read_frames, write_animation, write_panel
+from gpubench.simulate.renderers import AUTO
 from gpubench.workloads.workload import Snapshot
 
 Draw = Callable[[Snapshot, Path, str, str | None], None]
 
-AUTO = "auto"
 RENDERERS: dict[str, Draw] = {
     perspective.NAME: perspective.write_frame,
     slab.NAME: slab.write_frame,

@@ -87,7 +87,7 @@ class Crew:
 def choose_decomposition(wanted: str | None, ranks: int) -> str | None:
     """Return how so many ranks share a box: `slab` unless something else is wanted; None alone.
 
-    Raises UserError for an unknown name, and where there is nobody to share with.
+    Raises UserError for an unknown name, and where there is no other rank to share with.
     """
     if wanted is not None:
         registry.require_known("decomposition", wanted, DECOMPOSITIONS)

@@ -16,7 +16,8 @@ from gpubench.core.errors import UserError
 from gpubench.core.paths import repository
 from gpubench.core.writing import Lock, whole_file
 from gpubench.measure.environment import code_hash, commit_of, machine
-from gpubench.simulate.pictures import AUTO, FrameFolder
+from gpubench.simulate.pictures import FrameFolder
+from gpubench.simulate.renderers import AUTO
 from gpubench.simulate.runner import Simulated, Timetable
 from gpubench.simulate.setup import Setup
 from gpubench.simulate.trajectory import format_of

@@ -85,7 +85,7 @@ def settle(
 ) -> Setup:
     """Return the setup that was asked for, the rest of it as in `saved`, else as by default.
 
-    given: fields of Setup by name; None for those that nobody asked for.
+    given: fields of Setup by name; None for those that were not asked for.
     parameters: NAME=VALUE, each value of the type of its default.
     Raises UserError for what no workload could be made from, and where something was asked for
     that differs from `saved`.

@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 
 from gpubench.simulate.frames import save_frame
 from gpubench.simulate.look import COLOURS, DPI, INK, Key, add_key, add_title, colours_of, place
+from gpubench.simulate.renderers import MATPLOTLIB
 from gpubench.workloads.workload import Snapshot
 
-NAME = "matplotlib"
+NAME = MATPLOTLIB
 
 SIDE = 5.6  # inches of the longer side of the box
 LEFT, RIGHT, TOP, AXIS = 0.6, 0.2, 0.4, 0.45  # inches around it; AXIS is between it and the key

@@ -335,7 +335,7 @@ def _check_again(
 def _attempt(trial: Trial, device: Device, step: Callable[[], str | None]) -> None:
     """Take one step of a trial; turn a wrong answer, or what the step raises, into its verdict.
 
-    What the user must mend is raised on.
+    What the user must correct is raised on.
     """
     try:
         wrong = step()

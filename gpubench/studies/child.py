@@ -153,7 +153,7 @@ class Worker:
         assert self._device is not None
 
         def on_progress(_: int) -> None:
-            """Who waits counts inputs."""
+            """Ignore it: the waiting side counts inputs."""
 
         return measure(
             job.group, job.items, self._device, budget, on_progress, job.reason, self._tell

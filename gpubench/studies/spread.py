@@ -263,7 +263,7 @@ class Measurer:
     def measure(self, job: Job, budget: Budget) -> Outcome:
         """Measure an input; all of it fails where the process dies of it.
 
-        Raises UserError for what an algorithm says that the user must mend.
+        Raises UserError for what an algorithm says that the user must correct.
         """
         if self._child is None:
             try:

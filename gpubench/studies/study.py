@@ -28,7 +28,7 @@ MAKES_CELLS = frozenset({"cell-list", "cell-list-update"})  # families of what a
 
 
 class StudyError(UserError):
-    """A study file breaks the schema, or names what does not exist; for its author to mend."""
+    """A study file breaks the schema, or names what does not exist; for its author to correct."""
 
 
 @dataclass(frozen=True)
@@ -46,11 +46,11 @@ class Quantity:
 
 @dataclass(frozen=True)
 class Published:
-    """A table exactly as printed.
+    """A table exactly as published.
 
     values: one row for each of `rows` (values of `row_axis`), in each a number for each of
         `columns` (values of `column_axis`), in `unit`.
-    texts: the same as printed, for their last zeros.
+    texts: the same as published, for their last zeros.
     algorithm: which of ours the numbers belong beside.
     algorithms: where `column_axis` is "algorithm", and `columns` are the printed headings, which
         of ours each column belongs beside.

@@ -1,4 +1,4 @@
-"""Right answers by NumPy and SciPy, to hold every algorithm's answer against.
+"""Right answers by NumPy and SciPy, to compare every algorithm's answer with.
 
 Each check returns None for a right answer, else one sentence that names the first thing wrong.
 Answers are not trusted: shapes, types and ranges are checked before any value is used as an
@@ -443,7 +443,7 @@ def _tolerance(
 
 
 def _check_rows(particles: int, counts: Ints, offsets: Ints, neighbours: Ints) -> str | None:
-    """Check shapes, types and ranges of a list of neighbours, and that nobody is its own."""
+    """Check shapes, types and ranges of a list of neighbours, and that no particle is its own."""
     problem = (
         _check_array("counts", counts, (particles,), np.int32)
         or _check_range("counts", counts, 0, max(particles, 1))

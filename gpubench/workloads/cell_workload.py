@@ -1,6 +1,6 @@
 """Particles in a box, kept in cells by any algorithm: what all workloads over cells share.
 
-Cells are built anew in each step, mended in each step, or kept with lists of neighbours until
+Cells are built anew in each step, updated in each step, or kept with lists of neighbours until
 something has moved half the skin. Where an algorithm sorts, particles change their places in
 memory to lie in the order of their cells.
 """

@@ -77,7 +77,7 @@ class WorkloadStep(Algorithm):
         self.workload.plain_steps(self.launches)
 
     def check(self) -> str | None:
-        """Do one step and hold it against the right one; return None, or what is wrong with it.
+        """Do one step and compare it with the right one; return None, or what is wrong with it.
 
         The launches since the last `poison` must have done their steps. Of a right step it is
         noted which share of the particles it took to another cell.

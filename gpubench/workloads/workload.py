@@ -1,4 +1,4 @@
-"""What every workload offers to whoever runs it: steps, phases, state, and what can be seen."""
+"""What every workload offers to its runner: steps, phases, state, and what can be seen."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ class Workload(ABC):
 
     @abstractmethod
     def check(self) -> str | None:
-        """Do one step and hold it against the right one; return None, or what is wrong with it.
+        """Do one step and compare it with the right one; return None, or what is wrong with it.
 
         Steps of a recorded graph that others replayed are counted from then on.
         """

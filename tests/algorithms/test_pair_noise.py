@@ -342,7 +342,7 @@ def test_an_answer_of_another_family_is_refused() -> None:
         FAMILIES["pair-noise"].oracle(SOME, False).check(Impostor())
 
 
-def test_an_algorithm_cannot_change_what_it_is_held_against() -> None:
+def test_an_algorithm_cannot_change_its_reference() -> None:
     inputs = make_pairs(50)
     expected = Noise(oracle.noise("philox-7", inputs.i, inputs.j, inputs.step, inputs.key, 8))
     check = FAMILIES["pair-noise"].oracle(inputs, False).check

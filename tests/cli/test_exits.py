@@ -50,7 +50,7 @@ def test_an_answer_that_cannot_be_printed_is_status_2(redirection, message):
     assert redirected(redirection, "--version") == (2, told)
 
 
-def test_want_of_memory_is_one_line_and_status_2(slower, monkeypatch, capsys):
+def test_lack_of_memory_is_one_line_and_status_2(slower, monkeypatch, capsys):
     def allocate(*_: object) -> None:
         np.empty(2**57, np.float64)
 

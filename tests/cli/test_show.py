@@ -21,7 +21,7 @@ from gpubench.evidence.declared import Declared
 from gpubench.evidence.frame import frame
 from gpubench.evidence.results import Store
 
-README = Path(__file__).parents[2] / "README.md"
+USING = Path(__file__).parents[2] / "docs/using.md"
 SORTED = Declared("cell-list", None, "sorted", loses="overflow")._asdict()
 
 
@@ -140,9 +140,9 @@ def test_the_example_of_the_readme_gives_a_data_frame(file, tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     Path("results/local").mkdir(parents=True)
     file.rename("results/local/a.json")
-    blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", USING.read_text(encoding="utf-8"), re.DOTALL)
     (example,) = [block for block in blocks if "gpubench.load" in block]
-    exec(compile(example, "README.md", "exec"), {})
+    exec(compile(example, "using.md", "exec"), {})
     assert "quick-sort" in capsys.readouterr().out
 
 

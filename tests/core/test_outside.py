@@ -124,6 +124,17 @@ class TestExample:
         assert Path(file) == PACKAGE / "run_list.py"
 
 
+def test_the_example_with_shared_memory_is_right(opencl_device):
+    added = EXAMPLE.parent / "tile-sort" / "tile_sort.py"
+    result = invoke(
+        "--add", added, "check", "tile-sort", "--device", opencl_device.spec, "--json"
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    (checked,) = json.loads(result.stdout)["checks"]
+    assert checked["status"] == "ok"
+    assert len(checked["cases"]) > 40
+
+
 class TestModules:
     def test_a_folder_without_a_package_is_a_module_for_each_file(self, tmp_path):
         folder = write(
@@ -155,7 +166,7 @@ class TestModules:
         with pytest.raises(RegistryError, match=f"{tmp_path.name} was added, but declares no"):
             registry.algorithms()
 
-    def test_what_an_import_raises_names_who_is_to_blame(self, tmp_path):
+    def test_an_error_while_importing_names_the_addition(self, tmp_path):
         registry.add([write(tmp_path, mine__py="import no_such_module_at_all") / "mine.py"])
         with pytest.raises(ImportError) as raised:
             registry.algorithms()

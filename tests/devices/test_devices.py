@@ -247,7 +247,7 @@ class TestRuntimes:
 
     def test_no_runtime(self, tmp_path: Path) -> None:
         assert printed(OPENCL_SURVEY, OCL_ICD_VENDORS=str(tmp_path)) == (
-            "opencl False no OpenCL runtime is installed: pip install 'gpubench[cpu]',"
+            "opencl False no OpenCL runtime is installed: pip install 'gpubench-particles[cpu]',"
             " or your GPU maker's OpenCL driver"
         )
         done = run(
@@ -260,7 +260,7 @@ class TestRuntimes:
         hidden = "import sys; sys.modules['pyopencl'] = None\n"
         found = printed(hidden + OPENCL_SURVEY)
         assert found.startswith("opencl False PyOpenCL is missing (")
-        assert found.endswith("): pip install 'gpubench[cpu]'")
+        assert found.endswith("): pip install 'gpubench-particles[cpu]'")
         assert "\n" not in found
 
     def test_no_pip_runtime(self) -> None:

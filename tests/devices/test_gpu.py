@@ -106,7 +106,7 @@ def test_past_2_to_the_24(cuda_device: Device, case: Case, family: str) -> None:
 
 class TestGraphs:
     @pytest.mark.parametrize(("name", "form"), CAPTURABLE)
-    def test_a_replay_computes_anew(self, cuda_device: Device, name: str, form: str) -> None:
+    def test_a_replay_computes_again(self, cuda_device: Device, name: str, form: str) -> None:
         family = registry.find_algorithm(name).family
         first, *others = (
             drawn(name, distribution, seed)

@@ -164,7 +164,7 @@ class TestDeviceSpec:
 class TestJoin:
     def test_without_mpi4py_says_what_to_install(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "mpi4py", None)
-        with pytest.raises(UserError, match=r"pip install 'gpubench\[mpi\]'"):
+        with pytest.raises(UserError, match=r"pip install 'gpubench-particles\[mpi\]'"):
             Ranks.join.__wrapped__(Ranks)
 
     def test_a_launcher_of_another_mpi_is_refused(self, monkeypatch):

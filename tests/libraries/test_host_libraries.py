@@ -134,7 +134,9 @@ def test_without_vesin_it_says_what_to_install(
 
     monkeypatch.setattr(_library.importlib, "import_module", missing)
     load = registry.find_algorithm("vesin")
-    with pytest.raises(NotSupported, match=r"^vesin is not installed: pip install 'gpubench\[riv"):
+    with pytest.raises(
+        NotSupported, match=r"^vesin is not installed: pip install 'gpubench-particles\[riv"
+    ):
         load(opencl_device, form="list-pairs", parameters={}, **make(10, TORUS).made_for)
     assert importlib.import_module is missing
 

@@ -67,7 +67,7 @@ def test_a_missing_library_is_skipped_with_what_installs_it(
     for form in cls.forms:
         with pytest.raises(NotSupported) as raised:
             cls(device, form=form, parameters={}, **make(10, BOX).made_for)
-        reason = f"{package} is not installed: pip install 'gpubench[{extra}]'"
+        reason = f"{package} is not installed: pip install 'gpubench-particles[{extra}]'"
         assert verdict_on(raised.value, device) == ("skipped", reason)
 
 
@@ -97,7 +97,9 @@ class TestNeed:
             raise error
 
         monkeypatch.setattr(_library.importlib, "import_module", fail)
-        with pytest.raises(NotSupported, match=f"^{said}: pip install 'gpubench\\[some\\]'$"):
+        with pytest.raises(
+            NotSupported, match=f"^{said}: pip install 'gpubench-particles\\[some\\]'$"
+        ):
             need("cuda.compute", "cuda-cccl", "some")
 
     def test_what_no_extra_brings_is_installed_by_its_name(self) -> None:

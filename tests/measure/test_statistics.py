@@ -98,15 +98,15 @@ def test_a_drift_is_told_with_its_size(slope, word):
     assert float(remark.split()[3].rstrip("%")) == pytest.approx(6, abs=0.9)
 
 
-def test_two_humps_are_told_with_their_places():
+def test_bimodal_samples_are_reported_with_their_places():
     rng = np.random.default_rng(5)
     samples = np.where(rng.random(60) < 0.3, 1.05, 1.0) * rng.lognormal(0, 0.004, 60)
     (remark,) = remarks_on(samples.tolist())
-    low, high = (float(word) for word in (remark.split()[3], remark.split()[5]))
+    low, high = (float(word) for word in (remark.split()[2], remark.split()[4]))
     assert (low, high) == pytest.approx((1.0, 1.05), rel=0.003)
 
 
-def test_humps_too_near_to_matter_get_no_remark():
+def test_modes_too_near_to_matter_get_no_remark():
     rng = np.random.default_rng(5)
     samples = np.where(rng.random(60) < 0.5, 1.01, 1.0) * rng.lognormal(0, 0.001, 60)
     assert remarks_on(samples.tolist()) == []

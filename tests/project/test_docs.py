@@ -17,6 +17,7 @@ from additions import nothing_added
 from typer.main import get_command
 from typer.testing import CliRunner
 
+import gpubench
 from gpubench.cli.app import app
 from gpubench.core import paths, registry
 from gpubench.devices import opencl
@@ -26,9 +27,12 @@ from gpubench.studies.study import check_names, load_study, parse_study
 from gpubench.verify import conformance
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")] + sorted(
-    (ROOT / "docs").glob("*.md")
-)
+DOCUMENTS = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted((ROOT / "examples").glob("*/README.md")),
+]
+RUN = ("README.md", "docs/using.md")  # from top to bottom
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NEEDS_HISTORY = ("compare", "bisect")  # of a repository
 STATUSES = {"choose": (0, 3)}  # one is faster, or it cannot tell
@@ -49,14 +53,14 @@ def commands(document, program):
 
 
 def named(cases):
-    return pytest.mark.parametrize(
-        ("document", "words"), cases, ids=[f"{d.name}: {' '.join(w)}" for d, w in cases]
-    )
+    ids = [f"{d.relative_to(ROOT)}: {' '.join(w)}" for d, w in cases]
+    return pytest.mark.parametrize(("document", "words"), cases, ids=ids)
 
 
 @named([(d, words) for d in DOCUMENTS for words in commands(d, "gpubench")])
 def test_commands_are_understood(document, words, monkeypatch):
-    monkeypatch.chdir(ROOT)
+    is_here = words[0] != "--add" or (ROOT / words[1]).exists()
+    monkeypatch.chdir(ROOT if is_here else document.parent)
     with nothing_added(ROOT / "examples"):
         while words[0] == "--add":
             registry.add([Path(words[1])])
@@ -86,34 +90,38 @@ def test_make_targets_exist(document, words):
 @named([(d, words) for d in DOCUMENTS for words in commands(d, "pip")])
 def test_pip_extras_exist(document, words):
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    (wanted,) = re.findall(r"\[(.*)\]", " ".join(words))
-    assert set(wanted.split(",")) <= extras["optional-dependencies"].keys()
+    for wanted in re.findall(r"\[(.*)\]", " ".join(words)):
+        assert set(wanted.split(",")) <= extras["optional-dependencies"].keys()
+    assert not {word for word in words if word.endswith((".lock", ".txt"))} or all(
+        (ROOT / word).exists() for word in words if word.endswith((".lock", ".txt"))
+    )
 
 
 @pytest.mark.parametrize(
     "target",
     [
         value
-        for words in commands(ROOT / "README.md", "gpubench")
+        for name in RUN
+        for words in commands(ROOT / name, "gpubench")
         for option, value in itertools.pairwise(words)
         if option in ("--out", "--frames", "--checkpoint", "--trajectory")
     ],
 )
-def test_readme_leaves_a_clean_tree(target):
+def test_the_documents_leave_a_clean_tree(target):
     ignored = (ROOT / ".gitignore").read_text().splitlines()
     assert any(f"/{target}/".startswith(line) for line in ignored if line.startswith("/"))
 
 
 @pytest.mark.long
-def test_readme_runs_from_top_to_bottom(tmp_path, monkeypatch, environment_once):
-    """Run the README in an empty folder: Python blocks, and commands at their smallest."""
+def test_documents_run_from_top_to_bottom(tmp_path, monkeypatch, environment_once):
+    """Run README and using.md in an empty folder: Python blocks, commands at their smallest."""
     monkeypatch.chdir(tmp_path)
     for package in ("studies", "physics_checks"):
         monkeypatch.setattr(f"gpubench.{package}.runner.environment", environment_once)
-    steps = FENCE.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+    steps = [step for name in RUN for step in FENCE.findall((ROOT / name).read_text("utf-8"))]
     for language, body in steps:
         if language == "python":
-            exec(compile(body, "README.md", "exec"), {})
+            exec(compile(body, "using.md", "exec"), {})
         lines = body.splitlines() if language == "sh" else []
         for line in lines:
             words = shlex.split(line, comments=True)
@@ -175,13 +183,13 @@ def smallest(words):
 def test_the_example_algorithm_gives_right_answers(tmp_path, monkeypatch):
     kernels = tmp_path / "kernels"
     shutil.copytree(paths.kernel_folder(), kernels)
-    (kernel,) = blocks(ROOT / "CONTRIBUTING.md", "cuda")
+    (kernel,) = blocks(ROOT / "docs/extending.md", "cuda")
     (kernels / "cell_sweep.cu").write_text(kernel)
     monkeypatch.setattr(paths, "kernel_folder", lambda: kernels)
-    (source,) = blocks(ROOT / "CONTRIBUTING.md", "python")
+    (source,) = blocks(ROOT / "docs/extending.md", "python")
     module = types.ModuleType("cell_sweep")
     monkeypatch.setitem(sys.modules, "cell_sweep", module)
-    exec(compile(source, "CONTRIBUTING.md", "exec"), module.__dict__)
+    exec(compile(source, "extending.md", "exec"), module.__dict__)
 
     with opencl.open_opencl() as device:
 
@@ -198,11 +206,11 @@ def test_the_example_algorithm_gives_right_answers(tmp_path, monkeypatch):
 
 
 def test_the_example_study_is_one():
-    (text,) = blocks(ROOT / "CONTRIBUTING.md", "toml")
+    (text,) = [text for text in blocks(ROOT / "docs/extending.md", "toml") if "[[sweeps]]" in text]
     check_names(parse_study("full-cells", text), registry.algorithms())
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_lead_somewhere(document):
     links = re.findall(r"\]\(([^)]+)\)", document.read_text(encoding="utf-8"))
     for link in links:
@@ -218,10 +226,60 @@ def test_links_lead_somewhere(document):
             }
 
 
-@pytest.mark.parametrize("document", ["README.md", "docs/algorithms.md"])
-def test_every_algorithm_is_described(document):
-    text = (ROOT / document).read_text(encoding="utf-8")
-    described = {*re.findall(r"^## ([a-z-]+)$", text, re.MULTILINE)} | {
-        *re.findall(r"^\| `([a-z-]+)` \|", text, re.MULTILINE)
-    }
-    assert described == registry.algorithms().keys()
+def test_algorithms_that_are_described_exist():
+    text = (ROOT / "docs/algorithms.md").read_text(encoding="utf-8")
+    described = set(re.findall(r"^### ([a-z-]+)$", text, re.MULTILINE))
+    assert described
+    assert described <= registry.algorithms().keys()
+
+
+def test_every_problem_has_a_table_of_its_algorithms():
+    """The site fills these in from the registry: an algorithm needs no line in a document."""
+    text = (ROOT / "docs/algorithms.md").read_text(encoding="utf-8")
+    tables = re.findall(r"^<!-- algorithms: ([a-z-]+) -->$", text, re.MULTILINE)
+    assert sorted(tables) == sorted({cls.family for cls in registry.algorithms().values()})
+
+
+def test_the_readme_is_short():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.split()) <= 900
+    pictures = len(re.findall(r"^!\[", text, re.MULTILINE))
+    tables = len(re.findall(r"^\| :?-", text, re.MULTILINE))
+    assert pictures + tables <= 5
+
+
+def test_the_documents_are_short():
+    written = [d for d in DOCUMENTS if d.name != "CHANGELOG.md" and "examples" not in d.parts]
+    assert sum(len(d.read_text(encoding="utf-8").split()) for d in written) < 25_000
+    assert len((ROOT / "docs/architecture.md").read_text(encoding="utf-8").split()) <= 2_000
+
+
+def test_the_readmes_times_are_those_of_the_results():
+    """Each is the time of the report, or of the fastest form where there are several."""
+    times = gpubench.load(*(ROOT / "results/measured/nvidia-h200").glob("*-rivals.json"))
+    times = times.query(
+        "per_cell == 4 and order == 'random' and distribution == 'uniform' and mode == 'hot'"
+    )
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    lines = re.findall(r"^\| (`[a-z-]+`.*) \|$", text, re.MULTILINE)
+    rows = [[cell.strip() for cell in line.split("|")] for line in lines]
+    columns = [("count", 2**20), ("list", 2**20), ("count", 2**22), ("list", 2**22)]
+    assert len(rows) == 8
+    for first, *cells in rows:
+        name = first.split("`")[1]
+        for (task, particles), cell in zip(columns, cells, strict=True):
+            of_cell = times[
+                (times.algorithm == name) & (times.task == task) & (times.particles == particles)
+            ]
+            assert of_cell["median_ms"].notna().any() == bool(cell)
+            if cell:
+                assert f"{of_cell['median_ms'].min():.3g}" == f"{float(cell):.3g}"
+
+
+@pytest.mark.long
+def test_the_readme_shows_what_choose_answers(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (words,) = [w for w in commands(ROOT / "README.md", "gpubench") if w[0] == "choose"]
+    (shown,) = blocks(ROOT / "README.md", "text")
+    answered = CliRunner().invoke(app, words).output.splitlines()
+    assert all(line.strip() == "..." or line in answered for line in shown.splitlines())

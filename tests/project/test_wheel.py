@@ -1,4 +1,4 @@
-"""The wheel, installed away from the checkout: what it holds, and that it runs from there."""
+"""Wheel and sdist: what they hold, and that they run away from the checkout."""
 
 from __future__ import annotations
 
@@ -22,11 +22,13 @@ PIP = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
+    """Build the sdist, and the wheel from the sdist, as a release does."""
     folder = tmp_path_factory.mktemp("wheel")
     # Hatchling is among the dev extras: no download, no second environment.
-    build = [*PIP, "wheel", "--no-deps", "--no-build-isolation", "-w", str(folder), str(ROOT)]
-    subprocess.run(build, check=True)
-    (built,) = folder.glob("gpubench-*.whl")
+    build = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(ROOT)]
+    subprocess.run(build, check=True, capture_output=True)
+    (built,) = folder.glob("gpubench_particles-*.whl")
+    assert (folder / built.name.replace("-py3-none-any.whl", ".tar.gz")).exists()
     return built
 
 
@@ -146,3 +148,52 @@ def test_gives_right_answers(run, installed):
     command = [str(installed / "bin" / "gpubench"), "check", "counting-sort", "--device", "opencl"]
     forms = registry.find_algorithm("counting-sort").forms
     assert run(*command).count("right") == len(forms)
+
+
+@pytest.fixture(scope="module")
+def alone(wheel, tmp_path_factory):
+    """Install the wheel with its core dependencies, and nothing else; return its command."""
+    folder = tmp_path_factory.mktemp("alone")
+    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+    pip = [str(folder / "bin/python"), *PIP[1:], "install"]
+    subprocess.run([*pip, str(wheel)], check=True)
+    return str(folder / "bin/gpubench")
+
+
+CORE = {
+    "--help": "Compare GPU neighbour-search",
+    "simulate --help": "--renderer",
+    "list": "counting-sort",
+    "devices": "pip install 'gpubench-particles[cpu]'",
+    "choose --particles 1000000 --per-cell 4": "search-counting-sort count",
+    f"show {ROOT / 'results/measured/cpu-intel-xeon'}": "search-counting-sort",
+    f"compare {ROOT / 'results/measured/cpu-intel-xeon'} "
+    f"{ROOT / 'results/measured/cpu-intel-xeon'} --json": '"exit_code"',
+}
+
+
+@pytest.mark.parametrize("words", CORE)
+def test_core_commands_need_no_extra(alone, words, tmp_path):
+    done = subprocess.run([alone, *words.split()], cwd=tmp_path, capture_output=True, text=True)
+    assert CORE[words] in done.stdout
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (
+            f"report {ROOT / 'results/measured/cpu-intel-xeon'}",
+            "gpubench: gpubench report needs altair, jinja2, PIL, vl_convert:"
+            " pip install 'gpubench-particles[report]'\n",
+        ),
+        (
+            "simulate dpd-standard",
+            "gpubench: gpubench simulate needs gsd, matplotlib, PIL:"
+            " pip install 'gpubench-particles[simulation]'\n",
+        ),
+    ],
+)
+def test_a_missing_extra_is_one_line(alone, words, line, tmp_path):
+    done = subprocess.run([alone, *words.split()], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", line)

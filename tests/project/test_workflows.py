@@ -18,6 +18,8 @@ EXAMPLE = ROOT / "examples/own-kernel/.github/workflows/guard.yml"
 FILES = [*OURS.values(), EXAMPLE]
 ACTION = re.compile(r"[\w-]+/[\w-]+@v\d+")
 MAKE = re.compile(r"^\s*make ([a-z][a-z-]*)", re.MULTILINE)
+# Jobs that may write, and the only actions that they use.
+WRITERS = {"comment": ("actions/download-artifact",), "publish": ("actions/deploy-pages",)}
 FROM_HERE = "github.event.pull_request.head.repo.full_name == github.repository"
 
 
@@ -92,10 +94,10 @@ def test_what_runs_the_code_of_a_pull_request_cannot_write(path):
     assert YAML(typ="safe").load(path)["permissions"] in ({}, {"contents": "read"})
     for name, job in jobs(path).items():
         may_write = "write" in job.get("permissions", {}).values()
-        assert may_write == (name == "comment" or "uses" in job)
+        assert may_write == (name in WRITERS or "uses" in job)
         if may_write:
             used = {step.get("uses", "").split("@")[0] for step in job.get("steps", [])}
-            assert used <= {"", "actions/download-artifact"}
+            assert used <= {"", *WRITERS.get(name, ())}
     for step in steps(path):
         if step.get("uses", "").startswith("actions/checkout@"):
             assert step["with"]["persist-credentials"] is False

@@ -9,10 +9,7 @@ from typing import Any
 import altair as alt
 import pytest
 from regime_records import grid, moved, run_of, search, spread
-from report_pages import results
 
-from gpubench import report
-from gpubench.core.errors import UserError
 from gpubench.report import answers, figures, formats, maps, regimes, vega
 from gpubench.report.rankings import Field
 from gpubench.report.vega import FigurePart
@@ -168,12 +165,3 @@ def test_charts_of_all_axes_are_valid_and_drawn(kind: str) -> None:
 
 def test_maps_are_valid() -> None:
     alt.LayerChart.from_dict(map_of(grid(tasks=("count",))).spec, validate=True)
-
-
-def test_without_the_extra_a_report_says_what_to_install(
-    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(vega, "find_spec", lambda name: None)
-    with pytest.raises(UserError, match=r"needs altair and vl_convert: pip install 'gpubench\[rep"):
-        report.write([results(crossing())], tmp_path)
-    assert not any(tmp_path.iterdir())

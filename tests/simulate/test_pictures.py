@@ -256,7 +256,7 @@ def test_a_driver_that_ends_the_process_is_no_reason_to_end(monkeypatch):
 def test_a_missing_pyvista_is_named_with_the_way_to_install_it(monkeypatch):
     perspective.why_not.cache_clear()
     monkeypatch.setitem(sys.modules, "pyvista", None)
-    assert "pip install 'gpubench[pictures]'" in str(perspective.why_not())
+    assert "pip install 'gpubench-particles[pictures]'" in str(perspective.why_not())
     perspective.why_not.cache_clear()
 
 

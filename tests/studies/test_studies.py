@@ -108,7 +108,7 @@ def by_algorithm(records):
 # The file of a study
 
 
-def test_the_shipped_study_holds_the_table_as_printed():
+def test_the_shipped_study_holds_the_published_table():
     study = load_study("rozen2008-table1")
     assert study.published is not None
     values = np.array(study.published.values)
@@ -381,7 +381,7 @@ def test_measures_every_subject_in_every_mode(device, tmp_path):
 
 
 @pytest.mark.parametrize("said", [float("nan"), {"a": {"b": {}}}, "x" * 2000])
-def test_what_no_record_can_hold_stops_nobody(device, tmp_path, monkeypatch, said):
+def test_what_no_record_can_hold_stops_no_other(device, tmp_path, monkeypatch, said):
     monkeypatch.setattr(RightSort, "outcome", lambda self: {"rounds": said})
     monkeypatch.setattr(TwiceSort, "outcome", lambda self: {"rounds": 3})
     summary, records = run_one(device, tmp_path, subject("twice-sort"))
@@ -390,7 +390,7 @@ def test_what_no_record_can_hold_stops_nobody(device, tmp_path, monkeypatch, sai
     assert all(r["reason"] for r in records if r["status"] == "failed")
 
 
-def test_a_wrong_answer_has_no_time_and_stops_nobody(device, tmp_path):
+def test_a_wrong_answer_has_no_time_and_stops_no_other(device, tmp_path):
     summary, records = run_one(device, tmp_path, subject("wrong-sort"))
     assert (summary.measured, summary.wrong) == (2, 2)
     for record in by_algorithm(records)["wrong-sort"]:

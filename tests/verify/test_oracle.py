@@ -493,7 +493,7 @@ def test_the_cell_list_family_checks_cell_ids_lists_and_positions() -> None:
         oracle.check(algorithm(Neighbours(order), cell_of=cell_of))
 
 
-def test_an_algorithm_cannot_change_what_it_is_held_against() -> None:
+def test_an_algorithm_cannot_change_its_reference() -> None:
     for name in ("cell-list", "neighbour-query"):
         inputs = from_positions(make(50, BOX).positions, BOX)
         oracle = FAMILIES[name].oracle(inputs, False)

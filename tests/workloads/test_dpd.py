@@ -169,7 +169,7 @@ def nearest(simulation: DPD, differences: Any) -> Any:
     return differences - size * np.rint(differences / size) * simulation.box.periodic
 
 
-def test_goes_on_from_a_state_to_the_bit(device):
+def test_resumes_from_a_state_to_the_bit(device):
     through = made(device, DPDRayleighTaylor, integrator="leap-frog")
     through.advance(7)
     state = through.state()

@@ -411,7 +411,7 @@ def test_a_skin_is_measured_over_more_steps(intel, tmp_path):
     assert "lists still hold" in graph["reason"]
 
 
-def test_a_wrong_step_has_no_time_and_stops_nobody(intel, tmp_path):
+def test_a_wrong_step_has_no_time_and_stops_no_other(intel, tmp_path):
     records = measured(STUDY + LOSER + HOST_LOOP, intel, tmp_path)
     found = {(r["algorithm"], r["mode"]): r for r in records}
     for mode in ("hot", "graph"):

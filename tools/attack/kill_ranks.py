@@ -84,7 +84,7 @@ def _mpirun() -> Path:
     """Return the launcher beside the interpreter, else that on PATH."""
     found = shutil.which("mpirun", path=f"{scene.SCRIPTS}{os.pathsep}{os.environ.get('PATH', '')}")
     if found is None or importlib.util.find_spec("mpi4py") is None:
-        raise Untried("there is no mpirun with mpi4py: pip install 'gpubench[mpi]'")
+        raise Untried("there is no mpirun with mpi4py: pip install 'gpubench-particles[mpi]'")
     return Path(found)
 
 

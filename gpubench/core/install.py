@@ -1,0 +1,29 @@
+"""What to install where something is missing: the only place that names the distribution."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from gpubench.core.errors import UserError
+
+# `gpubench` at the package index is another project.
+DISTRIBUTION = "gpubench-particles"
+# By extra, the modules that a command imports from it.
+MODULES = {
+    "report": ("altair", "jinja2", "PIL", "vl_convert"),
+    "simulation": ("gsd", "matplotlib", "PIL"),
+}
+
+
+def hint(extra: str) -> str:
+    """Return the command that installs an extra of this package."""
+    return f"pip install '{DISTRIBUTION}[{extra}]'"
+
+
+def require(extra: str, what: str) -> None:
+    """Raise UserError in one line where a module of an extra is missing.
+
+    extra: a key of MODULES. what: needs it, e.g. "gpubench report".
+    """
+    if missing := [name for name in MODULES[extra] if find_spec(name) is None]:
+        raise UserError(f"{what} needs {', '.join(missing)}: {hint(extra)}")
