@@ -14,8 +14,9 @@ from gpubench.inputs import ParticleSet
 from gpubench.inputs.specs import Particles
 from gpubench.measure.progress import progress
 from gpubench.studies.bench import verdict_on
-from gpubench.verify import conformance
+from gpubench.verify import conformance, suites
 from gpubench.verify.problems import FAMILIES, first_launch
+from gpubench.verify.smallest import smallest_failure
 
 
 def check_forms(
@@ -70,7 +71,7 @@ def _smallest_of_suite(
 ) -> str | None:
     """Shrink the first input of a suite that was wrong; None where all were right."""
     wrong = {result["name"] for result in results if result["status"] == "wrong"}
-    for case in conformance.cases(family):
+    for case in suites.cases(family):
         if case.name in wrong:
             return _smallest(make, family, case.make(), case.exact)
     return None
@@ -79,7 +80,7 @@ def _smallest_of_suite(
 def _smallest(
     make: Callable[..., Algorithm], family: str, inputs: Any, exact: bool = False
 ) -> str | None:
-    found = conformance.smallest_failure(make, family, inputs, exact)
+    found = smallest_failure(make, family, inputs, exact)
     return found.describe() if found else None
 
 

@@ -23,8 +23,8 @@ from gpubench.studies.facts import facts_of, printable, require_countable
 from gpubench.studies.plan import Described, Group, Job
 from gpubench.studies.recheck import wrong_after_timing
 from gpubench.studies.study import Subject
-from gpubench.verify.conformance import smallest_failure_of_a_piece
 from gpubench.verify.problems import ORACLES, Oracle, first_launch
+from gpubench.verify.smallest import smallest_failure_of_a_piece
 from gpubench.workloads.step import WorkloadStep
 
 

@@ -29,6 +29,11 @@ from gpubench.core.grid import Grid, UnboundedGrid, hash_buckets
 from gpubench.inputs import Inputs, PairSet, ParticleSet, RecordSet, SimulationStart
 from gpubench.inputs.specs import Pairs, Particles, Recipe, Records
 from gpubench.verify import oracle
+from gpubench.verify.neighbour_oracle import (
+    NeighbourOracle,
+    SampledNeighbourOracle,
+    neighbour_oracle,
+)
 
 
 class Oracle(ABC):
@@ -178,15 +183,13 @@ class NeighbourQueryOracle(Oracle):
     pairs: what finds them.
     """
 
-    pairs: ClassVar[Callable[..., oracle.NeighbourOracle | oracle.SampledNeighbourOracle]] = (
-        oracle.NeighbourOracle
-    )
+    pairs: ClassVar[Callable[..., NeighbourOracle | SampledNeighbourOracle]] = NeighbourOracle
 
     def __init__(self, inputs: ParticleSet, exact: bool = False) -> None:
         self.positions = inputs.positions.copy()
         self.grid: Grid | None = inputs.grid
         self.exact = exact
-        self._pairs: dict[float, oracle.NeighbourOracle | oracle.SampledNeighbourOracle] = {}
+        self._pairs: dict[float, NeighbourOracle | SampledNeighbourOracle] = {}
 
     def check(self, algorithm: Any) -> str | None:
         """Check the neighbours within `algorithm.cutoff`."""
@@ -232,7 +235,7 @@ class NeighbourSearchOracle(Oracle):
 class SearchOracle(NeighbourQueryOracle):
     """As the oracle above; an input with many pairs is checked in samples of its particles."""
 
-    pairs = staticmethod(oracle.neighbour_oracle)
+    pairs = staticmethod(neighbour_oracle)
 
 
 class UnboundedQueryOracle(NeighbourQueryOracle):

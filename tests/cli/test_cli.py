@@ -11,7 +11,7 @@ from fakes import FakeDevice
 
 import gpubench.devices
 import gpubench.report
-import gpubench.verify.conformance
+import gpubench.verify.suites
 from gpubench import __version__
 from gpubench.cli import app
 from gpubench.core import paths, registry
@@ -203,9 +203,9 @@ def test_version(gpubench_command):
 
 @pytest.fixture
 def two_cases(monkeypatch):
-    every = gpubench.verify.conformance.cases
+    every = gpubench.verify.suites.cases
     monkeypatch.setattr(
-        gpubench.verify.conformance,
+        gpubench.verify.suites,
         "cases",
         lambda family: [c for c in every(family) if c.name in ("33 particles", "32 particles")],
     )
@@ -259,10 +259,10 @@ def test_check_goes_on_where_an_algorithm_ends_the_program(
 
 
 def test_check_shrinks_the_first_input_that_is_wrong(gpubench_command, monkeypatch):
-    every = gpubench.verify.conformance.cases
+    every = gpubench.verify.suites.cases
     names = ("two particles, far apart", "all in one cell", "all at one point")
     chosen = {family: [c for c in every(family) if c.name in names] for family in FAMILIES}
-    monkeypatch.setattr(gpubench.verify.conformance, "cases", chosen.get)
+    monkeypatch.setattr(gpubench.verify.suites, "cases", chosen.get)
     code, out, err = gpubench_command("check", "losing-search", "--smallest")
     assert code == 1
     assert "the smallest failure of losing-search count:" in err

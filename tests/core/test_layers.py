@@ -22,7 +22,7 @@ PACKAGE = Path(gpubench.__file__).parent
 LAYERS = [
     {"core.poison"},
     {"__init__", "core", "inputs"},
-    {"verify.oracle", "physics"},
+    {"verify.oracle", "verify.neighbour_oracle", "verify.arrays", "physics"},
     {"verify", "evidence"},
     {"devices"},
     {"measure", "distributed"},

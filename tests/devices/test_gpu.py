@@ -25,8 +25,9 @@ from gpubench.core.grid import Grid
 from gpubench.core.tasks import task_of
 from gpubench.devices import Device, cuda
 from gpubench.inputs import Inputs, make, make_pairs, make_records, move
-from gpubench.verify.conformance import Case, large_cases
+from gpubench.verify.case import Case
 from gpubench.verify.problems import FAMILIES, Oracle
+from gpubench.verify.suites import large_cases
 
 pytestmark = pytest.mark.cuda
 

@@ -24,7 +24,7 @@ from gpubench.devices import opencl
 from gpubench.evidence import physics_results
 from gpubench.physics_checks.runner import FAMILIES
 from gpubench.studies.study import check_names, load_study, parse_study
-from gpubench.verify import conformance
+from gpubench.verify import conformance, suites
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [
@@ -197,7 +197,7 @@ def test_the_example_algorithm_gives_right_answers(tmp_path, monkeypatch):
             return module.CellSweep(device, particles, grid, "plain", {})
 
         results = []
-        for case in conformance.cases("cell-list"):
+        for case in suites.cases("cell-list"):
             inputs = case.make()
             if inputs.particles * inputs.grid.count < LONGEST_SWEEP:
                 results.append(conformance.run_case(make, "cell-list", case))

@@ -33,17 +33,11 @@ from gpubench.core.grid import Grid, UnboundedGrid, hash_buckets
 from gpubench.inputs import from_positions, make, move
 from gpubench.physics.noise import GENERATORS
 from gpubench.verify import oracle
-from gpubench.verify.conformance import (
-    Case,
-    CaseResult,
-    cases,
-    large_cases,
-    run_case,
-    run_conformance,
-    smallest_failure,
-    smallest_failure_of_a_piece,
-)
+from gpubench.verify.case import Case
+from gpubench.verify.conformance import CaseResult, run_case, run_conformance
 from gpubench.verify.problems import FAMILIES
+from gpubench.verify.smallest import smallest_failure, smallest_failure_of_a_piece
+from gpubench.verify.suites import cases, large_cases
 
 HOST: Any = SimpleNamespace(download=np.array, upload=np.array)
 

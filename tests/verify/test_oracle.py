@@ -16,15 +16,9 @@ from hypothesis.extra import numpy as hnp
 from gpubench.core.answers import LinkedCells, Neighbours, SortedCells
 from gpubench.core.grid import Grid
 from gpubench.inputs import from_positions, make, make_records
-from gpubench.verify import oracle as oracle_module
-from gpubench.verify.oracle import (
-    NeighbourOracle,
-    SampledNeighbourOracle,
-    check_cell_ids,
-    check_hashed,
-    check_linked,
-    check_sorted,
-)
+from gpubench.verify import neighbour_oracle as oracle_module
+from gpubench.verify.neighbour_oracle import NeighbourOracle, SampledNeighbourOracle
+from gpubench.verify.oracle import check_cell_ids, check_hashed, check_linked, check_sorted
 from gpubench.verify.problems import FAMILIES
 
 CELLS = 6
@@ -517,7 +511,7 @@ def test_the_neighbour_family_checks_counts_or_lists_and_finds_pairs_once(monkey
     assert oracle.check(right) is None
     assert family.check(right, inputs, exact=True) is None
 
-    monkeypatch.setattr("gpubench.verify.oracle.cKDTree", None)
+    monkeypatch.setattr("gpubench.verify.neighbour_oracle.cKDTree", None)
     assert oracle.check(algorithm(Neighbours(counts), cutoff=1.0)) is None
     assert_says(oracle.check(algorithm(Neighbours(counts + 1), cutoff=1.0)), "expected 1")
     cut = algorithm(Neighbours(counts, offsets, neighbours[:-1]), cutoff=1.0)

@@ -1,0 +1,418 @@
+"""Which neighbours are right: all pairs in float64, or a sample where there are too many."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
+
+from gpubench.core.grid import Grid
+from gpubench.verify.arrays import (
+    Ints,
+    check_array,
+    check_range,
+    exclusive_sum,
+    first_absent,
+    first_true,
+)
+
+# Up to so many particles, with so many candidates in their own cells, all pairs are listed.
+FULL_PARTICLES, FULL_CANDIDATES = 2**18, 2**21
+# Of an input with more of either: regions, particles in each at most, and pairs of these.
+REGIONS, SAMPLES, SAMPLED_PAIRS = 8, 2000, 2**17
+RECOUNTED = 8  # of the particles whose counts differ between two answers
+SLABS = 2**16  # by which an input is sorted along x; their numbers fit into 16 bits
+ROWS = 2**16  # rows of a list that are unpacked together
+
+
+class NeighbourOracle:
+    """The pairs of particles strictly nearer than the cutoff, by SciPy's cKDTree in float64.
+
+    positions: float32, shape (particles, 4). A periodic axis counts the nearest image, which
+    is the only one within the cutoff as long as the axis is longer than twice the cutoff.
+    grid: the box; None for a world without one, where nothing is taken from positions but
+    differences.
+
+    An algorithm works in float32, so a pair may go either way when its distance is within
+    `tolerance` of the cutoff. With `exact` the tolerance is zero: for inputs whose coordinates
+    and distances float32 represents exactly.
+    """
+
+    def __init__(
+        self,
+        positions: NDArray[np.float32],
+        grid: Grid | None,
+        cutoff: float,
+        exact: bool = False,
+    ) -> None:
+        self.particles = len(positions)
+        self.cutoff = cutoff
+        size = np.asarray(grid.size if grid else (0.0,) * 3)
+        periodic = grid.periodic if grid else (False,) * 3
+        self.tolerance = _tolerance(positions, grid, cutoff, exact)
+
+        self._boxsize = np.where(periodic, size, 0.0)  # 0 where open, as cKDTree has it
+        if grid:
+            self._xyz = _in_box(positions, grid)
+        else:
+            self._xyz = positions[:, :3].astype(np.float64)
+        reach = cutoff + self.tolerance
+        # The tree includes the radius itself, and rounds: take a little more, then select.
+        tree = cKDTree(self._xyz, boxsize=self._boxsize)
+        pairs = tree.query_pairs(reach * (1 + 1e-9), output_type="ndarray")
+        squared = self._squared_distance(pairs[:, 0], pairs[:, 1])
+        within = squared < reach**2
+        self._allowed = pairs[within]
+        self._required = squared[within] < max(cutoff - self.tolerance, 0.0) ** 2
+
+    def check_counts(self, counts: Ints) -> str | None:
+        """Check the number of neighbours of each particle, int32, shape (particles,)."""
+        if problem := check_array("counts", counts, (self.particles,), np.int32):
+            return problem
+        least, most = self._least_and_most
+        if (i := first_true((counts < least) | (counts > most))) is not None:
+            expected = f"{least[i]}" if least[i] == most[i] else f"{least[i]} to {most[i]}"
+            return f"particle {i} has {counts[i]} neighbours, expected {expected}"
+        if (total := int(counts.sum(dtype=np.int64))) % 2:
+            return f"the counts add up to {total}, expected an even number: pairs have two sides"
+        return None
+
+    def check_list(self, counts: Ints, offsets: Ints, neighbours: Ints) -> str | None:
+        """Check the neighbours of each particle, in any order within its row.
+
+        counts: int32, shape (particles,). offsets: int64, shape (particles + 1,).
+        neighbours: int32, shape (offsets[-1],). As in Neighbours.
+        """
+        n = self.particles
+        if problem := _check_rows(n, counts, offsets, neighbours):
+            return problem
+
+        # A pair (i, j) as one number, i * n + j, so that sets of pairs are sorted arrays.
+        row, column = np.repeat(np.arange(n), counts), neighbours.astype(np.int64)
+        found = np.sort(row * n + column)
+        if (k := first_true(found[1:] == found[:-1])) is not None:
+            i, j = divmod(int(found[k]), n)
+            return f"particle {i} has neighbour {j} twice"
+        allowed, required = self._ordered_pairs
+        if (pair := first_absent(required, found)) is not None:
+            return f"particle {self._describe(pair)} is missing"
+        if (pair := first_absent(found, allowed)) is not None:
+            return f"particle {self._describe(pair)} should not be listed"
+        mirrored = np.sort(column * n + row)
+        if (pair := first_absent(found, mirrored)) is not None:
+            i, j = divmod(pair, n)
+            return f"particle {i} has neighbour {j}, but particle {j} does not have {i}"
+        return None
+
+    @cached_property
+    def _least_and_most(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """How many neighbours each particle must have, and may."""
+        least = np.bincount(self._allowed[self._required].ravel(), minlength=self.particles)
+        return least, np.bincount(self._allowed.ravel(), minlength=self.particles)
+
+    @cached_property
+    def _ordered_pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Both sides of every allowed pair and of every required pair, as sorted numbers."""
+
+        def both_sides(pairs: NDArray[np.intp]) -> NDArray[np.int64]:
+            low, high = pairs.astype(np.int64).T
+            return np.sort(
+                np.concatenate((low * self.particles + high, high * self.particles + low))
+            )
+
+        return both_sides(self._allowed), both_sides(self._allowed[self._required])
+
+    def _squared_distance(
+        self, first: NDArray[np.intp], second: NDArray[np.intp]
+    ) -> NDArray[np.float64]:
+        total = np.zeros(len(first))
+        for along, edge in zip(self._xyz.T, self._boxsize, strict=True):
+            apart = np.abs(along[first] - along[second])
+            if edge:
+                apart = np.minimum(apart, edge - apart)
+            total += apart**2
+        return total
+
+    def _describe(self, pair: int) -> str:
+        i, j = divmod(pair, self.particles)
+        distance = float(np.sqrt(self._squared_distance(np.array([i]), np.array([j])))[0])
+        return f"{i}: neighbour {j} at distance {distance:.9g} (cutoff {self.cutoff:.9g})"
+
+
+def _tolerance(
+    positions: NDArray[np.float32], grid: Grid | None, cutoff: float, exact: bool
+) -> float:
+    """Return by how much a distance may be wrong that float32 computed, cells included."""
+    if exact:
+        return 0.0
+    # With u = 2^-24, half of float32's epsilon, and no coordinate or edge above `scale`:
+    # - a pair straddles two cells or more only by the rounding of its cell coordinates, at
+    #   most 5 u scale each (low, subtraction, inverse, product), so 10 u scale together;
+    # - a distance errs by 3 u scale along an axis (difference, edge, image), so by
+    #   3 sqrt(3) u scale, and its square and that of the cutoff by less than 4 u scale.
+    # 16 u scale covers either. Without a box cells are exact, differences of positions are
+    # rounded once, and what is compared is of the size of the cutoff.
+    scale = cutoff
+    if grid:
+        low, size = np.asarray(grid.low), np.asarray(grid.size)
+        largest = max(abs(float(e)) for e in (positions.min(initial=0), positions.max(initial=0)))
+        scale = max(float(np.abs([low, low + size, size]).max()), largest)
+    return 8 * float(np.finfo(np.float32).eps) * scale
+
+
+def _check_rows(particles: int, counts: Ints, offsets: Ints, neighbours: Ints) -> str | None:
+    """Check shapes, types and ranges of a list of neighbours, and that no particle is its own."""
+    problem = (
+        check_array("counts", counts, (particles,), np.int32)
+        or check_range("counts", counts, 0, max(particles, 1))
+        or check_array("offsets", offsets, (particles + 1,), np.int64)
+    )
+    if problem:
+        return problem
+    sums = exclusive_sum(counts)
+    if (i := first_true(offsets != sums)) is not None:
+        return f"offsets[{i}] is {offsets[i]}, expected {sums[i]}, the sum of the counts before"
+    problem = check_array("neighbours", neighbours, (int(sums[-1]),), np.int32) or check_range(
+        "neighbours", neighbours, 0, particles
+    )
+    if problem:
+        return problem
+    for begin in range(0, particles, ROWS):
+        rows = np.arange(begin, min(begin + ROWS, particles), dtype=np.int32)
+        own = np.repeat(rows, counts[rows])
+        if (k := first_true(own == neighbours[sums[begin] : sums[rows[-1] + 1]])) is not None:
+            return f"particle {own[k]} is listed as its own neighbour"
+    return None
+
+
+def neighbour_oracle(
+    positions: NDArray[np.float32], grid: Grid, cutoff: float, exact: bool = False
+) -> NeighbourOracle | SampledNeighbourOracle:
+    """Return the oracle of all pairs where they are few enough, else that of samples."""
+    if len(positions) <= FULL_PARTICLES:
+        inside = np.bincount(grid.cell_ids(positions), minlength=1).astype(np.float64)
+        if float((inside**2).sum()) <= FULL_CANDIDATES:
+            return NeighbourOracle(positions, grid, cutoff, exact)
+    return SampledNeighbourOracle(positions, grid, cutoff, exact)
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """Some particles, and all that may be their neighbours.
+
+    queries: int64, the particles asked about, sorted. allowed, required: both sides' numbers
+        row * particles + neighbour of their pairs, sorted, as in NeighbourOracle.
+    """
+
+    queries: NDArray[np.int64]
+    allowed: NDArray[np.int64]
+    required: NDArray[np.int64]
+    least: NDArray[np.int64]
+    most: NDArray[np.int64]
+
+
+class SampledNeighbourOracle:
+    """As NeighbourOracle, where all pairs are too many to list: exact in places, sums everywhere.
+
+    In regions about two corners of the box, about the first and the last particle, and about some
+    that are drawn at random, neighbours are those that SciPy finds in float64, for up to SAMPLES
+    particles in each (fewer where these have over SAMPLED_PAIRS neighbours). Of all particles it is
+    checked that pairs have two sides: counts add up to an even number; weighted with random
+    numbers, what rows list adds up to the same from either side. Where two answers differ in a
+    count, a recount of some such particles says which of them is wrong.
+    """
+
+    def __init__(
+        self, positions: NDArray[np.float32], grid: Grid, cutoff: float, exact: bool = False
+    ) -> None:
+        self.particles = len(positions)
+        self.cutoff = cutoff
+        self.tolerance = _tolerance(positions, grid, cutoff, exact)
+        self._positions, self._grid = positions, grid
+        # All are sorted into slabs along x, so that nobody far from a place is looked at.
+        slab = self._slab_of(_in_box(positions, grid)[:, 0]).astype(np.uint16)
+        self._by_slab = np.argsort(slab, kind="stable")  # a radix sort, of 16 bits
+        self._slab_start = exclusive_sum(np.bincount(slab, minlength=SLABS))
+        rng = np.random.default_rng(self.particles)
+        low, size = np.asarray(grid.low, np.float32), np.asarray(grid.size, np.float32)
+        drawn = [0, self.particles - 1, *rng.integers(0, self.particles, REGIONS - 4)]
+        places = [low, low + size, *positions[drawn, :3]]
+        self._samples = [self._sample(place, rng) for place in places]
+        self._weights = rng.integers(0, 2**64, (2, self.particles), np.uint64, endpoint=False)
+        self._counts: Ints | None = None
+
+    def _sample(self, place: NDArray[np.float32], rng: np.random.Generator) -> _Sample:
+        """Find the neighbours of particles in a cube about a place."""
+        per_cutoff = self.particles * self.cutoff**3 / float(np.prod(self._grid.size))
+        half = self.cutoff * max(2.0, (SAMPLES / per_cutoff) ** (1 / 3) / 2)
+        near, inside = self._near(place, half)
+        queries = near[inside]
+        if len(queries) > SAMPLES:
+            queries = np.sort(rng.choice(queries, SAMPLES, replace=False))
+        tree, reach = self._tree(near), self.cutoff + self.tolerance
+        # Of crowded particles, as many as have so many neighbours together.
+        asked = _in_box(self._positions[queries], self._grid)
+        there = tree.query_ball_point(asked, reach, return_length=True, workers=-1)
+        few = np.sort(rng.permutation(len(queries))[: _fitting(there, SAMPLED_PAIRS)])
+        return self._neighbours_of(queries[few], near, tree)
+
+    def _near(
+        self, place: NDArray[np.float32], half: float
+    ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+        """Return who is in a cube about a place or in reach of it, and which are inside."""
+        reach = half + 1.001 * (self.cutoff + self.tolerance)
+        near = self._in_slabs(place[0], 1.001 * reach)
+        inside = np.ones(len(near), np.bool_)
+        for axis in range(3):
+            apart = np.abs(self._positions[near, axis] - place[axis])
+            if self._grid.periodic[axis]:
+                apart = np.minimum(apart, np.float32(self._grid.size[axis]) - apart)
+            within = apart < reach
+            near, inside = near[within], (inside & (apart < half))[within]
+        return near, inside
+
+    def _in_slabs(self, x: np.float32, reach: float) -> NDArray[np.intp]:
+        """Return who is about so near along x, sorted; across the edge where the box repeats."""
+        size = self._grid.size[0]
+        along = float(x) - self._grid.low[0]
+        images = (-size, 0.0, size) if self._grid.periodic[0] else (0.0,)
+        ends = np.array([(along + by - reach, along + by + reach) for by in images])
+        wanted = np.zeros(SLABS, np.bool_)
+        for first, last in self._slab_of(ends):
+            wanted[first : last + 1] = True
+        # Slabs that are wanted are few runs of slabs, and so of particles.
+        edges = np.flatnonzero(np.diff(wanted, prepend=False, append=False)).reshape(-1, 2)
+        bounds = self._slab_start[edges]
+        return np.sort(np.concatenate([self._by_slab[first:last] for first, last in bounds]))
+
+    def _slab_of(self, along: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return in which slab coordinates from the low end of the box are."""
+        return np.clip(along * (SLABS / self._grid.size[0]), 0, SLABS - 1).astype(np.int64)
+
+    def _tree(self, particles: NDArray[np.intp]) -> cKDTree:
+        boxsize = np.where(self._grid.periodic, self._grid.size, 0.0)
+        return cKDTree(_in_box(self._positions[particles], self._grid), boxsize=boxsize)
+
+    def _neighbours_of(
+        self, queries: NDArray[np.intp], near: NDArray[np.intp], tree: cKDTree
+    ) -> _Sample:
+        """Find the neighbours of some particles among those near them, whose tree is given."""
+        reach, n = self.cutoff + self.tolerance, self.particles
+        boxsize = np.where(self._grid.periodic, self._grid.size, 0.0)
+        asked = _in_box(self._positions[queries], self._grid)
+        found = tree.query_ball_point(asked, reach * (1 + 1e-9), workers=-1)
+        lengths = np.array([len(one) for one in found], np.int64)
+        row = np.repeat(np.arange(len(queries)), lengths)
+        column = np.concatenate([np.empty(0, np.int64), *map(np.asarray, found)]).astype(np.int64)
+        apart = np.abs(asked[row] - np.asarray(tree.data)[column])
+        apart = np.minimum(apart, np.where(boxsize > 0, boxsize - apart, np.inf))
+        squared = (apart**2).sum(axis=1)
+        numbers = queries[row] * n + near[column]
+        allowed = (queries[row] != near[column]) & (squared < reach**2)
+        required = allowed & (squared < max(self.cutoff - self.tolerance, 0.0) ** 2)
+        return _Sample(
+            queries,
+            np.sort(numbers[allowed]),
+            np.sort(numbers[required]),
+            least=np.bincount(row[required], minlength=len(queries)),
+            most=np.bincount(row[allowed], minlength=len(queries)),
+        )
+
+    def check_counts(self, counts: Ints) -> str | None:
+        """Check the number of neighbours of each particle, int32, shape (particles,)."""
+        return self._check_sums(counts) or self._check_against_another(counts)
+
+    def _check_sums(self, counts: Ints) -> str | None:
+        """Check the counts of the samples, and that pairs have two sides."""
+        if problem := check_array("counts", counts, (self.particles,), np.int32):
+            return problem
+        for sample in self._samples:
+            if problem := _check_sampled(sample, counts):
+                return problem
+        if (total := int(counts.sum(dtype=np.int64))) % 2:
+            return f"the counts add up to {total}, expected an even number: pairs have two sides"
+        return None
+
+    def _check_against_another(self, counts: Ints) -> str | None:
+        """Where counts differ from those of another answer, see by a recount whose are wrong.
+
+        Of the particles that differ, RECOUNTED are looked at; pairs within rounding of the cutoff
+        are of either answer.
+        """
+        if self._counts is None:
+            self._counts = counts.copy()
+            return None
+        differ = np.flatnonzero(counts != self._counts)
+        rng = np.random.default_rng(len(differ))
+        chosen = rng.choice(differ, min(len(differ), RECOUNTED), replace=False)
+        for particle in np.sort(chosen):
+            near, _ = self._near(self._positions[particle, :3], 0.0)
+            sample = self._neighbours_of(np.array([particle]), near, self._tree(near))
+            if problem := _check_sampled(sample, counts):
+                return problem
+            if _check_sampled(sample, self._counts):
+                # It was the other that is wrong there, as its next check will find.
+                self._counts = counts.copy()
+                return None
+        return None
+
+    def check_list(self, counts: Ints, offsets: Ints, neighbours: Ints) -> str | None:
+        """Check the neighbours of each particle; see NeighbourOracle."""
+        n = self.particles
+        if problem := _check_rows(n, counts, offsets, neighbours) or self._check_sums(counts):
+            return problem
+        for sample in self._samples:
+            row = np.repeat(sample.queries, counts[sample.queries])
+            inside = [neighbours[offsets[i] : offsets[i + 1]] for i in sample.queries]
+            found = np.sort(row * n + np.concatenate([np.empty(0, np.int64), *inside]))
+            if (k := first_true(found[1:] == found[:-1])) is not None:
+                i, j = divmod(int(found[k]), n)
+                return f"particle {i} has neighbour {j} twice"
+            if (pair := first_absent(sample.required, found)) is not None:
+                return f"particle {pair // n}: neighbour {pair % n} is missing"
+            if (pair := first_absent(found, sample.allowed)) is not None:
+                return f"particle {pair // n}: neighbour {pair % n} should not be listed"
+        # Each pair (i, j) adds a_i b_j - b_i a_j, which its other side takes back, modulo 2^64.
+        a, b = self._weights
+
+        def surplus(begin: int) -> int:
+            rows = slice(begin, min(begin + ROWS, n))
+            listed = neighbours[offsets[rows.start] : offsets[rows.stop]]
+            own_a, own_b = (np.repeat(w[rows], counts[rows]) for w in (a, b))
+            return int((own_a * b[listed] - own_b * a[listed]).sum(dtype=np.uint64))
+
+        with ThreadPoolExecutor() as pool:
+            balance = sum(pool.map(surplus, range(0, n, ROWS)))
+        if balance % 2**64:
+            return "some particle has a neighbour that does not have it"
+        return self._check_against_another(counts)
+
+
+def _check_sampled(sample: _Sample, counts: Ints) -> str | None:
+    """Check how many neighbours the particles of a sample have."""
+    found = counts[sample.queries]
+    if (k := first_true((found < sample.least) | (found > sample.most))) is None:
+        return None
+    low, high = sample.least[k], sample.most[k]
+    expected = f"{low}" if low == high else f"{low} to {high}"
+    return f"particle {sample.queries[k]} has {found[k]} neighbours, expected {expected}"
+
+
+def _fitting(lengths: NDArray[np.int64], total: int) -> int:
+    """Return how many of rows of about these lengths have `total` entries together, at least 1."""
+    return (
+        min(len(lengths), 1 + int(total / max(1.0, float(np.mean(lengths))))) if len(lengths) else 0
+    )
+
+
+def _in_box(positions: NDArray[np.float32], grid: Grid) -> NDArray[np.float64]:
+    """Return coordinates from the corner of the box, wrapped where it repeats, float64."""
+    xyz = positions[:, :3].astype(np.float64) - grid.low
+    for axis in np.flatnonzero(grid.periodic):
+        wrapped = xyz[:, axis] % grid.size[axis]
+        xyz[:, axis] = np.where(wrapped < grid.size[axis], wrapped, 0.0)
+    return xyz

@@ -1,0 +1,147 @@
+"""The smallest input on which an algorithm is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpubench.core.contracts import Algorithm
+from gpubench.inputs import (
+    ParticleSet,
+)
+from gpubench.verify.case import Case
+from gpubench.verify.conformance import run_case
+
+PIECES = 8  # of a large input, that are looked at in its place
+
+
+@dataclass(frozen=True)
+class Smallest:
+    """The smallest input found on which an algorithm is wrong.
+
+    inputs: the particles that are left. problem: what is wrong with its answer on them.
+    tried: on how many inputs it was run.
+    """
+
+    inputs: ParticleSet
+    problem: str
+    tried: int
+
+    @property
+    def clause(self) -> str:
+        """The failure in one clause, for people."""
+        n = self.inputs.particles
+        return f"{n} particle{'s' * (n != 1)} are enough: {self.problem}"
+
+    def describe(self) -> str:
+        """Return grid, positions and problem, as text that the input can be made of again."""
+        grid = self.inputs.grid
+        lines = [
+            f"grid: cells {grid.cells}, low {grid.low}, size {grid.size},"
+            f" periodic {grid.periodic}, cutoff {min(grid.cell_size)!r}"
+        ]
+        for at, state in enumerate(self.inputs.history):
+            lines += [f"positions, state {at}:"] if self.inputs.before else ["positions:"]
+            # As many digits as tell any float32 from the next.
+            lines += [
+                f"  {i}: ({', '.join(f'{x:.9g}' for x in row[:3])})"
+                for i, row in enumerate(state.positions)
+            ]
+        return "\n".join([*lines, f"wrong: {self.problem}"])
+
+
+def smallest_failure(
+    make_algorithm: Callable[..., Algorithm],
+    family: str,
+    inputs: ParticleSet,
+    exact: bool = False,
+    most: int = 1000,
+) -> Smallest | None:
+    """Shrink an input on which an algorithm is wrong, as long as it stays wrong.
+
+    Halves of the particles are left out, then quarters, and so on down to single ones (delta
+    debugging: Zeller and Hildebrandt 2002, section 3). make_algorithm: as run_conformance takes it.
+    most: on how many inputs it may be run. Returns None where it is right on the input itself.
+
+    What raises, or is skipped, on fewer particles counts as right there.
+    """
+
+    def problem_of(candidate: ParticleSet) -> str | None:
+        case = Case("", lambda: candidate, exact)
+        result = run_case(make_algorithm, family, case)
+        return result.reason if result.status == "wrong" else None
+
+    def problem_of_fewer(candidate: ParticleSet) -> str | None:
+        try:
+            return problem_of(candidate)
+        except (Exception, SystemExit):  # another failure than the one that is looked for
+            return None
+
+    tried = 1
+    problem = problem_of(inputs)
+    if problem is None:
+        return None
+    length = inputs.particles // 2
+    while length:
+        first, shrunk = 0, False
+        while first < inputs.particles and tried < most:
+            fewer = _without(inputs, slice(first, first + length))
+            tried += 1
+            if found := problem_of_fewer(fewer):
+                inputs, problem, shrunk = fewer, found, True
+            else:
+                first += length
+        # Single ones are gone through again until none can be left out.
+        length = length if shrunk and length == 1 and tried < most else length // 2
+    return Smallest(inputs, problem, tried)
+
+
+def smallest_failure_of_a_piece(
+    make_algorithm: Callable[..., Algorithm],
+    family: str,
+    inputs: ParticleSet,
+    particles: int = 2**12,
+    largest: int = 2**16,
+    most: int = 300,
+) -> Smallest | None:
+    """Shrink a piece of a large input on which an algorithm is still wrong.
+
+    Pieces of so many particles come first, then larger and larger ones up to `largest`, on which
+    it is run less often: some are right until there are enough particles for them to use cells.
+    Returns None where it is right on all of the PIECES of each size.
+    """
+    while particles <= largest:
+        for piece in _pieces_of(inputs, particles, PIECES):
+            if found := smallest_failure(make_algorithm, family, piece, most=most):
+                return found
+        if particles >= inputs.particles:
+            break
+        particles, most = 4 * particles, max(1, most // 4)
+    return None
+
+
+def _pieces_of(inputs: ParticleSet, particles: int, pieces: int) -> list[ParticleSet]:
+    """Return pieces of an input, as many particles each, of cells that follow each other.
+
+    They are spread over the input; it is the only piece where it is not larger.
+    """
+    if inputs.particles <= particles:
+        return [inputs]
+    in_order = np.argsort(inputs.cell_of, kind="stable")
+    begins = np.linspace(0, inputs.particles - particles, pieces).astype(np.int64)
+    return [_only(inputs, np.sort(in_order[begin : begin + particles])) for begin in begins]
+
+
+def _without(inputs: ParticleSet, which: slice) -> ParticleSet:
+    """Return the particles but for some, in every state."""
+    return _only(inputs, np.delete(np.arange(inputs.particles), which))
+
+
+def _only(inputs: ParticleSet, which: NDArray[np.intp]) -> ParticleSet:
+    """Return some of the particles, in every state."""
+    before = None if inputs.before is None else _only(inputs.before, which)
+    left = inputs.positions[which]
+    return replace(inputs, positions=left, distribution="given", order="given", before=before)

@@ -1,0 +1,134 @@
+"""The inputs of the suites of stream filters and of the noise of pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gpubench.inputs import (
+    NULLS,
+    RECORD_BYTES,
+    PairSet,
+    RecordSet,
+    make_pairs,
+    make_records,
+    records_from,
+)
+from gpubench.verify.case import Case
+
+
+def streams() -> list[Case]:
+    """Return every pattern with both sizes of record and both kinds of null."""
+    return [
+        Case(f"{name}, {size} bytes, {nulls}", partial(_stream, pattern, size, nulls))
+        for name, pattern in _patterns().items()
+        for size in RECORD_BYTES
+        for nulls in NULLS
+    ] + [
+        Case("NaN everywhere", partial(_filled, np.nan, 4)),
+        Case("NaN everywhere, 16 bytes", partial(_filled, np.nan, 16)),
+        Case("-infinity everywhere", partial(_filled, -np.inf, 4)),
+        Case("infinity after the first float", _infinite_tails),
+        Case("any keep but 0", _odd_keeps),
+    ]
+
+
+def _patterns() -> dict[str, NDArray[np.bool_]]:
+    """Return which records are kept, by the name of the pattern."""
+    n = 1000
+    place = np.arange(n)
+    edges = (31, 32, 33, 255, 256, 257, 1023, 1024, 1025, 4095, 4096, 4097, 2**16 + 1)
+    rng = np.random.default_rng(5)
+    return {
+        "no records": np.zeros(0, bool),
+        "one record": np.ones(1, bool),
+        "one null": np.zeros(1, bool),
+        "none kept": np.zeros(n, bool),
+        "all kept": np.ones(n, bool),
+        "only the first": place == 0,
+        "only the last": place == n - 1,
+        "all but the first": place != 0,
+        "all but the last": place != n - 1,
+        "alternating": place % 2 == 0,
+        "alternating, first null": place % 2 == 1,
+        "runs of 7": place // 7 % 2 == 0,
+        "runs of 100, first null": place // 100 % 2 == 1,
+        "first half": place < n // 2,
+        "last half": place >= n // 2,
+        "4096 kept of 8192, in blocks of 256": np.arange(8192) // 256 % 2 == 0,
+        **{f"{size} records": rng.random(size) < 0.5 for size in edges},
+        **{f"{share:.0%} kept": rng.random(5000) < share for share in (0.01, 0.1, 0.9, 0.99)},
+    }
+
+
+def _stream(is_kept: NDArray[np.bool_], record_bytes: int, nulls: str) -> RecordSet:
+    return records_from(is_kept, record_bytes, nulls, np.random.default_rng(len(is_kept)))
+
+
+def _filled(value: float, record_bytes: int) -> RecordSet:
+    return RecordSet(np.full((1025, record_bytes // 4), value, np.float32), None, None)
+
+
+def _infinite_tails() -> RecordSet:
+    records = np.full((500, 4), np.inf, np.float32)
+    records[::3, 0] = np.arange(167)
+    return RecordSet(records, None, None)
+
+
+def _odd_keeps() -> RecordSet:
+    stream = make_records(3000, 1, 16, "predicate", seed=3)
+    keep = np.random.default_rng(4).choice(
+        np.array([0, 1, -1, 2, 2**31 - 1, -(2**31), 65536], np.int32), 3000
+    )
+    return replace(stream, keep=keep)
+
+
+def pairs() -> list[Case]:
+    """Return pairs at the ends of ids, steps and keys, and around sizes of blocks."""
+    last = 2**31 - 1
+    rng = np.random.default_rng(6)
+    some, others = rng.integers(0, last + 1, (2, 300))
+    ends = np.array([0, 1, 2**16 - 1, 2**16, last - 1, last])
+    sizes = (2, 31, 32, 33, 127, 128, 129, 255, 256, 257, 1023, 1024, 1025, 4095, 4096, 4097)
+    clocks = {
+        "step 0": (0, 1),
+        "step 1": (1, 1),
+        "across step 2^31": (2**31 - 3, 1),
+        "across step 2^32": (2**32 - 3, 1),
+        "past step 2^32": (2**32 + 5, 1),
+        "across step 2^33": (2**33 - 3, 1),
+        "past step 10^12": (10**12, 1),
+        "across step 2^63": (2**63 - 3, 1),
+        "up to the last step": (2**64 - 8, 1),
+        "key 0": (7, 0),
+        "key 2^32 - 1": (7, 2**32 - 1),
+        "key 2^32": (7, 2**32),
+        "key past 2^32": (7, 2**32 + 1),
+        "last key": (7, 2**64 - 1),
+        "last step and key": (2**64 - 8, 2**64 - 1),
+    }
+    return [
+        Case("no pairs", partial(make_pairs, 0)),
+        Case("one pair", _given_pairs([3], [8])),
+        Case("one pair, the other way round", _given_pairs([8], [3])),
+        Case("ids 0 and 2^31 - 1", _given_pairs([0, last], [last, 0])),
+        Case("a particle with itself", _given_pairs([0, 5, last], [0, 5, last])),
+        Case("ids at the ends", _given_pairs(np.repeat(ends, 6), np.tile(ends, 6))),
+        Case("one pair again and again", _given_pairs([4] * 300, [9] * 300)),
+        Case("every pair both ways", _given_pairs([*some, *others], [*others, *some])),
+        Case("one particle with many", _given_pairs([17] * 3000, np.arange(3000))),
+        *(Case(f"{n} pairs", partial(make_pairs, n, seed=n)) for n in sizes),
+        *(Case(name, _given_pairs(some, others, *clock)) for name, clock in clocks.items()),
+        *(Case(f"random, seed {seed}", partial(make_pairs, 1777, seed)) for seed in range(12)),
+        Case("2^16 + 1 pairs", partial(make_pairs, 2**16 + 1)),
+    ]
+
+
+def _given_pairs(
+    i: ArrayLike, j: ArrayLike, step: int = 123456, key: int = 2**40 + 1
+) -> Callable[[], PairSet]:
+    return lambda: PairSet(np.asarray(i, np.int32), np.asarray(j, np.int32), step, key, None)
