@@ -15,7 +15,16 @@ from typing import Any, ClassVar
 
 from gpubench.core.errors import UserError
 from gpubench.core.grid import Grid
-from gpubench.inputs import (
+from gpubench.inputs.making import (
+    check_move,
+    check_records,
+    grid_for,
+    make,
+    make_pairs,
+    make_records,
+    move,
+)
+from gpubench.inputs.sets import (
     DECOMPOSITIONS,
     DESTINATIONS,
     DISTRIBUTIONS,
@@ -27,13 +36,6 @@ from gpubench.inputs import (
     RECORD_BYTES,
     Inputs,
     SimulationStart,
-    check_move,
-    check_records,
-    grid_for,
-    make,
-    make_pairs,
-    make_records,
-    move,
 )
 
 # How many times as many neighbours a particle has as in a uniform distribution: the mean of the

@@ -29,7 +29,8 @@ from gpubench.physics.sph import (
 from gpubench.physics.sph_forces import densities, mean_pressure
 from gpubench.physics_checks.check import SEED, Check, Outcome, make_sph, pass_time
 from gpubench.simulate.setup import Setup
-from gpubench.workloads.sph import AXES, SPH, SPHDamBreak, SPHRigidBody
+from gpubench.workloads.sph import SPH, SPHDamBreak, SPHRigidBody
+from gpubench.workloads.sph_bodies import AXES
 from gpubench.workloads.workload import BlowUp, Value
 
 Floats = NDArray[np.float64]

@@ -32,7 +32,8 @@ from gpubench.physics.hydrostatics import (
 )
 from gpubench.physics.rigid import RigidBody, ball_body, box_body
 from gpubench.physics_checks.check import SEED, Check, Outcome, found, make_sph, pass_time, sampled
-from gpubench.workloads.sph import AXES, SPH, SPHDamBreak, SPHRigidBody
+from gpubench.workloads.sph import SPH, SPHDamBreak, SPHRigidBody
+from gpubench.workloads.sph_bodies import AXES
 from gpubench.workloads.workload import Snapshot, Value
 
 Floats = NDArray[np.float64]

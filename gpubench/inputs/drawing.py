@@ -1,0 +1,224 @@
+"""Where particles lie and where they move, drawn by NumPy's generators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpubench.core.errors import UserError
+from gpubench.core.grid import Grid
+
+CLUSTERS = 32
+CLUSTER_WIDTH = 0.05  # standard deviation of a cluster, as a share of the box edge
+# A free surface, in heights of the box: where it lies on average, how high its waves are, and
+# the share of the particles that are spray above it.
+SURFACE = 0.4
+WAVES = 0.05
+SPRAY = 0.01
+DISPLACED = 0.01  # share of the particles that `nearly-sorted` swaps out of cell order
+STEP = 0.02  # standard deviation of a simulation step along each axis, in cell edges
+MARGIN = 0.05  # of a cell's edge, which particles put into a cell keep from its walls
+
+
+def _uniform(rng: np.random.Generator, particles: int, grid: Grid) -> NDArray[np.float32]:
+    return rng.random((particles, 3), np.float32)
+
+
+def _lattice(rng: np.random.Generator, particles: int, grid: Grid) -> NDArray[np.float32]:
+    # Particle i goes to cell i mod count; inside the cell to a site of the smallest sub-lattice
+    # that has a site for each, jittered by up to 40 % of the spacing to either side.
+    index = np.arange(particles)
+    cell, site = index % grid.count, index // grid.count
+    sites = max(1, int(np.ceil((-(-particles // grid.count)) ** (1 / 3) - 1e-9)))
+    corner = np.stack(np.unravel_index(cell, grid.cells, order="F"), axis=1)
+    inner = np.stack(np.unravel_index(site, (sites,) * 3, order="F"), axis=1)
+    jitter = rng.uniform(0.1, 0.9, (particles, 3))
+    return ((corner + (inner + jitter) / sites) / grid.cells).astype(np.float32)
+
+
+def _clusters(rng: np.random.Generator, particles: int, grid: Grid) -> NDArray[np.float32]:
+    centres = rng.random((CLUSTERS, 3), np.float32)
+    spread = rng.standard_normal((particles, 3), np.float32) * np.float32(CLUSTER_WIDTH)
+    unit = centres[rng.integers(0, CLUSTERS, particles)] + spread
+    return _back_inside(unit, grid).astype(np.float32)
+
+
+def _one_cell(rng: np.random.Generator, particles: int, grid: Grid) -> NDArray[np.float32]:
+    middle = np.asarray(grid.cells) // 2
+    inside = rng.uniform(0.05, 0.95, (particles, 3))
+    return ((middle + inside) / grid.cells).astype(np.float32)
+
+
+def _symmetric(rng: np.random.Generator, particles: int, grid: Grid) -> NDArray[np.float32]:
+    # Multiples of 2^-24, as `random` draws them: so the mirror images are exact. The last eight
+    # may be incomplete.
+    octant = rng.integers(1, 2**23, (-(-particles // 8), 3)).astype(np.float32) * 2.0**-24
+    unit = np.repeat(octant, 8, axis=0)[:particles]
+    is_mirrored = np.arange(particles)[:, None] >> np.arange(3) & 1 == 1
+    return np.where(is_mirrored, 1 - unit, unit)
+
+
+def _coincident(rng: np.random.Generator, particles: int, grid: Grid) -> NDArray[np.float32]:
+    return np.repeat(_uniform(rng, -(-particles // 2), grid), 2, axis=0)[:particles]
+
+
+def _free_surface(rng: np.random.Generator, particles: int, grid: Grid) -> NDArray[np.float32]:
+    unit = rng.random((particles, 3), np.float32)
+    spray = rng.choice(particles, round(SPRAY * particles), replace=False, shuffle=False)
+    # What is above the surface is, upside down, what is under the opposite waves.
+    drops = unit[spray]
+    _under_waves(drops, 1 - SURFACE, -WAVES)
+    drops[:, 2] = 1 - drops[:, 2]
+    _under_waves(unit, SURFACE, WAVES)
+    unit[spray] = drops
+    return unit
+
+
+def _under_waves(unit: NDArray[np.float32], mean: float, amplitude: float) -> None:
+    """Take evenly spread points of the unit cube to points under a wavy surface, as even, in place.
+
+    unit: float32, shape (particles, 3). mean, amplitude: of the surface's height along z.
+    """
+    height = abs(amplitude)
+    unit[:, 2] *= mean
+    # The layer below the mean, as deep as the waves are high, becomes a layer twice as deep,
+    # about the mean. Half of its points lie above the surface: a crest is half a wave away from
+    # a trough of the same shape, so these go there, upside down.
+    layer = np.flatnonzero(unit[:, 2] >= mean - height)
+    x, y, z = unit[layer].T
+    offset = 2 * (z - (mean - height)) - height
+    above = offset > amplitude * (_wave(x) * _wave(y))
+    unit[layer, 0] = np.where(above, np.where(x < 0.5, x + 0.5, x - 0.5), x)
+    unit[layer, 2] = mean + np.where(above, -offset, offset)
+
+
+def _wave(x: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return a wave of length and amplitude 1, of two parabolas: the same bits on any machine.
+
+    Sines differ in their last bits from one processor to another.
+    """
+    about = x - 0.5
+    wave: NDArray[np.float32] = 8 * about * (1 - 2 * np.abs(about))
+    return wave
+
+
+def take_step(rng: np.random.Generator, positions: NDArray[np.float32], grid: Grid) -> None:
+    """Move particles by a normal step of STEP cell edges along each axis, in place."""
+    low, size = np.asarray(grid.low), np.asarray(grid.size)
+    unit = (positions[:, :3] - low) / size
+    unit += rng.standard_normal(unit.shape, np.float32) * np.float32(STEP) / grid.cells
+    positions[:, :3] = low + _back_inside(unit, grid) * size
+    keep_inside(positions, grid)
+
+
+def to_random_cells(
+    rng: np.random.Generator, cell_of: NDArray[np.int32], grid: Grid
+) -> NDArray[np.int64]:
+    """Return another cell for each particle, any of the box."""
+    # A draw among the other cells: those from the own one on are one further.
+    target = rng.integers(0, max(1, grid.count - 1), len(cell_of))
+    return target + (target >= cell_of)
+
+
+def to_next_cells(
+    rng: np.random.Generator, cell_of: NDArray[np.int32], grid: Grid
+) -> NDArray[np.int64]:
+    """Return another cell for each particle, next to its own."""
+    # Along each axis a particle can stay, and go down or up where there is such a cell and the
+    # two are not the same. All combinations but staying along every axis are equally likely.
+    start = np.unravel_index(cell_of, grid.cells, order="F")
+    down, up = [], []
+    for c, n, periodic in zip(start, grid.cells, grid.periodic, strict=True):
+        wraps = periodic and n > 2  # with two cells, down and up lead to the same one
+        down.append((c > 0) | wraps)
+        up.append((c < n - 1) | wraps)
+    ways = [1 + d.astype(np.int64) + u for d, u in zip(down, up, strict=True)]
+    pick = rng.integers(1, ways[0] * ways[1] * ways[2])
+    target = []
+    for c, n, d, way in zip(start, grid.cells, down, ways, strict=True):
+        pick, digit = np.divmod(pick, way)
+        step = np.where(digit == 0, 0, np.where((digit == 1) & d, -1, 1))
+        target.append((c + step) % n)
+    return np.asarray(np.ravel_multi_index(tuple(target), grid.cells, order="F"), np.int64)
+
+
+def place_inside(
+    rng: np.random.Generator,
+    positions: NDArray[np.float32],
+    movers: NDArray[np.int64],
+    cells: NDArray[np.int64],
+    grid: Grid,
+) -> None:
+    """Put the movers at uniformly random places inside their cells."""
+    corner = np.stack(np.unravel_index(cells, grid.cells, order="F"), axis=1)
+    inside = rng.uniform(MARGIN, 1 - MARGIN, corner.shape)
+    positions[movers, :3] = grid.low + (corner + inside) * grid.cell_size
+    if not np.array_equal(grid.cell_ids(positions[movers]), cells):
+        raise UserError(
+            f"float32 positions cannot resolve the cells of a {grid.cells} grid well enough to"
+            " move particles into given ones: use fewer cells along an axis"
+        )
+
+
+def _back_inside(unit: NDArray[Any], grid: Grid) -> NDArray[Any]:
+    """Wrap coordinates in units of the box along its periodic axes, reflect along the others."""
+    wrapped = unit - np.floor(unit)
+    folded = np.abs(np.remainder(unit + 1, 2) - 1)  # a mirror at 0 and at 1
+    return np.asarray(np.where(grid.periodic, wrapped, folded))
+
+
+def keep_inside(positions: NDArray[np.float32], grid: Grid) -> None:
+    """Put coordinates that rounding has pushed to a wall back inside, in place."""
+    # Rounding can push a coordinate up to the upper wall, where a periodic box starts again.
+    low = np.asarray(grid.low, np.float32)
+    high = np.add(grid.low, grid.size).astype(np.float32)
+    np.clip(positions[:, :3], low, np.nextafter(high, low), out=positions[:, :3])
+
+
+def arrangement(
+    rng: np.random.Generator, positions: NDArray[np.float32], grid: Grid, order: str
+) -> NDArray[np.intp]:
+    """Return which particle comes when, in an order that is not random."""
+    particles = len(positions)
+    if order == "morton":
+        return np.argsort(morton_codes(grid.coordinates(positions)), kind="stable")
+    arrangement = np.argsort(grid.cell_ids(positions), kind="stable")
+    if order == "nearly-sorted":
+        swaps = int(particles * DISPLACED / 2)
+        chosen = rng.choice(particles, 2 * swaps, replace=False)
+        a, b = chosen[:swaps], chosen[swaps:]
+        arrangement[a], arrangement[b] = arrangement[b], arrangement[a]
+    return arrangement
+
+
+def morton_codes(coordinates: NDArray[np.int32]) -> NDArray[np.uint64]:
+    """Interleave the bits of cell coordinates (up to 21 bits each), x lowest; uint64."""
+
+    def spread(value: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        for shift, mask in (
+            (32, 0x1F00000000FFFF),
+            (16, 0x1F0000FF0000FF),
+            (8, 0x100F00F00F00F00F),
+            (4, 0x10C30C30C30C30C3),
+            (2, 0x1249249249249249),
+        ):
+            value = (value | (value << np.uint64(shift))) & np.uint64(mask)
+        return value
+
+    x, y, z = (spread(c.astype(np.uint64)) for c in coordinates.T)
+    codes: NDArray[np.uint64] = x | (y << np.uint64(1)) | (z << np.uint64(2))
+    return codes
+
+
+# How positions of each distribution are drawn, in units of the box.
+SAMPLERS = {
+    "uniform": _uniform,
+    "lattice": _lattice,
+    "clusters": _clusters,
+    "one-cell": _one_cell,
+    "symmetric": _symmetric,
+    "free-surface": _free_surface,
+    "coincident": _coincident,
+}
