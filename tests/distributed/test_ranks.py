@@ -19,9 +19,11 @@ from gpubench.distributed.ranks import Ranks, device_spec, launched_size
 from gpubench.distributed.transport import Parcel, Place, _lacks_nccl, _lacks_peers
 
 
-def ours(text: str) -> list[str]:
-    """Return the lines of an output that are not the launcher's."""
-    return [line for line in text.splitlines() if line.startswith("gpubench:")]
+def our_line(text: str) -> str:
+    """Return the only line of an output that is not the launcher's."""
+    lines = [line for line in text.splitlines() if line.startswith("gpubench:")]
+    assert len(lines) == 1, text
+    return lines[0]
 
 
 class TestEnds:
@@ -84,14 +86,14 @@ class TestEnds:
     def test_a_rank_that_dies_ends_all_and_is_named(self, how, size, rank):
         done = run_ranks(size, "ending.py", how, str(rank))
         assert done.returncode != 0
-        (line,) = ours(done.stderr)
+        line = our_line(done.stderr)
         assert line.startswith(f"gpubench: rank {rank} of {size} was killed or crashed")
 
     @pytest.mark.parametrize("importing", ["mpi4py", "gpubench.cli.app"])
     def test_a_rank_that_dies_as_it_begins_is_named(self, importing, tmp_path):
         done = run_ranks(2, "killed.py", importing, str(tmp_path))
         assert done.returncode != 0
-        (line,) = ours(done.stderr)
+        line = our_line(done.stderr)
         assert line.startswith("gpubench: rank 1 of 2 was killed or crashed (process ")
         assert line.endswith("): the whole run ends")
 

@@ -1,7 +1,7 @@
 """Run shared simulations one after the other, and tell of each in a line of JSON.
 
 Arguments: a device; runs as `Run` has them, as a list in JSON; and what constants of
-gpubench/distributed/domain_decomposition.py shall be.
+gpubench/distributed/domain_decomposition/room.py shall be.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.devices import Device
-from gpubench.distributed import domain_decomposition
+from gpubench.distributed.domain_decomposition import room
 from gpubench.simulate.ranks import Crew
 from gpubench.simulate.setup import Setup
 from gpubench.workloads.sph import SPH
@@ -88,8 +88,8 @@ def moments(run: Run, device: Device) -> list[dict[str, Any]]:
 
 def main() -> None:
     for name, value in json.loads(sys.argv[3]).items():
-        assert hasattr(domain_decomposition, name)
-        setattr(domain_decomposition, name, value)
+        assert hasattr(room, name)
+        setattr(room, name, value)
     crew = Crew.join(sys.argv[1])
     with crew.ends_all():
         if crew.follows:

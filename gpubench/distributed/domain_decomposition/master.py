@@ -1,0 +1,124 @@
+"""Master: rank 0 keeps all particles and deals them out in each step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gpubench.distributed.transport import Parcel
+from gpubench.workloads.sph import SPH
+
+if TYPE_CHECKING:
+    Shares = SPH
+else:
+    Shares = object
+
+from gpubench.distributed.domain_decomposition import room
+from gpubench.distributed.domain_decomposition.room import aligned
+from gpubench.distributed.domain_decomposition.rows import Phase
+from gpubench.distributed.domain_decomposition.shared import Shared
+
+
+class Master(Shared):
+    """Rank 0 keeps all particles, sorts them, deals them out, and gets them back.
+
+    Parts are equal up to a plane of cells.
+    """
+
+    decomposition = "master"
+
+    def _own_phases(self) -> list[Phase]:
+        return [
+            ("cell ids", self._find_all_cells),
+            ("sort", self._sort_all),
+            ("exchange deal", self._deal),
+            *self._densities(),
+            ("exchange halo", self._begin_flow),
+            ("force", lambda: self._on(self._forces_of, self._inner())),
+            ("exchange halo", self._finish_flow),
+            ("force", lambda: self._on(self._forces_of, *self._edges())),
+            *self._contacts(),
+            ("integrate", self._integrate_all),
+            ("exchange return", self._return),
+        ]
+
+    @property
+    def _kept_planes(self) -> tuple[int, int]:
+        return 0, self.grid.cells[2] if self.rank == 0 else 0
+
+    @property
+    def _sorted_planes(self) -> tuple[int, int]:
+        return self._kept_planes
+
+    def _rows_for(self, particles: int) -> int:
+        return particles if self.rank == 0 else aligned(room.SPARE * particles + room.LEAST)
+
+    def _make_sorter(self) -> None:
+        if self.rank == 0:
+            super()._make_sorter()
+        else:
+            self._dealt_starts = self.device.empty(self.cells.shape[0], "int32")
+
+    def _find_all_cells(self) -> None:
+        if self.rank == 0:
+            self._find_cells()
+
+    def _sort_all(self) -> None:
+        if self.rank == 0:
+            self._sort_rows(self.particles)
+
+    def _deal(self) -> None:
+        """Cut anew, and send each rank its stretch of what is sorted."""
+        self._cut(self._comm.bcast(self._counted() if self.rank == 0 else None))
+        if self.owned > self.capacity:
+            self._allocate_part(self.owned)
+        if self.bodies:
+            self.device.fill(self.cells, 0x00)  # bodies look into the planes of others
+        sends, receives = [], []
+        if self.rank == 0:
+            for peer in range(1, self.team.ranks.size):
+                first, rows = self._stretch_of(peer)
+                sends += [Parcel(peer, array, self.edge + first, rows) for array in self._sorted]
+                sends.append(Parcel(peer, self._start, *self._cells_of(peer)))
+        else:
+            receives = [Parcel(0, array, self.edge, self.owned) for array in self._sorted]
+            receives.append(Parcel(0, self._start, 0, self._cells_of(self.rank)[1]))
+        self.team.transport.begin(sends, receives)
+        self.team.transport.finish()
+
+    def _return(self) -> None:
+        """Send the particles back to rank 0, and end the step."""
+        arrays = (self.places, self.velocities)
+        sends, receives = [], []
+        if self.rank == 0:
+            for peer in range(1, self.team.ranks.size):
+                receives += [Parcel(peer, array, *self._stretch_of(peer)) for array in arrays]
+        else:
+            sends = [Parcel(0, array, 0, self.owned) for array in arrays]
+        self.team.transport.begin(sends, receives)
+        self.team.transport.finish()
+        self.computed_rows = self.owned
+        self.step += 1
+
+    def _stretch_of(self, rank: int) -> tuple[int, int]:
+        """Return the rows of a rank among all: the first, and how many."""
+        first, last = (int(row) for row in self.first_of[rank : rank + 2])
+        return first, last - first
+
+    def _cells_of(self, rank: int) -> tuple[int, int]:
+        """Return where the starts of a rank's cells are among all, and how many, with the end."""
+        low = int(self.bounds[rank])
+        return low * self._plane_cells, (self._top_of(rank) - low) * self._plane_cells + 1
+
+    def _note_counts(self) -> None:
+        """Leave the counts as they were dealt."""
+
+    @property
+    def _start(self) -> Any:
+        return self.algorithm.answer.start if self.rank == 0 else self._dealt_starts  # type: ignore[union-attr]
+
+    def _start_row(self, plane: int) -> int:
+        return (plane - self.planes[0]) * self._plane_cells
+
+    @property
+    def _start_value(self) -> int:
+        return int(self.first_of[self.rank])

@@ -1,0 +1,202 @@
+"""The rows of a part of a box: those of inner planes, of edges and of the halo."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpubench.distributed.team import Team
+from gpubench.workloads.cell_workload import BLOCK
+from gpubench.workloads.sph import SPH
+
+if TYPE_CHECKING:
+    Shares = SPH
+else:
+    Shares = object
+
+LOW, HIGH = 0, 1
+
+Phase = tuple[str, Callable[[], None]]
+
+
+class Rows(Shares):
+    """Which rows of a part's arrays belong to which planes, and what is launched over rows.
+
+    See `Shared`, which has the rest of the attributes.
+    """
+
+    team: ClassVar[Team]
+    owned: int
+    edge: int
+    rows: int
+    counts: NDArray[np.int64]
+    halo: dict[int, NDArray[np.int64]]
+    bounds: NDArray[np.int64]
+    cells: Any
+    _sorted: list[Any]
+    _lay_starts: Any
+    _comm: Any
+
+    @property
+    def rank(self) -> int:
+        """The number of this rank."""
+        return self.team.ranks.rank
+
+    @property
+    def planes(self) -> tuple[int, int]:
+        """The first plane of this rank, and the first one after."""
+        return int(self.bounds[self.rank]), int(self.bounds[self.rank + 1])
+
+    @property
+    def velocities(self) -> Any:
+        """The column of the state."""
+        return self.state_columns[0]
+
+    # Which rows and planes are which.
+
+    def _neighbours(self) -> list[tuple[int, int]]:
+        """Return the sides on which there is a neighbour, with its rank."""
+        last = self.team.ranks.size - 1
+        found = [(LOW, self.rank - 1)] if self.rank > 0 else []
+        return [*found, (HIGH, self.rank + 1)] if self.rank < last else found
+
+    def _inner_planes(self) -> tuple[int, int]:
+        """Return the planes that are in no halo: the first, and the first after."""
+        sides = [side for side, _ in self._neighbours()]
+        low, high = self.planes
+        return low + (LOW in sides), high - (HIGH in sides)
+
+    def _edge_rows(self, side: int) -> tuple[int, int]:
+        """Return where the rows of the outermost plane on a side begin, and how many they are."""
+        count = int(self.counts[0 if side == LOW else -1])
+        return (self.edge if side == LOW else self.edge + self.owned - count), count
+
+    def _inner(self) -> tuple[int, int]:
+        """Return the rows of the inner planes: the first, and the first after."""
+        low, high = self._inner_planes()
+        first = self.edge + int(self.counts[: low - self.planes[0]].sum())
+        behind = int(self.counts[high - self.planes[0] :].sum()) if high < self.planes[1] else 0
+        return first, max(first, self.edge + self.owned - behind)
+
+    def _inner_half(self, half: int) -> tuple[int, int]:
+        """Return the rows of the first or the second half of the inner planes."""
+        first, last = self._inner()
+        middle = (first + last) // 2
+        return (first, middle) if half == 0 else (middle, last)
+
+    def _edges(self) -> list[tuple[int, int]]:
+        """Return the other rows."""
+        first, last = self._inner()
+        return [(self.edge, first), (last, self.edge + self.owned)]
+
+    def _halo_rows(self, side: int, peer: int) -> tuple[int, int]:
+        """Return where a plane of the halo is, and its rows."""
+        count = int(self.halo[peer][0])
+        return (self.edge - count if side == LOW else self.edge + self.owned), count
+
+    # Where the starts of the own cells are differs where another rank sorted them.
+
+    @property
+    @abstractmethod
+    def _start(self) -> Any:
+        """The array of where cells begin, of which the own planes are a stretch."""
+
+    @abstractmethod
+    def _start_row(self, plane: int) -> int:
+        """Return in which row of it the cells of a plane begin."""
+
+    @property
+    @abstractmethod
+    def _start_value(self) -> int:
+        """The entry of the first own cell."""
+
+    # Launches and messages.
+
+    def _on(self, work: Callable[[int, int], None], *stretches: tuple[int, int]) -> None:
+        for first, last in stretches:
+            if first < last:
+                work(first, last)
+
+    def _lay(self, source: Any, start: int, target: Any, to: int, count: int, shift: int) -> None:
+        self._lay_starts(
+            self.device.blocks(count, BLOCK), BLOCK, source, start, target, to, count, shift
+        )
+
+    def _densities_of(
+        self, first: int, last: int, low: int | None = None, high: int | None = None
+    ) -> None:
+        """Queue the densities of some rows, of those in some planes if planes are given."""
+        self.kernels.densities(
+            self.device.blocks(last - first, BLOCK), BLOCK, *self._sorted, self.cells, self.noted,
+            self.packed_box, self.kernels.fluid, self.clock, self.rows, first, last, low or 0,
+            self.grid.cells[2] if high is None else high, self.flow, self.noted, self.notes,
+        )  # fmt: skip
+
+    def _forces_of(self, first: int, last: int) -> None:
+        self.kernels.forces(
+            self.device.blocks(last - first, BLOCK), BLOCK, self._sorted[0], self.flow, self.cells,
+            self.noted, self.noted, self.notes, self.packed_box, self.kernels.fluid, self.rows,
+            first, last, self.force,
+        )  # fmt: skip
+
+    def _couple(self) -> None:
+        self.on_device.place(self.kernels, self.packed_box)
+        self.on_device.couple(
+            self.kernels, self._sorted[0], self.flow, (self.cells, self.noted), self.packed_box,
+            self.rows, (self.edge, self.edge + self.owned), self.planes, self.force,
+        )  # fmt: skip
+
+    def _integrate_rows(self, first: int, last: int) -> None:
+        self.kernels.integrate(
+            self.device.blocks(last - first, BLOCK), BLOCK, self._sorted[0], self.flow, self.force,
+            self.noted, self.since, self.packed_box, self.kernels.fluid, self.clock, first, last,
+            self.edge, 0.0, self.places, self.velocities, self.stale, self.fault,
+        )  # fmt: skip
+
+    def _integrate_all(self) -> None:
+        self._integrate_rows(self.edge, self.edge + self.owned)
+        if self.bodies:
+            self.on_device.move(
+                self.kernels, self.packed_box, self.clock, self.particles, self.fault
+            )
+
+    def _tell_neighbours(
+        self, told: Mapping[int, NDArray[np.int64]]
+    ) -> dict[int, NDArray[np.int64]]:
+        """Exchange a few numbers with the neighbours, by MPI."""
+        heard = {peer: np.empty_like(numbers) for peer, numbers in told.items()}
+        requests = [self._comm.Irecv(heard[peer], peer) for peer in told]
+        requests += [self._comm.Isend(numbers, peer) for peer, numbers in told.items()]
+        for request in requests:
+            request.Wait()
+        return heard
+
+    def _read_rows(self, array: Any, first: int, rows: int) -> NDArray[Any]:
+        host = np.empty((rows, *array.shape[1:]), array.dtype)
+        if rows:
+            self.device.read_rows(array, first, host.view(np.uint8).reshape(-1))()
+        return host
+
+    def _write_rows(self, array: Any, first: int, rows: NDArray[Any]) -> None:
+        if len(rows):
+            host = np.ascontiguousarray(rows).view(np.uint8).reshape(-1)
+            self.device.write_rows(array, first, host)()
+
+    def _collect(self, mine: NDArray[Any]) -> NDArray[Any]:
+        """Return the rows of all ranks in rank 0, in the order of the ranks; none elsewhere."""
+        comm = self.team.comm
+        counts = comm.gather(len(mine))
+        if self.rank != 0:
+            comm.Send(np.ascontiguousarray(mine), 0)
+            return mine[:0]
+        assert counts is not None
+        parts = [mine]
+        for rank, count in enumerate(counts[1:], 1):
+            part = np.empty((count, *mine.shape[1:]), mine.dtype)
+            comm.Recv(part, rank)
+            parts.append(part)
+        return np.concatenate(parts)
