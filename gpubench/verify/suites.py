@@ -369,17 +369,6 @@ def _moves() -> list[Case]:
     pair = Grid((2, 1, 2), (-1.0, 0.0, 0.0), (2.0, 1.0, 2.0), PERIODIC)
     some = make(600, box, seed=1)
     tight = make(300, box, "one-cell")
-    half = Grid((4, 4, 2), (0.0,) * 3, (4.0, 4.0, 2.0))
-    lists = np.repeat(np.arange(32), 10)  # ten particles in each of its cells
-    place = np.arange(320) % 10
-
-    def leave(*which: int) -> NDArray[np.intp]:
-        """Return the cells after the given places of every list have gone to the next list."""
-        return np.where(np.isin(place, which), (lists + 1) % 32, lists)
-
-    def between(*states: NDArray[np.intp]) -> Callable[[], ParticleSet]:
-        return partial(_between, half, lists, *states)
-
     sizes = (1, 2, 31, 32, 33, 255, 256, 257, 1023, 1024, 1025, 4095, 4096, 4097)
     return [
         Case("empty", lambda: _moved(make(0, box))),
@@ -393,20 +382,7 @@ def _moves() -> list[Case]:
         Case("all but one move", lambda: _moved(some, 599)),
         Case("everything moves", lambda: _moved(some)),
         Case("everything moves, periodic", lambda: _moved(make(600, torus, seed=2))),
-        # Whichever end of its list the head is, one of the first and last places holds it.
-        Case("the first of each list leaves", between(leave(0))),
-        Case("the last of each list leaves", between(leave(9))),
-        Case("both ends of each list leave", between(leave(0, 9))),
-        Case("neighbours in each list leave", between(leave(3, 4, 5, 6))),
-        Case("all but the ends of each list leave", between(leave(*range(1, 9)))),
-        Case("every second of each list leaves", between(leave(*range(0, 10, 2)))),
-        Case("one of each list stays", between(leave(*range(9)))),
-        Case("lists empty, one fills", between(np.where(lists % 2, 0, lists))),
-        Case("lists change places", between(lists ^ 1)),
-        Case("movers swap cells", between(np.where(place == 4, 31 - lists, lists))),
-        Case("all go into one cell", between(0 * lists + 17)),
-        Case("all go into one cell and out of it", between(0 * lists + 17, 31 - lists)),
-        Case("all go from one cell to the last", between(0 * lists, 0 * lists + 31)),
+        *_between_lists(),
         Case("out of one cell", lambda: _moved(tight)),
         Case("half out of one cell, to next cells", lambda: _moved(tight, 150, "next")),
         Case("out of one cell by one", lambda: _moved(tight, 1)),
@@ -432,6 +408,37 @@ def _moves() -> list[Case]:
         Case("2^17 + 1 particles", lambda: _moved(make(2**17 + 1, Grid.with_count(2**15)), 2621)),
         Case("30 moves in a row", lambda: _in_a_row(make(500, _cube(5)), 30)),
         Case("30 moves in a row, periodic", lambda: _in_a_row(make(257, torus), 30)),
+    ]
+
+
+def _between_lists() -> list[Case]:
+    """Return moves between lists of ten, whose places say which particle is the head."""
+    half = Grid((4, 4, 2), (0.0,) * 3, (4.0, 4.0, 2.0))
+    lists = np.repeat(np.arange(32), 10)  # ten particles in each of its cells
+    place = np.arange(320) % 10
+
+    def leave(*which: int) -> NDArray[np.intp]:
+        """Return the cells after the given places of every list have gone to the next list."""
+        return np.where(np.isin(place, which), (lists + 1) % 32, lists)
+
+    def between(*states: NDArray[np.intp]) -> Callable[[], ParticleSet]:
+        return partial(_between, half, lists, *states)
+
+    return [
+        # Whichever end of its list the head is, one of the first and last places holds it.
+        Case("the first of each list leaves", between(leave(0))),
+        Case("the last of each list leaves", between(leave(9))),
+        Case("both ends of each list leave", between(leave(0, 9))),
+        Case("neighbours in each list leave", between(leave(3, 4, 5, 6))),
+        Case("all but the ends of each list leave", between(leave(*range(1, 9)))),
+        Case("every second of each list leaves", between(leave(*range(0, 10, 2)))),
+        Case("one of each list stays", between(leave(*range(9)))),
+        Case("lists empty, one fills", between(np.where(lists % 2, 0, lists))),
+        Case("lists change places", between(lists ^ 1)),
+        Case("movers swap cells", between(np.where(place == 4, 31 - lists, lists))),
+        Case("all go into one cell", between(0 * lists + 17)),
+        Case("all go into one cell and out of it", between(0 * lists + 17, 31 - lists)),
+        Case("all go from one cell to the last", between(0 * lists, 0 * lists + 31)),
     ]
 
 
