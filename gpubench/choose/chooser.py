@@ -5,82 +5,32 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
 from gpubench.choose import evidence, validation
 from gpubench.choose.evidence import Machine, Place, Setting, Subject, from_octaves, matrix
 from gpubench.choose.model import Barred, Estimate, Margin, Model
-from gpubench.choose.surface import SAME, Floats
+from gpubench.choose.question import Question
+from gpubench.choose.surface import SAME, distances
 from gpubench.choose.validation import Validation
 from gpubench.core.contracts import Form, forms_for
 from gpubench.core.errors import UserError
-from gpubench.core.tasks import TASKS, may_be_launches
+from gpubench.core.tasks import may_be_launches
 from gpubench.evidence import results
-from gpubench.inputs import DESTINATIONS, DISTRIBUTIONS, ORDERS
+from gpubench.evidence.ranking import unranked
+from gpubench.evidence.records import Ok
 
 NEAREST = 3  # measurements that are named
 SCANNED = 64  # points along an axis in each direction, when looking for what changes the answer
-HALVINGS = 12
+ZOOMS = 3  # scans, each between two points of the one before
 # Of 71 ratios of times that are mostly launches, measured again by another process within the hour
 # (regimes and rivals on an H200, d36a8ac), 19 in 20 were within this factor of what they had been.
 LAUNCHES_AGAIN = 1.42
 NO_FORMS: Mapping[str, Mapping[str, Form]] = {}
 CATEGORIES = ("distribution", "order")  # of a setting, what a user can have otherwise
-
-
-@dataclass(frozen=True)
-class Question:
-    """What is to be done, to which particles.
-
-    moved: share of the particles that are in another cell than before, from 0 to 1; it makes the
-        task `update`, which no other task may be. destination: where they moved to; by default
-        the only one that was measured, or `next`.
-    """
-
-    particles: int
-    per_cell: float
-    moved: float | None = None
-    task: str | None = None
-    distribution: str = "uniform"
-    order: str = "random"
-    destination: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.particles < 1:
-            raise UserError(f"--particles takes a count of at least 1, not {self.particles}")
-        if not 0 < self.per_cell <= self.particles:
-            raise UserError(
-                f"--per-cell takes a number above 0, and at most that of all particles, not"
-                f" {self.per_cell:g}"
-            )
-        if self.moved is not None and not 0 <= self.moved <= 1:
-            raise UserError(f"--moved takes a share from 0 to 1, not {self.moved:g}")
-        if self.task is not None and self.task not in TASKS:
-            raise UserError(f"--task takes one of {', '.join(TASKS)}, not {self.task!r}")
-        if self.moved is None and self.task == "update":
-            raise UserError("--task update needs --moved SHARE: how many particles changed cells")
-        if self.moved is not None and self.task not in (None, "update"):
-            raise UserError(f"--moved is for --task update, not for {self.task}")
-        if self.moved is None and self.destination is not None:
-            raise UserError("--destination is for particles that moved: add --moved SHARE")
-        for name, given, known in (
-            ("distribution", self.distribution, DISTRIBUTIONS),
-            ("order", self.order, ORDERS),
-            ("destination", self.destination, (None, *DESTINATIONS)),
-        ):
-            if given not in known:
-                names = ", ".join(filter(None, known))
-                raise UserError(f"--{name} takes one of {names}, not {given!r}")
-
-    @property
-    def its_task(self) -> str:
-        """The task, where none was given `update` of what moved and else `count`."""
-        return self.task or ("count" if self.moved is None else "update")
 
 
 @dataclass(frozen=True)
@@ -96,7 +46,8 @@ class Near:
     axes: Mapping[str, float]
     octaves: float
     subject: Subject
-    measured: evidence.Measurement
+    record: Ok
+    source: results.Results
 
 
 @dataclass(frozen=True)
@@ -131,17 +82,17 @@ class Answer:
     question: Question
     machine: Machine
     verdict: str
-    reason: str | None
-    command: str | None
-    best: Estimate | None
-    estimates: Mapping[Subject, Estimate]
-    margins: Sequence[Margin]
-    tied: Sequence[Subject]
-    barred: Sequence[Barred]
-    nearest: Sequence[Near]
-    changes: Sequence[Change]
-    warnings: Sequence[str]
-    validation: Validation | None
+    reason: str | None = None
+    command: str | None = None
+    best: Estimate | None = None
+    estimates: Mapping[Subject, Estimate] = field(default_factory=dict)
+    margins: Sequence[Margin] = ()
+    tied: Sequence[Subject] = ()
+    barred: Sequence[Barred] = ()
+    nearest: Sequence[Near] = ()
+    changes: Sequence[Change] = ()
+    warnings: Sequence[str] = ()
+    validation: Validation | None = None
 
 
 class Chooser:
@@ -162,6 +113,7 @@ class Chooser:
         self.machine, of_machine = evidence.machine(found)
         kept, self._older = evidence.of_newest_code(of_machine)
         self.files = [result.path for result in kept]
+        self._validations: dict[str, Validation] = {}
         self._models = {task: Model(table) for task, table in evidence.tables(kept).items()}
         if not self._models:
             raise UserError(
@@ -195,10 +147,6 @@ class Chooser:
             self._validations[task] = validation.validate(task, self._models[task])
         return self._validations[task]
 
-    @cached_property
-    def _validations(self) -> dict[str, Validation]:
-        return {}
-
     def choose(self, question: Question) -> Answer:
         """Answer a question, or decline to, where nothing was measured around the input."""
         task = question.its_task
@@ -209,41 +157,33 @@ class Chooser:
         if reason := _why_outside(model, place):
             nearest = _nearest(model, place, None)
             return self._declined(question, reason, _command(question, place, model), nearest)
-        found = [model.estimate(subject, place) for subject in model.subjects]
-        candidates = sorted(
-            (each for each in found if isinstance(each, Estimate)), key=lambda each: each.ms
-        )
+        best, margins, found = _ranked(model, self.machine, place)
         barred = [each for each in found if isinstance(each, Barred)]
-        if not candidates:
-            reason = _why_nobody(barred)
-            nearest = _nearest(model, place, None)
+        if best is None:
             # What was skipped would be skipped again.
             lasting = all(each.status == "skipped" for each in barred)
             command = None if lasting else _command(question, place, model)
-            return self._declined(question, reason, command, nearest, barred)
-        best, *others = candidates
-        more = _more(self.machine, best, place)
-        margins = [model.margin(best, other, place, more) for other in others]
+            nearest = _nearest(model, place, None)
+            return self._declined(question, _why_none(barred), command, nearest, barred)
         tied = [margin.other for margin in margins if not margin.is_known]
+        estimates = {each.subject: each for each in found if isinstance(each, Estimate)}
         return Answer(
             question,
             self.machine,
             "cannot tell" if tied else "chosen",
-            None,
-            None,
-            best,
-            {each.subject: each for each in candidates},
-            margins,
-            tied,
-            [each for each in barred if _matters(model, each, best, place)],
-            _nearest(model, place, best.subject),
-            list(_changes(model, self.machine, place, best.subject)),
-            [
+            best=best,
+            estimates={s: estimates[s] for s in (best.subject, *(m.other for m in margins))},
+            margins=margins,
+            tied=tied,
+            barred=[each for each in barred if _matters(model, each, best, place)],
+            nearest=_nearest(model, place, best.subject),
+            changes=list(_changes(model, self.machine, place, best.subject)),
+            warnings=[
                 *_warnings(model, best, place, self.machine),
-                *self._not_measured(model, question.its_task),
+                *self._not_measured(model, task),
                 *self._left_out(),
             ],
-            self._validation(task),
+            validation=self._validation(task),
         )
 
     def _not_measured(self, model: Model, task: str) -> Iterator[str]:
@@ -291,43 +231,38 @@ class Chooser:
         nearest: Sequence[Near] = (),
         barred: Sequence[Barred] = (),
     ) -> Answer:
-        task = question.its_task
-        known = self._validation(task) if task in self._models else None
+        known = self._validation(question.its_task) if question.its_task in self._models else None
         return Answer(
-            question, self.machine, "declined", reason, command, None, {}, (), (), barred, nearest,
-            (), (), known,
+            question, self.machine, "declined", reason, command, barred=barred, nearest=nearest,
+            validation=known,
         )  # fmt: skip
 
 
 def _why_outside(model: Model, place: Place) -> str | None:
     """Say why an input is not among what was measured, or return None."""
+    words = place.setting.words
     if place.setting not in model.settings:
         known = "; ".join(sorted({setting.words for setting in model.settings}))
-        return f"nothing was measured of {place.setting.words}, only of: {known}"
+        return f"nothing was measured of {words}, only of: {known}"
     places = model.inputs(place.setting)
     for axis, value in place.numbers.items():
         values = sorted({other.numbers[axis] for other in places})
         if not values[0] <= value <= values[-1]:
             nearest = values[0] if value < values[0] else values[-1]
-            span = _number(axis, values[0])
-            if values[0] != values[-1]:
-                span += f" to {_number(axis, values[-1])}"
+            ends = dict.fromkeys(_number(axis, end) for end in (values[0], values[-1]))
             return (
                 f"{axis.replace('_', ' ')} {_number(axis, value)} is outside of what was measured"
-                f" ({place.setting.words}): {span}, nearest {_number(axis, nearest)}"
+                f" ({words}): {' to '.join(ends)}, nearest {_number(axis, nearest)}"
             )
-    _, region = model.region(places)
-    if not region.corners(matrix([place])).inside[0]:
+    if not model.contains(place):
         return (
-            f"{model.words(place)} is outside of what was measured ({place.setting.words}),"
+            f"{place.words} is outside of what was measured ({words}),"
             f" nearest {_neighbours(place, places)}"
         )
-    distance = float(cdist(matrix([place]), matrix(places)).min())
-    if distance > model.reach(place.setting) + SAME:
+    if (gap := model.gap(place)) > (reach := model.reach(place.setting)) + SAME:
         return (
-            f"{model.words(place)} is {distance:.2g} octaves from what was measured nearest"
-            f" ({place.setting.words}), and nothing is known of gaps beyond"
-            f" {model.reach(place.setting):.2g}; nearest {_neighbours(place, places)}"
+            f"{place.words} is {gap:.2g} octaves from what was measured nearest ({words}), and"
+            f" nothing is known of gaps beyond {reach:.2g}; nearest {_neighbours(place, places)}"
         )
     return None
 
@@ -354,7 +289,7 @@ def _number(axis: str, value: float) -> str:
             return f"{value:.3g}"
 
 
-def _why_nobody(barred: Sequence[Barred]) -> str:
+def _why_none(barred: Sequence[Barred]) -> str:
     told = [f"{each.subject.label}: {each.reason}" for each in barred[:3]]
     more = f"; and {len(barred) - 3} more" if len(barred) > 3 else ""
     return f"nothing has a right answer around there: {'; '.join(told)}{more}"
@@ -376,25 +311,23 @@ def _command(question: Question, place: Place, model: Model) -> str | None:
 
 def _nearest(model: Model, place: Place, subject: Subject | None) -> list[Near]:
     """Return the nearest measured inputs, of a subject if one is given."""
-    if place.setting not in model.settings:
-        return []
-    right = [model.right(subject)] if subject else [model.right(each) for each in model.subjects]
-    places = sorted({p for each in right for p in each if p.setting == place.setting})
+    subjects = [subject] if subject else model.subjects
+    right = {p for each in subjects for p in model.right(each)}
+    places = sorted(p for p in right if p.setting == place.setting)
     if not places:
         return []
-    distance = cdist(matrix([place]), matrix(places))[0]
+    away = distances(matrix([place]), matrix(places))[0]
     found = []
-    for i in np.argsort(distance, kind="stable")[:NEAREST]:
+    for i in np.argsort(away, kind="stable")[:NEAREST]:
         other = places[i]
-        fastest = subject or min(
-            (each for each in model.subjects if other in model.right(each)),
-            key=lambda each: model.table[each][other].ms,
-        )
+        able = [each for each in subjects if other in model.right(each)]
+        fastest = min(able, key=lambda each: model.right(each)[other].median_ms)
         axes = {
             axis: value - place.numbers[axis] if axis == "moved" else value / place.numbers[axis]
             for axis, value in other.numbers.items()
         }
-        found.append(Near(other, axes, float(distance[i]), fastest, model.table[fastest][other]))
+        record, source = model.right(fastest)[other], model.table[fastest][other].results
+        found.append(Near(other, axes, float(away[i]), fastest, record, source))
     return found
 
 
@@ -403,21 +336,9 @@ def _matters(model: Model, barred: Barred, best: Estimate, place: Place) -> bool
 
     So it is where its surface lies below the best, and where it has none in this setting.
     """
-    right = [p for p in model.right(barred.subject) if p.setting == place.setting]
+    is_known = any(p.setting == place.setting for p in model.right(barred.subject))
     ms = model.surface(barred.subject, matrix([place]), place.setting)
-    return ms is None or not right or float(ms[0]) < best.ms
-
-
-def _winners(model: Model, points: Floats, setting: Setting) -> tuple[list[Subject | None], Floats]:
-    """Return who is fastest at each point, None where nobody is a candidate, and its ms."""
-    ms = np.array([model.times(subject, points, setting) for subject in model.subjects])
-    known = np.where(np.isnan(ms), np.inf, ms)
-    first = known.argmin(axis=0)
-    least = known.min(axis=0)
-    winners = [
-        model.subjects[i] if np.isfinite(t) else None for i, t in zip(first, least, strict=True)
-    ]
-    return winners, least
+    return ms is None or not is_known or float(ms[0]) < best.ms
 
 
 def _more(machine: Machine, best: Estimate, place: Place) -> float:
@@ -428,86 +349,81 @@ def _more(machine: Machine, best: Estimate, place: Place) -> float:
 
 def _changes(model: Model, machine: Machine, place: Place, best: Subject) -> Iterator[Change]:
     """Yield the nearest input along each axis on which another subject is the fastest."""
-    places = model.inputs(place.setting)
-    for i, axis in enumerate(place.numbers):
-        here = place.octaves[i]
-        ends = [p.octaves[i] for p in places]
-        for end in (min(ends), max(ends)):
-            if abs(end - here) > SAME:
-                yield from _crossing(model, place, best, i, axis, end)
+    octaves = matrix(model.inputs(place.setting))
+    for i in range(octaves.shape[1]):
+        for end in (octaves[:, i].min(), octaves[:, i].max()):
+            if abs(end - place.octaves[i]) > SAME:
+                yield from _crossing(model, place, best, i, float(end))
     for name in CATEGORIES:
         for setting in model.settings:
             changed = setting._replace(**{name: getattr(place.setting, name)})
             if setting == place.setting or changed != place.setting:
                 continue
             other = dataclasses.replace(place, setting=setting)
-            found = _fastest(model, machine, other)
-            if found and found[0] != best:
-                yield Change(name, None, getattr(setting, name), *found)
+            if _why_outside(model, other) is None:
+                first, margins, _ = _ranked(model, machine, other)
+                if first is not None and first.subject != best:
+                    is_known = all(margin.is_known for margin in margins)
+                    yield Change(name, None, getattr(setting, name), first.subject, is_known)
 
 
-def _fastest(model: Model, machine: Machine, place: Place) -> tuple[Subject, bool] | None:
-    """Return who is fastest on an input, and whether all margins tell; None where nobody is."""
-    if _why_outside(model, place):
-        return None
+def _ranked(
+    model: Model, machine: Machine, place: Place
+) -> tuple[Estimate | None, list[Margin], list[Estimate | Barred]]:
+    """Return the fastest on an input, the margins of all others to it, and what each needs."""
     found = [model.estimate(subject, place) for subject in model.subjects]
-    candidates = [each for each in found if isinstance(each, Estimate)]
-    if not candidates:
-        return None
-    first = min(candidates, key=lambda each: each.ms)
-    more = _more(machine, first, place)
-    return first.subject, all(
-        model.margin(first, other, place, more).is_known
-        for other in candidates
-        if other is not first
-    )
+    able = sorted((each for each in found if isinstance(each, Estimate)), key=lambda each: each.ms)
+    if not able:
+        return None, [], found
+    first, *others = able
+    more = math.log(LAUNCHES_AGAIN) if _may_be_launches(machine, place, first) else 0.0
+    return first, [model.margin(first, other, place, more) for other in others], found
 
 
-def _crossing(
-    model: Model, place: Place, best: Subject, i: int, axis: str, end: float
-) -> Iterator[Change]:
-    """Yield where the winner first changes along an axis, as far as candidates are known."""
-    here = place.octaves[i]
+def _may_be_launches(machine: Machine, place: Place, estimate: Estimate) -> bool:
+    return machine.backend == "cuda" and may_be_launches(place.particles, estimate.ms)
 
-    def winners(at: Floats) -> list[Subject | None]:
+
+def _crossing(model: Model, place: Place, best: Subject, i: int, end: float) -> Iterator[Change]:
+    """Yield where the fastest first changes along an axis, as far as candidates are known."""
+    inner, outer = place.octaves[i], end
+    winner = None
+    for _ in range(ZOOMS):
+        at = np.linspace(inner, outer, SCANNED + 1)
         points = np.repeat(matrix([place]), len(at), axis=0)
         points[:, i] = at
-        return _winners(model, points, place.setting)[0]
-
-    at = np.linspace(here, end, SCANNED + 1)
-    found = winners(at)
-    for step in range(1, len(at)):
-        if found[step] is None:
+        ms = np.array([model.times(each, points, place.setting) for each in model.subjects])
+        is_known = np.isfinite(ms).any(axis=0)
+        first = np.where(np.isnan(ms), np.inf, ms).argmin(axis=0)
+        is_other = ~is_known | (first != model.subjects.index(best))
+        is_other[0] = False  # where the question is, or the last scan had the best
+        if not is_other.any():
             return
-        if found[step] != best:
-            inner, outer = at[step - 1], at[step]
-            for _ in range(HALVINGS):
-                middle = (inner + outer) / 2
-                if winners(np.array([middle]))[0] == best:
-                    inner = middle
-                else:
-                    outer = middle
-            winner = winners(np.array([outer]))[0]
-            if winner is not None:
-                value = from_octaves(axis, float(outer))
-                yield Change(axis, end < here, value, winner, None)
+        step = int(is_other.argmax())
+        if not is_known[step]:
             return
+        inner, outer, winner = at[step - 1], at[step], model.subjects[first[step]]
+    axis = list(place.numbers)[i]
+    if winner is not None:
+        value = from_octaves(axis, float(outer))
+        yield Change(axis, end < place.octaves[i], value, winner, None)
 
 
 def _warnings(model: Model, estimate: Estimate, place: Place, machine: Machine) -> Iterator[str]:
     """Yield what else there is to know of the best: of its time, where it was wrong or failed."""
     best = estimate.subject
-    if machine.backend == "cuda" and may_be_launches(place.particles, estimate.ms):
+    if _may_be_launches(machine, place, estimate):
         yield (
             "so short a time may be mostly that of launches from Python; from a graph others may be"
             " the fastest, see the study rivals"
         )
+    measured = model.table[best]
+    whys = {p: why for p, m in measured.items() if (why := unranked(m.record)) is not None}
     for status, verb in (("wrong", "was wrong on"), ("failed", "failed on")):
-        places = sorted(p for p, m in model.table[best].items() if m.status == status)
-        if places:
-            first = places[0]
+        reasons = {p: reason for p, (found, reason) in whys.items() if found == status}
+        if reasons:
+            first = min(reasons)
             yield (
-                f"{best.label} {verb} {len(places)} of {len(model.table[best])} inputs, the"
-                f" smallest {Model.words(first)} ({first.setting.words}):"
-                f" {model.table[best][first].reason}"
+                f"{best.label} {verb} {len(reasons)} of {len(measured)} inputs, the smallest"
+                f" {first.words} ({first.setting.words}): {reasons[first]}"
             )

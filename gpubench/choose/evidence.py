@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -20,7 +19,8 @@ from gpubench.core.tasks import TASKS
 from gpubench.evidence import results
 from gpubench.evidence.declared import group
 from gpubench.evidence.files import load_results
-from gpubench.evidence.pooling import pool
+from gpubench.evidence.pooling import Measurement, hashable, pool, started
+from gpubench.evidence.records import AnyRecord
 
 STUDY = study_for("choose")
 MODE = "hot"  # the one that every algorithm and every library can be timed in
@@ -72,6 +72,12 @@ class Place:
         """The same, in what counts as distance: see `to_octaves`."""
         return tuple(to_octaves(axis, value) for axis, value in self.numbers.items())
 
+    @property
+    def words(self) -> str:
+        """Which input it is, without its setting."""
+        moved = "" if self.moved is None else f", {100 * self.moved:.3g} % moved"
+        return f"{self.particles:,} particles, {self.per_cell:g} per cell{moved}"
+
 
 def to_octaves(axis: str, value: float) -> float:
     """Return where a value lies on its axis; doublings are all as far.
@@ -89,7 +95,7 @@ def from_octaves(axis: str, octaves: float) -> float:
 
 
 class Subject(NamedTuple):
-    """What can be chosen: a form of an algorithm, with its parameters."""
+    """What can be chosen: a variant of an algorithm, with its parameters."""
 
     algorithm: str
     form: str
@@ -103,34 +109,8 @@ class Subject(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Measurement:
-    """What came of one subject on one input.
-
-    ms: median of one launch; low, high: its 95 % interval; NaN where status is not `ok`.
-    workspace_bytes, peak_bytes: memory, None where nobody counted.
-    file, commit: where it is from.
-    """
-
-    status: str
-    reason: str | None
-    ms: float
-    low: float
-    high: float
-    workspace_bytes: int | None
-    peak_bytes: int | None
-    library: str | None
-    file: str
-    commit: str | None
-
-    @property
-    def is_right(self) -> bool:
-        """Whether it has a time."""
-        return self.status == "ok"
-
-
-@dataclass(frozen=True)
 class Machine:
-    """Whose times they are. backend: cuda or opencl. device: the name that its maker gave it."""
+    """Where it was measured. backend: cuda or opencl. device: the maker's name of it."""
 
     name: str
     backend: str
@@ -147,18 +127,22 @@ def files(given: Sequence[Path], backend: str | None) -> list[results.Results]:
     backend, only what was measured through that. Raises UserError where there are none.
     """
     if given:
-        return _of_backend(load_results(given, f"gpubench run {STUDY}"), backend)
+        found = _of_backend(load_results(given, f"gpubench run {STUDY}"), backend)
+        if not found:
+            raise UserError(f"these results hold nothing that was measured through {backend}")
+        return found
     for folder in (LOCAL, paths.measured_folder()):
-        # A store calls its second file of a day and commit ...-regimes-2.json, and so on.
-        found = [
-            results.load(path)
-            for path in sorted(folder.glob(f"*/*-{STUDY}*.json"))
-            if re.search(rf"-{STUDY}(-\d+)?$", path.stem)
+        of_study = [
+            path for place in sorted(folder.glob("*")) for path in results.files_of(place, STUDY)
         ]
-        if found := _of_backend(found, backend, required=False):
+        if found := _of_backend(map(results.load, of_study), backend):
             return found
     through = f" through {backend}" if backend else ""
     raise UserError(f"there are no results of the study {STUDY}{through}: {MAKE_SOME}")
+
+
+def _of_backend(found: Iterable[results.Results], backend: str | None) -> list[results.Results]:
+    return [each for each in found if backend in (None, each.environment["device"]["backend"])]
 
 
 def machine(found: Sequence[results.Results]) -> tuple[Machine, list[results.Results]]:
@@ -185,10 +169,11 @@ def of_newest_code(
 
     One name stands for other work in another version, so that times of both are not of one kind.
     """
-    in_order = sorted(found, key=lambda result: str(result.environment["started"]))
+    in_order = sorted(found, key=lambda each: started(each.environment))
     newest = in_order[-1].environment["code_hash"]
-    kept = [result for result in in_order if result.environment["code_hash"] == newest]
-    return kept, [result for result in in_order if result.environment["code_hash"] != newest]
+    is_kept = [each.environment["code_hash"] == newest for each in in_order]
+    kept = [each for each, keep in zip(in_order, is_kept, strict=True) if keep]
+    return kept, [each for each, keep in zip(in_order, is_kept, strict=True) if not keep]
 
 
 def tables(found: Sequence[results.Results]) -> dict[str, Table]:
@@ -199,63 +184,34 @@ def tables(found: Sequence[results.Results]) -> dict[str, Table]:
     collected: dict[str, dict[Subject, dict[Place, Measurement]]] = {task: {} for task in TASKS}
     for measured in pool(found):
         record = measured.record
-        task = _task(record)
-        if task is None:
-            continue
-        subject = Subject(
-            record["algorithm"], record["form"], tuple(sorted(record["parameters"].items()))
-        )
-        one = _measurement(record, measured.results)
-        collected[task].setdefault(subject, {})[_place(record)] = one
+        if (task := _task(record)) is not None:
+            subject = Subject(record.algorithm, record.form, hashable(record.parameters))
+            collected[task].setdefault(subject, {})[_place(record)] = measured
     return {task: table for task, table in collected.items() if table}
 
 
-def _task(record: Mapping[str, Any]) -> str | None:
+def _task(record: AnyRecord) -> str | None:
     """Return the task that a record is evidence for, or None for any other record."""
-    if record["mode"] != MODE or record["per_cell"] is None or record["workload"] is not None:
+    if record.mode != MODE or record.per_cell is None or record.workload is not None:
         return None
-    if (record["inputs"] or 1) > 1 or (record["moved"] is None) != (record["destination"] is None):
+    if (record.inputs or 1) > 1 or (record.moved is None) != (record.destination is None):
         return None
     task = group(record).task
-    return task if (task == "update") == (record["moved"] is not None) else None
+    return task if (task == "update") == (record.moved is not None) else None
 
 
-def _place(record: Mapping[str, Any]) -> Place:
-    moved = record["moved"]
-    return Place(
-        record["particles"],
-        float(record["per_cell"]),
-        None if moved is None else moved / record["particles"],
-        Setting(
-            record["distribution"],
-            record["order"],
-            record["destination"],
-            tuple(record["periodic"]),
-        ),
+def _place(record: AnyRecord) -> Place:
+    particles, per_cell = record.particles or 0, record.per_cell or 0.0
+    moved = None if record.moved is None else record.moved / particles
+    setting = Setting(
+        record.distribution or "",
+        record.order or "",
+        record.destination,
+        tuple(record.periodic or ()),
     )
-
-
-def _measurement(record: Mapping[str, Any], result: results.Results) -> Measurement:
-    status, reason = record["status"], record["reason"]
-    times = (record["median_ms"], record["ci95_low_ms"], record["ci95_high_ms"])
-    if status == "ok" and times[0] <= 0:
-        status, reason = "failed", "too short for the clock"
-    ms, low, high = times if status == "ok" else (math.nan,) * 3
-    return Measurement(
-        status, reason, ms, low, high, record["workspace_bytes"], record.get("peak_bytes"),
-        record.get("library"), result.path.name, result.environment["commit"],
-    )  # fmt: skip
+    return Place(particles, per_cell, moved, setting)
 
 
 def matrix(places: Sequence[Place]) -> Floats:
     """Return the octaves of places, shape (places, axes)."""
     return np.array([place.octaves for place in places], np.float64)
-
-
-def _of_backend(
-    found: Sequence[results.Results], backend: str | None, required: bool = True
-) -> list[results.Results]:
-    kept = [r for r in found if backend in (None, r.environment["device"]["backend"])]
-    if required and not kept:
-        raise UserError(f"these results hold nothing that was measured through {backend}")
-    return kept

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
-from gpubench.choose.evidence import Measurement, Place, Setting, Subject, Table, matrix
-from gpubench.choose.surface import SAME, Floats, Region, Surface
+from gpubench.choose.evidence import Place, Setting, Subject, Table, matrix
+from gpubench.choose.surface import (
+    SAME,
+    Booleans,
+    Corners,
+    Floats,
+    Integers,
+    Region,
+    Surface,
+    distances,
+)
+from gpubench.evidence.ranking import may_rank, timed, unranked
+from gpubench.evidence.records import Ok
 
 APART = 2.0  # octaves between two inputs that differ in distribution, in order, or the like
 # The largest of so many errors is beyond the next one 19 times in 20.
@@ -20,6 +30,7 @@ FEWEST_TESTS = 3
 # Half the diagonal of a grid's mesh is longer than its shorter side, along which the tests are,
 # by up to this where no side is 2.8 times the other.
 FURTHER = 1.5
+MS, SIZES = "median_ms", ("workspace_bytes", "peak_bytes")  # fields of a record
 
 
 @dataclass(frozen=True)
@@ -60,7 +71,7 @@ class Margin:
 
 @dataclass(frozen=True)
 class Barred:
-    """A subject that is no candidate, and why. in_words: for people, one line."""
+    """A subject that is no candidate, and why, in one line."""
 
     subject: Subject
     status: str
@@ -72,9 +83,11 @@ class Model:
 
     The logarithm of a subject's time is interpolated over the octaves of `Place`, each setting
     APART from every other: that of the reference, which was right on the most inputs, and of every
-    other the ratio to it. So whoever was measured on fewer inputs follows what the reference does
-    between them. Within a setting, a subject is a candidate inside the simplices whose corners all
-    have a right answer of it.
+    other the ratio to it. So what was measured on fewer inputs follows the reference between them.
+    Within a setting, a subject is a candidate inside the simplices whose corners all have a right
+    answer of it.
+
+    Inside, inputs are their numbers in `places`, and sets of them are arrays of bool.
     """
 
     def __init__(self, table: Table) -> None:
@@ -82,8 +95,28 @@ class Model:
         self.subjects = sorted(table)
         self.places = sorted({place for measured in table.values() for place in measured})
         self.settings = sorted({place.setting for place in self.places})
-        self.reference = max(self.subjects, key=lambda subject: len(self.right(subject)))
-        self._regions: dict[frozenset[Place], tuple[list[Place], Region]] = {}
+        self._number = {place: number for number, place in enumerate(self.places)}
+        self._octaves = matrix(self.places)
+        self._apart = distances(self._octaves, self._octaves)
+        self._in = {
+            setting: np.array([place.setting == setting for place in self.places])
+            for setting in self.settings
+        }
+        self._right = {
+            subject: {p: m.record for p, m in measured.items() if may_rank(m.record)}
+            for subject, measured in table.items()
+        }
+        self._is_measured = {subject: self._set(table[subject]) for subject in self.subjects}
+        self._is_right = {subject: self._set(self._right[subject]) for subject in self.subjects}
+        self.reference = max(self.subjects, key=lambda subject: len(self._right[subject]))
+        self._regions: dict[bytes, tuple[Integers, Region]] = {}
+        self._corners: dict[tuple[bytes, bytes], tuple[Integers, Corners]] = {}
+        self._surfaces: dict[tuple[Subject, str], Surface | None] = {}
+
+    def _set(self, places: Mapping[Place, object]) -> Booleans:
+        found = np.zeros(len(self.places), np.bool_)
+        found[[self._number[place] for place in places]] = True
+        return found
 
     @cached_property
     def _words(self) -> list[tuple[int, object]]:
@@ -96,168 +129,157 @@ class Model:
             for value in dict.fromkeys(values)
         ]
 
-    def coordinates(self, points: Floats, settings: Sequence[Setting]) -> Floats:
+    def _coordinates(self, points: Floats, settings: Sequence[Setting]) -> Floats:
         """Return octaves with a column for each value of a setting, for the distances."""
         differs = [[setting[part] == value for part, value in self._words] for setting in settings]
         columns = np.array(differs, np.float64).reshape(len(points), len(self._words))
         return np.hstack([points, columns * (APART / math.sqrt(2))])
 
-    def right(self, subject: Subject) -> dict[Place, Measurement]:
-        """Return where a subject was measured and right."""
-        return {place: m for place, m in self.table[subject].items() if m.is_right}
+    @cached_property
+    def _at(self) -> Floats:
+        return self._coordinates(self._octaves, [place.setting for place in self.places])
+
+    def right(self, subject: Subject) -> Mapping[Place, Ok]:
+        """Return where a subject was measured and may be ranked."""
+        return self._right[subject]
 
     def inputs(self, setting: Setting) -> list[Place]:
         """Return all inputs of a setting."""
         return [place for place in self.places if place.setting == setting]
 
-    def region(self, places: Collection[Place]) -> tuple[list[Place], Region]:
-        """Return the hull of some inputs of one setting, with the inputs in its order."""
-        key = frozenset(places)
-        if key not in self._regions:
-            ordered = sorted(key)
-            self._regions[key] = ordered, Region(matrix(ordered))
-        return self._regions[key]
+    def contains(self, place: Place) -> bool:
+        """Say whether an input lies between measured ones of its setting."""
+        _, corners = self._corners_in(self._in[place.setting], matrix([place]))
+        return bool(corners.inside[0])
 
-    def surface(self, subject: Subject, points: Floats, setting: Setting) -> Floats | None:
-        """Return ms of a subject at points of a setting, wherever they are; None without any."""
-        own = self._surface(subject, "ms")
-        if own is None:
-            return None
-        at = self.coordinates(points, [setting] * len(points))
-        ms: Floats = np.exp(own[1](at) + self._reference(subject, at))
-        return ms
+    def gap(self, place: Place) -> float:
+        """Return how far an input is from the nearest of its setting, in octaves."""
+        inputs = self._octaves[self._in[place.setting]]
+        return float(distances(matrix([place]), inputs).min())
+
+    def _corners_in(self, inputs: Booleans, points: Floats) -> tuple[Integers, Corners]:
+        """Return the numbers of some inputs, and which of them lie around each point."""
+        key = inputs.tobytes()
+        if key not in self._regions:
+            numbers = np.flatnonzero(inputs)
+            self._regions[key] = numbers, Region(self._octaves[numbers])
+        numbers, region = self._regions[key]
+        both = key, points.tobytes()  # most subjects were measured on the same inputs
+        if both not in self._corners:
+            self._corners[both] = numbers, region.corners(points)
+        return self._corners[both]
+
+    def _around(self, inputs: Booleans, point: Floats) -> Integers:
+        """Return the numbers of the inputs that a point lies between."""
+        numbers, corners = self._corners_in(inputs, point)
+        found: Integers = numbers[corners.index[0][corners.weight[0] > 0]]
+        return found
+
+    def _surface(self, subject: Subject, field: str) -> Surface | None:
+        key = subject, field
+        if key not in self._surfaces:
+            values = {
+                self._number[place]: float(value)
+                for place, record in self._right[subject].items()
+                if (value := getattr(record, field)) is not None
+            }
+            numbers = sorted(values)
+            made = np.array([values[number] for number in numbers])
+            at = self._at[numbers]
+            # A variant without memory of its own has 0 bytes.
+            logs = np.log(made) - self._reference(subject, at) if field == MS else np.log1p(made)
+            axes = self._octaves.shape[1]
+            self._surfaces[key] = Surface(at, logs, axes) if numbers else None
+        return self._surfaces[key]
 
     def _reference(self, subject: Subject, at: Floats) -> Floats:
         """Return the logarithm of what a subject's surface is relative to, at coordinates."""
-        reference = None if subject == self.reference else self._surface(self.reference, "ms")
-        return np.zeros(len(at)) if reference is None else reference[1](at)
+        reference = None if subject == self.reference else self._surface(self.reference, MS)
+        return np.zeros(len(at)) if reference is None else reference(at)
+
+    def surface(self, subject: Subject, points: Floats, setting: Setting) -> Floats | None:
+        """Return ms of a subject at points of a setting, wherever they are; None without any."""
+        own = self._surface(subject, MS)
+        if own is None:
+            return None
+        at = self._coordinates(points, [setting] * len(points))
+        ms: Floats = np.exp(own(at) + self._reference(subject, at))
+        return ms
+
+    @cached_property
+    def _errors(self) -> Mapping[Subject, Floats]:
+        """The logarithm of time over what the surfaces without that input have there, by input.
+
+        The error of a ratio to the reference and that of the reference add up, where it was right.
+        NaN where there is none.
+        """
+        own = {}
+        for subject in self.subjects:
+            surface = self._surface(subject, MS)
+            own[subject] = np.full(len(self.places), np.nan)
+            if surface is not None:
+                own[subject][self._is_right[subject]] = surface.errors
+        common = np.where(self._is_right[self.reference], own[self.reference], 0.0)
+        return {s: e if s == self.reference else e + common for s, e in own.items()}
 
     def held_out(self, subject: Subject, place: Place) -> float | None:
         """Return what a subject would be taken to need if nothing had been measured on an input.
 
         In ms; None where it would be no candidate. The rule is that of `times`.
         """
-        setting = place.setting
-        measured = [p for p in self.table[subject] if p.setting == setting and p != place]
-        if not measured:
+        number = self._number[place]
+        others = self._is_measured[subject] & self._in[place.setting]
+        others[number] = False
+        point = self._octaves[number : number + 1]
+        around = self._around(others, point) if others.any() else ()
+        is_right = self._is_right[subject]
+        if not len(around) or not is_right[around].all():
             return None
-        point = matrix([place])
-        places, region = self.region(measured)
-        corners = region.corners(point)
-        around = [places[i] for i in corners.index[0][corners.weight[0] > 0]]
-        if not around or not all(self.table[subject][p].is_right for p in around):
+        if self._apart[number, others & is_right].min() > self.reach(place.setting) + SAME:
             return None
-        right = [p for p in measured if self.table[subject][p].is_right]
-        if cdist(point, matrix(right)).min() > self.reach(setting) + SAME:
-            return None
-        found = self.table[subject].get(place)
-        if found is not None and found.is_right:
-            error = self.errors[subject].get(place)
-            return None if error is None else found.ms / math.exp(error)
-        # Its own surface does not know the input, but the reference's does.
-        ms = self.surface(subject, point, setting)
-        known = place in self.right(self.reference)
-        error = self.errors[self.reference].get(place) if known else 0.0
-        return None if ms is None or error is None else float(ms[0]) / math.exp(error)
-
-    def _surface(self, subject: Subject, field: str) -> tuple[list[Place], Surface] | None:
-        key = (subject, field)
-        if key not in self._surfaces:
-            known = {
-                place: float(value)
-                for place, m in self.right(subject).items()
-                if (value := getattr(m, field)) is not None
-            }
-            self._surfaces[key] = None
-            if known:
-                places, octaves = list(known), matrix(list(known))
-                values = np.array(list(known.values()))
-                points = self.coordinates(octaves, [place.setting for place in places])
-                if field == "ms":
-                    logarithms = np.log(values) - self._reference(subject, points)
-                else:  # a form without memory of its own has 0 bytes
-                    logarithms = np.log1p(values)
-                self._surfaces[key] = places, Surface(points, logarithms, octaves.shape[1])
-        return self._surfaces[key]
+        if is_right[number]:
+            ms, error = self._right[subject][place].median_ms, self._errors[subject][number]
+        else:  # its own surface does not know the input, but the reference's does
+            above = self.surface(subject, point, place.setting)
+            known = self._is_right[self.reference][number]
+            ms = math.nan if above is None else float(above[0])
+            error = self._errors[self.reference][number] if known else 0.0
+        found = ms / math.exp(error)
+        return found if math.isfinite(found) else None
 
     @cached_property
-    def _surfaces(self) -> dict[tuple[Subject, str], tuple[list[Place], Surface] | None]:
-        return {}
-
-    @cached_property
-    def _interior(self) -> Mapping[Place, float]:
-        """Inputs inside the hull of the others of their setting, and how far the nearest is."""
-        found: dict[Place, float] = {}
-        for setting in self.settings:
-            places = self.inputs(setting)
-            for place in places:
-                others = [other for other in places if other != place]
-                if not others:
-                    continue
-                _, region = self.region(others)
-                if region.corners(matrix([place])).inside[0]:
-                    found[place] = float(cdist(matrix([place]), matrix(others)).min())
-        return found
-
-    @cached_property
-    def errors(self) -> Mapping[Subject, Mapping[Place, float]]:
-        """The logarithm of time over what the surfaces without that input have there.
-
-        The error of a ratio to the reference and that of the reference add up, where it has one.
-        """
-        found = {subject: self._own_errors(subject) for subject in self.subjects}
-        known, reference = self.right(self.reference), found[self.reference]
-        return {
-            subject: own
-            if subject == self.reference
-            else {
-                place: error + reference.get(place, 0.0)
-                for place, error in own.items()
-                if place in reference or place not in known
-            }
-            for subject, own in found.items()
-        }
-
-    def _own_errors(self, subject: Subject) -> dict[Place, float]:
-        surface = self._surface(subject, "ms")
-        if surface is None:
-            return {}
-        errors = zip(surface[0], surface[1].errors, strict=True)
-        return {place: float(error) for place, error in errors if math.isfinite(error)}
-
-    @cached_property
-    def _tests(self) -> Mapping[Setting, Mapping[Place, float]]:
+    def _tests(self) -> Mapping[Setting, tuple[Integers, Floats]]:
         """Inputs on which interpolation is tested, by setting, and how far the nearest other was.
 
         They are inside the hull of the others, where there are enough; else they are all: outside
         of the hull errors are larger, not smaller.
         """
         found = {}
-        for setting in self.settings:
-            places = self.inputs(setting)
-            if len(places) == 1:
-                found[setting] = dict.fromkeys(places, 0.0)
-                continue
-            inside = [place for place in places if place in self._interior]
-            chosen = inside if len(inside) >= FEWEST_TESTS else places
-            apart = cdist(matrix(chosen), matrix(places))
-            apart[apart == 0] = np.inf
-            found[setting] = dict(zip(chosen, apart.min(axis=1).tolist(), strict=True))
+        for setting, inputs in self._in.items():
+            numbers = np.flatnonzero(inputs)
+            inside = [n for n in numbers if len(numbers) > 1 and self._is_interior(inputs, int(n))]
+            chosen = np.array(inside if len(inside) >= FEWEST_TESTS else numbers)
+            apart = self._apart[np.ix_(chosen, numbers)]
+            nearest = np.where(apart == 0, np.inf, apart).min(axis=1)
+            found[setting] = chosen, np.where(np.isinf(nearest), 0.0, nearest)
         return found
+
+    def _is_interior(self, inputs: Booleans, number: int) -> bool:
+        others = inputs.copy()
+        others[number] = False
+        return len(self._around(others, self._octaves[number : number + 1])) > 0
 
     def reach(self, setting: Setting) -> float:
         """Return how far from where it was measured anything is said of a subject, in octaves."""
-        return FURTHER * float(np.median(list(self._tests[setting].values())))
+        return FURTHER * float(np.median(self._tests[setting][1]))
 
-    def distances(self, points: Floats, setting: Setting, subject: Subject) -> Floats:
+    def _distances(self, points: Floats, setting: Setting, subject: Subject) -> Floats:
         """Return how far each point is from where the subject was right nearest, in octaves."""
-        right = [place for place in self.right(subject) if place.setting == setting]
-        if not right:
-            return np.full(len(points), np.inf)
-        nearest: Floats = cdist(points, matrix(right)).min(axis=1)
+        right = self._octaves[self._is_right[subject] & self._in[setting]]
+        nearest: Floats = distances(points, right).min(axis=1, initial=np.inf)
         return nearest
 
-    def uncertainty(self, setting: Setting, point: Floats, *subjects: Subject) -> float | None:
+    def _uncertainty(self, setting: Setting, point: Floats, *subjects: Subject) -> float | None:
         """Return by what factor interpolation is off for a subject, or for the ratio of two.
 
         A logarithm: the largest error of the TESTS nearest inputs, each left out in turn. Gaps
@@ -266,39 +288,33 @@ class Model:
         it is 0. Where the setting has fewer tests, those of other settings are taken too. None
         where it has fewer than FEWEST_TESTS.
         """
-        distance = max(float(self.distances(point[None], setting, s)[0]) for s in subjects)
+        distance = max(float(self._distances(point, setting, s)[0]) for s in subjects)
         if distance <= SAME:
             return 0.0
-        errors = [self.errors[subject] for subject in subjects]
-        tests = [
-            (place, apart)
-            for tested in self._tests.values()
-            for place, apart in tested.items()
-            if apart > 0 and all(place in known for known in errors)
-        ]
-        if sum(place.setting == setting for place, _ in tests) < FEWEST_TESTS:
+        tested = list(self._tests.values())
+        numbers = np.concatenate([numbers for numbers, _ in tested])
+        apart = np.concatenate([apart for _, apart in tested])
+        errors = self._errors[subjects[0]][numbers]
+        if len(subjects) > 1:  # common errors, such as those at the edge of a cache, cancel
+            errors = errors - self._errors[subjects[1]][numbers]
+        usable = np.isfinite(errors) & (apart > 0)
+        numbers, errors, apart = numbers[usable], errors[usable], apart[usable]
+        if self._in[setting][numbers].sum() < FEWEST_TESTS:
             return None
-        places = [place for place, _ in tests]
-        at = self.coordinates(matrix(places), [place.setting for place in places])
-        here = self.coordinates(point[None], [setting])
-        signs = (1, -1)[: len(subjects)]
-        return max(
-            abs(sum(s * known[tests[i][0]] for s, known in zip(signs, errors, strict=True)))
-            * math.sqrt(distance / tests[i][1])
-            for i in np.argsort(cdist(here, at)[0], kind="stable")[:TESTS]
-        )
+        away = distances(self._coordinates(point, [setting]), self._at[numbers])[0]
+        nearest = np.argsort(away.round(9), kind="stable")[:TESTS]  # equal ones in their order
+        return float((np.abs(errors[nearest]) * np.sqrt(distance / apart[nearest])).max())
 
     def times(self, subject: Subject, points: Floats, setting: Setting) -> Floats:
         """Return ms at points of a setting, NaN where the subject is no candidate."""
         ms = np.full(len(points), np.nan)
-        measured = [place for place in self.table[subject] if place.setting == setting]
-        if not measured or not self.right(subject):
+        measured = self._is_measured[subject] & self._in[setting]
+        if not measured.any() or not self._right[subject]:
             return ms
-        places, region = self.region(measured)
-        corners = region.corners(points)
-        right = np.array([self.table[subject][place].is_right for place in places])
-        sound = (right[corners.index] | (corners.weight == 0)).all(axis=1)
-        near = self.distances(points, setting, subject) <= self.reach(setting) + SAME
+        numbers, corners = self._corners_in(measured, points)
+        is_right = self._is_right[subject][numbers]
+        sound = (is_right[corners.index] | (corners.weight == 0)).all(axis=1)
+        near = self._distances(points, setting, subject) <= self.reach(setting) + SAME
         good = corners.inside & sound & near
         if good.any():
             ms[good] = self.surface(subject, points[good], setting)
@@ -310,40 +326,38 @@ class Model:
         The interval spans the error of interpolation and the widest interval of the measurements
         that the input lies between, one added to the other.
         """
-        point = matrix([place])
-        setting = place.setting
-        measured = {p: m for p, m in self.table[subject].items() if p.setting == setting}
-        if not measured:
+        point, setting = matrix([place]), place.setting
+        measured = self._is_measured[subject] & self._in[setting]
+        if not measured.any():
             return Barred(subject, "not measured", f"not measured with {setting.words}")
-        places, region = self.region(measured)
-        corners = region.corners(point)
-        if not corners.inside[0]:
+        around = [self.places[number] for number in self._around(measured, point)]
+        if not around:
             return Barred(subject, "not measured", "not measured around there")
-        around = [places[i] for i in corners.index[0][corners.weight[0] > 0]]
-        if bad := [p for p in around if not measured[p].is_right]:
-            worst = min(bad, key=lambda p: measured[p].status != "wrong")
-            found = measured[worst]
-            where = "" if worst == place else f"near there, at {self.words(worst)}, "
-            return Barred(subject, found.status, f"{where}{found.status}: {found.reason}")
-        ms = (
-            measured[place].ms
-            if place in measured
-            else float(self.times(subject, point, setting)[0])
-        )
-        off = self.uncertainty(setting, point[0], subject)
+        whys = {p: unranked(self.table[subject][p].record) for p in around}
+        if bad := [(why[0] != "wrong", p, *why) for p, why in whys.items() if why]:
+            _, worst, status, reason = min(bad, key=lambda each: each[0])
+            where = "" if worst == place else f"near there, at {worst.words}, "
+            return Barred(subject, status, f"{where}{status}: {reason}")
+        right = self._right[subject]
+        exact = right.get(place)
+        ms = exact.median_ms if exact else float(self.times(subject, point, setting)[0])
+        off = self._uncertainty(setting, point, subject)
         if not math.isfinite(ms) or off is None:
             return Barred(subject, "not measured", "measured in too few places around there")
-        width = max(_half_width(measured[p]) for p in around)
-        sizes: dict[str, int | None] = {}
-        for field in ("workspace_bytes", "peak_bytes"):
-            sizes[field] = None
-            surface = self._surface(subject, field)
-            if surface and all(getattr(measured[p], field) is not None for p in around):
-                sizes[field] = round(
-                    math.expm1(float(surface[1](self.coordinates(point, [setting]))[0]))
-                )
+        width = max(_half_width(right[p]) for p in around)
+        workspace, peak = (self._bytes(subject, field, place, around) for field in SIZES)
         factor = math.exp(off + width)
-        return Estimate(subject, ms, ms / factor, ms * factor, width, **sizes, corners=around)
+        return Estimate(subject, ms, ms / factor, ms * factor, width, workspace, peak, around)
+
+    def _bytes(
+        self, subject: Subject, field: str, place: Place, around: Sequence[Place]
+    ) -> int | None:
+        if any(getattr(self._right[subject][p], field) is None for p in around):
+            return None
+        surface = self._surface(subject, field)
+        assert surface is not None  # it has values around
+        at = self._coordinates(matrix([place]), [place.setting])
+        return round(math.expm1(float(surface(at)[0])))
 
     def margin(self, best: Estimate, other: Estimate, place: Place, more: float = 0.0) -> Margin:
         """Return how many times as long the other takes.
@@ -352,21 +366,12 @@ class Model:
         more: what else widens it, as the logarithm of a factor.
         """
         ratio = other.ms / best.ms
-        off = self.uncertainty(
-            place.setting, matrix([place])[0], best.subject, other.subject
-        )  # common errors, such as those at the edge of a cache, cancel
+        off = self._uncertainty(place.setting, matrix([place]), best.subject, other.subject)
         factor = math.inf if off is None else math.exp(off + best.measured + other.measured + more)
         return Margin(best.subject, other.subject, ratio, ratio / factor, ratio * factor)
 
-    @staticmethod
-    def words(place: Place) -> str:
-        """Say which input it is, without its setting."""
-        moved = "" if place.moved is None else f", {100 * place.moved:.3g} % moved"
-        return f"{place.particles:,} particles, {place.per_cell:g} per cell{moved}"
 
-
-def _half_width(measured: Measurement) -> float:
-    """Return how far the interval of a measurement reaches, as the logarithm of a factor."""
-    if measured.low <= 0:
-        return math.inf
-    return math.log(max(measured.high / measured.ms, measured.ms / measured.low))
+def _half_width(record: Ok) -> float:
+    """Return how far the interval of a time reaches, as the logarithm of a factor."""
+    time = timed(record)
+    return math.log(max(time.high / time.median, time.median / time.low))

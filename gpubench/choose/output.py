@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jsonschema import Draft202012Validator
-
 from gpubench.choose.chooser import Answer, Change, Chooser, Near
 from gpubench.choose.evidence import Machine, Subject
-from gpubench.choose.model import Estimate, Margin, Model
+from gpubench.choose.model import Estimate, Margin
 from gpubench.choose.validation import Loss, Validation, together
 
 SCHEMA_FILE = Path(__file__).with_name("answer.schema.json")
@@ -95,7 +91,7 @@ def as_json(answer: Answer, chooser: Chooser) -> dict[str, Any]:
     """Return an answer as answer.schema.json has it."""
     margins = {margin.other: margin for margin in answer.margins}
     question = dataclasses.asdict(answer.question) | {"task": answer.question.its_task}
-    document = {
+    return {
         "schema": 1,
         "question": question,
         "machine": _machine(answer.machine),
@@ -133,12 +129,12 @@ def as_json(answer: Answer, chooser: Chooser) -> dict[str, Any]:
                 "differs": dict(near.axes),
                 "octaves": near.octaves,
                 "subject": _subject(near.subject),
-                "ms": near.measured.ms,
-                "low_ms": near.measured.low,
-                "high_ms": near.measured.high,
-                "library": near.measured.library,
-                "file": near.measured.file,
-                "commit": near.measured.commit,
+                "ms": near.record.median_ms,
+                "low_ms": near.record.ci95_low_ms,
+                "high_ms": near.record.ci95_high_ms,
+                "library": near.record.library,
+                "file": near.source.path.name,
+                "commit": near.source.environment["commit"],
             }
             for near in answer.nearest
         ],
@@ -149,21 +145,17 @@ def as_json(answer: Answer, chooser: Chooser) -> dict[str, Any]:
         "warnings": list(answer.warnings),
         "validation": _validation(answer.validation) if answer.validation else None,
     }
-    _validator().validate(document)
-    return document
 
 
 def validations_as_json(validations: Sequence[Validation], chooser: Chooser) -> dict[str, Any]:
     """Return what cross-validation found as answer.schema.json has it."""
-    document = {
+    return {
         "schema": 1,
         "machine": _machine(chooser.machine),
         "files": [str(path) for path in chooser.files],
         "validations": [_validation(each) for each in validations],
         "together": _validation(together(validations)),
     }
-    _validator().validate(document)
-    return document
 
 
 def _machine(machine: Machine) -> dict[str, Any]:
@@ -191,13 +183,8 @@ def _validation(found: Validation) -> dict[str, Any]:
         "favourite_loss": dataclasses.asdict(found.favourite_loss)
         if found.favourite_loss
         else None,
-        "worst_at": f"{Model.words(worst.place)} ({worst.place.setting.words})" if worst else None,
+        "worst_at": f"{worst.place.words} ({worst.place.setting.words})" if worst else None,
     }
-
-
-@cache
-def _validator() -> Draft202012Validator:
-    return Draft202012Validator(json.loads(SCHEMA_FILE.read_text(encoding="utf-8")))
 
 
 def _candidate(estimate: Estimate, margin: Margin | None) -> str:
@@ -214,7 +201,6 @@ def _candidate(estimate: Estimate, margin: Margin | None) -> str:
 
 
 def _near(near: Near) -> str:
-    measured = near.measured
     by = ", ".join(
         f"moved {_percent(near.place.numbers[axis])} instead of"
         f" {_percent(near.place.numbers[axis] - value)}"
@@ -226,10 +212,11 @@ def _near(near: Near) -> str:
     # A share that moved is of whole particles, so that it cannot be just as asked.
     exact = all(value == 1 for axis, value in near.axes.items() if axis != "moved")
     by = by or ("as asked" if exact else "almost as asked")
-    commit = f" of {measured.commit[:7]}" if measured.commit else ""
+    known = near.source.environment["commit"]
+    commit = f" of {known[:7]}" if known else ""
     return (
-        f"measured: {near.subject.label}: {_ms(measured.ms)} at {Model.words(near.place)}"
-        f" ({by}), {measured.file}{commit}"
+        f"measured: {near.subject.label}: {_ms(near.record.median_ms)} at {near.place.words}"
+        f" ({by}), {near.source.path.name}{commit}"
     )
 
 

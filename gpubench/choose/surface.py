@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lapack
-from scipy.spatial import Delaunay, QhullError
-from scipy.spatial.distance import cdist
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.intp]
+Booleans = NDArray[np.bool_]
 
 SAME = 1e-9  # octaves between what counts as one point
 NOTHING = 1e-9  # weight of a corner that has no part in a point
+
+
+def distances(points: Floats, others: Floats) -> Floats:
+    """Return the distance of each point from each other, shape (points, others)."""
+    found: Floats = np.sqrt(((points[:, None] - others[None]) ** 2).sum(axis=2))
+    return found
 
 
 class Surface:
@@ -34,15 +39,10 @@ class Surface:
     """
 
     def __init__(self, points: Floats, values: Floats, trended: int) -> None:
+        n = len(points)
         self._points = points
-        self._columns = _independent(points, trended)
-        trend = self._trend(points)
-        n, k = trend.shape
-        system = np.zeros((n + k, n + k))
-        system[:n, :n] = -cdist(points, points)
-        system[:n, n:] = trend
-        system[n:, :n] = trend.T
-        inverse = _inverse(system)
+        # Many surfaces go through the same points.
+        self._columns, inverse = _solution(points.tobytes(), points.shape, trended)
         self._coefficients = inverse[:, :n] @ values
         diagonal = np.diag(inverse)[:n]
         known = np.abs(diagonal) > 1e-12
@@ -51,12 +51,36 @@ class Surface:
 
     def __call__(self, points: Floats) -> Floats:
         """Return the values at other points, shape (m,)."""
-        kernel = -cdist(points, self._points)
-        rows: Floats = np.hstack([kernel, self._trend(points)]) @ self._coefficients
+        kernel = -distances(points, self._points)
+        rows: Floats = np.hstack([kernel, _trend(points, self._columns)]) @ self._coefficients
         return rows
 
-    def _trend(self, points: Floats) -> Floats:
-        return np.hstack([np.ones((len(points), 1)), points[:, self._columns]])
+
+@lru_cache(maxsize=64)
+def _solution(points: bytes, shape: tuple[int, int], trended: int) -> tuple[list[int], Floats]:
+    """Return the axes with a slope, and what makes coefficients of values."""
+    at = np.frombuffer(points).reshape(shape)
+    columns = _independent(at, trended)
+    trend = _trend(at, columns)
+    none = np.zeros((trend.shape[1], trend.shape[1]))
+    try:
+        return columns, np.linalg.inv(np.block([[-distances(at, at), trend], [trend.T, none]]))
+    except np.linalg.LinAlgError as error:
+        raise ValueError("two points of a surface are one") from error
+
+
+def _trend(points: Floats, columns: list[int]) -> Floats:
+    return np.hstack([np.ones((len(points), 1)), points[:, columns]])
+
+
+def _independent(points: Floats, trended: int) -> list[int]:
+    """Return those of the first axes along which the points have slopes of their own."""
+    columns: list[int] = []
+    for axis in range(trended):
+        tried = _trend(points, [*columns, axis])
+        if np.linalg.matrix_rank(tried) == tried.shape[1] and len(points) > tried.shape[1]:
+            columns.append(axis)
+    return columns
 
 
 @dataclass(frozen=True)
@@ -71,7 +95,7 @@ class Corners:
     weight: Floats
 
     @property
-    def inside(self) -> NDArray[np.bool_]:
+    def inside(self) -> Booleans:
         """Which points lie within the convex hull."""
         return np.asarray(self.weight.sum(axis=1) > 0.5)
 
@@ -85,66 +109,37 @@ class Region:
 
     def __init__(self, points: Floats) -> None:
         self._points = points
-        varies = np.ptp(points, axis=0) > SAME
-        self._varies = varies
-        self._simplices: Integers | None = None
-        self._line: Integers | None = None
-        if varies.sum() == 1:
-            self._line = np.argsort(points[:, varies][:, 0])
-        elif varies.sum() > 1 and len(points) > varies.sum():
-            free = points[:, varies]
-            with suppress(QhullError):  # they lie on a line, or in a plane
-                corners = Delaunay(free).simplices.astype(np.intp)
-                inverses = _inverses(free[corners[:, :-1]] - free[corners[:, -1:]])
-                solid = np.isfinite(inverses).all(axis=(1, 2))
-                if solid.any():
-                    self._simplices, self._inverse = corners[solid], inverses[solid]
-                    self._last = free[corners[solid, -1]]
+        self._varies = np.ptp(points, axis=0) > SAME
+        free = points[:, self._varies]
+        corners = _simplices(free)
+        inverses = _inverses(free[corners[:, :-1]] - free[corners[:, -1:]])
+        solid = np.isfinite(inverses).all(axis=(1, 2))
+        self._simplices, self._inverse = corners[solid], inverses[solid]
+        self._last = free[corners[solid, -1]]
 
     def corners(self, points: Floats) -> Corners:
         """Return the simplex around each point, shape (m, axes)."""
-        number = int(self._varies.sum()) + 1
+        number = self._simplices.shape[1]
         index = np.zeros((len(points), number), np.intp)
         weight = np.zeros((len(points), number))
         constant = ~self._varies
-        possible = (
-            np.abs(points[:, constant] - self._points[0, constant]).max(axis=1, initial=0) <= SAME
-        )
-        free = points[:, self._varies]
-        if self._line is not None:
-            self._on_line(free[:, 0], possible, index, weight)
-        elif self._simplices is not None:
-            self._in_simplices(free, possible, index, weight)
+        off = np.abs(points[:, constant] - self._points[0, constant]).max(axis=1, initial=0)
+        if len(self._simplices):
+            self._place(points[:, self._varies], off <= SAME, index, weight)
         # A measured point is itself, whichever simplices meet there.
-        distance = cdist(points, self._points)
+        distance = distances(points, self._points)
         nearest = distance.argmin(axis=1)
         exact = distance[np.arange(len(points)), nearest] <= SAME
         index[exact, 0] = nearest[exact]
-        weight[exact] = 0
-        weight[exact, 0] = 1
+        weight[exact] = np.eye(1, number)
         weight[weight < NOTHING] = 0
         return Corners(index, weight)
 
-    def _on_line(
-        self, at: Floats, possible: NDArray[np.bool_], index: Integers, weight: Floats
-    ) -> None:
-        assert self._line is not None
-        values = self._points[self._line][:, self._varies][:, 0]
-        right = np.clip(np.searchsorted(values, at), 1, len(values) - 1)
-        low, high = values[right - 1], values[right]
-        inside = possible & (at >= low) & (at <= high)
-        share = np.where(inside, (at - low) / np.where(high > low, high - low, 1), 0)
-        index[:, 0], index[:, 1] = self._line[right - 1], self._line[right]
-        weight[:, 0], weight[:, 1] = np.where(inside, 1 - share, 0), share
-
-    def _in_simplices(
-        self, at: Floats, possible: NDArray[np.bool_], index: Integers, weight: Floats
-    ) -> None:
+    def _place(self, at: Floats, possible: Booleans, index: Integers, weight: Floats) -> None:
+        """Write the best simplex of each point, and its weights, where the point is inside."""
         # Delaunay.find_simplex would do it with LAPACK, whose threads wait for each other on a
         # busy machine: a second for thirty matrices of 2 by 2.
-        assert self._simplices is not None
-        last, inverse = self._last, self._inverse
-        first = np.einsum("msi,sij->msj", at[:, None] - last, inverse)
+        first = np.einsum("msi,sij->msj", at[:, None] - self._last, self._inverse)
         every = np.concatenate([first, 1 - first.sum(axis=2, keepdims=True)], axis=2)
         within = every.min(axis=2)
         best = within.argmax(axis=1)
@@ -154,8 +149,23 @@ class Region:
         weight[inside] = every[rows, best][inside]
 
 
+def _simplices(points: Floats) -> Integers:
+    """Return the corners of simplices between points, shape (simplices, axes + 1)."""
+    n, axes = points.shape
+    if axes == 1:
+        in_order = np.argsort(points[:, 0])
+        return np.stack([in_order[:-1], in_order[1:]], axis=1)
+    if n > axes > 1:
+        from scipy.spatial import Delaunay, QhullError  # slow to import
+
+        with suppress(QhullError):  # they lie on a line, or in a plane
+            found: Integers = Delaunay(points).simplices.astype(np.intp)
+            return found
+    return np.zeros((0, axes + 1), np.intp)
+
+
 def _inverses(edges: Floats) -> Floats:
-    """Return the inverses of 2 by 2 or 3 by 3 matrices by Cramer's rule, shape (n, axes, axes).
+    """Return the inverses of matrices up to 3 by 3 by Cramer's rule, shape (n, axes, axes).
 
     A singular one becomes NaN.
     """
@@ -168,24 +178,3 @@ def _inverses(edges: Floats) -> Floats:
     volume[np.abs(volume) < NOTHING] = np.nan
     found: Floats = columns[:, :axes, :axes] / volume[:, None, None]
     return found
-
-
-def _independent(points: Floats, trended: int) -> list[int]:
-    """Return those of the first axes along which the points have slopes of their own."""
-    columns: list[int] = []
-    for axis in range(trended):
-        tried = np.hstack([np.ones((len(points), 1)), points[:, [*columns, axis]]])
-        if np.linalg.matrix_rank(tried) == tried.shape[1] and len(points) > tried.shape[1]:
-            columns.append(axis)
-    return columns
-
-
-def _inverse(system: Floats) -> Floats:
-    """Return the inverse of a symmetric, indefinite matrix, shape (n, n)."""
-    factors, pivots, failed = lapack.dsytrf(system, lower=1)
-    if failed:
-        raise ValueError("two points of a surface are one")
-    inverse, _ = lapack.dsytri(factors, pivots, lower=1)
-    lower = np.tril(inverse)
-    full: Floats = lower + np.tril(inverse, -1).T
-    return full

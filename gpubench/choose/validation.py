@@ -58,9 +58,9 @@ def validate(task: str, model: Model) -> Validation:
     beyond = 0
     for place in model.places:
         right = {
-            subject: measured[place].ms
-            for subject, measured in model.table.items()
-            if place in measured and measured[place].is_right
+            subject: model.right(subject)[place].median_ms
+            for subject in model.subjects
+            if place in model.right(subject)
         }
         if not right:
             continue
@@ -93,11 +93,11 @@ def together(validations: Sequence[Validation]) -> Validation:
 def _favourite(model: Model, held_out: Sequence[HeldOut]) -> tuple[Subject | None, Sequence[float]]:
     losses: dict[Subject, list[float]] = {}
     for each in held_out:
-        best = model.table[each.best][each.place].ms
+        best = model.right(each.best)[each.place].median_ms
         for subject in model.subjects:
-            measured = model.table[subject].get(each.place)
-            if measured is not None and measured.is_right:
-                losses.setdefault(subject, []).append(measured.ms / best - 1)
+            if each.place in model.right(subject):
+                ms = model.right(subject)[each.place].median_ms
+                losses.setdefault(subject, []).append(ms / best - 1)
     if not losses:
         return None, []
     most = max(map(len, losses.values()))

@@ -15,12 +15,12 @@ from gpubench.cli.output import new_table, print_json, print_table
 from gpubench.core.errors import UserError
 
 if TYPE_CHECKING:
-    from gpubench.choose.chooser import Question
+    from gpubench.choose.question import Question
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What is asked about particles, as the command line has it; see `choose.chooser.Question`."""
+    """What is asked about particles, as the command line has it; see `choose.question.Question`."""
 
     particles: int | None
     per_cell: float | None
@@ -32,7 +32,7 @@ class Asked:
 
     def question(self) -> Question:
         """Return the question; raises UserError where there is none, or no sensible one."""
-        from gpubench.choose.chooser import Question
+        from gpubench.choose.question import Question
 
         if self.particles is None or self.per_cell is None:
             raise UserError("choose needs --particles N and --per-cell P, or --validate")

@@ -140,16 +140,14 @@ def _print_measured(summaries: Sequence[RunSummary]) -> None:
     """Print what the runs measured, or found there already, on standard error."""
     from gpubench.cli.show import print_measured
     from gpubench.evidence.frame import frame
-    from gpubench.evidence.results import IDENTITY, load
+    from gpubench.evidence.results import identity_of, load
     from gpubench.studies.plan import cell_key
 
     found = []
     for summary in summaries:
         results = load(summary.path)
         own = [
-            record
-            for record in results.records
-            if cell_key({name: record[name] for name in IDENTITY}) in summary.keys
+            record for record in results.records if cell_key(identity_of(record)) in summary.keys
         ]
         found.append(replace(results, records=own))
     print_measured(frame(found), console_on(sys.stderr))

@@ -15,20 +15,21 @@ from __future__ import annotations
 import bisect
 import itertools
 import math
-import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.compare.files import name_of
 from gpubench.compare.pairs import Code, Job, Pair, Pairs, describe
 from gpubench.compare.procedure import LOOKS, threshold_on
-from gpubench.compare.verdict import CLOCK_MS, Cell, judge_cell, log_ratio, risk
+from gpubench.compare.verdict import CLOCK_MS, log_ratio, risk, verdicts_of_pairs
 from gpubench.core.errors import UserError
+from gpubench.evidence.bounds import Environment
 from gpubench.evidence.calibration import Calibration, Measured, Rates, Verdicts
-from gpubench.evidence.results import IDENTITY
+from gpubench.evidence.records import Ok, identity_of
 from gpubench.measure import clock
 from gpubench.studies.plan import cell_key
 
@@ -90,8 +91,10 @@ def calibrate(
                 series += [None] * (number + 1 - len(series))
             on_pair(number + 1)
     rule = clock_ms, threshold_on(environment), confidence, LOOKS, comparisons
-    verdicts = evaluate(found, *rule)
-    return Calibration(environment, job.study, extra / grain, started, clock_ms, found, verdicts)
+    return Calibration(
+        Environment(environment), job.study, extra / grain, started, clock_ms, found,
+        evaluate(found, *rule),
+    )  # fmt: skip
 
 
 def again(
@@ -101,25 +104,25 @@ def again(
     if threshold is None:
         threshold = threshold_on(earlier.environment)
     rule = earlier.clock_ms, threshold, confidence, LOOKS, comparisons
-    return replace(earlier, verdicts=evaluate(earlier.pairs, *rule))
+    return msgspec.structs.replace(earlier, verdicts=evaluate(earlier.pairs, *rule))
 
 
 def _measured(pair: Pair) -> dict[str, tuple[float, Measured]]:
     """Return the resolution of each cell that has all its times, and what was measured."""
     found = {}
     for base, head in itertools.product(*pair.records):
-        if base["key"] != head["key"] or not base["status"] == head["status"] == "ok":
+        if base.key != head.key or not (isinstance(base, Ok) and isinstance(head, Ok)):
             continue
-        key = cell_key({name: base[name] for name in IDENTITY})
+        key = cell_key(identity_of(base))
         plain, slower = (side.get((key, 1)) for side in pair.variants)
         if plain and slower:
             measured = (
-                base["median_ms"],
-                math.exp(log_ratio(base["samples_ms"], head["samples_ms"])),
+                base.median_ms,
+                math.exp(log_ratio(base.samples_ms, head.samples_ms)),
                 math.exp(log_ratio(plain, slower)),
             )
             six_digits = Measured(*(float(f"{value:.6g}") for value in measured))
-            found[name_of(base)] = CLOCK_MS / min(base["batch"], head["batch"]), six_digits
+            found[name_of(base)] = CLOCK_MS / min(base.batch, head.batch), six_digits
     return found
 
 
@@ -136,88 +139,103 @@ def evaluate(
     pairs, clock_ms: see Calibration. A pair that lacks a cell is left out, and a look that takes
     more pairs than there are. Raises UserError where that leaves none.
     """
-    names = list(pairs)
-    complete = [
+    complete = _complete(pairs, looks[0])
+    alpha = risk(len(pairs), confidence, len(looks))  # as `compare` has it, with all its looks
+    rule = _Rule(threshold, alpha, tuple(look for look in looks if look <= len(complete)))
+    drawn = _draws(complete, rule.looks[-1], comparisons)
+    separate = _separate(complete, rule.looks[-1])
+    called, taken, alarms, cells = [], [], [], {}
+    for name, series in pairs.items():
+        base, head, slowed = np.log([_row(each) for each in series]).T
+        plain, slower = np.stack([base, base + head], 1), np.stack([base, base + slowed], 1)
+        verdicts, counts = rule.verdicts(plain, drawn, clock_ms[name])
+        called.append(verdicts)
+        taken.append(counts)
+        alarms.append(rule.verdicts(plain, separate, clock_ms[name])[0] == "slower")
+        # Sides cannot change where one of them is slower.
+        found, _ = rule.verdicts(slower, drawn.unchanged(), clock_ms[name])
+        cells[name] = Rates(
+            false_alarms=_share(verdicts == "slower"),
+            cannot_tell=_share(verdicts == "cannot tell"),
+            slowed=_digits(math.expm1(np.median(slowed[complete]))),
+            found=_share(found == "slower"),
+            smallest=_smallest(rule, plain, drawn.first(TO_SEARCH), clock_ms[name]),
+            between=_digits(head[complete].std(ddof=1)),
+            spread=_digits(plain[complete].std(axis=0, ddof=1).mean()),
+        )
+    is_alarm, is_open = ((np.array(called) == v).any(axis=0) for v in ("slower", "cannot tell"))
+    most_taken = np.max(taken, axis=0)
+    return Verdicts(
+        threshold=threshold,
+        confidence=confidence,
+        looks=rule.looks,
+        comparisons=comparisons,
+        false_alarms=_share(is_alarm),
+        cannot_tell=_share(is_open & ~is_alarm),
+        separate=len(separate.chosen),
+        separate_alarms=int(np.any(alarms, axis=0).sum()),
+        pairs_taken=(float(np.median(most_taken)), float(np.percentile(most_taken, 95))),
+        cells=cells,
+    )
+
+
+def _complete(pairs: Mapping[str, Sequence[Measured | None]], fewest: int) -> list[int]:
+    """Return which pairs have times for all cells; raises UserError for fewer than needed."""
+    found = [
         number
         for number, several in enumerate(zip(*pairs.values(), strict=True))
         if all(each is not None for each in several)
     ]
-    if len(complete) < looks[0]:
-        raise UserError(
-            f"{len(complete)} pairs have times for all cells, and {looks[0]} are needed"
-        )
-    alpha = risk(len(names), confidence, len(looks))  # as `compare` has it, with all its looks
-    looks = [look for look in looks if look <= len(complete)]
-    most = looks[-1]
+    if len(found) < fewest:
+        raise UserError(f"{len(found)} pairs have times for all cells, and {fewest} are needed")
+    return found
+
+
+@dataclass(frozen=True)
+class _Draws:
+    """Comparisons: which pairs each takes, and where sides are changed; (comparisons, pairs)."""
+
+    chosen: NDArray[np.int64]
+    is_changed: NDArray[np.bool_]
+
+    def unchanged(self) -> _Draws:
+        return _Draws(self.chosen, np.zeros_like(self.is_changed))
+
+    def first(self, count: int) -> _Draws:
+        return _Draws(self.chosen[:count], self.is_changed[:count])
+
+
+def _draws(complete: Sequence[int], most: int, comparisons: int) -> _Draws:
     rng = np.random.default_rng(SEED)
-    draws = [
+    drawn = [
         (rng.choice(complete, most, replace=False), rng.random(most) < 0.5)
         for _ in range(comparisons)
     ]
-    # Those that follow each other in time, and have no pair in common.
-    unchanged = np.zeros(most, bool)
-    separate = [
-        (np.array(complete[first : first + most]), unchanged)
-        for first in range(0, len(complete) - most + 1, most)
-    ]
-    rule = _Rule(threshold, alpha, tuple(looks))
-    called: dict[str, list[tuple[str, int]]] = {}
-    cells: dict[str, Rates] = {}
-    alarms = np.zeros(len(separate), bool)
-    for name in names:
-        base, head, slowed = np.log([_row(each) for each in pairs[name]]).T
-        plain, slower = np.stack([base, base + head], 1), np.stack([base, base + slowed], 1)
-        called[name] = [rule.verdict(plain, draw, clock_ms[name]) for draw in draws]
-        alarms |= [rule.verdict(plain, d, clock_ms[name])[0] == "slower" for d in separate]
-        # Sides cannot change where one of them is slower.
-        found = [rule.verdict(slower, (draw, unchanged), clock_ms[name]) for draw, _ in draws]
-        between = plain[complete, 1] - plain[complete, 0]
-        cells[name] = Rates(
-            false_alarms=_share(called[name], "slower"),
-            cannot_tell=_share(called[name], "cannot tell"),
-            slowed=_digits(math.expm1(np.median(slowed[complete]))),
-            found=_share(found, "slower"),
-            smallest=_smallest(rule, plain, draws[:TO_SEARCH], clock_ms[name]),
-            between=_digits(between.std(ddof=1)),
-            spread=_digits(plain[complete].std(axis=0, ddof=1).mean()),
-        )
-    by_comparison = list(zip(*called.values(), strict=True))
-    is_alarm = [any(verdict == "slower" for verdict, _ in each) for each in by_comparison]
-    is_open = [any(verdict == "cannot tell" for verdict, _ in each) for each in by_comparison]
-    taken = [max(count for _, count in each) for each in by_comparison]
-    return Verdicts(
-        threshold=threshold,
-        confidence=confidence,
-        looks=tuple(looks),
-        comparisons=comparisons,
-        false_alarms=statistics.fmean(is_alarm),
-        cannot_tell=statistics.fmean(o and not a for o, a in zip(is_open, is_alarm, strict=True)),
-        separate=len(separate),
-        separate_alarms=int(alarms.sum()),
-        pairs_taken=(float(np.median(taken)), float(np.percentile(taken, 95))),
-        cells=cells,
-    )
+    return _Draws(*map(np.array, zip(*drawn, strict=True)))
+
+
+def _separate(complete: Sequence[int], most: int) -> _Draws:
+    """Return comparisons that follow each other in time, and have no pair in common."""
+    whole = len(complete) // most
+    chosen = np.array(complete[: whole * most]).reshape(whole, most)
+    return _Draws(chosen, np.zeros(chosen.shape, bool))
 
 
 def _row(each: Measured | None) -> tuple[float, float, float]:
     return (each.base_ms, each.ratio, each.slowed) if each is not None else (math.nan,) * 3
 
 
-def _smallest(rule: _Rule, plain: Floats, draws: Sequence[Draw], clock_ms: float) -> float | None:
+def _smallest(rule: _Rule, plain: Floats, draws: _Draws, clock_ms: float) -> float | None:
     """Return the smallest slow-down that is found nine times in ten, if any is."""
 
     def is_found(factor: float) -> bool:
-        slowed = plain + np.array([0.0, math.log1p(factor)])
+        by = np.array([0.0, math.log1p(factor)])
         # Sides change before one of them is slowed down, not after.
-        changed = plain[:, ::-1] + np.array([0.0, math.log1p(factor)])
-        verdicts = [rule.verdict(slowed, draw, clock_ms, changed) for draw in draws]
-        return _share(verdicts, "slower") >= POWER
+        verdicts, _ = rule.verdicts(plain + by, draws, clock_ms, plain[:, ::-1] + by)
+        return _share(verdicts == "slower") >= POWER
 
     first = bisect.bisect_left(SLOWER, True, key=is_found)
     return SLOWER[first] if first < len(SLOWER) else None
-
-
-Draw = tuple[NDArray[np.int64], NDArray[np.bool_]]  # which pairs, and whether to change sides
 
 
 @dataclass(frozen=True)
@@ -228,29 +246,28 @@ class _Rule:
     alpha: float
     looks: tuple[int, ...]
 
-    def verdict(
-        self, logs: Floats, draw: Draw, clock_ms: float, changed: Floats | None = None
-    ) -> tuple[str, int]:
-        """Return the verdict of a comparison, and the pairs that it took.
+    def verdicts(
+        self, logs: Floats, draws: _Draws, clock_ms: float, changed: Floats | None = None
+    ) -> tuple[NDArray[np.str_], NDArray[np.int64]]:
+        """Return the verdict of each comparison, and the pairs that it took.
 
         logs: of medians in ms, base and head, shape (pairs, 2). changed: the same with sides
         changed; None for just that.
         """
-        chosen, is_changed = draw
         other = logs[:, ::-1] if changed is None else changed
-        base, head = np.exp(np.where(is_changed[:, None], other[chosen], logs[chosen])).T.tolist()
-        verdict, taken = "", 0
-        for taken in self.looks:
-            ours, theirs = ([[ms] for ms in side[:taken]] for side in (base, head))
-            cell = Cell("", ours, theirs, paired=True, clock_ms=clock_ms)
-            verdict = judge_cell(cell, self.threshold, self.alpha).verdict
-            if verdict != "cannot tell":
-                break
-        return verdict, taken
+        both = np.where(draws.is_changed[..., None], other[draws.chosen], logs[draws.chosen])
+        verdicts = np.full(len(both), "cannot tell")
+        taken = np.full(len(both), self.looks[-1])
+        for look in self.looks:
+            still = np.flatnonzero(verdicts == "cannot tell")
+            base, head = both[still, :look, 0], both[still, :look, 1]
+            verdicts[still] = verdicts_of_pairs(base, head, clock_ms, self.threshold, self.alpha)
+            taken[still] = look
+        return verdicts, taken
 
 
-def _share(verdicts: Iterable[tuple[str, int]], wanted: str) -> float:
-    return statistics.fmean(verdict == wanted for verdict, _ in verdicts)
+def _share(of: NDArray[np.bool_]) -> float:
+    return float(of.mean())
 
 
 def _digits(value: float) -> float:

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import html
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
-
-from jsonschema import Draft202012Validator
 
 from gpubench.compare.verdict import Comparison, Fault, Judgement, percent, risk
 
@@ -155,7 +151,7 @@ def as_json(comparison: Comparison, about: About) -> dict[str, Any]:
     """Return the comparison as comparison.schema.json has it."""
     cells = len(comparison.judgements)
     alpha = risk(cells, comparison.confidence, comparison.looks) if cells else None
-    document = {
+    return {
         "schema": 1,
         "verdict": comparison.verdict,
         "exit_code": comparison.exit_code,
@@ -176,8 +172,6 @@ def as_json(comparison: Comparison, about: About) -> dict[str, Any]:
         "mended": [_fault(fault) for fault in comparison.mended],
         "left_out": [{"name": each.name, "why": each.why} for each in comparison.left_out],
     }
-    _validator().validate(document)
-    return document
 
 
 def _cell(judgement: Judgement) -> dict[str, Any]:
@@ -204,11 +198,6 @@ def _cell(judgement: Judgement) -> dict[str, Any]:
 
 def _fault(fault: Fault) -> dict[str, str | None]:
     return {"name": fault.name, "base": fault.base, "head": fault.head}
-
-
-@cache
-def _validator() -> Draft202012Validator:
-    return Draft202012Validator(json.loads(SCHEMA_FILE.read_text(encoding="utf-8")))
 
 
 def _ordered(comparison: Comparison) -> list[Judgement]:

@@ -24,6 +24,7 @@ import numpy as np
 from gpubench.compare.worker import PROTOCOL
 from gpubench.core import children
 from gpubench.core.errors import UserError
+from gpubench.evidence.records import AnyRecord, record_of
 from gpubench.studies.plan import plan
 from gpubench.studies.selection import Selection
 from gpubench.studies.study import parse_study, study_text
@@ -36,7 +37,6 @@ PATIENCE_S = 900  # the longest that a request may take; to check a large input 
 GRACE_S = 60
 
 
-Record = dict[str, Any]
 Variants = dict[tuple[str, int], list[float]]
 
 
@@ -94,7 +94,7 @@ class Pair:
     key and the variant.
     """
 
-    records: tuple[list[Record], list[Record]]
+    records: tuple[list[AnyRecord], list[AnyRecord]]
     variants: tuple[Variants, Variants]
 
 
@@ -234,7 +234,7 @@ def _measure(
     only: Collection[str] | None,
 ) -> Pair:
     rng = np.random.default_rng(seed)
-    records: tuple[list[Record], list[Record]] = ([], [])
+    records: tuple[list[AnyRecord], list[AnyRecord]] = ([], [])
     variants: tuple[Variants, Variants] = ({}, {})
     plans = _both(processes, "plan", study=job.study, text=job.text, selection=selection)
     groups = [answer["groups"] for answer in plans]
@@ -260,7 +260,7 @@ def _measure(
             processes[side].send("finish", check=job.check_again)
         for side in sides:
             answer = processes[side].receive()
-            records[side].extend(answer["records"])
+            records[side].extend(map(record_of, answer["records"]))
             for each in answer["variants"]:
                 variants[side][each["cell"], each["variant"]] = each["samples_ms"]
     return Pair(records, variants)

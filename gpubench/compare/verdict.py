@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -285,12 +285,16 @@ def _cut(logs: Floats, others: Floats, paired: bool) -> int:
     return trimmed(fewer, paired) * count // fewer
 
 
+def _inner(ordered: Floats, cut: int) -> Floats:
+    return ordered[..., cut : ordered.shape[-1] - cut]
+
+
 def _trimmed_mean(logs: Floats, cut: int) -> tuple[Floats, Floats, Any]:
     """Return the trimmed mean along the last axis, its variance, and the degrees of freedom."""
     count = logs.shape[-1]
     kept = count - 2 * cut
     ordered = np.sort(logs, axis=-1)
-    inner = ordered[..., cut : count - cut]
+    inner = _inner(ordered, cut)
     winsorised = np.clip(ordered, inner[..., :1], inner[..., -1:])
     deviation = np.maximum(winsorised.std(axis=-1, ddof=1), LEAST_DEVIATION)
     variance = deviation**2 * (count - 1) / (kept * (kept - 1))
@@ -304,38 +308,100 @@ def judge_cell(
 ) -> Judgement:
     """Judge one cell, whose interval may miss with probability alpha; see `judge`."""
     base, head = (np.array([statistics.median(s) for s in side]) for side in (cell.base, cell.head))
-    cuts = _cut(base, head, cell.paired), _cut(head, base, cell.paired)
-    base_ms, head_ms = _centre_ms(base, cuts[0]), _centre_ms(head, cuts[1])
     errors = [_standard_error(side) for side in (cell.base, cell.head)]
-    between: float | None = None
+    told = _Told("cannot tell", reason="takes less time than the clock can tell")
+    between = None
+    centres = _centres_ms(base, head, cell.paired)
+    if min(base.min(), head.min()) >= SHORTEST_MS:
+        logs = np.log(base), np.log(base) + _turns(cell) if cell.paired else np.log(head)
+        between = _between(*logs, cell.paired)
+        found = _estimate(*logs, cell.paired, alpha, spread, errors)
+        told = _told(cell, centres, found, threshold, alpha)
+    within = max((error for error in errors if error is not None), default=None)
+    return Judgement(
+        cell.name, cell.key, told.verdict, *centres, told.ratio, told.low, told.high,
+        told.rests_on, (len(base), len(head)), cell.paired, between, within, told.reason,
+        cell.remarks,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Told:
+    """What an interval says; see `Judgement`."""
+
+    verdict: Verdict
     rests_on: RestsOn | None = None
     ratio: float | None = None
     low: float | None = None
     high: float | None = None
-    verdict: Verdict = "cannot tell"
-    reason: str | None = "takes less time than the clock can tell"
-    if min(base.min(), head.min()) >= SHORTEST_MS:
-        logs = np.log(base), np.log(base) + _turns(cell) if cell.paired else np.log(head)
-        between = _between(*logs, cell.paired)
-        rests_on, centre, half = _estimate(*logs, cell.paired, alpha, spread, errors)
-        ratio = math.exp(centre)
-        if half is not None:
-            half += _clock_ms(cell) / 2 * (1 / base_ms + 1 / head_ms)
-            # What is off by orders of magnitude is as good as unknown.
-            half = min(half, WIDEST)
-            low, high = math.exp(centre - half), math.exp(centre + half)
-        fewer = min(len(base), len(head))
-        believed = rests_on == "calibration" or are_enough(fewer, cell.paired, alpha)
-        if low is None or high is None or not believed:
-            reason = _too_few(len(base), len(head), _next_enough(fewer, cell.paired, alpha))
-        else:
-            verdict = _verdict(ratio, low, high, threshold)
-            reason = _why(ratio, low, high, threshold) if verdict == "cannot tell" else None
-    return Judgement(
-        cell.name, cell.key, verdict, base_ms, head_ms, ratio, low, high, rests_on,
-        (len(base), len(head)), cell.paired, between,
-        max((error for error in errors if error is not None), default=None), reason, cell.remarks,
-    )  # fmt: skip
+    reason: str | None = None
+
+
+def _told(
+    cell: Cell,
+    centres_ms: tuple[float, float],
+    found: tuple[RestsOn | None, float, float | None],
+    threshold: float,
+    alpha: float,
+) -> _Told:
+    rests_on, centre, half = found
+    ratio, fewer = math.exp(centre), min(len(cell.base), len(cell.head))
+    believed = rests_on == "calibration" or are_enough(fewer, cell.paired, alpha)
+    needed = _too_few(len(cell.base), len(cell.head), _next_enough(fewer, cell.paired, alpha))
+    if half is None:
+        return _Told("cannot tell", rests_on, ratio, reason=needed)
+    samples = np.array([s for side in (cell.base, cell.head) for each in side for s in each])
+    half = float(_with_clock(np.array(half), samples, cell.clock_ms, *map(np.array, centres_ms)))
+    low, high = math.exp(centre - half), math.exp(centre + half)
+    if not believed:
+        return _Told("cannot tell", rests_on, ratio, low, high, needed)
+    verdict = verdicts_of(np.array(centre), np.array(half), threshold).item()
+    reason = _why(ratio, low, high, threshold) if verdict == "cannot tell" else None
+    return _Told(cast(Verdict, verdict), rests_on, ratio, low, high, reason)
+
+
+def verdicts_of_pairs(
+    base: Floats, head: Floats, clock_ms: float, threshold: float, alpha: float
+) -> NDArray[np.str_]:
+    """Return the verdicts of `judge_cell` on many cells of which only pairs' medians are known.
+
+    base, head: logarithms of the medians in ms, float64 of shape (cells, pairs), at least two.
+    """
+    times = np.exp(np.concatenate([base, head], axis=1))
+    if not are_enough(base.shape[1], True, alpha):
+        return np.full(len(base), "cannot tell")
+    centre, half = interval(base, head, True, alpha)
+    cut = _cut(base, head, True)
+    centres = (np.exp(_inner(np.sort(logs), cut).mean(axis=1)) for logs in (base, head))
+    found = verdicts_of(centre, _with_clock(half, times, clock_ms, *centres), threshold)
+    return np.where(times.min(axis=1) < SHORTEST_MS, "cannot tell", found)
+
+
+def verdicts_of(centre: Floats, half: Floats, threshold: float) -> NDArray[np.str_]:
+    """Return the verdict on intervals of log ratios."""
+    most = 1 + threshold
+    ratio, low, high = np.exp(centre), np.exp(centre - half), np.exp(centre + half)
+    conditions = [
+        (low > 1 / most) & (high < most),
+        (low > 1) & (ratio > most),
+        (high < 1) & (ratio < 1 / most),
+    ]
+    return np.select(conditions, ["same", "slower", "faster"], "cannot tell")
+
+
+def _with_clock(
+    half: Floats, times_ms: Floats, clock_ms: float, base_ms: Floats, head_ms: Floats
+) -> Floats:
+    """Return half widths that also hold half a step of the clock on either side.
+
+    times_ms: of all samples, along the last axis. The step is as they show it, but no more than
+    clock_ms.
+    """
+    steps = np.diff(np.sort(times_ms, axis=-1), axis=-1)
+    step = np.where(steps > 0, steps, clock_ms).min(axis=-1, initial=clock_ms)
+    # What is off by orders of magnitude is as good as unknown.
+    wide: Floats = np.minimum(half + step / 2 * (1 / base_ms + 1 / head_ms), WIDEST)
+    return wide
 
 
 def _turns(cell: Cell) -> Floats:
@@ -386,17 +452,6 @@ def _estimate(
     return "samples", float(centre), width * error
 
 
-def _verdict(ratio: float, low: float, high: float, threshold: float) -> Verdict:
-    most = 1 + threshold
-    if low > 1 / most and high < most:
-        return "same"
-    if low > 1 and ratio > most:
-        return "slower"
-    if high < 1 and ratio < 1 / most:
-        return "faster"
-    return "cannot tell"
-
-
 def _why(ratio: float, low: float, high: float, threshold: float) -> str:
     """Say why an interval gives no verdict."""
     if low > 1 or high < 1:
@@ -424,12 +479,15 @@ def percent(share: float) -> str:
     return f"{float(f'{100 * share:.2g}'):g} %"
 
 
-def _centre_ms(medians_ms: Floats, cut: int) -> float:
-    """Return the centre of process medians: of their logarithms, trimmed as the interval is."""
-    if medians_ms.min() < SHORTEST_MS:
-        return float(np.median(medians_ms))
-    kept = np.sort(medians_ms)[cut : len(medians_ms) - cut]
-    return float(np.exp(np.log(kept).mean()))
+def _centres_ms(base_ms: Floats, head_ms: Floats, paired: bool) -> tuple[float, float]:
+    """Return the centres of process medians: of their logarithms, trimmed as the interval is."""
+
+    def centre(own: Floats, other: Floats) -> float:
+        if own.min() < SHORTEST_MS:
+            return float(np.median(own))
+        return float(np.exp(np.log(_inner(np.sort(own), _cut(own, other, paired))).mean()))
+
+    return centre(base_ms, head_ms), centre(head_ms, base_ms)
 
 
 def _standard_error(side: Sequence[Sequence[float]]) -> float | None:
@@ -454,10 +512,3 @@ def _between(base: Floats, head: Floats, paired: bool) -> float | None:
         return None
     squares = sum(float(((side - side.mean()) ** 2).sum()) for side in several)
     return math.sqrt(squares / sum(len(side) - 1 for side in several))
-
-
-def _clock_ms(cell: Cell) -> float:
-    """Return the step of the clock as the samples show it, but no more than it is said to be."""
-    times = np.unique(np.concatenate([np.asarray(s, float) for s in (*cell.base, *cell.head)]))
-    steps = np.diff(times)
-    return min(cell.clock_ms, float(steps.min())) if len(steps) else cell.clock_ms

@@ -17,6 +17,7 @@ from typing import Any
 from gpubench.core import registry
 from gpubench.core.errors import UserError
 from gpubench.devices import Device, open_device, survey
+from gpubench.evidence.records import as_json
 from gpubench.measure.environment import environment
 from gpubench.measure.sampling import Block, Budget, Mode, Run, scratch_for
 from gpubench.studies.bench import Bench, LaunchError, Trial, verdict_on
@@ -130,7 +131,7 @@ class Worker:
         ]
         records = self._bench.finish(check=check, phases=False)
         self._bench, self._cells, self._runs = None, {}, {}
-        return {"records": records, "variants": variants}
+        return {"records": [as_json(record) for record in records], "variants": variants}
 
     def _rule_out(self, error: LaunchError) -> None:
         error.trial.rule_out(*verdict_on(error.raised, self._device))

@@ -5,43 +5,55 @@ Imports no device, so that a report can be made of it anywhere.
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import json
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
 
 from gpubench.core import paths
 from gpubench.core.errors import UserError
 from gpubench.core.writing import whole_file
-from gpubench.evidence import results
+from gpubench.evidence.bounds import (
+    Amount,
+    Count,
+    Environment,
+    Line,
+    Ms,
+    Name,
+    Positive,
+    Share,
+    checked,
+    read,
+)
+from gpubench.evidence.records import plain
 
-SCHEMA_FILE = Path(__file__).with_name("calibration.schema.json")
+Look = Annotated[int, Meta(ge=1, le=1_000_000)]
+Pairs = Annotated[float, Meta(ge=0, le=1_000_000)]
 
 
-@dataclass(frozen=True)
-class Measured:
+class Measured(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """One cell in one pair of processes of the same code.
 
     base_ms: median of base. ratio: head over base, median over turns, as `compare` takes it.
     slowed: the same of batches as long on either side, head's with extra work in them.
     """
 
-    base_ms: float
-    ratio: float
-    slowed: float
+    base_ms: Positive
+    ratio: Positive
+    slowed: Positive
 
 
-@dataclass(frozen=True)
-class Rates:
+class Rates(Struct, frozen=True, forbid_unknown_fields=True):
     """How one cell fared in comparisons of a code with itself.
 
-    false_alarms, cannot_tell: share of comparisons in which it was called slower, or stayed open
-        after the last look.
+    false_alarms, cannot_tell: share of comparisons in which it was called slower, or was
+        inconclusive after the last look.
     slowed: by how much the extra work made it slower, at the median.
     found: share of comparisons with the extra work in head's processes that called it slower.
     smallest: the smallest slow-down that is found nine times in ten, where head's medians are
@@ -49,41 +61,39 @@ class Rates:
     between: standard deviation of the log ratios of pairs. spread: of the log medians of processes.
     """
 
-    false_alarms: float
-    cannot_tell: float
-    slowed: float
-    found: float
-    smallest: float | None
-    between: float
-    spread: float
+    false_alarms: Share
+    cannot_tell: Share
+    slowed: Annotated[float, Meta(ge=-1, le=1e12)]
+    found: Share
+    smallest: Ms | None
+    between: Ms
+    spread: Ms
 
 
-@dataclass(frozen=True)
-class Verdicts:
+class Verdicts(Struct, frozen=True, forbid_unknown_fields=True):
     """What whole comparisons of a code with itself came to.
 
     threshold, confidence, looks: the rule, see compare.procedure.
     comparisons: how many were drawn from the pairs.
     false_alarms: share that called a cell slower. cannot_tell: share that did not, but left one
-        open. separate_alarms, separate: the same of comparisons that share no pair.
+        inconclusive. separate_alarms, separate: the same of comparisons that share no pair.
     pairs_taken: by a whole comparison, median and 95th percentile.
     cells: by name.
     """
 
-    threshold: float
-    confidence: float
-    looks: Sequence[int]
-    comparisons: int
-    false_alarms: float
-    cannot_tell: float
-    separate: int
-    separate_alarms: int
-    pairs_taken: Sequence[float]
-    cells: Mapping[str, Rates]
+    threshold: Share
+    confidence: Share
+    looks: Annotated[Sequence[Look], Meta(min_length=1)]
+    comparisons: Count
+    false_alarms: Share
+    cannot_tell: Share
+    separate: Amount
+    separate_alarms: Amount
+    pairs_taken: Annotated[Sequence[Pairs], Meta(min_length=2, max_length=2)]
+    cells: Mapping[Line, Rates]
 
 
-@dataclass(frozen=True)
-class Calibration:
+class Calibration(Struct, frozen=True, forbid_unknown_fields=True):
     """A calibration of one machine.
 
     injected: the share of extra launches in `slowed`. In a cache they may cost less, or more.
@@ -93,32 +103,29 @@ class Calibration:
     verdicts: what comparisons drawn from these pairs came to.
     """
 
-    environment: Mapping[str, Any]
-    study: str
-    injected: float
-    started: Sequence[str]
-    clock_ms: Mapping[str, float]
-    pairs: Mapping[str, Sequence[Measured | None]]
+    environment: Environment
+    study: Name
+    injected: Positive
+    started: Annotated[Sequence[Line], Meta(min_length=1)]
+    clock_ms: Mapping[Line, Ms]
+    pairs: Mapping[Line, Sequence[Measured | None]]
     verdicts: Verdicts
 
     def as_json(self) -> dict[str, Any]:
-        """Return the document that calibration.schema.json describes."""
-        plain = dataclasses.asdict(self)
-        # Lists are shorter than objects, of which there are thousands.
-        plain["pairs"] = {
-            name: [None if each is None else list(dataclasses.astuple(each)) for each in series]
-            for name, series in self.pairs.items()
-        }
-        document: dict[str, Any] = json.loads(_json({"schema": 1, "calibration": plain}))
-        return document
+        """Return the document of a file."""
+        plain_self = msgspec.json.decode(msgspec.json.encode(self, enc_hook=plain))
+        return {"schema": 1, "calibration": plain_self}
+
+
+class _Document(Struct, forbid_unknown_fields=True):
+    schema: Literal[1]
+    calibration: Calibration
 
 
 def save(found: Calibration, path: Path) -> None:
     """Write a file, whole or not at all; raises UserError where that cannot be done."""
     document = found.as_json()
-    offence = results.offence_in(document, SCHEMA_FILE)
-    if offence:
-        raise ValueError(f"not what a calibration holds: {offence}")
+    checked(_Document, document, "not what a calibration holds")
     body = document["calibration"]
     # One cell a line, for files that can be read and compared.
     pairs = ",\n".join(
@@ -133,31 +140,14 @@ def save(found: Calibration, path: Path) -> None:
         file.write(text.encode() + b"\n")
 
 
-def is_calibration(path: Path) -> bool:
-    """Tell a calibration from other results; raises UserError where it is no JSON."""
-    document = results.read_json(path)
-    return isinstance(document, dict) and "calibration" in document
-
-
 def load(path: Path) -> Calibration:
     """Read a file; raises UserError where it is missing or no calibration."""
-    document = results.read_json(path)
-    offence = results.offence_in(document, SCHEMA_FILE)
-    if offence:
-        raise UserError(f"{path} is not a calibration: {offence}")
-    body = document["calibration"]
-    cells = body["pairs"].keys()
-    if not cells == body["clock_ms"].keys() == body["verdicts"]["cells"].keys():
+    found = read(path, _Document, "a calibration").calibration
+    if not found.pairs.keys() == found.clock_ms.keys() == found.verdicts.cells.keys():
         raise UserError(f"{path} is not a calibration: pairs, clock_ms and cells differ in names")
-    if len({len(series) for series in body["pairs"].values()}) > 1:
+    if len({len(series) for series in found.pairs.values()}) > 1:
         raise UserError(f"{path} is not a calibration: its cells differ in their numbers of pairs")
-    body["pairs"] = {
-        name: [None if each is None else Measured(*each) for each in series]
-        for name, series in body["pairs"].items()
-    }
-    rates = {name: Rates(**each) for name, each in body["verdicts"]["cells"].items()}
-    body["verdicts"] = Verdicts(**{**body["verdicts"], "cells": rates})
-    return Calibration(**body)
+    return found
 
 
 def calibrations(machine: str) -> list[Calibration]:

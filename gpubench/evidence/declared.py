@@ -6,29 +6,15 @@ Records since 0.1 carry what their algorithm declares. `legacy.toml` says it of 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from gpubench.evidence.records import Declared, Record
 
 STEP = "workload-step"  # the problem of a whole step of a simulation
 LEGACY = Path(__file__).with_name("legacy.toml")
-
-
-class Declared(NamedTuple):
-    """What an algorithm declares of a form; see `Algorithm.declared` in core/contracts.py.
-
-    problem: what is asked; None where it is not declared. task: how far a search goes. answer: its
-    kind. replaces: of an update, the full build of what it updates. loses: the outcome that
-    counts what the answer lacks.
-    """
-
-    problem: str | None = None
-    task: str | None = None
-    answer: str | None = None
-    replaces: str | None = None
-    loses: str | None = None
 
 
 class Group(NamedTuple):
@@ -39,41 +25,48 @@ class Group(NamedTuple):
     answer: str | None
 
 
-def declared(record: Mapping[str, Any]) -> Declared:
+def declared(record: Record) -> Declared:
     """Return what the algorithm of a record declares, from the record or, of old ones, from a file.
 
     A record of a step of a simulation declares that as its problem, whatever keeps the cells.
     """
-    if found := record.get("declared"):
-        return Declared(**found)
-    return _before(record["algorithm"], record["form"], record["workload"] is not None)
+    if record.declared is not None:
+        return record.declared
+    return _before(record.algorithm, record.form, record.workload is not None)
 
 
-def group(record: Mapping[str, Any]) -> Group:
+def group(record: Record) -> Group:
     """Return the group in which a record may be ranked.
 
     Where particles have moved, a count that rebuilds does the same as an update.
     """
-    problem, task, answer, *_ = declared(record)
-    if task == "count" and record["destination"] is not None:
-        task = "update"
-    return Group(problem, task, answer)
+    found = declared(record)
+    is_update = found.task == "count" and record.destination is not None
+    return Group(found.problem, "update" if is_update else found.task, found.answer)
 
 
-def lost(record: Mapping[str, Any]) -> int:
+def lost(record: Record) -> int:
     """Return how much the answer of a record lacks; 0 of a complete one."""
     loses = declared(record).loses
-    return int((record["outcome"] or {}).get(loses) or 0) if loses else 0
+    found = record.outcome.get(loses) if loses else None
+    return int(found) if isinstance(found, int | float) else 0
 
 
 @cache
 def _before(algorithm: str, form: str, is_step: bool) -> Declared:
-    for row in _rows():
-        if fnmatchcase(algorithm, row["algorithm"]) and fnmatchcase(form, row["form"]):
-            found = Declared(*(row.get(name) for name in Declared._fields))
-            step = found._replace(problem=STEP, task=None, answer=None)
-            return step if is_step else found
-    return Declared(STEP) if is_step else Declared()
+    found = next(
+        (
+            row
+            for row in _rows()
+            if fnmatchcase(algorithm, row["algorithm"]) and fnmatchcase(form, row["form"])
+        ),
+        {},
+    )
+    shared = {name: found.get(name) for name in ("replaces", "loses")}
+    if is_step:
+        return Declared(problem=STEP, task=None, answer=None, **shared)
+    asked = {name: found.get(name) for name in ("problem", "task", "answer")}
+    return Declared(**asked, **shared)
 
 
 @cache

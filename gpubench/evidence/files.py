@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
+
 from gpubench.core.errors import UserError
-from gpubench.evidence.results import Results, load, read_json
+from gpubench.evidence.results import Results, load
 
 
 def load_results(paths: Sequence[Path], hint: str = "gpubench run STUDY") -> list[Results]:
@@ -28,6 +31,25 @@ def load_results(paths: Sequence[Path], hint: str = "gpubench run STUDY") -> lis
     return [load(path) for path in found.values()]
 
 
+class _Peek(msgspec.Struct):
+    """What tells results of studies from other files."""
+
+    records: msgspec.Raw = msgspec.Raw()
+
+
 def _is_of_studies(path: Path) -> bool:
-    document = read_json(path)
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return True  # `load` says why
+    try:
+        return msgspec.json.decode(content, type=_Peek).records != msgspec.Raw()
+    except msgspec.ValidationError:
+        return False
+    except msgspec.DecodeError:
+        pass
+    try:  # files of other tools may hold NaN
+        document = json.loads(content)
+    except (ValueError, RecursionError):
+        return True  # `load` says why
     return isinstance(document, dict) and "records" in document

@@ -7,14 +7,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpubench.evidence.declared import declared, group, lost
+from gpubench.evidence.declared import declared, lost
 from gpubench.evidence.files import load_results
 from gpubench.evidence.pooling import Measurement, device_of, pool
-from gpubench.evidence.ranking import rank
+from gpubench.evidence.ranking import SUBJECT, rank
 from gpubench.evidence.results import Results
 
 if TYPE_CHECKING:
@@ -61,47 +62,40 @@ def by_machine(results: Iterable[Results]) -> list[list[Measurement]]:
     return [pool(each) for each in found.values()]
 
 
-def _rows(measured: Sequence[Measurement]) -> list[dict[str, Any]]:
-    rows = []
-    for race in rank(measured):
-        for each in race:
-            record, environment = each.measurement.record, each.measurement.results.environment
-            rows.append(
-                {
-                    "machine": environment["machine"],
-                    "device": environment["device"]["name"],
-                    "backend": record["device"],
-                    "date": str(environment["started"])[:10],
-                    "commit": environment["commit"],
-                    "study": record["study"],
-                    **group(record)._asdict(),
-                    **{name: record[name] for name in ("algorithm", "form", "parameters")},
-                    "library": record["library"],
-                    "replaces": declared(record).replaces,
-                    **{name: record[name] for name in AXES},
-                    **{name: record[name] for name in ("mode", "status", "reason")},
-                    "median_ms": record["median_ms"],
-                    "low_ms": record["ci95_low_ms"],
-                    "high_ms": record["ci95_high_ms"],
-                    "timings": len(each.measurement.timings),
-                    "bound": share_of_bound(each.measurement),
-                    "lost": lost(record),
-                    "rank": each.rank,
-                    "over_best": each.ratio.value if each.ratio else None,
-                    "is_first": each.is_first,
-                    "workspace_bytes": record["workspace_bytes"],
-                    "key": record["key"],
-                    "file": str(each.measurement.results.path),
-                }
-            )
-    return rows
+def _rows(measured: Sequence[Measurement]) -> Iterator[dict[str, Any]]:
+    for each in itertools.chain.from_iterable(rank(measured)):
+        record, environment = each.measurement.record, each.measurement.results.environment
+        yield {
+            "machine": environment["machine"],
+            "device": environment["device"]["name"],
+            "backend": record.device,
+            "date": str(environment["started"])[:10],
+            "commit": environment["commit"],
+            "study": record.study,
+            **each.group._asdict(),
+            **{name: getattr(record, name) for name in SUBJECT},
+            "library": record.library,
+            "replaces": declared(record).replaces,
+            **{name: getattr(record, name) for name in AXES},
+            **{name: getattr(record, name) for name in ("mode", "status", "reason")},
+            "median_ms": record.median_ms,
+            "low_ms": record.ci95_low_ms,
+            "high_ms": record.ci95_high_ms,
+            "timings": len(each.measurement.timings),
+            "bound": share_of_bound(each.measurement),
+            "lost": lost(record),
+            "rank": each.rank,
+            "over_best": each.ratio.value if each.ratio else None,
+            "is_first": each.is_first,
+            "workspace_bytes": record.workspace_bytes,
+            "key": record.key,
+            "file": str(each.measurement.results.path),
+        }
 
 
 def share_of_bound(measured: Measurement) -> float | None:
     """Return the least traffic over time, as a share of the copy bandwidth; None if unknown."""
     record, bandwidth = measured.record, measured.results.environment["copy_bandwidth_gb_s"]
-    if record["status"] != "ok" or not record["bytes_moved"] or not bandwidth:
+    if not (record.bytes_moved and record.median_ms and bandwidth):
         return None
-    if not record["median_ms"]:
-        return None
-    return float(record["bytes_moved"] / (record["median_ms"] * 1e6) / bandwidth)
+    return float(record.bytes_moved / (record.median_ms * 1e6) / bandwidth)

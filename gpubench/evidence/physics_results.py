@@ -5,37 +5,49 @@ Imports no device, so that a report can be made of them anywhere.
 
 from __future__ import annotations
 
-import dataclasses
-import itertools
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from gpubench.core.errors import UserError
+import msgspec
+from msgspec import Meta, Struct
+
 from gpubench.core.writing import Lock, whole_file
-from gpubench.evidence import results
-
-SCHEMA_FILE = Path(__file__).with_name("physics_results.schema.json")
+from gpubench.evidence.bounds import (
+    Environment,
+    Line,
+    Ms,
+    Name,
+    Real,
+    Size,
+    Slug,
+    Value,
+    checked,
+    read,
+    require_slug,
+)
+from gpubench.evidence.records import plain
+from gpubench.evidence.results import file_names
 
 SIGMAS = 3  # standard errors that a value may lie beyond its tolerance
 DIGITS = 6
+POINTS = 200  # of a series, at most
+
+Points = Annotated[Sequence[Real], Meta(min_length=2, max_length=POINTS)]
 
 
-@dataclass(frozen=True)
-class Reference:
-    """What a value should be, how far from it counts as the same, and who says so."""
+class Reference(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a value should be, how far from it counts as the same, and the source."""
 
-    value: float
-    tolerance: float
-    source: str
+    value: Real
+    tolerance: Size
+    source: Line
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """One quantity that a check measured.
 
     quantity: what it is and where it was read, in words, with its unit unless that is the fluid's.
@@ -43,11 +55,11 @@ class Finding:
     reference: None where nothing is known to hold it against.
     """
 
-    quantity: str
-    value: float
-    error: float | None = None
+    quantity: Line
+    value: Real
+    error: Size | None = None
     reference: Reference | None = None
-    note: str = ""
+    note: Line = ""
 
     @property
     def written(self) -> str:
@@ -68,57 +80,55 @@ class Finding:
         return "agrees" if beyond <= SIGMAS * (self.error or 0.0) else "differs"
 
 
-@dataclass(frozen=True)
-class Series:
-    """Points of a figure. role: measured, fit or theory."""
+class Series(Struct, frozen=True, forbid_unknown_fields=True):
+    """Points of a figure."""
 
-    label: str
-    x: Sequence[float]
-    y: Sequence[float]
-    role: str = "measured"
+    label: Line
+    x: Points
+    y: Points
+    role: Literal["measured", "fit", "theory"] = "measured"
 
 
-@dataclass(frozen=True)
-class Panel:
+class Panel(Struct, frozen=True, forbid_unknown_fields=True):
     """Series in one pair of axes."""
 
-    title: str
-    series: Sequence[Series]
+    title: Line
+    series: Annotated[Sequence[Series], Meta(min_length=1)]
 
 
-@dataclass(frozen=True)
-class Axis:
-    """An axis of a figure. scale: linear or log."""
+class Axis(Struct, frozen=True, forbid_unknown_fields=True):
+    """An axis of a figure."""
 
-    label: str
-    scale: str = "linear"
+    label: Line
+    scale: Literal["linear", "log"] = "linear"
 
 
-@dataclass(frozen=True)
-class Figure:
+class Figure(Struct, frozen=True, forbid_unknown_fields=True):
     """Panels that share their axes. slug: a name for files, of lower-case words and hyphens."""
 
-    slug: str
-    title: str
-    caption: str
+    slug: Slug
+    title: Line
+    caption: Line
     x: Axis
     y: Axis
     panels: Sequence[Panel]
 
+    def __post_init__(self) -> None:
+        require_slug(self.slug, "slug")
 
-@dataclass(frozen=True)
-class CheckRun:
+
+class CheckRun(Struct, frozen=True, forbid_unknown_fields=True):
     """What one check found.
 
     setting: the sizes that it ran with, by name.
     failure: why it came to no end, else None.
     """
 
-    name: str
-    question: str
-    setting: Mapping[str, Any]
-    seconds: float
-    failure: str | None
+    name: Name
+    question: Line
+    setting: Mapping[Line, Value]
+    seconds: Ms
+    failure: Annotated[str, Meta(max_length=100_000)] | None
     findings: Sequence[Finding]
     figures: Sequence[Figure]
 
@@ -128,17 +138,17 @@ class CheckRun:
         return ["failed"] if self.failure else [finding.verdict for finding in self.findings]
 
 
-@dataclass(frozen=True)
-class CheckResults:
-    """The content of a file: all checks of a family, once.
+class CheckResults(Struct, frozen=True, forbid_unknown_fields=True):
+    """The content of a file: all checks of a family, once."""
 
-    size: "quick" or "long".
-    """
-
-    family: str
-    size: str
-    environment: Mapping[str, Any]
+    family: Slug
+    size: Literal["quick", "long"]
+    environment: Environment
     checks: Sequence[CheckRun]
+    schema: Literal[1] = 1
+
+    def __post_init__(self) -> None:
+        require_slug(self.family, "family")
 
     @property
     def is_sound(self) -> bool:
@@ -148,21 +158,17 @@ class CheckResults:
 
     def as_json(self) -> dict[str, Any]:
         """Return the document of a file, numbers to six digits, each finding with its verdict."""
-        return {
-            "schema": 1,
-            "family": self.family,
-            "size": self.size,
-            "environment": dict(self.environment),
-            "checks": [_check_as_json(check) for check in self.checks],
-        }
+        document: dict[str, Any] = _rounded(msgspec.to_builtins(self, enc_hook=plain))
+        for check, run in zip(document["checks"], self.checks, strict=True):
+            for of_json, finding in zip(check["findings"], run.findings, strict=True):
+                of_json["verdict"] = finding.verdict
+        return document
 
 
 def save(found: CheckResults, path: Path) -> None:
     """Write a file, whole or not at all; raises UserError where that cannot be done."""
     document = found.as_json()
-    offence = results.offence_in(document, SCHEMA_FILE)
-    if offence:
-        raise ValueError(f"not what a file of checks holds: {offence}")
+    checked(CheckResults, document, "not what a file of checks holds")
     text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     with whole_file(path) as file:
         file.write(text.encode())
@@ -175,41 +181,15 @@ def free_path(folder: Path, family: str, environment: Mapping[str, Any]) -> Iter
     The hash of the code stands in where there is no commit. No other process is given the same
     path before the body of the `with` ends.
     """
-    code = (environment["commit"] or environment["code_hash"])[:7]
-    stem = f"{environment['started'][:10]}-{code}-{family}"
-    names = itertools.chain([stem], (f"{stem}-{n}" for n in itertools.count(2)))
     place = folder / str(environment["machine"])
     with Lock(place / ".lock"):
-        candidates = (place / f"{name}.json" for name in names)
+        candidates = (place / name for name in file_names(environment, family))
         yield next(path for path in candidates if not path.exists())
-
-
-def is_of_checks(path: Path) -> bool:
-    """Tell a file of checks from one of measurements; raises UserError where it is no JSON."""
-    document = results.read_json(path)
-    return isinstance(document, dict) and "checks" in document
 
 
 def load(path: Path) -> CheckResults:
     """Read a file; raises UserError where it is missing or no file of checks."""
-    document = results.read_json(path)
-    offence = results.offence_in(document, SCHEMA_FILE)
-    if offence:
-        raise UserError(f"{path} is not a file of gpubench checks: {offence}")
-    return CheckResults(
-        document["family"],
-        document["size"],
-        document["environment"],
-        [_check_of_json(check) for check in document["checks"]],
-    )
-
-
-def _check_as_json(check: CheckRun) -> dict[str, Any]:
-    plain = dataclasses.asdict(check)
-    for finding, of_json in zip(check.findings, plain["findings"], strict=True):
-        of_json["verdict"] = finding.verdict
-    rounded: dict[str, Any] = _rounded(plain)
-    return rounded
+    return read(path, CheckResults, "a file of gpubench checks")
 
 
 def _rounded(value: Any) -> Any:
@@ -223,25 +203,3 @@ def _rounded(value: Any) -> Any:
             return value
     number = float(value)
     return float(f"{number:.{DIGITS}g}") if math.isfinite(number) else number
-
-
-def _check_of_json(check: Mapping[str, Any]) -> CheckRun:
-    findings = [
-        Finding(
-            found["quantity"],
-            found["value"],
-            found["error"],
-            Reference(**found["reference"]) if found["reference"] else None,
-            found["note"],
-        )
-        for found in check["findings"]
-    ]
-    figures = [
-        Figure(
-            figure["slug"], figure["title"], figure["caption"], Axis(**figure["x"]),
-            Axis(**figure["y"]),
-            [Panel(p["title"], [Series(**s) for s in p["series"]]) for p in figure["panels"]],
-        )
-        for figure in check["figures"]
-    ]  # fmt: skip
-    return CheckRun(**{**check, "findings": findings, "figures": figures})

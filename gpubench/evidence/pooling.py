@@ -17,21 +17,23 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from gpubench.core.tasks import LAUNCHES_PARTICLES
-from gpubench.evidence.results import IDENTITY, Results, is_waiting
-
-Record: TypeAlias = Mapping[str, Any]
+from gpubench.evidence.records import IDENTITY, AnyRecord, Ok, Record, is_waiting
+from gpubench.evidence.results import Results
 
 # What two timings of one measurement may differ in.
 _DRAWS = frozenset({"sweep", "device", "cells", "input_hash", "seed"})
 AXES = tuple(name for name in IDENTITY if name not in _DRAWS)
+_PLAIN_AXES = operator.attrgetter(*(n for n in AXES if n not in ("parameters", "periodic")))
 STATUSES = ("wrong", "ok", "failed", "skipped")  # which of several counts
 FEWEST_PAIRS = 5  # repeated timings below which their spread says nothing
 COVERED = 0.95
@@ -53,13 +55,13 @@ class Regime(NamedTuple):
 class Timing:
     """One record, and the results file that it is from."""
 
-    record: Record
+    record: AnyRecord
     results: Results
 
     @property
     def started(self) -> datetime:
         """When its run began."""
-        return datetime.fromisoformat(self.results.environment["started"])
+        return started(self.results.environment)
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ class Measurement:
     a logarithm, by which the interval was widened; 0 where nothing is known of it.
     """
 
-    record: dict[str, Any]
+    record: AnyRecord
     results: Results
     timings: Sequence[Timing] = ()
     replaced: int = 0
@@ -86,13 +88,18 @@ def device_of(environment: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(str(part) for part in parts)
 
 
+def started(environment: Mapping[str, Any]) -> datetime:
+    """Return when a run began."""
+    return datetime.fromisoformat(environment["started"])
+
+
 def pool(results: Iterable[Results]) -> list[Measurement]:
     """Return the measurements of one machine, in the order in which they were first made."""
-    in_order = sorted(results, key=lambda each: Timing({}, each).started)
+    in_order = sorted(results, key=lambda each: started(each.environment))
     found: dict[tuple[Any, ...], list[Timing]] = {}
     for each in in_order:
         # Of a failed attempt and its repetition the last counts.
-        latest = {record["key"]: record for record in each.records}
+        latest = {record.key: record for record in each.records}
         for record in latest.values():
             found.setdefault(key_of(record), []).append(Timing(record, each))
     counted = {key: _that_count(timings) for key, timings in found.items()}
@@ -112,11 +119,11 @@ def spread_between(measured: Iterable[Sequence[Timing]]) -> dict[Regime, float]:
     """
     differences: dict[Regime, list[float]] = {}
     for timings in measured:
-        times = [t.record["median_ms"] for t in timings if t.record["status"] == "ok"]
+        times = [t.record.median_ms for t in timings if isinstance(t.record, Ok)]
         logs = [math.log(ms) for ms in times if ms > 0]
-        pairs = [abs(b - a) for a, b in itertools.pairwise(logs)]
-        for regime in _regimes(timings[0].record):
-            differences.setdefault(regime, []).extend(pairs)
+        if pairs := [abs(b - a) for a, b in itertools.pairwise(logs)]:
+            for regime in _regimes(timings[0].record):
+                differences.setdefault(regime, []).extend(pairs)
     return {
         regime: float(np.quantile(each, COVERED, method="higher")) / math.sqrt(2)
         for regime, each in differences.items()
@@ -126,22 +133,20 @@ def spread_between(measured: Iterable[Sequence[Timing]]) -> dict[Regime, float]:
 
 def _regimes(record: Record) -> tuple[Regime, Regime]:
     """Return the regimes of a record: in its own study, and in all of them."""
-    counts = (record["particles"], record["records"], record["pairs"])
-    size = next(number for number in counts if number is not None)
+    size = record.particles or record.records or record.pairs or 0
     is_small = size <= LAUNCHES_PARTICLES
-    return Regime(record["mode"], is_small, record["study"]), Regime(record["mode"], is_small)
+    return Regime(record.mode, is_small, record.study), Regime(record.mode, is_small)
 
 
 def key_of(record: Record) -> tuple[Any, ...]:
     """Return what identifies the measurement of a record: the values of AXES."""
-    found = {name: _hashable(record[name]) for name in AXES}
-    if found["workload"] is not None and found["ranks"] is None:
-        found["ranks"] = 1  # before ranks were recorded there was one
-    return tuple(found.values())
+    parameters, periodic = hashable(record.parameters), hashable(record.periodic)
+    return parameters, periodic, *_PLAIN_AXES(record)
 
 
-def _hashable(value: Any) -> Any:
-    if isinstance(value, Mapping):
+def hashable(value: Any) -> Any:
+    """Return the value of a field, lists and objects as tuples."""
+    if isinstance(value, dict):
         return tuple(sorted(value.items()))
     return tuple(value) if isinstance(value, list) else value
 
@@ -158,7 +163,7 @@ def _that_count(timings: Sequence[Timing]) -> list[Timing]:
     newest = settled[-1].results.environment["code_hash"]
     of_newest = [t for t in settled if t.results.environment["code_hash"] == newest]
     for status in STATUSES:
-        if found := [t for t in of_newest if t.record["status"] == status]:
+        if found := [t for t in of_newest if t.record.status == status]:
             return found if status == "ok" else found[-1:]
     raise AssertionError("every record has one of the statuses")
 
@@ -169,24 +174,24 @@ def _spread_of(record: Record, spreads: Mapping[Regime, float]) -> float:
 
 def _pooled(timings: Sequence[Timing], replaced: int, spread: float) -> Measurement:
     first = timings[0]
-    record = dict(first.record)
-    if record["status"] != "ok" or min(t.record["median_ms"] for t in timings) <= 0:
-        return Measurement(record, first.results, timings, replaced)
-    n = len(timings)
-    if n == 1 and not spread:
-        return Measurement(record, first.results, timings, replaced)
-    center = sum(math.log(t.record["median_ms"]) for t in timings) / n
+    times = [timing.record for timing in timings if isinstance(timing.record, Ok)]
+    n = len(times)
+    if not times or min(t.median_ms for t in times) <= 0 or (n == 1 and not spread):
+        return Measurement(first.record, first.results, timings, replaced)
+    center = sum(math.log(t.median_ms) for t in times) / n
     # Half-widths of independent timings add up as the squares do; so does the spread of a mean.
-    below = _half([_log_ratio(t.record["median_ms"], t.record["ci95_low_ms"]) for t in timings])
-    above = _half([_log_ratio(t.record["ci95_high_ms"], t.record["median_ms"]) for t in timings])
+    below = _half([_log_ratio(t.median_ms, t.ci95_low_ms) for t in times])
+    above = _half([_log_ratio(t.ci95_high_ms, t.median_ms) for t in times])
     between = spread / math.sqrt(n)
-    record |= {
-        "median_ms": math.exp(center) if n > 1 else record["median_ms"],
-        "ci95_low_ms": math.exp(center - math.hypot(below, between)),
-        "ci95_high_ms": math.exp(center + math.hypot(above, between)),
-    }
-    if n > 1 and record["particle_steps_per_s"]:
-        record["particle_steps_per_s"] *= first.record["median_ms"] / record["median_ms"]
+    median_ms = math.exp(center) if n > 1 else times[0].median_ms
+    rate = times[0].particle_steps_per_s
+    record = msgspec.structs.replace(
+        times[0],
+        median_ms=median_ms,
+        ci95_low_ms=math.exp(center - math.hypot(below, between)),
+        ci95_high_ms=math.exp(center + math.hypot(above, between)),
+        particle_steps_per_s=rate and rate * (times[0].median_ms / median_ms),
+    )
     return Measurement(record, first.results, timings, replaced, between)
 
 

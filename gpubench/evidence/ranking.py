@@ -10,28 +10,38 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.evidence.crossover import Ratio, Timed
 from gpubench.evidence.declared import Group, group, lost
-from gpubench.evidence.pooling import AXES, Measurement
+from gpubench.evidence.pooling import AXES, Measurement, hashable
+from gpubench.evidence.records import AnyRecord, Ok
 
 # What tells subjects apart on one input.
 SUBJECT = ("algorithm", "form", "parameters")
 _INPUT = tuple(name for name in AXES if name not in SUBJECT)
 
 
-def timed(record: Mapping[str, Any]) -> Timed:
+def timed(record: Ok) -> Timed:
     """Return the time of a record in milliseconds."""
-    return Timed(record["median_ms"], record["ci95_low_ms"], record["ci95_high_ms"])
+    return Timed(record.median_ms, record.ci95_low_ms, record.ci95_high_ms)
 
 
-def may_rank(record: Mapping[str, Any]) -> bool:
+def unranked(record: AnyRecord) -> tuple[str, str] | None:
+    """Return the status and the reason of what has no time for all of the work; else None."""
+    if not isinstance(record, Ok):
+        return record.status, record.reason
+    if missing := lost(record):
+        return "wrong", f"incomplete: {missing:,} lost"
+    return None if record.ci95_low_ms > 0 else ("failed", "too short for the clock")
+
+
+def may_rank(record: AnyRecord) -> TypeGuard[Ok]:
     """Say whether a record has a time for all of the work: right, complete, and measurable."""
-    return record["status"] == "ok" and not lost(record) and record["ci95_low_ms"] > 0
+    return unranked(record) is None
 
 
 @dataclass(frozen=True)
@@ -52,26 +62,21 @@ def rank(measured: Sequence[Measurement]) -> list[list[Ranked]]:
     """Rank measurements within each group, input and mode, fastest first, unranked ones last."""
     races: dict[tuple[Any, ...], list[Measurement]] = {}
     for each in measured:
-        races.setdefault((group(each.record), *_input(each.record)), []).append(each)
-    return [_ranked(race) for race in races.values()]
+        asked = (hashable(getattr(each.record, name)) for name in _INPUT)
+        races.setdefault((group(each.record), *asked), []).append(each)
+    return [_ranked(own, race) for (own, *_), race in races.items()]
 
 
-def _ranked(race: Sequence[Measurement]) -> list[Ranked]:
-    own = group(race[0].record)
-    able = sorted(
-        (each for each in race if may_rank(each.record)), key=lambda e: float(e.record["median_ms"])
-    )
-    found = []
-    for place, each in enumerate(able, start=1):
-        to_first = timed(each.record).over(timed(able[0].record))
-        found.append(Ranked(each, own, place, to_first, place == 1 or to_first.low <= 1))
+def _ranked(own: Group, race: Sequence[Measurement]) -> list[Ranked]:
+    able = [(timed(each.record), each) for each in race if may_rank(each.record)]
+    able.sort(key=lambda pair: pair[0].median)
+    ratios = [time.over(able[0][0]) for time, _ in able]
+    found = [
+        Ranked(each, own, place, ratio, place == 1 or ratio.low <= 1)
+        for place, ((_, each), ratio) in enumerate(zip(able, ratios, strict=True), start=1)
+    ]
     rest = [each for each in race if not may_rank(each.record)]
     return [*found, *(Ranked(each, own, None, None, False) for each in rest)]
-
-
-def _input(record: Mapping[str, Any]) -> tuple[Any, ...]:
-    found = (record[name] for name in _INPUT)
-    return tuple(tuple(value) if isinstance(value, list) else value for value in found)
 
 
 @dataclass(frozen=True)

@@ -260,9 +260,9 @@ def _single_mode_figure(times: Floats, amplitudes: Floats, rate: float, wave: Wa
     first = FIRST_AMPLITUDE * wave.wavelength
     lines = [
         Series("measured", times.tolist(), amplitudes.tolist()),
-        *(
-            Series(label, times.tolist(), (first * np.cosh(n * times)).tolist(), role)
-            for label, n, role in (("fit", rate, "fit"), ("theory", wave.growth_rate, "theory"))
+        Series("fit", times.tolist(), (first * np.cosh(rate * times)).tolist(), "fit"),
+        Series(
+            "theory", times.tolist(), (first * np.cosh(wave.growth_rate * times)).tolist(), "theory"
         ),
     ]
     return Figure(

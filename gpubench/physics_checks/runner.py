@@ -8,6 +8,7 @@ from typing import Any
 
 from gpubench.core.errors import UserError
 from gpubench.devices.base import Device
+from gpubench.evidence.bounds import Environment
 from gpubench.evidence.physics_results import CheckResults, CheckRun
 from gpubench.measure import clock
 from gpubench.measure.environment import environment
@@ -46,7 +47,7 @@ def run(family: str, device: Device, *, is_long: bool) -> CheckResults:
             if size is not None:
                 runs.append(run_check(check, device, size))
             bar.advance(1)
-    return CheckResults(family, "long" if is_long else "quick", conditions, runs)
+    return CheckResults(family, "long" if is_long else "quick", Environment(conditions), runs)
 
 
 def run_check(check: Check, device: Device, size: Mapping[str, Any]) -> CheckRun:

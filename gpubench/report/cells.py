@@ -17,11 +17,11 @@ from gpubench.core import registry
 from gpubench.evidence.crossover import Timed
 from gpubench.evidence.declared import declared
 from gpubench.evidence.pooling import device_of, pool
+from gpubench.evidence.results import Record as Record
 from gpubench.evidence.results import Results
 from gpubench.report.axes import AXES, SIZES
 from gpubench.studies.study import Study, StudyError, load_study, parse_study
 
-Record = dict[str, Any]
 Names = tuple[str, ...]
 
 # The headline of a cell is the first of these that was measured.

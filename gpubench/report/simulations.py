@@ -7,16 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gpubench.core.errors import UserError
-from gpubench.evidence import results
+from gpubench.evidence.simulations import load
 from gpubench.report import formats
 from gpubench.report.figures import Axis, Chart, Line, Panel
 from gpubench.report.pages import Collection, Part, Picture
 from gpubench.report.tables import Item, Row, Table
 from gpubench.report.vega import draw_all
 
-KIND = "an account of a simulation"
-SCHEMA_FILE = Path(__file__).with_name("simulation.schema.json")
 ACCOUNT, PANEL = "simulation.json", "panel.png"
 # How what was observed is drawn against time; all else is only told.
 OBSERVED = {
@@ -39,9 +36,7 @@ def parts(accounts: Iterable[Path]) -> list[Part]:
 
 
 def _part(index: int, path: Path) -> Part:
-    told = results.read_json(path, KIND)
-    if offence := results.offence_in(told, SCHEMA_FILE):
-        raise UserError(f"{path} is not {KIND}: {offence}")
+    told = load(path)
     slug = f"simulation-{index + 1}"
     panel = path.with_name(PANEL)
     return Part(

@@ -14,7 +14,7 @@ from gpubench.core.contracts import Algorithm, CellList
 from gpubench.core.errors import DeviceUnavailable, NotSupported, OutOfMemory, UserError
 from gpubench.core.memory import why_too_large
 from gpubench.devices import Device, missing_feature
-from gpubench.evidence.results import make_record
+from gpubench.evidence.results import AnyRecord, make_record
 from gpubench.inputs import Inputs, ParticleSet, SimulationStart
 from gpubench.measure.clock import timed
 from gpubench.measure.sampling import Budget, Mode, Run, Sampled, Task, take_samples
@@ -73,7 +73,7 @@ def measure(
     on_progress: Callable[[int], None],
     reason: str | None = None,
     on_drawn: Callable[[dict[str, Any]], None] | None = None,
-) -> list[dict[str, Any]]:
+) -> list[AnyRecord]:
     """Check, time and check again the given subjects and modes on one input; return the records.
 
     on_progress: called with the number of records that have become final.
@@ -171,7 +171,7 @@ class Bench:
                     self.note(trial, mode, run)
                 return
 
-    def finish(self, check: bool = True, phases: bool = True) -> list[dict[str, Any]]:
+    def finish(self, check: bool = True, phases: bool = True) -> list[AnyRecord]:
         """Check what was timed once more, and return the records of all items.
 
         check: False for what another process has checked both times. phases: whether those of
@@ -200,7 +200,7 @@ class Bench:
         return described | self._drawn | trial.drawn
 
 
-def failed(job: Job, device: Described, drawn: dict[str, Any], reason: str) -> list[dict[str, Any]]:
+def failed(job: Job, device: Described, drawn: dict[str, Any], reason: str) -> list[AnyRecord]:
     """Return the records of an input whose measuring process came to no end.
 
     drawn: what it had told of its input.
@@ -361,7 +361,7 @@ def verdict_on(error: BaseException, device: Device) -> tuple[str, str]:
     return "failed", f"{kind}: {said}" if said else kind
 
 
-def _record(fields: dict[str, Any], trial: Trial, mode: Mode) -> dict[str, Any]:
+def _record(fields: dict[str, Any], trial: Trial, mode: Mode) -> AnyRecord:
     if trial.verdict:
         status, reason = trial.verdict
         return make_record(**fields, status=status, reason=reason)
@@ -378,7 +378,7 @@ def _record(fields: dict[str, Any], trial: Trial, mode: Mode) -> dict[str, Any]:
 
 def _timed_record(
     fields: dict[str, Any], trial: Trial, sampled: Sampled, summary: Summary
-) -> dict[str, Any]:
+) -> AnyRecord:
     if "steps" in trial.facts and summary.median_ms > 0:
         per_ms = fields["particles"] / summary.median_ms
         fields |= {"particle_steps_per_s": float(f"{1e3 * per_ms:.6g}")}

@@ -22,6 +22,7 @@ from gpubench.core import children
 from gpubench.core.errors import DeviceUnavailable, UserError
 from gpubench.devices.base import Device
 from gpubench.distributed.ranks import unlaunched
+from gpubench.evidence.records import AnyRecord
 from gpubench.measure.environment import conditions, environment
 from gpubench.measure.sampling import Budget
 from gpubench.studies.bench import measure
@@ -148,7 +149,7 @@ class Worker:
         assert self._device is not None
         return environment(self._device)
 
-    def measure(self, job: Job, budget: Budget) -> list[dict[str, Any]]:
+    def measure(self, job: Job, budget: Budget) -> list[AnyRecord]:
         """Return the records of an input; tell what is known of it before it is measured."""
         assert self._device is not None
 

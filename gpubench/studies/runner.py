@@ -17,7 +17,7 @@ from gpubench.core import registry
 from gpubench.core.errors import UserError
 from gpubench.core.memory import why_too_large
 from gpubench.devices import Device
-from gpubench.evidence.results import IDENTITY, Store, is_settled, load
+from gpubench.evidence.results import AnyRecord, Store, identity_of, is_settled, load
 from gpubench.measure.clock import now
 from gpubench.measure.environment import environment
 from gpubench.measure.progress import Bar, progress
@@ -49,9 +49,7 @@ class Engine(ABC):
         """Return the environment record of a results file."""
 
     @abstractmethod
-    def measure(
-        self, jobs: Sequence[Job], budget: Budget, bar: Bar
-    ) -> Iterator[list[dict[str, Any]]]:
+    def measure(self, jobs: Sequence[Job], budget: Budget, bar: Bar) -> Iterator[list[AnyRecord]]:
         """Yield the records of each input as soon as it is measured, in any order."""
 
 
@@ -65,9 +63,7 @@ class Here(Engine):
         """Describe this machine and its device."""
         return environment(self._device)
 
-    def measure(
-        self, jobs: Sequence[Job], budget: Budget, bar: Bar
-    ) -> Iterator[list[dict[str, Any]]]:
+    def measure(self, jobs: Sequence[Job], budget: Budget, bar: Bar) -> Iterator[list[AnyRecord]]:
         """Measure in the order of the study."""
         for job in jobs:
             bar.describe(job.group.recipe.title)
@@ -141,7 +137,7 @@ def run(
         with progress(total, study.title, done=resumed) as bar:
             for records in engine.measure(jobs, budget, bar):
                 store.add(records)
-                counts.update(record["status"] for record in records)
+                counts.update(record.status for record in records)
     return RunSummary(
         path=store.path,
         measured=counts["ok"],
@@ -176,7 +172,7 @@ def _known(path: Path) -> tuple[set[str], set[str]]:
     """
     known, settled = set(), set()
     for record in load(path).records if path.exists() else ():
-        key = cell_key({name: record[name] for name in IDENTITY})
+        key = cell_key(identity_of(record))
         known.add(key)
         if is_settled(record):
             settled.add(key)

@@ -15,8 +15,11 @@ from dataclasses import dataclass
 from threading import Event
 from typing import Any, ClassVar, cast
 
+import msgspec
+
 from gpubench.core.errors import UserError
 from gpubench.distributed.ranks import Ranks, ends_all
+from gpubench.evidence.records import AnyRecord, Ok
 from gpubench.evidence.results import first_difference
 from gpubench.measure.progress import Bar
 from gpubench.measure.sampling import Budget
@@ -77,7 +80,7 @@ class Outcome:
     """
 
     rank: int
-    records: list[dict[str, Any]] | None
+    records: list[AnyRecord] | None
     reason: str = ""
 
 
@@ -193,9 +196,7 @@ class Pool(Engine):
         """Describe what all devices have in common; what is measured is of one of them."""
         return _of_any(self._executor.submit(_describe).result())
 
-    def measure(
-        self, jobs: Sequence[Job], budget: Budget, bar: Bar
-    ) -> Iterator[list[dict[str, Any]]]:
+    def measure(self, jobs: Sequence[Job], budget: Budget, bar: Bar) -> Iterator[list[AnyRecord]]:
         """Hand out the largest inputs first, so that no rank is left with one at the end.
 
         What a rank could not measure because its device is lost goes to another. Raises UserError
@@ -278,7 +279,7 @@ class Measurer:
             records = self._child.ask("measure", job, budget, on_news=drawn.update)
         except NoAnswer as error:
             records = failed(job, self._model, drawn, str(error))
-        if any(record["status"] == "failed" for record in records):
+        if any(record.status == "failed" for record in records):
             self.close()  # after some errors, a context on a GPU does nothing right any more
         return Outcome(self._rank, [self._signed(record) for record in records])
 
@@ -294,13 +295,13 @@ class Measurer:
         facts: dict[str, Any] = self._child.ask("open", self._place.spot.spec)
         return facts
 
-    def _signed(self, record: dict[str, Any]) -> dict[str, Any]:
+    def _signed(self, record: AnyRecord) -> AnyRecord:
         """Return a record that says where it was measured."""
-        signed = {**record, "measured_on": self._place.spot.label}
-        if self._place.sharing > 1 and record["status"] == "ok":
+        remarks = record.remarks
+        if self._place.sharing > 1 and isinstance(record, Ok):
             shared = f"{self._place.sharing} ranks measured on this device at the same time"
-            signed["remarks"] = [*(record["remarks"] or []), shared]
-        return signed
+            remarks = [*(remarks or []), shared]
+        return msgspec.structs.replace(record, measured_on=self._place.spot.label, remarks=remarks)
 
 
 def _describe() -> dict[str, Any]:

@@ -8,7 +8,8 @@ from typing import Any
 
 from fake_algorithms import ENVIRONMENT
 
-from gpubench.evidence.results import Results, make_record
+from gpubench.evidence.records import AnyRecord, as_json
+from gpubench.evidence.results import Results, make_record, record_of
 
 STARTED = "2026-01-31T12:00:00Z"
 GPU = {
@@ -23,7 +24,7 @@ def record(
     samples: list[float] | None = None,
     status: str = "ok",
     **fields: Any,
-) -> dict[str, Any]:
+) -> AnyRecord:
     """Return a record of a cell; without a time where its status is not ok."""
     identity: dict[str, Any] = {
         "study": "a-study", "sweep": "table", "algorithm": algorithm, "form": "order",
@@ -46,13 +47,17 @@ def environment(device: dict[str, Any] | None = None, **fields: Any) -> dict[str
 
 def results(*records: dict[str, Any], **fields: Any) -> Results:
     """Return the content of a file, as `results.load` gives it."""
-    return Results(environment(**fields), list(records), Path("a.json"))
+    return Results(environment(**fields), list(map(record_of, records)), Path("a.json"))
 
 
 def write(path: Path, *records: dict[str, Any], **fields: Any) -> Path:
     """Write a results file and return its path."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    content = {"schema": 1, "environment": environment(**fields), "records": list(records)}
+    content = {
+        "schema": 1,
+        "environment": environment(**fields),
+        "records": list(map(as_json, records)),
+    }
     path.write_text(json.dumps(content))
     return path
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gpubench import report
-from gpubench.evidence.results import Results, make_record
+from gpubench.evidence.results import Results, make_record, record_of
 from gpubench.report import cells
 
 STUDY = "rozen2008-table1"
@@ -99,7 +99,7 @@ def skipped(reason: str, **changes: Any) -> dict[str, Any]:
 
 
 def results(records: list[dict[str, Any]], name: str = "synthetic.json", **changes: Any) -> Results:
-    return Results(ENVIRONMENT | changes, records, Path("/nowhere") / name)
+    return Results(ENVIRONMENT | changes, list(map(record_of, records)), Path("/nowhere") / name)
 
 
 def synthetic_time(algorithm: str, form: str, particles: int, per_cell: float) -> float:

@@ -14,8 +14,9 @@ from jsonschema import Draft202012Validator
 from searches import grid, record, results, write
 
 from gpubench.choose import evidence, output
-from gpubench.choose.chooser import Chooser, Question
+from gpubench.choose.chooser import Chooser
 from gpubench.choose.evidence import Place, Setting
+from gpubench.choose.question import Question
 from gpubench.choose.surface import Region, Surface
 from gpubench.choose.validation import HeldOut, Validation
 from gpubench.cli import app
@@ -174,9 +175,9 @@ def test_on_a_measured_input_it_repeats_the_measurement():
     near = answer.nearest[0]
     assert near.octaves == 0
     assert near.axes == {"particles": 1, "per_cell": 1}
-    assert answer.best.ms == near.measured.ms
-    assert answer.best.low_ms == pytest.approx(near.measured.low, rel=1e-5)
-    assert answer.best.high_ms == pytest.approx(near.measured.high, rel=1e-5)
+    assert answer.best.ms == near.record.median_ms
+    assert answer.best.low_ms == pytest.approx(near.record.ci95_low_ms, rel=1e-5)
+    assert answer.best.high_ms == pytest.approx(near.record.ci95_high_ms, rel=1e-5)
 
 
 def test_tasks_are_answered_apart():
@@ -507,13 +508,13 @@ def test_the_newest_code_counts_and_its_timings_are_pooled():
     )
     place = Place(4096, 4.0, None, Setting("uniform", "random", None, (False,) * 3))
     (found,) = evidence.tables([old, new])["count"].values()
-    measured = found[place]
-    assert (measured.ms, measured.low, measured.high) == pytest.approx(
+    measured = found[place].record
+    assert (measured.median_ms, measured.ci95_low_ms, measured.ci95_high_ms) == pytest.approx(
         (2.0, 2 * 0.9**0.5**0.5, 2 * 1.1**0.5**0.5)
     )
     wrong = replace(new, records=[*new.records, record("a", None, 4096, 4, sweep="moved")])
     (found,) = evidence.tables([wrong])["count"].values()
-    assert found[place].status == "wrong"
+    assert found[place].record.status == "wrong"
 
 
 @pytest.mark.parametrize("turn", [1, -1])
@@ -521,9 +522,9 @@ def test_what_one_sweep_skips_another_may_have_timed(turn):
     skipped = record("a", None, 4096, 4, sweep="cpu", status="skipped")
     records = [skipped, record("a", 1.0, 4096, 4)][::turn]
     (found,) = evidence.tables([results(*records)])["count"].values()
-    assert [measured.ms for measured in found.values()] == [1.0]
+    assert [measured.record.median_ms for measured in found.values()] == [1.0]
     (found,) = evidence.tables([results(skipped)])["count"].values()
-    assert [measured.status for measured in found.values()] == ["skipped"]
+    assert [measured.record.status for measured in found.values()] == ["skipped"]
 
 
 def test_who_was_measured_on_fewer_inputs_does_not_win_between_them():

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import replace
 
 import calibrations as made
 import compare_results
 import numpy as np
 import pytest
 from calibrations import FINE, pairs
+from msgspec.structs import replace
 
 from gpubench.cli import app
 from gpubench.compare import calibrate as calibrating
@@ -270,7 +270,6 @@ def test_what_is_saved_is_read_again(small, tmp_path):
     path = tmp_path / "deep" / "a.json"
     calibration.save(holed, path)
     assert calibration.load(path).as_json() == holed.as_json()
-    assert calibration.is_calibration(path)
     body = json.loads(path.read_text())["calibration"]
     assert body["verdicts"]["comparisons"] == 50 and body["pairs"][NAME][-1] is None
 
@@ -287,7 +286,7 @@ def test_a_file_has_one_cell_a_line(small, tmp_path):
 
 def test_a_calibration_that_breaks_the_schema_is_not_saved(small, tmp_path):
     odd = replace(small, injected=0.0)
-    with pytest.raises(Exception, match="0"):
+    with pytest.raises(ValueError, match="injected"):
         calibration.save(odd, tmp_path / "a.json")
     assert list(tmp_path.iterdir()) == []
 
@@ -327,7 +326,6 @@ def test_nonsense_is_refused(small, tmp_path, path, to, words):
 
 def test_other_results_are_no_calibration(tmp_path):
     path = compare_results.write(tmp_path / "a.json", compare_results.record())
-    assert not calibration.is_calibration(path)
     with pytest.raises(UserError, match="is not a calibration"):
         calibration.load(path)
     with pytest.raises(UserError, match="nowhere"):

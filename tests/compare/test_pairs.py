@@ -8,13 +8,14 @@ from collections import Counter
 from typing import ClassVar
 
 import pytest
+from compare_results import record
 
 from gpubench.compare import pairs
 from gpubench.compare.commits import present_code
 from gpubench.compare.pairs import TURNS, VARIANT_EVERY, Code, Job, Pairs, Process
 from gpubench.compare.worker import PROTOCOL
 from gpubench.core.errors import UserError
-from gpubench.evidence.results import IDENTITY
+from gpubench.evidence.records import IDENTITY, as_json
 from gpubench.studies.plan import cell_key
 
 TEXT = """
@@ -234,7 +235,8 @@ class FakeProcess:
             return {"cells": {key: key for key in self.cells if wanted is None or key in wanted}}
         if do == "finish":
             samples = {"cell": "a", "variant": 1, "samples_ms": [1.0]}
-            return {"records": [{"of": self.code.name}], "variants": [samples]}
+            named = as_json(record(study=self.code.name)) | {"of_later_code": 1}
+            return {"records": [named], "variants": [samples]}
         if do == "look":
             return {"throttled_by": [f"heat of {self.code.name}"]}
         return {}
@@ -270,7 +272,7 @@ def test_every_cell_is_sampled_as_often_on_either_side(fake):
     job = Job("tiny", TEXT, "auto", {"quick": True}, VARIANTS)
     with Pairs(CODES, job) as measuring:
         pair = measuring.measure(seed=1)
-    assert [side[0]["of"] for side in pair.records] == ["base", "head"]
+    assert [side[0].study for side in pair.records] == ["base", "head"]
     assert pair.variants == ({("a", 1): [1.0]}, {("a", 1): [1.0]})
     sampled = [(name, r["cell"], r["variant"]) for name, do, r in log if do == "sample"]
     assert Counter(sampled) == {

@@ -17,12 +17,14 @@ from physics_findings import FIGURE, checked
 from simulation_pages import account
 
 from gpubench import report
-from gpubench.choose.chooser import Chooser, Question
+from gpubench.choose.chooser import Chooser
+from gpubench.choose.question import Question
 from gpubench.compare import output, procedure
 from gpubench.core import paths
 from gpubench.core.errors import UserError
 from gpubench.evidence import results
 from gpubench.evidence.physics_results import CheckRun, Finding, Reference
+from gpubench.evidence.records import as_json
 from gpubench.report.sources import sort_out
 
 SEED = 16
@@ -60,7 +62,7 @@ def measured() -> dict[str, Any]:
         searches.record("search-counting-sort", 2.0, 2**20, 4.0),
     ]
     environment = made.environment(host={"cpu": "one", "cores": 2, "memory_bytes": 2**34})
-    return {"schema": 1, "environment": environment, "records": records}
+    return {"schema": 1, "environment": environment, "records": list(map(as_json, records))}
 
 
 def documents() -> dict[str, dict[str, Any]]:

@@ -19,7 +19,6 @@ from gpubench.evidence.physics_results import (
     Reference,
     Series,
     free_path,
-    is_of_checks,
     load,
     save,
 )
@@ -107,13 +106,18 @@ def test_numbers_are_kept_to_six_digits():
         {"size": "medium"},
         {"environment": {}},
         {"checks": [check_run(finding(error=-1.0))]},
-        {"checks": [check_run(figures=[Figure("Bad Slug", "", "", Axis(""), Axis(""), [])])]},
+        {"checks": [check_run(figures=[Figure("slug", "", "two\nlines", Axis(""), Axis(""), [])])]},
     ],
 )
 def test_what_the_schema_refuses_is_not_saved(tmp_path, wrong):
     with pytest.raises(ValueError, match="not what a file of checks holds"):
         save(checked(**wrong), tmp_path / "found.json")
     assert not list(tmp_path.iterdir())
+
+
+def test_the_slug_of_a_figure_can_name_a_file():
+    with pytest.raises(ValueError, match="Bad Slug"):
+        Figure("Bad Slug", "", "", Axis(""), Axis(""), [])
 
 
 def test_more_points_than_a_file_should_hold_are_refused(tmp_path):
@@ -140,14 +144,6 @@ def test_other_files_are_refused(tmp_path, content, message):
     with pytest.raises(UserError, match=message) as caught:
         load(path)
     assert "\n" not in str(caught.value)
-
-
-def test_tells_checks_from_measurements(tmp_path):
-    save(checked(), tmp_path / "checks.json")
-    (tmp_path / "measured.json").write_text('{"schema": 1, "environment": {}, "records": []}')
-    (tmp_path / "list.json").write_text("[]")
-    found = {path.name: is_of_checks(path) for path in tmp_path.iterdir()}
-    assert found == {"checks.json": True, "measured.json": False, "list.json": False}
 
 
 def test_names_follow_date_and_commit_and_never_collide(tmp_path):

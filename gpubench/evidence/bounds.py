@@ -1,0 +1,242 @@
+"""What a value in a file of ours may be, and reading such files: typed, or refused in one line."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import textwrap
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+import msgspec
+from msgspec import Meta, Struct
+
+from gpubench.core.errors import UserError
+
+T = TypeVar("T")
+
+# No type has a `pattern`: in unions with arrays msgspec 0.22 frees these expressions too early.
+# `_control_characters` sees to what no name and no line may hold.
+Name = Annotated[str, Meta(min_length=1, max_length=100)]  # stands in titles and names of files
+Line = Annotated[str, Meta(max_length=1000)]
+Slug = Annotated[str, Meta(max_length=60)]  # see `require_slug`
+Exact = 2**53 - 1  # up to here a float64 holds all whole numbers
+Count = Annotated[int, Meta(ge=1, le=Exact)]
+Amount = Annotated[int, Meta(ge=0, le=Exact)]
+Ms = Annotated[float, Meta(ge=0, le=1e12)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+Size = Annotated[float, Meta(ge=0, le=1e30)]
+Positive = Annotated[float, Meta(ge=1e-12, le=1e12)]
+Real = Annotated[float, Meta(ge=-1e30, le=1e30)]
+Number = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | Real
+Scalar = Number | bool | Line | None
+Value = Scalar | list[Scalar] | dict[Line, Scalar]
+
+TEXTS = frozenset({"reason", "failure"})  # what may have several lines; so may a study's file
+# Without these, nothing in a text of JSON is what `_require_ordinary` or `_control_characters`
+# refuse, but what msgspec refuses anyway.
+_SUSPECT = [
+    re.compile(each) for each in (rb"\\[bfnrtu]", rb"\x7f", rb"e-0*[3-9]\d\d", rb"E-0*[3-9]\d\d")
+]
+_DIGITS = bytes.maketrans(b"123456789", b"0" * 9)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+
+
+class Environment(dict[str, Any]):
+    """What a file says of machine, device, libraries and code: plain JSON, checked when read.
+
+    `machine`, `device`, `host`, `libraries`, `commit`, `dirty`, `code_hash`, `started` and
+    `copy_bandwidth_gb_s` are there; the device has `backend` and `name`, and what else it tells.
+    """
+
+
+class _Device(Struct):
+    backend: Literal["cuda", "opencl"]
+    name: Line
+    is_cpu: bool = False
+    memory_bytes: Amount | None = None
+    cache_bytes: Amount | None = None
+
+
+class _Host(Struct):
+    cpu: Line | None = None
+    cores: Count | None = None
+    memory_bytes: Amount | None = None
+    os: Line | None = None
+    python: Line | None = None
+
+
+class _Surroundings(Struct):
+    machine: Slug  # the folder of its results
+    device: _Device
+    host: _Host
+    libraries: dict[Line, Line | None]
+    commit: Line | None
+    dirty: bool | None
+    code_hash: Line
+    copy_bandwidth_gb_s: Annotated[float, Meta(gt=0, le=1e12)] | None
+    started: Annotated[datetime, Meta(tz=True)]
+    added: list[Line] = []
+    added_commits: dict[Line, Line | None] = {}
+    added_dirty: dict[Line, bool | None] = {}
+    empty_launch_ms: Ms | None = None
+    overhead_ms: dict[str, Ms] = {}
+
+    def __post_init__(self) -> None:
+        require_slug(self.machine, "machine")
+        if self.started.year < 1000:
+            raise ValueError("Expected a year of four digits - at `$.started`")
+
+
+class _Details(Struct):
+    """What else the environment may tell of device and host."""
+
+    device: dict[Line, Scalar]
+    host: dict[Line, Scalar]
+
+
+def _hook(kind: type, value: Any) -> Any:
+    if kind is not Environment:
+        raise NotImplementedError(f"{kind} stands in no file")
+    try:
+        msgspec.convert(value, _Surroundings)
+        msgspec.convert(value, _Details)
+    except msgspec.ValidationError as error:
+        raise ValueError(str(error)) from None  # msgspec adds where the environment is
+    return Environment(value)
+
+
+def require_slug(text: str, name: str) -> None:
+    """Raise ValueError where a field is not made of lower-case words and hyphens."""
+    if not _SLUG.fullmatch(text):
+        raise ValueError(f"Expected lower-case words and hyphens, not {text!r} - at `$.{name}`")
+
+
+def checked(kind: Any, value: object, what: str) -> Any:
+    """Return plain JSON as a type; raises ValueError that begins with `what` and says where."""
+    try:
+        found = msgspec.convert(value, kind, dec_hook=_hook)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"{what}: {_offence(error)}") from error
+    for place in _control_characters(value):
+        raise ValueError(f"{what}: at {place}: {_BROKEN}")
+    return found
+
+
+def read(path: Path, kind: type[T], title: str) -> T:
+    """Read a file as a type; title: what it should be, for messages.
+
+    Whole numbers may be written as floats. Raises UserError, with one line, for all that
+    `read_json` refuses, and for what the type does.
+    """
+    content = _content(path, title)
+    if not _is_suspect(content):
+        try:
+            return msgspec.json.decode(content, type=kind, dec_hook=_hook)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            pass  # what follows says what is wrong, if 4.0 in the place of 4 is not all
+    document = _with_integers(_parsed(path, content, title))
+    try:
+        found: T = checked(kind, document, f"{path} is not {title}")
+    except ValueError as error:
+        raise UserError(str(error)) from error
+    return found
+
+
+def _is_suspect(content: bytes) -> bool:
+    is_long = b"0" * 19 in content.translate(_DIGITS)  # a whole number may be beyond 64 bits
+    return is_long or any(each.search(content) for each in _SUSPECT)
+
+
+def read_json(path: Path, title: str = "a gpubench results file") -> Any:
+    """Return the content of a file of JSON; title: what it should be, for messages.
+
+    Raises UserError where it is missing, unreadable, or no JSON, and where it holds NaN, a number
+    beyond float64 or a whole one beyond int64, or text that cannot be written to a file.
+    """
+    return _parsed(path, _content(path, title), title)
+
+
+def _content(path: Path, title: str) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror or error}: give {title}") from error
+
+
+def _parsed(path: Path, content: bytes, title: str) -> Any:
+    try:
+        document = json.loads(content.decode(), parse_constant=_refuse_constant)
+        _require_ordinary(document)
+        return document
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is not {title}: it is not text") from error
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{path} is not {title}: no JSON: {error}") from error
+
+
+def _offence(error: msgspec.ValidationError) -> str:
+    """Say in one line where something breaks its type, and how."""
+    message, *places = str(error).split(" - at ")
+    # The innermost place comes first; `key` in `$.a` is a name that $.a holds.
+    at = "$" + "".join(place.split("`")[-2][1:] for place in reversed(places) if "`" in place)
+    line = textwrap.shorten(message, 200, placeholder=" ...")
+    return f"at {at}: " + "".join(c if c.isprintable() else repr(c)[1:-1] for c in line)
+
+
+_BROKEN = "a line of text without control characters is expected"
+
+
+def _control_characters(value: object, place: str = "$") -> Iterator[str]:
+    """Yield the places of names and lines with characters that break a line or a terminal."""
+    match value:
+        case dict():
+            for key, each in value.items():
+                if _CONTROL.search(key):
+                    yield place
+                is_text = key in TEXTS or ((place, key) == ("$", "study") and "records" in value)
+                if not is_text:
+                    yield from _control_characters(each, f"{place}.{key}")
+        case list():
+            for number, each in enumerate(value):
+                yield from _control_characters(each, f"{place}[{number}]")
+        case str() if _CONTROL.search(value):
+            yield place
+
+
+def _with_integers(value: Any) -> Any:
+    """Return a document whose whole numbers are of type int; JSON may have written 4 as 4.0."""
+    match value:
+        case dict():
+            return {name: _with_integers(each) for name, each in value.items()}
+        case list():
+            return [_with_integers(each) for each in value]
+        case float() if value.is_integer() and abs(value) < 2**63:
+            return int(value)
+    return value
+
+
+def _require_ordinary(value: object) -> None:
+    """Raise ValueError for what no NumPy array, or no file of text, can hold."""
+    match value:
+        case dict():
+            for name, each in value.items():
+                _require_ordinary(name)
+                _require_ordinary(each)
+        case list():
+            for each in value:
+                _require_ordinary(each)
+        case int() if not -(2**63) <= value < 2**63:
+            raise ValueError(f"the whole number {str(value)[:24]} is beyond 64 bits")
+        case float() if math.isinf(value) or 0 < abs(value) < 1e-300:
+            raise ValueError(f"the number {value:g} is beyond what a float64 can hold")
+        case str() if "\0" in value or any("\ud800" <= letter <= "\udfff" for letter in value):
+            raise ValueError(f"the text {value[:80]!r} has letters that no file can hold")
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no number")
