@@ -82,7 +82,7 @@ class Case:
         if self.workload is not None and self.workload not in registry.workloads():
             raise NotImplementedError(f"this commit has no {self.workload}")
 
-    def record(self, budget: Any) -> dict[str, Any]:
+    def record(self, budget: Any) -> Any:
         """Open the device, measure, and return the engine's record of status `ok`.
 
         Raises SkipNotImplemented for what the device cannot, WrongOrFailed for what went wrong.
@@ -90,7 +90,7 @@ class Case:
         from gpubench.devices import open_device
         from gpubench.studies.runner import measure
 
-        record: dict[str, Any] = {}
+        record: Any = None  # of earlier commits a dict
         with open_device(DEVICE) as device:
             for mode in self.modes:
                 group = self._plan(mode)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from msgspec.structs import replace
 from xml.etree import ElementTree
 
 import calibrations as made
 import compare_results
 import pytest
 from calibrations import pairs
+from msgspec.structs import replace
 
 from gpubench import report
 from gpubench.evidence import calibration

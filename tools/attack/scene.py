@@ -142,7 +142,7 @@ class Scene:
         from gpubench.core.errors import UserError
         from gpubench.evidence.results import load
 
-        every = []
+        every: list[Any] = []
         for path in (self.work / name).rglob("*.json"):
             try:
                 every += load(path).records
