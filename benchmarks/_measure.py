@@ -174,7 +174,7 @@ def benchmarks(
             finally:
                 os._exit(0)  # what went wrong goes wrong again, where it is told
 
-        def _launch_once(self) -> dict[str, Any]:
+        def _launch_once(self) -> Any:
             from gpubench.measure.sampling import Budget
 
             once = Budget(seconds_per_task=0, min_samples=1, max_samples=1, max_batch=1)

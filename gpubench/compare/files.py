@@ -13,7 +13,16 @@ from gpubench.compare.verdict import CLOCK_MS, Cell, Fault, LeftOut
 from gpubench.core.errors import UserError
 from gpubench.evidence.files import load_results
 from gpubench.evidence.pooling import Measurement, key_of, pool
-from gpubench.evidence.results import IDENTITY, Results, is_waiting
+from gpubench.evidence.records import (
+    AnyRecord,
+    Failed,
+    Ok,
+    Record,
+    Wrong,
+    identity_of,
+    is_waiting,
+)
+from gpubench.evidence.results import Results
 from gpubench.studies.plan import cell_key
 
 SM_CLOCKS_AGREE = 0.02  # of the medians on both sides
@@ -74,31 +83,26 @@ class _Process:
 
     place: int
     measured: Measurement
-    environment: Mapping[str, Any]
 
     @property
-    def record(self) -> Mapping[str, Any]:
+    def record(self) -> AnyRecord:
         """The record that stands for all of its timings."""
         return self.measured.record
 
     @property
+    def environment(self) -> Mapping[str, Any]:
+        """On what and by what code it was measured."""
+        return self.measured.results.environment
+
+    @property
     def samples_ms(self) -> list[float]:
         """All samples, each timing scaled so that its median is that of the measurement."""
-        return [
-            sample * (self.record["median_ms"] / timing.record["median_ms"])
-            for timing in self.measured.timings
-            for sample in timing.record["samples_ms"]
-        ]
+        pooled = self.record.median_ms or 0.0
+        times = [each.record for each in self.measured.timings if isinstance(each.record, Ok)]
+        return [ms * (pooled / (t.median_ms or 1.0)) for t in times for ms in t.samples_ms]
 
 
-@dataclass(frozen=True)
-class _Pair:
-    """The processes of base and of head with times for one cell."""
-
-    key: str
-    name: str
-    base: Sequence[_Process]
-    head: Sequence[_Process]
+Processes = Sequence[_Process]
 
 
 def load_side(role: str, path: Path) -> Side:
@@ -115,24 +119,23 @@ def match(base: Side, head: Side, paired: bool = False, force: bool = False) -> 
     A process is a file.
 
     paired: the n-th process of base and the n-th of head ran together; those without a partner
-    are left aside.
+    do not count.
 
     Raises UserError that names all that differs between the sides and may change a time, unless
     `force`; and where the sides have no cell in common.
     """
     ours, theirs = _cells(base), _cells(head)
-    pairs, faults, left_out = [], [], []
+    pairs: dict[str, tuple[Processes, Processes]] = {}
+    faults, left_out = [], []
     for key in dict.fromkeys((*ours, *theirs)):
         both = ours.get(key, []), theirs.get(key, [])
         name = name_of(next(process.record for side in both for process in side))
         base_fault, head_fault = (_fault(side) for side in both)
-        timed = [[p for p in side if p.record["status"] == "ok"] for side in both]
-        if paired:
-            timed = _partners(*timed)
+        timed = _timed(*both, paired)
         if head_fault or (base_fault and timed[1]):
             faults.append(Fault(name, base_fault or _why_untimed(both[0]), head_fault))
         elif all(timed):
-            pairs.append(_Pair(_key_of_job(timed[0][0]), name, *timed))
+            pairs[name] = timed
         elif not all(_is_skipped(side) for side in both):
             left_out.append(LeftOut(name, _why_left_out(both)))
     if not (pairs or (faults and ours.keys() & theirs.keys())):
@@ -146,25 +149,24 @@ def match(base: Side, head: Side, paired: bool = False, force: bool = False) -> 
             f"{base.name} and {head.name} cannot be compared: {'; '.join(differences)}: measure"
             " both alike, or compare all the same with --force"
         )
-    cells = [_cell(pair, paired) for pair in pairs]
+    cells = [_cell(name, *sides, paired) for name, sides in pairs.items()]
     return Matched(cells, faults, left_out, differences, _environment(base, head))
 
 
-def name_of(record: Mapping[str, Any]) -> str:
+def name_of(record: Record) -> str:
     """Return the name of a record's cell: what was measured, on what input, and how.
 
     The same in every comparison, and of every version of the code.
     """
-    parameters = [f"{key}={_number(value)}" for key, value in sorted(record["parameters"].items())]
-    subject = " ".join([record["algorithm"], record["form"], *parameters])
+    parameters = [f"{name}={_number(value)}" for name, value in sorted(record.parameters.items())]
     axes = [
         value if isinstance(value, str) else f"{name}={_number(value)}"
-        for name in IDENTITY
-        if name not in _UNNAMED and (value := record.get(name)) is not None
+        for name, value in identity_of(record).items()
+        if name not in _UNNAMED and value is not None
     ]
-    periodic = ["periodic"] if any(record["periodic"] or ()) else []
-    place = ", ".join([subject, *axes, *periodic, record["mode"]])
-    return f"{record['study']}/{record['sweep']}: {place}"
+    periodic = ["periodic"] if any(record.periodic or ()) else []
+    subject = " ".join([record.algorithm, record.form, *parameters])
+    return f"{record.study}/{record.sweep}: {', '.join([subject, *axes, *periodic, record.mode])}"
 
 
 def _number(value: float) -> str:
@@ -181,59 +183,54 @@ def _cells(side: Side) -> dict[tuple[Any, ...], list[_Process]]:
     for place, results in enumerate(side.results):
         for measured in pool([results]):
             if not is_waiting(measured.record):
-                process = _Process(place, measured, results.environment)
-                found.setdefault(key_of(measured.record), []).append(process)
+                found.setdefault(key_of(measured.record), []).append(_Process(place, measured))
     return found
 
 
-def _key_of_job(process: _Process) -> str:
-    """Return the key by which a worker is told to measure this again."""
-    return cell_key({name: process.record[name] for name in IDENTITY})
+def _timed(base: Processes, head: Processes, paired: bool) -> tuple[Processes, Processes]:
+    """Return the processes of either side that have a time; pairs where both have."""
+    ours, theirs = ({p.place: p for p in side if isinstance(p.record, Ok)} for side in (base, head))
+    if paired:
+        common = [place for place in ours if place in theirs]
+        return [ours[place] for place in common], [theirs[place] for place in common]
+    return list(ours.values()), list(theirs.values())
 
 
-def _fault(processes: Iterable[_Process]) -> str | None:
+def _fault(processes: Processes) -> str | None:
     """Return what is wrong with a cell's answers: one bad process is enough."""
-    for status in ("wrong", "failed"):
-        for process in processes:
-            if process.record["status"] == status:
-                return f"{status}: {process.record['reason']}"
-    return None
+    bad = [p.record for kind in (Wrong, Failed) for p in processes if isinstance(p.record, kind)]
+    return f"{bad[0].status}: {bad[0].reason}" if bad else None
 
 
-def _partners(base: list[_Process], head: list[_Process]) -> list[list[_Process]]:
-    ours, theirs = ({process.place: process for process in side} for side in (base, head))
-    common = [place for place in ours if place in theirs]
-    return [[side[place] for place in common] for side in (ours, theirs)]
-
-
-def _why_untimed(processes: Sequence[_Process]) -> str | None:
+def _why_untimed(processes: Processes) -> str | None:
     """Return why a side without a fault has no times of a cell, or None where it has."""
     if not processes:
         return "not measured"
-    return f"skipped: {processes[0].record['reason']}" if _is_skipped(processes) else None
+    return f"skipped: {processes[0].record.reason}" if _is_skipped(processes) else None
 
 
-def _why_left_out(both: Sequence[Sequence[_Process]]) -> str:
+def _why_left_out(both: Sequence[Processes]) -> str:
     for role, processes in zip(("base", "head"), both, strict=True):
         if why := _fault(processes) or _why_untimed(processes):
             return f"{role}: {why}"
     return "no process of base ran together with one of head"
 
 
-def _is_skipped(processes: Sequence[_Process]) -> bool:
-    return all(process.record["status"] == "skipped" for process in processes)
+def _is_skipped(processes: Processes) -> bool:
+    return all(process.record.status == "skipped" for process in processes)
 
 
-def _cell(pair: _Pair, paired: bool) -> Cell:
-    base, head = ([p.samples_ms for p in side] for side in (pair.base, pair.head))
-    records = [process.record for process in (*pair.base, *pair.head)]
+def _cell(name: str, base: Processes, head: Processes, paired: bool) -> Cell:
+    records = [process.record for process in (*base, *head)]
     # A sample is the mean of a batch.
-    clock_ms = CLOCK_MS / min(record["batch"] for record in records)
+    clock_ms = CLOCK_MS / min(record.batch or 1 for record in records)
     # A remark begins with what it is, and goes on with figures.
-    odd = Counter(text.split(":")[0] for r in records for text in r.get("remarks") or ())
+    odd = Counter(text.split(":")[0] for record in records for text in record.remarks or ())
     remarks = [f"{what} in {count} of {len(records)} processes" for what, count in odd.items()]
+    ours, theirs = ([process.samples_ms for process in side] for side in (base, head))
+    key = cell_key(identity_of(records[0]))
     try:
-        return Cell(pair.name, base, head, paired, clock_ms, pair.key, remarks)
+        return Cell(name, ours, theirs, paired, clock_ms, key, remarks)
     except ValueError as error:
         raise UserError(f"{error}: measure it again") from error
 
@@ -259,10 +256,9 @@ def _code(environment: Mapping[str, Any]) -> str:
     )
 
 
-def _differences(pairs: Sequence[_Pair]) -> list[str]:
+def _differences(pairs: Mapping[str, tuple[Processes, Processes]]) -> list[str]:
     """Say in words all that differs between the sides and may change a time."""
-    base = [process for pair in pairs for process in pair.base]
-    head = [process for pair in pairs for process in pair.head]
+    base, head = ([p for both in pairs.values() for p in both[side]] for side in (0, 1))
     ours, theirs = (_conditions(p.environment for p in side) for side in (base, head))
     found = [
         f"different {label}: {_words(ours.get(label, ()))} in base,"
@@ -273,11 +269,15 @@ def _differences(pairs: Sequence[_Pair]) -> list[str]:
     clocks = _sm_clock_mhz(base), _sm_clock_mhz(head)
     if clocks[0] and clocks[1] and abs(clocks[1] / clocks[0] - 1) > SM_CLOCKS_AGREE:
         found.append(f"different SM clocks: {clocks[0]:g} MHz in base, {clocks[1]:g} in head")
-    for role, sides in (("base", [p.base for p in pairs]), ("head", [p.head for p in pairs])):
-        mixed = {hash_ for side in sides if len(codes := _codes(side)) > 1 for hash_ in codes}
-        if mixed:
+    for side, role in enumerate(("base", "head")):
+        codes = [{p.environment["code_hash"] for p in both[side]} for both in pairs.values()]
+        if mixed := {code for each in codes if len(each) > 1 for code in each}:
             found.append(f"versions of the code mixed in {role}: {_words(mixed)}")
-    drawn = [pair.name for pair in pairs if len(_input_hashes(pair)) > 1]
+    drawn = [
+        name
+        for name, (ours_, theirs_) in pairs.items()
+        if len({p.record.input_hash for p in (*ours_, *theirs_)} - {None}) > 1
+    ]
     if drawn:
         more = f" and {len(drawn) - NAMED} more" if len(drawn) > NAMED else ""
         found.append(f"different inputs: {' / '.join(drawn[:NAMED])}{more}")
@@ -300,22 +300,12 @@ def _conditions(environments: Iterable[Mapping[str, Any]]) -> dict[str, set[str]
     return found
 
 
-def _sm_clock_mhz(processes: Iterable[_Process]) -> float | None:
+def _sm_clock_mhz(processes: Processes) -> float | None:
     """Return the median clock of the multiprocessors under load; None where it is not known."""
-    clocks: list[float] = []
-    for process in processes:
-        states = (process.record["state_before"], process.record["state_after"])
-        clocks += [clock for state in states if state and (clock := state.get("clocks_sm_mhz"))]
+    states = [s for p in processes for s in (p.record.state_before, p.record.state_after) if s]
+    read = [state.get("clocks_sm_mhz") for state in states]
+    clocks = [clock for clock in read if isinstance(clock, int | float) and clock]
     return statistics.median(clocks) if clocks else None
-
-
-def _codes(processes: Iterable[_Process]) -> set[str]:
-    return {process.environment["code_hash"] for process in processes}
-
-
-def _input_hashes(pair: _Pair) -> set[str]:
-    hashes = (process.record["input_hash"] for process in (*pair.base, *pair.head))
-    return {hash_ for hash_ in hashes if hash_ is not None}
 
 
 def _words(values: Iterable[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import html
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpubench.compare.verdict import Comparison, Fault, Judgement, percent, risk
+from gpubench.compare.verdict import Comparison, Fault, Judgement, LeftOut, percent, risk
 
 SCHEMA_FILE = Path(__file__).with_name("comparison.schema.json")
 COLUMNS = ("cell", "base ms", "head ms", "head / base", "interval", "verdict")
@@ -167,37 +168,27 @@ def as_json(comparison: Comparison, about: About) -> dict[str, Any]:
         "forced": list(about.forced),
         "counts": dict(comparison.counts),
         "cells": [_cell(judgement) for judgement in comparison.judgements],
-        "broken": [_fault(fault) for fault in comparison.broken],
-        "wrong": [_fault(fault) for fault in comparison.wrong],
-        "mended": [_fault(fault) for fault in comparison.mended],
-        "left_out": [{"name": each.name, "why": each.why} for each in comparison.left_out],
+        "broken": _plain(comparison.broken),
+        "wrong": _plain(comparison.wrong),
+        "mended": _plain(comparison.mended),
+        "left_out": _plain(comparison.left_out),
     }
+
+
+def _plain(each: Sequence[Fault | LeftOut]) -> list[dict[str, Any]]:
+    return [dataclasses.asdict(one) for one in each]
 
 
 def _cell(judgement: Judgement) -> dict[str, Any]:
-    base_processes, head_processes = judgement.processes
-    return {
-        "name": judgement.name,
-        "key": judgement.key,
-        "verdict": judgement.verdict,
-        "reason": judgement.reason,
-        "base_ms": judgement.base_ms,
-        "head_ms": judgement.head_ms,
-        "ratio": judgement.ratio,
-        "ratio_low": judgement.low,
-        "ratio_high": judgement.high,
-        "rests_on": judgement.rests_on,
+    plain = dataclasses.asdict(judgement)
+    base_processes, head_processes = plain.pop("processes")
+    renamed = {"low": "ratio_low", "high": "ratio_high", "between": "spread_between",
+               "within": "spread_within"}  # fmt: skip
+    return {renamed.get(name, name): value for name, value in plain.items()} | {
+        "remarks": list(judgement.remarks),
         "base_processes": base_processes,
         "head_processes": head_processes,
-        "paired": judgement.paired,
-        "spread_between": judgement.between,
-        "spread_within": judgement.within,
-        "remarks": list(judgement.remarks),
     }
-
-
-def _fault(fault: Fault) -> dict[str, str | None]:
-    return {"name": fault.name, "base": fault.base, "head": fault.head}
 
 
 def _ordered(comparison: Comparison) -> list[Judgement]:

@@ -18,7 +18,7 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Literal, cast
 
@@ -34,9 +34,8 @@ RestsOn = Literal["processes", "calibration", "samples"]
 Floats = NDArray[np.float64]
 
 TRIM = 0.2
-HUMP_RISK = (
-    1e-5  # what trimming may add to the chance of `_all_apart`: nothing for a thousand cells
-)
+# What trimming may add to the chance of `_all_apart`: nothing for a thousand cells.
+HUMP_RISK = 1e-5
 CLOCK_MS = 0.0005  # the resolution that CUDA promises of its events
 SHORTEST_MS, LONGEST_MS = 1e-9, 1e12  # of what can be a time
 LEAST_DEVIATION = 1e-7  # of logarithms: below what a file keeps, which is six digits
@@ -95,16 +94,16 @@ class Judgement:
     verdict: Verdict
     base_ms: float
     head_ms: float
-    ratio: float | None
-    low: float | None
-    high: float | None
-    rests_on: RestsOn | None
-    processes: tuple[int, int]
-    paired: bool
-    between: float | None
-    within: float | None
-    reason: str | None
-    remarks: Sequence[str]
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    rests_on: RestsOn | None = None
+    processes: tuple[int, int] = (0, 0)
+    paired: bool = False
+    between: float | None = None
+    within: float | None = None
+    reason: str | None = None
+    remarks: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -309,55 +308,34 @@ def judge_cell(
     """Judge one cell, whose interval may miss with probability alpha; see `judge`."""
     base, head = (np.array([statistics.median(s) for s in side]) for side in (cell.base, cell.head))
     errors = [_standard_error(side) for side in (cell.base, cell.head)]
-    told = _Told("cannot tell", reason="takes less time than the clock can tell")
-    between = None
-    centres = _centres_ms(base, head, cell.paired)
-    if min(base.min(), head.min()) >= SHORTEST_MS:
-        logs = np.log(base), np.log(base) + _turns(cell) if cell.paired else np.log(head)
-        between = _between(*logs, cell.paired)
-        found = _estimate(*logs, cell.paired, alpha, spread, errors)
-        told = _told(cell, centres, found, threshold, alpha)
-    within = max((error for error in errors if error is not None), default=None)
-    return Judgement(
-        cell.name, cell.key, told.verdict, *centres, told.ratio, told.low, told.high,
-        told.rests_on, (len(base), len(head)), cell.paired, between, within, told.reason,
-        cell.remarks,
+    judged = Judgement(
+        cell.name, cell.key, "cannot tell", *_centres_ms(base, head, cell.paired),
+        processes=(len(base), len(head)), paired=cell.paired, remarks=cell.remarks,
+        within=max((error for error in errors if error is not None), default=None),
+        reason="takes less time than the clock can tell",
     )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class _Told:
-    """What an interval says; see `Judgement`."""
-
-    verdict: Verdict
-    rests_on: RestsOn | None = None
-    ratio: float | None = None
-    low: float | None = None
-    high: float | None = None
-    reason: str | None = None
-
-
-def _told(
-    cell: Cell,
-    centres_ms: tuple[float, float],
-    found: tuple[RestsOn | None, float, float | None],
-    threshold: float,
-    alpha: float,
-) -> _Told:
-    rests_on, centre, half = found
-    ratio, fewer = math.exp(centre), min(len(cell.base), len(cell.head))
-    believed = rests_on == "calibration" or are_enough(fewer, cell.paired, alpha)
-    needed = _too_few(len(cell.base), len(cell.head), _next_enough(fewer, cell.paired, alpha))
+    if min(base.min(), head.min()) < SHORTEST_MS:
+        return judged
+    logs = np.log(base), np.log(base) + _turns(cell) if cell.paired else np.log(head)
+    rests_on, centre, half = _estimate(*logs, cell.paired, alpha, spread, errors)
+    judged = replace(
+        judged, between=_between(*logs, cell.paired), rests_on=rests_on, ratio=math.exp(centre)
+    )
+    fewer = min(judged.processes)
+    too_few = _too_few(*judged.processes, _next_enough(fewer, cell.paired, alpha))
     if half is None:
-        return _Told("cannot tell", rests_on, ratio, reason=needed)
-    samples = np.array([s for side in (cell.base, cell.head) for each in side for s in each])
-    half = float(_with_clock(np.array(half), samples, cell.clock_ms, *map(np.array, centres_ms)))
+        return replace(judged, reason=too_few)
+    samples = np.concatenate([np.asarray(s, float) for s in (*cell.base, *cell.head)])
+    centres = np.array(judged.base_ms), np.array(judged.head_ms)
+    half = float(_with_clock(np.array(half), samples, cell.clock_ms, *centres))
     low, high = math.exp(centre - half), math.exp(centre + half)
-    if not believed:
-        return _Told("cannot tell", rests_on, ratio, low, high, needed)
-    verdict = verdicts_of(np.array(centre), np.array(half), threshold).item()
-    reason = _why(ratio, low, high, threshold) if verdict == "cannot tell" else None
-    return _Told(cast(Verdict, verdict), rests_on, ratio, low, high, reason)
+    judged = replace(judged, low=low, high=high)
+    if rests_on != "calibration" and not are_enough(fewer, cell.paired, alpha):
+        return replace(judged, reason=too_few)
+    verdict = cast(Verdict, verdicts_of(np.array(centre), np.array(half), threshold).item())
+    is_open = verdict == "cannot tell"
+    reason = _why(math.exp(centre), low, high, threshold) if is_open else None
+    return replace(judged, verdict=verdict, reason=reason)
 
 
 def verdicts_of_pairs(
