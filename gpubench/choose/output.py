@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from gpubench.choose.chooser import Answer, Change, Chooser, Near
-from gpubench.choose.evidence import Machine, Subject
+from gpubench.choose.evidence import Subject
 from gpubench.choose.model import Estimate, Margin
 from gpubench.choose.validation import Loss, Validation, together
+from gpubench.core.numbers import digits, percent
 
 SCHEMA_FILE = Path(__file__).with_name("answer.schema.json")
 EXIT_CODES = {"chosen": 0, "cannot tell": 3, "declined": 3}
@@ -21,7 +22,7 @@ AXES = {"particles": "particles", "per_cell": "per cell"}
 _SAME = {"particles": 0.005, "per_cell": 0.005, "moved": 5e-6}
 VALIDATION_COLUMNS = (
     "task", "held out", "mean loss", "90 % below", "worst", "failures",
-    "who always takes", "mean loss", "90 % below", "worst",
+    "single choice", "mean loss", "90 % below", "worst",
 )  # fmt: skip
 
 
@@ -35,7 +36,7 @@ def sentence(answer: Answer) -> str:
             else ""
         )
         return f"cannot tell: {answer.reason}{measure}"
-    moved = "" if question.moved is None else f", {_percent(question.moved)} moved"
+    moved = "" if question.moved is None else f", {percent(question.moved)} moved"
     where = (
         f"{question.particles:,} particles, {question.per_cell:g} per cell{moved}"
         f" on {answer.machine.device}"
@@ -90,11 +91,10 @@ def validation_rows(validations: Sequence[Validation]) -> list[tuple[str, ...]]:
 def as_json(answer: Answer, chooser: Chooser) -> dict[str, Any]:
     """Return an answer as answer.schema.json has it."""
     margins = {margin.other: margin for margin in answer.margins}
-    question = dataclasses.asdict(answer.question) | {"task": answer.question.its_task}
     return {
         "schema": 1,
-        "question": question,
-        "machine": _machine(answer.machine),
+        "question": dataclasses.asdict(answer.question) | {"task": answer.question.its_task},
+        "machine": dataclasses.asdict(answer.machine),
         "files": [str(path) for path in chooser.files],
         "verdict": answer.verdict,
         "sentence": sentence(answer),
@@ -104,40 +104,14 @@ def as_json(answer: Answer, chooser: Chooser) -> dict[str, Any]:
         "runner_up": _subject(answer.margins[0].other) if answer.margins else None,
         "tied": [_subject(subject) for subject in answer.tied],
         "candidates": [
-            {
-                "subject": _subject(subject),
-                "ms": each.ms,
-                "low_ms": each.low_ms,
-                "high_ms": _finite(each.high_ms),
-                "workspace_bytes": each.workspace_bytes,
-                "peak_bytes": each.peak_bytes,
-                "ratio": margins[subject].ratio if subject in margins else 1.0,
-                "ratio_low": margins[subject].low if subject in margins else None,
-                "ratio_high": _finite(margins[subject].high) if subject in margins else None,
-            }
-            for subject, each in answer.estimates.items()
+            _candidate_as_json(each, margins.get(each.subject))
+            for each in answer.estimates.values()
         ],
         "barred": [
             {"subject": _subject(each.subject), "status": each.status, "reason": each.reason}
             for each in answer.barred
         ],
-        "nearest": [
-            {
-                "particles": near.place.particles,
-                "per_cell": near.place.per_cell,
-                "moved": near.place.moved,
-                "differs": dict(near.axes),
-                "octaves": near.octaves,
-                "subject": _subject(near.subject),
-                "ms": near.record.median_ms,
-                "low_ms": near.record.ci95_low_ms,
-                "high_ms": near.record.ci95_high_ms,
-                "library": near.record.library,
-                "file": near.source.path.name,
-                "commit": near.source.environment["commit"],
-            }
-            for near in answer.nearest
-        ],
+        "nearest": [_near_as_json(near) for near in answer.nearest],
         "changes": [
             dataclasses.asdict(change) | {"winner": _subject(change.winner)}
             for change in answer.changes
@@ -147,19 +121,47 @@ def as_json(answer: Answer, chooser: Chooser) -> dict[str, Any]:
     }
 
 
+def _candidate_as_json(estimate: Estimate, margin: Margin | None) -> dict[str, Any]:
+    return {
+        "subject": _subject(estimate.subject),
+        "ms": estimate.ms,
+        "low_ms": estimate.low_ms,
+        "high_ms": _finite(estimate.high_ms),
+        "workspace_bytes": estimate.workspace_bytes,
+        "peak_bytes": estimate.peak_bytes,
+        "ratio": margin.ratio if margin else 1.0,
+        "ratio_low": margin.low if margin else None,
+        "ratio_high": _finite(margin.high) if margin else None,
+    }
+
+
+def _near_as_json(near: Near) -> dict[str, Any]:
+    place, record = near.place, near.record
+    return {
+        "particles": place.particles,
+        "per_cell": place.per_cell,
+        "moved": place.moved,
+        "differs": dict(near.axes),
+        "octaves": near.octaves,
+        "subject": _subject(near.subject),
+        "ms": record.median_ms,
+        "low_ms": record.ci95_low_ms,
+        "high_ms": record.ci95_high_ms,
+        "library": record.library,
+        "file": near.source.path.name,
+        "commit": near.source.environment["commit"],
+    }
+
+
 def validations_as_json(validations: Sequence[Validation], chooser: Chooser) -> dict[str, Any]:
     """Return what cross-validation found as answer.schema.json has it."""
     return {
         "schema": 1,
-        "machine": _machine(chooser.machine),
+        "machine": dataclasses.asdict(chooser.machine),
         "files": [str(path) for path in chooser.files],
         "validations": [_validation(each) for each in validations],
         "together": _validation(together(validations)),
     }
-
-
-def _machine(machine: Machine) -> dict[str, Any]:
-    return dataclasses.asdict(machine)
 
 
 def _subject(subject: Subject) -> dict[str, Any]:
@@ -171,8 +173,7 @@ def _subject(subject: Subject) -> dict[str, Any]:
 
 
 def _validation(found: Validation) -> dict[str, Any]:
-    judged = [each for each in found.held_out if each.loss is not None]
-    worst = max(judged, key=lambda each: each.loss or 0.0) if judged else None
+    worst = max(found.held_out, key=lambda each: each.loss or 0.0, default=None)
     return {
         "task": found.task,
         "held_out": len(found.held_out),
@@ -183,14 +184,16 @@ def _validation(found: Validation) -> dict[str, Any]:
         "favourite_loss": dataclasses.asdict(found.favourite_loss)
         if found.favourite_loss
         else None,
-        "worst_at": f"{worst.place.words} ({worst.place.setting.words})" if worst else None,
+        "worst_at": f"{worst.place.words} ({worst.place.setting.words})"
+        if worst and found.loss
+        else None,
     }
 
 
 def _candidate(estimate: Estimate, margin: Margin | None) -> str:
     text = (
         f"{'then' if margin else 'fastest'}: {estimate.subject.label}: {_ms(estimate.ms)}"
-        f" ({_digits(estimate.low_ms)} to {_digits(estimate.high_ms)})"
+        f" ({digits(estimate.low_ms)} to {digits(estimate.high_ms)})"
     )
     if margin:
         text += f", {_figures(margin)} times as long"
@@ -202,10 +205,10 @@ def _candidate(estimate: Estimate, margin: Margin | None) -> str:
 
 def _near(near: Near) -> str:
     by = ", ".join(
-        f"moved {_percent(near.place.numbers[axis])} instead of"
-        f" {_percent(near.place.numbers[axis] - value)}"
+        f"moved {percent(near.place.numbers[axis])} instead of"
+        f" {percent(near.place.numbers[axis] - value)}"
         if axis == "moved"
-        else f"{AXES[axis]} x {_digits(value)}"
+        else f"{AXES[axis]} x {digits(value)}"
         for axis, value in near.axes.items()
         if abs(value - (0 if axis == "moved" else 1)) >= _SAME[axis]
     )
@@ -232,7 +235,7 @@ def _change(change: Change) -> str:
         case "per_cell":
             where = f"{side} about {value:.2g} per cell"
         case _:
-            where = f"where {'less' if change.below else 'more'} than about {_percent(value)} move"
+            where = f"where {'less' if change.below else 'more'} than about {percent(value)} move"
     return f"{where}: {change.winner.label}"
 
 
@@ -241,24 +244,24 @@ def _validated(found: Validation) -> str:
         return f"cross-validation of {found.task}: too few inputs to hold any out"
     text = (
         f"cross-validation of {found.task}: on {len(found.held_out)} inputs that were held out,"
-        f" advice lost {_percent(found.loss.mean)} of time on average,"
-        f" {_percent(found.loss.worst)} at worst"
+        f" advice lost {percent(found.loss.mean)} of time on average,"
+        f" {percent(found.loss.worst)} at worst"
     )
     if found.failures:
         text += f", and {found.failures} times took what has no time there"
     if found.favourite and found.favourite_loss:
-        text += f"; always {found.favourite.label}: {_percent(found.favourite_loss.mean)}"
+        text += f"; always {found.favourite.label}: {percent(found.favourite_loss.mean)}"
     return text
 
 
 def _shares(loss: Loss | None) -> tuple[str, str, str]:
     if loss is None:
         return "", "", ""
-    return _percent(loss.mean), _percent(loss.p90), _percent(loss.worst)
+    return percent(loss.mean), percent(loss.p90), percent(loss.worst)
 
 
 def _figures(margin: Margin) -> str:
-    return f"{_digits(margin.ratio)} ({_digits(margin.low)} to {_digits(margin.high)})"
+    return f"{digits(margin.ratio)} ({digits(margin.low)} to {digits(margin.high)})"
 
 
 def _memory(estimate: Estimate) -> int | None:
@@ -267,22 +270,7 @@ def _memory(estimate: Estimate) -> int | None:
 
 
 def _ms(value: float) -> str:
-    return f"{_digits(value)} ms"
-
-
-def _digits(value: float, digits: int = 3) -> str:
-    """Write a number with so many significant digits, zeros too, and never an exponent."""
-    if not math.isfinite(value):
-        return "?"
-    rounded = float(f"{value:.{digits - 1}e}")
-    exponent = math.floor(math.log10(abs(rounded))) if rounded else digits - 1
-    return f"{rounded:,.{max(0, digits - 1 - exponent)}f}"
-
-
-def _percent(share: float) -> str:
-    """Write a share in percent with two digits: 1 %, 0.75 %, 700 %."""
-    text = _digits(100 * share, 2)
-    return f"{text.rstrip('0').rstrip('.') if '.' in text else text} %"
+    return f"{digits(value)} ms"
 
 
 def _size(number: int | None) -> str:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpubench.compare.verdict import Comparison, Fault, Judgement, LeftOut, percent, risk
+from gpubench.compare.verdict import Comparison, Fault, Judgement, LeftOut, risk
+from gpubench.core.numbers import percent
 
 SCHEMA_FILE = Path(__file__).with_name("comparison.schema.json")
 COLUMNS = ("cell", "base ms", "head ms", "head / base", "interval", "verdict")

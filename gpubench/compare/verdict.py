@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom, norm, t
 
+from gpubench.core.numbers import percent
 from gpubench.evidence.calibration import spread_of
 from gpubench.measure.statistics import summarise
 
@@ -450,11 +451,6 @@ def _too_few(base: int, head: int, needed: int) -> str:
         f"{who}, and no calibration of this machine: run `gpubench run STUDY"
         f" --processes {needed}` on both sides"
     )
-
-
-def percent(share: float) -> str:
-    """Write a share with two significant digits: 3 %, 0.25 %, 120 %."""
-    return f"{float(f'{100 * share:.2g}'):g} %"
 
 
 def _centres_ms(base_ms: Floats, head_ms: Floats, paired: bool) -> tuple[float, float]:

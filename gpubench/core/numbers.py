@@ -1,7 +1,8 @@
-"""Numbers as people write them: `65536`, `1e6`, `2**20`."""
+"""Numbers as people write them, `65536`, `1e6`, `2**20`, and as they read them: `0.25 %`."""
 
 from __future__ import annotations
 
+import math
 import re
 from decimal import Decimal, InvalidOperation
 
@@ -29,3 +30,18 @@ def _decimal(text: str) -> Decimal:
         return Decimal(text.strip())
     except InvalidOperation:
         raise ValueError(f"a number such as 65536, 1e6 or 2**20, not {text!r}") from None
+
+
+def digits(value: float, count: int = 3) -> str:
+    """Write a number with so many significant digits, zeros too, and never an exponent."""
+    if not math.isfinite(value):
+        return "?"
+    rounded = float(f"{value:.{count - 1}e}")
+    exponent = math.floor(math.log10(abs(rounded))) if rounded else count - 1
+    return f"{rounded:,.{max(0, count - 1 - exponent)}f}"
+
+
+def percent(share: float) -> str:
+    """Write a share in percent with two digits: 3 %, 0.25 %, 120 %."""
+    text = digits(100 * share, 2)
+    return f"{text.rstrip('0').rstrip('.') if '.' in text else text} %"

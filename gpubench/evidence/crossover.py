@@ -1,4 +1,4 @@
-"""Where two measured curves cross, how far that can be told, and fronts of the best compromises.
+"""Where two measured curves cross, how certain that is, and fronts of the best compromises.
 
 Knows nothing of studies: numbers in, numbers out.
 """
@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 
-FIRST, SECOND, NEITHER = -1, 1, 0  # which of two is faster; NEITHER: it cannot be told
+import numpy as np
+
+FIRST, SECOND, NEITHER = -1, 1, 0  # which of two is faster; NEITHER: inconclusive
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,7 @@ class Ratio:
 
     @property
     def is_open(self) -> bool:
-        """Whether it cannot be told on which side of 1 it lies."""
+        """Whether the interval leaves inconclusive on which side of 1 it lies."""
         return self.low <= 1 <= self.high
 
 
@@ -52,7 +54,7 @@ class Timed:
 class Crossing:
     """Where two curves meet, so that the other one is below from there on.
 
-    at: where they are equal. low, high: between which it cannot be told which is below; None
+    at: where they are equal. low, high: between which it is inconclusive which is below; None
     where that goes on to the first or last place measured.
     between: the places measured on either side of `at`, one twice if it is one of them.
     faster_before, faster_after: FIRST or SECOND.
@@ -129,17 +131,17 @@ class _Curve:
 
     @property
     def zeros(self) -> list[float]:
-        found = [x for x, y in zip(self._places, self._values, strict=True) if y == 0]
-        points = pairwise(zip(self._places, self._values, strict=True))
-        found += [x0 + (x1 - x0) * (y0 / (y0 - y1)) for (x0, y0), (x1, y1) in points if y0 * y1 < 0]
+        points = list(zip(self._places, self._values, strict=True))
+        found = [x for x, y in points if y == 0]
+        found += [
+            x0 + (x1 - x0) * (y0 / (y0 - y1))
+            for (x0, y0), (x1, y1) in pairwise(points)
+            if y0 * y1 < 0
+        ]
         return sorted(found)
 
     def at(self, place: float) -> float:
-        points = list(zip(self._places, self._values, strict=True))
-        for (x0, y0), (x1, y1) in pairwise(points):
-            if x0 <= place <= x1:
-                return y0 + (y1 - y0) * (place - x0) / (x1 - x0)
-        return points[0][1]  # of a single place
+        return float(np.interp(place, self._places, self._values))
 
 
 def _side(low: float, high: float) -> int:

@@ -58,11 +58,6 @@ class Timing:
     record: AnyRecord
     results: Results
 
-    @property
-    def started(self) -> datetime:
-        """When its run began."""
-        return started(self.results.environment)
-
 
 @dataclass(frozen=True)
 class Measurement:
