@@ -38,8 +38,7 @@ class Near:
     """A measured input near the one asked for.
 
     axes: by how much it differs: factors, and of `moved` a difference. octaves: the distance.
-    ms: what the best, or else the fastest there, took. measured: who took that, and where it is
-        from.
+    subject: the best, or else the fastest there. record, source: its time, and the file of that.
     """
 
     place: Place
@@ -98,7 +97,7 @@ class Answer:
 class Chooser:
     """Answers questions from results of one machine.
 
-    found: results of studies; those of other algorithms than neighbour searches are left aside.
+    found: results of studies; those of other algorithms than neighbour searches are ignored.
     searches: the forms of every neighbour search that there is, to name those not measured.
 
     Raises UserError where they are of several machines, or of no neighbour search.
@@ -187,7 +186,7 @@ class Chooser:
         )
 
     def _not_measured(self, model: Model, task: str) -> Iterator[str]:
-        """Yield who could do a task on the machine, but has no result of it in any form."""
+        """Yield what could do a task on the machine, but has no result of it in any variant."""
         tasks = ("update", "count") if task == "update" else (task,)
         measured = {subject.algorithm for subject in model.subjects}
         left = [
@@ -339,12 +338,6 @@ def _matters(model: Model, barred: Barred, best: Estimate, place: Place) -> bool
     is_known = any(p.setting == place.setting for p in model.right(barred.subject))
     ms = model.surface(barred.subject, matrix([place]), place.setting)
     return ms is None or not is_known or float(ms[0]) < best.ms
-
-
-def _more(machine: Machine, best: Estimate, place: Place) -> float:
-    """Return by how much margins over a time are wider than they look, a logarithm."""
-    launches = machine.backend == "cuda" and may_be_launches(place.particles, best.ms)
-    return math.log(LAUNCHES_AGAIN) if launches else 0.0
 
 
 def _changes(model: Model, machine: Machine, place: Place, best: Subject) -> Iterator[Change]:

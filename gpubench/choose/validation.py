@@ -38,9 +38,9 @@ class Validation:
         edge of what was measured, on which the others give none. loss: of the advice, None without
         any to judge.
     failures: held-out inputs on which what was chosen has no time: it was wrong or failed there,
-        or nobody measured it.
+        or was not measured there.
     favourite: the one subject with the least mean loss among those that were right on most of the
-        held-out inputs; favourite_loss: of who always takes it, where it is right.
+        held-out inputs; favourite_loss: of taking it always, where it is right.
     """
 
     task: str | None
@@ -101,7 +101,7 @@ def _favourite(model: Model, held_out: Sequence[HeldOut]) -> tuple[Subject | Non
     if not losses:
         return None, []
     most = max(map(len, losses.values()))
-    # Whoever is right on fewer inputs is nobody to rely on always.
+    # What is right on fewer inputs cannot be taken always.
     reliable = {subject: each for subject, each in losses.items() if len(each) == most}
     favourite = min(reliable, key=lambda subject: float(np.mean(reliable[subject])))
     return favourite, reliable[favourite]

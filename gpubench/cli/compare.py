@@ -149,14 +149,13 @@ def _show(found: Found, command: str, as_json: bool, markdown: Path | None, ever
     """Print what was found, and write the comment for a pull request."""
     from gpubench.compare import output
 
-    comparison, matched = found.comparison, found.matched
-    about = output.About(found.base, found.head, matched.environment, matched.differences, command)
+    comparison = found.comparison
     if markdown is not None and markdown != STDOUT:
-        write_whole(markdown, output.markdown(comparison, about))
+        write_whole(markdown, output.markdown(found, command))
     if as_json:
-        print_json(output.as_json(comparison, about))
+        print_json(output.as_json(found, command))
     elif markdown == STDOUT:
-        print(output.markdown(comparison, about), end="")
+        print(output.markdown(found, command), end="")
     else:
         print(output.headline(comparison))
         if rows := output.table(comparison, every):
@@ -165,5 +164,5 @@ def _show(found: Found, command: str, as_json: bool, markdown: Path | None, ever
                 table.add_row(*row)
             print()
             print_table(table)
-        for line in output.notes(comparison, about):
+        for line in output.notes(found):
             print(line)

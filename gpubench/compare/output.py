@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 import html
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from gpubench.compare.procedure import Found
 from gpubench.compare.verdict import Comparison, Fault, Judgement, LeftOut, risk
 from gpubench.core.numbers import percent
 
@@ -17,21 +17,6 @@ SCHEMA_FILE = Path(__file__).with_name("comparison.schema.json")
 COLUMNS = ("cell", "base ms", "head ms", "head / base", "interval", "verdict")
 ROWS = 40  # of a table in Markdown: a comment has room for some 65,000 characters
 DASH = "\N{EN DASH}"
-
-
-@dataclass(frozen=True)
-class About:
-    """What was compared.
-
-    base, head: what the user calls them. environment: on what and by what code, in words.
-    forced: what speaks against the comparison, and was overruled. command: that repeats it.
-    """
-
-    base: str
-    head: str
-    environment: Mapping[str, str]
-    forced: Sequence[str]
-    command: str
 
 
 def headline(comparison: Comparison) -> str:
@@ -95,9 +80,10 @@ def table(comparison: Comparison, every: bool = False) -> list[tuple[str, ...]]:
     ]
 
 
-def notes(comparison: Comparison, about: About) -> list[str]:
+def notes(found: Found) -> list[str]:
     """Return what is to be said beside the table, a line each."""
-    lines = [f"forced: {difference}" for difference in about.forced]
+    comparison = found.comparison
+    lines = [f"forced: {difference}" for difference in found.matched.differences]
     lines += [f"broken: {fault.name}: head {fault.head}" for fault in comparison.broken]
     lines += [
         f"wrong: {fault.name}: base {fault.base}; head {fault.head}" for fault in comparison.wrong
@@ -117,12 +103,16 @@ def notes(comparison: Comparison, about: About) -> list[str]:
     return [*lines, _counts(comparison), _terms(comparison)]
 
 
-def markdown(comparison: Comparison, about: About) -> str:
-    """Return a comment for a pull request; its first line is the verdict."""
+def markdown(found: Found, command: str) -> str:
+    """Return a comment for a pull request; its first line is the verdict.
+
+    command: that repeats the comparison.
+    """
+    comparison = found.comparison
     first, _, rest = headline(comparison).partition(":")
     parts = [f"**{first.capitalize()}**: {_escaped(rest)}"]
     folded = ("left out: ", "remark: ")
-    lines = [line for line in notes(comparison, about)[:-2] if not line.startswith(folded)]
+    lines = [line for line in notes(found)[:-2] if not line.startswith(folded)]
     if lines:
         parts.append("\n".join(f"- {_escaped(line)}" for line in lines))
     changed = table(comparison)
@@ -143,14 +133,15 @@ def markdown(comparison: Comparison, about: About) -> str:
     if spreads:
         columns = ("cell", "processes", "between processes", "within one", "remarks")
         parts.append(_folded("Spread", _markdown_table(columns, spreads)))
-    environment = [("base", about.base), ("head", about.head), *about.environment.items()]
+    environment = [("base", found.base), ("head", found.head), *found.matched.environment.items()]
     parts.append(_folded("Environment", _markdown_table(("", ""), environment)))
-    parts.append(f"To repeat it:\n\n```sh\n{about.command}\n```")
+    parts.append(f"To repeat it:\n\n```sh\n{command}\n```")
     return "\n\n".join(parts) + "\n"
 
 
-def as_json(comparison: Comparison, about: About) -> dict[str, Any]:
+def as_json(found: Found, command: str) -> dict[str, Any]:
     """Return the comparison as comparison.schema.json has it."""
+    comparison = found.comparison
     cells = len(comparison.judgements)
     alpha = risk(cells, comparison.confidence, comparison.looks) if cells else None
     return {
@@ -158,15 +149,15 @@ def as_json(comparison: Comparison, about: About) -> dict[str, Any]:
         "verdict": comparison.verdict,
         "exit_code": comparison.exit_code,
         "headline": headline(comparison),
-        "base": about.base,
-        "head": about.head,
-        "command": about.command,
+        "base": found.base,
+        "head": found.head,
+        "command": command,
         "threshold": comparison.threshold,
         "confidence": comparison.confidence,
         "looks": comparison.looks,
         "cell_confidence": None if alpha is None else 1 - alpha,
-        "environment": dict(about.environment),
-        "forced": list(about.forced),
+        "environment": dict(found.matched.environment),
+        "forced": list(found.matched.differences),
         "counts": dict(comparison.counts),
         "cells": [_cell(judgement) for judgement in comparison.judgements],
         "broken": _plain(comparison.broken),

@@ -36,7 +36,7 @@ Floats = NDArray[np.float64]
 
 TRIM = 0.2
 # What trimming may add to the chance of `_all_apart`: nothing for a thousand cells.
-HUMP_RISK = 1e-5
+MODES_RISK = 1e-5
 CLOCK_MS = 0.0005  # the resolution that CUDA promises of its events
 SHORTEST_MS, LONGEST_MS = 1e-9, 1e12  # of what can be a time
 LEAST_DEVIATION = 1e-7  # of logarithms: below what a file keeps, which is six digits
@@ -212,14 +212,8 @@ def risk(cells: int, confidence: float, looks: int) -> float:
     return (1 - confidence) / (cells * looks)
 
 
-def processes_needed(
-    cells: int, confidence: float = 0.99, looks: int = 1, paired: bool = True, at_least: int = 2
-) -> int:
-    """Return how many processes a side can give a verdict, not fewer than `at_least`."""
-    return _next_enough(at_least, paired, risk(cells, confidence, looks))
-
-
-def _next_enough(processes: int, paired: bool, alpha: float) -> int:
+def next_enough(processes: int, paired: bool, alpha: float) -> int:
+    """Return how many processes a side can give a verdict, not fewer than so many."""
     while not are_enough(processes, paired, alpha):
         processes += 1
     return processes
@@ -228,9 +222,9 @@ def _next_enough(processes: int, paired: bool, alpha: float) -> int:
 def are_enough(processes: int, paired: bool, alpha: float) -> bool:
     """Say whether so many processes a side can bear an interval that misses with risk alpha.
 
-    Processes may fall into two humps, as places in memory decide. All of base may then be in one
-    and all of head in the other by chance, and nothing in the data tells. The chance of that must
-    not be above the risk. Where one side has more than the other, the fewer count.
+    Times of processes may be bimodal, as places in memory decide. All of base may then be in one
+    mode and all of head in the other by chance, and nothing in the data tells. The chance of that
+    must not be above the risk. Where one side has more than the other, the fewer count.
     """
     cut = trimmed(processes, paired)
     return processes > 1 and _all_apart(processes, cut, paired) <= alpha
@@ -243,16 +237,16 @@ def trimmed(processes: int, paired: bool) -> int:
     It does not depend on the risk, so that an interval never gets narrower with more cells.
     """
     cut = int(TRIM * processes)
-    while cut and _all_apart(processes, cut, paired) > HUMP_RISK:
+    while cut and _all_apart(processes, cut, paired) > MODES_RISK:
         cut -= 1
     return cut
 
 
 @cache
 def _all_apart(processes: int, cut: int, paired: bool) -> float:
-    """Return the chance that all but `cut` of base are in one hump, and those of head in the other.
+    """Return the chance that all but `cut` of base are in one mode, and those of head in the other.
 
-    With even humps, where it is greatest.
+    With even modes, where it is greatest.
     """
     if paired:
         return 2 * float(binom.sf(processes - cut - 1, processes, 0.25))
@@ -323,7 +317,7 @@ def judge_cell(
         judged, between=_between(*logs, cell.paired), rests_on=rests_on, ratio=math.exp(centre)
     )
     fewer = min(judged.processes)
-    too_few = _too_few(*judged.processes, _next_enough(fewer, cell.paired, alpha))
+    too_few = _too_few(*judged.processes, next_enough(fewer, cell.paired, alpha))
     if half is None:
         return replace(judged, reason=too_few)
     samples = np.concatenate([np.asarray(s, float) for s in (*cell.base, *cell.head)])
@@ -387,7 +381,7 @@ def _turns(cell: Cell) -> Floats:
     """Return the log ratio of each pair: the median over its turns, base and head side by side.
 
     What disturbs the machine for longer than a turn then falls on both. Where samples are missing
-    on a side, nobody knows which belong together, and the ratio is that of the medians.
+    on a side, it is not known which belong together, and the ratio is that of the medians.
     """
     return np.array([log_ratio(*pair) for pair in zip(cell.base, cell.head, strict=True)])
 
@@ -446,9 +440,9 @@ def _why(ratio: float, low: float, high: float, threshold: float) -> str:
 def _too_few(base: int, head: int, needed: int) -> str:
     if min(base, head) > 1:
         return f"too few processes: {min(base, head)} a side, and {needed} are needed"
-    who = "one process each" if max(base, head) == 1 else "one process on a side"
+    few = "one process each" if max(base, head) == 1 else "one process on a side"
     return (
-        f"{who}, and no calibration of this machine: run `gpubench run STUDY"
+        f"{few}, and no calibration of this machine: run `gpubench run STUDY"
         f" --processes {needed}` on both sides"
     )
 

@@ -19,7 +19,7 @@ from gpubench.core.errors import UserError
 T = TypeVar("T")
 
 # No type has a `pattern`: in unions with arrays msgspec 0.22 frees these expressions too early.
-# `_control_characters` sees to what no name and no line may hold.
+# `_require_lines` sees to what no name and no line may hold.
 Name = Annotated[str, Meta(min_length=1, max_length=100)]  # stands in titles and names of files
 Line = Annotated[str, Meta(max_length=1000)]
 Slug = Annotated[str, Meta(max_length=60)]  # see `require_slug`
@@ -35,8 +35,8 @@ Number = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | Real
 Scalar = Number | bool | Line | None
 Value = Scalar | list[Scalar] | dict[Line, Scalar]
 
-TEXTS = frozenset({"reason", "failure"})  # what may have several lines; so may a study's file
-# Without these, nothing in a text of JSON is what `_require_ordinary` or `_control_characters`
+TEXTS = (".reason", ".failure")  # what may have several lines; so may a study's file
+# Without these, nothing in a text of JSON is what `_require_ordinary` or `_require_lines`
 # refuse, but what msgspec refuses anyway.
 _SUSPECT = [
     re.compile(each) for each in (rb"\\[bfnrtu]", rb"\x7f", rb"e-0*[3-9]\d\d", rb"E-0*[3-9]\d\d")
@@ -122,8 +122,10 @@ def checked(kind: Any, value: object, what: str) -> Any:
         found = msgspec.convert(value, kind, dec_hook=_hook)
     except msgspec.ValidationError as error:
         raise ValueError(f"{what}: {_offence(error)}") from error
-    for place in _control_characters(value):
-        raise ValueError(f"{what}: at {place}: {_BROKEN}")
+    try:
+        _require_lines(value)
+    except ValueError as error:
+        raise ValueError(f"{what}: {error}") from None
     return found
 
 
@@ -188,26 +190,6 @@ def _offence(error: msgspec.ValidationError) -> str:
     return f"at {at}: " + "".join(c if c.isprintable() else repr(c)[1:-1] for c in line)
 
 
-_BROKEN = "a line of text without control characters is expected"
-
-
-def _control_characters(value: object, place: str = "$") -> Iterator[str]:
-    """Yield the places of names and lines with characters that break a line or a terminal."""
-    match value:
-        case dict():
-            for key, each in value.items():
-                if _CONTROL.search(key):
-                    yield place
-                is_text = key in TEXTS or ((place, key) == ("$", "study") and "records" in value)
-                if not is_text:
-                    yield from _control_characters(each, f"{place}.{key}")
-        case list():
-            for number, each in enumerate(value):
-                yield from _control_characters(each, f"{place}[{number}]")
-        case str() if _CONTROL.search(value):
-            yield place
-
-
 def _with_integers(value: Any) -> Any:
     """Return a document whose whole numbers are of type int; JSON may have written 4 as 4.0."""
     match value:
@@ -220,22 +202,39 @@ def _with_integers(value: Any) -> Any:
     return value
 
 
-def _require_ordinary(value: object) -> None:
-    """Raise ValueError for what no NumPy array, or no file of text, can hold."""
+def _leaves(value: object, place: str = "$") -> Iterator[tuple[str, object]]:
+    """Yield all that a document holds with its place; a name counts at the place of its object."""
     match value:
         case dict():
             for name, each in value.items():
-                _require_ordinary(name)
-                _require_ordinary(each)
+                yield place, name
+                yield from _leaves(each, f"{place}.{name}")
         case list():
-            for each in value:
-                _require_ordinary(each)
-        case int() if not -(2**63) <= value < 2**63:
-            raise ValueError(f"the whole number {str(value)[:24]} is beyond 64 bits")
-        case float() if math.isinf(value) or 0 < abs(value) < 1e-300:
-            raise ValueError(f"the number {value:g} is beyond what a float64 can hold")
-        case str() if "\0" in value or any("\ud800" <= letter <= "\udfff" for letter in value):
-            raise ValueError(f"the text {value[:80]!r} has letters that no file can hold")
+            for number, each in enumerate(value):
+                yield from _leaves(each, f"{place}[{number}]")
+        case _:
+            yield place, value
+
+
+def _require_ordinary(document: object) -> None:
+    """Raise ValueError for what no NumPy array, or no file of text, can hold."""
+    for _, value in _leaves(document):
+        match value:
+            case int() if not -(2**63) <= value < 2**63:
+                raise ValueError(f"the whole number {str(value)[:24]} is beyond 64 bits")
+            case float() if math.isinf(value) or 0 < abs(value) < 1e-300:
+                raise ValueError(f"the number {value:g} is beyond what a float64 can hold")
+            case str() if "\0" in value or any("\ud800" <= letter <= "\udfff" for letter in value):
+                raise ValueError(f"the text {value[:80]!r} has letters that no file can hold")
+
+
+def _require_lines(document: object) -> None:
+    """Raise ValueError for a name or a line that would break a line, or a terminal."""
+    texts = {"$.study"} if isinstance(document, dict) and "records" in document else set()
+    for place, value in _leaves(document):
+        is_text = place in texts or place.endswith(TEXTS)
+        if isinstance(value, str) and not is_text and _CONTROL.search(value):
+            raise ValueError(f"at {place}: a line of text without control characters is due")
 
 
 def _refuse_constant(name: str) -> None:

@@ -70,7 +70,7 @@ class Crossing:
 
 @dataclass(frozen=True)
 class Compared:
-    """Two curves along an axis: where they cross, and who is faster at all that can be told.
+    """Two curves along an axis: where they cross, and which is faster as far as intervals tell.
 
     faster: FIRST or SECOND where only that one ever is, NEITHER where it can be told nowhere,
     None where each is somewhere.
@@ -163,7 +163,7 @@ def _crossings(
             if len(zeros) % 2 == 0 or (before is None and after is None):
                 continue  # the medians come back to their side, or nothing can be told at all
             at = zeros[len(zeros) // 2]
-            # Beyond an open end the medians alone say who is faster.
+            # Beyond an open end the medians alone say which is faster.
             sides = (
                 -after if before is None and after is not None else before,
                 -before if after is None and before is not None else after,

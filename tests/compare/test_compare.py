@@ -23,7 +23,7 @@ from gpubench.compare.verdict import (
     interval,
     judge,
     judge_cell,
-    processes_needed,
+    next_enough,
     risk,
     trimmed,
 )
@@ -96,7 +96,7 @@ def test_trimming_without_half_a_degree_less_would_cover_too_little():
 def test_base_against_itself_is_an_alarm_at_most_once_in_a_hundred(noise):
     rng = np.random.default_rng(11)
     comparisons, cells, looks = 4000, 20, 1
-    count = processes_needed(cells, 0.99, looks)
+    count = next_enough(2, True, risk(cells, 0.99, looks))
     base, head = (NOISE[noise](rng, (comparisons, cells, count)) for _ in "ab")
     slower, _ = verdicts(*interval(base, head, True, risk(cells, 0.99, looks)))
     faster, _ = verdicts(*interval(head, base, True, risk(cells, 0.99, looks)))
@@ -237,7 +237,8 @@ def test_a_coarse_clock_is_never_outnumbered():
 
 
 def test_too_few_processes_give_an_interval_and_no_verdict():
-    assert [processes_needed(*each) for each in ((1,), (20,), (20, 0.99, 3))] == [4, 6, 7]
+    risks = [risk(*each) for each in ((1, 0.99, 1), (20, 0.99, 1), (20, 0.99, 3))]
+    assert [next_enough(2, True, alpha) for alpha in risks] == [4, 6, 7]
     (found,) = judge([cell([1.0, 1.01, 1.0], [2.0, 2.01, 2.0])])
     assert found.verdict == "cannot tell" and found.rests_on == "processes" and found.low > 1
     assert found.reason == "too few processes: 3 a side, and 4 are needed"

@@ -103,11 +103,8 @@ def use(file: Path, out: Path) -> None:
     if not sources.results:
         return
     found = procedure.compare_files(file, file, None, 0.99, True)
-    about = output.About(
-        found.base, found.head, found.matched.environment, found.matched.differences, "again"
-    )
-    output.as_json(found.comparison, about)
-    output.markdown(found.comparison, about).encode()
+    output.as_json(found, "again")
+    output.markdown(found, "again").encode()
     chooser = Chooser.load([file])
     chooser.choose(QUESTION)
 
