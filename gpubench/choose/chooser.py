@@ -20,6 +20,7 @@ from gpubench.core.contracts import Form, forms_for
 from gpubench.core.errors import UserError
 from gpubench.core.tasks import may_be_launches
 from gpubench.evidence import results
+from gpubench.evidence.pooling import of_newest_code
 from gpubench.evidence.ranking import unranked
 from gpubench.evidence.records import Ok
 
@@ -110,7 +111,7 @@ class Chooser:
     ) -> None:
         self._searches = searches
         self.machine, of_machine = evidence.machine(found)
-        kept, self._older = evidence.of_newest_code(of_machine)
+        kept, self._older = of_newest_code(of_machine)
         self.files = [result.path for result in kept]
         self._validations: dict[str, Validation] = {}
         self._models = {task: Model(table) for task, table in evidence.tables(kept).items()}

@@ -19,7 +19,7 @@ from gpubench.core.tasks import TASKS
 from gpubench.evidence import results
 from gpubench.evidence.declared import group
 from gpubench.evidence.files import load_results
-from gpubench.evidence.pooling import Measurement, hashable, pool, started
+from gpubench.evidence.pooling import Measurement, by_device, hashable, pool
 from gpubench.evidence.records import AnyRecord
 
 STUDY = study_for("choose")
@@ -151,29 +151,13 @@ def machine(found: Sequence[results.Results]) -> tuple[Machine, list[results.Res
     Raises UserError where that leaves several.
     """
     by_machine: dict[Machine, list[results.Results]] = {}
-    for each in found:
-        device = each.environment["device"]
-        key = Machine(each.environment["machine"], device["backend"], device["name"])
-        by_machine.setdefault(key, []).append(each)
+    for (name, backend, device, _), of_one in by_device(found).items():
+        by_machine.setdefault(Machine(name, backend, device), []).extend(of_one)
     kept = [key for key in by_machine if key.backend == "cuda"] or list(by_machine)
     if len(kept) > 1:
         names = ", ".join(sorted(f"{key.name} ({key.backend})" for key in kept))
         raise UserError(f"these are results of several machines: {names}: give those of one")
     return kept[0], by_machine[kept[0]]
-
-
-def of_newest_code(
-    found: Sequence[results.Results],
-) -> tuple[list[results.Results], list[results.Results]]:
-    """Return the results of the newest version of the code, oldest first, and the others.
-
-    One name stands for other work in another version, so that times of both are not of one kind.
-    """
-    in_order = sorted(found, key=lambda each: started(each.environment))
-    newest = in_order[-1].environment["code_hash"]
-    is_kept = [each.environment["code_hash"] == newest for each in in_order]
-    kept = [each for each, keep in zip(in_order, is_kept, strict=True) if keep]
-    return kept, [each for each, keep in zip(in_order, is_kept, strict=True) if not keep]
 
 
 def tables(found: Sequence[results.Results]) -> dict[str, Table]:

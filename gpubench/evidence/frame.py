@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpubench.evidence.declared import declared, lost
 from gpubench.evidence.files import load_results
-from gpubench.evidence.pooling import Measurement, device_of, pool
+from gpubench.evidence.pooling import Measurement, by_device, pool
 from gpubench.evidence.ranking import SUBJECT, rank
 from gpubench.evidence.results import Results
 
@@ -48,18 +48,10 @@ def frame(results: Iterable[Results]) -> pd.DataFrame:
     """
     import pandas as pd
 
-    rows = [row for each in by_machine(results) for row in _rows(each)]
+    rows = [row for each in by_device(results).values() for row in _rows(pool(each))]
     columns = list(rows[0]) if rows else ["machine"]
     found = pd.DataFrame(rows, columns=pd.Index(columns))
     return found.astype({name: "Int64" for name in WHOLE if name in found})
-
-
-def by_machine(results: Iterable[Results]) -> list[list[Measurement]]:
-    """Return the measurements of each machine."""
-    found: dict[tuple[str, ...], list[Results]] = {}
-    for each in results:
-        found.setdefault(device_of(each.environment), []).append(each)
-    return [pool(each) for each in found.values()]
 
 
 def _rows(measured: Sequence[Measurement]) -> Iterator[dict[str, Any]]:

@@ -76,16 +76,46 @@ class Measurement:
     spread: float = 0.0
 
 
-def device_of(environment: Mapping[str, Any]) -> tuple[str, ...]:
+class Device(NamedTuple):
+    """A machine with one of its devices. platform: of OpenCL, else empty."""
+
+    machine: str
+    backend: str
+    name: str
+    platform: str
+
+
+def device_of(environment: Mapping[str, Any]) -> Device:
     """Return what identifies a machine with one of its devices."""
     device = environment["device"]
-    parts = (environment["machine"], device["backend"], device["name"], device.get("platform"))
-    return tuple(str(part) for part in parts)
+    return Device(environment["machine"], device["backend"], device["name"], device.get("platform"))
+
+
+def by_device(results: Iterable[Results]) -> dict[Device, list[Results]]:
+    """Return the results of each device, in their order."""
+    found: dict[Device, list[Results]] = {}
+    for each in results:
+        found.setdefault(device_of(each.environment), []).append(each)
+    return found
 
 
 def started(environment: Mapping[str, Any]) -> datetime:
     """Return when a run began."""
     return datetime.fromisoformat(environment["started"])
+
+
+def of_newest_code(
+    found: Sequence[Results],
+) -> tuple[list[Results], list[Results]]:
+    """Return the results of the newest version of the code, oldest first, and the others.
+
+    One name stands for other work in another version, so that times of both are not of one kind.
+    """
+    in_order = sorted(found, key=lambda each: started(each.environment))
+    newest = in_order[-1].environment["code_hash"]
+    is_kept = [each.environment["code_hash"] == newest for each in in_order]
+    kept = [each for each, keep in zip(in_order, is_kept, strict=True) if keep]
+    return kept, [each for each, keep in zip(in_order, is_kept, strict=True) if not keep]
 
 
 def pool(results: Iterable[Results]) -> list[Measurement]:
