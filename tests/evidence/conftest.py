@@ -13,10 +13,10 @@ SHIPPED = Path(__file__).parents[2] / "results" / "measured"
 
 
 @pytest.fixture(scope="session")
-def shipped():
+def shipped_results():
     return load_results([SHIPPED])
 
 
 @pytest.fixture(scope="session")
-def shipped_frame(shipped):
-    return frame(shipped)
+def shipped_frame(shipped_results):
+    return frame(shipped_results)

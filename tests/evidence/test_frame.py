@@ -33,7 +33,7 @@ def test_a_row_has_its_time_rank_and_share_of_the_bound():
     assert table[table.status == "failed"]["rank"].isna().all()
 
 
-def test_the_results_that_come_along_are_ranked(shipped_frame):
+def test_the_results_that_come_along_are_loaded(shipped_frame):
     table = shipped_frame
     assert {"cuda", "opencl"} <= set(table.backend) and (table.status == "ok").sum() > 3000
     assert table.problem.notna().all()

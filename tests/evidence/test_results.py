@@ -566,8 +566,8 @@ def test_a_record_of_simulation_steps(tmp_path):
             ok(**(SIMULATION | offence))
 
 
-def test_the_shipped_results_are_read(shipped):
-    assert sum(len(results.records) for results in shipped) > 7000
+def test_the_shipped_results_are_read(shipped_results):
+    assert sum(len(results.records) for results in shipped_results) > 7000
 
 
 def test_a_record_of_a_library():
