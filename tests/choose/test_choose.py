@@ -458,6 +458,7 @@ def test_points_on_a_line_hold_nothing_but_themselves():
     assert Region(points).corners(others).inside.tolist() == [True, False, False]
 
 
+@settings(deadline=None)
 @given(st.floats(0, 1))
 def test_shares_come_back_from_octaves(share):
     there = evidence.to_octaves("moved", share)

@@ -11,7 +11,7 @@ import calibrations as made_calibrations
 import compare_results as made
 import pytest
 from calibrations import pairs
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpubench.cli import app
@@ -325,6 +325,7 @@ def test_any_culprit_is_found_in_few_steps(commits, clear):
         assert len(measured) <= 1 + math.ceil(math.log2(max(1, commits - 1)))
 
 
+@settings(deadline=None)
 @given(histories())
 def test_what_cannot_be_told_is_said(history):
     _, culprit, unclear = history

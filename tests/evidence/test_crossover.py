@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpubench.evidence.crossover import (
@@ -28,6 +28,7 @@ def test_the_intervals_of_independent_times_add_up_as_squares_do() -> None:
     assert not Timed(3.0, 2.9, 3.1).over(Timed(1.5, 1.4, 1.6)).is_open
 
 
+@settings(deadline=None)
 @given(
     constants=st.tuples(st.floats(1e-3, 1e3), st.floats(1e-3, 1e3)),
     powers=st.tuples(st.floats(0.2, 0.9), st.floats(1.0, 1.5)),
@@ -97,6 +98,7 @@ def test_intervals_without_width_cross_in_a_point() -> None:
 points = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=20)
 
 
+@settings(deadline=None)
 @given(points)
 def test_front_is_what_no_other_point_beats(found: list[tuple[int, int]]) -> None:
     beaten = {

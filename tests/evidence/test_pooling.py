@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from report_pages import record, results
 
@@ -109,6 +109,7 @@ def test_large_inputs_modes_and_studies_have_spreads_of_their_own():
     assert borrowed.spread == pytest.approx(by_size[False])
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(0.01, 100), min_size=1, max_size=5), st.floats(0.0, 0.9))
 def test_a_pooled_time_lies_within_its_interval_and_that_narrows(times, width):
     made = [record(median=ms, width=width, sweep=str(n)) for n, ms in enumerate(times)]
