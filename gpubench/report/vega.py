@@ -6,11 +6,10 @@ A page loads `SCRIPT` once: Vega with all that it needs, how charts look, and ho
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -26,10 +25,9 @@ from gpubench.report.figures import (
     Captioned,
     Chart,
     Line,
+    Point,
     marker,
 )
-
-Rows = list[dict[str, Any]]  # what a chart is of
 
 SCRIPT = "gpubench.js"
 HEIGHT = 300  # pixels of a plot
@@ -38,6 +36,8 @@ _DASHES = ([1, 0], [5, 2], [2, 2], [7, 2, 2, 2])
 _MOST_PLACES = 16  # on an axis for its ticks to be among them
 _LEGEND_MARK, _CHARACTER = 36, 6.5  # pixels, in a legend
 _BAR = 20  # pixels from bar to bar
+# What is told of a point or a tile, by the name in its data.
+TOLD = {"interval": "95 % interval", "bound": "of copy bandwidth", "command": "again"}
 _CUT = 4.0  # of the shortest bar of a panel: longer ones are cut off there
 _DIGITS = 5  # that a chart's data keep
 # What a page's variables stand for in a file.
@@ -96,6 +96,11 @@ class FigurePart:
     description: str
 
     @property
+    def has_commands(self) -> bool:
+        """Whether what is clicked tells the command that repeats it."""
+        return any("command" in row for rows in self.spec["datasets"].values() for row in rows)
+
+    @property
     def json(self) -> str:
         """The specification for a script element of a page."""
         return json.dumps(self.spec, ensure_ascii=False, separators=(",", ":")).replace(
@@ -113,9 +118,9 @@ class FigurePart:
         return f"{svg}\n"
 
 
-def draw_all(charts: Sequence[Chart | BarChart]) -> list[FigurePart]:
-    """Make the specification of each chart."""
-    return [draw(chart) for chart in charts]
+def draw_all(charts: Iterable[Chart | BarChart | None]) -> list[FigurePart]:
+    """Make the specification of each chart that there is."""
+    return [draw(chart) for chart in charts if chart is not None]
 
 
 def draw(chart: Chart | BarChart) -> FigurePart:
@@ -206,23 +211,25 @@ def _rows(chart: Chart, keep: Callable[[Line], bool]) -> list[dict[str, Any]]:
         {
             "p": index,
             "l": line.label,
-            "x": rounded(x),
-            "y": rounded(y),
-            **({} if low is None or high is None else {"a": rounded(low), "b": rounded(high)}),
+            "x": rounded(point.x),
+            "y": rounded(point.y),
+            **_interval(point),
+            **point.told,
             **({} if line.marked else {"m": 0}),
             **({"h": 1} if line.variant else {}),
         }
         for index, panel in enumerate(chart.panels)
         for line in panel.lines
         if keep(line)
-        for x, y, low, high in zip(
-            line.x,
-            line.y,
-            line.low or itertools.repeat(None, len(line.x)),
-            line.high or itertools.repeat(None, len(line.x)),
-            strict=True,
-        )
+        for point in line.points
     ]
+
+
+def _interval(point: Point) -> dict[str, Any]:
+    if point.low is None or point.high is None:
+        return {}
+    words = f"{formats.significant(point.low)} to {formats.significant(point.high)}"
+    return {"a": rounded(point.low), "b": rounded(point.high), "interval": words}
 
 
 def _lines(chart: Chart) -> dict[str, Any]:
@@ -245,14 +252,14 @@ def _lines(chart: Chart) -> dict[str, Any]:
         layers.append(rule.mark_rule(strokeDash=[1, 3], color="var(--ink)").encode(y=y))
     base = alt.Chart(alt.NamedData("rows")).transform_filter("datum.p == panel").encode(x=x, y=y)
     has_band = any("a" in row and row["a"] != row["b"] for row in rows)
-    layers += _line_layers(chart, base, has_band)
+    layers += _line_layers(chart, base, has_band, {name for row in rows for name in row})
     titles = [panel.title for panel in chart.panels]
     datasets = {"rows": rows, "border": border, "reference": reference}
     return finished(layers, titles, _fullest(chart), datasets)
 
 
-def _line_layers(chart: Chart, base: Any, has_band: bool) -> list[Any]:
-    """Return bands if there are any, lines, and points that tell their numbers."""
+def _line_layers(chart: Chart, base: Any, has_band: bool, known: set[str]) -> list[Any]:
+    """Return bands if there are any, lines, and points that tell what is known of them."""
     import altair as alt
 
     looks: dict[str, Line] = {}
@@ -271,12 +278,8 @@ def _line_layers(chart: Chart, base: Any, has_band: bool) -> list[Any]:
         alt.Tooltip("l:N", title=" "),
         alt.Tooltip("x:Q", title=chart.x.label or "input", format=",.6~g"),
         alt.Tooltip("y:Q", title=chart.y.label, format=",.4~g"),
+        *(alt.Tooltip(f"{name}:N", title=TOLD[name]) for name in TOLD if name in known),
     ]
-    if has_band:
-        told += [
-            alt.Tooltip("a:Q", title="95 % interval from", format=",.4~g"),
-            alt.Tooltip("b:Q", title="to", format=",.4~g"),
-        ]
     band = base.mark_area(clip=True).encode(
         y=alt.Y("a:Q"), y2="b:Q", color=hues, opacity=faded(0.02, 0.2)
     )
@@ -309,7 +312,8 @@ def _axis(chart: Chart, which: str) -> Any:
     if which == "x":
         values = [value for line in lines for value in line.x]
     else:
-        values = [v for line in lines for v in (*line.y, *(line.low or ()), *(line.high or ()))]
+        points = [point for line in lines for point in line.points]
+        values = [v for point in points for v in point[1:4] if v is not None]
         values += [] if chart.reference is None else [chart.reference]
     places: list[float] = sorted(set(values)) if which == "x" else []
     words: Callable[[float], str] = formats.tick

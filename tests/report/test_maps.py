@@ -11,12 +11,12 @@ import pytest
 from regime_records import grid, moved, run_of, search, spread
 
 from gpubench.report import answers, figures, formats, maps, regimes, vega
-from gpubench.report.rankings import Field
+from gpubench.report.rankings import Searches
 from gpubench.report.vega import FigurePart
 
 
-def field_of(records: list[dict[str, Any]]) -> Field:
-    return Field.of(run_of(records))
+def field_of(records: list[dict[str, Any]]) -> Searches:
+    return Searches(run_of(records))
 
 
 def map_of(records: list[dict[str, Any]], task: str = "count") -> FigurePart:
@@ -93,8 +93,6 @@ def test_a_win_where_one_close_nearby_was_not_timed_is_inconclusive() -> None:
     ]
     *_, last = tiles_of(map_of(records)).values()
     assert last["open"] == "not timed, fast nearby: b"
-    row = regimes.win_rows(run_of(records))[-1]
-    assert row["not_timed_but_might_win"] == "b"
 
 
 def test_an_algorithm_has_one_colour_in_all_maps() -> None:
@@ -148,8 +146,14 @@ LINEAR = figures.Axis("label", "linear")
 def test_charts_of_all_axes_are_valid_and_drawn(kind: str) -> None:
     x = (0, 1, 2) if kind in ("names", "with zero") else (1024, 2048, 4096)
     lines = [
-        figures.Line("</script>one", x, (1.0, 2.0, 4.0), (0.9, 1.8, 3.6), (1.1, 2.2, 4.4)),
-        figures.Line("", x, (1.0, 1.0, 1.0)),
+        figures.Line(
+            "</script>one",
+            [
+                figures.Point(at, y, 0.9 * y, 1.1 * y, {"command": "again", "bound": "3 %"})
+                for at, y in zip(x, (1.0, 2.0, 4.0), strict=True)
+            ],
+        ),
+        figures.Line.through("", x, (1.0, 1.0, 1.0)),
     ]
     panels = [figures.Panel(title, lines, f"{title} in words") for title in ("first", "second")]
     axis = figures.Axis("across", kind, ("few", "more", "most"))
@@ -158,6 +162,14 @@ def test_charts_of_all_axes_are_valid_and_drawn(kind: str) -> None:
     drawn = vega.draw(chart)
     alt.LayerChart.from_dict(drawn.spec, validate=True)
     assert choices(drawn) == ["first", "second"] and drawn.description == "first in words"
+    first = drawn.spec["datasets"]["rows"][0]
+    assert (first["interval"], first["bound"], first["command"]) == (
+        "0.900 to 1.10",
+        "3 %",
+        "again",
+    )
+    told = [each["field"] for each in drawn.spec["layer"][-1]["encoding"]["tooltip"]]
+    assert told == ["l", "x", "y", "interval", "bound", "command"] and drawn.has_commands
     assert "</script>" not in drawn.json and json.loads(drawn.json) == drawn.spec
     assert "var(" not in drawn.svg and "across" in drawn.svg
     assert {"names": "more", "size": "2¹¹"}.get(kind, "across") in drawn.svg
