@@ -29,10 +29,9 @@ def write(
     `<study>.html` and `<study>-measurements.html`, and `simulations.html`, `checks.html` and
     `calibration.html` where there are any.
     Beside them `report.md` with `figures/*.svg`, and as CSV `<study>-records.csv` (the frame of
-    measurements with their ranks, without samples, states of the device and empty columns), for
-    each study with a published table `<study>-published.csv` and `<study>-measured.csv`, for each
-    with simulation steps `<study>-phases.csv`, for each of several ranks `<study>-ranks.csv`, and
-    for neighbour searches what their figures show (`spreadsheets.KINDS`). `folder.replace` says
+    measurements with their ranks and commands, without samples, states of the device and empty
+    columns), for each study with simulation steps `<study>-phases.csv`, and for neighbour searches
+    where they cross. `folder.replace` says
     what becomes of the files that are there. Raises UserError where the folder belongs to others
     or cannot be written.
     """

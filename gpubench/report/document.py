@@ -224,7 +224,6 @@ def _study(run: StudyRun, stem: str, slug: str) -> StudyPart:
             sentences=["Nothing of this table was measured here."] if None in beside else [],
             side_by_side=True,
         ),
-        Section("What a step is made of", tables=tables.phases(run)),
         Section("More figures", figures=drawn[1:]),
         Section(
             f"Every algorithm{f' ({kind})' if kind else ''}",

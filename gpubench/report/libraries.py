@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 from gpubench.core.tasks import TASKS
@@ -24,7 +24,6 @@ HABITS = {
 }  # fmt: skip
 _WHERE = ("particles", "per_cell", "moved", "distribution", "order")
 _NUMBER = re.compile(r"\d[\d.,]*\d|\d")
-_MOST_LOSSES = 3  # that a sentence tells one by one
 _NOT_TIMED = {"wrong": "wrong", "failed": "failed", "skipped": "not run"}
 
 
@@ -39,9 +38,8 @@ def verdict(searches: Searches) -> str:
     lost = _losses(searches)
     first = len(compared) - sum(map(len, lost.values())) - len(unclear)
     if lost:
-        parts = _in_full(searches) if len(lost) <= _MOST_LOSSES else _by_task(searches)
-        said = f"Where a library wins: {'; '.join(parts)}. Ours are first in {first} of"
-        said += f" {len(compared)} comparisons"
+        said = f"Where a library wins: {'; '.join(_by_task(searches))}. Ours are first in {first}"
+        said += f" of {len(compared)} comparisons"
     elif unclear:
         said = f"No library wins. Ours are first in {first} of {len(compared)} comparisons"
     else:
@@ -65,37 +63,18 @@ def _losses(searches: Searches) -> dict[tuple[str, str], list[Comparison]]:
     return grouped(lost, lambda each: (task(each.ours), each.rival.subject.algorithm))
 
 
-def _places(compared: Iterable[Comparison]) -> list[Place]:
-    return [each.ours.place for each in compared]
-
-
-def _in_full(searches: Searches) -> list[str]:
-    return [
-        f"{rival} in {_quoted(task)} at {_where_unusual(searches, _places(own))},"
-        f" where the best of ours takes {_times(own)} as long"
-        for (task, rival), own in _losses(searches).items()
-    ]
-
-
 def _by_task(searches: Searches) -> list[str]:
     counts = grouped(searches.comparisons, lambda each: task(each.ours))
     lost = [each for own in _losses(searches).values() for each in own]
     said = []
     for name, own in grouped(lost, lambda each: task(each.ours)).items():
+        times = [1 / each.ratio.value for each in own]
         rivals = formats.listing(dict.fromkeys(each.rival.subject.algorithm for each in own))
         said.append(
-            f"in {_quoted(name)} {rivals} on {len(own)} of {len(counts[name])} inputs,"
-            f" where the best of ours takes {_times(own)} as long"
+            f"in \u201c{name}\u201d {rivals} on {len(own)} of {len(counts[name])} inputs,"
+            f" where the best of ours takes {formats.span(times)} times as long"
         )
     return said
-
-
-def _times(lost: Sequence[Comparison]) -> str:
-    """Say how many times as long ours take."""
-    ratios = [Ratio(1 / r.value, 1 / r.high, 1 / r.low) for *_, r in lost]
-    if len(ratios) == 1:
-        return f"{formats.significant(ratios[0].value)} times ({_interval(ratios[0])})"
-    return f"{formats.span([ratio.value for ratio in ratios])} times"
 
 
 def wrong(searches: Searches) -> list[str]:
@@ -193,17 +172,14 @@ def _summary(searches: Searches) -> Table:
     if any(item.detail for row in rows for item in row.items):
         note += " Below it: the same, replayed from CUDA graphs where a graph can hold them."
     by_task = grouped(races, lambda race: task(race[0]))
+    rest = _phrases([race[0].place for race in races], _WHERE[1:])
     return Table(
-        f"Libraries against the best of ours ({_phrases(_places_of(races), _WHERE[1:])})",
+        f"Libraries against the best of ours ({rest})",
         ["Library", *(formats.power(race[0].place.particles or 0) for race in races)],
         rows,
         notes=[note],
         groups=[(f"{task}, particles", len(own)) for task, own in by_task.items()],
     )
-
-
-def _places_of(races: Sequence[Race]) -> list[Place]:
-    return [race[0].place for race in races]
 
 
 def _over_ours(searches: Searches, race: Race, name: str) -> Item:
@@ -241,16 +217,6 @@ def where(places: Sequence[Place], axes: Sequence[str] = _WHERE) -> str:
     return f"{_phrases(places, [a for a in _WHERE if a in axes or a == 'moved'])}{counted}"
 
 
-def _where_unusual(searches: Searches, places: Sequence[Place]) -> str:
-    """Say in short where some inputs lie, with each axis along which they are not as usual."""
-    unusual = [
-        axis
-        for axis, value in searches.usual.items()
-        if axis in _WHERE and any(getattr(place, axis) != value for place in places)
-    ]
-    return where(places, (*SHORT, *unusual))
-
-
 def _phrases(places: Sequence[Place], axes: Sequence[str]) -> str:
     """Say between which ends inputs lie along each of some axes, as far as they have it."""
     phrases = {name: AXES[name].phrase for name in _WHERE} | {"moved": "{} % moved"}
@@ -272,10 +238,6 @@ def _ends(places: Sequence[Place], axis: str) -> str:
 
 def _interval(ratio: Ratio) -> str:
     return f"{formats.significant(ratio.low)} to {formats.significant(ratio.high)}"
-
-
-def _quoted(task: str) -> str:
-    return f"\N{LEFT DOUBLE QUOTATION MARK}{task}\N{RIGHT DOUBLE QUOTATION MARK}"
 
 
 # A subject's cell and record on each of some inputs; None where it was not tried.

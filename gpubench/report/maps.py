@@ -153,7 +153,7 @@ def _spec(
 ) -> dict[str, Any]:
     import altair as alt
 
-    tiles = list(chart.tiles)
+    tiles = [dict(tile) for tile in chart.tiles]
     x, y = _axes(searches, chart, is_moved)
     names = sorted({tile["n"] for tile in tiles}, key=searches.algorithms.index)
     hues = [vega.colour(searches.algorithms.index(name)) for name in names]
@@ -161,6 +161,7 @@ def _spec(
     pick = alt.selection_point(name="picked", fields=["n"], bind="legend")
     there = [key for key in _TOLD if any(key in tile for tile in tiles)]
     base = alt.Chart(alt.NamedData("tiles")).transform_filter("datum.p == panel")
+    base = base.transform_calculate(command=vega.shortened(tiles))
     span = x.to_dict()["scale"]["domain"]
     room = f"(datum.x1 - datum.x0) / {span[1] - span[0]} * width"
     unwritten = f"{room} < {_ROOM} || {_OPEN}"
@@ -184,16 +185,11 @@ def _spec(
         )
     )  # fmt: skip
     hatches = [
-        {
-            "p": tile["p"], "n": tile["n"],
-            "x0": tile["x0"] + a * (tile["x1"] - tile["x0"]),
-            "y0": tile["y0"] + b * (tile["y1"] - tile["y0"]),
-            "x1": tile["x0"] + c * (tile["x1"] - tile["x0"]),
-            "y1": tile["y0"] + d * (tile["y1"] - tile["y0"]),
-        }
-        for tile in tiles if "open" in tile
-        for a, b, c, d in _HATCHES
-    ]  # fmt: skip
+        {"p": tile["p"], "n": tile["n"]} | _within(tile, ends)
+        for tile in tiles
+        if "open" in tile
+        for ends in _HATCHES
+    ]
     layers = [rects, texts]
     if hatches:
         layers.append(
@@ -203,6 +199,15 @@ def _spec(
             .encode(x="x0:Q", x2="x1:Q", y="y0:Q", y2="y1:Q")
         )
     return vega.finished(layers, kinds, 0, {"tiles": tiles, "hatches": hatches}, height)
+
+
+def _within(tile: Mapping[str, Any], ends: Sequence[float]) -> dict[str, float]:
+    """Return the ends of a line within a tile; ends: in a tile of unit size."""
+    names = ("x0", "y0", "x1", "y1")
+    return {
+        name: vega.rounded(tile[f"{name[0]}0"] + end * (tile[f"{name[0]}1"] - tile[f"{name[0]}0"]))
+        for name, end in zip(names, ends, strict=True)
+    }
 
 
 def _axes(searches: Searches, chart: Map, is_moved: bool) -> tuple[Any, Any]:

@@ -42,8 +42,7 @@ def _papers(rows: Sequence[Row]) -> Table:
         ["Table", *published.HEADINGS],
         rows,
         notes=[
-            "One time of each table. Below it: the variant, and how many times faster than"
-            " published it is, from the least to the most over all rows."
+            "Below each time: the variant, and how many times faster than published, over all rows."
         ],
     )
 

@@ -180,7 +180,7 @@ def sentences(run: StudyRun) -> list[str]:
     if published is None or published.quantities:
         return []
     if published.algorithms:
-        return [*_columns_against(run, published), *_claim(run, published)]
+        return _claim(run, published)
     said = []
     main = next(iter(scans(run)), None)
     ranked = [cell for r in (rankings(run, main) if main else ()) for cell in r.cells]
@@ -189,7 +189,7 @@ def sentences(run: StudyRun) -> list[str]:
             continue
         parts = []
         grid = matches(run, published, {published.algorithm: subject})
-        if ratios := _speedups(grid):
+        if ratios := [m.speedup for line in grid for m in line if m.speedup is not None]:
             cells = len(published.rows) * len(published.columns)
             parts.append(
                 f"runs {formats.span(ratios)} times faster here than published for"
@@ -208,28 +208,6 @@ def sentences(run: StudyRun) -> list[str]:
             label = run.labels[subject]
             said.append(f"The algorithm of the paper, {label}, {', and '.join(parts)}.")
     return said
-
-
-def _speedups(grid: Grid) -> list[float]:
-    return [match.speedup for line in grid for match in line if match.speedup is not None]
-
-
-def _columns_against(run: StudyRun, published: Published) -> list[str]:
-    forms = best_forms(run, published)
-    grid = matches(run, published, forms)
-    parts = []
-    for index, column in enumerate(published.columns):
-        subject = forms[column_algorithm(published, index)]
-        known = _speedups([line[index : index + 1] for line in grid])
-        if subject and known:
-            parts.append(
-                f"{run.labels[subject]} {formats.span(known)} times faster than {column}"
-                f" ({len(known)} of {len(published.rows)} rows)"
-            )
-    if not parts:
-        where = run.study.table or "the published table"
-        return [f"None of the inputs of {where} was measured here."]
-    return [f"Against the times published for {published.device}: {'; '.join(parts)}."]
 
 
 def _claim(run: StudyRun, published: Published) -> list[str]:

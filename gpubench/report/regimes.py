@@ -118,7 +118,8 @@ def _memory_panel(searches: Searches, task: str, place: Place) -> Panel:
     steps = [points[best[0]]]
     for point in (points[index] for index in best[1:]):
         steps += [point._replace(y=steps[-1].y), point]
-    border = Line("", steps, _GREY, 1, marked=False)
+    x, y = [point.x for point in steps], [point.y for point in steps]
+    border = Line.through("", x, y, _GREY, variant=1, marked=False)
     words = (
         f"Time against memory, {title}. On the front: {formats.listing(names[i] for i in best)}."
     )

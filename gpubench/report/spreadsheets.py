@@ -10,15 +10,14 @@ from typing import Any
 import pandas as pd
 
 from gpubench.evidence.frame import frame
-from gpubench.report import crossovers, incremental_updates, ranks, regimes
-from gpubench.report.cells import Cell, Record, Subject
+from gpubench.report import crossovers, incremental_updates, regimes
+from gpubench.report.cells import Record, command
 from gpubench.report.machines import Machine, StudyRun
-from gpubench.report.published import Match, matches
 from gpubench.report.rankings import Searches
-from gpubench.studies.study import Published
 
-KINDS = ("records", "published", "measured", "phases", "ranks", "crossovers", "moved")
-FORMER_KINDS = ("printed", "wins", "steps", "rivals")  # which older versions wrote
+KINDS = ("records", "phases", "crossovers", "moved")
+# Which older versions wrote: they are rows of the records.
+FORMER_KINDS = ("printed", "measured", "ranks", "wins", "steps", "rivals")
 Rows = list[dict[str, Any]]
 
 
@@ -32,17 +31,12 @@ def files(machines: Sequence[Machine], stems: Mapping[str, str]) -> dict[str, di
     found = {}
     for name, stem in stems.items():
         runs = [(m, run) for m in machines for run in m.studies if run.study.name == name]
-        published = runs[0][1].study.published
-        made: dict[str, Callable[[StudyRun], Rows]] = {"phases": phases, "ranks": speed_ups}
-        if published is not None:
-            made["measured"] = quantities if published.quantities else measured
+        made: dict[str, Callable[[StudyRun], Rows]] = {"phases": phases}
         if regimes.tells(runs[0][1]):
             made["crossovers"] = lambda run: crossovers.rows(Searches(run))
             made["moved"] = lambda run: incremental_updates.rows(Searches(run))
         tables = {kind: _of_machines(runs, rows) for kind, rows in made.items()}
         tables["records"] = every[every["study"] == name].dropna(axis="columns", how="all")
-        if published is not None:
-            tables["published"] = pd.DataFrame(as_published(published))
         found[stem] = {
             f"{stem}-{kind}.csv": str(tables[kind].to_csv(index=False, lineterminator="\n"))
             for kind in KINDS
@@ -94,12 +88,8 @@ def _more(record: Record) -> dict[str, Any]:
         **{name: "; ".join(record[name]) if record[name] else None for name in joined},
         "clocks_sm_mhz": json.dumps(record["clocks_sm_mhz"]) if record["clocks_sm_mhz"] else None,
         "outcome": json.dumps(record["outcome"]),
+        "command": command(record),
     }  # fmt: skip
-
-
-def _of_subject(subject: Subject) -> dict[str, Any]:
-    parameters = json.dumps(dict(subject.parameters))
-    return {"algorithm": subject.algorithm, "form": subject.form, "parameters": parameters}
 
 
 def phases(run: StudyRun) -> Rows:
@@ -107,7 +97,9 @@ def phases(run: StudyRun) -> Rows:
     return [
         {
             "workload": cell.place.workload,
-            **_of_subject(cell.subject),
+            "algorithm": cell.subject.algorithm,
+            "form": cell.subject.form,
+            "parameters": json.dumps(dict(cell.subject.parameters)),
             "particles": cell.place.particles,
             "time_step": cell.place.time_step,
             "skin": cell.place.skin,
@@ -123,97 +115,3 @@ def phases(run: StudyRun) -> Rows:
         for cell in run.timed
         for phase, phase_ms in (cell.headline["phases_ms"] or {}).items()
     ]
-
-
-def speed_ups(run: StudyRun) -> Rows:
-    """Return steps and frames on one rank and on several: a row for each cell timed."""
-    if not ranks.ways(run):
-        return []
-    return [
-        {
-            "workload": cell.place.workload,
-            **_of_subject(cell.subject),
-            "particles": cell.place.particles,
-            "ranks": cell.place.ranks,
-            "decomposition": cell.place.decomposition,
-            "mode": cell.mode,
-            "step_ms": cell.median_ms,
-            "frame_ms": cell.frame_ms,
-            "one_rank_step_ms": one.median_ms if one else None,
-            "speed_up": ranks.speed_up(one, cell),
-            "frame_speed_up": ranks.frame_speed_up(one, cell),
-            "communication": cell.communication,
-        }
-        for cell in run.timed
-        for one in [ranks.find(run, cell.subject, ranks.ALONE, cell.place.count)]
-    ]
-
-
-def as_published(published: Published) -> Rows:
-    """Return the table as published: a row for each of its rows."""
-    names = [f"{published.column_axis}={column}" for column in published.columns]
-    return [
-        {published.row_axis: row} | dict(zip(names, values, strict=True))
-        for row, values in zip(published.rows, published.values, strict=True)
-    ]
-
-
-def quantities(run: StudyRun) -> Rows:
-    """Return a published table of quantities as measured: a row for each subject and number."""
-    published = run.study.published
-    assert published is not None
-    return [
-        {
-            **_of_subject(subject),
-            published.row_axis: row,
-            "column": column,
-            "ranks": quantity.ranks or 1,
-            "decomposition": quantity.decomposition,
-            "quantity": quantity.what,
-            "measured": here,
-            "published": theirs,
-        }
-        for subject in run.subjects
-        for row, numbers in zip(published.rows, published.values, strict=True)
-        for column, quantity, theirs in zip(
-            published.columns, published.quantities, numbers, strict=True
-        )
-        if (here := ranks.value(run, subject, quantity, row)) is not None
-    ]
-
-
-def measured(run: StudyRun) -> Rows:
-    """Return the published table as measured: a row for each subject and cell timed.
-
-    Where the columns are algorithms, each is for the subjects of its algorithm.
-    """
-    published = run.study.published
-    assert published is not None
-    rows = []
-    for subject in run.subjects:
-        own = subject.algorithm if published.algorithms else published.algorithm
-        grid = matches(run, published, {own: subject})
-        for row, line in zip(published.rows, grid, strict=True):
-            for column, match in zip(published.columns, line, strict=True):
-                if match.cell is not None and match.cell.ok:
-                    rows.append(_measured_row(published, match.cell, row, column, match))
-    return rows
-
-
-def _measured_row(
-    published: Published, cell: Cell, row: float, column: Any, match: Match
-) -> dict[str, Any]:
-    same = cell.subject.algorithm in (published.algorithms or (published.algorithm,))
-    over = match.speedup if same else None
-    low, high = cell.interval_ms
-    return {
-        **_of_subject(cell.subject),
-        published.row_axis: row,
-        "column" if published.algorithms else published.column_axis: column,
-        "mode": cell.mode,
-        "median_ms": cell.median_ms,
-        "low_ms": low,
-        "high_ms": high,
-        "published_ms": over * cell.median_ms if over else None,
-        "published_over_measured": over,
-    }

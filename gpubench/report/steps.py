@@ -8,7 +8,7 @@ from gpubench.report import formats
 from gpubench.report.axes import AXES, Axis
 from gpubench.report.cells import Cell, fastest, told_apart
 from gpubench.report.machines import StudyRun
-from gpubench.report.scans import Ranking, Scan, overtaking, rankings, scans
+from gpubench.report.scans import Ranking, Scan, rankings, scans
 
 SORTING = ("cell ids", "sort")  # phases that the algorithm of a step is behind
 MILLION = 1e6
@@ -21,7 +21,6 @@ def sentences(run: StudyRun) -> list[str]:
         ranked = rankings(run, scan)
         if scan.axis == "particles":
             said += [_rates(run, scan, ranked), _parts(run, ranked)]
-            said.append(_resorted(run, scan))
         elif scan.axis == "skin":
             said += [_skins(run, scan)]
     return [sentence for sentence in said if sentence]
@@ -57,20 +56,6 @@ def _percents(cells: Sequence[Cell], *names: str) -> str:
     """Say which share of steps some phases take; empty where it is not known."""
     shares = [100 * share for c in cells if (share := c.phase_share(*names)) is not None]
     return f"{formats.span(shares)} %" if shares else ""
-
-
-def _resorted(run: StudyRun, scan: Scan) -> str:
-    """Say where a step is faster with a re-sort than with the full sort that it saves."""
-    found: dict[str, list[str]] = {}
-    for subject in run.subjects:
-        full = run.full_sort(subject)
-        compared = overtaking(run, scan, subject, [full]) if full else None
-        if compared is not None:
-            found.setdefault(compared.where(AXES[scan.axis]), []).append(run.labels[subject])
-    parts = [f"{where} with {formats.listing(labels)}" for where, labels in found.items()]
-    if not parts:
-        return ""
-    return f"Re-sorting instead of sorting anew makes a step faster: {'; '.join(parts)}."
 
 
 def _skins(run: StudyRun, scan: Scan) -> str:

@@ -99,6 +99,7 @@ def _phases(run: StudyRun, slug: str) -> BarChart | None:
         caption = (
             "The time of a step over the number of particles, divided as its phases are."
             f" {first}, each panel on a scale of its own; bars with an arrow are cut off."
+            " Phases are timed by themselves after the step, so they do not add up to it exactly."
         )
     made = BarChart(f"{slug}-phases", title, caption, label, run.phases, shown)
     return made if shown else None

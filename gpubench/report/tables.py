@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from gpubench.report import formats
 from gpubench.report.axes import AXES, COUNTS, SIZES, Axis, describe
-from gpubench.report.cells import HEADLINE_MODES, LONG, Cell, Place, Subject, grouped, told_apart
+from gpubench.report.cells import HEADLINE_MODES, LONG, Cell, Place, Subject, told_apart
 from gpubench.report.machines import Machine, StudyRun
 from gpubench.report.pages import NOTHING, Item, Row, Table
 from gpubench.report.scans import Scan, grids, rankings, scans
@@ -26,10 +25,6 @@ SHORT_NOTE = (
     f" that more than {100 // LONG} % of it may be what a measurement adds."
 )
 _UNITS = {"us/record": "µs per record"}  # how a unit is written, where not as it is
-_PHASES = (
-    "Phases are timed by themselves after the step, launched one by one with an event between"
-    " each two, so they do not add up to it exactly; below each stands its share of their sum."
-)
 
 
 def unit_name(unit: str) -> str:
@@ -230,68 +225,6 @@ def _reported(value: float | str | None) -> Item:
     if value is None:
         return NOTHING
     return Item(formats.significant(value) if isinstance(value, float) else formats.plain(value))
-
-
-def phases(run: StudyRun) -> list[Table]:
-    """Return what steps are made of, with the fewest ranks.
-
-    There is a table for each size and time step of a workload, with a row for each algorithm in
-    the order of the step times; or where there are more sizes than algorithms, a table for each
-    of these, with a row for each size.
-    """
-    names = ("workload", *(() if run.has_many_sizes else ("particles",)), "time_step")
-
-    def caption(cell: Cell) -> str:
-        label = f", {run.labels[cell.subject]}" if run.has_many_sizes else ""
-        return describe(cell.place, names, Axis.count) + label
-
-    cells = [c for c in in_order(run) if c.phases_ms and c.place.ranks == run.common["ranks"]]
-    made = [_phases(run, *group) for group in grouped(cells, caption).items()]
-    return [*made[:-1], *(replace(last, notes=[*last.notes, _PHASES]) for last in made[-1:])]
-
-
-def _phases(run: StudyRun, caption: str, cells: Sequence[Cell]) -> Table:
-    marks, note = modes(cells)
-    axes = [name for name in ("skin",) if name in _varying([cell.place for cell in cells])]
-    named = [name for name in run.phases if any(name in cell.phases_ms for cell in cells)]
-    if not run.has_many_sizes:
-        cells = sorted(cells, key=lambda cell: cell.median_ms)
-    size = AXES["particles"]
-    rows = [
-        Row(
-            size.count(cell.place.particles) if run.has_many_sizes else run.labels[cell.subject],
-            [
-                *(axis_item(cell.place, name) for name in axes),
-                timed(cell, marks),
-                _millions(cell.particle_steps_per_s),
-                *(phase(cell, name) for name in named),
-            ],
-        )
-        for cell in cells
-    ]
-    columns = [size.heading if run.has_many_sizes else "Algorithm"]
-    columns += [*(AXES[name].heading for name in axes), "Step, ms"]
-    columns += ["Particle-steps/s, 10⁶", *(f"{name.capitalize()}, ms" for name in named)]
-    steps = [int(done) for cell in cells if (done := cell.number("steps_done"))]
-    notes = [note]
-    if len(steps) == len(cells):
-        notes.append(
-            f"With the last check the simulations had done {formats.counts(steps)} steps. Where"
-            " particles stay in their places, the order in memory that they began in decays."
-        )
-    return Table(f"Phases of {caption}", columns, rows, notes=notes)
-
-
-def _millions(rate: float | None) -> Item:
-    return NOTHING if rate is None else Item(formats.significant(rate / 1e6))
-
-
-def phase(cell: Cell, name: str) -> Item:
-    """Return the time of a phase in milliseconds, with its share of the step."""
-    share = cell.phase_share(name)
-    if name not in cell.phases_ms or share is None:
-        return NOTHING
-    return Item(formats.significant(cell.phases_ms[name]), detail=formats.percent(share))
 
 
 def comparison(machines: Sequence[Machine], name: str) -> Table | None:

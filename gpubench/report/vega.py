@@ -6,6 +6,7 @@ A page loads `SCRIPT` once: Vega with all that it needs, how charts look, and ho
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
@@ -25,7 +26,6 @@ from gpubench.report.figures import (
     Captioned,
     Chart,
     Line,
-    Point,
     marker,
 )
 
@@ -38,6 +38,7 @@ _LEGEND_MARK, _CHARACTER = 36, 6.5  # pixels, in a legend
 _BAR = 20  # pixels from bar to bar
 # What is told of a point or a tile, by the name in its data.
 TOLD = {"interval": "95 % interval", "bound": "of copy bandwidth", "command": "again"}
+_SOURCES = {"interval": "b", "command": "c"}  # which of these are worked out from what
 _CUT = 4.0  # of the shortest bar of a panel: longer ones are cut off there
 _DIGITS = 5  # that a chart's data keep
 # What a page's variables stand for in a file.
@@ -98,7 +99,8 @@ class FigurePart:
     @property
     def has_commands(self) -> bool:
         """Whether what is clicked tells the command that repeats it."""
-        return any("command" in row for rows in self.spec["datasets"].values() for row in rows)
+        rows = itertools.chain.from_iterable(self.spec["datasets"].values())
+        return any("c" in row for row in rows)
 
     @property
     def json(self) -> str:
@@ -213,7 +215,7 @@ def _rows(chart: Chart, keep: Callable[[Line], bool]) -> list[dict[str, Any]]:
             "l": line.label,
             "x": rounded(point.x),
             "y": rounded(point.y),
-            **_interval(point),
+            **{n: rounded(end) for n, end in (("a", point.low), ("b", point.high)) if end},
             **point.told,
             **({} if line.marked else {"m": 0}),
             **({"h": 1} if line.variant else {}),
@@ -225,11 +227,19 @@ def _rows(chart: Chart, keep: Callable[[Line], bool]) -> list[dict[str, Any]]:
     ]
 
 
-def _interval(point: Point) -> dict[str, Any]:
-    if point.low is None or point.high is None:
-        return {}
-    words = f"{formats.significant(point.low)} to {formats.significant(point.high)}"
-    return {"a": rounded(point.low), "b": rounded(point.high), "interval": words}
+def shortened(rows: Sequence[dict[str, Any]]) -> str:
+    """Cut off what all commands of a chart begin with: it is most of a page.
+
+    Returns the expression that makes a command again of what is left, `c` of a row.
+    """
+    commands = [row["command"] for row in rows if "command" in row]
+    first, last = min(commands, default=""), max(commands, default="")
+    same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False))
+    prefix = "".join(letter for letter, _ in same)
+    for row in rows:
+        if "command" in row:
+            row["c"] = row.pop("command").removeprefix(prefix)
+    return f"isValid(datum.c) ? {json.dumps(prefix)} + datum.c : ''"
 
 
 def _lines(chart: Chart) -> dict[str, Any]:
@@ -250,7 +260,15 @@ def _lines(chart: Chart) -> dict[str, Any]:
     if reference:
         rule = alt.Chart(alt.NamedData("reference"))
         layers.append(rule.mark_rule(strokeDash=[1, 3], color="var(--ink)").encode(y=y))
-    base = alt.Chart(alt.NamedData("rows")).transform_filter("datum.p == panel").encode(x=x, y=y)
+    base = (
+        alt.Chart(alt.NamedData("rows"))
+        .transform_filter("datum.p == panel")
+        .transform_calculate(
+            interval="format(datum.a, ',.3~r') + ' to ' + format(datum.b, ',.3~r')",
+            command=shortened(rows),
+        )
+        .encode(x=x, y=y)
+    )
     has_band = any("a" in row and row["a"] != row["b"] for row in rows)
     layers += _line_layers(chart, base, has_band, {name for row in rows for name in row})
     titles = [panel.title for panel in chart.panels]
@@ -278,7 +296,7 @@ def _line_layers(chart: Chart, base: Any, has_band: bool, known: set[str]) -> li
         alt.Tooltip("l:N", title=" "),
         alt.Tooltip("x:Q", title=chart.x.label or "input", format=",.6~g"),
         alt.Tooltip("y:Q", title=chart.y.label, format=",.4~g"),
-        *(alt.Tooltip(f"{name}:N", title=TOLD[name]) for name in TOLD if name in known),
+        *(alt.Tooltip(f"{n}:N", title=TOLD[n]) for n in TOLD if _SOURCES.get(n, n) in known),
     ]
     band = base.mark_area(clip=True).encode(
         y=alt.Y("a:Q"), y2="b:Q", color=hues, opacity=faded(0.02, 0.2)

@@ -14,7 +14,6 @@ from gpubench.report.scans import (
     Ranking,
     Scan,
     kinds_of_answer,
-    overtaking,
     overtakings,
     rankings,
     rivals,
@@ -33,7 +32,6 @@ def sentences(run: StudyRun) -> list[str]:
         *(_winners(run, scan) for scan in scans(run) if scan.axis != "skin"),
         *_launched(run),
         *_overtaken(run),
-        *([] if run.is_simulation else _resorts(run)),
         *steps.sentences(run),
         *ranks.sentences(run),
         *published.sentences(run),
@@ -133,25 +131,6 @@ def _overtaken(run: StudyRun) -> list[str]:
         few = formats.listing(labels) if len(labels) <= 4 else f"{len(labels)} of the {len(found)}"
         parts.append(f"{where}: {few}")
     return [f"Where each rival is faster than the best form of {name}: {'; '.join(parts)}."]
-
-
-def _resorts(run: StudyRun) -> list[str]:
-    said = []
-    for subject in run.subjects:
-        full = run.full_sort(subject)
-        parts = []
-        for scan in scans(run) if full else []:
-            found = overtaking(run, scan, subject, [full] if full else [])
-            if found is not None:
-                other = AXES["destination"].write(scan.fixed.get("destination"))
-                aim = f" ({other})" if scan.axis == "moved" else ""
-                parts.append(found.where(AXES[scan.axis]) + aim)
-        if parts and full:
-            said.append(
-                f"{run.labels[subject]} is faster than its full sort, {run.labels[full]},"
-                f" {'; '.join(parts)}."
-            )
-    return said
 
 
 def _products(run: StudyRun) -> list[str]:

@@ -38,7 +38,8 @@ def choices(figure: FigurePart) -> list[str]:
 
 def test_a_tile_is_an_input_with_the_winner_of_the_formula_and_its_command() -> None:
     records = grid(tasks=("count",))
-    tiles = tiles_of(map_of(records))
+    figure = map_of(records)
+    tiles = tiles_of(figure)
     assert len(tiles) == 48
     at = sorted(
         (r for r in records if (r["particles"], r["per_cell"]) == (2**16, 4)),
@@ -49,7 +50,10 @@ def test_a_tile_is_an_input_with_the_winner_of_the_formula_and_its_command() -> 
     assert tile["next"].startswith(at[1]["algorithm"])
     assert tile["t"] == formats.ratio(at[1]["median_ms"] / at[0]["median_ms"])
     assert (tile["x0"], tile["x1"]) == (15, 17)  # half-way to the next sizes
-    assert tile["command"] == (
+    [told] = [each for each in figure.spec["layer"][0]["transform"] if each.get("as") == "command"]
+    prefix = re.search('"(.+)"', told["calculate"])
+    assert prefix is not None
+    assert prefix[1] + tile["c"] == (
         f"gpubench run regimes --device cuda --algorithms {tile['n']} --particles 65536"
         " --per-cell 4"
     )
@@ -163,11 +167,9 @@ def test_charts_of_all_axes_are_valid_and_drawn(kind: str) -> None:
     alt.LayerChart.from_dict(drawn.spec, validate=True)
     assert choices(drawn) == ["first", "second"] and drawn.description == "first in words"
     first = drawn.spec["datasets"]["rows"][0]
-    assert (first["interval"], first["bound"], first["command"]) == (
-        "0.900 to 1.10",
-        "3 %",
-        "again",
-    )
+    assert (first["a"], first["b"], first["bound"]) == (0.9, 1.1, "3 %")
+    calculated = {each["as"]: each for each in drawn.spec["layer"][-1]["transform"] if "as" in each}
+    assert '"again" + datum.c' in calculated["command"]["calculate"] and first["c"] == ""
     told = [each["field"] for each in drawn.spec["layer"][-1]["encoding"]["tooltip"]]
     assert told == ["l", "x", "y", "interval", "bound", "command"] and drawn.has_commands
     assert "</script>" not in drawn.json and json.loads(drawn.json) == drawn.spec

@@ -16,7 +16,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_pages import (
     ENVIRONMENT,
-    FACTORS,
     OCCUPANCIES,
     SIZES,
     STUDY,
@@ -295,9 +294,8 @@ def test_markdown_tables_parse_and_its_figures_exist(gpu_folder: Path, gpu_page:
     pictures = re.findall(r"!\[[^]]+\]\(([^)]+)\)", text)
     assert len(pictures) == 2
     assert all((gpu_folder / picture).is_file() for picture in pictures)
-    [medians] = [t for t in found if any(row[0] == "atomic-list" for row in t) and len(t) == 11]
     time = formats.significant(synthetic_time("atomic-list", "one-pass", 2**24, 1))
-    assert [row[1] for row in medians if row[0] == "atomic-list"] == [f"**{time}**"]
+    assert ["atomic-list", f"**{time}**"] in [row[:2] for table in found for row in table]
 
 
 def test_csv_reads_back_as_the_records(gpu_folder: Path) -> None:
@@ -336,21 +334,6 @@ def test_csv_of_records_leaves_out_what_was_replaced_and_what_is_empty(tmp_path:
     assert not read.isna().all().any()
     assert not {"state_before", "state_after", "reason", "skin"} & set(read)
     assert {"median_ms", "ranks", "key", "library"} - set(read) == {"library"}
-
-
-def test_csv_of_the_published_table(gpu_folder: Path) -> None:
-    published = load_study(STUDY).published
-    assert published is not None
-    printed = pd.read_csv(gpu_folder / f"{STUDY}-published.csv", index_col="particles")
-    assert printed.to_numpy().tolist() == [list(row) for row in published.values]
-    measured = pd.read_csv(gpu_folder / f"{STUDY}-measured.csv")
-    assert len(measured) == 25 * len(FACTORS)
-    own = measured[measured["algorithm"] == "bucket-sort"]
-    assert own["published_over_measured"].to_numpy() == pytest.approx(
-        (own["published_ms"] / own["median_ms"]).to_numpy()
-    )
-    others = measured[measured["algorithm"] != "bucket-sort"]
-    assert others["published_ms"].isna().all()
 
 
 def test_no_results_make_a_page_that_says_what_to_do(tmp_path: Path) -> None:
@@ -635,14 +618,9 @@ def test_resort_is_a_share_of_its_own_full_sort_on_the_same_input(tmp_path: Path
     assert by_input["0 moved, destination random"] == ["33.8 %", "10.0 %", "10.0 %"]
     assert by_input["20,971 moved, destination random"] == ["52.2 %", "14.2 %", "14.2 %"]
     assert by_input["20,971 moved, destination next"] == [formats.DASH, "7.10 %", "7.10 %"]
-    text = " ".join(verdict.sentences(run_of(resort_records())))
-    assert (
-        "bucket-resort is faster than its full sort, bucket-sort, up to 419,430 moved (random);"
-        " up to 419,430 moved (next)" in text
-    )
 
 
-def test_verdict_claims_a_faster_resort_only_where_intervals_are_apart() -> None:
+def test_a_resort_is_bold_only_where_intervals_are_apart() -> None:
     close = [
         record("bucket-sort", "host-loop", study=TABLE_2, moved=m, destination="random", width=0.05)
         for m in (0, 256)
@@ -652,8 +630,6 @@ def test_verdict_claims_a_faster_resort_only_where_intervals_are_apart() -> None
                width=0.05, median=median)
         for m, median in ((0, 0.5), (256, 0.95))
     ]  # fmt: skip
-    text = " ".join(verdict.sentences(run_of(close)))
-    assert "faster than its full sort, bucket-sort, only at 0 moved" in text
     table = tables.resorts(run_of(close))
     assert table is not None
     assert [row.items[0].strong for row in table.rows] == [True, False]
@@ -675,10 +651,6 @@ def test_times_a_record_in_the_unit_of_the_print(tmp_path: Path) -> None:
     assert [number(text) for text in kept["filter-scan-search"]] == [0.001, 0.0011, 0.0015, 0.002]
     assert "which is 8.00 to 11.0 in its table." in page.text
     assert "here the ratio is 16.0 to 22.0." in page.text
-    measured = pd.read_csv(tmp_path / f"{TABLE_36_1}-measured.csv")
-    scan = measured[measured["column"] == "X800, Scan/Search"].iloc[0]
-    assert scan["algorithm"] == "filter-scan-search"
-    assert scan["published_ms"] == pytest.approx(0.428 * 65536 / 1000)
 
 
 def test_every_record_of_a_stream_shows_its_axes(tmp_path: Path) -> None:
