@@ -270,7 +270,7 @@ def overview(run: StudyRun, link: str) -> list[Row]:
     if not published.algorithms:
         at += f", {AXES[published.column_axis].say(published.columns[shown])}"
     unit = unit_name(published.unit)
-    theirs = Item(f"{published.texts[last][shown]} {unit}", detail=published.device)
+    theirs = Item(f"{published.texts[last][shown]} {unit}", "words", published.device)
     rows = []
     for group, found in best.items():
         items = (_against(run, grid, cells, (last, shown)) for cells in (own, found))
@@ -288,4 +288,5 @@ def _against(
         return NOTHING
     time = formats.significant(cell.median_ms / cell.unit_ms(run.unit))
     label = run.labels[cell.subject]
-    return Item(f"{time} {unit_name(run.unit)}", detail=f"{label}, {formats.span(ratios)}{TIMES}")
+    detail = f"{label}, {formats.span(ratios)}{TIMES}"
+    return Item(f"{time} {unit_name(run.unit)}", "words", detail)

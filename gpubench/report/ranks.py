@@ -252,13 +252,13 @@ def overview(run: StudyRun, published: Published, link: str) -> list[Row]:
             factors = _ratios(run, subject, published, index)
             detail = f"{run.labels[subject]}, {formats.span(factors)}{tables.TIMES}"
             text = formats.significant(here) if here is not None else ""
-            items.append(Item(f"{text} ms", detail=detail) if text else NOTHING)
+            items.append(Item(f"{text} ms", "words", detail) if text else NOTHING)
         rows.append(
             Row(
                 f"{run.study.title}: a frame on {_way_of(quantity).said}",
                 [
                     Item(_SIZE.say(at[-1]), "words"),
-                    Item(f"{theirs} ms", detail=published.device),
+                    Item(f"{theirs} ms", "words", published.device),
                     *items,
                 ],
                 link,
