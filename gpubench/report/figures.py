@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from gpubench.report import formats
 from gpubench.report.cells import Cell
@@ -113,21 +113,22 @@ class Axis:
 
 
 @dataclass(frozen=True)
-class Chart:
-    """A figure: panels that share both axes, with a caption.
-
-    frame: ends of a linear y axis; else it goes from 0 to the greatest value. A triangle marks
-    where a line leaves through the upper end.
-    """
+class Captioned:
+    """What is said of a figure of any kind; slug: what the names of its files begin with."""
 
     slug: str
     title: str
     caption: str
+
+
+@dataclass(frozen=True)
+class Chart(Captioned):
+    """A figure of lines: panels that share both axes; reference: a value that is marked."""
+
     x: Axis
     y: Axis
     panels: Sequence[Panel]
     reference: float | None = None
-    frame: tuple[float, float] | None = None
 
     @property
     def fullness(self) -> list[int]:
@@ -154,12 +155,9 @@ class BarPanel:
 
 
 @dataclass(frozen=True)
-class BarChart:
+class BarChart(Captioned):
     """A figure of bars; `parts` names their parts, `label` says what their length is."""
 
-    slug: str
-    title: str
-    caption: str
     label: str
     parts: Sequence[str]
     panels: Sequence[BarPanel]
@@ -170,26 +168,6 @@ class BarChart:
         return [len(panel.bars) for panel in self.panels]
 
 
-class Captioned(Protocol):
-    """What is said of a figure of any kind, and how much each of its panels shows."""
-
-    @property
-    def slug(self) -> str:
-        """What the names of its files begin with."""
-
-    @property
-    def title(self) -> str:
-        """What it shows."""
-
-    @property
-    def caption(self) -> str:
-        """How to read it."""
-
-    @property
-    def fullness(self) -> Sequence[int]:
-        """Points, bars or tiles of each panel."""
-
-
 def line_chart(
     slug: str,
     title: str,
@@ -198,12 +176,11 @@ def line_chart(
     y: Axis,
     panels: Sequence[Panel],
     reference: float | None = None,
-    frame: tuple[float, float] | None = None,
     least: int = 2,
 ) -> Chart | None:
     """Make a figure of those panels that have a line of at least so many points; None without."""
     shown = [panel for panel in panels if any(len(line.points) >= least for line in panel.lines)]
-    return Chart(slug, title, caption, x, y, shown, reference, frame) if shown else None
+    return Chart(slug, title, caption, x, y, shown, reference) if shown else None
 
 
 def panel(title: str, lines: Sequence[Line], what: str, unit: str) -> Panel:

@@ -16,6 +16,7 @@ from gpubench.core.tasks import TASKS
 from gpubench.report import formats, vega
 from gpubench.report.axes import AXES
 from gpubench.report.cells import grouped
+from gpubench.report.figures import Captioned
 from gpubench.report.rankings import Race, Searches, is_open, margin, moved_share, task
 from gpubench.report.vega import FigurePart
 
@@ -32,18 +33,10 @@ _TOLD = {
 
 
 @dataclass(frozen=True)
-class Map:
-    """What is said of a map, as of any figure."""
+class Map(Captioned):
+    """A map of tiles."""
 
-    slug: str
-    title: str
-    caption: str
     tiles: Sequence[Mapping[str, Any]]
-
-    @property
-    def fullness(self) -> Sequence[int]:
-        """How many tiles it has."""
-        return [len(self.tiles)]
 
 
 def figure(searches: Searches, task: str, slug: str, height: int = _HEIGHT) -> FigurePart | None:

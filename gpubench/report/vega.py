@@ -341,7 +341,7 @@ def _axis(chart: Chart, which: str) -> Any:
         words = lambda value: str(own.names[int(value)])  # noqa: E731
     elif own.kind == "linear" or not any(value > 0 for value in values):
         places = []
-        low, high = chart.frame or (0.0, 1.08 * max(values) or 1.0)
+        low, high = 0.0, 1.08 * max(values) or 1.0
         if which == "x":
             low, high = min(values), max(values)
         scale = alt.Scale(domain=[low, high], nice=False, zero=False)

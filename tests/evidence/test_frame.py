@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from report_pages import record, results
 
@@ -35,8 +33,8 @@ def test_a_row_has_its_time_rank_and_share_of_the_bound():
     assert table[table.status == "failed"]["rank"].isna().all()
 
 
-def test_the_results_that_come_along_are_loaded():
-    table = load(Path(__file__).parents[2] / "results" / "measured")
+def test_the_results_that_come_along_are_loaded(shipped_frame):
+    table = shipped_frame
     assert {"cuda", "opencl"} <= set(table.backend) and (table.status == "ok").sum() > 3000
     assert table.problem.notna().all()
     ranked = table[table["rank"].notna()]
