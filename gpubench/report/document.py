@@ -224,7 +224,7 @@ def _study(run: StudyRun, stem: str, slug: str) -> StudyPart:
             sentences=["Nothing of this table was measured here."] if None in beside else [],
             side_by_side=True,
         ),
-        Section("More figures", figures=drawn[1:]),
+        Section("More figures", figures=drawn[1:], in_text=False),
         Section(
             f"Every algorithm{f' ({kind})' if kind else ''}",
             tables=subjects,

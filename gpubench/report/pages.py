@@ -109,7 +109,7 @@ class Section:
     """A stretch of a study's page: figures, then tables, then sentences and what opens.
 
     notes: said of all tables, before them. side_by_side: whether tables stand so.
-    folded: tables that open.
+    folded: tables that open. in_text: whether the first figure stands in Markdown too.
     """
 
     title: str
@@ -119,11 +119,12 @@ class Section:
     folded: Sequence[Table] = ()
     notes: Sequence[str] = ()
     side_by_side: bool = False
+    in_text: bool = True
 
     @property
     def drawn(self) -> Sequence[FigurePart]:
         """The figures that stand in Markdown too."""
-        return self.figures[:1]
+        return self.figures[: int(self.in_text)]
 
     @property
     def is_empty(self) -> bool:

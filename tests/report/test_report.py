@@ -293,7 +293,7 @@ def test_markdown_tables_parse_and_its_figures_exist(gpu_folder: Path, gpu_page:
         assert all(re.fullmatch(":?-+:?", part) for part in table[1])
     assert len(found) == len(gpu_page.tables) - 2  # but for those of studies, which stand there
     pictures = re.findall(r"!\[[^]]+\]\(([^)]+)\)", text)
-    assert len(pictures) == 2
+    assert len(pictures) == 1
     assert all((gpu_folder / picture).is_file() for picture in pictures)
     time = formats.significant(synthetic_time("atomic-list", "one-pass", 2**24, 1))
     assert ["atomic-list", f"**{time}**"] in [row[:2] for table in found for row in table]
