@@ -9,11 +9,15 @@ from contextlib import ExitStack
 from typing import Any
 
 import needs
+import pandas as pd
 import pytest
 
-from gpubench.core import registry
+from gpubench.core import paths, registry
 from gpubench.core.errors import DeviceUnavailable
 from gpubench.devices import Device, open_device
+from gpubench.evidence.files import load_results
+from gpubench.evidence.frame import frame
+from gpubench.evidence.results import Results
 from gpubench.measure.environment import environment
 
 # The pip runtime comes with the extra `cpu`, so it must be there; PoCL is the system's.
@@ -129,6 +133,21 @@ def environment_once() -> Callable[[Device], dict[str, Any]]:
         return dict(known[device.spec])
 
     return get
+
+
+@pytest.fixture(scope="session")
+def shipped_results() -> list[Results]:
+    """Results of studies that come with a checkout, loaded once."""
+    root = paths.repository()
+    if root is None:
+        pytest.skip("needs a checkout")
+    return load_results([root / "results" / "measured"])
+
+
+@pytest.fixture(scope="session")
+def shipped_frame(shipped_results: list[Results]) -> pd.DataFrame:
+    """The frame of these."""
+    return frame(shipped_results)
 
 
 @pytest.fixture(scope="session", params=OPENCL)

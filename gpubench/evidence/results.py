@@ -19,7 +19,6 @@ from gpubench.core.errors import UserError
 from gpubench.core.writing import Lock, remove_leftovers, whole_file
 from gpubench.evidence.bounds import Environment, checked, read, read_json
 from gpubench.evidence.records import (
-    FIELDS,
     IDENTITY,
     AnyRecord,
     Ok,
@@ -36,7 +35,7 @@ from gpubench.evidence.records import (
 )
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 __all__ = [
     "IDENTITY",
@@ -46,7 +45,6 @@ __all__ = [
     "Results",
     "Store",
     "first_difference",
-    "frame",
     "identity_of",
     "is_settled",
     "is_waiting",
@@ -122,34 +120,6 @@ def first_difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str | 
 
 def _is_same_memory(one: int | None, other: int | None) -> bool:
     return bool(one and other and abs(one - other) <= SAME_MEMORY * one)
-
-
-def frame(results: Iterable[Results]) -> pd.DataFrame:
-    """Return a table with one row a record: its fields, and machine, device_name, commit, file.
-
-    An attempt that failed and was repeated later in the same file has no row. Columns with
-    numbers hold floats or nullable integers; lists and objects stay as they are.
-    """
-    import pandas as pd  # slow to import, and not needed to measure
-
-    rows = [
-        as_json(record) | _environment_columns(result)
-        for result in results
-        for record in {record.key: record for record in result.records}.values()
-    ]
-    columns = [*FIELDS, "machine", "device_name", "commit", "file"]
-    types = dict.fromkeys(_NUMBERS, "float64") | dict.fromkeys(_INTEGERS, "Int64")
-    return pd.DataFrame(rows, columns=pd.Index(columns)).astype(types)
-
-
-def _environment_columns(result: Results) -> dict[str, str | None]:
-    environment = result.environment
-    return {
-        "machine": environment["machine"],
-        "device_name": environment["device"]["name"],
-        "commit": environment["commit"],
-        "file": str(result.path),
-    }
 
 
 class Store:

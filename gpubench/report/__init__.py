@@ -12,7 +12,7 @@ from gpubench.evidence.calibration import Calibration
 from gpubench.evidence.physics_results import CheckResults
 from gpubench.evidence.results import Results
 from gpubench.report import document, folder, render, spreadsheets
-from gpubench.report.cells import machines
+from gpubench.report.machines import machines
 from gpubench.report.pages import Part
 
 
@@ -28,13 +28,12 @@ def write(
     Writes pages that load `gpubench.js` beside them and nothing else: `index.html`, for each study
     `<study>.html` and `<study>-measurements.html`, and `simulations.html`, `checks.html` and
     `calibration.html` where there are any.
-    Beside them `report.md` with `figures/*.svg`, and as CSV `<study>-records.csv` (the newest
-    record of each key on each machine, without samples, states of the device and empty columns),
-    for each study with a published table `<study>-printed.csv` and `<study>-measured.csv`, for each
-    with simulation steps `<study>-phases.csv`, for each of several ranks `<study>-ranks.csv`, and
-    for neighbour searches what their figures show (`spreadsheets.KINDS`). `folder.replace` says
+    Beside them `report.md` with `figures/*.svg`, and as CSV `<study>-records.csv` (the frame of
+    measurements with their ranks and commands, without samples, states of the device and empty
+    columns), for each study with simulation steps `<study>-phases.csv`, and for neighbour searches
+    where they cross. `folder.replace` says
     what becomes of the files that are there. Raises UserError where the folder belongs to others
-    or cannot be written,.
+    or cannot be written.
     """
     folder.require_own(out)
     found = machines(results)

@@ -8,8 +8,8 @@ import numpy as np
 
 from gpubench.evidence.ranking import Rule, best_rule, single_choices
 from gpubench.report import formats
-from gpubench.report.rankings import Field, moved_share
-from gpubench.report.tables import Item, Row, Table
+from gpubench.report.pages import Item, Row, Table
+from gpubench.report.rankings import Searches, moved_share
 
 _MOST_SINGLE = 3  # choices that are told beside the rule
 
@@ -18,7 +18,6 @@ _MOST_SINGLE = 3  # choices that are told beside the rule
 class Answer:
     """The answer to a task: the best rule, and what it and the best single choices cost."""
 
-    task: str
     rule: Rule
     table: Table
 
@@ -31,15 +30,16 @@ class Answer:
         return f"{first} up to {formats.power(int(up_to))} particles, {self.rule.above} above"
 
 
-def answer(field: Field, task: str) -> Answer | None:
+def answer(searches: Searches, task: str) -> Answer | None:
     """Find the best rule of one line for a task; None where no algorithm ran on every input.
 
     The best costs least in the worst case, then on average, over all inputs where nothing moved.
     """
-    races = [r for r in field.races if r.task == task and moved_share(r.place) is None]
-    races.sort(key=lambda race: race.place.particles or 0)
+    found = searches.by_task.get(task, [])
+    races = [race for race in found if moved_share(race[0].place) is None]
+    races.sort(key=lambda race: race[0].place.particles or 0)
     times = [
-        (race.place.particles or 0, {c.subject.algorithm: c.median_ms for c in race.cells})
+        (race[0].place.particles or 0, {c.subject.algorithm: c.median_ms for c in race})
         for race in races
     ]
     singles = single_choices(times)[:_MOST_SINGLE]
@@ -47,18 +47,15 @@ def answer(field: Field, task: str) -> Answer | None:
         return None
     best = best_rule(singles, [size for size, _ in times])
     shown = singles if best is singles[0] else [best, *singles]
-    table = Table(
-        f"Its time over that of the fastest, on {len(races)} inputs",
-        ["Choice", "median", "95 % up to", "worst"],
-        [
-            Row(
-                f"{rule.first} alone" if rule.up_to is None else "this rule",
-                [
-                    Item(f"{np.quantile(rule.costs, share):.2f}", strong=rule is best)
-                    for share in (0.5, 0.95, 1.0)
-                ],
-            )
-            for rule in shown
-        ],
-    )
-    return Answer(task, best, table)
+    rows = [
+        Row(
+            f"{rule.first} alone" if rule.up_to is None else "this rule",
+            [
+                Item(f"{np.quantile(rule.costs, share):.2f}", strong=rule is best)
+                for share in (0.5, 0.95, 1.0)
+            ],
+        )
+        for rule in shown
+    ]
+    caption = f"Its time over that of the fastest, on {len(races)} inputs"
+    return Answer(best, Table(caption, ["Choice", "median", "95 % up to", "worst"], rows))

@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from gpubench.evidence.calibration import Calibration, Rates
 from gpubench.report import formats
 from gpubench.report.figures import Axis, Chart, Line, Panel
-from gpubench.report.pages import Collection, Part
-from gpubench.report.tables import Item, Row, Table
+from gpubench.report.pages import Collection, Item, Part, Row, Table
 from gpubench.report.vega import draw_all
 
 COLUMNS = [
     "Cell",
     "False alarms",
-    "Cannot tell",
+    "Inconclusive",
     "Slowed by",
     "Found",
     "9 in 10 from",
@@ -29,7 +28,7 @@ def collection(found: Sequence[Calibration]) -> Collection:
         f"{each.environment['device']['name']}: {_share(each.verdicts.false_alarms)} false alarms"
         for each in found
     )
-    title = "How far comparisons can be believed"
+    title = "Calibration: false alarms and detectable slow-downs"
     return Collection("calibration", title, f"A code against itself. {gist}.", parts(found))
 
 
@@ -41,12 +40,12 @@ def parts(found: Sequence[Calibration]) -> list[Part]:
 def _part(slug: str, found: Calibration) -> Part:
     device = found.environment["device"]
     return Part(
-        slug,
         f"{device['name']}, {found.study}",
         _sentences(found),
         [_table(found)],
         draw_all([_chart(f"{slug}-pairs", found)]),
-        f"gpubench calibrate --device {device['backend']} --pairs {len(found.started)}",
+        slug=slug,
+        command=f"gpubench calibrate --device {device['backend']} --pairs {len(found.started)}",
     )
 
 
@@ -61,7 +60,7 @@ def _sentences(found: Calibration) -> list[str]:
         f" threshold of {_share(verdicts.threshold)}, and intervals that hold together with"
         f" {_share(verdicts.confidence)} confidence.",
         f"{_share(verdicts.false_alarms)} of these comparisons called the code slower than"
-        f" itself; {_share(verdicts.cannot_tell)} more left a cell open. One took {median:g} pairs"
+        f" itself; {_share(verdicts.cannot_tell)} more were inconclusive. One took {median:g} pairs"
         f" at the median, {most:g} at the 95th percentile.",
         f"Of {verdicts.separate} that have no pair in common, {verdicts.separate_alarms} called it"
         " slower.",
@@ -109,7 +108,7 @@ def _chart(slug: str, found: Calibration) -> Chart:
         apart = [100 * abs(each.ratio - 1) for each in series if each is not None]
         lines = sweeps.setdefault(sweep.rpartition("/")[2], [])
         label = cell.partition(",")[0] + (f", {word}" if (word := _workload(cell)) else "")
-        lines.append(Line(label, numbers, apart, colour=len(lines)))
+        lines.append(Line.through(label, numbers, apart, len(lines)))
     panels = [Panel(sweep, lines, _described(lines)) for sweep, lines in sweeps.items()]
     return Chart(
         slug,

@@ -1,28 +1,28 @@
-"""Results put in order: machines, studies, and what was measured in each cell of a study.
+"""What was measured of one subject at one place: a cell of a study, with its ranks.
 
-A cell is one subject (an algorithm in one form) at one place (the values of every axis of its
-input). It holds a record for each mode of timing.
+A subject is an algorithm in one form; a place is the values of every axis of its input. A cell
+holds, for each mode of timing, the measurement that `pool` made and the rank that `rank` gave it.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Sequence
+import shlex
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
-from datetime import datetime
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
-from gpubench.core import registry
-from gpubench.evidence.crossover import Timed
-from gpubench.evidence.declared import declared
-from gpubench.evidence.pooling import device_of, pool
+from gpubench.evidence.crossover import Ratio, Timed
+from gpubench.evidence.declared import declared, lost
+from gpubench.evidence.frame import share_of_bound
+from gpubench.evidence.ranking import Ranked
 from gpubench.evidence.results import Record as Record
-from gpubench.evidence.results import Results
-from gpubench.report.axes import AXES, SIZES
-from gpubench.studies.study import Study, StudyError, load_study, parse_study
+from gpubench.report import formats
+from gpubench.report.axes import COUNTS, SIZES
 
 Names = tuple[str, ...]
+T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
 
 # The headline of a cell is the first of these that was measured.
 HEADLINE_MODES = ("graph", "hot", "cold")
@@ -31,6 +31,15 @@ HEADLINE_MODES = ("graph", "hot", "cold")
 DRAW, EXCHANGE = "draw", "exchange"
 # A sample is long where it is so many times as long as one of nothing, which is a part of it.
 LONG = 20
+_UNITS_MS = {"s": 1000.0, "ms": 1.0, "us": 0.001}
+
+
+def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    """Return items by a key, both in the order in which they come."""
+    found: dict[K, list[T]] = {}
+    for item in items:
+        found.setdefault(key(item), []).append(item)
+    return found
 
 
 @dataclass(frozen=True, order=True)
@@ -40,6 +49,12 @@ class Subject:
     algorithm: str
     form: str
     parameters: tuple[tuple[str, float], ...] = ()
+
+    @classmethod
+    def of(cls, record: Record) -> Subject:
+        """Return the subject of a record."""
+        parameters = tuple(sorted(record["parameters"].items()))
+        return cls(record["algorithm"], record["form"], parameters)
 
 
 @dataclass(frozen=True)
@@ -64,6 +79,16 @@ class Place:
     ranks: int | None  # of a simulation: 1 or more
     decomposition: str | None
     inputs: int | None  # that take turns; None for one
+
+    @classmethod
+    def of(cls, record: Record) -> Place:
+        """Return the place of a record."""
+        found = {axis.name: record[axis.name] for axis in fields(cls)}
+        if found["periodic"] is not None:
+            found["periodic"] = tuple(found["periodic"])
+        if found["workload"] is not None and found["ranks"] is None:
+            found["ranks"] = 1
+        return cls(**found)
 
     @property
     def count(self) -> int:
@@ -91,34 +116,47 @@ class Place:
 
 @dataclass
 class Cell:
-    """The records of one subject at one place, one for each mode.
-
-    bandwidths: the copy bandwidth in GB/s measured in the run that each record is from.
-    overheads_ms: what a sample of nothing took there in the same mode, in milliseconds.
-    days: when the newest run of each began, as in 2025-01-31.
-    """
+    """The ranked measurements of one subject at one place, one for each mode."""
 
     subject: Subject
     place: Place
-    by_mode: dict[str, Record] = field(default_factory=dict)
-    bandwidths: dict[str, float | None] = field(default_factory=dict)
-    overheads_ms: dict[str, float | None] = field(default_factory=dict)
-    days: dict[str, str] = field(default_factory=dict)
+    by_mode: dict[str, Ranked] = field(default_factory=dict)
 
     @cached_property
-    def headline(self) -> Record:
-        """The record to show: a wrong one if there is any, else the first mode that was timed."""
-        modes = [m for m in HEADLINE_MODES if m in self.by_mode]
-        records = [self.by_mode[m] for m in modes]
+    def shown(self) -> Ranked:
+        """The measurement to show: a wrong one if any is, else the first mode that was timed."""
+        found = [self.by_mode[mode] for mode in HEADLINE_MODES if mode in self.by_mode]
         for status in ("wrong", "ok", "failed"):
-            for record in records:
-                if record["status"] == status:
-                    return record
-        return records[0]
+            for each in found:
+                if each.measurement.record["status"] == status:
+                    return each
+        return found[0]
+
+    @property
+    def headline(self) -> Record:
+        """The record to show."""
+        return self.shown.measurement.record
+
+    @property
+    def records(self) -> list[Record]:
+        """The record of each mode."""
+        return [each.measurement.record for each in self.by_mode.values()]
 
     def in_mode(self, mode: str) -> Cell:
         """Return the cell of one of its modes alone."""
         return replace(self, by_mode={mode: self.by_mode[mode]})
+
+    def is_timed(self, mode: str) -> bool:
+        """Say whether it has a time in a mode."""
+        return mode in self.by_mode and self.in_mode(mode).ok
+
+    @property
+    def days(self) -> set[str]:
+        """When the newest run of each mode began, as in 2025-01-31."""
+        return {
+            max(day_of(timing.results.environment) for timing in each.measurement.timings)
+            for each in self.by_mode.values()
+        }
 
     @property
     def replaces(self) -> str | None:
@@ -126,9 +164,30 @@ class Cell:
         return declared(self.headline).replaces
 
     @property
+    def lost(self) -> int:
+        """How many particles the answer lacks, where its algorithm may lose some."""
+        return lost(self.headline)
+
+    @property
     def ok(self) -> bool:
         """Whether the cell has a time and no wrong answer in any mode."""
         return bool(self.headline["status"] == "ok")
+
+    @property
+    def mode(self) -> str:
+        """The mode of what is shown."""
+        return str(self.headline["mode"])
+
+    @property
+    def is_first(self) -> bool:
+        """Whether nothing that does equal work is known to be faster."""
+        return self.shown.is_first
+
+    @property
+    def over_first(self) -> Ratio:
+        """Its time over that of the fastest that does equal work."""
+        assert self.shown.ratio is not None
+        return self.shown.ratio
 
     @property
     def median_ms(self) -> float:
@@ -141,12 +200,29 @@ class Cell:
         return float(self.headline["ci95_low_ms"]), float(self.headline["ci95_high_ms"])
 
     @property
+    def timed(self) -> Timed:
+        """Headline median and interval in milliseconds."""
+        return Timed(self.median_ms, *self.interval_ms)
+
+    def over(self, other: Cell) -> Ratio:
+        """Divide its time by another."""
+        return self.timed.over(other.timed)
+
+    @property
+    def overhead_ms(self) -> float | None:
+        """What a sample of nothing took in the same mode; older results know it of hot alone."""
+        environment = self.shown.measurement.results.environment
+        found = environment.get("overhead_ms", {"hot": environment.get("empty_launch_ms")})
+        overhead_ms: float | None = found.get(self.mode)
+        return overhead_ms
+
+    @property
     def is_short(self) -> bool:
         """Whether the headline's samples are so short that what a measurement adds shows in them.
 
         False where that was not measured.
         """
-        overhead_ms = self.overheads_ms.get(self.headline["mode"])
+        overhead_ms = self.overhead_ms
         if not self.ok or overhead_ms is None:
             return False
         return bool(self.median_ms * self.headline["batch"] < LONG * overhead_ms)
@@ -164,9 +240,14 @@ class Cell:
 
     def unit_ms(self, unit: str) -> float:
         """Return how many milliseconds one of a unit of published times is for this input."""
-        if unit == "us/record":
-            return 0.001 * (self.place.records or 1)
-        return {"s": 1000.0, "ms": 1.0, "us": 0.001}[unit]
+        return 0.001 * (self.place.records or 1) if unit == "us/record" else _UNITS_MS[unit]
+
+    @property
+    def memory_bytes(self) -> int | None:
+        """The most memory on the device, or else what was allocated; None if unknown."""
+        peak: int | None = self.headline["peak_bytes"]
+        allocated: int | None = self.headline["workspace_bytes"]
+        return allocated if peak is None else peak
 
     @property
     def phases_ms(self) -> dict[str, float]:
@@ -206,10 +287,39 @@ class Cell:
     @property
     def copy_share(self) -> float | None:
         """Least traffic over time, as a share of the measured copy bandwidth; None if unknown."""
-        record, bandwidth = self.headline, self.bandwidths[self.headline["mode"]]
-        if not self.ok or not record["bytes_moved"] or not bandwidth or not self.median_ms:
-            return None
-        return float(record["bytes_moved"] / (self.median_ms * 1e6) / bandwidth)
+        return share_of_bound(self.shown.measurement) if self.ok else None
+
+    @property
+    def told(self) -> dict[str, str]:
+        """What is told of it where it is pointed at: share of the bound, and how to repeat it."""
+        share = self.copy_share
+        bound = {} if share is None else {"bound": formats.percent(share)}
+        return bound | {"command": command(self.headline)}
+
+
+def command(record: Record) -> str:
+    """Return the command that measures the cell of a record again."""
+    launcher = [] if record["ranks"] is None else ["mpirun", "-n", str(record["ranks"])]
+    words = [*launcher, "gpubench", "run", record["study"], "--device", record["device"]]
+    words += ["--algorithms", record["algorithm"]]
+    sizes = [record[name] for name in COUNTS if record[name] is not None]
+    if sizes:
+        words += ["--particles", str(sizes[0])]
+    if record["per_cell"] is not None:
+        words += ["--per-cell", f"{record['per_cell']:g}"]
+    if record["inputs"] is not None:
+        words += ["--inputs", str(record["inputs"])]
+    return shlex.join(words)
+
+
+def told_apart(faster: Cell, slower: Cell) -> bool:
+    """Say whether the 95 % interval of the ratio of two medians lies above 1."""
+    return slower.over(faster).low > 1
+
+
+def fastest(cells: Iterable[Cell]) -> Cell:
+    """Return the cell with the lowest median."""
+    return min(cells, key=lambda cell: cell.median_ms)
 
 
 def phases_of(cells: Sequence[Cell]) -> list[str]:
@@ -227,303 +337,6 @@ def phases_of(cells: Sequence[Cell]) -> list[str]:
     return names
 
 
-def told_apart(faster: Cell, slower: Cell) -> bool:
-    """Say whether the 95 % interval of the ratio of two medians lies above 1."""
-    one, other = (Timed(cell.median_ms, *cell.interval_ms) for cell in (slower, faster))
-    return one.over(other).low > 1
-
-
-@dataclass
-class StudyRun:
-    """What one machine measured in one study.
-
-    replaced: number of records of older code or failed attempts, which newer ones replace.
-    """
-
-    study: Study
-    cells: dict[tuple[Subject, Place], Cell]
-    replaced: int = 0
-
-    @property
-    def records(self) -> list[Record]:
-        """Every record shown, in the order in which they were measured."""
-        return [record for cell in self.cells.values() for record in cell.by_mode.values()]
-
-    @property
-    def dates(self) -> str:
-        """The day or days of what is shown, as `Machine.dates`."""
-        return _dates({day for cell in self.cells.values() for day in cell.days.values()})
-
-    @property
-    def is_simulation(self) -> bool:
-        """Whether its times are those of whole steps of a workload."""
-        return any(place.workload for _, place in self.cells)
-
-    @cached_property
-    def has_many_sizes(self) -> bool:
-        """Whether it has steps of more sizes than algorithms, so that a table goes along them."""
-        timed = [cell for cell in self.cells.values() if cell.phases_ms]
-        sizes = {cell.place.particles for cell in timed}
-        return len(sizes) > len({cell.subject for cell in timed}) > 0
-
-    @property
-    def unit(self) -> str:
-        """What its times are shown in: milliseconds, or as printed where that is per record."""
-        printed = self.study.published.unit if self.study.published else "ms"
-        return printed if printed == "us/record" else "ms"
-
-    @cached_property
-    def full_sorts(self) -> dict[str, str]:
-        """Which algorithm builds from nothing what each of those updates that update."""
-        found = {cell.subject.algorithm: cell.replaces for cell in self.cells.values()}
-        return {update: full for update, full in found.items() if full is not None}
-
-    def full_sort(self, subject: Subject) -> Subject | None:
-        """Return what builds from nothing what a subject updates, in the same form, if it does."""
-        full = self.full_sorts.get(subject.algorithm)
-        return Subject(full, subject.form) if full else None
-
-    @cached_property
-    def subjects(self) -> list[Subject]:
-        """Subjects in the order of the study, then those that it does not name."""
-        named = [(s.algorithm, s.form) for s in self.study.subjects]
-        found = list(dict.fromkeys(subject for subject, _ in self.cells))
-        rank = {pair: index for index, pair in reversed(list(enumerate(named)))}
-        return sorted(found, key=lambda s: rank.get((s.algorithm, s.form), len(named)))
-
-    @cached_property
-    def labels(self) -> dict[Subject, str]:
-        """Shortest name of each subject that tells it from the others."""
-        forms = Counter(
-            algorithm for algorithm, _ in {(s.algorithm, s.form) for s in self.subjects}
-        )
-        sets = Counter((s.algorithm, s.form) for s in self.subjects)
-        labels = {}
-        for subject in self.subjects:
-            label = subject.algorithm
-            if forms[subject.algorithm] > 1:
-                label += f" {subject.form}"
-            if sets[subject.algorithm, subject.form] > 1 and subject.parameters:
-                given = (f"{name}={value:.12g}" for name, value in subject.parameters)
-                label = " ".join((label, *given))
-            labels[subject] = label
-        return labels
-
-    @cached_property
-    def phases(self) -> list[str]:
-        """Names of the phases of a step with the fewest ranks, in the order in which they come."""
-        ranks = self.common["ranks"]
-        return phases_of([cell for cell in self.cells.values() if cell.place.ranks == ranks])
-
-    @cached_property
-    def common(self) -> dict[str, Any]:
-        """The commonest value of each axis: what tables hold on the axes that they do not show."""
-        places = _fewest_ranks([place for _, place in self.cells])
-        return {
-            axis.name: Counter(getattr(p, axis.name) for p in places).most_common(1)[0][0]
-            for axis in fields(Place)
-        }
-
-    @cached_property
-    def kind(self) -> dict[str, Any]:
-        """The commonest kind of input, with as few ranks as there are."""
-        return _commonest([p.kind for p in _fewest_ranks([place for _, place in self.cells])])
-
-    @cached_property
-    def _found(
-        self,
-    ) -> dict[Any, dict[tuple[Any, ...], list[Cell]]]:
-        """Cells by their values on some axes, for each subject and choice of axes; see `select`."""
-        return {}
-
-    @cached_property
-    def _of(self) -> dict[Subject, tuple[dict[str, Any], list[Cell]]]:
-        """The kind of input and the cells of each subject.
-
-        The kind is the commonest of the study, or where a subject has none of that (Table 3 of
-        Rozen has re-sorts among full sorts) its own commonest.
-        """
-        cells: dict[Subject, list[Cell]] = {}
-        for cell in self.cells.values():
-            cells.setdefault(cell.subject, []).append(cell)
-        found = {}
-        for subject, own in cells.items():
-            kinds = [cell.place.kind for cell in own]
-            fewest = [place.kind for place in _fewest_ranks([cell.place for cell in own])]
-            found[subject] = (self.kind if self.kind in kinds else _commonest(fewest), own)
-        return found
-
-    def select(self, subject: Subject, free: str = "", **axes: object) -> list[Cell]:
-        """Return a subject's cells at these values, of its kind on the other axes but `free`."""
-        kind, own = self._of.get(subject, ({}, []))
-        rest = {name: v for name, v in kind.items() if name not in axes and name != free}
-        names = tuple(axes), tuple(rest)
-        if (subject, names) not in self._found:
-            # A report asks at each value of an axis: to look through all cells each time would
-            # take the square of their number.
-            found = self._found[subject, names] = {}
-            for cell in own:
-                found.setdefault(cell.place.values(*names), []).append(cell)
-        return self._found[subject, names].get((*axes.values(), *rest.values()), [])
-
-    def find(self, subject: Subject, **axes: object) -> Cell | None:
-        """Return a subject's cell at these values, of its kind and of common sizes otherwise."""
-        sizes = {name: self.common[name] for name in SIZES}
-        return next(iter(self.select(subject, **(sizes | axes))), None)
-
-    def at(self, **axes: object) -> list[Cell]:
-        """Return the cell of each subject that has one there, in the order of the subjects."""
-        found = (self.find(subject, **axes) for subject in self.subjects)
-        return [cell for cell in found if cell is not None]
-
-    def values(self, axis: str, **axes: object) -> list[Any]:
-        """Return the values of one axis among cells of the usual kind at these values of others.
-
-        Numbers ascend; names are in the order of the report.
-        """
-        found = {
-            getattr(cell.place, axis)
-            for subject in self.subjects
-            for cell in self.select(subject, axis, **axes)
-        } - {None}
-        if all(isinstance(value, int | float) for value in found):
-            return sorted(found)
-        seen = [getattr(place, axis) for _, place in self.cells]
-        return AXES[axis].order([value for value in seen if value in found])
-
-
-@dataclass
-class Machine:
-    """One device of one machine, with every run on it, oldest first."""
-
-    runs: list[Results]
-    studies: list[StudyRun]
-
-    @property
-    def environment(self) -> dict[str, Any]:
-        """The environment of the newest run."""
-        return self.runs[-1].environment
-
-    @property
-    def device_name(self) -> str:
-        """The maker's name of the device."""
-        return str(self.environment["device"]["name"])
-
-    @property
-    def dates(self) -> str:
-        """The day or days of its runs: "on 2025-01-31", or "from ... to ..."."""
-        return _dates({_day(run.environment) for run in self.runs})
-
-    @property
-    def is_cpu(self) -> bool:
-        """Whether the times are those of a CPU."""
-        return bool(self.environment["device"].get("is_cpu"))
-
-    @property
-    def backend(self) -> str:
-        """The back end: cuda or opencl."""
-        return str(self.environment["device"]["backend"])
-
-
-def machines(results: Sequence[Results]) -> list[Machine]:
-    """Group results by device, GPUs first; each cell has the one time that `pool` says."""
-    groups: dict[tuple[str, ...], list[Results]] = {}
-    for result in results:
-        groups.setdefault(device_of(result.environment), []).append(result)
-    found = [_machine(sorted(runs, key=_started)) for runs in groups.values()]
-    return sorted(found, key=lambda machine: machine.is_cpu)
-
-
-def study_of(name: str, text: str | None = None) -> Study:
-    """Load a study; one that this version does not ship is read from the text in its results.
-
-    Where there is none, or this version cannot read it, the study has a name alone.
-    """
-    if name in registry.studies():
-        return load_study(name)
-    why = ""
-    if text is not None:
-        try:
-            return parse_study(name, text)
-        except StudyError as error:
-            why = f"The study in these results cannot be read: {error}."
-    return Study(
-        name=name,
-        title=name,
-        paper=None,
-        table=None,
-        question=why,
-        seed=0,
-        published=None,
-        sweeps=(),
-        subjects=(),
-    )
-
-
-def _text_of(name: str, runs: Sequence[Results]) -> str | None:
-    """Return the newest text of a study in results."""
-    found = [run for run in runs if run.study is not None and run.records]
-    of_study = [run for run in found if run.records[0]["study"] == name]
-    return max(of_study, key=_started).study if of_study else None
-
-
-def _started(result: Results) -> datetime:
-    return datetime.fromisoformat(result.environment["started"])
-
-
-def _machine(runs: list[Results]) -> Machine:
-    studies: dict[str, StudyRun] = {}
-    for measured in pool(runs):
-        record, environment = measured.record, measured.results.environment
-        name, mode = record["study"], record["mode"]
-        if name not in studies:
-            studies[name] = StudyRun(study_of(name, _text_of(name, runs)), {})
-        study = studies[name]
-        subject, place = _subject(record), _place(record)
-        cell = study.cells.setdefault((subject, place), Cell(subject, place))
-        study.replaced += measured.replaced
-        cell.by_mode[mode] = record
-        cell.bandwidths[mode] = environment["copy_bandwidth_gb_s"]
-        cell.overheads_ms[mode] = _overhead_ms(environment, mode)
-        cell.days[mode] = max(_day(each.results.environment) for each in measured.timings)
-    return Machine(runs, list(studies.values()))
-
-
-def _day(environment: dict[str, Any]) -> str:
+def day_of(environment: dict[str, Any]) -> str:
+    """Return the day on which a run began."""
     return str(environment["started"])[:10]
-
-
-def _dates(days: Collection[str]) -> str:
-    first, last = min(days), max(days)
-    return f"on {first}" if first == last else f"from {first} to {last}"
-
-
-def _overhead_ms(environment: dict[str, Any], mode: str) -> float | None:
-    """Return what a sample of nothing takes; older results know it of hot samples alone."""
-    found = environment.get("overhead_ms", {"hot": environment.get("empty_launch_ms")})
-    overhead_ms: float | None = found.get(mode)
-    return overhead_ms
-
-
-def _subject(record: Record) -> Subject:
-    parameters = tuple(sorted(record["parameters"].items()))
-    return Subject(record["algorithm"], record["form"], parameters)
-
-
-def _place(record: Record) -> Place:
-    found = {axis.name: record[axis.name] for axis in fields(Place)}
-    if found["periodic"] is not None:
-        found["periodic"] = tuple(found["periodic"])
-    if found["workload"] is not None and found["ranks"] is None:
-        found["ranks"] = 1
-    return Place(**found)
-
-
-def _fewest_ranks(places: Sequence[Place]) -> list[Place]:
-    """Return those places of simulations that have the fewest ranks, and all others."""
-    fewest = min((place.ranks for place in places if place.ranks is not None), default=None)
-    return [place for place in places if place.ranks in (None, fewest)]
-
-
-def _commonest(kinds: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    return dict(Counter(tuple(kind.items()) for kind in kinds).most_common(1)[0][0])

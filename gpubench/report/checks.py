@@ -9,8 +9,7 @@ from gpubench.evidence import physics_results
 from gpubench.evidence.physics_results import CheckResults, CheckRun, Finding, Reference
 from gpubench.report import formats
 from gpubench.report.figures import Axis, Chart, Line, Panel
-from gpubench.report.pages import Collection, Part
-from gpubench.report.tables import Item, Row, Table
+from gpubench.report.pages import Collection, Item, Part, Row, Table
 from gpubench.report.vega import draw_all
 
 _KINDS = {"linear": "linear", "log": "number"}
@@ -41,12 +40,12 @@ def _part(index: int, found: CheckResults) -> Part:
         _chart(f"{slug}-{figure.slug}", figure) for run in found.checks for figure in run.figures
     ]
     return Part(
-        slug,
         f"{found.family}, {device['name']}",
         _sentences(found),
         [_table(run) for run in found.checks],
         draw_all(charts),
-        f"gpubench check {found.family}{' --long' if found.size == 'long' else ''}"
+        slug=slug,
+        command=f"gpubench check {found.family}{' --long' if found.size == 'long' else ''}"
         f" --device {device['backend']}",
     )
 
@@ -125,11 +124,11 @@ def _chart(slug: str, figure: physics_results.Figure) -> Chart:
 
 def _panel(figure: physics_results.Figure, panel: physics_results.Panel) -> Panel:
     lines = [
-        Line(
+        Line.through(
             series.label,
             series.x,
             series.y,
-            colour=index,
+            index,
             variant=_DASHES[series.role],
             marked=series.role == "measured",
         )

@@ -11,21 +11,34 @@ from dataclasses import dataclass
 
 from gpubench.evidence.calibration import Calibration
 from gpubench.evidence.physics_results import CheckResults
-from gpubench.report import answers, formats, maps, overview, ranks, regimes, steps, tables, verdict
+from gpubench.report import (
+    answers,
+    environment,
+    formats,
+    maps,
+    overview,
+    published,
+    ranks,
+    records,
+    regimes,
+    tables,
+    verdict,
+)
 from gpubench.report import calibrations as calibrated
 from gpubench.report import checks as checked
 from gpubench.report import simulations as simulated
 from gpubench.report.answers import Answer
-from gpubench.report.cells import Machine, StudyRun
-from gpubench.report.pages import Collection, Part, Section
-from gpubench.report.rankings import Field
+from gpubench.report.cells import command
+from gpubench.report.machines import Machine, StudyRun
+from gpubench.report.pages import Collection, Part, Section, Table
+from gpubench.report.rankings import Searches
 from gpubench.report.study_charts import charts
-from gpubench.report.tables import Table
 from gpubench.report.vega import FigurePart, draw_all
 
 MEASUREMENTS = "-measurements"  # follows the stem in the name of the page of all measurements
 _OTHER_PAGES = ("index", "simulations", "checks", "calibration")  # names that no study's page takes
 _MOST_RECORDS = 500  # of a study of regimes; more rows are left to the CSV
+_MOST_ODD = 12  # rows of odd samples; more are folded up
 _ANSWER_HEIGHT = 240  # pixels of a map on the front page
 
 
@@ -34,44 +47,22 @@ class StudyPart:
     """What a report says about one study on one machine.
 
     stem: the name of the study's page without the ending. slug: the place there.
-    gist: the verdict in one short sentence. sections: what is told in its own way, before the
-    rest. every_record: None where there are too many for a page.
+    gist: the verdict in one short sentence. findings: the rest of the verdict. sections: the
+    first of them has the first figure. every_record: None where there are too many for a page.
     """
 
     stem: str
     slug: str
     run: StudyRun
     gist: str
-    verdict: Sequence[str]
-    fastest: Table | None
-    printed: Table | None
-    measured: Table | None
-    resorts: Table | None
-    crossovers: Table | None
-    outcomes: Table | None
-    subjects: Sequence[Table]
-    subject_notes: Sequence[str]
-    kind: str
-    cells: Table | None
-    phases: Sequence[Table]
-    ranks: Sequence[Table]
-    figures: Sequence[FigurePart]
-    oddities: Table | None
-    troubles: Table | None
+    findings: Sequence[str]
+    sections: Sequence[Section]
     every_record: Table | None
-    example_command: str
-    sections: Sequence[Section] = ()
 
     @property
-    def findings(self) -> list[str]:
-        """The sentences of the verdict that its gist does not say."""
-        return [sentence for sentence in self.verdict if sentence not in self.gist]
-
-    @property
-    def drawn(self) -> list[FigurePart]:
-        """The figures that stand in Markdown too: the first of each section, and of the study."""
-        of_sections = [each for section in self.sections for each in section.figures[:1]]
-        return [*of_sections, *self.figures[:1]]
+    def example_command(self) -> str:
+        """The command that measures the first cell again."""
+        return command(next(iter(self.run.cells.values())).headline)
 
 
 @dataclass(frozen=True)
@@ -146,22 +137,7 @@ def build(
         taken = [part.slug for part in parts]
         if slug in taken:  # two devices of one machine under one back end
             slug = f"{slug}-{len(taken) + 1}"
-        studies = [
-            _study(run, machine, stem, f"{slug}-{stem}")
-            for run in machine.studies
-            for stem in [stems[run.study.name]]
-        ]
-        parts.append(
-            MachinePart(
-                slug,
-                machine,
-                [part for run in machine.studies for part in _answers(run, stems, slug)],
-                overview.tables([(s.run, s.gist, f"{s.stem}.html#{s.slug}") for s in studies]),
-                studies,
-                tables.environment(machine),
-                tables.runs(machine),
-            )
-        )
+        parts.append(_machine(machine, stems, slug))
     collections = [
         simulated.collection(simulations),
         checked.collection(checks),
@@ -174,17 +150,34 @@ def build(
     )
 
 
-def _answers(run: StudyRun, stems: Mapping[str, str], slug: str) -> list[AnswerPart]:
+def _machine(machine: Machine, stems: Mapping[str, str], slug: str) -> MachinePart:
+    studies, answered = [], []
+    for run in machine.studies:
+        stem = stems[run.study.name]
+        if regimes.tells(run):
+            searches = Searches(run)
+            studies.append(_regimes(searches, stem, f"{slug}-{stem}"))
+            answered += _answers(searches, stem, slug)
+        else:
+            studies.append(_study(run, stem, f"{slug}-{stem}"))
+    return MachinePart(
+        slug,
+        machine,
+        answered,
+        overview.tables([(s.run, s.gist, f"{s.stem}.html#{s.slug}") for s in studies]),
+        studies,
+        environment.environment(machine),
+        environment.runs(machine),
+    )
+
+
+def _answers(searches: Searches, stem: str, slug: str) -> list[AnswerPart]:
     """Return what the front page answers from a study, if it is one that answers."""
-    if run.study.views is None:
-        return []
-    field = Field.of(run)
-    stem = stems[run.study.name]
+    views = searches.run.study.views
     drawn = [
-        (task, answers.answer(field, task), figure)
-        for task in run.study.views.answers
-        for figure in [maps.figure(field, task, f"{slug}-answer", _ANSWER_HEIGHT)]
-        if figure is not None
+        (task, answers.answer(searches, task), figure)
+        for task in (views.answers if views else ())
+        if (figure := maps.figure(searches, task, f"{slug}-answer", _ANSWER_HEIGHT)) is not None
     ]
     return [AnswerPart(stem, drawn)] if drawn else []
 
@@ -199,76 +192,70 @@ def _page(name: str, stem: str, machines: Sequence[MachinePart]) -> StudyPage:
     return StudyPage(stem, study.title, study.question, comparison, own)
 
 
-def _study(run: StudyRun, machine: Machine, stem: str, slug: str) -> StudyPart:
-    if regimes.tells(run):
-        return _regimes(run, stem, slug)
-    published = run.study.published
-    others = [other for other in machine.studies if other is not run]
-    by_subject, notes = tables.subjects(run)
-    troubles = tables.troubles(run)
-    first = next(iter(run.cells.values()))
-    return StudyPart(
-        stem=stem,
-        slug=slug,
-        run=run,
-        gist=verdict.gist(run),
-        verdict=verdict.sentences(
-            run, others, [*steps.sentences(run, others), *ranks.sentences(run)]
-        ),
-        fastest=tables.fastest(run),
-        printed=tables.printed(published) if published else None,
-        measured=_measured(run),
-        resorts=tables.resorts(run),
-        crossovers=tables.crossovers(run),
-        outcomes=tables.outcomes(run),
-        subjects=by_subject,
-        subject_notes=notes,
-        kind=tables.kind(run),
-        cells=None if published else tables.headline_cells(run),
-        phases=tables.phases(run),
-        ranks=ranks.comparisons(run),
-        figures=draw_all(charts(run, slug)),
-        oddities=tables.oddities(run),
-        troubles=troubles if troubles.rows else None,
-        every_record=tables.every_record(run),
-        example_command=tables.command(first.headline),
-    )
-
-
-def _regimes(run: StudyRun, stem: str, slug: str) -> StudyPart:
+def _regimes(searches: Searches, stem: str, slug: str) -> StudyPart:
     """Tell a study of neighbour searches in its own way."""
-    troubles, oddities = tables.troubles(run), tables.oddities(run)
-    return StudyPart(
-        stem=stem,
-        slug=slug,
-        run=run,
-        gist=regimes.gist(run),
-        verdict=regimes.sentences(run),
-        fastest=None,
-        printed=None,
-        measured=None,
-        resorts=None,
-        crossovers=None,
-        outcomes=None,
-        subjects=[],
-        subject_notes=[],
-        kind="",
-        cells=None,
-        phases=[],
-        ranks=[],
-        figures=[],
-        oddities=oddities if oddities and len(oddities.rows) <= _MOST_RECORDS else None,
-        troubles=troubles if troubles.rows else None,
-        every_record=tables.every_record(run) if len(run.records) <= _MOST_RECORDS else None,
-        example_command=tables.command(next(iter(run.cells.values())).headline),
-        sections=regimes.sections(run, slug),
+    run = searches.run
+    is_short = len(run.records) <= _MOST_RECORDS
+    return _part(
+        run,
+        stem,
+        slug,
+        regimes.gist(searches),
+        regimes.sentences(searches),
+        regimes.sections(searches, slug),
+        records.every_record(run) if is_short else None,
     )
 
 
-def _measured(run: StudyRun) -> Table | None:
-    published = run.study.published
-    if published is None:
-        return None
-    if published.quantities:
-        return ranks.measured(run, published)
-    return tables.measured(run, published)
+def _study(run: StudyRun, stem: str, slug: str) -> StudyPart:
+    table = run.study.published
+    drawn = draw_all(charts(run, slug))
+    subjects, notes = tables.subjects(run)
+    kind = tables.kind(run)
+    first = (tables.resorts(run), tables.outcomes(run), ranks.comparison(run))
+    beside = [published.as_published(table), published.measured(run, table)] if table else []
+    about = f"{run.study.table or 'The published table'}, published and measured"
+    sections = [
+        Section("", figures=drawn[:1], tables=[each for each in first if each]),
+        Section(
+            about,
+            tables=[each for each in beside if each],
+            notes=[table.source] if table else [],
+            sentences=["Nothing of this table was measured here."] if None in beside else [],
+            side_by_side=True,
+        ),
+        Section("More figures", figures=drawn[1:], in_text=False),
+        Section(
+            f"Every algorithm{f' ({kind})' if kind else ''}",
+            tables=subjects,
+            notes=notes,
+            side_by_side=True,
+        ),
+    ]
+    said = verdict.sentences(run)
+    return _part(run, stem, slug, verdict.gist(run), said, sections, records.every_record(run))
+
+
+def _part(
+    run: StudyRun,
+    stem: str,
+    slug: str,
+    gist: str,
+    said: Sequence[str],
+    sections: Sequence[Section],
+    every_record: Table | None,
+) -> StudyPart:
+    oddities, troubles = records.oddities(run), records.troubles(run)
+    is_long = oddities is not None and len(oddities.rows) > _MOST_ODD
+    odd = [oddities] if oddities else []
+    last = [
+        Section(
+            "What is odd about these samples",
+            tables=[] if is_long else odd,
+            folded=odd if is_long else [],
+        ),
+        Section("What has no time, and why", tables=[troubles] if troubles else []),
+    ]
+    findings = [sentence for sentence in said if sentence not in gist]
+    shown = [section for section in (*sections, *last) if not section.is_empty]
+    return StudyPart(stem, slug, run, gist, findings, shown, every_record)

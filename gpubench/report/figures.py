@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from gpubench.report import formats
+from gpubench.report.cells import Cell
 
 # After Wong, Points of view: Color blindness, Nature Methods 8 (2011) 441; darkened or lightened
 # where the background needs it. The second eight are as far from those and from each other as
@@ -28,23 +30,64 @@ _MARKERS = (("circle", "square"), ("triangle-up", "triangle-down"), ("diamond", 
 _MARKED_ALIKE = 8  # colours
 
 
+class Point(NamedTuple):
+    """One point of a line: low, high: ends of its interval; None where there is none.
+
+    told: what else is told where it is pointed at: share of the bound, and how to repeat it.
+    """
+
+    x: float
+    y: float
+    low: float | None = None
+    high: float | None = None
+    told: Mapping[str, str] = MappingProxyType({})
+
+
+def time_point(x: float, cell: Cell, scale: float = 1.0) -> Point:
+    """Return the time of a cell, in milliseconds times a scale."""
+    low, high = cell.interval_ms
+    return Point(x, scale * cell.median_ms, scale * low, scale * high, cell.told)
+
+
+def rate_point(x: float, cell: Cell, rate: float | None) -> Point | None:
+    """Return something that is over the time of a cell; None where it is not known."""
+    if not rate:
+        return None
+    low, high = cell.interval_ms
+    highest = rate * cell.median_ms / low if low > 0 else None
+    return Point(x, rate, rate * cell.median_ms / high, highest, cell.told)
+
+
 @dataclass(frozen=True)
 class Line:
     """One labelled line of a panel.
 
     colour: index of its hue and marker, one for each algorithm; variant: index of its dashes, one
-    for each form. low, high: ends of the interval band, or None where there is none.
-    marked: whether each point has a marker.
+    for each form. marked: whether each point has a marker.
     """
 
     label: str
-    x: Sequence[float]
-    y: Sequence[float]
-    low: Sequence[float] | None = None
-    high: Sequence[float] | None = None
+    points: Sequence[Point]
     colour: int = 0
     variant: int = 0
     marked: bool = True
+
+    @classmethod
+    def through(
+        cls, label: str, x: Sequence[float], y: Sequence[float], colour: int = 0, **look: Any
+    ) -> Line:
+        """Return a line through points that have no interval."""
+        return cls(label, [Point(*each) for each in zip(x, y, strict=True)], colour, **look)
+
+    @property
+    def x(self) -> list[float]:
+        """Where its points are."""
+        return [point.x for point in self.points]
+
+    @property
+    def y(self) -> list[float]:
+        """Their values."""
+        return [point.y for point in self.points]
 
 
 @dataclass(frozen=True)
@@ -70,26 +113,27 @@ class Axis:
 
 
 @dataclass(frozen=True)
-class Chart:
-    """A figure: panels that share both axes, with a caption.
-
-    frame: ends of a linear y axis; else it goes from 0 to the greatest value. A triangle marks
-    where a line leaves through the upper end.
-    """
+class Captioned:
+    """What is said of a figure of any kind; slug: what the names of its files begin with."""
 
     slug: str
     title: str
     caption: str
+
+
+@dataclass(frozen=True)
+class Chart(Captioned):
+    """A figure of lines: panels that share both axes; reference: a value that is marked."""
+
     x: Axis
     y: Axis
     panels: Sequence[Panel]
     reference: float | None = None
-    frame: tuple[float, float] | None = None
 
     @property
     def fullness(self) -> list[int]:
         """How many points each panel shows."""
-        return [sum(len(line.x) for line in panel.lines) for panel in self.panels]
+        return [sum(len(line.points) for line in panel.lines) for panel in self.panels]
 
 
 @dataclass(frozen=True)
@@ -111,12 +155,9 @@ class BarPanel:
 
 
 @dataclass(frozen=True)
-class BarChart:
+class BarChart(Captioned):
     """A figure of bars; `parts` names their parts, `label` says what their length is."""
 
-    slug: str
-    title: str
-    caption: str
     label: str
     parts: Sequence[str]
     panels: Sequence[BarPanel]
@@ -127,26 +168,6 @@ class BarChart:
         return [len(panel.bars) for panel in self.panels]
 
 
-class Captioned(Protocol):
-    """What is said of a figure of any kind, and how much each of its panels shows."""
-
-    @property
-    def slug(self) -> str:
-        """What the names of its files begin with."""
-
-    @property
-    def title(self) -> str:
-        """What it shows."""
-
-    @property
-    def caption(self) -> str:
-        """How to read it."""
-
-    @property
-    def fullness(self) -> Sequence[int]:
-        """Points, bars or tiles of each panel."""
-
-
 def line_chart(
     slug: str,
     title: str,
@@ -155,26 +176,18 @@ def line_chart(
     y: Axis,
     panels: Sequence[Panel],
     reference: float | None = None,
-    frame: tuple[float, float] | None = None,
+    least: int = 2,
 ) -> Chart | None:
-    """Make a figure of those panels that have a line; None without any."""
-    shown = [panel for panel in panels if any(len(line.x) > 1 for line in panel.lines)]
-    return Chart(slug, title, caption, x, y, shown, reference, frame) if shown else None
+    """Make a figure of those panels that have a line of at least so many points; None without."""
+    shown = [panel for panel in panels if any(len(line.points) >= least for line in panel.lines)]
+    return Chart(slug, title, caption, x, y, shown, reference) if shown else None
 
 
-def scatter(
-    slug: str, title: str, caption: str, x: Axis, y: Axis, panels: Sequence[Panel]
-) -> Chart | None:
-    """Make a figure of those panels that have a point; None without any."""
-    shown = [panel for panel in panels if panel.lines]
-    return Chart(slug, title, caption, x, y, shown) if shown else None
-
-
-def describe(what: str, where: str, lines: Sequence[Line], unit: str) -> str:
-    """Say in words what a panel shows: each line's last value."""
+def panel(title: str, lines: Sequence[Line], what: str, unit: str) -> Panel:
+    """Return a panel whose description has each line's last value."""
     ends = ", ".join(f"{line.label} {formats.significant(line.y[-1])}" for line in lines)
-    place = f", {where}" if where else ""
-    return f"{what}{place}. At the right end, {unit}: {ends}."
+    place = f", {title}" if title else ""
+    return Panel(title, lines, f"{what}{place}. At the right end, {unit}: {ends}.")
 
 
 def marker(line: Line) -> str:

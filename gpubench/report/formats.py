@@ -59,12 +59,6 @@ def plain(value: object) -> str:
     return str(value)
 
 
-def ordinal(number: int) -> str:
-    """Write a place in an order: 1st, 2nd, 3rd, 11th."""
-    ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number}{'th' if number % 100 in (11, 12, 13) else ending}"
-
-
 def size(number: int | None) -> str:
     """Write a number of bytes in decimal units: 8.39 MB."""
     if number is None:

@@ -15,8 +15,9 @@ from typing import Any
 from gpubench.core.tasks import TASKS
 from gpubench.report import formats, vega
 from gpubench.report.axes import AXES
-from gpubench.report.rankings import Field, Race, moved_share
-from gpubench.report.tables import command
+from gpubench.report.cells import grouped
+from gpubench.report.figures import Captioned
+from gpubench.report.rankings import Race, Searches, is_open, margin, moved_share, task
 from gpubench.report.vega import FigurePart
 
 _REACH = 1.0  # of a tile beyond the last input of a row, in doublings
@@ -26,33 +27,25 @@ _ROOM = 36  # pixels of a tile that bears its margin
 _HEIGHT = 330  # pixels
 _OPEN = "isValid(datum.open)"  # of a tile, to Vega
 _TOLD = {
-    "fastest": "fastest", "time": "median", "interval": "95 % interval", "next": "next",
-    "bound": "of copy bandwidth", "open": "inconclusive", "input": "input", "command": "again",
+    "fastest": "fastest", "time": "median", "next": "next", "open": "inconclusive",
+    "input": "input", **vega.TOLD,
 }  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Map:
-    """What is said of a map, as of any figure."""
+class Map(Captioned):
+    """A map of tiles."""
 
-    slug: str
-    title: str
-    caption: str
     tiles: Sequence[Mapping[str, Any]]
 
-    @property
-    def fullness(self) -> Sequence[int]:
-        """How many tiles it has."""
-        return [len(self.tiles)]
 
-
-def figure(field: Field, task: str, slug: str, height: int = _HEIGHT) -> FigurePart | None:
+def figure(searches: Searches, task: str, slug: str, height: int = _HEIGHT) -> FigurePart | None:
     """Draw what is fastest at a task on each input; None where too few were timed."""
-    kinds = _kinds(field, task)
+    kinds = _kinds(searches, task)
     races = [race for own in kinds.values() for race in own]
     if len(races) < _LEAST:
         return None
-    tiles = [tile for at, own in enumerate(kinds.values()) for tile in _tiles(field, at, own)]
+    tiles = [tile for at, own in enumerate(kinds.values()) for tile in _tiles(searches, at, own)]
     chart = Map(
         f"{slug}-map-{task}",
         f"Fastest: {task} ({TASKS[task]})",
@@ -60,16 +53,16 @@ def figure(field: Field, task: str, slug: str, height: int = _HEIGHT) -> FigureP
         tiles,
     )
     with vega.quick():
-        spec = _spec(field, chart, list(kinds), task == "update", height)
-    return FigurePart(chart, spec, _words(field, races))
+        spec = _spec(searches, chart, list(kinds), task == "update", height)
+    return FigurePart(chart, spec, _words(searches, races))
 
 
-def _kinds(field: Field, task: str) -> dict[str, list[Race]]:
+def _kinds(searches: Searches, task: str) -> dict[str, list[Race]]:
     """Return the races of a task by what the switch calls them, the most inputs first."""
     found: dict[str, dict[tuple[object, ...], Race]] = {}
-    for race in field.races:
-        place = race.place
-        if race.task != task or (moved_share(place) is not None) != (task == "update"):
+    for race in searches.by_task.get(task, []):
+        place = race[0].place
+        if (moved_share(place) is not None) != (task == "update"):
             continue
         words = ", ".join(AXES[n].say(getattr(place, n)) for n in ("distribution", "order"))
         if task == "update":
@@ -82,8 +75,8 @@ def _kinds(field: Field, task: str) -> dict[str, list[Race]]:
 
 
 def _level(race: Race) -> float:
-    share = moved_share(race.place)
-    return (race.place.per_cell or 0.0) if share is None else 100 * share
+    share = moved_share(race[0].place)
+    return (race[0].place.per_cell or 0.0) if share is None else 100 * share
 
 
 def _height(level: float, levels: Sequence[float], is_moved: bool) -> float:
@@ -99,75 +92,69 @@ def _reach(places: Sequence[float]) -> dict[float, tuple[float, float]]:
     return dict(zip(known, pairwise(ends), strict=True))
 
 
-def _tiles(field: Field, kind: int, races: Sequence[Race]) -> list[dict[str, Any]]:
-    is_moved = moved_share(races[0].place) is not None
+def _tiles(searches: Searches, kind: int, races: Sequence[Race]) -> list[dict[str, Any]]:
+    is_moved = moved_share(races[0][0].place) is not None
     levels = sorted({_level(race) for race in races})
     heights = {level: _height(level, levels, is_moved) for level in levels}
-    rows: dict[float, list[float]] = {}
-    for race in races:
-        rows.setdefault(_level(race), []).append(_across(race))
     upwards = _reach(list(heights.values()))
-    across = {level: _reach(row) for level, row in rows.items()}
+    across = {
+        level: _reach(list(map(_across, row))) for level, row in grouped(races, _level).items()
+    }
     found = []
     for race in races:
         level = _level(race)
         left, right = across[level][_across(race)]
         low, high = upwards[heights[level]]
         place = {"p": kind, "x0": left, "x1": right, "y0": low, "y1": high}
-        found.append(place | _told(field, race))
+        found.append(place | _told(searches, race))
     return found
 
 
 def _across(race: Race) -> float:
-    return math.log2(race.place.particles or 1)
+    return math.log2(race[0].place.particles or 1)
 
 
-def _told(field: Field, race: Race) -> dict[str, Any]:
+def _told(searches: Searches, race: Race) -> dict[str, Any]:
     """Return what a tile shows and says."""
-    winner, margin = race.winner, race.margin
-    subject = winner.subject
+    winner, place = race[0], race[0].place
     low, high = (formats.significant(end) for end in winner.interval_ms)
-    axes = ("particles", "moved") if race.task == "update" else ("particles", "per_cell")
-    place = race.place
     where = (
         f"{formats.count(place.particles or 0)} particles, {AXES['per_cell'].say(place.per_cell)}"
     )
-    if "moved" in axes:
+    if task(winner) == "update":
         where += f", {_level(race):g} % moved"
     told = {
-        "n": subject.algorithm,
-        "fastest": f"{subject.algorithm} {subject.form}",
+        "n": winner.subject.algorithm,
+        "fastest": f"{winner.subject.algorithm} {winner.subject.form}",
         "time": f"{formats.significant(winner.median_ms)} ms",
         "interval": f"{low} to {high} ms",
         "input": where,
-        "command": command(winner.headline),
+        **winner.told,
     }
-    if margin is not None:
-        told["t"] = formats.ratio(margin.value)
-        told["next"] = f"{race.cells[1].subject.algorithm} {formats.ratio(margin.value)}"
-    if winner.copy_share is not None:
-        told["bound"] = formats.percent(winner.copy_share)
-    missing = field.missing(race)
-    if race.is_open:
+    if (ratio := margin(race)) is not None:
+        told["t"] = formats.ratio(ratio.value)
+        told["next"] = f"{race[1].subject.algorithm} {told['t']}"
+    if is_open(race):
         told["open"] = "within the uncertainty"
-    elif missing:
+    elif missing := searches.missing(race):
         told["open"] = f"not timed, fast nearby: {formats.listing(missing)}"
     return told
 
 
 def _spec(
-    field: Field, chart: Map, kinds: Sequence[str], is_moved: bool, height: int
+    searches: Searches, chart: Map, kinds: Sequence[str], is_moved: bool, height: int
 ) -> dict[str, Any]:
     import altair as alt
 
-    tiles = list(chart.tiles)
-    x, y = _axes(field, chart, is_moved)
-    names = sorted({tile["n"] for tile in tiles}, key=field.algorithms.index)
-    hues = [vega.colour(field.algorithms.index(name)) for name in names]
+    tiles = [dict(tile) for tile in chart.tiles]
+    x, y = _axes(searches, chart, is_moved)
+    names = sorted({tile["n"] for tile in tiles}, key=searches.algorithms.index)
+    hues = [vega.colour(searches.algorithms.index(name)) for name in names]
     shades = alt.Scale(domain=names, range=hues)
     pick = alt.selection_point(name="picked", fields=["n"], bind="legend")
     there = [key for key in _TOLD if any(key in tile for tile in tiles)]
     base = alt.Chart(alt.NamedData("tiles")).transform_filter("datum.p == panel")
+    base = base.transform_calculate(command=vega.shortened(tiles))
     span = x.to_dict()["scale"]["domain"]
     room = f"(datum.x1 - datum.x0) / {span[1] - span[0]} * width"
     unwritten = f"{room} < {_ROOM} || {_OPEN}"
@@ -191,16 +178,11 @@ def _spec(
         )
     )  # fmt: skip
     hatches = [
-        {
-            "p": tile["p"], "n": tile["n"],
-            "x0": tile["x0"] + a * (tile["x1"] - tile["x0"]),
-            "y0": tile["y0"] + b * (tile["y1"] - tile["y0"]),
-            "x1": tile["x0"] + c * (tile["x1"] - tile["x0"]),
-            "y1": tile["y0"] + d * (tile["y1"] - tile["y0"]),
-        }
-        for tile in tiles if "open" in tile
-        for a, b, c, d in _HATCHES
-    ]  # fmt: skip
+        {"p": tile["p"], "n": tile["n"]} | _within(tile, ends)
+        for tile in tiles
+        if "open" in tile
+        for ends in _HATCHES
+    ]
     layers = [rects, texts]
     if hatches:
         layers.append(
@@ -212,13 +194,22 @@ def _spec(
     return vega.finished(layers, kinds, 0, {"tiles": tiles, "hatches": hatches}, height)
 
 
-def _axes(field: Field, chart: Map, is_moved: bool) -> tuple[Any, Any]:
+def _within(tile: Mapping[str, Any], ends: Sequence[float]) -> dict[str, float]:
+    """Return the ends of a line within a tile; ends: in a tile of unit size."""
+    names = ("x0", "y0", "x1", "y1")
+    return {
+        name: vega.rounded(tile[f"{name[0]}0"] + end * (tile[f"{name[0]}1"] - tile[f"{name[0]}0"]))
+        for name, end in zip(names, ends, strict=True)
+    }
+
+
+def _axes(searches: Searches, chart: Map, is_moved: bool) -> tuple[Any, Any]:
     """Return both encodings; ticks are the sizes and levels of the inputs shown first."""
     import altair as alt
 
     task = chart.slug.rpartition("-map-")[2]
-    races = next(iter(_kinds(field, task).values()))
-    sizes = sorted({race.place.particles or 1 for race in races})
+    races = next(iter(_kinds(searches, task).values()))
+    sizes = sorted({race[0].place.particles or 1 for race in races})
     levels = sorted({_level(race) for race in races})
     spans = [
         [
@@ -249,11 +240,11 @@ def _axes(field: Field, chart: Map, is_moved: bool) -> tuple[Any, Any]:
     return x, y
 
 
-def _words(field: Field, races: Sequence[Race]) -> str:
+def _words(searches: Searches, races: Sequence[Race]) -> str:
     """Say in words how many inputs each wins."""
-    settled = [race.winner.subject.algorithm for race in races if field.is_settled(race)]
+    settled = [race[0].subject.algorithm for race in races if searches.is_settled(race)]
     parts = [
-        f"{name} on {settled.count(name)}" for name in field.algorithms if name in set(settled)
+        f"{name} on {settled.count(name)}" for name in searches.algorithms if name in set(settled)
     ]
     parts.append(f"inconclusive on {len(races) - len(settled)}")
     return f"Fastest of {len(races)} inputs: {', '.join(parts)}."

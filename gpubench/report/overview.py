@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from gpubench.report import formats, verdict
-from gpubench.report.cells import StudyRun
-from gpubench.report.tables import NOTHING, Item, Row, Table
+from gpubench.report import published
+from gpubench.report.cells import grouped
+from gpubench.report.machines import StudyRun
+from gpubench.report.pages import Item, Row, Table
 
 # A study, its verdict in a sentence, and its place in the report.
 Told = tuple[StudyRun, str, str]
@@ -16,43 +17,40 @@ _NO_TIME = {"wrong": "wrong", "failed": "failed", "skipped": "skipped"}
 
 
 def tables(told: Sequence[Told]) -> list[Table]:
-    """Return a table for each group of studies, a row for each study."""
+    """Return the published tables beside ours, and a table for each group of other studies."""
     found = []
-    for group in _GROUPS:
-        own = [each for each in told if _group(each[0]) == group]
-        if not own:
-            continue
-        is_published = group == _GROUPS[0]
-        beside = ["Times faster than published"] if is_published else []
+    groups = grouped(told, _group)
+    for group in (group for group in _GROUPS if group in groups):
+        rows = [row for run, _, link in groups[group] for row in published.overview(run, link)]
+        if rows:
+            found.append(_papers(rows))
         rows = [
             Row(
                 run.study.title,
-                [
-                    *([_beside_published(run)] if is_published else []),
-                    Item(gist, "words"),
-                    Item(f"{len(run.records):,}", detail=_without_time(run)),
-                ],
+                [Item(gist, "words"), Item(f"{len(run.records):,}", detail=_without_time(run))],
                 link,
             )
-            for run, gist, link in own
+            for run, gist, link in groups[group]
         ]
-        found.append(Table(group, ["Study", *beside, "Fastest", "Measurements"], rows))
+        found.append(Table(group, ["Study", "Fastest", "Measurements"], rows))
     return found
 
 
-def _group(run: StudyRun) -> str:
+def _papers(rows: Sequence[Row]) -> Table:
+    return Table(
+        "Published and measured",
+        ["Table", *published.HEADINGS],
+        rows,
+        notes=[
+            "Below each time: the variant, and how many times faster than published, over all rows."
+        ],
+    )
+
+
+def _group(told: Told) -> str:
+    run, *_ = told
     kinds = (run.study.published is not None, run.study.views is not None, run.is_simulation, True)
     return _GROUPS[kinds.index(True)]
-
-
-def _beside_published(run: StudyRun) -> Item:
-    """Return how many times faster than published the algorithms of a published table are."""
-    published = run.study.published
-    if published is None or published.quantities:
-        return NOTHING
-    grid = verdict.matches(run, published, verdict.best_forms(run, published))
-    ratios = [match.speedup for line in grid for match in line if match.speedup is not None]
-    return Item(formats.span(ratios), detail=f"than on {published.device}") if ratios else NOTHING
 
 
 def _without_time(run: StudyRun) -> str:

@@ -1,26 +1,76 @@
-"""Pages of a report beside those of studies: a collection of parts, each told in the same way.
+"""Pages of a report as data, which the HTML and the Markdown templates both print.
 
-Simulations and checks are such collections. Another kind of page takes a module that makes a
-`Collection`, which `document.build` adds to the others, and whose stem it keeps free of studies
-(`_OTHER_PAGES`); the templates print any.
+The page of a study has sections; a collection (simulations, checks, calibrations) has parts, each
+told in the same way. Another kind of page takes a module that makes a `Collection`, which
+`document.build` adds to the others, and whose stem it keeps free of studies (`_OTHER_PAGES`).
 """
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
 
 from PIL import Image
 
 from gpubench.core.errors import UserError
-from gpubench.report.tables import Table
+from gpubench.report import formats
 from gpubench.report.vega import FigurePart
 
 WIDTH, QUALITY = 640, 30  # of a picture within a page
 THUMBNAIL = 320
+
+
+@dataclass(frozen=True)
+class Item:
+    """One cell of a table.
+
+    kind: "number", "name" (left-aligned), "words" (may wrap), "code", or "none" (no time).
+    detail: a second, smaller line; mark: a letter that the table's notes explain.
+    """
+
+    text: str
+    kind: str = "number"
+    detail: str = ""
+    mark: str = ""
+    strong: bool = False
+
+
+NOTHING = Item(formats.DASH, "none")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row: its heading, which may lead to a page, and its items."""
+
+    head: str
+    items: Sequence[Item]
+    link: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table: columns[0] heads the row headings; `over` spans the other columns.
+
+    groups: a heading over some of these each, and how many; all of them together, or none.
+    """
+
+    caption: str
+    columns: Sequence[str]
+    rows: Sequence[Row]
+    over: str = ""
+    notes: Sequence[str] = field(default_factory=tuple)
+    groups: Sequence[tuple[str, int]] = ()
+
+    @property
+    def full_columns(self) -> list[str]:
+        """The columns, each with the heading that stands over it."""
+        over = [heading for heading, count in self.groups for _ in range(count)]
+        over = over or [""] * (len(self.columns) - 1)
+        named = zip(over, self.columns[1:], strict=True)
+        return [self.columns[0], *(": ".join(filter(None, pair)) for pair in named)]
 
 
 @dataclass(frozen=True)
@@ -56,26 +106,44 @@ class Picture:
 
 @dataclass(frozen=True)
 class Section:
-    """A stretch of a study's page that is told in its own way; folded: tables that open."""
+    """A stretch of a study's page: figures, then tables, then sentences and what opens.
+
+    notes: said of all tables, before them. side_by_side: whether tables stand so.
+    folded: tables that open. in_text: whether the first figure stands in Markdown too.
+    """
 
     title: str
     sentences: Sequence[str] = ()
     tables: Sequence[Table] = ()
     figures: Sequence[FigurePart] = ()
     folded: Sequence[Table] = ()
+    notes: Sequence[str] = ()
+    side_by_side: bool = False
+    in_text: bool = True
+
+    @property
+    def drawn(self) -> Sequence[FigurePart]:
+        """The figures that stand in Markdown too."""
+        return self.figures[: int(self.in_text)]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to show."""
+        return not (self.sentences or self.tables or self.figures or self.folded)
 
 
-@dataclass(frozen=True)
-class Part:
-    """One section of a page: what is said, shown and drawn, and the command that does it again."""
+@dataclass(frozen=True, kw_only=True)
+class Part(Section):
+    """One section of a page that is not of a study, and the command that does it again."""
 
     slug: str
-    title: str
-    sentences: Sequence[str]
-    tables: Sequence[Table]
-    figures: Sequence[FigurePart]
     command: str
     picture: Picture | None = None
+
+    @property
+    def drawn(self) -> Sequence[FigurePart]:
+        """All figures."""
+        return self.figures
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ from gpubench.report.document import MEASUREMENTS, Document
 
 # How the pages of a report are told from other files.
 GENERATOR = '<meta name="generator" content="gpubench'
-_MOST_ODD = 12  # rows of odd samples; more are folded up
 _METHOD = (
     "Times are of the device, between events around the launches alone. Every answer is checked"
     " before it is timed and again after; a wrong one never has a time. Intervals are 95 % of the"
@@ -68,8 +67,8 @@ def markdown(
         "report.md": environment.get_template("report.md.j2").render(**names)
     }
     parts = [part for collection in report.collections for part in collection.parts]
-    drawn = [part.figures for part in parts]
-    drawn += [study.drawn for machine in report.machines for study in machine.studies]
+    studies = [study for machine in report.machines for study in machine.studies]
+    drawn = [part.drawn for part in (*parts, *(s for study in studies for s in study.sections))]
     drawn += [
         [figure for part in machine.answers for *_, figure in part.tasks]
         for machine in report.machines
@@ -117,7 +116,6 @@ def _names(report: Document, spreadsheets: Mapping[str, Collection[str]]) -> dic
         "script": vega.SCRIPT,
         "measurements": MEASUREMENTS,
         "method": _METHOD,
-        "most_odd": _MOST_ODD,
         "modes": tables.MODES,
         "backends": {"cuda": "CUDA", "opencl": "OpenCL"},
     }

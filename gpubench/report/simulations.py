@@ -10,8 +10,7 @@ from typing import Any
 from gpubench.evidence.simulations import load
 from gpubench.report import formats
 from gpubench.report.figures import Axis, Chart, Line, Panel
-from gpubench.report.pages import Collection, Part, Picture
-from gpubench.report.tables import Item, Row, Table
+from gpubench.report.pages import Collection, Item, Part, Picture, Row, Table
 from gpubench.report.vega import draw_all
 
 ACCOUNT, PANEL = "simulation.json", "panel.png"
@@ -110,7 +109,7 @@ def _charts(slug: str, told: Mapping[str, Any]) -> list[Chart]:
             continue
         xs, ys = zip(*points, strict=True)
         text = f"{title} against time, from {ys[0]:.3g} at {xs[0]:g} to {ys[-1]:.3g} at {xs[-1]:g}."
-        panel = Panel(told["workload"], [Line(label, xs, ys)], text)
+        panel = Panel(told["workload"], [Line.through(label, xs, ys)], text)
         made.append(
             Chart(
                 f"{slug}-{name.replace('_', '-')}",

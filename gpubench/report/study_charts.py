@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
-from collections.abc import Collection as Container
+from collections.abc import Callable, Collection, Sequence
 
-from gpubench.report import formats, ranks, tables, verdict
+from gpubench.report import formats, published, ranks_charts, tables
 from gpubench.report.axes import AXES, SIZES
-from gpubench.report.cells import HEADLINE_MODES, Cell, StudyRun, Subject
+from gpubench.report.cells import HEADLINE_MODES, Cell, Subject, grouped
 from gpubench.report.figures import (
     Axis,
     Bar,
@@ -18,10 +17,14 @@ from gpubench.report.figures import (
     Chart,
     Line,
     Panel,
-    describe,
+    Point,
     line_chart,
+    panel,
+    rate_point,
+    time_point,
 )
-from gpubench.report.verdict import Scan
+from gpubench.report.machines import StudyRun
+from gpubench.report.scans import Scan, grids, largest_size, rankings, scans
 from gpubench.studies.claims import CLAIMS
 
 _MOST_LINES = 12  # more in one panel cannot be told apart
@@ -44,6 +47,7 @@ _NAMED = {
         " none of which finds its own data in the cache if together they do not fit.",
     ),
 }
+Columns = Sequence[tuple[float, Sequence[Cell]]]
 
 
 def charts(run: StudyRun, slug: str) -> list[Chart | BarChart]:
@@ -51,11 +55,10 @@ def charts(run: StudyRun, slug: str) -> list[Chart | BarChart]:
     made = [
         _phases(run, slug),
         _particle_steps(run, slug),
-        *ranks.charts(run, slug),
+        *ranks_charts.charts(run, slug),
         *_times(run, slug),
         _parameters(run, slug),
         _ratios(run, slug),
-        _rounds(run, slug),
         _copy_share(run, slug),
         *(_named(run, slug, axis) for axis in _NAMED),
     ]
@@ -69,19 +72,19 @@ def _phases(run: StudyRun, slug: str) -> BarChart | None:
     sizes than algorithms, for each algorithm.
     """
     panels = []
-    by_subject: dict[Subject, list[Cell]] = {}
-    for scan in verdict.scans(run):
-        ranked = [(r.value, r.cells) for r in verdict.rankings(run, scan)]
+    sized: list[Cell] = []
+    for scan in scans(run):
+        ranked = [(r.value, r.cells) for r in rankings(run, scan)]
         cells = [cell for _, at_value in ranked for cell in at_value]
         if scan.axis == "skin":
             tried = Counter(cell.subject for cell in cells)
             skinned = [cell for cell in cells if tried[cell.subject] > 1]
             panels.append(_bars(run, scan.title(), skinned))
         elif run.has_many_sizes:
-            for cell in cells:
-                by_subject.setdefault(cell.subject, []).append(cell)
+            sized += cells
         else:
-            panels += [_bars(run, AXES[scan.axis].say(value), cells) for value, cells in ranked]
+            panels += [_bars(run, AXES[scan.axis].say(value), own) for value, own in ranked]
+    by_subject = grouped(sized, lambda cell: cell.subject)
     panels += [_bars(run, run.labels[s], by_subject[s]) for s in run.subjects if s in by_subject]
     shown = [panel for panel in panels if panel.bars]
     first = "By size" if by_subject else "Fastest step first"
@@ -96,6 +99,7 @@ def _phases(run: StudyRun, slug: str) -> BarChart | None:
         caption = (
             "The time of a step over the number of particles, divided as its phases are."
             f" {first}, each panel on a scale of its own; bars with an arrow are cut off."
+            " Phases are timed by themselves after the step, so they do not add up to it exactly."
         )
     made = BarChart(f"{slug}-phases", title, caption, label, run.phases, shown)
     return made if shown else None
@@ -123,37 +127,28 @@ def _bars(run: StudyRun, title: str, cells: Sequence[Cell]) -> BarPanel:
         if any(parts):
             text = f"{formats.significant(cell.median_ms)} ms" if are_shares else ""
             bars.append(Bar(label, parts, text))
+    unit = "Time of the step" if are_shares else "ns per particle and step"
     lengths = ", ".join(
         f"{bar.label} {bar.text or formats.significant(sum(bar.parts))}" for bar in bars
     )
-    first = ", ".join(
-        f"{name} {formats.significant(part)}{' %' if are_shares else ''}"
-        for bar in bars[:1]
-        for name, part in zip(run.phases, bar.parts, strict=True)
-        if part
-    )
-    unit = "Time of the step" if are_shares else "ns per particle and step"
-    text = f"Phases of a step, {title}. {unit}: {lengths}. Of the first: {first}."
-    return BarPanel(title, bars, text)
+    return BarPanel(title, bars, f"Phases of a step, {title}. {unit}: {lengths}.")
 
 
 def _particle_steps(run: StudyRun, slug: str) -> Chart | None:
     """Draw particle-steps per second against the size, with the best form of each algorithm."""
-    scans = [scan for scan in verdict.scans(run) if run.is_simulation and scan.axis == "particles"]
     named = dict.fromkeys(subject.algorithm for subject in run.subjects)
-    best = {verdict.best_form(run, name) for name in named}
+    best = {run.best_form(name) for name in named}
     what = "Particle-steps per second"
+
+    def millions(x: float, cell: Cell) -> Point | None:
+        return rate_point(x, cell, (cell.particle_steps_per_s or 0) / 1e6)
+
     panels = []
-    for scan in scans:
-        lines = [
-            line
-            for line in _lines(run, _columns(run, scan), _millions_per_s, only=best)
-            if len(line.x) > 1
-        ]
-        text = describe(
-            f"{what} against {AXES[scan.axis].label}", scan.title(), lines, "10⁶ a second"
-        )
-        panels.append(Panel(scan.title(), lines, text))
+    for scan in scans(run):
+        if run.is_simulation and scan.axis == "particles":
+            lines = _lines(run, _columns(run, scan), millions, best)
+            lines = [line for line in lines if len(line.points) > 1]
+            panels.append(panel(scan.title(), lines, what, "10⁶ a second"))
     return line_chart(
         f"{slug}-rate",
         f"{what} against particles",
@@ -165,56 +160,42 @@ def _particle_steps(run: StudyRun, slug: str) -> Chart | None:
     )
 
 
-def _millions_per_s(cell: Cell) -> float | None:
-    rate = cell.particle_steps_per_s
-    return rate / 1e6 if rate else None
-
-
 def _times(run: StudyRun, slug: str) -> list[Chart | None]:
     """Draw time against each axis that a study goes along, with a panel for each scan."""
-    scans = verdict.scans(run)
-    if scans and scans[0].axis == "per_cell" and len(run.values("particles")) > 1:
-        scans = [Scan("particles", {"per_cell": p}) for p in run.values("per_cell")]
-    by_axis: dict[str, list[Scan]] = {}
-    for scan in scans:
-        if run.is_simulation and scan.axis == "particles":
-            continue  # particle-steps per second show the same
-        by_axis.setdefault(scan.axis, []).append(scan)
+    along = scans(run)
+    if along and along[0].axis == "per_cell" and len(run.values("particles")) > 1:
+        along = [Scan("particles", {"per_cell": p}) for p in run.values("per_cell")]
+    if run.is_simulation:  # there, particle-steps per second show the same
+        along = [scan for scan in along if scan.axis != "particles"]
     made: list[Chart | None] = []
-    for name, along in by_axis.items():
+    for name, own in grouped(along, lambda scan: scan.axis).items():
         what = f"Time against {AXES[name].label}"
-        panels = []
-        for scan, title in zip(along, _titles(along), strict=True):
-            lines = _lines(run, _columns(run, scan), _unit_time(run), band=True)
-            if len(lines) <= _MOST_LINES:
-                panels.append(Panel(title, lines, describe(what, title, lines, _unit(run))))
         made.append(
             line_chart(
                 f"{slug}-time" if not made else f"{slug}-time-{formats.slug(name)}",
                 what,
-                "Bands are the 95 % intervals of the medians." + _crossings(run, name),
+                "Bands are the 95 % intervals of the medians.",
                 _figure_axis(name),
                 _time_axis(run),
-                panels,
+                _panels(run, own, _in_unit(run), what, tables.unit_name(run.unit)),
             )
         )
     return made
 
 
-def _crossings(run: StudyRun, axis: str) -> str:
-    """Name the places where the lines of the rivals cross, if that is what a study is about."""
-    found = [
-        f"{run.labels[each.subject]} {formats.significant(each.crossing)}"
-        for each in verdict.overtakings(run)
-        if each.crossing and axis == verdict.scans(run)[0].axis
+def _panels(
+    run: StudyRun,
+    along: Sequence[Scan],
+    point: Callable[[float, Cell], Point | None],
+    what: str,
+    unit: str,
+) -> list[Panel]:
+    """Return a panel for each scan, but for those with more lines than can be told apart."""
+    made = [
+        panel(title, _lines(run, _columns(run, scan), point), what, unit)
+        for scan, title in zip(along, _titles(along), strict=True)
     ]
-    if not found or len(found) > _MOST_LINES:
-        return ""
-    name = verdict.rivals(run)[0][0].algorithm
-    return (
-        f" The medians meet those of the best form of {name} near ({AXES[axis].label}):"
-        f" {formats.listing(found)}."
-    )
+    return [each for each in made if len(each.lines) <= _MOST_LINES]
 
 
 def _parameters(run: StudyRun, slug: str) -> Chart | None:
@@ -226,29 +207,15 @@ def _parameters(run: StudyRun, slug: str) -> Chart | None:
     name = max(tried, key=lambda key: len(tried[key]), default="")
     if len(tried.get(name, ())) < 2:
         return None
-    swept = {(s.algorithm, s.form) for s in run.subjects if name in dict(s.parameters)}
     panels = []
-    for scan in verdict.scans(run)[:1]:
+    for scan in scans(run)[:1]:
         for value in scan.values(run):
-            points: dict[str, list[tuple[float, float, tuple[float, float]]]] = {}
-            cells = scan.at(run, value)
-            if not any(name in dict(cell.subject.parameters) for cell in cells):
-                continue
-            for cell in cells:
-                given = dict(cell.subject.parameters)
-                if name not in given and (cell.subject.algorithm, cell.subject.form) in swept:
-                    continue  # its default is one of the values, but which is not known here
-                x = [given.pop(name)] if name in given else sorted(tried[name])
-                rest = " ".join(f"{key}={number:.12g}" for key, number in given.items())
-                if cell.ok:
-                    label = rest or _without_parameters(run, cell.subject)
-                    points.setdefault(label, []).extend(
-                        (at, cell.median_ms, cell.interval_ms) for at in x
-                    )
-            lines = [_line(label, sorted(p), i, 0) for i, (label, p) in enumerate(points.items())]
-            title = AXES[scan.axis].say(value)
-            text = describe(f"Time against {name}", title, lines, "ms")
-            panels.append(Panel(title, lines, text))
+            cells = [cell for cell in scan.at(run, value) if cell.ok]
+            if any(name in dict(cell.subject.parameters) for cell in cells):
+                lines = _lines_of_parameter(run, cells, name, sorted(tried[name]))
+                panels.append(
+                    panel(AXES[scan.axis].say(value), lines, f"Time against {name}", "ms")
+                )
     return line_chart(
         f"{slug}-parameters",
         f"Time against {name}",
@@ -259,190 +226,147 @@ def _parameters(run: StudyRun, slug: str) -> Chart | None:
     )
 
 
-def _without_parameters(run: StudyRun, subject: Subject) -> str:
-    """Name a subject by its algorithm, and by its form where the study has several."""
-    forms = {other.form for other in run.subjects if other.algorithm == subject.algorithm}
-    return f"{subject.algorithm} {subject.form}" if len(forms) > 1 else subject.algorithm
+def _lines_of_parameter(
+    run: StudyRun, cells: Sequence[Cell], name: str, values: Sequence[float]
+) -> list[Line]:
+    swept = {(s.algorithm, s.form) for s in run.subjects if name in dict(s.parameters)}
+    points: dict[str, list[Point]] = {}
+    for cell in cells:
+        subject, given = cell.subject, dict(cell.subject.parameters)
+        if name not in given and (subject.algorithm, subject.form) in swept:
+            continue  # its default is one of the values, but which is not known here
+        at = [given.pop(name)] if name in given else values
+        forms = {other.form for other in run.subjects if other.algorithm == subject.algorithm}
+        label = f"{subject.algorithm} {subject.form}" if len(forms) > 1 else subject.algorithm
+        rest = " ".join(f"{key}={number:.12g}" for key, number in given.items())
+        points.setdefault(rest or label, []).extend(time_point(x, cell) for x in at)
+    return [
+        Line(label, sorted(own, key=lambda point: point.x), index)
+        for index, (label, own) in enumerate(points.items())
+    ]
 
 
 def _ratios(run: StudyRun, slug: str) -> Chart | None:
-    """Draw the ratio of columns of a published table: printed, measured, and as claimed."""
-    published = run.study.published
-    if published is None or not published.algorithms:
+    """Draw the ratio of columns of a published table: published, measured, and as claimed."""
+    table = run.study.published
+    if table is None or not table.algorithms:
         return None
-    grid = verdict.matches(run, published, verdict.best_forms(run, published))
+    grid = published.matches(run, table, published.best_forms(run, table))
     panels = []
-    for pair in verdict.pairs(published):
-        printed = [line[pair.over].printed / line[pair.under].printed for line in grid]
-        lines = [Line("printed", published.rows, printed, colour=5, variant=1)]
-        ratios = [verdict.measured_ratio(line[pair.over], line[pair.under]) for line in grid]
-        both = [(x, y) for x, y in zip(published.rows, ratios, strict=True) if y is not None]
+    for pair in published.pairs(table):
+        theirs = [line[pair.over].published / line[pair.under].published for line in grid]
+        ratios = [published.measured_ratio(line[pair.over], line[pair.under]) for line in grid]
+        both = [(x, y) for x, y in zip(table.rows, ratios, strict=True) if y is not None]
         if not both:
             continue
-        xs, ys = zip(*both, strict=True)
-        lines.append(Line("measured", xs, ys))
+        lines = [Line.through("published", table.rows, theirs, 5, variant=1)]
+        lines.append(Line("measured", [Point(*each) for each in both]))
         if run.study.name in CLAIMS:
             name, claim = CLAIMS[run.study.name]
-            claimed = [claim(row) for row in published.rows]
-            lines.append(Line(name, published.rows, claimed, colour=1, variant=2))
-        title = f"{published.columns[pair.over]} / {published.columns[pair.under]}"
-        panels.append(Panel(title, lines, describe("Ratio of two columns", title, lines, "ratio")))
+            claimed = [claim(row) for row in table.rows]
+            lines.append(Line.through(name, table.rows, claimed, 1, variant=2))
+        title = f"{table.columns[pair.over]} / {table.columns[pair.under]}"
+        panels.append(panel(title, lines, "Ratio of two columns", "ratio"))
     return line_chart(
         f"{slug}-ratio",
-        "Ratio of the columns, printed and measured",
-        "The time of one printed column divided by that of another, and the same of the best"
+        "Ratio of the columns, published and measured",
+        "The time of one published column divided by that of another, and the same of the best"
         " forms measured here.",
-        _figure_axis(published.row_axis),
+        _figure_axis(table.row_axis),
         Axis("ratio of times", "linear"),
         panels,
     )
 
 
-def _rounds(run: StudyRun, slug: str) -> Chart | None:
-    grids = verdict.grids(run)
-    along = [scan for scan in grids if scan.axis == grids[0].axis]
-    panels = []
-    for subject in run.subjects:
-        lines = []
-        for index, (scan, label) in enumerate(zip(along, _titles(along, short=True), strict=True)):
-            points = [
-                (x, rounds)
-                for x, cells in _columns(run, scan)
-                for cell in cells
-                if cell.subject == subject and cell.ok
-                if (rounds := cell.number("rounds")) is not None
-            ]
-            if points:
-                xs, ys = zip(*points, strict=True)
-                lines.append(Line(label if len(along) > 1 else "rounds", xs, ys, colour=index))
-        if lines:
-            title = run.labels[subject]
-            text = describe(f"Rounds against {AXES[along[0].axis].label}", title, lines, "rounds")
-            panels.append(Panel(title, lines, text))
-    if len(panels) > _MOST_LINES:
-        return None
-    counts = [y for panel in panels for line in panel.lines for y in line.y]
-    steep = counts and min(counts) > 0 and max(counts) > 100 * min(counts)
-    return line_chart(
-        f"{slug}-rounds",
-        "Rounds against " + ("occupancy" if _first_axis(run) == "per_cell" else "input"),
-        "A round links at most one particle of a cell, so the fullest cell sets the least number.",
-        _figure_axis(_first_axis(run)),
-        Axis("rounds", "number" if steep else "linear"),
-        panels,
-    )
-
-
 def _copy_share(run: StudyRun, slug: str) -> Chart | None:
-    grids = verdict.grids(run)
-    along = [scan for scan in grids if scan.axis == grids[0].axis]
-    if _first_axis(run) == "per_cell":
-        ends = {verdict.largest_size(run), max(run.values("particles"), default=None)}
-        along = [scan for scan in along if scan.fixed["particles"] in ends]
-    panels = []
-    for scan, title in zip(along, _titles(along), strict=True):
-        lines = _lines(
-            run,
-            _columns(run, scan),
-            lambda cell: None if cell.copy_share is None else 100 * cell.copy_share,
-        )
-        text = describe("Share of the copy bandwidth", title, lines, "%")
-        if len(lines) <= _MOST_LINES:
-            panels.append(Panel(title, lines, text))
+    first = _first_axis(run)
+    along = [scan for scan in grids(run) if scan.axis == first]
+    if first == "per_cell":
+        ends = {largest_size(run), max(run.values("particles"), default=None)}
+        along = [scan for scan in along if scan.fixed.get("particles") in ends]
+
+    def percent(x: float, cell: Cell) -> Point | None:
+        return rate_point(x, cell, 100 * (cell.copy_share or 0.0))
+
+    what = "Share of the copy bandwidth"
     return line_chart(
         f"{slug}-bandwidth",
-        "Share of the copy bandwidth",
+        what,
         "Least traffic over time, as a share of the measured bandwidth of a copy (dotted); data in"
         " a cache can go above.",
-        _figure_axis(_first_axis(run)),
+        _figure_axis(first),
         Axis("% of copy bandwidth", "number"),
-        panels,
+        _panels(run, along, percent, what, "%"),
         reference=100,
     )
 
 
 def _named(run: StudyRun, slug: str, axis: str) -> Chart | None:
     """Draw time against an axis whose values are names, a panel for each size."""
-    sizes = [name for name in SIZES if run.values(name)]
-    found = {getattr(place, axis) for _, place in run.cells}
+    names_of_sizes = [name for name in SIZES if run.values(name)]
+    places = [place for _, place in run.cells]
+    found = {getattr(place, axis) for place in places}
     if axis != "inputs":  # there None is one input
         found -= {None}
-    names = AXES[axis].order([getattr(p, axis) for _, p in run.cells if getattr(p, axis) in found])
+    names = AXES[axis].order([getattr(p, axis) for p in places if getattr(p, axis) in found])
     if len(names) < 2:
         return None
     panels = []
-    measured = {tuple(getattr(place, name) for name in sizes) for _, place in run.cells}
+    measured = {tuple(getattr(place, name) for name in names_of_sizes) for place in places}
     for values in sorted(each for each in measured if None not in each):
-        at = dict(zip(sizes, values, strict=True))
+        at = dict(zip(names_of_sizes, values, strict=True))
         columns = [(i, run.at(**at, **{axis: name})) for i, name in enumerate(names)]
         columns = _in_common_modes(columns)
         if sum(any(cell.ok for cell in cells) for _, cells in columns) < 2:
             continue
-        lines = _lines(run, columns, _unit_time(run), band=True)
-        lines = [line for line in lines if len(line.x) > 1]
+        lines = [line for line in _lines(run, columns, _in_unit(run)) if len(line.points) > 1]
         title = ", ".join(AXES[name].say(value) for name, value in at.items())
-        text = describe(f"Time against {AXES[axis].label}", title, lines, _unit(run))
-        panels.append(Panel(title, lines, text))
+        what = f"Time against {AXES[axis].label}"
+        panels.append(panel(title, lines, what, tables.unit_name(run.unit)))
     title, caption = _NAMED[axis]
     short = AXES[axis].names or {}
-    labels = tuple(short.get(name, formats.plain(name)) for name in names)
-    x = Axis("", "names", labels)
+    x = Axis("", "names", tuple(short.get(name, formats.plain(name)) for name in names))
     return line_chart(f"{slug}-{formats.slug(axis)}", title, caption, x, _time_axis(run), panels)
 
 
-def _in_common_modes(
-    columns: Sequence[tuple[int, Sequence[Cell]]],
-) -> list[tuple[int, list[Cell]]]:
+def _in_common_modes(columns: Sequence[tuple[int, Sequence[Cell]]]) -> list[tuple[int, list[Cell]]]:
     """Take the cells of each subject in one mode, in which all that have a time were timed."""
-    common: dict[Subject, list[str]] = {}
-    for cell in (cell for _, cells in columns for cell in cells if cell.ok):
-        timed = [
-            mode
-            for mode in HEADLINE_MODES
-            if mode in cell.by_mode and cell.by_mode[mode]["status"] == "ok"
-        ]
-        before = common.get(cell.subject, timed)
-        common[cell.subject] = [mode for mode in before if mode in timed]
+    timed = (cell for _, cells in columns for cell in cells if cell.ok)
+    modes = {
+        subject: next((m for m in HEADLINE_MODES if all(c.is_timed(m) for c in own)), None)
+        for subject, own in grouped(timed, lambda cell: cell.subject).items()
+    }
     return [
-        (x, [cell.in_mode(mode) for cell in cells if cell.ok for mode in common[cell.subject][:1]])
+        (x, [c.in_mode(mode) for c in cells if c.ok and (mode := modes[c.subject]) is not None])
         for x, cells in columns
     ]
 
 
 def _first_axis(run: StudyRun) -> str:
-    return next((scan.axis for scan in verdict.grids(run)), "per_cell")
+    return next((scan.axis for scan in grids(run)), "per_cell")
 
 
-def _titles(scans: Sequence[Scan], short: bool = False) -> list[str]:
-    """Name each scan by what tells it from the others, by its sizes where it is alone.
-
-    short: leave out what the values are of, where one axis tells them apart.
-    """
-    names = list(dict.fromkeys(name for scan in scans for name in scan.fixed))
-    telling = [n for n in names if len({scan.fixed.get(n) for scan in scans}) > 1]
+def _titles(along: Sequence[Scan]) -> list[str]:
+    """Name each scan by what tells it from the others, by its sizes where it is alone."""
+    names = list(dict.fromkeys(name for scan in along for name in scan.fixed))
+    telling = [n for n in names if len({scan.fixed.get(n) for scan in along}) > 1]
     telling = telling or [name for name in names if name in SIZES]
-    if short and len(telling) == 1 and len(scans) > 1:
-        return [AXES[telling[0]].write(scan.fixed.get(telling[0])) for scan in scans]
     return [
         ", ".join(AXES[name].say(scan.fixed[name]) for name in telling if name in scan.fixed)
-        for scan in scans
+        for scan in along
     ]
 
 
-def _columns(run: StudyRun, scan: Scan) -> list[tuple[float, list[Cell]]]:
+def _columns(run: StudyRun, scan: Scan) -> Columns:
     return [(value, scan.at(run, value)) for value in scan.values(run) if value is not None]
 
 
-def _unit(run: StudyRun) -> str:
-    return tables.unit_name(run.unit)
-
-
-def _unit_time(run: StudyRun) -> Callable[[Cell], float]:
-    return lambda cell: cell.median_ms / cell.unit_ms(run.unit)
+def _in_unit(run: StudyRun) -> Callable[[float, Cell], Point]:
+    return lambda x, cell: time_point(x, cell, 1 / cell.unit_ms(run.unit))
 
 
 def _time_axis(run: StudyRun) -> Axis:
-    return Axis(f"median time, {_unit(run)}", "number")
+    return Axis(f"median time, {tables.unit_name(run.unit)}", "number")
 
 
 def _figure_axis(name: str) -> Axis:
@@ -451,35 +375,20 @@ def _figure_axis(name: str) -> Axis:
 
 def _lines(
     run: StudyRun,
-    columns: Sequence[tuple[float, Sequence[Cell]]],
-    value: Callable[[Cell], float | None],
-    band: bool = False,
-    only: Container[Subject | None] | None = None,
+    columns: Columns,
+    point: Callable[[float, Cell], Point | None],
+    only: Collection[Subject | None] | None = None,
 ) -> list[Line]:
     """Make one line for each subject, or of those `only`, from the cells at each x."""
+    timed = ((x, cell) for x, cells in columns for cell in cells if cell.ok and cell.median_ms)
+    by_subject = grouped(timed, lambda each: each[1].subject)
     lines = []
-    for subject in run.subjects if only is None else [s for s in run.subjects if s in only]:
-        points = []
-        for x, cells in columns:
-            for cell in cells:
-                if cell.subject == subject and cell.ok and (y := value(cell)):
-                    scale = y / cell.median_ms
-                    low, high = cell.interval_ms
-                    points.append((x, y, (low * scale, high * scale) if band else (y, y)))
-        if points:
-            lines.append(_line(run.labels[subject], points, *_look(run, subject)))
+    for subject in run.subjects:
+        if subject in by_subject and (only is None or subject in only):
+            points = [made for x, cell in by_subject[subject] if (made := point(x, cell))]
+            if points:
+                lines.append(Line(run.labels[subject], points, *_look(run, subject)))
     return lines
-
-
-def _line(
-    label: str,
-    points: Sequence[tuple[float, float, tuple[float, float]]],
-    colour: int,
-    variant: int,
-) -> Line:
-    xs, ys, intervals = zip(*points, strict=True)
-    low, high = zip(*intervals, strict=True)
-    return Line(label, xs, ys, low, high, colour, variant)
 
 
 def _look(run: StudyRun, subject: Subject) -> tuple[int, int]:

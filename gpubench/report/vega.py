@@ -10,7 +10,7 @@ import itertools
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -29,8 +29,6 @@ from gpubench.report.figures import (
     marker,
 )
 
-Rows = list[dict[str, Any]]  # what a chart is of
-
 SCRIPT = "gpubench.js"
 HEIGHT = 300  # pixels of a plot
 _DRAWN_WIDTH = 720  # pixels of an SVG for Markdown
@@ -38,6 +36,9 @@ _DASHES = ([1, 0], [5, 2], [2, 2], [7, 2, 2, 2])
 _MOST_PLACES = 16  # on an axis for its ticks to be among them
 _LEGEND_MARK, _CHARACTER = 36, 6.5  # pixels, in a legend
 _BAR = 20  # pixels from bar to bar
+# What is told of a point or a tile, by the name in its data.
+TOLD = {"interval": "95 % interval", "bound": "of copy bandwidth", "command": "again"}
+_SOURCES = {"interval": "b", "command": "c"}  # which of these are worked out from what
 _CUT = 4.0  # of the shortest bar of a panel: longer ones are cut off there
 _DIGITS = 5  # that a chart's data keep
 # What a page's variables stand for in a file.
@@ -96,6 +97,12 @@ class FigurePart:
     description: str
 
     @property
+    def has_commands(self) -> bool:
+        """Whether what is clicked tells the command that repeats it."""
+        rows = itertools.chain.from_iterable(self.spec["datasets"].values())
+        return any("c" in row for row in rows)
+
+    @property
     def json(self) -> str:
         """The specification for a script element of a page."""
         return json.dumps(self.spec, ensure_ascii=False, separators=(",", ":")).replace(
@@ -113,9 +120,9 @@ class FigurePart:
         return f"{svg}\n"
 
 
-def draw_all(charts: Sequence[Chart | BarChart]) -> list[FigurePart]:
-    """Make the specification of each chart."""
-    return [draw(chart) for chart in charts]
+def draw_all(charts: Iterable[Chart | BarChart | None]) -> list[FigurePart]:
+    """Make the specification of each chart that there is."""
+    return [draw(chart) for chart in charts if chart is not None]
 
 
 def draw(chart: Chart | BarChart) -> FigurePart:
@@ -206,23 +213,33 @@ def _rows(chart: Chart, keep: Callable[[Line], bool]) -> list[dict[str, Any]]:
         {
             "p": index,
             "l": line.label,
-            "x": rounded(x),
-            "y": rounded(y),
-            **({} if low is None or high is None else {"a": rounded(low), "b": rounded(high)}),
+            "x": rounded(point.x),
+            "y": rounded(point.y),
+            **{n: rounded(end) for n, end in (("a", point.low), ("b", point.high)) if end},
+            **point.told,
             **({} if line.marked else {"m": 0}),
             **({"h": 1} if line.variant else {}),
         }
         for index, panel in enumerate(chart.panels)
         for line in panel.lines
         if keep(line)
-        for x, y, low, high in zip(
-            line.x,
-            line.y,
-            line.low or itertools.repeat(None, len(line.x)),
-            line.high or itertools.repeat(None, len(line.x)),
-            strict=True,
-        )
+        for point in line.points
     ]
+
+
+def shortened(rows: Sequence[dict[str, Any]]) -> str:
+    """Cut off what all commands of a chart begin with: it is most of a page.
+
+    Returns the expression that makes a command again of what is left, `c` of a row.
+    """
+    commands = [row["command"] for row in rows if "command" in row]
+    first, last = min(commands, default=""), max(commands, default="")
+    same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False))
+    prefix = "".join(letter for letter, _ in same)
+    for row in rows:
+        if "command" in row:
+            row["c"] = row.pop("command").removeprefix(prefix)
+    return f"isValid(datum.c) ? {json.dumps(prefix)} + datum.c : ''"
 
 
 def _lines(chart: Chart) -> dict[str, Any]:
@@ -243,16 +260,24 @@ def _lines(chart: Chart) -> dict[str, Any]:
     if reference:
         rule = alt.Chart(alt.NamedData("reference"))
         layers.append(rule.mark_rule(strokeDash=[1, 3], color="var(--ink)").encode(y=y))
-    base = alt.Chart(alt.NamedData("rows")).transform_filter("datum.p == panel").encode(x=x, y=y)
+    base = (
+        alt.Chart(alt.NamedData("rows"))
+        .transform_filter("datum.p == panel")
+        .transform_calculate(
+            interval="format(datum.a, ',.3~r') + ' to ' + format(datum.b, ',.3~r')",
+            command=shortened(rows),
+        )
+        .encode(x=x, y=y)
+    )
     has_band = any("a" in row and row["a"] != row["b"] for row in rows)
-    layers += _line_layers(chart, base, has_band)
+    layers += _line_layers(chart, base, has_band, {name for row in rows for name in row})
     titles = [panel.title for panel in chart.panels]
     datasets = {"rows": rows, "border": border, "reference": reference}
     return finished(layers, titles, _fullest(chart), datasets)
 
 
-def _line_layers(chart: Chart, base: Any, has_band: bool) -> list[Any]:
-    """Return bands if there are any, lines, and points that tell their numbers."""
+def _line_layers(chart: Chart, base: Any, has_band: bool, known: set[str]) -> list[Any]:
+    """Return bands if there are any, lines, and points that tell what is known of them."""
     import altair as alt
 
     looks: dict[str, Line] = {}
@@ -271,12 +296,8 @@ def _line_layers(chart: Chart, base: Any, has_band: bool) -> list[Any]:
         alt.Tooltip("l:N", title=" "),
         alt.Tooltip("x:Q", title=chart.x.label or "input", format=",.6~g"),
         alt.Tooltip("y:Q", title=chart.y.label, format=",.4~g"),
+        *(alt.Tooltip(f"{n}:N", title=TOLD[n]) for n in TOLD if _SOURCES.get(n, n) in known),
     ]
-    if has_band:
-        told += [
-            alt.Tooltip("a:Q", title="95 % interval from", format=",.4~g"),
-            alt.Tooltip("b:Q", title="to", format=",.4~g"),
-        ]
     band = base.mark_area(clip=True).encode(
         y=alt.Y("a:Q"), y2="b:Q", color=hues, opacity=faded(0.02, 0.2)
     )
@@ -309,7 +330,8 @@ def _axis(chart: Chart, which: str) -> Any:
     if which == "x":
         values = [value for line in lines for value in line.x]
     else:
-        values = [v for line in lines for v in (*line.y, *(line.low or ()), *(line.high or ()))]
+        points = [point for line in lines for point in line.points]
+        values = [v for point in points for v in point[1:4] if v is not None]
         values += [] if chart.reference is None else [chart.reference]
     places: list[float] = sorted(set(values)) if which == "x" else []
     words: Callable[[float], str] = formats.tick
@@ -319,7 +341,7 @@ def _axis(chart: Chart, which: str) -> Any:
         words = lambda value: str(own.names[int(value)])  # noqa: E731
     elif own.kind == "linear" or not any(value > 0 for value in values):
         places = []
-        low, high = chart.frame or (0.0, 1.08 * max(values) or 1.0)
+        low, high = 0.0, 1.08 * max(values) or 1.0
         if which == "x":
             low, high = min(values), max(values)
         scale = alt.Scale(domain=[low, high], nice=False, zero=False)

@@ -9,7 +9,7 @@ from report_pages import record, results
 
 from gpubench.core.tasks import task_of
 from gpubench.evidence.results import make_record
-from gpubench.report import cells
+from gpubench.report.machines import StudyRun, machines
 
 SIZES = tuple(2**exponent for exponent in range(12, 27, 2))
 OCCUPANCIES = (0.5, 1, 4, 8, 16, 64)
@@ -213,8 +213,8 @@ def remade(changed: dict[str, Any]) -> dict[str, Any]:
     return make_record(**{name: value for name, value in changed.items() if name != "key"})
 
 
-def run_of(records: list[dict[str, Any]], **changes: Any) -> cells.StudyRun:
-    [machine] = cells.machines([results(records, **changes)])
+def run_of(records: list[dict[str, Any]], **changes: Any) -> StudyRun:
+    [machine] = machines([results(records, **changes)])
     [study] = machine.studies
     return study
 

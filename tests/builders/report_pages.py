@@ -10,7 +10,7 @@ from typing import Any
 
 from gpubench import report
 from gpubench.evidence.results import Results, make_record, record_of
-from gpubench.report import cells
+from gpubench.report.machines import StudyRun, machines
 
 STUDY = "rozen2008-table1"
 
@@ -218,8 +218,8 @@ def every_row(shown: list[Results], out: Path) -> list[list[str]]:
     return Page(path.read_text("utf-8")).tables["Every cell in every mode"]
 
 
-def run_of(records: list[dict[str, Any]]) -> cells.StudyRun:
-    [machine] = cells.machines([results(records)])
+def run_of(records: list[dict[str, Any]]) -> StudyRun:
+    [machine] = machines([results(records)])
     [study] = machine.studies
     return study
 

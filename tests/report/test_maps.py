@@ -11,12 +11,12 @@ import pytest
 from regime_records import grid, moved, run_of, search, spread
 
 from gpubench.report import answers, figures, formats, maps, regimes, vega
-from gpubench.report.rankings import Field
+from gpubench.report.rankings import Searches
 from gpubench.report.vega import FigurePart
 
 
-def field_of(records: list[dict[str, Any]]) -> Field:
-    return Field.of(run_of(records))
+def field_of(records: list[dict[str, Any]]) -> Searches:
+    return Searches(run_of(records))
 
 
 def map_of(records: list[dict[str, Any]], task: str = "count") -> FigurePart:
@@ -38,7 +38,8 @@ def choices(figure: FigurePart) -> list[str]:
 
 def test_a_tile_is_an_input_with_the_winner_of_the_formula_and_its_command() -> None:
     records = grid(tasks=("count",))
-    tiles = tiles_of(map_of(records))
+    figure = map_of(records)
+    tiles = tiles_of(figure)
     assert len(tiles) == 48
     at = sorted(
         (r for r in records if (r["particles"], r["per_cell"]) == (2**16, 4)),
@@ -49,7 +50,10 @@ def test_a_tile_is_an_input_with_the_winner_of_the_formula_and_its_command() -> 
     assert tile["next"].startswith(at[1]["algorithm"])
     assert tile["t"] == formats.ratio(at[1]["median_ms"] / at[0]["median_ms"])
     assert (tile["x0"], tile["x1"]) == (15, 17)  # half-way to the next sizes
-    assert tile["command"] == (
+    [told] = [each for each in figure.spec["layer"][0]["transform"] if each.get("as") == "command"]
+    prefix = re.search('"(.+)"', told["calculate"])
+    assert prefix is not None
+    assert prefix[1] + tile["c"] == (
         f"gpubench run regimes --device cuda --algorithms {tile['n']} --particles 65536"
         " --per-cell 4"
     )
@@ -93,8 +97,6 @@ def test_a_win_where_one_close_nearby_was_not_timed_is_inconclusive() -> None:
     ]
     *_, last = tiles_of(map_of(records)).values()
     assert last["open"] == "not timed, fast nearby: b"
-    row = regimes.win_rows(run_of(records))[-1]
-    assert row["not_timed_but_might_win"] == "b"
 
 
 def test_an_algorithm_has_one_colour_in_all_maps() -> None:
@@ -148,8 +150,14 @@ LINEAR = figures.Axis("label", "linear")
 def test_charts_of_all_axes_are_valid_and_drawn(kind: str) -> None:
     x = (0, 1, 2) if kind in ("names", "with zero") else (1024, 2048, 4096)
     lines = [
-        figures.Line("</script>one", x, (1.0, 2.0, 4.0), (0.9, 1.8, 3.6), (1.1, 2.2, 4.4)),
-        figures.Line("", x, (1.0, 1.0, 1.0)),
+        figures.Line(
+            "</script>one",
+            [
+                figures.Point(at, y, 0.9 * y, 1.1 * y, {"command": "again", "bound": "3 %"})
+                for at, y in zip(x, (1.0, 2.0, 4.0), strict=True)
+            ],
+        ),
+        figures.Line.through("", x, (1.0, 1.0, 1.0)),
     ]
     panels = [figures.Panel(title, lines, f"{title} in words") for title in ("first", "second")]
     axis = figures.Axis("across", kind, ("few", "more", "most"))
@@ -158,6 +166,12 @@ def test_charts_of_all_axes_are_valid_and_drawn(kind: str) -> None:
     drawn = vega.draw(chart)
     alt.LayerChart.from_dict(drawn.spec, validate=True)
     assert choices(drawn) == ["first", "second"] and drawn.description == "first in words"
+    first = drawn.spec["datasets"]["rows"][0]
+    assert (first["a"], first["b"], first["bound"]) == (0.9, 1.1, "3 %")
+    calculated = {each["as"]: each for each in drawn.spec["layer"][-1]["transform"] if "as" in each}
+    assert '"again" + datum.c' in calculated["command"]["calculate"] and first["c"] == ""
+    told = [each["field"] for each in drawn.spec["layer"][-1]["encoding"]["tooltip"]]
+    assert told == ["l", "x", "y", "interval", "bound", "command"] and drawn.has_commands
     assert "</script>" not in drawn.json and json.loads(drawn.json) == drawn.spec
     assert "var(" not in drawn.svg and "across" in drawn.svg
     assert {"names": "more", "size": "2¹¹"}.get(kind, "across") in drawn.svg

@@ -139,6 +139,31 @@ def test_a_map_tells_on_hover_picks_by_its_legend_and_switches(
     assert 0 < found["tilesOfOther"] < found["tiles"]
 
 
+def test_a_point_of_a_line_tells_its_interval_bound_and_command(
+    pages: Path, tmp_path: Path
+) -> None:
+    found = told(
+        pages,
+        f"{STUDY}.html",
+        1400,
+        """
+        const figure = document.querySelector("figure:has(.chart)");
+        const point = figure.querySelector(".mark-symbol.role-mark path");
+        at(point, "pointerover", "pointermove", "mousemove");
+        await wait(300);
+        told.hover = document.querySelector("#vg-tooltip-element")?.innerText;
+        at(point, "pointerdown", "pointerup", "click");
+        await wait(300);
+        told.command = figure.querySelector("output").textContent;
+        """,
+        tmp_path,
+    )
+    for words in ("median time, ms", "95 % interval", " to ", "of copy bandwidth", "again"):
+        assert words in found["hover"]
+    assert found["command"].startswith(f"gpubench run {STUDY} --device ")
+    assert found["command"] in " ".join(found["hover"].split())
+
+
 def test_tables_sort_by_their_headings_and_filter(pages: Path, tmp_path: Path) -> None:
     found = told(
         pages,

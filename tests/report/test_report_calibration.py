@@ -63,8 +63,8 @@ def test_the_sentences_say_what_was_measured_and_what_came_of_it(written, small)
         " 2026-01-31T12:13:00Z, and 1,000 comparisons of 3 cells drawn from them, each with looks"
         " at 8 and 12 pairs, a threshold of 3.2 %, and intervals that hold together with 99 %"
         " confidence.",
-        "0.4 % of these comparisons called the code slower than itself; 25 % more left a cell"
-        " open. One took 8 pairs at the median, 12 at the 95th percentile.",
+        "0.4 % of these comparisons called the code slower than itself; 25 % more were"
+        " inconclusive. One took 8 pairs at the median, 12 at the 95th percentile.",
         "Of 7 that have no pair in common, 2 called it slower.",
         "gpubench calibrate --device cuda --pairs 14",
     ):

@@ -9,11 +9,12 @@ import pytest
 
 from gpubench import report
 from gpubench.core import paths
+from gpubench.evidence.results import Results
 from gpubench.report.sources import sort_out
 
 FRONT, BEFORE, MOST = 400, 150, 1200  # words on the front page, before a figure, on any page
 MOST_BYTES = 500_000
-SHIPPED = ("measured", "simulations", "checks", "calibration")
+BESIDE = ("simulations", "checks", "calibration")
 
 
 class Words(HTMLParser):
@@ -52,14 +53,14 @@ def test_words_are_counted_outside_of_tables_and_before_the_figure() -> None:
 
 
 @pytest.fixture(scope="module")
-def shipped(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def shipped(shipped_results: list[Results], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Write the report on all results that came along."""
     root = paths.repository()
     if root is None:
         pytest.skip("needs a checkout")
-    found = sort_out([root / "results" / name for name in SHIPPED])
+    found = sort_out([root / "results" / name for name in BESIDE])
     out = tmp_path_factory.mktemp("shipped")
-    report.write(found.results, out, found.simulations, found.checks, found.calibrations)
+    report.write(shipped_results, out, found.simulations, found.checks, found.calibrations)
     return out
 
 

@@ -1,0 +1,347 @@
+"""Results put in order: machines, their studies, and the cells of each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from gpubench.core import registry
+from gpubench.evidence.declared import group
+from gpubench.evidence.pooling import Measurement, device_of, pool
+from gpubench.evidence.ranking import Ranked, rank
+from gpubench.evidence.results import Results
+from gpubench.report.axes import AXES, SIZES
+from gpubench.report.cells import (
+    HEADLINE_MODES,
+    Cell,
+    Place,
+    Record,
+    Subject,
+    day_of,
+    grouped,
+    phases_of,
+)
+from gpubench.studies.study import Study, StudyError, load_study, parse_study
+
+
+@dataclass(eq=False)
+class StudyRun:
+    """What one machine measured in one study.
+
+    replaced: number of records of older code or failed attempts, which newer ones replace.
+    """
+
+    study: Study
+    cells: dict[tuple[Subject, Place], Cell]
+    replaced: int = 0
+
+    @property
+    def records(self) -> list[Record]:
+        """Every record shown, in the order in which they were measured."""
+        return [record for cell in self.cells.values() for record in cell.records]
+
+    @property
+    def timed(self) -> list[Cell]:
+        """The cells that have a time."""
+        return [cell for cell in self.cells.values() if cell.ok]
+
+    @property
+    def dates(self) -> str:
+        """The day or days of what is shown, as `Machine.dates`."""
+        return _dates({day for cell in self.cells.values() for day in cell.days})
+
+    @property
+    def is_simulation(self) -> bool:
+        """Whether its times are those of whole steps of a workload."""
+        return any(place.workload for _, place in self.cells)
+
+    @cached_property
+    def has_many_sizes(self) -> bool:
+        """Whether it has steps of more sizes than algorithms, so that a table goes along them."""
+        timed = [cell for cell in self.timed if cell.phases_ms]
+        sizes = {cell.place.particles for cell in timed}
+        return len(sizes) > len({cell.subject for cell in timed}) > 0
+
+    @property
+    def unit(self) -> str:
+        """What its times are shown in: milliseconds, or as published where that is per record."""
+        published = self.study.published.unit if self.study.published else "ms"
+        return published if published == "us/record" else "ms"
+
+    @cached_property
+    def full_sorts(self) -> dict[str, str]:
+        """Which algorithm builds from nothing what each of those updates that update."""
+        found = {cell.subject.algorithm: cell.replaces for cell in self.cells.values()}
+        return {update: full for update, full in found.items() if full is not None}
+
+    def full_sort(self, subject: Subject) -> Subject | None:
+        """Return what builds from nothing what a subject updates, in the same form, if it does."""
+        full = self.full_sorts.get(subject.algorithm)
+        return Subject(full, subject.form) if full else None
+
+    @cached_property
+    def subjects(self) -> list[Subject]:
+        """Subjects in the order of the study, then those that it does not name."""
+        named = [(s.algorithm, s.form) for s in self.study.subjects]
+        found = list(dict.fromkeys(subject for subject, _ in self.cells))
+        rank = {pair: index for index, pair in reversed(list(enumerate(named)))}
+        return sorted(found, key=lambda s: rank.get((s.algorithm, s.form), len(named)))
+
+    @cached_property
+    def labels(self) -> dict[Subject, str]:
+        """Shortest name of each subject that tells it from the others."""
+        forms = Counter(
+            algorithm for algorithm, _ in {(s.algorithm, s.form) for s in self.subjects}
+        )
+        sets = Counter((s.algorithm, s.form) for s in self.subjects)
+        labels = {}
+        for subject in self.subjects:
+            label = subject.algorithm
+            if forms[subject.algorithm] > 1:
+                label += f" {subject.form}"
+            if sets[subject.algorithm, subject.form] > 1 and subject.parameters:
+                given = (f"{name}={value:.12g}" for name, value in subject.parameters)
+                label = " ".join((label, *given))
+            labels[subject] = label
+        return labels
+
+    @cached_property
+    def phases(self) -> list[str]:
+        """Names of the phases of a step with the fewest ranks, in the order in which they come."""
+        ranks = self.common["ranks"]
+        return phases_of([cell for cell in self.cells.values() if cell.place.ranks == ranks])
+
+    @cached_property
+    def by_place(self) -> dict[Place, list[Cell]]:
+        """The cells of each place."""
+        return grouped(self.cells.values(), lambda cell: cell.place)
+
+    def ranked_at(self, place: Place) -> list[Cell]:
+        """Return the cells of a place that have a rank, fastest first, each group after another.
+
+        They are in the mode that comes first and was ranked there: a ranking has one mode.
+        """
+        for mode in HEADLINE_MODES:
+            found = [
+                cell.in_mode(mode)
+                for cell in self.by_place.get(place, ())
+                if mode in cell.by_mode and cell.by_mode[mode].rank is not None
+            ]
+            if found:
+                return sorted(found, key=lambda cell: (cell.shown.rank or 0, cell.median_ms))
+        return []
+
+    def best_form(self, algorithm: str) -> Subject | None:
+        """Return the subject of an algorithm that is fastest on most of the inputs, or None.
+
+        A tie goes to the subject that the study names first.
+        """
+        return self.winner([cell for cell in self.timed if cell.subject.algorithm == algorithm])
+
+    def winner(self, cells: Collection[Cell]) -> Subject | None:
+        """Return the subject that is fastest at the most places of some timed cells, or None."""
+        best: dict[Place, Cell] = {}
+        for cell in cells:
+            other = best.setdefault(cell.place, cell)
+            if cell.median_ms < other.median_ms:
+                best[cell.place] = cell
+        wins = Counter(cell.subject for cell in best.values())
+        return max(self.subjects, key=lambda s: wins[s]) if wins else None
+
+    @cached_property
+    def common(self) -> dict[str, Any]:
+        """The commonest value of each axis: what tables hold on the axes that they do not show."""
+        places = _fewest_ranks([place for _, place in self.cells])
+        return {
+            axis.name: Counter(getattr(p, axis.name) for p in places).most_common(1)[0][0]
+            for axis in fields(Place)
+        }
+
+    @cached_property
+    def kind(self) -> dict[str, Any]:
+        """The commonest kind of input, with as few ranks as there are."""
+        return _commonest([p.kind for p in _fewest_ranks([place for _, place in self.cells])])
+
+    @cached_property
+    def _found(self) -> dict[Any, dict[tuple[Any, ...], list[Cell]]]:
+        """Cells by their values on some axes, for each subject and choice of axes; see `select`."""
+        return {}
+
+    @cached_property
+    def _of(self) -> dict[Subject, tuple[dict[str, Any], list[Cell]]]:
+        """The kind of input and the cells of each subject.
+
+        The kind is the commonest of the study, or where a subject has none of that (Table 3 of
+        Rozen has re-sorts among full sorts) its own commonest.
+        """
+        found = {}
+        for subject, own in grouped(self.cells.values(), lambda cell: cell.subject).items():
+            kinds = [cell.place.kind for cell in own]
+            fewest = [place.kind for place in _fewest_ranks([cell.place for cell in own])]
+            found[subject] = (self.kind if self.kind in kinds else _commonest(fewest), own)
+        return found
+
+    def select(self, subject: Subject, free: str = "", **axes: object) -> list[Cell]:
+        """Return a subject's cells at these values, of its kind on the other axes but `free`."""
+        kind, own = self._of.get(subject, ({}, []))
+        rest = {name: v for name, v in kind.items() if name not in axes and name != free}
+        names = tuple(axes), tuple(rest)
+        if (subject, names) not in self._found:
+            # A report asks at each value of an axis: to look through all cells each time would
+            # take the square of their number.
+            self._found[subject, names] = grouped(own, lambda cell: cell.place.values(*names))
+        return self._found[subject, names].get((*axes.values(), *rest.values()), [])
+
+    def find(self, subject: Subject, **axes: object) -> Cell | None:
+        """Return a subject's cell at these values, of its kind and of common sizes otherwise."""
+        sizes = {name: self.common[name] for name in SIZES}
+        return next(iter(self.select(subject, **(sizes | axes))), None)
+
+    def at(self, **axes: object) -> list[Cell]:
+        """Return the cell of each subject that has one there, in the order of the subjects."""
+        found = (self.find(subject, **axes) for subject in self.subjects)
+        return [cell for cell in found if cell is not None]
+
+    def values(self, axis: str, **axes: object) -> list[Any]:
+        """Return the values of one axis among cells of the usual kind at these values of others.
+
+        Numbers ascend; names are in the order of the report.
+        """
+        found = {
+            getattr(cell.place, axis)
+            for subject in self.subjects
+            for cell in self.select(subject, axis, **axes)
+        } - {None}
+        if all(isinstance(value, int | float) for value in found):
+            return sorted(found)
+        seen = [getattr(place, axis) for _, place in self.cells]
+        return AXES[axis].order([value for value in seen if value in found])
+
+
+@dataclass
+class Machine:
+    """One device of one machine, with every run on it, oldest first."""
+
+    runs: list[Results]
+    studies: list[StudyRun]
+
+    @property
+    def environment(self) -> dict[str, Any]:
+        """The environment of the newest run."""
+        return self.runs[-1].environment
+
+    @property
+    def device_name(self) -> str:
+        """The maker's name of the device."""
+        return str(self.environment["device"]["name"])
+
+    @property
+    def dates(self) -> str:
+        """The day or days of its runs: "on 2025-01-31", or "from ... to ..."."""
+        return _dates({day_of(run.environment) for run in self.runs})
+
+    @property
+    def is_cpu(self) -> bool:
+        """Whether the times are those of a CPU."""
+        return bool(self.environment["device"].get("is_cpu"))
+
+    @property
+    def backend(self) -> str:
+        """The back end: cuda or opencl."""
+        return str(self.environment["device"]["backend"])
+
+
+def machines(results: Sequence[Results]) -> list[Machine]:
+    """Group results by device, GPUs first; each cell has the one time that `pool` says."""
+    groups = grouped(results, lambda result: device_of(result.environment))
+    found = [_machine(sorted(runs, key=_started)) for runs in groups.values()]
+    return sorted(found, key=lambda machine: machine.is_cpu)
+
+
+def _machine(runs: list[Results]) -> Machine:
+    studies: dict[str, StudyRun] = {}
+    measured = pool(runs)
+    ranks = _ranks(measured)
+    for each in measured:
+        name = each.record["study"]
+        if name not in studies:
+            studies[name] = StudyRun(study_of(name, _text_of(name, runs)), {})
+        study = studies[name]
+        subject, place = _where(each)
+        cell = study.cells.setdefault((subject, place), Cell(subject, place))
+        study.replaced += each.replaced
+        cell.by_mode[each.record["mode"]] = ranks[id(each)]
+    return Machine(runs, list(studies.values()))
+
+
+def _where(measured: Measurement) -> tuple[Subject, Place]:
+    return Subject.of(measured.record), Place.of(measured.record)
+
+
+def _ranks(measured: Sequence[Measurement]) -> dict[int, Ranked]:
+    """Rank measurements; what is wrong in one mode has a rank in none."""
+
+    def identity(each: Measurement) -> tuple[Any, ...]:
+        return each.record["study"], *_where(each)
+
+    wrong = {identity(each) for each in measured if each.record["status"] == "wrong"}
+    apart = [each for each in measured if wrong and identity(each) in wrong]
+    unranked = {id(each): Ranked(each, group(each.record), None, None, False) for each in apart}
+    races = rank([each for each in measured if id(each) not in unranked])
+    return unranked | {id(each.measurement): each for race in races for each in race}
+
+
+def study_of(name: str, text: str | None = None) -> Study:
+    """Load a study; one that this version does not ship is read from the text in its results.
+
+    Where there is none, or this version cannot read it, the study has a name alone.
+    """
+    if name in registry.studies():
+        return load_study(name)
+    why = ""
+    if text is not None:
+        try:
+            return parse_study(name, text)
+        except StudyError as error:
+            why = f"The study in these results cannot be read: {error}."
+    return Study(
+        name=name,
+        title=name,
+        paper=None,
+        table=None,
+        question=why,
+        seed=0,
+        published=None,
+        sweeps=(),
+        subjects=(),
+    )
+
+
+def _text_of(name: str, runs: Sequence[Results]) -> str | None:
+    """Return the newest text of a study in results."""
+    found = [run for run in runs if run.study is not None and run.records]
+    of_study = [run for run in found if run.records[0]["study"] == name]
+    return max(of_study, key=_started).study if of_study else None
+
+
+def _started(result: Results) -> datetime:
+    return datetime.fromisoformat(result.environment["started"])
+
+
+def _dates(days: Collection[str]) -> str:
+    first, last = min(days), max(days)
+    return f"on {first}" if first == last else f"from {first} to {last}"
+
+
+def _fewest_ranks(places: Sequence[Place]) -> list[Place]:
+    """Return those places of simulations that have the fewest ranks, and all others."""
+    fewest = min((place.ranks for place in places if place.ranks is not None), default=None)
+    return [place for place in places if place.ranks in (None, fewest)]
+
+
+def _commonest(kinds: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    return dict(Counter(tuple(kind.items()) for kind in kinds).most_common(1)[0][0])

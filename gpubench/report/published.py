@@ -1,0 +1,292 @@
+"""Tables of the papers beside what was measured here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from gpubench.evidence.declared import Group
+from gpubench.report import formats, ranks
+from gpubench.report.axes import AXES
+from gpubench.report.cells import Cell, Subject, grouped
+from gpubench.report.machines import StudyRun
+from gpubench.report.pages import NOTHING, Item, Row, Table
+from gpubench.report.scans import rankings, scans, words_of
+from gpubench.report.tables import TIMES, modes, timed, unit_name
+from gpubench.studies.claims import CLAIMS
+from gpubench.studies.study import Published
+
+
+@dataclass(frozen=True)
+class Match:
+    """A published number in its unit, and the cell that belongs beside it, if measured."""
+
+    published: float
+    unit: str
+    cell: Cell | None
+
+    @property
+    def speedup(self) -> float | None:
+        """Published over measured time."""
+        return None if self.cell is None else self.over(self.cell)
+
+    def over(self, cell: Cell) -> float | None:
+        """Return the published time over that of any cell; None where that has none."""
+        if not cell.ok or not cell.median_ms:
+            return None
+        return self.published * cell.unit_ms(self.unit) / cell.median_ms
+
+
+Grid = Sequence[Sequence[Match]]
+
+
+def matches(run: StudyRun, published: Published, forms: Mapping[str, Subject | None]) -> Grid:
+    """Return the published table with what was measured: rows and columns as published.
+
+    forms: which subject stands for each algorithm.
+    """
+
+    def match(row: float, index: int, value: float) -> Match:
+        subject = forms.get(column_algorithm(published, index))
+        axes = dict(published.axes) | {published.row_axis: row}
+        if not published.algorithms:
+            axes[published.column_axis] = published.columns[index]
+        return Match(value, published.unit, run.find(subject, **axes) if subject else None)
+
+    return [
+        [match(row, index, value) for index, value in enumerate(values)]
+        for row, values in zip(published.rows, published.values, strict=True)
+    ]
+
+
+def column_algorithm(published: Published, index: int) -> str:
+    """Return which of our algorithms the numbers of a published column belong beside."""
+    return published.algorithms[index] if published.algorithms else published.algorithm
+
+
+def best_forms(run: StudyRun, published: Published) -> dict[str, Subject | None]:
+    """Return the best form of each algorithm of a published table."""
+    names = published.algorithms or (published.algorithm,)
+    return {name: run.best_form(name) for name in names}
+
+
+def paper_form(run: StudyRun, published: Published) -> Subject | None:
+    """Return the form that the paper describes: the first of its algorithm that a study names."""
+    own = (subject for subject in run.subjects if subject.algorithm == published.algorithm)
+    return next(own, None)
+
+
+class Pair(NamedTuple):
+    """Two columns of a published table by their places in it, one to be divided by the other."""
+
+    over: int
+    under: int
+
+
+def pairs(published: Published) -> list[Pair]:
+    """Return each column of another algorithm with the nearest of the published algorithm.
+
+    Before it if there is one before, else after it: a table may hold both for several cards.
+    """
+    own = [i for i, name in enumerate(published.algorithms) if name == published.algorithm]
+    found = []
+    for index, name in enumerate(published.algorithms):
+        if name != published.algorithm:
+            before = [i for i in own if i < index]
+            found.append(Pair(index, before[-1] if before else own[0]))
+    return found
+
+
+def measured_ratio(over: Match, under: Match) -> float | None:
+    """Return the ratio of two measured times, None where one is missing."""
+    if over.cell is None or under.cell is None or not (over.cell.ok and under.cell.ok):
+        return None
+    return over.cell.median_ms / under.cell.median_ms if under.cell.median_ms else None
+
+
+# Tables of a study's page.
+
+
+def as_published(published: Published) -> Table:
+    """Return the table as published."""
+    axis = AXES[published.row_axis]
+    rows = [
+        Row(axis.count(row), [Item(text) for text in texts])
+        for row, texts in zip(published.rows, published.texts, strict=True)
+    ]
+    notes = [published.note] if published.note else []
+    unit = unit_name(published.unit)
+    if published.quantities:
+        columns = [axis.heading, *map(str, published.columns)]
+        return Table(f"Published: {published.device}, times in {unit}", columns, rows, notes=notes)
+    columns = _columns(published, [""] * len(published.columns))
+    over = _over(published, f"time, {unit}")
+    return Table(f"Published: {published.device}, {unit}", columns, rows, over, notes)
+
+
+def measured(run: StudyRun, published: Published) -> Table | None:
+    """Return the published table as measured, each time with the speed-up over the published.
+
+    Each column is of the best form of its algorithm. None where nothing of it was measured.
+    """
+    if published.quantities:
+        return ranks.measured(run, published)
+    forms = best_forms(run, published)
+    grid = matches(run, published, forms)
+    if not any(match.cell for line in grid for match in line):
+        return None
+    marks, note = modes(match.cell for line in grid for match in line)
+    rows = []
+    for row, line in zip(published.rows, grid, strict=True):
+        details = [formats.ratio(match.speedup) if match.speedup else "" for match in line]
+        items = [
+            timed(match.cell, marks, detail, unit=run.unit)
+            for match, detail in zip(line, details, strict=True)
+        ]
+        rows.append(Row(AXES[published.row_axis].count(row), items))
+    notes = [note]
+    if any(match.speedup for line in grid for match in line):
+        notes.append(f"{TIMES} is the published time over the measured one ({published.device}).")
+    labels = [
+        run.labels[subject] if (subject := forms[column_algorithm(published, i)]) else "not timed"
+        for i in range(len(published.columns))
+    ]
+    median = f"median, {unit_name(run.unit)}"
+    shown = "best form of each" if published.algorithms else labels[0]
+    columns = _columns(published, [f": {label}" for label in labels])
+    return Table(f"Measured: {shown}, {median}", columns, rows, _over(published, median), notes)
+
+
+def _columns(published: Published, labels: Sequence[str]) -> list[str]:
+    head = AXES[published.row_axis].heading
+    if published.algorithms:
+        named = zip(published.columns, labels, strict=True)
+        return [head, *(f"{column}{label}" for column, label in named)]
+    return [head, *(AXES[published.column_axis].count(c) for c in published.columns)]
+
+
+def _over(published: Published, what: str) -> str:
+    over = "Algorithm" if published.algorithms else AXES[published.column_axis].heading
+    return f"{over}; {what}"
+
+
+# What is said.
+
+
+def sentences(run: StudyRun) -> list[str]:
+    """Say how each algorithm of the published table does against it and the fastest."""
+    published = run.study.published
+    if published is None or published.quantities:
+        return []
+    if published.algorithms:
+        return _claim(run, published)
+    said = []
+    main = next(iter(scans(run)), None)
+    ranked = [cell for r in (rankings(run, main) if main else ()) for cell in r.cells]
+    for subject in run.subjects:
+        if subject.algorithm != published.algorithm:
+            continue
+        parts = []
+        grid = matches(run, published, {published.algorithm: subject})
+        if ratios := [m.speedup for line in grid for m in line if m.speedup is not None]:
+            cells = len(published.rows) * len(published.columns)
+            parts.append(
+                f"runs {formats.span(ratios)} times faster here than published for"
+                f" {published.device} ({len(ratios)} of {cells} cells of"
+                f" {run.study.table or 'the published table'})"
+            )
+        own = [cell for cell in ranked if cell.subject == subject]
+        behind = [cell.over_first.value for cell in own if not cell.is_first]
+        if behind and main:
+            where = "" if len(behind) == len(own) else f" in {len(behind)} of {len(own)} columns"
+            parts.append(
+                f"takes {formats.span(behind)} times as long as the fastest at"
+                f" {main.title()}{where}"
+            )
+        if parts:
+            label = run.labels[subject]
+            said.append(f"The algorithm of the paper, {label}, {', and '.join(parts)}.")
+    return said
+
+
+def _claim(run: StudyRun, published: Published) -> list[str]:
+    """Set the ratio of two columns beside what the paper claims of it."""
+    if run.study.name not in CLAIMS:
+        return []
+    name, claim = CLAIMS[run.study.name]
+    grid = matches(run, published, best_forms(run, published))
+    theirs: list[float] = []
+    here: list[float] = []
+    for pair in pairs(published):
+        theirs += [line[pair.over].published / line[pair.under].published for line in grid]
+        ratios = [measured_ratio(line[pair.over], line[pair.under]) for line in grid]
+        here = [ratio for ratio in ratios if ratio is not None]
+    if not theirs or not here:
+        return []
+    words = published.claim or f"the ratio is {name}"
+    return [
+        f"The paper says: \u201c{words}\u201d, which is"
+        f" {formats.span([claim(row) for row in published.rows])} in its table. Its own numbers"
+        f" give {formats.span(theirs)}; here the ratio is {formats.span(here)}."
+    ]
+
+
+# Rows of the front page.
+
+HEADINGS = ("Row", "Published", "Measured, form of the paper", "Measured, best form")
+
+
+def overview(run: StudyRun, link: str) -> list[Row]:
+    """Return a row for each kind of answer: one published time beside those measured.
+
+    Below each time stands how many times faster than published it is, from the least to the most
+    over all rows of the published table.
+    """
+    published = run.study.published
+    if published is None:
+        return []
+    if published.quantities:
+        return ranks.overview(run, published, link)
+    names = [column_algorithm(published, i) for i in range(len(published.columns))]
+    columns = [i for i, name in enumerate(names) if name == published.algorithm]
+    # One card of several, or the middle one of several values of an axis.
+    columns = columns[:1] if published.algorithms else columns
+    shown = columns[len(columns) // 2]
+    form = paper_form(run, published)
+    grid = matches(run, published, {published.algorithm: form})
+    best: dict[Group, dict[tuple[int, int], Cell]] = {}
+    for row, line in enumerate(grid):
+        for column in columns:
+            cell = line[column].cell
+            ranked = run.ranked_at(cell.place) if cell else []
+            for group, alike in grouped(ranked, lambda cell: cell.shown.group).items():
+                if cell and group.problem == cell.shown.group.problem:
+                    best.setdefault(group, {})[row, column] = alike[0]
+    last = max((row for found in best.values() for row, column in found if column == shown),
+               default=len(grid) - 1)  # fmt: skip
+    own = {(row, i): line[i].cell for row, line in enumerate(grid) for i in columns}
+    at = AXES[published.row_axis].say(published.rows[last])
+    if not published.algorithms:
+        at += f", {AXES[published.column_axis].say(published.columns[shown])}"
+    unit = unit_name(published.unit)
+    theirs = Item(f"{published.texts[last][shown]} {unit}", "words", published.device)
+    rows = []
+    for group, found in best.items():
+        items = (_against(run, grid, cells, (last, shown)) for cells in (own, found))
+        answer = f": {words_of(group, best)}" if len(best) > 1 else ""
+        rows.append(Row(f"{run.study.title}{answer}", [Item(at, "words"), theirs, *items], link))
+    return rows
+
+
+def _against(
+    run: StudyRun, grid: Grid, cells: Mapping[tuple[int, int], Cell | None], at: tuple[int, int]
+) -> Item:
+    cell = cells.get(at)
+    ratios = [r for (row, i), c in cells.items() if c and (r := grid[row][i].over(c)) is not None]
+    if cell is None or not cell.ok or not ratios:
+        return NOTHING
+    time = formats.significant(cell.median_ms / cell.unit_ms(run.unit))
+    label = run.labels[cell.subject]
+    detail = f"{label}, {formats.span(ratios)}{TIMES}"
+    return Item(f"{time} {unit_name(run.unit)}", "words", detail)

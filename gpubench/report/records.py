@@ -1,0 +1,152 @@
+"""Every measurement of a study: with its command, what is odd about it, why it has no time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from gpubench.report import formats
+from gpubench.report.axes import AXES, COUNTS, SIZES, describe
+from gpubench.report.cells import HEADLINE_MODES, Cell, Record, command, grouped
+from gpubench.report.machines import StudyRun
+from gpubench.report.pages import NOTHING, Item, Row, Table
+from gpubench.report.tables import SHORT_NOTE, axis_item, in_order, shown_axes, timed
+
+MOST_ODD = 100  # measurements with remarks that a page lists
+
+
+def every_record(run: StudyRun) -> Table:
+    """Return one row for each record: all modes, with the command that repeats it."""
+    axes = shown_axes(run, {*COUNTS, "per_cell", "order"})
+    columns = ["Algorithm", "Form", *(AXES[a].heading for a in axes), "Mode", "Median, ms"]
+    columns += ["95 % interval, ms", "Samples", "Set aside", "Stopped by", "Batch", "SM clock, MHz"]
+    columns += ["Workspace", "Copy bandwidth", "Remarks", "Repeat"]
+    cells = _in_each_mode(run)
+    rows = [_record_row(cell, axes) for cell in cells]
+    notes = [
+        "Set aside: samples that were taken while the device was throttled, and count for nothing."
+        " Stopped by: why there are no more samples. SM clock: lowest and highest that was read"
+        " around blocks of samples."
+    ]
+    if any(cell.is_short for cell in cells):
+        notes.append(SHORT_NOTE)
+    return Table("Every cell in every mode", columns, rows, notes=notes)
+
+
+def _record_row(cell: Cell, axes: Sequence[str]) -> Row:
+    record, share = cell.headline, cell.copy_share
+    clocks = dict.fromkeys(record["clocks_sm_mhz"] or ())
+    parameters = ", ".join(f"{name}={value:.12g}" for name, value in cell.subject.parameters)
+    form = f"{record['form']} ({parameters})" if parameters else record["form"]
+    return Row(
+        record["algorithm"],
+        [
+            Item(form, "name"),
+            *(
+                Item(formats.plain(getattr(cell.place, a)), axis_item(cell.place, a).kind)
+                for a in axes
+            ),
+            Item(record["mode"], "name"),
+            timed(cell, {}),
+            _interval(cell.interval_ms if cell.ok else None),
+            Item(formats.plain(len(record["samples_ms"]) if cell.ok else None)),
+            # Older results do not know of any, and have no reason why sampling stopped.
+            Item(formats.plain(len(record["throttled_ms"] or ()) if record["stopped"] else None)),
+            Item(record["stopped"] or formats.DASH, "name"),
+            Item(formats.plain(record["batch"])),
+            Item(" to ".join(map(formats.plain, clocks)) or formats.DASH),
+            Item(formats.size(record["workspace_bytes"])),
+            Item(formats.DASH if share is None else f"{formats.significant(100 * share)} %"),
+            Item("; ".join(_remarks(record)) or formats.DASH, "name"),
+            Item(command(record), "code"),
+        ],
+    )
+
+
+def _remarks(record: Record) -> list[str]:
+    """Say what is odd about the samples of a record: what was remarked, and what was set aside."""
+    found = list(record["remarks"] or ())
+    if record["throttled_ms"]:
+        out, left = len(record["throttled_ms"]), len(record["samples_ms"] or ())
+        why = formats.listing(record["throttled_by"] or ["reason not known"])
+        found.append(f"throttled: {out} of {out + left} samples set aside ({why})")
+    return found
+
+
+def oddities(run: StudyRun) -> Table | None:
+    """Return what is odd about the samples of each measurement; None where nothing is."""
+    axes = shown_axes(run, {*COUNTS})
+    rows = [
+        Row(
+            f"{run.labels[cell.subject]}, {describe(cell.place, axes)}, {cell.mode}",
+            [timed(cell, {}), Item("; ".join(found), "words")],
+        )
+        for cell in _in_each_mode(run)
+        if (found := _remarks(cell.headline))
+    ]
+    more = [f"The first {MOST_ODD} of {len(rows)}; the CSV has all."] if rows[MOST_ODD:] else []
+    return Table(
+        "What is odd about these samples",
+        ["Measurement", "Median, ms", "Remark"],
+        rows[:MOST_ODD],
+        notes=[
+            *more,
+            "Drift: the samples grow or shrink while they are taken. Bimodal: they gather around"
+            " two times, and the median can be either. The times stand as they were measured;"
+            " samples taken while the device was throttled are not in them.",
+        ],
+    ) if rows else None  # fmt: skip
+
+
+def _in_each_mode(run: StudyRun) -> list[Cell]:
+    return [
+        cell.in_mode(mode)
+        for cell in in_order(run)
+        for mode in HEADLINE_MODES
+        if mode in cell.by_mode
+    ]
+
+
+def _interval(low_high: tuple[float, float] | None) -> Item:
+    if low_high is None:
+        return NOTHING
+    return Item(f" {formats.DASH} ".join(formats.significant(v) for v in low_high))
+
+
+def troubles(run: StudyRun) -> Table | None:
+    """Return what has no time, one row for each status and reason; None where all has."""
+    records = [r for cell in in_order(run) for r in cell.records if r["status"] != "ok"]
+    groups = grouped(records, lambda record: (record["status"], _reason(run, record)))
+    rank = ("wrong", "failed", "skipped")
+    rows = []
+    for (status, reason), own in sorted(groups.items(), key=lambda each: rank.index(each[0][0])):
+        names = formats.listing(_distinct(f"{r['algorithm']} {r['form']}" for r in own))
+        words = [Item(text, "words") for text in (names, _where(own), reason)]
+        rows.append(Row(status, [Item(str(len(own))), *words]))
+    columns = ["Status", "Count", "Algorithm and form", "Where", "Reason"]
+    return Table("Measurements without a time", columns, rows) if rows else None
+
+
+def _reason(run: StudyRun, record: Record) -> str:
+    """Say why there is no time; of a sweep that was not run as a whole, that the sweep is why."""
+    reason = str(record["reason"])
+    requires = {f for s in run.study.sweeps if s.name == record["sweep"] for f in s.requires}
+    if any(reason.lower().startswith(f"needs {feature}") for feature in requires):
+        return f"the sweep {record['sweep']} {reason}"
+    return reason
+
+
+def _where(records: Sequence[Record]) -> str:
+    parts = []
+    for name in SIZES:
+        values = sorted({r[name] for r in records if r[name] is not None})
+        if values and AXES[name].kind == "size":
+            ends = dict.fromkeys((values[0], values[-1]))
+            parts.append(AXES[name].phrase.format(" to ".join(AXES[name].write(v) for v in ends)))
+        elif values:
+            parts.append(AXES[name].phrase.format(", ".join(map(formats.plain, values))))
+    parts.append(f"{', '.join(_distinct(r['mode'] for r in records))}")
+    return "; ".join(parts)
+
+
+def _distinct(words: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(words))

@@ -1,0 +1,243 @@
+"""Ways through the inputs of a study, and what is fastest and overtakes what along them."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from gpubench.evidence.crossover import compare
+from gpubench.evidence.declared import Group, declared
+from gpubench.report.axes import AXES, COUNTS, Axis
+from gpubench.report.cells import Cell, Subject, fastest, grouped
+from gpubench.report.machines import StudyRun
+
+# Kinds of answers, in words.
+ANSWERS = {
+    "linked": "linked lists",
+    "sorted": "sorted cells",
+    "limited": "cells of limited size",
+    "ordered": "filters that keep the order",
+    "unordered": "filters that do not keep the order",
+    "count": "counts",
+    "list": "lists",
+}
+
+
+@dataclass(frozen=True)
+class Scan:
+    """One axis to go along, and what stays as it is meanwhile."""
+
+    axis: str
+    fixed: dict[str, Any] = field(default_factory=dict)
+
+    def values(self, run: StudyRun) -> list[Any]:
+        """Return the values along the axis at which anything was measured."""
+        return run.values(self.axis, **self.fixed) or [run.common[self.axis]]
+
+    def at(self, run: StudyRun, value: Any) -> list[Cell]:
+        """Return the cell of each subject at one value."""
+        return run.at(**{**self.fixed, self.axis: value})
+
+    def title(self, write: Callable[[Axis, Any], str] = Axis.write) -> str:
+        """Say what stays as it is."""
+        return ", ".join(
+            AXES[name].phrase.format(write(AXES[name], value)) for name, value in self.fixed.items()
+        )
+
+
+class Ranking(NamedTuple):
+    """What was ranked together at one value of a scan, fastest first.
+
+    answer: the group of equal work, in words; "" where there is only one.
+    """
+
+    value: Any
+    cells: Sequence[Cell]
+    answer: str = ""
+
+    @property
+    def tied(self) -> list[Cell]:
+        """The fastest and every cell that it is not known to be faster than."""
+        return [cell for cell in self.cells if cell.is_first]
+
+    @property
+    def factor(self) -> float | None:
+        """How many times longer the next takes; None without a next that can be told apart."""
+        if len(self.tied) > 1 or len(self.cells) < 2:
+            return None
+        return self.cells[1].over_first.value
+
+
+def largest_size(run: StudyRun) -> int | None:
+    """Return the largest particle count of the published table that was timed, else of any."""
+    timed = {cell.place.particles for cell in run.timed}
+    sizes = [size for size in run.values("particles") if size in timed]
+    published = run.study.published
+    if published is not None and published.row_axis == "particles":
+        sizes = [size for size in sizes if size in published.rows] or sizes
+    return max(sizes, default=None)
+
+
+@lru_cache(maxsize=64)
+def scans(run: StudyRun) -> list[Scan]:
+    """Return the ways through a study: the first is that of its published table.
+
+    Without algorithms for columns, it goes along the particles per cell at the largest size; for
+    a workload along the particles, and along the skin wherever that varies.
+    """
+    if run.is_simulation:
+        return [scan for scan in _simulations(run) if rankings(run, scan)]
+    published = run.study.published
+    streams = [axis for axis in COUNTS if axis != "particles" and run.values(axis)]
+    main = streams[0] if streams else "per_cell"
+    fixed: dict[str, Any] = {}
+    if published is not None:
+        main = published.row_axis if published.column_axis == "algorithm" else main
+        fixed = {k: v for k, v in published.axes.items() if v in run.values(k)}
+    size = largest_size(run)
+    if main != "particles" and size is not None:
+        fixed = {"particles": size} | fixed
+    fixed.pop(main, None)
+    found = [Scan(main, fixed)]
+    if main == "moved":
+        others = run.values("destination", **{main: run.common[main]})
+        found += [
+            Scan(main, fixed | {"destination": d}) for d in others if d != fixed.get("destination")
+        ]
+    if main == "records" and len(run.values("kept")) > 1:
+        rest = {k: v for k, v in fixed.items() if k != "kept"}
+        found.append(Scan("kept", {"records": run.common["records"]} | rest))
+    return [scan for scan in found if rankings(run, scan)]
+
+
+def _simulations(run: StudyRun) -> list[Scan]:
+    """Return a scan along the particles for each workload, then those along the skin."""
+    sizes, skins = [], []
+    for workload in run.values("workload"):
+        usual = {name: run.kind[name] for name in ("time_step", "skin")}
+        sizes.append(Scan("particles", {"workload": workload} | usual))
+        places = [place for _, place in run.cells if place.workload == workload]
+        tried = grouped(places, lambda place: (place.particles, place.time_step))
+        skins += [
+            Scan("skin", {"workload": workload, "particles": particles, "time_step": time_step})
+            for (particles, time_step), own in tried.items()
+            if len({place.skin for place in own}) > 1
+        ]
+    return [*sizes, *skins]
+
+
+def grids(run: StudyRun) -> list[Scan]:
+    """Return the scans of a study; that along the particles per cell once for each size."""
+    found = scans(run)
+    if found and found[0].axis == "per_cell" and run.values("per_cell"):
+        return [Scan("per_cell", {"particles": size}) for size in run.values("particles")]
+    return found
+
+
+def rankings(run: StudyRun, scan: Scan) -> list[Ranking]:
+    """Return what was ranked at each value along a scan: on one input, the commonest there.
+
+    Each group of equal work has rankings of its own.
+    """
+    found: dict[Group, list[Ranking]] = {}
+    for value in scan.values(run):
+        places = Counter(cell.place for cell in scan.at(run, value) if cell.ok)
+        for place, _ in places.most_common(1):
+            for group, cells in grouped(run.ranked_at(place), lambda c: c.shown.group).items():
+                found.setdefault(group, []).append(Ranking(value, cells))
+
+    def place_in_study(group: Group) -> int:
+        return min(run.subjects.index(c.subject) for r in found[group] for c in r.cells)
+
+    return [
+        ranking._replace(answer=words_of(group, found) if len(found) > 1 else "")
+        for group in sorted(found, key=place_in_study)
+        for ranking in found[group]
+    ]
+
+
+def words_of(group: Group, groups: Collection[Group]) -> str:
+    """Say what a group of equal work answers, as far as it takes to tell it from others."""
+    answer = ANSWERS.get(str(group.answer), group.answer or "")
+    problem = (group.problem or "").replace("-", " ")
+    alike = [other for other in groups if other.answer == group.answer]
+    return answer if answer and len(alike) == 1 else f"{answer} ({problem})" if answer else problem
+
+
+def kinds_of_answer(run: StudyRun) -> dict[str | None, set[str]]:
+    """Return the algorithms of each kind of answer."""
+    kinds = grouped(run.cells.values(), lambda cell: declared(cell.headline).answer)
+    return {kind: {cell.subject.algorithm for cell in cells} for kind, cells in kinds.items()}
+
+
+@dataclass(frozen=True)
+class Overtaking:
+    """Where along a scan a subject is told apart as faster than another.
+
+    values: of the scan, where both were timed. faster: those at which it is. crossing: where
+    the medians become equal, the last time if there are several.
+    """
+
+    subject: Subject
+    values: list[Any]
+    faster: list[Any]
+    crossing: float | None
+
+    def where(self, axis: Axis) -> str:
+        """Say where."""
+        ends, count = axis.say(self.values[-1]), len(self.faster)
+        if not self.faster:
+            return "nowhere"
+        if self.faster == self.values:
+            if len(self.values) < 3:
+                return f"throughout, at {axis.say(*self.values)}"
+            return f"throughout, from {axis.write(self.values[0])} to {ends}"
+        if self.faster == self.values[-count:] and count > 1:
+            return f"from {axis.say(self.faster[0])} on"
+        if self.faster == self.values[:count] and count > 1:
+            return f"up to {axis.say(self.faster[-1])}"
+        return f"only at {axis.say(*self.faster)}"
+
+
+def overtaking(
+    run: StudyRun, scan: Scan, subject: Subject, rivals: Sequence[Subject]
+) -> Overtaking | None:
+    """Compare a subject with the fastest of its rivals along a scan; None if never both timed."""
+    ratios = {}
+    for value in scan.values(run):
+        cells = {cell.subject: cell for cell in scan.at(run, value) if cell.ok}
+        against = [cells[rival] for rival in rivals if rival in cells]
+        if subject in cells and against:
+            ratios[value] = cells[subject].over(fastest(against))
+    if not ratios:
+        return None
+    places = [value for value in ratios if value and ratios[value].low > 0]
+    crossings = compare(
+        [math.log2(value) for value in places], [ratios[value] for value in places]
+    ).crossings if len(places) > 1 else []  # fmt: skip
+    crossing = 2 ** crossings[-1].at if crossings else None
+    faster = [value for value, ratio in ratios.items() if ratio.high < 1]
+    return Overtaking(subject, list(ratios), faster, crossing)
+
+
+def rivals(run: StudyRun) -> tuple[list[Subject], list[Subject]]:
+    """Return the forms of the algorithm that a study is about, and all other subjects.
+
+    That algorithm is the first that the study names.
+    """
+    first = run.study.subjects[0].algorithm if run.study.subjects else ""
+    own = [subject for subject in run.subjects if subject.algorithm == first]
+    return own, [subject for subject in run.subjects if subject not in own]
+
+
+def overtakings(run: StudyRun) -> list[Overtaking]:
+    """Return where each rival overtakes the algorithm that a study without a table is about."""
+    own, others = rivals(run)
+    if run.study.published is not None or run.is_simulation or not own:
+        return []
+    found = [overtaking(run, scan, other, own) for scan in scans(run)[:1] for other in others]
+    return [each for each in found if each is not None and len(each.values) > 1]
