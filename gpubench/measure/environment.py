@@ -8,6 +8,7 @@ import platform
 import re
 import subprocess
 from collections.abc import Iterator, Sequence
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -109,8 +110,13 @@ def code_hash() -> str:
 
     What was added from outside counts. The same for a checkout and for the wheel built from it.
     """
+    return _hash_of(paths.PACKAGE, paths.kernel_folder(), plugins.additions())
+
+
+@cache  # a process goes on with the sources that it began with
+def _hash_of(package: Path, kernels: Path, additions: tuple[plugins.Addition, ...]) -> str:
     digest = hashlib.sha256()
-    for name, path in sorted(_sources()):
+    for name, path in sorted(_sources(package, kernels, additions)):
         content = path.read_bytes()
         digest.update(f"{name}\0{len(content)}\0".encode())
         digest.update(content)
@@ -221,15 +227,16 @@ def git(repository: Path, *arguments: str) -> str | None:
     return done.stdout.strip()
 
 
-def _sources() -> Iterator[tuple[str, Path]]:
+def _sources(
+    package: Path, kernels: Path, additions: tuple[plugins.Addition, ...]
+) -> Iterator[tuple[str, Path]]:
     """Yield each source file with the name that it has in a checkout."""
-    kernels = paths.kernel_folder()
     # In a wheel these are inside the package; in a checkout, kernels and results are beside it.
     apart = (kernels, paths.measured_folder())
-    for folder, prefix in ((paths.PACKAGE, "gpubench"), (kernels, "kernels")):
+    for folder, prefix in ((package, "gpubench"), (kernels, "kernels")):
         for path in folder.rglob("*"):
             elsewhere = folder is not kernels and any(path.is_relative_to(a) for a in apart)
             if path.suffix in SOURCE_SUFFIXES and not elsewhere:
                 yield f"{prefix}/{path.relative_to(folder).as_posix()}", path
-    for addition in plugins.additions():
+    for addition in additions:
         yield from addition.sources()

@@ -18,7 +18,6 @@ from gpubench.evidence.records import as_json
 from gpubench.evidence.results import (
     IDENTITY,
     Store,
-    frame,
     load,
     make_record,
     record_key,
@@ -214,34 +213,6 @@ def test_folders_are_searched_and_each_file_is_read_once(tmp_path):
 def test_a_folder_without_results_is_refused(tmp_path):
     with pytest.raises(UserError, match="gpubench run"):
         sort_out([tmp_path])
-
-
-def test_the_table_has_a_row_for_each_record_and_says_where_it_is_from(tmp_path):
-    store = Store(tmp_path / "a.json", ENVIRONMENT)
-    store.add([ok(particles=1), ok(particles=2), not_ok(particles=3)])
-    table = frame(sort_out([tmp_path]).results)
-    assert list(table["particles"]) == [1, 2, 3]
-    assert list(table["status"]) == ["ok", "ok", "failed"]
-    assert table["median_ms"].isna().tolist() == [False, False, True]
-    assert table["median_ms"].dtype == float
-    assert set(table["machine"]) == {"nvidia-h200"}
-    assert set(table["device_name"]) == {"NVIDIA H200"}
-    assert set(table["file"]) == {str(store.path)}
-
-
-def test_the_table_leaves_out_a_failure_that_was_repeated_with_success(tmp_path):
-    store = Store(tmp_path / "a.json", ENVIRONMENT)
-    store.add([not_ok(), ok(seed=2)])
-    store.add([ok()])
-    table = frame([load(store.path)])
-    assert sorted(table["seed"]) == [1, 2]
-    assert set(table["status"]) == {"ok"}
-
-
-def test_the_table_of_nothing_has_its_columns():
-    table = frame([])
-    assert len(table) == 0
-    assert {"median_ms", "key", "machine", "file"} <= set(table.columns)
 
 
 # Storage
@@ -558,10 +529,9 @@ def test_a_record_of_simulation_steps(tmp_path):
     phases = {"sort": np.float64(0.05), "force": 0.15}
     store = Store(tmp_path / "a.json", ENVIRONMENT)
     store.add([ok(**SIMULATION, steps=2, particle_steps_per_s=5e6, phases_ms=phases)])
-    table = frame([load(store.path)])
-    assert table["phases_ms"][0] == {"sort": 0.05, "force": 0.15}
-    assert table["steps"].dtype == "Int64" and table["steps"][0] == 2
-    assert table["particle_steps_per_s"][0] == 5e6 and table["skin"][0] == 0.0
+    (record,) = load(store.path).records
+    assert record.phases_ms == {"sort": 0.05, "force": 0.15}
+    assert (record.steps, record.particle_steps_per_s, record.skin) == (2, 5e6, 0.0)
     for offence in ({"steps": 0}, {"phases_ms": {"sort": -1}}, {"skin": -0.1}, {"time_step": 0}):
         with pytest.raises(ValueError, match=next(iter(offence))):
             ok(**(SIMULATION | offence))
