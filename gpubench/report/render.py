@@ -73,7 +73,8 @@ def markdown(
         [figure for part in machine.answers for *_, figure in part.tasks]
         for machine in report.machines
     ]
-    for figure in itertools.chain.from_iterable(drawn):
+    figures = list(itertools.chain.from_iterable(drawn))
+    for figure in figures:
         files[f"figures/{figure.chart.slug}.svg"] = figure.svg
     for part in parts:
         if part.picture is not None:

@@ -14,9 +14,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache, cached_property
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from gpubench.core.user_cache import keep, usable_cache
 from gpubench.report import formats
 from gpubench.report.figures import (
     LIGHT,
@@ -80,12 +82,23 @@ CONFIG: dict[str, Any] = {
 @cache
 def script() -> str:
     """Return the JavaScript of all pages, which loads nothing else."""
-    import vl_convert
-
     own = Path(__file__).with_name("page.js").read_text(encoding="utf-8")
     own = own.replace('"@config"', json.dumps(CONFIG))
-    bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
-    return f"{bundle}\n{own}"
+    return f"{_bundle()}\n{own}"
+
+
+def _bundle() -> str:
+    """Return Vega, Vega-Lite and vega-embed, which take seconds to bundle and so are kept."""
+    import vl_convert
+
+    folder = usable_cache()
+    kept = folder and folder / f"vega-{metadata.version('vl-convert-python')}.js"
+    if kept is not None and kept.is_file():
+        return kept.read_text(encoding="utf-8")
+    bundle = str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
+    if kept is not None:
+        keep(kept, bundle.encode())
+    return bundle
 
 
 @dataclass(frozen=True)
