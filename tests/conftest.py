@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from gpubench.core import paths, registry
-from gpubench.core.errors import DeviceUnavailable
+from gpubench.core.errors import DeviceUnavailable, NotSupported
 from gpubench.devices import Device, open_device
 from gpubench.evidence.files import load_results
 from gpubench.evidence.frame import frame
@@ -61,6 +61,17 @@ def needs_another_backend(item: pytest.Item) -> bool:
     if known is None or form not in known.forms or not str(device).startswith("opencl"):
         return False
     return bool(known.forms[form].requires - {"opencl"})
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call() -> Iterator[None]:
+    """Skip a test of a library that is not installed here."""
+    try:
+        return (yield)
+    except NotSupported as lacking:
+        if "is not installed" in str(lacking):
+            pytest.skip(str(lacking))
+        raise
 
 
 def pytest_deselected(items: list[pytest.Item]) -> None:

@@ -133,6 +133,7 @@ def whole_suites() -> list[Any]:
 
     A search that lists also builds and counts, and one that counts also builds; a hash grid
     differs between its forms in keys. Of others' libraries on the host only the adapters are ours.
+    The rounds of `bucket-resort` grow with the square of the fullest cell.
     """
     return [
         pytest.param(name, form, marks=[pytest.mark.long] * is_long)
@@ -141,6 +142,7 @@ def whole_suites() -> list[Any]:
         for is_long in [
             form.endswith("original")
             or form == "count-world-limits"
+            or name == "search-bucket-resort"
             or ((name, form) in SEARCHES and form != LONGEST[name])
             or issubclass(registry.find_algorithm(name), HostSearch)
         ]

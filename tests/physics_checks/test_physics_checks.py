@@ -82,8 +82,14 @@ def of(run: CheckRun, words: str) -> Finding:
     return one
 
 
-# test_docs.py runs every check that has a quick size; this has none.
-@pytest.mark.parametrize("name", [*EXACT, pytest.param("single-mode", marks=pytest.mark.long)])
+# The long tests of the documents run every check that has a quick size; the last has none.
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.long] * (name != "pair-noise"))
+        for name in (*EXACT, "single-mode")
+    ],
+)
 def test_every_check_comes_to_an_end_and_can_be_kept(tiny, name, tmp_path):
     run = tiny(name)
     assert run.failure is None
@@ -153,6 +159,7 @@ def test_a_leak_of_momentum_is_noticed(intel, monkeypatch):
     assert of(run, "random walk").verdict == "differs"
 
 
+@pytest.mark.long
 def test_an_energy_that_drifts_is_noticed(intel, monkeypatch):
     """As it would with a friction of a thousandth of the usual one."""
     original = checks.make
@@ -182,6 +189,7 @@ def test_a_wrong_step_is_noticed_and_named(intel, monkeypatch):
     assert "dpd-rayleigh-taylor, leap-frog: step 20: the force" in run.findings[0].note
 
 
+@pytest.mark.long
 def test_a_hotter_fluid_is_noticed(intel, monkeypatch):
     original = checks.make
     monkeypatch.setattr(equilibrium, "make", lambda *a, **k: original(*a, **{**k, "friction": 4.0}))

@@ -80,6 +80,7 @@ def test_sizes_are_what_the_checks_take():
 # What is wrong is noticed
 
 
+@pytest.mark.long
 def test_half_a_pressure_gradient_is_noticed(intel, monkeypatch):
     original = sph.slope_for
     monkeypatch.setattr(sph, "slope_for", lambda spacing: original(spacing) / 2)
@@ -141,6 +142,7 @@ def test_a_body_that_takes_part_gives_momentum(tiny):
     assert 0.01 < given < 1
 
 
+@pytest.mark.long
 def test_a_front_that_stays_behind_is_noticed(intel, monkeypatch):
     original = sph_flows.front_position
 

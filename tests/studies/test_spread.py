@@ -196,6 +196,7 @@ def test_what_was_measured_outlives_the_run(mortal, tmp_path, end):
     assert len(records_in(out)) == 11
 
 
+@pytest.mark.long
 def test_ranks_that_would_share_a_device_are_refused(mortal, tmp_path):
     study, algorithm = mortal
     done = run_gpubench(

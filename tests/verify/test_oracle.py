@@ -675,6 +675,7 @@ class TestSampled:
     st.data(),
 )
 @settings(max_examples=40, deadline=None)
+@pytest.mark.long
 def test_samples_agree_with_all_pairs(particles, name, distribution, seed, data) -> None:
     """With samples of everything, one oracle says what the other says."""
     grid = SAMPLED_GRIDS[name]
