@@ -38,8 +38,8 @@ BENCH := algorithms\.(AtomicList|CountingSort|FilterScanSearch)\.track_time.*, (
 endif
 ASV_RUN = --machine "$$($(BIN)/python tools/asv_machine.py)" $(if $(BENCH),--bench '$(BENCH)')
 
-.PHONY: help reproduce test test-all test-long test-gpu attack lint docs pictures lock kernels \
-  guard benchmark benchmark-history clean
+.PHONY: help reproduce test test-all test-long test-gpu attack lint docs docs-benchmarks pictures lock kernels \
+  guard benchmark benchmark-history benchmark-regressions clean
 
 help:
 	@echo 'make reproduce   measure Table 1 on this machine and write the report'
@@ -55,6 +55,7 @@ help:
 	@echo 'make guard       is HEAD slower than BASE? make guard BASE=origin/main THRESHOLD=5%'
 	@echo 'make benchmark   run asv on the commit that is checked out, and publish reports/asv'
 	@echo 'make benchmark-history COMMITS="a b"   likewise on other commits, installing nothing'
+	@echo 'make benchmark-regressions   print the regressions in reports/asv'
 	@echo 'make clean       remove .venv, .asv and caches; results and reports stay'
 
 reproduce: $(USER_STAMP)
@@ -89,6 +90,10 @@ docs: $(DOCS_STAMP)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo 'The site: $(CURDIR)/build/site/index.html'
 
+# Behind `make docs`, which empties build/site.
+docs-benchmarks: $(DEV_STAMP)
+	$(BIN)/asv publish --html-dir build/site/asv
+
 pictures: $(USER_STAMP)
 	$(BIN)/gpubench report results/measured/nvidia-h200/*-regimes*.json --out build/pictures
 	cp build/pictures/figures/nvidia-h200-cuda-answer-map-count.svg docs/pictures/fastest-count.svg
@@ -120,6 +125,9 @@ benchmark-history: $(ASV_STAMP)
 	$(BIN)/python tools/asv_history.py pack .asv/commits $(COMMITS)
 	@status=0; $(BIN)/python tools/asv_history.py run .asv/commits -- $(ASV_RUN) || status=$$?; \
 	  $(BIN)/asv publish && echo 'The site: $(CURDIR)/reports/asv/index.html' && exit $$status
+
+benchmark-regressions: $(ASV_STAMP)
+	@$(BIN)/python tools/asv_regressions.py reports/asv
 
 clean:
 	rm -rf .asv .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import html
+import importlib.resources
 import json
 import re
 import shutil
@@ -63,13 +64,14 @@ def make_openable(site: Path) -> None:
     Its libraries are copied beside it, and its data are written once more as a script, which a
     page may load where it may not fetch them. Raises ValueError for a library that is not there.
     """
-    local = {_unversioned(file.name): file for file in LIBRARIES.glob("*.*")}
+    flot = importlib.resources.files("pympler") / "templates/jquery.flot.min.js"  # asv requires it
+    local = {_unversioned(file.name): file for file in (*LIBRARIES.glob("*.*"), Path(str(flot)))}
 
     def take(match: re.Match[str]) -> str:
         tag, name = match[1], match[2]
         file = local.get(_unversioned(name))
         if file is None:
-            raise ValueError(f"asv's page loads {name}, which tools/asv_site does not have")
+            raise ValueError(f"asv's page loads {name}, which tools/asv_site lacks")
         shutil.copy(file, site)
         if tag == "link":
             return f'<link rel="stylesheet" href="{file.name}">'

@@ -19,7 +19,11 @@ FILES = [*OURS.values(), EXAMPLE]
 ACTION = re.compile(r"[\w-]+/[\w-]+@v\d+")
 MAKE = re.compile(r"^\s*make ([a-z][a-z-]*)", re.MULTILINE)
 # Jobs that may write, and the only actions that they use.
-WRITERS = {"comment": ("actions/download-artifact",), "publish": ("actions/deploy-pages",)}
+WRITERS = {
+    "comment": ("actions/download-artifact",),
+    "publish": ("actions/deploy-pages",),
+    "store": ("actions/download-artifact",),
+}
 FROM_HERE = "github.event.pull_request.head.repo.full_name == github.repository"
 
 
@@ -56,9 +60,10 @@ def test_they_fit_githubs_schema():
 
 
 def test_both_machines_are_guarded_and_measured_by_the_same_targets():
+    measured = {"benchmark", "benchmark-regressions"}
     hosted, own = targets(OURS["ci"]), targets(OURS["gpu"])
-    assert hosted == {"test-all", "lint", "reproduce", "kernels", "guard", "benchmark"}
-    assert own == {"test-gpu", "guard", "benchmark"}
+    assert hosted == {"test-all", "lint", "reproduce", "kernels", "guard", *measured}
+    assert own == {"test-gpu", "guard", *measured}
 
 
 @pytest.mark.parametrize("target", sorted(set.union(*map(targets, OURS.values()))))
@@ -214,3 +219,60 @@ if "--jq" in sys.argv and {known}:
         assert {method, f"repos/a/b/{place}", "body=@comment.md"} <= set(wrote)
         assert wrote[-1].startswith("**same**\n")
         assert "<!-- gpubench compare on the GPU -->" in wrote[-1]
+
+
+class TestHistory:
+    """The script that stores results of asv, and the one that brings them back."""
+
+    @pytest.fixture
+    def clean(self, tmp_path):
+        origin = tmp_path / "origin" / "a" / "b"
+        subprocess.run(["git", "init", "-q", "--bare", origin], check=True)
+        gh = tmp_path / "bin" / "gh"
+        gh.parent.mkdir()
+        gh.write_text("#!/bin/sh\n")
+        gh.chmod(0o755)
+        return {
+            "PATH": f"{gh.parent}:{os.environ['PATH']}",
+            "HOME": str(tmp_path),
+            "GITHUB_SERVER_URL": str(tmp_path / "origin"),
+            "GITHUB_REPOSITORY": "a/b",
+            "GITHUB_SHA": "1234",
+        }
+
+    def store(self, runner, name, environment):
+        (script,) = (s["run"] for s in jobs(OURS["asv"])["store"]["steps"] if "run" in s)
+        (runner / "measured/cpu").mkdir(parents=True)
+        (runner / "measured/cpu" / name).write_text(name)
+        subprocess.run(["bash", "-e", "-c", script], cwd=runner, env=environment, check=True)
+
+    def bring_back(self, checkout, environment):
+        if not checkout.exists():
+            origin = Path(environment["GITHUB_SERVER_URL"], "a/b")
+            subprocess.run(["git", "init", "-q", checkout], check=True)
+            subprocess.run(["git", "remote", "add", "origin", origin], cwd=checkout, check=True)
+        subprocess.run([ROOT / ".ci/asv-results"], cwd=checkout, env=environment, check=True)
+        return sorted(path.name for path in checkout.rglob("results/asv/cpu/*"))
+
+    def test_each_run_adds_to_what_is_stored(self, tmp_path, clean):
+        checkout = tmp_path / "checkout"
+        assert self.bring_back(checkout, clean) == []
+        self.store(tmp_path / "one", "1.json", clean)
+        self.store(tmp_path / "two", "2.json", clean)
+        assert self.bring_back(checkout, clean) == ["1.json", "2.json"]
+
+    def test_an_unreachable_store_is_an_error(self, tmp_path, clean):
+        self.bring_back(tmp_path / "checkout", clean)
+        (tmp_path / "origin").rename(tmp_path / "gone")
+        with pytest.raises(subprocess.CalledProcessError):
+            self.bring_back(tmp_path / "checkout", clean)
+
+    def test_the_site_is_published_with_the_documents_and_after_each_measurement(self):
+        workflow = YAML(typ="safe").load(OURS["docs"])
+        names = {YAML(typ="safe").load(OURS[name])["name"] for name in ("ci", "gpu")}
+        assert set(workflow["on"]["workflow_run"]["workflows"]) == names
+        assert scripts(OURS["docs"]) == [".ci/asv-results", "make docs", "make docs-benchmarks"]
+
+    def test_regressions_are_told_in_the_summary(self):
+        (step,) = (s for s in steps(OURS["asv"]) if s.get("name") == "Regressions")
+        assert step["run"] == 'make benchmark-regressions >>"$GITHUB_STEP_SUMMARY"'
