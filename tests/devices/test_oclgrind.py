@@ -206,7 +206,7 @@ with open_device("opencl:oclgrind") as device:
             if workload.name == "sph-rigid-body":
                 given["drop"] = -0.6  # bodies touch the fluid from the beginning
             try:
-                simulation = workload(device, 130, algorithm, form, given, seed=1, skin=skin)
+                simulation = workload(device, 260, algorithm, form, given, seed=1, skin=skin)
             except NotSupported:
                 continue
             simulation.advance(2)
@@ -239,7 +239,7 @@ with open_device("opencl:oclgrind") as device:
     device.team = Team(ranks, device, MPITransport(device, ranks), lambda *given: None)
     for decomposition in DECOMPOSITIONS:
         workload = share(registry.find_workload("sph-rigid-body"), decomposition, device)
-        simulation = workload(device, 160, cells, "order", {"drop": -0.6}, seed=1)
+        simulation = workload(device, 260, cells, "order", {"drop": -0.6}, seed=1)
         simulation.advance(3)
         simulation.require_sound()
         simulation.paint()
