@@ -250,7 +250,7 @@ def test_the_readme_is_short():
 
 def test_the_documents_are_short():
     written = [d for d in DOCUMENTS if d.name != "CHANGELOG.md" and "examples" not in d.parts]
-    assert sum(len(d.read_text(encoding="utf-8").split()) for d in written) < 25_000
+    assert sum(len(d.read_text(encoding="utf-8").split()) for d in written) < 30_000
     assert len((ROOT / "docs/architecture.md").read_text(encoding="utf-8").split()) <= 2_000
 
 
