@@ -1,7 +1,7 @@
 /* A picture of particles: discs of pixels that hide what is behind them, by depth and speed.
 
    A pixel is a whole number: depth in its upper bits, speed in the lower SPEED_BITS, so that the
-   smallest one is the nearest, whoever is drawn first. It is looked at along the first axis of
+   smallest one is the nearest, in whatever order they are drawn. It is looked at along the first axis of
    memory, from the origin, with the third to the right and the second up. */
 #include "common/box.h"
 

@@ -1,6 +1,6 @@
 /* Limited buckets: a fixed number of slots for each cell, as Harada, Koshizuka and Kawaguchi 2007
    keep them (four, as Rozen et al. 2008 read it). One pass, one thread a particle: the count of
-   its cell before an addition is its slot. Who finds no slot left is lost, and counted.
+   its cell before an addition is its slot. A particle without a slot is lost, and counted.
    BLOCK threads a block, CAPACITY slots a cell; counts and `lost` are zero beforehand. */
 
 __global__ void fill_slots(GLOBAL const int *__restrict__ cell_of, GLOBAL int *__restrict__ counts,

@@ -9,8 +9,8 @@
    and a periodic axis is at least three cutoffs long, so that no cell is met twice. BLOCK threads
    a block.
 
-   Who fills computes anew what who counted did: products are fused with sums by hand, so that no
-   compiler does it in one of the two kernels alone. */
+   The fill kernel repeats the distance tests of the count kernel: products are fused with sums by
+   hand, so that no compiler does it in one of the two kernels alone. */
 #include "common/grid.h"
 
 /* Coordinate of a neighbouring cell, or -1 outside an open box. Along a periodic axis it wraps,
@@ -148,11 +148,11 @@ __device__ __forceinline__ Stretch stretch_of(GLOBAL const Grid *grid, GLOBAL co
     return s;
 }
 
-/* MASKS: whether who counts writes down which candidates of a row are neighbours, as the bits of
-   a word (`masks`, 9 rows of `particles`), so that who fills need not test them again. A row of
+/* MASKS: whether the count kernel writes down which candidates of a row are neighbours, as the bits of
+   a word (`masks`, 9 rows of `particles`), so that the fill kernel need not test them again. A row of
    more than 32 candidates has no word.
 
-   STAGED, where who fills is a GPU: up to that many neighbours of each particle are collected in
+   STAGED, where the fill kernel runs on a GPU: up to that many neighbours of each particle are collected in
    shared memory, and a warp writes them row by row, instead of each thread in a row of its own. */
 /* A count in an open box fits into 32 registers, but for one; with more of them an SM would hold
    three quarters of the warps. */

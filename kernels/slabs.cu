@@ -1,10 +1,10 @@
-/* What ranks need that share a box by planes of cells: who leaves, and where planes begin.
+/* What ranks need that share a box by planes of cells: migrants, and where planes begin.
 
    One thread a particle or an entry. */
 #include "common/box.h"
 
-/* The cell of each particle, counted from the plane `low`. Rows from `held` on hold nobody, and who
-   is below `low` or from `high` on is in another rank: they are in cells past the last plane,
+/* The cell of each particle, counted from the plane `low`. Rows from `held` on are empty, and
+   particles below `low` or from `high` on are in another rank: they are in cells past the last plane,
    spread over one more. */
 __global__ void cells_of_part(GLOBAL const uint4 *__restrict__ places,
                               GLOBAL int *__restrict__ cell_of, GLOBAL const Box *__restrict__ box,
@@ -24,7 +24,7 @@ __global__ void cells_of_part(GLOBAL const uint4 *__restrict__ places,
     cell_of[i] = cell;
 }
 
-/* Collect who has left for a plane below `low`, in the lower half of the leavers, or from `high`
+/* Collect migrants to a plane below `low`, in the lower half of the output, or from `high`
    on, in the upper one, `room` rows each, and count them. */
 __global__ void find_leavers(GLOBAL const uint4 *__restrict__ places,
                              GLOBAL const float4 *__restrict__ velocities,

@@ -8,7 +8,7 @@
 
    Kernels that go over particles do so from `first` to `last`, so that a part of them can be
    computed while what the others need is still on its way. NEAR: neighbours that `densities`
-   notes for `forces`, of each particle; who has more looks for them again. NOTED: room for them
+   notes for `forces`, of each particle; with more, it searches again. NOTED: room for them
    in steps of a particle. One thread a particle; see common/candidates.h for the other
    constants. */
 #include "common/box.h"

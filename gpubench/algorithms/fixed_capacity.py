@@ -56,6 +56,6 @@ class FixedCapacity(CellList):
         return {"lost": int(self.device.download(self._lost)[0])}
 
     def traffic_bytes(self) -> int:
-        # Read the cell, add to the count (8 bytes), write the slot of who is kept; fill the counts.
+        # Read the cell, add to the count (8 bytes), write the slots that are kept; fill the counts.
         kept = self.particles - int(self.device.download(self._lost)[0])
         return 12 * self.particles + 4 * kept + 4 * self.grid.count

@@ -133,8 +133,8 @@ class Grid:
         """Return the integer cell coordinates of positions, int32, shape (particles, 3).
 
         The arithmetic is that of the kernels (kernels/common/grid.h), in float32: subtract,
-        multiply, floor, clamp. Positions lie in the box, periodic or not (who moves particles
-        wraps them), so that the clamp only catches the upper wall and what rounds up to it.
+        multiply, floor, clamp. Positions lie in the box, periodic or not (the caller
+        must wrap them), so that the clamp only catches the upper wall and what rounds up to it.
         """
         packed = self.packed()[0]
         scaled = (positions[:, :3] - packed["low"]) * packed["inverse_cell"]

@@ -8,7 +8,7 @@ the first place.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
@@ -23,6 +23,7 @@ from gpubench.evidence.records import AnyRecord, Ok
 # What tells subjects apart on one input.
 SUBJECT = ("algorithm", "form", "parameters")
 _INPUT = tuple(name for name in AXES if name not in SUBJECT)
+_SUBJECT_AND_INPUT = tuple(name for name in AXES if name != "mode")
 
 
 def timed(record: Ok) -> Timed:
@@ -59,23 +60,39 @@ class Ranked:
 
 
 def rank(measured: Sequence[Measurement]) -> list[list[Ranked]]:
-    """Rank measurements within each group, input and mode, fastest first, unranked ones last."""
+    """Rank measurements within each group, input and mode, fastest first, unranked ones last.
+
+    What is wrong in one mode has a rank in none.
+    """
+    wrong = {_in_any_mode(each) for each in measured if each.record.status == "wrong"}
     races: dict[tuple[Any, ...], list[Measurement]] = {}
     for each in measured:
         asked = (hashable(getattr(each.record, name)) for name in _INPUT)
         races.setdefault((group(each.record), *asked), []).append(each)
-    return [_ranked(own, race) for (own, *_), race in races.items()]
+    return [_ranked(own, race, wrong) for (own, *_), race in races.items()]
 
 
-def _ranked(own: Group, race: Sequence[Measurement]) -> list[Ranked]:
-    able = [(timed(each.record), each) for each in race if may_rank(each.record)]
+def _in_any_mode(each: Measurement) -> tuple[Any, ...]:
+    return tuple(hashable(getattr(each.record, name)) for name in _SUBJECT_AND_INPUT)
+
+
+def _ranked(
+    own: Group, race: Sequence[Measurement], wrong: Collection[tuple[Any, ...]]
+) -> list[Ranked]:
+    apart = {id(each) for each in race if wrong and _in_any_mode(each) in wrong}
+    able = [
+        (timed(each.record), each)
+        for each in race
+        if may_rank(each.record) and id(each) not in apart
+    ]
     able.sort(key=lambda pair: pair[0].median)
     ratios = [time.over(able[0][0]) for time, _ in able]
     found = [
         Ranked(each, own, place, ratio, place == 1 or ratio.low <= 1)
         for place, ((_, each), ratio) in enumerate(zip(able, ratios, strict=True), start=1)
     ]
-    rest = [each for each in race if not may_rank(each.record)]
+    ranked = {id(each) for _, each in able}
+    rest = [each for each in race if id(each) not in ranked]
     return [*found, *(Ranked(each, own, None, None, False) for each in rest)]
 
 

@@ -79,9 +79,9 @@ class Record(
     step. phases_ms: of a step, with events between them and without a graph. peak_bytes: the most
     memory that a library took for itself, without positions, where not all is workspace_bytes.
     first_call_ms: time on the host to make the algorithm, load its input and launch it for the
-    first time. library: name and version of whose work it is; None for our own. measured_on: UUID
-    of the GPU, or the OpenCL device, in a run spread over several. outcome: what the launch reports
-    beside its answer. What is None by default came later than other fields.
+    first time. library: name and version of the third-party package; None for our own.
+    measured_on: UUID of the GPU, or the OpenCL device, in a run spread over several. outcome: what
+    the launch reports beside its answer. What is None by default came later than other fields.
     """
 
     status: ClassVar[Status]

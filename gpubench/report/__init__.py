@@ -28,7 +28,7 @@ def write(
     Writes pages that load `gpubench.js` beside them and nothing else: `index.html`, for each study
     `<study>.html` and `<study>-measurements.html`, and `simulations.html`, `checks.html` and
     `calibration.html` where there are any.
-    Beside them `report.md` with `figures/*.svg`, and as CSV `<study>-records.csv` (the frame of
+    Beside them `report.md` with `figures/*.svg`, and as CSV `<study>-records.csv.gz` (the frame of
     measurements with their ranks and commands, without samples, states of the device and empty
     columns), for each study with simulation steps `<study>-phases.csv`, and for neighbour searches
     where they cross. `folder.replace` says

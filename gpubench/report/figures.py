@@ -25,6 +25,7 @@ DARK = (
     "#f06bff", "#ff7070", "#6f80ff", "#8fe04a", "#ff4fa0", "#d9e0ff", "#c09a7a", "#dbe86a",
 )  # fmt: skip
 PALETTE = len(LIGHT)
+MOST_LINES = 12  # more in one panel are indistinguishable
 # Of a line: by its eight of colours, then by whether its variant is even; Vega's names.
 _MARKERS = (("circle", "square"), ("triangle-up", "triangle-down"), ("diamond", "cross"))
 _MARKED_ALIKE = 8  # colours
@@ -92,7 +93,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Panel:
-    """One plot: a title, its lines, and a description for those who cannot see it."""
+    """One plot: a title, its lines, and a description in place of the picture."""
 
     title: str
     lines: Sequence[Line]
@@ -147,7 +148,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class BarPanel:
-    """Bars below each other: a title, the bars, and a description for those who cannot see it."""
+    """Bars below each other: a title, the bars, and a description in place of the picture."""
 
     title: str
     bars: Sequence[Bar]

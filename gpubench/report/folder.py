@@ -62,7 +62,7 @@ def _own(out: Path, files: Collection[str]) -> set[str]:
         return set()
     found = {*files, "index.html", "report.md", *_figures(out / "report.md")}
     endings = [".html", f"{document.MEASUREMENTS}.html"]
-    endings += [f"-{kind}.csv" for kind in (*spreadsheets.KINDS, *spreadsheets.FORMER_KINDS)]
+    endings += [f"-{kind}" for kind in (*spreadsheets.KINDS, *spreadsheets.FORMER_KINDS)]
     for stem in re.findall(r'href="([a-z0-9-]+)\.html', _text(out / "index.html")):
         found |= {f"{stem}{ending}" for ending in endings}
     return found

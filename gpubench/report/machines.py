@@ -10,9 +10,8 @@ from functools import cached_property
 from typing import Any
 
 from gpubench.core import registry
-from gpubench.evidence.declared import group
 from gpubench.evidence.pooling import Measurement, device_of, pool
-from gpubench.evidence.ranking import Ranked, rank
+from gpubench.evidence.ranking import rank
 from gpubench.evidence.results import Results
 from gpubench.report.axes import AXES, SIZES
 from gpubench.report.cells import (
@@ -265,7 +264,7 @@ def machines(results: Sequence[Results]) -> list[Machine]:
 def _machine(runs: list[Results]) -> Machine:
     studies: dict[str, StudyRun] = {}
     measured = pool(runs)
-    ranks = _ranks(measured)
+    ranks = {id(each.measurement): each for race in rank(measured) for each in race}
     for each in measured:
         name = each.record["study"]
         if name not in studies:
@@ -280,19 +279,6 @@ def _machine(runs: list[Results]) -> Machine:
 
 def _where(measured: Measurement) -> tuple[Subject, Place]:
     return Subject.of(measured.record), Place.of(measured.record)
-
-
-def _ranks(measured: Sequence[Measurement]) -> dict[int, Ranked]:
-    """Rank measurements; what is wrong in one mode has a rank in none."""
-
-    def identity(each: Measurement) -> tuple[Any, ...]:
-        return each.record["study"], *_where(each)
-
-    wrong = {identity(each) for each in measured if each.record["status"] == "wrong"}
-    apart = [each for each in measured if wrong and identity(each) in wrong]
-    unranked = {id(each): Ranked(each, group(each.record), None, None, False) for each in apart}
-    races = rank([each for each in measured if id(each) not in unranked])
-    return unranked | {id(each.measurement): each for race in races for each in race}
 
 
 def study_of(name: str, text: str | None = None) -> Study:

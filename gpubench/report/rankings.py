@@ -16,10 +16,9 @@ from gpubench.core.tasks import TASKS
 from gpubench.evidence.crossover import Ratio
 from gpubench.evidence.declared import declared, group
 from gpubench.report.cells import Cell, Place, Record, Subject, grouped
-from gpubench.report.figures import PALETTE, Line, Point
+from gpubench.report.figures import MOST_LINES, PALETTE, Line, Point
 from gpubench.report.machines import StudyRun
 
-MOST_LINES = 12  # more in one panel cannot be told apart
 CONTENDER = 1.25  # times the winner's time, below which one might win nearby
 _NEAR = 2.0  # doublings
 _MODE = "hot"  # the one in which libraries of others run too

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from gpubench.report.axes import AXES
 from gpubench.report.cells import Cell, Subject, grouped
 from gpubench.report.figures import (
+    MOST_LINES,
     Axis,
     Chart,
     Line,
@@ -19,7 +20,6 @@ from gpubench.report.figures import (
 from gpubench.report.machines import StudyRun
 from gpubench.report.ranks import ALONE, Way, find, leader, scaling, sizes, ways
 
-_MOST_LINES = 12  # more in one panel cannot be told apart
 _PARTICLES = Axis(AXES["particles"].label, "size")
 _GREY = 5  # index of a colour
 
@@ -130,7 +130,7 @@ def _scaling(run: StudyRun, subject: Subject, slug: str, *, weak: bool) -> Chart
     by_way = grouped(scaling(run, subject, weak=weak), lambda series: series.decomposition)
     for how, found in by_way.items():
         lines = []
-        for index, series in enumerate(found[-_MOST_LINES:]):
+        for index, series in enumerate(found[-MOST_LINES:]):
             counts = sorted(series.cells)
             ys = [series.speed(n) * (100 if weak else 1) for n in counts]
             points = [

@@ -7,11 +7,20 @@ from gpubench.evidence.crossover import front
 from gpubench.report import crossovers, formats, incremental_updates, libraries, maps, time_steps
 from gpubench.report.axes import AXES
 from gpubench.report.cells import Place
-from gpubench.report.figures import Axis, Chart, Line, Panel, line_chart, panel, rate_point
+from gpubench.report.figures import (
+    MOST_LINES,
+    Axis,
+    Chart,
+    Line,
+    Panel,
+    line_chart,
+    panel,
+    rate_point,
+)
 from gpubench.report.figures import time_point as timed
 from gpubench.report.machines import StudyRun
 from gpubench.report.pages import Section
-from gpubench.report.rankings import MOST_LINES, Searches, lines_over
+from gpubench.report.rankings import Searches, lines_over
 from gpubench.report.vega import FigurePart, draw_all
 
 _GREY = 5  # index of a colour

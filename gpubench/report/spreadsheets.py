@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -15,34 +16,46 @@ from gpubench.report.cells import Record, command
 from gpubench.report.machines import Machine, StudyRun
 from gpubench.report.rankings import Searches
 
-KINDS = ("records", "phases", "crossovers", "moved")
+RECORDS = "records.csv.gz"
+KINDS = (RECORDS, "phases.csv", "crossovers.csv", "moved.csv")
 # Which older versions wrote: they are rows of the records.
-FORMER_KINDS = ("printed", "measured", "ranks", "wins", "steps", "rivals")
+FORMER_KINDS = tuple(
+    f"{kind}.csv" for kind in ("records", "printed", "measured", "ranks", "wins", "steps", "rivals")
+)
 Rows = list[dict[str, Any]]
 
 
-def files(machines: Sequence[Machine], stems: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """Return the CSV files of each study: the text of each by its name.
+def files(
+    machines: Sequence[Machine], stems: Mapping[str, str]
+) -> dict[str, dict[str, str | bytes]]:
+    """Return the CSV files of each study: the content of each by its name.
 
     stems: what the names of a study's files begin with; each ends with one of KINDS. Tables have
-    no columns that are empty in all of a study; a kind without a row has no file.
+    no columns that are empty in all of a study; a kind without a row has no file. The records, of
+    which there are thousands, are compressed, which pandas reads as it is.
     """
     every = records(machines)
     found = {}
     for name, stem in stems.items():
         runs = [(m, run) for m in machines for run in m.studies if run.study.name == name]
-        made: dict[str, Callable[[StudyRun], Rows]] = {"phases": phases}
+        made: dict[str, Callable[[StudyRun], Rows]] = {"phases.csv": phases}
         if regimes.tells(runs[0][1]):
-            made["crossovers"] = lambda run: crossovers.rows(Searches(run))
-            made["moved"] = lambda run: incremental_updates.rows(Searches(run))
+            made["crossovers.csv"] = lambda run: crossovers.rows(Searches(run))
+            made["moved.csv"] = lambda run: incremental_updates.rows(Searches(run))
         tables = {kind: _of_machines(runs, rows) for kind, rows in made.items()}
-        tables["records"] = every[every["study"] == name].dropna(axis="columns", how="all")
+        tables[RECORDS] = every[every["study"] == name].dropna(axis="columns", how="all")
         found[stem] = {
-            f"{stem}-{kind}.csv": str(tables[kind].to_csv(index=False, lineterminator="\n"))
+            f"{stem}-{kind}": _content(kind, tables[kind])
             for kind in KINDS
             if kind in tables and len(tables[kind])
         }
     return found
+
+
+def _content(kind: str, table: pd.DataFrame) -> str | bytes:
+    text = str(table.to_csv(index=False, lineterminator="\n"))
+    # Without the time of writing, so that the same results give the same bytes.
+    return gzip.compress(text.encode(), mtime=0) if kind == RECORDS else text
 
 
 def _of_machines(

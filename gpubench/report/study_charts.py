@@ -10,6 +10,7 @@ from gpubench.report import formats, published, ranks_charts, tables
 from gpubench.report.axes import AXES, SIZES
 from gpubench.report.cells import HEADLINE_MODES, Cell, Subject, grouped
 from gpubench.report.figures import (
+    MOST_LINES,
     Axis,
     Bar,
     BarChart,
@@ -27,7 +28,6 @@ from gpubench.report.machines import StudyRun
 from gpubench.report.scans import Scan, grids, largest_size, rankings, scans
 from gpubench.studies.claims import CLAIMS
 
-_MOST_LINES = 12  # more in one panel cannot be told apart
 _MOST_BARS = 100  # in one panel
 _NAMED = {
     "order": (
@@ -195,7 +195,7 @@ def _panels(
         panel(title, _lines(run, _columns(run, scan), point), what, unit)
         for scan, title in zip(along, _titles(along), strict=True)
     ]
-    return [each for each in made if len(each.lines) <= _MOST_LINES]
+    return [each for each in made if len(each.lines) <= MOST_LINES]
 
 
 def _parameters(run: StudyRun, slug: str) -> Chart | None:

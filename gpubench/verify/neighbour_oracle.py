@@ -233,7 +233,7 @@ class SampledNeighbourOracle:
         self.cutoff = cutoff
         self.tolerance = _tolerance(positions, grid, cutoff, exact)
         self._positions, self._grid = positions, grid
-        # All are sorted into slabs along x, so that nobody far from a place is looked at.
+        # All are sorted into slabs along x, so that particles far from a place are not tested.
         slab = self._slab_of(_in_box(positions, grid)[:, 0]).astype(np.uint16)
         self._by_slab = np.argsort(slab, kind="stable")  # a radix sort, of 16 bits
         self._slab_start = exclusive_sum(np.bincount(slab, minlength=SLABS))
@@ -263,7 +263,7 @@ class SampledNeighbourOracle:
     def _near(
         self, place: NDArray[np.float32], half: float
     ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-        """Return who is in a cube about a place or in reach of it, and which are inside."""
+        """Return the particles in a cube or within reach of it, and which are inside."""
         reach = half + 1.001 * (self.cutoff + self.tolerance)
         near = self._in_slabs(place[0], 1.001 * reach)
         inside = np.ones(len(near), np.bool_)
@@ -276,7 +276,7 @@ class SampledNeighbourOracle:
         return near, inside
 
     def _in_slabs(self, x: np.float32, reach: float) -> NDArray[np.intp]:
-        """Return who is about so near along x, sorted; across the edge where the box repeats."""
+        """Return the particles about that near along x, sorted; across a periodic edge too."""
         size = self._grid.size[0]
         along = float(x) - self._grid.low[0]
         images = (-size, 0.0, size) if self._grid.periodic[0] else (0.0,)
@@ -338,7 +338,7 @@ class SampledNeighbourOracle:
         return None
 
     def _check_against_another(self, counts: Ints) -> str | None:
-        """Where counts differ from those of another answer, see by a recount whose are wrong.
+        """Where counts differ from those of another answer, recount to find the wrong answer.
 
         Of the particles that differ, RECOUNTED are looked at; pairs within rounding of the cutoff
         are of either answer.

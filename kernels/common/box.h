@@ -84,8 +84,8 @@ __device__ __forceinline__ void note_fault(GLOBAL int *fault, uint4 now, int id)
     }
 }
 
-/* Move a place by a step, and return -1 along each axis where a wall turned it, else 1. Who would
-   move further than a cell, or nowhere, stays, and is a fault. */
+/* Move a place by a step, and return -1 along each axis where a wall turned it, else 1. A particle
+   that would move further than a cell, or nowhere, stays, and is a fault. */
 __device__ __forceinline__ float4 moved(GLOBAL const Box *box, uint4 *place, float4 step, uint4 now,
                                         GLOBAL int *fault)
 {

@@ -16,7 +16,7 @@ __device__ __forceinline__ unsigned meet(uint64 *words, unsigned *left_in_block,
         atomicAdd(&left_in_block[pass % 3], left_in_warp);
     __syncthreads();
     if (threadIdx.x == 0) {
-        /* Nobody reads the word of two passes ago any more: ready it for the coming pass. */
+        /* The word of two passes ago is not read any more: ready it for the coming pass. */
         left_in_block[(pass + 1) % 3] = 0;
         if (blockIdx.x == 0)
             words[(pass + 1) % 3] = ~(uint64)0;

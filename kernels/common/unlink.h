@@ -4,7 +4,7 @@
 
 /* Walk one list and mend the pointers around elements whose bucket is no longer this one: any
    number of neighbours in the list, its head, its tail, all of it. Pointers that stay right are
-   not written. Nobody else touches this list meanwhile. Returns how many were taken out. */
+   not written. No other thread touches this list meanwhile. Returns how many were taken out. */
 __device__ __forceinline__ int unlink_movers(GLOBAL int *head, GLOBAL int *next,
                                              GLOBAL const int *cell_of, int bucket)
 {

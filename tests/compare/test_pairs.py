@@ -1,4 +1,4 @@
-"""Pairs of processes: who asks what of whom, and what happens where one of them ends."""
+"""Pairs of processes: the requests between them, and what happens where one of them ends."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ def test_variables_and_folder_reach_the_process(code, tmp_path):
     process.close()
 
 
-# Who is asked what, by processes that only take notes
+# Requests, recorded by processes that only take notes
 
 
 class FakeProcess:

@@ -224,7 +224,7 @@ with open_device("opencl:oclgrind") as device:
 print(json.dumps(said))
 """
 
-# Steps that one rank shares with nobody, in each decomposition.
+# Steps of a single rank, in each decomposition.
 SHARED = """
 from gpubench.core import registry
 from gpubench.devices import open_device

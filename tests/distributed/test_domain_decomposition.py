@@ -35,7 +35,7 @@ COUNT = ROOT / "tools" / "count_particles.py"
 RUNS = {
     # Flows along most of the tank, so that planes change hands.
     "dam-break": Run("sph-dam-break", 1500, {"mach": 0.8, "depth": 0.3}, None, 160, 8),
-    # Euler's steps move by the velocities of before, which arrive with whoever crosses over.
+    # Euler's steps move by the velocities of before, which arrive with the migrants.
     "euler": Run(
         "sph-dam-break", 800, {"integrator": "euler", "time_step": 0.1, "mach": 0.8}, None, 30, 15
     ),

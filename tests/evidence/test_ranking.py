@@ -59,6 +59,15 @@ def test_what_has_no_time_has_no_rank(status):
     assert found == [[("atomic-list", 1, True), ("bucket-sort", None, False)]]
 
 
+def test_what_is_wrong_in_one_mode_has_a_rank_in_none():
+    found = ranked(
+        record(median=1.0, mode="hot"),
+        record(mode="graph", status="wrong", reason="why"),
+        record("bucket-sort", "host-loop", median=2.0, mode="hot"),
+    )
+    assert found[0] == [("bucket-sort", 1, True), ("atomic-list", None, False)]
+
+
 def test_a_lead_within_the_intervals_is_no_win():
     rows = [record(median=1.0, width=0.05), record("bucket-sort", "host-loop", median=1.04)]
     assert ranked(*rows) == [[("atomic-list", 1, True), ("bucket-sort", 2, True)]]

@@ -89,7 +89,7 @@ class TestHostRivals:
 
 
 def test_a_wrong_radius_of_theirs_is_found(opencl_device: Device) -> None:
-    """Nothing is repaired that loses pairs: who finds too few is wrong."""
+    """Nothing is repaired that loses pairs: a library that finds too few is wrong."""
     inputs = make(2000, TORUS)
     for name, form in HOST_FORMS:
         cls: Any = registry.find_algorithm(name)

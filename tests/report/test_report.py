@@ -271,7 +271,7 @@ def test_every_link_leads_to_a_file_of_the_report_and_a_place_there(tmp_path: Pa
             led_to.add(file or name)
             if place:
                 assert place in pages[file or name].attributes("id"), link
-    spreadsheets = {path.name for path in tmp_path.glob("*.csv")}
+    spreadsheets = {path.name for path in tmp_path.glob("*.csv*")}
     assert led_to >= {*pages, *spreadsheets, "report.md"}
 
 
@@ -300,7 +300,7 @@ def test_markdown_tables_parse_and_its_figures_exist(gpu_folder: Path, gpu_page:
 
 
 def test_csv_reads_back_as_the_records(gpu_folder: Path) -> None:
-    read = pd.read_csv(gpu_folder / f"{STUDY}-records.csv")
+    read = pd.read_csv(gpu_folder / f"{STUDY}-records.csv.gz")
     records = full_records()
     assert len(read) == len(records)
     assert "samples_ms" not in read
@@ -324,7 +324,7 @@ def test_csv_of_records_leaves_out_what_was_replaced_and_what_is_empty(tmp_path:
     newer = results([again, waiting], "newer.json", started="2001-01-01T00:00:00+00:00")
     elsewhere = results([record(median=4.0)], "elsewhere.json", machine="another")
     report.write([newer, elsewhere, older], tmp_path)
-    read = pd.read_csv(tmp_path / f"{STUDY}-records.csv")
+    read = pd.read_csv(tmp_path / f"{STUDY}-records.csv.gz")
     kept = sorted(zip(read["machine"], read["file"], read["median_ms"], strict=True))
     assert kept == [
         ("another", "elsewhere.json", 4.0),
@@ -360,7 +360,7 @@ def test_small_results_make_a_whole_report(records: list[dict[str, Any]], tmp_pa
     page = write_page([results(records)], tmp_path)
     assert [tag for tag, _ in page.tags if tag in ("header", "main", "footer")][-1] == "footer"
     assert {path.name for path in tmp_path.iterdir()} >= {"index.html", "report.md", MANIFEST}
-    read = [pd.read_csv(path) for path in tmp_path.glob("*-records.csv")]
+    read = [pd.read_csv(path) for path in tmp_path.glob("*-records.csv.gz")]
     assert sum(map(len, read)) == len(records)
     assert "nan" not in page.text.lower().split()
 

@@ -77,7 +77,7 @@ def test_every_measurement_tells_how_its_sampling_ended(tmp_path: Path) -> None:
 
 def test_csv_tells_the_same(tmp_path: Path) -> None:
     report.write([results(odd_records())], tmp_path)
-    read = pd.read_csv(tmp_path / f"{STUDY}-records.csv")
+    read = pd.read_csv(tmp_path / f"{STUDY}-records.csv.gz")
     assert "throttled_ms" not in read and "samples_ms" not in read
     assert read["samples"].tolist() == [3, 3, 3]
     assert read["throttled"].isna().tolist() == [True, True, False]
@@ -250,7 +250,7 @@ def test_studies_whose_names_are_taken_have_files_of_their_own(tmp_path: Path) -
     for name, stem in stems.items():
         page = Page((tmp_path / f"{stem}.html").read_text(encoding="utf-8"))
         assert f"gpubench run {shlex.quote(name)} " in page.text
-        assert pd.read_csv(tmp_path / f"{stem}-records.csv")["study"].tolist() == [name]
+        assert pd.read_csv(tmp_path / f"{stem}-records.csv.gz")["study"].tolist() == [name]
 
 
 @pytest.mark.parametrize(

@@ -135,7 +135,7 @@ def test_a_crash_costs_one_input_and_is_made_good(mortal, tmp_path, open_once):
     assert "2 measured, 11 there already, 0 skipped, 0 wrong, 0 failed" in again.stderr
     everything = records_in(out)
     assert everything[: len(records)] == records
-    # One worker shares with nobody; the key of a crashed input is that of the same work done.
+    # A single worker does not share; the key of a crashed input is that of the same work done.
     for record in everything[len(records) :]:
         # A busy machine's times drift: that may be remarked upon, sharing may not.
         assert record["status"] == "ok"

@@ -642,7 +642,7 @@ class TestSampled:
         wrong = neighbours.copy()
         wrong[offsets[i]] = np.flatnonzero(~near[i] & (np.arange(500) != i))[0]
         assert_says(oracle.check_list(counts, offsets, wrong), "neighbour that does not have it")
-        # Or nobody in its place: their sum is odd.
+        # Or no particle in its place: their sum is odd.
         near[i, np.flatnonzero(near[i])[0]] = False
         counts, offsets, neighbours = rows(near)
         assert_says(oracle.check_counts(counts), "expected an even number")
@@ -658,7 +658,7 @@ class TestSampled:
         i, j = pairs[-1]
         near[i, j] = near[j, i] = False
         wrong = rows(near)
-        # Whoever comes first, nobody knows: there are no samples there.
+        # Undecided: there are no samples there.
         assert oracle.check_counts(wrong[0]) is None
         assert oracle.check_list(*right) is None
         says = f"particle ({i}|{j}) has .* neighbours, expected"

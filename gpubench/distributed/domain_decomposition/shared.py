@@ -229,7 +229,7 @@ class Shared(Rows):
         clock = [self.step % 2**32, self.step >> 32, self.seed % 2**32, self.seed >> 32]
         device.write(self.clock, np.array([clock, clock], np.uint32))
         device.fill(self.fault, 0x00)
-        # Where nobody is, cells begin and end at 0.
+        # Cells without particles begin and end at 0.
         device.fill(self.cells, 0x00)
         if self.bodies:
             self.on_device.upload_states(state["bodies"])

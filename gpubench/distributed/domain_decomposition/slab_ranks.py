@@ -64,10 +64,10 @@ class Slabs(Shared):
 
     def _integrate_edges(self) -> None:
         for first, last in self._edges():
-            self._integrate_rows(first, last)  # also nobody, since it sets the clock
+            self._integrate_rows(first, last)  # also without particles, since it sets the clock
 
     def _look_for_leavers(self) -> None:
-        """Queue looking through the outermost planes for who has left; and mark the exchange."""
+        """Queue the search for migrants in the outermost planes, and mark the exchange."""
         self.device.fill(self._leaving, 0x00)
         for first, last in self._edges():
             self._find_leavers(
@@ -79,7 +79,7 @@ class Slabs(Shared):
         self.team.transport.mark()
 
     def _hand_over(self) -> None:
-        """Exchange who has left, and end the step."""
+        """Exchange migrants, and end the step."""
         self._wait_for_leavers()
         left = [int(count) for count in self._left.view(np.int32)]
         sides = self._neighbours()
