@@ -30,7 +30,6 @@ USER_STAMP := .venv/installed-$(EXTRAS),report,simulation
 DEV_STAMP := .venv/installed-$(EXTRAS),dev
 ASV_STAMP := .venv/installed-$(EXTRAS),report,simulation,asv
 DOCS_STAMP := .venv/installed-$(EXTRAS),report,simulation,docs
-LOCK_STAMP := .venv/installed-$(EXTRAS),report,simulation,lock
 
 # What asv runs: with QUICK=1 a few benchmarks at their smallest, else all that BENCH matches.
 ifeq ($(QUICK),1)
@@ -99,7 +98,7 @@ pictures: $(USER_STAMP)
 	cp build/pictures/figures/nvidia-h200-cuda-answer-map-count.svg docs/pictures/fastest-count.svg
 
 # For every Python that the package supports; uv resolves for all of them at once.
-lock: $(LOCK_STAMP)
+lock: $(DEV_STAMP)
 	$(BIN)/uv pip compile pyproject.toml --extra cpu --extra dev --universal --quiet \
 	  --python-version 3.11 --custom-compile-command 'make lock' --no-emit-index-url \
 	  --no-emit-find-links --output-file requirements-dev.lock
@@ -133,15 +132,18 @@ clean:
 	rm -rf .asv .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# What is more than a user has comes with all of that, which needs no installing again. Modules are
-# compiled when they are imported: most never are.
+# What is more than a user has comes with all of that, which needs no installing again. uv installs
+# in a third of pip's time. Modules are compiled when they are imported: most never are.
 .venv/installed-%: pyproject.toml | $(BIN)/python
 	@case '$*' in *cuda12* | *cuda13*) ;; *cuda*) \
 	  echo 'nvidia-smi finds a GPU, but there is no nvcc of CUDA 12 or 13: install the CUDA toolkit' \
 	       'and put its bin folder on PATH, or use the CPU alone: make reproduce EXTRAS=cpu' >&2; \
 	  exit 1 ;; esac
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile \
-	  --editable '.[$*]'
+	@echo "Installing gpubench[$*] into .venv"
+	@VIRTUAL_ENV=.venv $(BIN)/uv pip install --quiet --editable '.[$*]' || { \
+	  echo 'uv could not: trying pip, which may know other package indices' >&2; \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile \
+	  --editable '.[$*]'; }
 	@touch '$@' $(if $(filter $(EXTRAS)%,$*),'$(USER_STAMP)')
 
 $(BIN)/python:
@@ -155,3 +157,4 @@ $(BIN)/python:
 	  echo '$(PYTHON) cannot make virtual environments: on Debian and Ubuntu,' \
 	       'apt-get install python3-venv' >&2; exit 1; }
 	$(PYTHON) -m venv .venv
+	-@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile uv
