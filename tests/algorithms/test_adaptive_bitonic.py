@@ -20,6 +20,8 @@ from gpubench.verify.conformance import run_conformance
 from gpubench.verify.problems import FAMILIES
 
 FORMS = list(AdaptiveBitonic.forms)
+# `reorder` runs all launches of `order` and gathers behind them.
+EACH_ONCE = [pytest.param("order", marks=pytest.mark.long), "reorder", "intervals"]
 CELLS = Grid.with_count(16)
 
 
@@ -52,7 +54,7 @@ def network_comparators(particles: int) -> int:
 
 
 @pytest.mark.parametrize("chunk", [pytest.param(2, marks=pytest.mark.long), 32])
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", EACH_ONCE)
 def test_conformance_with_small_chunks(device: Device, form: str, chunk: int) -> None:
     results = run_conformance(
         lambda particles, grid: AdaptiveBitonic(device, particles, grid, form, {"chunk": chunk}),
@@ -120,7 +122,7 @@ class TestComparisons:
         assert built(device, np.zeros(100, np.int32)).outcome() == {}
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", EACH_ONCE)
 @pytest.mark.parametrize("chunk", [2, 64, 4096])
 def test_launches_grow_with_the_square_of_the_logarithm(
     device: Device, form: str, chunk: int, monkeypatch: pytest.MonkeyPatch

@@ -53,8 +53,6 @@ UPDATES = [pair for pair in FORMS if registry.find_algorithm(pair[0]).family == 
 SEARCHES = [pair for pair in FORMS if registry.find_algorithm(pair[0]).family == "neighbour-search"]
 # Ten counts are the one count, done again; the suites of their forms would take the most time.
 REPEATED = [pair for pair in SEARCHES if task_of(pair[1]) == "ten-counts"]
-# Of each search the form that runs most of its code.
-LONGEST = {name: form for name, form in SEARCHES if (name, form) not in REPEATED}
 QUERIES = ("neighbour-query", "unbounded-query", "neighbour-search")
 LISTS = [("neighbour-query", "list-linked"), ("neighbour-query", "list-sorted")]
 LISTS += [("hash-query", "list-original"), ("hash-query", "list-world-limits")]
@@ -131,9 +129,10 @@ def spoil(device: Device, algorithm: Any, byte: int) -> None:
 def whole_suites() -> list[Any]:
     """Return the forms whose whole suite runs; long where another form runs most of the same code.
 
-    A search that lists also builds and counts, and one that counts also builds; a hash grid
-    differs between its forms in keys. Of others' libraries on the host only the adapters are ours.
-    The rounds of `bucket-resort` grow with the square of the fullest cell.
+    A search that lists also builds and counts, and one that counts also builds; the queries of all
+    searches are those over linked lists or over sorted cells. A hash grid differs between its forms
+    in keys. Of others' libraries on the host only the adapters are ours. The rounds of
+    `bucket-resort` grow with the square of the fullest cell.
     """
     return [
         pytest.param(name, form, marks=[pytest.mark.long] * is_long)
@@ -142,8 +141,8 @@ def whole_suites() -> list[Any]:
         for is_long in [
             form.endswith("original")
             or form == "count-world-limits"
-            or name == "search-bucket-resort"
-            or ((name, form) in SEARCHES and form != LONGEST[name])
+            or name == "bucket-resort"
+            or ((name, form) in SEARCHES and (name, form) not in SEARCH_LISTS)
             or issubclass(registry.find_algorithm(name), HostSearch)
         ]
     ]

@@ -32,13 +32,15 @@ from gpubench.verify.problems import FAMILIES
 
 LIMITS = ("original", "world-limits")
 QUERIES = tuple(HashQuery.forms)
-# One bucket for all, powers of two and others.
+# One bucket for all, a power of two and others; each that is none compiles its own program.
 BUCKETS = (1, 3, 8, 1000)
 UNIT = Grid((1, 1, 1), (0.0,) * 3, (1.0,) * 3)
 ABOUT = Grid((6, 4, 8), (-3.0, -2.0, -4.0), (6.0, 4.0, 8.0))
 every_form = pytest.mark.parametrize("form", LIMITS)
 every_query = pytest.mark.parametrize("form", QUERIES)
-every_number = pytest.mark.parametrize("buckets", BUCKETS)
+every_number = pytest.mark.parametrize(
+    "buckets", [*BUCKETS[:-1], pytest.param(BUCKETS[-1], marks=pytest.mark.long)]
+)
 coordinates = st.floats(allow_nan=False, allow_infinity=False, width=32)
 edges = st.floats(2 * SMALLEST_CELL, LARGEST_CELL / 2).map(lambda edge: float(np.float32(edge)))
 

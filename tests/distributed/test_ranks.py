@@ -208,7 +208,7 @@ class TestRows:
 
 
 class TestTransport:
-    @pytest.mark.parametrize("size", [2, 4])
+    @pytest.mark.parametrize("size", [2, pytest.param(4, marks=pytest.mark.long)])
     def test_rows_arrive_intact(self, size):
         done = run_ranks(size, "exchange.py", "opencl", "auto", "1")
         assert (done.returncode, done.stderr) == (0, "")

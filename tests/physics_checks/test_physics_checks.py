@@ -100,7 +100,14 @@ def test_every_check_comes_to_an_end_and_can_be_kept(tiny, name, tmp_path):
     assert [each.verdict for each in kept.findings] == [each.verdict for each in run.findings]
 
 
-@pytest.mark.parametrize("name", EXACT)
+# Steps and trajectories have quick tests of their own, of the workloads.
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.long] * (name in ("steps", "trajectories")))
+        for name in EXACT
+    ],
+)
 def test_what_is_exact_is_right_at_any_size(tiny, name):
     assert set(tiny(name).verdicts) <= {"agrees", "recorded"}, tiny(name).findings
 

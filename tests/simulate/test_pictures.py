@@ -178,7 +178,10 @@ def frame_of_noise(folder: Path, step: int, side: int = 400) -> None:
     Image.fromarray(noise).save(folder / f"frame-{step}.png", pnginfo=info)
 
 
-@pytest.mark.parametrize(("most", "count"), [(1_900_000, 8), (400_000, 8), (100_000, 2)])
+@pytest.mark.parametrize(
+    ("most", "count"),
+    [(1_900_000, 8), pytest.param(400_000, 8, marks=pytest.mark.long), (100_000, 2)],
+)
 def test_an_animation_is_made_smaller_and_at_last_shorter(tmp_path, monkeypatch, most, count):
     for step in range(8):
         frame_of_noise(tmp_path, step)

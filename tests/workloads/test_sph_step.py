@@ -25,7 +25,13 @@ CASES: dict[str, tuple[type[SPH], dict[str, Any]]] = {
         {"drop": -0.6, "body_size": 0.7, "mach": 0.4, "contact_stiffness": 5.0},
     ),
 }
-ALGORITHMS = (("counting-sort", "order"), ("atomic-list", "one-pass"), ("atomic-resort", None))
+ALGORITHMS = (
+    ("counting-sort", "order"),
+    *(
+        pytest.param(name, form, marks=pytest.mark.long)
+        for name, form in (("atomic-list", "one-pass"), ("atomic-resort", None))
+    ),
+)
 
 
 @dataclass
