@@ -9,7 +9,7 @@ import tomllib
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gpubench.evidence.records import Declared, Record
 
@@ -54,10 +54,10 @@ def lost(record: Record) -> int:
 
 @cache
 def _before(algorithm: str, form: str, is_step: bool) -> Declared:
-    found = next(
+    found: dict[str, str] = next(
         (
             row
-            for row in _rows()
+            for row in legacy()["declared"]
             if fnmatchcase(algorithm, row["algorithm"]) and fnmatchcase(form, row["form"])
         ),
         {},
@@ -70,6 +70,6 @@ def _before(algorithm: str, form: str, is_step: bool) -> Declared:
 
 
 @cache
-def _rows() -> list[dict[str, str]]:
-    rows: list[dict[str, str]] = tomllib.loads(LEGACY.read_text(encoding="utf-8"))["declared"]
-    return rows
+def legacy() -> dict[str, Any]:
+    """Return what results of earlier versions do not say of themselves: `declared`, `figures`."""
+    return tomllib.loads(LEGACY.read_text(encoding="utf-8"))

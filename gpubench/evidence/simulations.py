@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from gpubench.evidence.bounds import Amount, Count, Line, Ms, Name, Real, Scalar, Size, read
+from gpubench.evidence.declared import legacy
 
 KIND = "an account of a simulation"
 
@@ -30,6 +31,7 @@ class Account(Struct):
     particle_steps_per_s: Annotated[dict[str, Size], Meta(min_length=3, max_length=3)] | None
     phases_mean_ms: dict[Name, Ms]
     observations: list[dict[Name, Real | None]]
+    figure: Line = ""
 
     def __post_init__(self) -> None:
         for number, each in enumerate(self.observations):
@@ -40,5 +42,7 @@ class Account(Struct):
 
 def load(path: Path) -> dict[str, Any]:
     """Return an account as plain JSON; raises UserError for what is none."""
-    found: dict[str, Any] = msgspec.to_builtins(read(path, Account, KIND))
+    account = read(path, Account, KIND)
+    account.figure = account.figure or legacy()["figures"].get(account.workload, "")
+    found: dict[str, Any] = msgspec.to_builtins(account)
     return found

@@ -58,7 +58,8 @@ def _sentences(told: Mapping[str, Any]) -> list[str]:
     rate = told["particle_steps_per_s"]
     done = f"{told['steps']:,} steps of {told['time_step']:g}, up to time {told['time']:g}"
     over = f"over {told['algorithm']} {told['form']} on {told['device_name']}"
-    said = [f"{done}, {over}."]
+    said = [told["figure"]] if told["figure"] else []
+    said.append(f"{done}, {over}.")
     if rate:
         median, low, high = (formats.significant(v / 1e6) for v in rate.values())
         said.append(

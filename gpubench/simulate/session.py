@@ -174,6 +174,7 @@ def account(workload: Workload, run: Simulated) -> dict[str, Any]:
             for name, value in workload.parameters.items()
             if workload.defaults.get(name) != value
         },
+        "figure": workload.figure,
         "time_step": workload.time_step,
         "device": workload.device.spec,
         "device_name": workload.device.name,

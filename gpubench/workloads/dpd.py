@@ -30,6 +30,7 @@ MESH, LAYER = 1.5, 1.0  # of the fields of which domains and mixing are observed
 NOISES = {"philox": 0, "rozen2008": 1}
 GENERATORS = {"philox": "philox-10", "rozen2008": "rozen2008"}  # the same in physics.noise
 WEIGHTS = ("groot-warren", "rozen2008")
+PARTICLES_IN_FIGURES = "Its caption says 65,536 particles, the text 16,384."  # 3 and 4 of rozen2008
 
 
 @dataclass(frozen=True)
@@ -242,6 +243,21 @@ class DPDStandard(DPD):
         return Model(Box((edge, edge, edge)), fluid, positions, species)
 
 
+class DPDOfPaper(DPDStandard):
+    """The standard fluid stepped as in rozen2008, section 4.
+
+    Leap-frog places, Adams-Bashforth velocities in the drag, and the paper's random numbers.
+    """
+
+    name = "dpd-rozen2008"
+    summary = "dpd-standard with the integrator and the random numbers of Rožen et al. 2008"
+    defaults: ClassVar[Mapping[str, Value]] = {
+        **DPDStandard.defaults,
+        "integrator": "leap-frog",
+        "pair_noise": "rozen2008",
+    }
+
+
 class TwoSpecies(DPD):
     """What the two runs of the paper have in common."""
 
@@ -294,6 +310,7 @@ class DPDSeparation(TwoSpecies):
 
     name = "dpd-separation"
     summary = "phase separation of two immiscible fluids between walls"
+    figure = f"Figure 3 of rozen2008, phase separation. {PARTICLES_IN_FIGURES}"
     defaults: ClassVar[Mapping[str, Value]] = {
         **TwoSpecies.common,
         "repulsion_ab": 50.0,
@@ -329,6 +346,7 @@ class DPDRayleighTaylor(TwoSpecies):
 
     name = "dpd-rayleigh-taylor"
     summary = "Rayleigh-Taylor instability: a heavy fluid over a light one, between walls"
+    figure = f"Figure 4 of rozen2008, Rayleigh-Taylor instability. {PARTICLES_IN_FIGURES}"
     defaults: ClassVar[Mapping[str, Value]] = {
         **TwoSpecies.common,
         "repulsion_ab": 35.0,

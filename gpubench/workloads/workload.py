@@ -64,6 +64,7 @@ class Workload(ABC):
 
     Making it allocates and compiles everything, and draws the initial state from the seed.
 
+    figure: the published picture that it repeats, as a sentence; empty for none.
     defaults: its parameters with the values that they have if none are given.
     variants: parameters with which its kernels are compiled otherwise.
     particles_by_default: of a run that asks for no number.
@@ -78,6 +79,7 @@ class Workload(ABC):
     name: ClassVar[str]
     summary: ClassVar[str]
     source: ClassVar[str]
+    figure: ClassVar[str] = ""
     defaults: ClassVar[Mapping[str, Value]]
     variants: ClassVar[Sequence[Mapping[str, Value]]] = ({},)
     particles_by_default: ClassVar[int]

@@ -16,6 +16,7 @@ from typer.main import get_command
 
 from gpubench import report
 from gpubench.cli.app import app
+from gpubench.core import registry
 from gpubench.core.errors import UserError
 from gpubench.report.sources import sort_out
 
@@ -52,6 +53,14 @@ def test_tells_what_was_simulated(folder, tmp_path):
     assert "There are no results" not in page
     assert "| force | 3.00 | 75% |" in text
     assert "| pressure | \N{EN DASH} |" in text
+
+
+def test_the_published_figure_is_named_also_where_an_old_account_does_not(folder, tmp_path):
+    folder("old")
+    folder("new", figure="Figure 9 of elsewhere.")
+    page, _ = written([tmp_path], tmp_path / "out")
+    assert registry.workloads()["dpd-separation"].figure in page
+    assert "Figure 9 of elsewhere." in page
 
 
 def test_the_panel_is_in_the_page_and_beside_the_text(folder, tmp_path):
