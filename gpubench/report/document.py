@@ -213,15 +213,15 @@ def _study(run: StudyRun, stem: str, slug: str) -> StudyPart:
     subjects, notes = tables.subjects(run)
     kind = tables.kind(run)
     first = (tables.resorts(run), tables.outcomes(run), ranks.comparison(run))
-    beside = [published.as_published(table), published.measured(run, table)] if table else []
+    beside = [published.as_published(table), *published.measured(run, table)] if table else []
     about = f"{run.study.table or 'The published table'}, published and measured"
     sections = [
         Section("", figures=drawn[:1], tables=[each for each in first if each]),
         Section(
             about,
-            tables=[each for each in beside if each],
+            tables=beside,
             notes=[table.source] if table else [],
-            sentences=["Nothing of this table was measured here."] if None in beside else [],
+            sentences=["Nothing of this table was measured here."] if len(beside) == 1 else [],
             side_by_side=True,
         ),
         Section("More figures", figures=drawn[1:], in_text=False),

@@ -71,10 +71,10 @@ def best_forms(run: StudyRun, published: Published) -> dict[str, Subject | None]
     return {name: run.best_form(name) for name in names}
 
 
-def paper_form(run: StudyRun, published: Published) -> Subject | None:
-    """Return the form that the paper describes: the first of its algorithm that a study names."""
-    own = (subject for subject in run.subjects if subject.algorithm == published.algorithm)
-    return next(own, None)
+def paper_forms(run: StudyRun, published: Published) -> dict[str, Subject | None]:
+    """Return the forms that the paper describes: the first of each algorithm that a study names."""
+    first = {subject.algorithm: subject for subject in reversed(run.subjects)}
+    return {name: first.get(name) for name in published.algorithms or (published.algorithm,)}
 
 
 class Pair(NamedTuple):
@@ -125,14 +125,26 @@ def as_published(published: Published) -> Table:
     return Table(f"Published: {published.device}, {unit}", columns, rows, over, notes)
 
 
-def measured(run: StudyRun, published: Published) -> Table | None:
+def measured(run: StudyRun, published: Published) -> list[Table]:
     """Return the published table as measured, each time with the speed-up over the published.
 
-    Each column is of the best form of its algorithm. None where nothing of it was measured.
+    Once for the forms that the paper describes and, where they are others, once for the best.
+    Empty where nothing of it was measured.
     """
     if published.quantities:
-        return ranks.measured(run, published)
-    forms = best_forms(run, published)
+        table = ranks.measured(run, published)
+        return [table] if table else []
+    paper, best = paper_forms(run, published), best_forms(run, published)
+    which = "the paper's form" + ", which is the best" * (best == paper)
+    tables = [_measured(run, published, paper, which)]
+    if best != paper:
+        tables.append(_measured(run, published, best, "the best form"))
+    return [table for table in tables if table]
+
+
+def _measured(
+    run: StudyRun, published: Published, forms: Mapping[str, Subject | None], which: str
+) -> Table | None:
     grid = matches(run, published, forms)
     if not any(match.cell for line in grid for match in line):
         return None
@@ -153,7 +165,7 @@ def measured(run: StudyRun, published: Published) -> Table | None:
         for i in range(len(published.columns))
     ]
     median = f"median, {unit_name(run.unit)}"
-    shown = "best form of each" if published.algorithms else labels[0]
+    shown = which if published.algorithms else f"{labels[0]}, {which}"
     columns = _columns(published, [f": {label}" for label in labels])
     return Table(f"Measured: {shown}, {median}", columns, rows, _over(published, median), notes)
 
@@ -253,8 +265,7 @@ def overview(run: StudyRun, link: str) -> list[Row]:
     # One card of several, or the middle one of several values of an axis.
     columns = columns[:1] if published.algorithms else columns
     shown = columns[len(columns) // 2]
-    form = paper_form(run, published)
-    grid = matches(run, published, {published.algorithm: form})
+    grid = matches(run, published, paper_forms(run, published))
     best: dict[Group, dict[tuple[int, int], Cell]] = {}
     for row, line in enumerate(grid):
         for column in columns:
