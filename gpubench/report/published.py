@@ -227,7 +227,7 @@ def _claim(run: StudyRun, published: Published) -> list[str]:
     if run.study.name not in CLAIMS:
         return []
     name, claim = CLAIMS[run.study.name]
-    grid = matches(run, published, best_forms(run, published))
+    grid = matches(run, published, paper_forms(run, published))
     theirs: list[float] = []
     here: list[float] = []
     for pair in pairs(published):
@@ -240,7 +240,8 @@ def _claim(run: StudyRun, published: Published) -> list[str]:
     return [
         f"The paper says: \u201c{words}\u201d, which is"
         f" {formats.span([claim(row) for row in published.rows])} in its table. Its own numbers"
-        f" give {formats.span(theirs)}; here the ratio is {formats.span(here)}."
+        f" give {formats.span(theirs)}; here the ratio of the paper's forms is"
+        f" {formats.span(here)}."
     ]
 
 

@@ -251,7 +251,7 @@ def _ratios(run: StudyRun, slug: str) -> Chart | None:
     table = run.study.published
     if table is None or not table.algorithms:
         return None
-    grid = published.matches(run, table, published.best_forms(run, table))
+    grid = published.matches(run, table, published.paper_forms(run, table))
     panels = []
     for pair in published.pairs(table):
         theirs = [line[pair.over].published / line[pair.under].published for line in grid]
@@ -270,7 +270,7 @@ def _ratios(run: StudyRun, slug: str) -> Chart | None:
     return line_chart(
         f"{slug}-ratio",
         "Ratio of the columns, published and measured",
-        "The time of one published column divided by that of another, and the same of the best"
+        "The time of one published column divided by that of another, and the same of the paper's"
         " forms measured here.",
         _figure_axis(table.row_axis),
         Axis("ratio of times", "linear"),

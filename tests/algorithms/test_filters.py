@@ -163,8 +163,10 @@ def test_the_traffic_grows_with_what_is_kept(device, cls, form):
         run(algorithm, bits, keep)
         return algorithm.traffic_bytes()
 
-    # A record that is kept is written, and read unless nulls are read too.
-    assert traffic(1.0) - traffic(0.0) >= 16 * 1000
+    # A record that is kept is written, and read unless nulls are read too; the network of 2004
+    # moves all of them.
+    moves_all = (cls.name, form) == ("filter-bitonic", "one-launch-per-step")
+    assert traffic(1.0) - traffic(0.0) >= (0 if moves_all else 16 * 1000)
     assert traffic(0.0) >= 4 * 1000
 
 

@@ -651,7 +651,7 @@ def test_times_a_record_in_the_unit_of_the_print(tmp_path: Path) -> None:
     assert kept["Algorithm"] == ["0", "0.1", "0.5", "1"]
     assert [number(text) for text in kept["filter-scan-search"]] == [0.001, 0.0011, 0.0015, 0.002]
     assert "which is 8.00 to 11.0 in its table." in page.text
-    assert "here the ratio is 16.0 to 22.0." in page.text
+    assert "here the ratio of the paper's forms is 16.0 to 22.0." in page.text
 
 
 def test_every_record_of_a_stream_shows_its_axes(tmp_path: Path) -> None:

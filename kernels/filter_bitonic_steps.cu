@@ -1,0 +1,42 @@
+/* Stream filtering by bitonic sort as on the cards of 2004: one launch for each step of the
+   network, in which every record moves whole from one buffer to the other (Buck and Purcell 2004;
+   Horn 2005, section 36.1). BLOCK threads a block, one thread a record.
+
+   A step compares records i and i ^ mask, both with one thread: the record that is no null goes
+   to the lower place. The first step of a stage mirrors halves (mask 2^k - 1) and the others
+   have one bit, so all compare in the same direction, and places past the last record behave as
+   nulls that stay where they are. Equal flags may cross: the order of the records is lost.
+   With PREDICATE the flags travel with the records. */
+#include "common/records.h"
+
+__global__ void compare_step(GLOBAL const Record *__restrict__ records,
+                             GLOBAL const int *__restrict__ keep, GLOBAL Record *__restrict__ moved,
+                             GLOBAL int *__restrict__ moved_keep, int mask, int n)
+{
+    unsigned i = blockIdx.x * BLOCK + threadIdx.x;
+    if (i >= n)
+        return;
+    unsigned other = i ^ (unsigned)mask, from = i;
+    if (other < n) {
+        unsigned low = min(i, other), high = max(i, other);
+        if (is_null(records[low], keep, low) && !is_null(records[high], keep, high))
+            from = other;
+    }
+    moved[i] = records[from];
+#if PREDICATE
+    moved_keep[i] = keep[from];
+#endif
+}
+
+/* The number of records is where the nulls begin. */
+__global__ void count_records(GLOBAL const Record *__restrict__ records,
+                              GLOBAL const int *__restrict__ keep, GLOBAL int *__restrict__ count,
+                              int n)
+{
+    unsigned i = blockIdx.x * BLOCK + threadIdx.x;
+    if (i == 0 && (n == 0 || is_null(records[0], keep, 0)))
+        count[0] = 0;
+    if (i < n && !is_null(records[i], keep, i)
+        && (i + 1 == n || is_null(records[i + 1], keep, i + 1)))
+        count[0] = (int)i + 1;
+}
