@@ -11,6 +11,8 @@ __device__ __forceinline__ int64 place_of(int i, int k, int rows, int width, GLO
 
 #include "common/block_rows.h"
 
+enum { AHEAD = UNROLL }; /* a pragma takes a constant, but no macro */
+
 __global__ void multiply(GLOBAL const int *__restrict__ lengths, GLOBAL const int64 *__restrict__ start,
                          GLOBAL const int *__restrict__ columns, GLOBAL const float *__restrict__ blocks,
                          int64 plane, GLOBAL const float *__restrict__ diagonal, int rows, int width,
@@ -21,7 +23,7 @@ __global__ void multiply(GLOBAL const int *__restrict__ lengths, GLOBAL const in
         return;
     int64 end = start[i + 1];
     Sum sum = first_term(block_at(diagonal, rows, i), factors[i]);
-#pragma unroll UNROLL
+#pragma unroll AHEAD
     for (int64 at = start[i]; at < end; ++at)
         sum = add_term(sum, block_at(blocks, plane, at), factors[columns[at]]);
     sums[i] = sum;

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.algorithms.cell_search import CountingSortSearch
-from gpubench.core.block_matrix import Assembled, Product, SparseProduct
+from gpubench.core.block_matrix import Assembled, Ids, Product, SparseProduct
 from gpubench.core.contracts import Form
 from gpubench.core.errors import UserError
 from gpubench.devices.base import Device
@@ -105,8 +105,7 @@ class BlockRowsProduct(SparseProduct):
         self._multiply = self._kernel(self.multiplication())
         self.lengths = self.allocate(self.rows, "int32")
         self.diagonal = self.allocate(self._block_shape(self.rows), "float32")
-        result = {"assemble": 0, "product": self.rows, "transpose": (self.rows, 4)}[self.task]
-        self._values = self.allocate(result, "float32")
+        self._values = self.allocate(self.result_shape(), "float32")
 
     def constants(self) -> dict[str, int | str]:
         """Return further constants of the kernels."""
@@ -115,6 +114,10 @@ class BlockRowsProduct(SparseProduct):
     def multiplication(self) -> str:
         """Return the name of the kernel that multiplies."""
         return "multiply"
+
+    def result_shape(self) -> tuple[int, ...]:
+        """Return the shape of a product; of no product where the task is to assemble."""
+        return {"assemble": (0,), "product": (self.rows,)}.get(self.task, (self.rows, 4))
 
     def _kernel(self, name: str) -> Any:
         return self.device.kernel(self.file, name, **self._constants)
@@ -164,14 +167,13 @@ class BlockRowsProduct(SparseProduct):
         """Queue the product, or the transposed one."""
         self._multiply(
             self._multiply_blocks, BLOCK, self.lengths, self.start, self.columns, self.blocks,
-            np.int64(self.places), self.diagonal, self.rows, self.width, self._factors, self._values,
+            np.int64(self.places), self.diagonal, self.rows, self.width,
+            self._factors, self._values,
         )  # fmt: skip
 
     @staticmethod
     @abstractmethod
-    def place(
-        i: NDArray[Any], k: NDArray[Any], start: NDArray[Any], rows: int, width: int
-    ) -> NDArray[Any]:
+    def place(i: Ids, k: Ids, start: Ids, rows: int, width: int) -> Ids:
         """Return where the k-th block of row i is, as the kernels have it."""
 
     @property

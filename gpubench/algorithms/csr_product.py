@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.algorithms._block_rows import BLOCK, TASK_WORDS, BlockRowsProduct
+from gpubench.core.block_matrix import Ids
 from gpubench.core.contracts import Form
 
 WARP = 32
@@ -46,9 +47,7 @@ class CsrProduct(BlockRowsProduct):
         self.device.copy(offsets, self.start)
 
     @staticmethod
-    def place(
-        i: NDArray[Any], k: NDArray[Any], start: NDArray[Any], rows: int, width: int
-    ) -> NDArray[Any]:
+    def place(i: Ids, k: Ids, start: Ids, rows: int, width: int) -> Ids:
         return start[i] + k
 
     def start_bytes(self) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.algorithms._block_rows import BLOCK, BlockRowsProduct, forms
+from gpubench.core.block_matrix import Ids
 from gpubench.core.contracts import Form
 from gpubench.core.errors import UserError
 from gpubench.primitives.scan import ExclusiveScan
@@ -59,9 +60,7 @@ class EllpackBlocks(BlockRowsProduct):
             self._scan.launch(self._rest, self.start)
 
     @staticmethod
-    def place(
-        i: NDArray[Any], k: NDArray[Any], start: NDArray[Any], rows: int, width: int
-    ) -> NDArray[Any]:
+    def place(i: Ids, k: Ids, start: Ids, rows: int, width: int) -> Ids:
         return np.where(k < width, k * rows + i, rows * width + start[i] + k - width)
 
     def outcome(self) -> dict[str, int | float | str]:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.algorithms._block_rows import BLOCK, BlockRowsProduct, forms
+from gpubench.core.block_matrix import Ids
 from gpubench.core.contracts import Form
 from gpubench.inputs import MatrixSet, ParticleSet
 
@@ -29,9 +30,7 @@ class EllpackStaged(BlockRowsProduct):
     summary = "ELLPACK whose blocks of threads stage the vector by cell in shared memory"
     source = "ftests slides, which call it a candidate for optimization; the staging is ours"
     file = "ellpack_staged.cu"
-    forms: ClassVar[Mapping[str, Form]] = forms(
-        "float4", "planes", tasks=("product", "transpose")
-    )
+    forms: ClassVar[Mapping[str, Form]] = forms("planes", tasks=("product", "transpose"))
 
     def constants(self) -> dict[str, int | str]:
         self._staged_places = PLACES_CPU if self.device.is_cpu else PLACES
@@ -67,9 +66,7 @@ class EllpackStaged(BlockRowsProduct):
         )  # fmt: skip
 
     @staticmethod
-    def place(
-        i: NDArray[Any], k: NDArray[Any], start: NDArray[Any], rows: int, width: int
-    ) -> NDArray[Any]:
+    def place(i: Ids, k: Ids, start: Ids, rows: int, width: int) -> Ids:
         return k * rows + i
 
     def outcome(self) -> dict[str, int | float | str]:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.algorithms._block_rows import BLOCK, BlockRowsProduct, forms
+from gpubench.core.block_matrix import Ids
 from gpubench.core.contracts import Form
 from gpubench.primitives.scan import ExclusiveScan
 
@@ -22,7 +23,7 @@ class SlicedEll(BlockRowsProduct):
     summary = "1x3 blocks in slices of 32 rows, each as wide as its longest row"
     source = "SELL-C-sigma with C = 32, sigma = 1: Kreutzer et al., SIAM J. Sci. Comput. 36 (2014)"
     file = "sliced_ell.cu"
-    forms: ClassVar[Mapping[str, Form]] = forms("float4", "planes")
+    forms: ClassVar[Mapping[str, Form]] = forms("planes")
 
     def prepare(self) -> None:
         super().prepare()
@@ -44,10 +45,9 @@ class SlicedEll(BlockRowsProduct):
         self._scan.launch(self._slice_places, self.start)
 
     @staticmethod
-    def place(
-        i: NDArray[Any], k: NDArray[Any], start: NDArray[Any], rows: int, width: int
-    ) -> NDArray[Any]:
-        return start[i // SLICE] + SLICE * k + i % SLICE
+    def place(i: Ids, k: Ids, start: Ids, rows: int, width: int) -> Ids:
+        at: Ids = start[i // SLICE] + SLICE * k + i % SLICE
+        return at
 
     def start_bytes(self) -> int:
         return 4 * self.rows + 8 * self._slices

@@ -13,13 +13,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from gpubench.core.contracts import Algorithm
 from gpubench.core.errors import NotSupported
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from gpubench.devices.base import Device
+
+Ids = NDArray[np.int64]
 
 # What may be asked of a matrix, and the kind of answer.
 TASKS = {"assemble": "matrices", "product": "products", "transpose": "transposed products"}
@@ -59,14 +62,14 @@ class Assembled:
     blocks: Any
     diagonal: Any
     planes: bool
-    place: Callable[[NDArray[Any], NDArray[Any], NDArray[Any]], NDArray[Any]]
+    place: Callable[[Ids, Ids, Ids], Ids]
 
 
 @dataclass(frozen=True)
 class Product:
     """A matrix times a vector.
 
-    values: float32, shape (rows,) of a product; (rows, 4) of a transposed one, whose last
+    values: float32, shape (rows,) of a product; (rows, 3 or 4) of a transposed one, whose fourth
         component means nothing.
     """
 

@@ -110,7 +110,11 @@ class Subject:
         if size in self.limits and getattr(recipe, size) > self.limits[size]:
             return f"the study stops it at {self.limits[size]:,} {size}"
         most = self.limits.get("neighbours")
-        if most is not None and isinstance(recipe, Particles | Matrices) and recipe.neighbours > most:
+        if (
+            most is not None
+            and isinstance(recipe, Particles | Matrices)
+            and recipe.neighbours > most
+        ):
             return f"the study stops it at {most:,} neighbours of all particles together"
         return None
 

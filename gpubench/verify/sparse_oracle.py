@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.spatial import cKDTree
 
-from gpubench.core.block_matrix import Assembled, BlockRows, Product
+from gpubench.core.block_matrix import Assembled, BlockRows, Ids, Product
 from gpubench.inputs import MatrixSet, ParticleSet
 from gpubench.verify.arrays import check_array, check_range, exclusive_sum, first_true
 
 Floats = NDArray[np.float64]
-Ids = NDArray[np.int64]
-Download = Callable[[object], NDArray[np.generic]]
+Bools = NDArray[np.bool_]
+Download = Callable[[object], NDArray[Any]]
 
 ROUNDING = 2.0**-24
 MOST_ROWS, MOST_ENTRIES = 2**15, 2**21  # that are compared one by one; of larger inputs, a sample
@@ -57,11 +58,13 @@ class BlockRowsReference:
         """Compare a product, or a transposed one, with the right one."""
         is_product = task == "product"
         values = download(answer.values)
-        shape = (self.rows,) if is_product else (self.rows, 4)
+        shape = (self.rows,) if is_product else (self.rows, *values.shape[1:])
         if problem := check_array("values", values, shape, np.float32):
             return problem
+        if not is_product and shape[1:] not in ((3,), (4,)):
+            return f"values has shape {values.shape}, expected ({self.rows}, 3 or 4)"
         found = (values[:, None] if is_product else values[:, :3]).astype(np.float64)
-        if not self.exact and (i := first_true(~np.isfinite(found).all(axis=1))) is not None:
+        if not self.exact and (i := _first_row(~np.isfinite(found))) is not None:
             return f"row {i} is {found[i].tolist()}, expected finite numbers"
         with np.errstate(invalid="ignore", over="ignore"):
             expected, bound = self._product() if is_product else self._transposed()
@@ -69,7 +72,7 @@ class BlockRowsReference:
             # NaN and infinity are answers too: where the right one is, so is that found.
             same = (found == expected) | (np.isnan(found) & np.isnan(expected))
             wrong = ~(same | (np.isfinite(expected) & (np.abs(found - expected) <= bound)))
-        if (k := first_true(wrong.any(axis=1))) is not None:
+        if (k := _first_row(wrong)) is not None:
             return (
                 f"row {self.which[k]} is {found[k].tolist()}, expected {expected[k].tolist()}"
                 f" to within {bound[k].tolist()}"
@@ -148,8 +151,8 @@ class BlockRowsReference:
         """Compare rows: given ones bit by bit, those of particles to within their bound."""
         if self.exact:
             return _first_difference(self.matrix, found)
-        wrong = np.abs(found.diagonal - self.matrix.diagonal) <= self.diagonal_slack
-        if (k := first_true(~wrong.all(axis=1))) is not None:
+        near = np.abs(found.diagonal - self.matrix.diagonal) <= self.diagonal_slack
+        if (k := _first_row(~near)) is not None:
             return (
                 f"the diagonal of row {self.which[k]} is {found.diagonal[k].tolist()}, expected"
                 f" {self.matrix.diagonal[k].tolist()}"
@@ -169,8 +172,7 @@ class BlockRowsReference:
         expected[place[: len(keys[0])]] = self.matrix.blocks
         slack[place[: len(keys[0])]] = self.slack
         values[place[len(keys[0]) :]] = found.blocks
-        off = ~(np.abs(values - expected) <= slack + floor).all(axis=1)
-        if (k := first_true(off)) is not None:
+        if (k := _first_row(~(np.abs(values - expected) <= slack + floor))) is not None:
             row, column = divmod(int(every[k]), self.rows)
             return (
                 f"block ({self.which[row]}, {column}) is {values[k].tolist()}, expected"
@@ -192,9 +194,10 @@ def _sample(particles: ParticleSet) -> Ids:
     if rows > MOST_ROWS:
         rng = np.random.default_rng(rows)
         counts = np.bincount(particles.cell_of, minlength=particles.grid.count)
-        fullest = np.argsort(-counts[particles.cell_of], kind="stable")[:512]
-        ends = [np.arange(1024), rows - 1 - np.arange(1024), fullest]
-        picked = np.unique(np.concatenate([*ends, rng.integers(0, rows, MOST_ROWS // 2)]))
+        some = np.arange(MOST_ROWS // 8)
+        fullest = np.argsort(-counts[particles.cell_of], kind="stable")[some]
+        anywhere = rng.integers(0, rows, MOST_ROWS // 2)
+        picked = np.unique(np.concatenate([some, rows - 1 - some, fullest, anywhere]))
     if not rows:
         return picked
     cutoff = min(particles.grid.cell_size)
@@ -231,16 +234,21 @@ def _row_sums(matrix: BlockRows, blocks: Floats) -> Floats:
     return sums
 
 
+def _first_row(wrong: Bools) -> int | None:
+    """Return the first row, of an array of shape (rows, components), that has a true element."""
+    return first_true(np.asarray(wrong.any(axis=1)))
+
+
 def _first_difference(expected: BlockRows, found: BlockRows) -> str | None:
     """Compare rows bit by bit, in any order within a row."""
     if (i := first_true(np.diff(found.start) != np.diff(expected.start))) is not None:
         lengths = (int(np.diff(m.start)[i]) for m in (found, expected))
         return "row {} has {} blocks, expected {}".format(i, *lengths)
     given, answered = _sorted_rows(expected), _sorted_rows(found)
-    if (k := first_true((given != answered).any(axis=1))) is not None:
+    if (k := _first_row(given != answered)) is not None:
         return f"row {int(given[k, 0])} holds other blocks than were given, or in other columns"
-    diagonals = (np.asarray(m.diagonal, np.float32).view(np.uint32) for m in (expected, found))
-    if (i := first_true(np.not_equal(*diagonals).any(axis=1))) is not None:
+    own, answered_own = (np.ascontiguousarray(m.diagonal, np.float32) for m in (expected, found))
+    if (i := _first_row(own.view(np.uint32) != answered_own.view(np.uint32))) is not None:
         return f"the diagonal of row {i} is {found.diagonal[i].tolist()}"
     return None
 
@@ -251,5 +259,3 @@ def _sorted_rows(matrix: BlockRows) -> NDArray[np.int64]:
     bits = np.ascontiguousarray(matrix.blocks, np.float32).view(np.uint32)
     lines = np.column_stack((row, matrix.columns, bits)).astype(np.int64)
     return lines[np.lexsort(lines.T[::-1])]
-
-

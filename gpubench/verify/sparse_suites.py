@@ -147,8 +147,10 @@ def _particles() -> list[Case]:
     def box(edge: int) -> Grid:
         return Grid((edge,) * 3, (0.0,) * 3, (float(edge),) * 3)
 
-    def drawn(particles: int, grid: Grid, *how: str, seed: int = 0) -> Callable[[], MatrixSet]:
-        return lambda: of_particles(make(particles, grid, *how, seed=seed), seed)
+    def drawn(
+        particles: int, grid: Grid, where: str = "uniform", order: str = "random", seed: int = 0
+    ) -> Callable[[], MatrixSet]:
+        return lambda: of_particles(make(particles, grid, where, order, seed), seed)
 
     def at(*points: tuple[float, float, float]) -> Callable[[], MatrixSet]:
         return lambda: of_particles(from_positions(np.asarray(points), box(4)))
