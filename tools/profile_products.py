@@ -1,4 +1,4 @@
-"""Read the GPU's counters of products with a sparse matrix: which access costs, matrix or vector?
+"""Read the GPU's counters of products with a sparse matrix, to tell matrix and vector apart.
 
     python tools/profile_products.py --particles 4194304 --per-cell 8
 
@@ -54,7 +54,8 @@ def main() -> int:
     parser.add_argument("--launch", nargs=2, metavar=("PRODUCT", "COLUMNS"), help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.launch:
-        launch(*given.launch, given.particles, given.per_cell)
+        product, columns = given.launch
+        launch(product, columns, given.particles, given.per_cell)
         return 0
     print(" | ".join(COLUMNS))
     runs = [(product, "own") for product in OWN]
@@ -69,8 +70,12 @@ def main() -> int:
     return 0
 
 
-def launch(product: str, columns: str, particles: int, per_cell: float) -> None:
+def launch(
+    product: str, columns: str, particles: int, per_cell: float, device_spec: str = "cuda"
+) -> None:
     """Launch a product three times, and print the least bytes that it moves."""
+    import numpy as np
+
     from gpubench.core import registry
     from gpubench.devices import open_device
     from gpubench.inputs.specs import Matrices
@@ -79,12 +84,10 @@ def launch(product: str, columns: str, particles: int, per_cell: float) -> None:
     inputs = Matrices("density-gradient", particles, per_cell, order=order).make(1)
     name, form = product.split()
     cls: Any = registry.find_algorithm(name)
-    with open_device("cuda") as device:
+    with open_device(device_spec) as device:
         algorithm = cls(device, form=form, parameters={}, **inputs.made_for)
         algorithm.load(inputs)
         if columns == "own":
-            import numpy as np
-
             places = np.arange(algorithm.places, dtype=np.int64) % particles  # k * rows + i
             device.write(algorithm.columns, places.astype(np.int32))
         for _ in range(3):
