@@ -14,11 +14,13 @@ AXES: dict[str, dict[str, list[Any]]] = {
     "particles": {"per_cell": [1, 16]},
     "records": {"kept": [0.1, 0.9]},
     "pairs": {},
+    "matrix": {"order": ["cell", "random"]},
 }
 FIXED: dict[str, dict[str, Any]] = {
     "particles": {"distribution": "uniform", "order": "random"},
     "records": {"record_bytes": 4, "nulls": "infinity"},
     "pairs": {},
+    "matrix": {"matrix": "density-gradient", "per_cell": 8, "distribution": "uniform"},
 }
 OF_FAMILY: dict[str, dict[str, Any]] = {
     "cell-list-update": {"periodic": True, "destination": "step"},

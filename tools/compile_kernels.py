@@ -34,8 +34,8 @@ from gpubench.core.grid import Grid
 from gpubench.core.paths import kernel_folder
 from gpubench.devices.base import Device, Graph, Kernel
 from gpubench.distributed.domain_decomposition import DECOMPOSITIONS, share
-from gpubench.inputs import RECORD_BYTES, Inputs, PairSet, ParticleSet, RecordSet
-from gpubench.inputs.specs import Pairs, Particles, Recipe, Records
+from gpubench.inputs import RECORD_BYTES, Inputs, PairSet, ParticleSet, RecordSet, of_particles
+from gpubench.inputs.specs import Matrices, Pairs, Particles, Recipe, Records
 from gpubench.verify.problems import FAMILIES
 from gpubench.workloads.sph import SPH
 
@@ -172,10 +172,18 @@ def pair_sets() -> Iterator[PairSet]:
         yield PairSet(ids, ids, 0, 0, None)
 
 
+def matrix_sets() -> Iterator[Inputs]:
+    """Yield the matrices of few particles: nothing that is compiled depends on their number."""
+    for particles in particle_sets():
+        if particles.particles == min(filter(None, SIZES)) and not any(particles.grid.periodic):
+            yield of_particles(particles)
+
+
 INPUTS: dict[type[Recipe], Callable[[], Iterator[Inputs]]] = {
     Particles: particle_sets,
     Records: record_sets,
     Pairs: pair_sets,
+    Matrices: matrix_sets,
 }
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 AXES = (
     "particles", "per_cell", "distribution", "order", "moved", "destination", "periodic",
-    "records", "kept", "record_bytes", "nulls", "pairs", "inputs", "workload", "skin",
+    "records", "kept", "record_bytes", "nulls", "pairs", "matrix", "inputs", "workload", "skin",
     "time_step", "ranks", "decomposition",
 )  # fmt: skip
 WHOLE = ("particles", "moved", "records", "record_bytes", "pairs", "inputs", "ranks", "rank")

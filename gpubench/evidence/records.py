@@ -30,12 +30,12 @@ from gpubench.evidence.bounds import (
 IDENTITY = (
     "study", "sweep", "algorithm", "form", "parameters", "device", "particles", "per_cell",
     "cells", "periodic", "distribution", "order", "moved", "destination", "records", "kept",
-    "record_bytes", "nulls", "pairs", "inputs", "workload", "skin", "time_step", "ranks",
+    "record_bytes", "nulls", "pairs", "matrix", "inputs", "workload", "skin", "time_step", "ranks",
     "decomposition", "mode", "input_hash", "seed",
 )  # fmt: skip
 # Of these, what came later: where it is null, the key is what it was before.
 CAME_LATER = frozenset(
-    {"pairs", "inputs", "workload", "skin", "time_step", "ranks", "decomposition"}
+    {"pairs", "matrix", "inputs", "workload", "skin", "time_step", "ranks", "decomposition"}
 )
 
 Status = Literal["ok", "wrong", "failed", "skipped"]
@@ -111,6 +111,7 @@ class Record(
     ranks: Annotated[int, Meta(ge=2, le=1_000_000)] | None = None
     decomposition: Literal["slab", "master"] | None = None
     pairs: Count | None = None
+    matrix: Name | None = None
     inputs: Annotated[int, Meta(ge=2, le=Exact)] | None = None
     mode: Literal["cold", "hot", "graph"]
     reason: Reason | None

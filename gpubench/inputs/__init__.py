@@ -1,4 +1,4 @@
-"""Seeded inputs: particles in cells, particles that move, streams of records, pairs.
+"""Seeded inputs: particles in cells, particles that move, streams of records, pairs, matrices.
 
 Everything random comes from ``numpy.random.default_rng(seed)``; the same arguments give the
 same bytes on any machine, and ``hash`` names them.
@@ -16,6 +16,7 @@ from gpubench.inputs.making import (
     move,
     records_from,
 )
+from gpubench.inputs.matrices import MatrixSet, of_particles, of_rows
 from gpubench.inputs.sets import (
     DECOMPOSITIONS,
     DESTINATIONS,
@@ -50,6 +51,7 @@ __all__ = [
     "SURFACE",
     "WAVES",
     "Inputs",
+    "MatrixSet",
     "PairSet",
     "ParticleSet",
     "RecordSet",
@@ -61,5 +63,7 @@ __all__ = [
     "make_records",
     "morton_codes",
     "move",
+    "of_particles",
+    "of_rows",
     "records_from",
 ]

@@ -24,6 +24,7 @@ from gpubench.inputs.making import (
     make_records,
     move,
 )
+from gpubench.inputs.matrices import of_particles
 from gpubench.inputs.sets import (
     DECOMPOSITIONS,
     DESTINATIONS,
@@ -35,6 +36,7 @@ from gpubench.inputs.sets import (
     ORDERS,
     RECORD_BYTES,
     Inputs,
+    ParticleSet,
     SimulationStart,
 )
 
@@ -313,8 +315,68 @@ class Simulation(Recipe):
         return self.particles * (3 * 16 + 2 * 4 + 4) // share
 
 
+@dataclass(frozen=True)
+class Matrices(Recipe):
+    """The matrix of particles in an open box; see inputs.matrices.
+
+    matrix: which one is made of them.
+    """
+
+    kind: ClassVar[str] = "matrix"
+    size_axis: ClassVar[str] = "particles"
+    named_by: ClassVar[str] = "matrix"
+
+    matrix: str = _axis(enum=["density-gradient"])
+    particles: int = _axis(type="integer", minimum=1, maximum=MAX_PARTICLES)
+    per_cell: float = _axis(type="number", exclusiveMinimum=0)
+    distribution: str = _axis("uniform", enum=list(DISTRIBUTIONS))
+    order: str = _axis("random", enum=list(ORDERS))
+
+    @cached_property
+    def _particles(self) -> Particles:
+        return Particles(self.particles, self.per_cell, self.distribution, self.order)
+
+    def __post_init__(self) -> None:
+        grid_for(self.particles, self.per_cell)
+
+    def make(self, seed: int) -> Inputs:
+        """Draw the particles, and what the matrix is multiplied by."""
+        particles = self._particles.make(seed)
+        assert isinstance(particles, ParticleSet)
+        return of_particles(particles, seed)
+
+    @property
+    def title(self) -> str:
+        """The matrix, sizes and order."""
+        return f"{self.matrix}, {self._particles.title}"
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Its axes, with the cells of the grid."""
+        grid = self._particles.grid
+        return dataclasses.asdict(self) | {
+            "cells": list(grid.cells),
+            "periodic": list(grid.periodic),
+        }
+
+    @property
+    def neighbours(self) -> int:
+        """About how many blocks there are beside the diagonal."""
+        return self._particles.neighbours
+
+    @property
+    def host_bytes(self) -> int:
+        """Particles and vectors, and an answer being checked in some of its rows."""
+        return self._particles.host_bytes + self.particles * 100
+
+    @property
+    def device_bytes(self) -> int:
+        """Positions, both vectors, the diagonal, and each block with its column."""
+        return self.particles * (16 + 16 + 4 + 12) + self.neighbours * (12 + 4)
+
+
 KINDS: dict[str, type[Recipe]] = {
-    kind.kind: kind for kind in (Particles, Records, Pairs, Simulation)
+    kind.kind: kind for kind in (Particles, Records, Pairs, Simulation, Matrices)
 }
 
 

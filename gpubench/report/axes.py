@@ -56,6 +56,7 @@ AXES: Mapping[str, Axis] = {
     "record_bytes": Axis("Bytes per record", "bytes per record", "records of {} bytes"),
     "nulls": Axis("Nulls by", "how nulls are marked", "nulls by {}"),
     "pairs": Axis("Pairs", "pairs", "{} pairs", "size"),
+    "matrix": Axis("Matrix", "matrix", "{} matrix"),
     "time_step": Axis("Time step", "time step", "time step {}", "linear"),
     "skin": Axis("Skin", "skin", "skin {}", "linear"),
     "ranks": Axis("Ranks", "ranks", "{} ranks", "number"),

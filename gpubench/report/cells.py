@@ -68,6 +68,7 @@ class Place:
     record_bytes: int | None
     nulls: str | None
     pairs: int | None
+    matrix: str | None
     distribution: str | None
     order: str | None
     moved: int | None

@@ -19,7 +19,15 @@ from gpubench.core.contracts import Algorithm
 from gpubench.core.errors import UserError
 from gpubench.core.paths import PACKAGE
 from gpubench.evidence.results import IDENTITY
-from gpubench.inputs.specs import KINDS, Particles, Recipe, Simulation, axes, required_axes
+from gpubench.inputs.specs import (
+    KINDS,
+    Matrices,
+    Particles,
+    Recipe,
+    Simulation,
+    axes,
+    required_axes,
+)
 from gpubench.measure.budget import Budget, Mode
 from gpubench.studies.design import spread_points
 
@@ -102,7 +110,11 @@ class Subject:
         if size in self.limits and getattr(recipe, size) > self.limits[size]:
             return f"the study stops it at {self.limits[size]:,} {size}"
         most = self.limits.get("neighbours")
-        if most is not None and isinstance(recipe, Particles) and recipe.neighbours > most:
+        if (
+            most is not None
+            and isinstance(recipe, Particles | Matrices)
+            and recipe.neighbours > most
+        ):
             return f"the study stops it at {most:,} neighbours of all particles together"
         return None
 

@@ -24,16 +24,25 @@ from gpubench.core.answers import (
     Noise,
     SortedCells,
 )
+from gpubench.core.block_matrix import Assembled, Product
 from gpubench.core.contracts import Algorithm, CellListUpdate
 from gpubench.core.grid import Grid, UnboundedGrid, hash_buckets
-from gpubench.inputs import Inputs, PairSet, ParticleSet, RecordSet, SimulationStart
-from gpubench.inputs.specs import Pairs, Particles, Recipe, Records
+from gpubench.inputs import (
+    Inputs,
+    MatrixSet,
+    PairSet,
+    ParticleSet,
+    RecordSet,
+    SimulationStart,
+)
+from gpubench.inputs.specs import Matrices, Pairs, Particles, Recipe, Records
 from gpubench.verify import oracle
 from gpubench.verify.neighbour_oracle import (
     NeighbourOracle,
     SampledNeighbourOracle,
     neighbour_oracle,
 )
+from gpubench.verify.sparse_oracle import BlockRowsReference
 
 
 class Oracle(ABC):
@@ -304,6 +313,24 @@ class PairNoiseOracle(Oracle):
         return oracle.check_noise(self._expected[name], found, self.i, self.j, self.step)
 
 
+class SparseProductOracle(Oracle):
+    """Check assembled matrices, products and transposed products; see `BlockRowsReference`."""
+
+    def __init__(self, inputs: MatrixSet, exact: bool = False) -> None:
+        self.reference = BlockRowsReference(inputs)
+
+    def check(self, algorithm: Any) -> str | None:
+        """Check what the task of the algorithm answers."""
+        match algorithm.answer:
+            case Product() as answer if algorithm.task != "assemble":
+                return self.reference.check_product(algorithm.task, answer, algorithm.download)
+            case Assembled() as answer if algorithm.task == "assemble":
+                return self.reference.check_matrix(answer, algorithm.download)
+        raise TypeError(
+            f"{algorithm.name} answers {algorithm.task} with {type(algorithm.answer).__name__}"
+        )
+
+
 class WorkloadStepOracle(Oracle):
     """Check a step of a simulation, by what the workload knows of its own physics."""
 
@@ -327,6 +354,7 @@ FAMILIES = {
         Family("unbounded-query", UnboundedQueryOracle, Particles),
         Family("stream-filter", StreamFilterOracle, Records),
         Family("pair-noise", PairNoiseOracle, Pairs),
+        Family("sparse-product", SparseProductOracle, Matrices),
     )
 }
 

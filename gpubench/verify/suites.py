@@ -24,6 +24,7 @@ from gpubench.inputs import (
     move,
 )
 from gpubench.verify.case import Case
+from gpubench.verify.sparse_suites import matrices
 from gpubench.verify.stream_suites import pairs, streams
 
 Triple = tuple[bool, bool, bool]
@@ -471,4 +472,5 @@ _SUITES: dict[str, Callable[[], list[Case]]] = {
     "unbounded-query": lambda: [*_any_open(), *_unbounded()],
     "stream-filter": streams,
     "pair-noise": pairs,
+    "sparse-product": matrices,
 }

@@ -25,6 +25,7 @@ from gpubench.core.answers import (
     Noise,
     SortedCells,
 )
+from gpubench.core.block_matrix import Assembled, Product
 from gpubench.core.contracts import Algorithm, CellListUpdate, HostSearch
 from gpubench.core.errors import NotSupported, UserError
 from gpubench.core.grid import Grid
@@ -42,6 +43,7 @@ from gpubench.inputs import (
     make_pairs,
     make_records,
     move,
+    of_particles,
 )
 from gpubench.verify import oracle
 from gpubench.verify.conformance import run_conformance
@@ -57,6 +59,10 @@ QUERIES = ("neighbour-query", "unbounded-query", "neighbour-search")
 LISTS = [("neighbour-query", "list-linked"), ("neighbour-query", "list-sorted")]
 LISTS += [("hash-query", "list-original"), ("hash-query", "list-world-limits")]
 SEARCH_LISTS = [("search-atomic-list", "list"), ("search-counting-sort", "list")]
+PRODUCTS = [pair for pair in FORMS if registry.find_algorithm(pair[0]).family == "sparse-product"]
+FEW = [("ellpack-blocks", form) for form in ("assemble-planes", "product-float4")]
+FEW += [("ellpack-staged", "transpose-planes"), ("sliced-ell", "product-planes")]
+FEW += [("csr-product", "transpose-warp")]
 BUCKET_SORTS = [pair for pair in FORMS if pair[0].startswith("bucket-sort")]
 
 PARTS_OF_A_LIST = ("build", "count", "ten-counts")
@@ -104,6 +110,8 @@ def drawn(name: str, size: int, distribution: str = "uniform", seed: int = 0) ->
             return move(make(size, BOX, distribution, seed=seed), size // 3, "random", seed)
         case "pair-noise":
             return make_pairs(size, seed + sum(distribution.encode()))
+        case "sparse-product":
+            return of_particles(make(size, BOX, distribution, seed=seed), seed)
     return make(size, BOX, distribution, seed=seed)
 
 
@@ -131,8 +139,8 @@ def whole_suites() -> list[Any]:
 
     A search that lists also builds and counts, and one that counts also builds; the queries of all
     searches are those over linked lists or over sorted cells. A hash grid differs between its forms
-    in keys. Of others' libraries on the host only the adapters are ours. The rounds of
-    `bucket-resort` grow with the square of the fullest cell.
+    in keys, a matrix in how its blocks are stored. Of others' libraries on the host only the
+    adapters are ours. The rounds of `bucket-resort` grow with the square of the fullest cell.
     """
     return [
         pytest.param(name, form, marks=[pytest.mark.long] * is_long)
@@ -144,6 +152,7 @@ def whole_suites() -> list[Any]:
             or name == "bucket-resort"
             or ((name, form) in SEARCHES and (name, form) not in SEARCH_LISTS)
             or issubclass(registry.find_algorithm(name), HostSearch)
+            or ((name, form) in PRODUCTS and (name, form) not in FEW)
         ]
     ]
 
@@ -159,6 +168,9 @@ def test_conformance(device: Device, name: str, form: str) -> None:
         refused = [r for r in results if r.reason.startswith(f"{name} finds no images")]
         assert 0 < len(refused) < len(results) - 50
         results = [r for r in results if r not in refused]
+    if form.startswith("transpose") and not cls.transposes_any:
+        results = [r for r in results if "which needs blocks with B_ji = -B_ij" not in r.reason]
+        assert len(results) > 30
     assert [f"{r.name}: {r.status}, {r.reason}" for r in results if r.status != "ok"] == []
 
 
@@ -205,6 +217,7 @@ TRIED = {
         st.integers(0, 2**32),
     ),
     "pair-noise": st.builds(make_pairs, st.integers(0, 5000), st.integers(0, 2**32)),
+    "sparse-product": st.builds(of_particles, particle_sets(may_repeat=False)),
 }
 
 
@@ -347,7 +360,7 @@ class TestContract:
 
     def test_load_again_leaves_nothing_behind(self, device: Device, pair: tuple[str, str]) -> None:
         # All pairs of a full cell take the oracle seconds.
-        size = 400 if pair in SEARCHES else 1500
+        size = 400 if pair in SEARCHES or pair in PRODUCTS else 1500
         algorithm = made(device, *pair, drawn(pair[0], size))
         for distribution in ("uniform", "one-cell", "clusters", "uniform"):
             inputs = drawn(pair[0], size, distribution, seed=5)
@@ -387,6 +400,8 @@ class TestContract:
             case "pair-noise":
                 assert isinstance(answer, Noise)
                 assert answer.values.shape == (algorithm.launches, 100)
+            case "sparse-product":
+                assert isinstance(answer, Assembled if algorithm.task == "assemble" else Product)
             case _:
                 assert isinstance(answer, LinkedCells | SortedCells | LimitedCells)
                 assert (getattr(answer, "positions", None) is not None) == form.reorders

@@ -22,13 +22,14 @@ from gpubench.algorithms.hash_grid import HashGrid
 from gpubench.algorithms.hash_query import HashQuery
 from gpubench.algorithms.neighbour_query import NeighbourQuery
 from gpubench.algorithms.noise_philox import NoisePhilox
+from gpubench.algorithms.sliced_ell import SlicedEll
 from gpubench.core import registry
 from gpubench.core.answers import SortedCells
 from gpubench.core.contracts import NeighbourSearch
 from gpubench.core.errors import NotSupported
 from gpubench.core.grid import Grid
 from gpubench.devices import missing_feature
-from gpubench.inputs import make, make_pairs, make_records, move
+from gpubench.inputs import make, make_pairs, make_records, move, of_particles
 from gpubench.libraries.scipy_ckdtree import ScipyCKDTree
 from gpubench.measure import sampling
 from gpubench.measure.sampling import Budget
@@ -133,6 +134,14 @@ KINDS = {
     ),
     "records": (RECORDS, [(idle(FilterAtomic, "filter", 1), "aggregated")]),
     "pairs": ("pairs = [512]\n", [(idle(NoisePhilox, "launch", 1), "rounds-10")]),
+    "matrix": (
+        'matrix = ["density-gradient"]\nparticles = [512]\nper_cell = [1]\n',
+        [
+            (idle(SlicedEll, "multiply", 1), "product-planes"),
+            # The first assembly is that of the loaded input.
+            (idle(SlicedEll, "assemble", 2), "assemble-planes"),
+        ],
+    ),
     # A step is built for the check before timing too, and each launch has two.
     "steps": (
         STEPS,
@@ -210,6 +219,8 @@ def drawn(family: str, cls: Any) -> Any:
     if family == "pair-noise":
         return make_pairs(512)
     inputs = make(300, Grid((4, 4, 4), (0.0,) * 3, (4.0,) * 3))
+    if family == "sparse-product":
+        return of_particles(inputs)
     moves = family == "cell-list-update" or "update" in cls.forms
     return move(inputs, 100, "random") if moves else inputs
 

@@ -24,7 +24,7 @@ from gpubench.core.errors import NotSupported
 from gpubench.core.grid import Grid
 from gpubench.core.tasks import task_of
 from gpubench.devices import Device, cuda
-from gpubench.inputs import Inputs, make, make_pairs, make_records, move
+from gpubench.inputs import Inputs, make, make_pairs, make_records, move, of_particles
 from gpubench.verify.case import Case
 from gpubench.verify.problems import FAMILIES, Oracle
 from gpubench.verify.suites import large_cases
@@ -79,9 +79,11 @@ def drawn(name: str, distribution: str, seed: int) -> Any:
         return make_records(20000, kept, 16, "predicate", seed)
     if family == "pair-noise":
         return make_pairs(20000, seed)
-    is_open = family in UNBOUNDED or not getattr(cls, "finds_images", True)
+    is_open = family in (*UNBOUNDED, "sparse-product") or not getattr(cls, "finds_images", True)
     box = replace(BOX, periodic=(False,) * 3) if is_open else BOX
     inputs = make(20000, box, distribution, seed=seed)
+    if family == "sparse-product":
+        return of_particles(inputs, seed)
     updates = family == "cell-list-update" or "update" in cls.forms
     return move(inputs, 5000, "random", seed) if updates else inputs
 

@@ -145,6 +145,12 @@ def pairs():
     for size in (0, 1, 255, 256, 300, 600):
         yield make_pairs(size, seed=size), {}
 
+def matrices():
+    for case in suites.cases("sparse-product"):
+        inputs = case.make()
+        if inputs.rows < 400 and (inputs.antisymmetric or not form.startswith("transpose")):
+            yield inputs, {}
+
 name, form = sys.argv[1:]
 cls = registry.find_algorithm(name)
 cases = {
@@ -153,6 +159,7 @@ cases = {
     "unbounded-query": unbounded,
     "stream-filter": records,
     "pair-noise": pairs,
+    "sparse-product": matrices,
 }.get(cls.family, moved if form == "update" else particles)
 problems = []
 with open_device("opencl:oclgrind") as device:

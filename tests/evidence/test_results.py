@@ -74,6 +74,7 @@ def identity(**changes):
         "ranks": None,
         "decomposition": None,
         "pairs": None,
+        "matrix": None,
         "inputs": None,
         "mode": "hot",
         "input_hash": "0011223344556677",
@@ -477,7 +478,7 @@ def test_fields_that_came_later_are_null_in_older_records(tmp_path):
         "environment": ENVIRONMENT,
         "records": [as_json(ok())],
     }
-    later = ("destination", "records", "kept", "record_bytes", "nulls", "pairs", "inputs")
+    later = ("destination", "records", "kept", "record_bytes", "nulls", "pairs", "matrix", "inputs")
     of_simulations = (
         "workload", "skin", "time_step", "ranks", "decomposition", "steps", "particle_steps_per_s",
         "phases_ms",

@@ -19,7 +19,7 @@ from gpubench.core import registry
 from gpubench.core.errors import NotSupported
 from gpubench.core.grid import Grid
 from gpubench.devices import Device
-from gpubench.inputs import make
+from gpubench.inputs import make, of_particles
 from gpubench.libraries import _library
 from gpubench.libraries._library import name_with_version, need
 from gpubench.studies.bench import verdict_on
@@ -35,6 +35,7 @@ RIVALS = {
     "search-torch-sort": ("torch", "rivals-cuda13"),
     "cupy-argsort": ("CuPy", "cuda13"),
     "search-cupy-argsort": ("CuPy", "cuda13"),
+    "cusparse-csr": ("CuPy", "cuda13"),
     "cuda-compute-sort": ("cuda-cccl", "rivals-cuda13"),
     "search-cuda-compute-sort": ("cuda-cccl", "rivals-cuda13"),
     "nvalchemi-cell-list": ("torch", "rivals-cuda13"),
@@ -47,6 +48,11 @@ class KernelDevice(FakeDevice):
 
     def kernel(self, file: str, name: str, **constants: Any) -> Any:
         return None
+
+
+def made_for(cls: Any) -> dict[str, Any]:
+    """Return what a class is made for, with ten particles or rows."""
+    return (of_particles if cls.family == "sparse-product" else lambda p: p)(make(10, BOX)).made_for
 
 
 @pytest.mark.parametrize("name", RIVALS)
@@ -66,7 +72,7 @@ def test_a_missing_library_is_skipped_with_what_installs_it(
     device = KernelDevice()
     for form in cls.forms:
         with pytest.raises(NotSupported) as raised:
-            cls(device, form=form, parameters={}, **make(10, BOX).made_for)
+            cls(device, form=form, parameters={}, **made_for(cls))
         reason = f"{package} is not installed: pip install 'gpubench-particles[{extra}]'"
         assert verdict_on(raised.value, device) == ("skipped", reason)
 

@@ -1,0 +1,204 @@
+"""What products over rows of 1x3 blocks share: where the matrix comes from, and its arrays."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpubench.algorithms.cell_search import CountingSortSearch
+from gpubench.core.block_matrix import Assembled, Ids, Product, SparseProduct
+from gpubench.core.contracts import Form
+from gpubench.core.errors import UserError
+from gpubench.devices.base import Device
+from gpubench.inputs import MatrixSet
+
+BLOCK = 256
+MOST_UNROLLED = 16
+TASK_WORDS = {
+    "assemble": "from a list of neighbours and positions",
+    "product": "times a 3-vector a row",
+    "transpose": "the transpose, through the rows, times a number a row; needs B_ji = -B_ij",
+}
+
+LAYOUTS = {
+    "float4": "a block is a float4, whose w is ignored",
+    "planes": "the components of blocks in three planes of floats",
+}
+
+
+def forms(*layouts: str, tasks: tuple[str, ...] = tuple(TASK_WORDS)) -> dict[str, Form]:
+    """Return a form for each task and layout, e.g. `product-planes`."""
+    return {
+        f"{task}-{layout}": Form(f"{TASK_WORDS[task]}; {LAYOUTS[layout]}")
+        for task in tasks
+        for layout in layouts
+    }
+
+
+class Source:
+    """What a matrix is made of, on the device: compressed rows of columns, and blocks or positions.
+
+    arrays: offsets, int64, (rows + 1,); columns, int32; positions or given blocks, float32, (n, 4);
+        the given diagonal; whether blocks are given; the inverse of the cutoff. So kernels take
+        them.
+    lengths: int32, shape (rows,), on the host.
+    """
+
+    def __init__(self, device: Device, inputs: MatrixSet) -> None:
+        if (given := inputs.given) is not None:
+            offsets, columns = given.start.astype(np.int64), given.columns
+            blocks, diagonal = (_padded(each) for each in (given.blocks, given.diagonal))
+            uploads = (device.upload(each) for each in (offsets, columns, blocks, diagonal))
+            self.arrays: tuple[Any, ...] = (*uploads, 1, 0.0)
+            self.lengths: NDArray[np.int32] = np.diff(offsets).astype(np.int32)
+            return
+        particles = inputs.particles
+        assert particles is not None
+        search = CountingSortSearch(device, inputs.rows, particles.grid, "list", {})
+        search.load(particles)
+        search.launch()
+        found = search.neighbours()
+        positions = device.upload(particles.positions)
+        cutoff = min(particles.grid.cell_size)
+        self.arrays = (found.offsets, found.neighbours, positions, positions, 0, 1 / cutoff)
+        self.lengths = device.download(found.counts)
+
+
+def _padded(blocks: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return blocks with a fourth component, which is NaN: it must not be read."""
+    packed = np.full((len(blocks), 4), np.nan, np.float32)
+    packed[:, :3] = blocks
+    return packed
+
+
+class BlockRowsProduct(SparseProduct):
+    """A layout of block rows with its assembly and products.
+
+    unroll: how many blocks a thread loads before it needs the first.
+    file: of its kernels. places: how many blocks there is room for. start: see `Assembled`.
+    """
+
+    defaults: ClassVar[Mapping[str, int]] = {"unroll": 4}
+    file: ClassVar[str]
+    width: int = 0
+    places: int
+    start: Any
+
+    def prepare(self) -> None:
+        unroll = self.parameters["unroll"]
+        if not 1 <= unroll <= MOST_UNROLLED:
+            raise UserError(f"unroll must be 1 to {MOST_UNROLLED}, not {unroll}")
+        self._planes = self.form.endswith("planes")
+        self._blocks = self._multiply_blocks = self.device.blocks(self.rows, BLOCK)
+        self._constants: dict[str, int | str] = {
+            "BLOCK": BLOCK,
+            "UNROLL": unroll,
+            "PLANES": int(self._planes),
+            "TRANSPOSED": int(self.task == "transpose"),
+            **self.constants(),
+        }
+        self._assemble = self._kernel("assemble")
+        self._multiply = self._kernel(self.multiplication())
+        self.lengths = self.allocate(self.rows, "int32")
+        self.diagonal = self.allocate(self._block_shape(self.rows), "float32")
+        self._values = self.allocate(self.result_shape(), "float32")
+
+    def constants(self) -> dict[str, int | str]:
+        """Return further constants of the kernels."""
+        return {}
+
+    def multiplication(self) -> str:
+        """Return the name of the kernel that multiplies."""
+        return "multiply"
+
+    def result_shape(self) -> tuple[int, ...]:
+        """Return the shape of a product; of no product where the task is to assemble."""
+        return {"assemble": (0,), "product": (self.rows,)}.get(self.task, (self.rows, 4))
+
+    def _kernel(self, name: str) -> Any:
+        return self.device.kernel(self.file, name, **self._constants)
+
+    def _block_shape(self, places: int) -> tuple[int, int]:
+        return (3, places) if self._planes else (places, 4)
+
+    def load(self, inputs: MatrixSet) -> None:
+        """List the neighbours, make room for the matrix, assemble it, and upload the factors."""
+        self._source: Source | None = Source(self.device, inputs)
+        self._entries = int(self._source.lengths.sum(dtype=np.int64))
+        self._longest = int(self._source.lengths.max(initial=0))
+        self.make_room(self._source.lengths)
+        self.columns = self.allocate(self.places, "int32")
+        self.blocks = self.allocate(self._block_shape(self.places), "float32")
+        self.assemble()
+        if self.task != "assemble":
+            self._source = None
+            factors = inputs.numbers if self.task == "transpose" else inputs.vector
+            self._factors = self.device.upload(factors)
+
+    @abstractmethod
+    def make_room(self, lengths: NDArray[np.int32]) -> None:
+        """Set `places` and `start`, and what else depends on the lengths, on the host."""
+
+    @abstractmethod
+    def find_start(self, offsets: Any) -> None:
+        """Queue what fills `start`; offsets: int64, shape (rows + 1,), of the list."""
+
+    def assemble(self) -> None:
+        """Queue the assembly of the loaded input."""
+        assert self._source is not None
+        self.find_start(self._source.arrays[0])
+        self._assemble(
+            self._blocks, BLOCK, *self._source.arrays, self.rows, self.width, self.start,
+            self.lengths, self.columns, self.blocks, np.int64(self.places), self.diagonal,
+        )  # fmt: skip
+
+    def launch(self) -> None:
+        """Do the task."""
+        if self.task == "assemble":
+            self.assemble()
+        else:
+            self.multiply()
+
+    def multiply(self) -> None:
+        """Queue the product, or the transposed one."""
+        self._multiply(
+            self._multiply_blocks, BLOCK, self.lengths, self.start, self.columns, self.blocks,
+            np.int64(self.places), self.diagonal, self.rows, self.width,
+            self._factors, self._values,
+        )  # fmt: skip
+
+    @staticmethod
+    @abstractmethod
+    def place(i: Ids, k: Ids, start: Ids, rows: int, width: int) -> Ids:
+        """Return where the k-th block of row i is, as the kernels have it."""
+
+    @property
+    def answer(self) -> Product | Assembled:
+        """The product, or the matrix in its layout."""
+        if self.task != "assemble":
+            return Product(self._values)
+        return Assembled(
+            self.lengths, self.start, self.columns, self.blocks, self.diagonal, self._planes,
+            lambda i, k, start: self.place(i, k, start, self.rows, self.width),
+        )  # fmt: skip
+
+    def outcome(self) -> dict[str, int | float | str]:
+        """Return the blocks beside the diagonal, the longest row, and places for each block."""
+        padded = {"places_per_block": self.places / self._entries} if self._entries else {}
+        return {"blocks": self._entries, "longest_row": self._longest, **padded}
+
+    def start_bytes(self) -> int:
+        """Return the bytes of what stands beside columns and blocks: the lengths, or starts."""
+        return 4 * self.rows
+
+    def traffic_bytes(self) -> int:
+        # A float4 is moved with the w that nothing reads.
+        block = 12 if self._planes else 16
+        matrix = self._entries * (4 + block) + self.rows * block + self.start_bytes()
+        if self.task == "assemble":  # offsets, positions and neighbours read
+            return matrix + self.rows * (8 + 16) + 4 * self._entries
+        return matrix + self.rows * (16 + 4)  # a 3-vector and a number: one read, one written

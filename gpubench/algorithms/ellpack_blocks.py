@@ -1,0 +1,85 @@
+"""A matrix of 1x3 blocks in ELLPACK layout, and its products."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpubench.algorithms._block_rows import BLOCK, BlockRowsProduct, forms
+from gpubench.core.block_matrix import Ids
+from gpubench.core.contracts import Form
+from gpubench.core.errors import UserError
+from gpubench.primitives.scan import ExclusiveScan
+
+LEAST_USED = 8  # of so many places at least one holds a block
+ENOUGH_ROWS, SHARE_OF_ROWS = 4096, 3  # Bell and Garland's rule for a column worth its padding
+
+
+class EllpackBlocks(BlockRowsProduct):
+    """One thread a row, column-major, the diagonal apart.
+
+    width: blocks of a row that are in columns; what a row has beyond is kept, row after row. 0
+    stands for the longest row, which pads memory but moves no more of it; or where fewer than one
+    place in eight would be used, for as many columns as at least max(4096, rows / 3) rows fill.
+    """
+
+    name = "ellpack-blocks"
+    summary = "1x3 blocks in ELLPACK layout, one thread a row"
+    source = "ftests slides; Bell and Garland, NVR-2008-004, for the width"
+    file = "ellpack_blocks.cu"
+    defaults: ClassVar[Mapping[str, int]] = {**BlockRowsProduct.defaults, "width": 0}
+    conformance_parameters: ClassVar[Mapping[str, int]] = {"width": 5}  # narrower than many rows
+    forms: ClassVar[Mapping[str, Form]] = forms("float4", "planes")
+
+    def prepare(self) -> None:
+        if self.parameters["width"] < 0:
+            raise UserError(
+                "width must be at least 1 (or 0: as wide as the rows make worthwhile), not"
+                f" {self.parameters['width']}"
+            )
+        super().prepare()
+        self._rest = self.allocate(self.rows, "int32")
+        self._count_rest = self._kernel("count_rest")
+        self._scan = ExclusiveScan(self.device, self.rows, sum_type="int64")
+        self.workspace_bytes += self._scan.workspace_bytes
+        self.start = self.allocate(self.rows + 1, "int64")
+
+    def make_room(self, lengths: NDArray[np.int32]) -> None:
+        self.width = self.parameters["width"] or worthwhile_width(lengths)
+        rest = np.maximum(lengths.astype(np.int64) - self.width, 0)
+        self._spilled, self._longer = int(rest.sum()), int(np.count_nonzero(rest))
+        self.width = min(self.width, int(lengths.max(initial=1)))
+        self.places = self.rows * self.width + self._spilled
+
+    def find_start(self, offsets: Any) -> None:
+        if self._spilled:
+            self._count_rest(self._blocks, BLOCK, offsets, self._rest, self.rows, self.width)
+            self._scan.launch(self._rest, self.start)
+
+    @staticmethod
+    def place(i: Ids, k: Ids, start: Ids, rows: int, width: int) -> Ids:
+        return np.where(k < width, k * rows + i, rows * width + start[i] + k - width)
+
+    def outcome(self) -> dict[str, int | float | str]:
+        return {
+            **super().outcome(),
+            "width": self.width,
+            "spilled_blocks": self._spilled,
+            "spilled_rows": self._longer,
+        }
+
+    def start_bytes(self) -> int:
+        return 4 * self.rows + 8 * self._longer
+
+
+def worthwhile_width(lengths: NDArray[np.int32]) -> int:
+    """Return the default width of a matrix, see EllpackBlocks; lengths: int32, shape (rows,)."""
+    longest = int(lengths.max(initial=1))
+    enough = max(ENOUGH_ROWS, len(lengths) // SHARE_OF_ROWS)
+    blocks = int(lengths.sum(dtype=np.int64))
+    if longest * len(lengths) <= LEAST_USED * blocks or len(lengths) < enough:
+        return longest
+    return max(1, int(np.partition(lengths, -enough)[-enough]))

@@ -1,0 +1,118 @@
+"""Products with a matrix in ELLPACK layout that find most of the vector in shared memory."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpubench.algorithms._block_rows import BLOCK, BlockRowsProduct, forms
+from gpubench.core.block_matrix import Ids
+from gpubench.core.contracts import Form
+from gpubench.inputs import MatrixSet, ParticleSet
+
+STRETCHES = 9  # rows of cells about a cell
+PLACES, PLACES_CPU = 2560, 1024  # of shared memory: 40 KB of 3-vectors on a GPU
+
+
+class EllpackStaged(BlockRowsProduct):
+    """A block of threads first copies what the cells about its own rows hold to shared memory.
+
+    That takes rows in the order of their cells; in any other order, and of a matrix that is given,
+    it copies the elements of its own rows alone. What is not there is read from global memory.
+    The layout is as wide as the longest row. Where stretches lie is found when the input is loaded.
+    """
+
+    name = "ellpack-staged"
+    summary = "ELLPACK whose blocks of threads stage the vector by cell in shared memory"
+    source = "ftests slides, which call it a candidate for optimization; the staging is ours"
+    file = "ellpack_staged.cu"
+    forms: ClassVar[Mapping[str, Form]] = forms("planes", tasks=("product", "transpose"))
+
+    def constants(self) -> dict[str, int | str]:
+        self._staged_places = PLACES_CPU if self.device.is_cpu else PLACES
+        return {"STRETCHES": STRETCHES, "PLACES": self._staged_places}
+
+    def prepare(self) -> None:
+        super().prepare()
+        self.start = self.allocate(1, "int64")
+        self._count = self.allocate(1, "int32")
+        self._localise = self._kernel("localise")
+
+    def load(self, inputs: MatrixSet) -> None:
+        """Assemble as all do, then store columns as places in shared memory."""
+        super().load(inputs)
+        stretches = stretches_of(inputs, self._staged_places)
+        self._stretches = self.device.upload(stretches)
+        self.workspace_bytes += self._stretches.nbytes
+        self.device.fill(self._count, 0x00)
+        self._localise(
+            self._blocks, BLOCK, self.lengths, self.columns, self._stretches, self.rows, self._count
+        )
+
+    def make_room(self, lengths: NDArray[np.int32]) -> None:
+        self.places = self.rows * int(lengths.max(initial=1))
+
+    def find_start(self, offsets: Any) -> None:
+        """Do nothing: the layout has no starts."""
+
+    def multiply(self) -> None:
+        self._multiply(
+            self._blocks, BLOCK, self.lengths, self._stretches, self.columns, self.blocks,
+            np.int64(self.places), self.diagonal, self.rows, self._factors, self._values,
+        )  # fmt: skip
+
+    @staticmethod
+    def place(i: Ids, k: Ids, start: Ids, rows: int, width: int) -> Ids:
+        return k * rows + i
+
+    def outcome(self) -> dict[str, int | float | str]:
+        staged = int(self.device.download(self._count)[0])
+        share = {"staged_share": staged / self._entries} if self._entries else {}
+        return {**super().outcome(), **share}
+
+    def start_bytes(self) -> int:
+        return int(4 * self.rows + self._stretches.nbytes)
+
+
+def stretches_of(inputs: MatrixSet, places: int) -> NDArray[np.int32]:
+    """Return the stretches of rows that each block of threads stages.
+
+    places: the most elements that all stretches of a block have together.
+    Returns int32, shape (blocks, STRETCHES, 4): first row, length, place of the first; and 0.
+    """
+    first = np.arange(0, max(1, inputs.rows), BLOCK)
+    found = np.zeros((len(first), STRETCHES, 4), np.int32)
+    begins, ends = [first], [np.minimum(first + BLOCK, inputs.rows)]
+    if inputs.particles is not None and inputs.rows and _are_in_order(inputs.particles):
+        begins, ends = _about_cells(inputs.particles, first, ends[0] - 1)
+    behind = place = np.zeros(len(first), np.int64)
+    for stretch, (begin, end) in enumerate(zip(begins, ends, strict=True)):
+        begin = np.maximum(begin, behind)  # stretches of a narrow grid overlap
+        length = np.clip(end - begin, 0, places - place)
+        found[:, stretch, :3] = np.stack((begin, length, place), axis=1)
+        behind, place = np.maximum(behind, end), place + length
+    return found
+
+
+def _are_in_order(particles: ParticleSet) -> bool:
+    return bool((np.diff(particles.cell_of) >= 0).all())
+
+
+def _about_cells(
+    particles: ParticleSet, first: NDArray[np.int64], last: NDArray[np.int64]
+) -> tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]]:
+    """Return where the nine rows of cells about the cells of rows begin and end, in order.
+
+    first, last: int64, shape (blocks,), the first and last row of each block.
+    """
+    grid, cell_of = particles.grid, particles.cell_of
+    nx, ny, _ = grid.cells
+    start = np.searchsorted(cell_of, np.arange(grid.count + 1))
+    offsets = sorted(nx * (dy + ny * dz) for dy, dz in itertools.product((-1, 0, 1), repeat=2))
+    low = [np.clip(cell_of[first] + off - 1, 0, grid.count) for off in offsets]
+    high = [np.clip(cell_of[last] + off + 2, 0, grid.count) for off in offsets]
+    return [start[cell] for cell in low], [start[cell] for cell in high]

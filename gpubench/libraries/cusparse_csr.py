@@ -1,0 +1,109 @@
+"""cuSPARSE's product with a matrix in compressed rows of scalars, through CuPy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from gpubench.algorithms._block_rows import BLOCK, TASK_WORDS
+from gpubench.algorithms.csr_product import CsrProduct
+from gpubench.core.block_matrix import Product
+from gpubench.core.contracts import Form
+from gpubench.core.errors import NotSupported
+from gpubench.inputs import MatrixSet
+from gpubench.libraries._library import need
+from gpubench.libraries._library_sort import CUDA
+
+# cusparseSpMVAlg_t by the last word of a form: the default, which is CSR_ALG1, and CSR_ALG2.
+DETERMINISTIC = 3
+MOST_SCALARS = 2**31 - 1  # of which int32 indices know the places
+
+
+class CusparseCsr(CsrProduct):
+    """`cusparseSpMV` with three scalars a block, the diagonal's first in each row.
+
+    cuSPARSE knows no 1x3 blocks: its own are square. Columns of a row are in the order of the list
+    of neighbours, as in our layouts. Matrix, descriptors and buffer are made when the input is
+    loaded.
+    """
+
+    name = "cusparse-csr"
+    summary = "cuSPARSE's CSR product, three scalars a block"
+    source = "cuSPARSE, cusparseSpMV, through CuPy"
+    transposes_any = True
+    forms: ClassVar[Mapping[str, Form]] = {
+        "product": Form(f"{TASK_WORDS['product']}; the default algorithm", CUDA),
+        "product-alg2": Form(f"{TASK_WORDS['product']}; CSR_ALG2, the same bits each time", CUDA),
+        "transpose": Form("the transpose of any matrix, times a number a row", CUDA),
+    }
+
+    def prepare(self) -> None:
+        self._cupy: Any = need("cupy", "CuPy", "cuda13")
+        self._sparse: Any = need("cupyx.scipy.sparse", "CuPy", "cuda13")
+        self._wrapped: Any = need("cupyx.cusparse", "CuPy", "cuda13")
+        self._raw: Any = need("cupy_backends.cuda.libs.cusparse", "CuPy", "cuda13")
+        super().prepare()
+        self.library = f"cuSPARSE {self._wrapped.getVersion()}, cupy {self._cupy.__version__}"
+        self._constants["TRANSPOSED"] = 0
+        self._to_scalars = self._kernel("to_scalars")
+
+    def result_shape(self) -> tuple[int, ...]:
+        return (self.rows,) if self.task == "product" else (self.rows, 3)
+
+    def load(self, inputs: MatrixSet) -> None:
+        """Assemble compressed rows of blocks, and make cuSPARSE's matrix of them."""
+        super().load(inputs)
+        if not self.rows:
+            return
+        entries = 3 * (self.places + self.rows)
+        if entries > MOST_SCALARS:
+            raise NotSupported(f"{entries} scalars are more than int32 indices can tell apart")
+        start = self.allocate(self.rows + 1, "int32")
+        columns, scalars = self.allocate(entries, "int32"), self.allocate(entries, "float32")
+        self._to_scalars(
+            self._blocks, BLOCK, self.start, self.columns, self.blocks, self.diagonal, self.rows,
+            start, columns, scalars,
+        )  # fmt: skip
+        self.workspace_bytes -= self.columns.nbytes + self.blocks.nbytes
+        del self.columns, self.blocks
+        shape = (self.rows, 3 * self.rows)
+        self._matrix = self._sparse.csr_matrix((scalars, columns, start), shape=shape)
+        if self.task == "product":
+            self._factors = self.device.upload(np.ascontiguousarray(inputs.vector[:, :3]).ravel())
+        self._describe()
+
+    def _describe(self) -> None:
+        """Make the arguments of `spMV`, with its buffer."""
+        raw, wrapped = self._raw, self._wrapped
+        vectors = (wrapped.DnVecDescriptor.create(a) for a in (self._factors, self._values.ravel()))
+        self._descriptors = wrapped.SpMatDescriptor.create(self._matrix), *vectors
+        matrix, x, y = (descriptor.desc for descriptor in self._descriptors)
+        self._scale = np.array([1, 0], np.float32)  # alpha, beta
+        alpha, beta = (self._scale[k:].ctypes.data for k in range(2))
+        handle = self._cupy.cuda.device.get_cusparse_handle()
+        operation = (
+            raw.CUSPARSE_OPERATION_NON_TRANSPOSE
+            if self.task == "product"
+            else raw.CUSPARSE_OPERATION_TRANSPOSE
+        )
+        algorithm = raw.CUSPARSE_MV_ALG_DEFAULT
+        if self.form.endswith("alg2"):
+            algorithm = DETERMINISTIC
+        float32 = wrapped._dtype.to_cuda_dtype(np.dtype(np.float32))
+        arguments = (handle, operation, alpha, matrix, x, beta, y, float32, algorithm)
+        self._buffer = self.allocate(max(1, raw.spMV_bufferSize(*arguments)), "uint8")
+        self._arguments = *arguments, self._buffer.data.ptr
+
+    def multiply(self) -> None:
+        if self.rows:
+            self._raw.spMV(*self._arguments)
+
+    @property
+    def answer(self) -> Product:
+        return Product(self._values)
+
+    def traffic_bytes(self) -> int:
+        # A scalar with its column, the start of each row, both vectors.
+        return 8 * 3 * (self.places + self.rows) + 4 * self.rows + (12 + 4) * self.rows

@@ -1,0 +1,54 @@
+/* Block ELLPACK: one thread a row, column-major, the diagonal apart.
+
+   The k-th block of row i is at k * rows + i, so that the threads of a warp read neighbouring places, as far as
+   the layout is wide. What a row has beyond its width follows all columns, row after row: row i's rest begins
+   at rows * width + start[i]. Nothing is truncated.
+
+   UNROLL blocks and columns are loaded before the factors that they need: all these loads overlap. */
+
+__device__ __forceinline__ int64 place_of(int i, int k, int rows, int width, GLOBAL const int64 *start)
+{
+    return k < width ? (int64)k * rows + i : (int64)rows * width + start[i] + k - width;
+}
+
+#include "common/block_rows.h"
+
+/* How many blocks of each row are beyond the width. */
+__global__ void count_rest(GLOBAL const int64 *__restrict__ offsets, GLOBAL int *__restrict__ rest, int rows,
+                           int width)
+{
+    int i = blockIdx.x * BLOCK + threadIdx.x;
+    if (i < rows)
+        rest[i] = max((int)(offsets[i + 1] - offsets[i]) - width, 0);
+}
+
+__global__ void multiply(GLOBAL const int *__restrict__ lengths, GLOBAL const int64 *__restrict__ start,
+                         GLOBAL const int *__restrict__ columns, GLOBAL const float *__restrict__ blocks,
+                         int64 plane, GLOBAL const float *__restrict__ diagonal, int rows, int width,
+                         GLOBAL const Factor *__restrict__ factors, GLOBAL Sum *__restrict__ sums)
+{
+    int i = blockIdx.x * BLOCK + threadIdx.x, k = 0;
+    if (i >= rows)
+        return;
+    int length = STREAMED(lengths + i), inside = min(length, width);
+    Sum sum = first_term(block_at(diagonal, rows, i), factors[i]);
+    int64 at = i;
+    for (; k + UNROLL <= inside; k += UNROLL) {
+        int column[UNROLL];
+        float4 block[UNROLL];
+#pragma unroll
+        for (int u = 0; u < UNROLL; ++u, at += rows) {
+            column[u] = STREAMED(columns + at);
+            block[u] = block_at(blocks, plane, at);
+        }
+#pragma unroll
+        for (int u = 0; u < UNROLL; ++u)
+            sum = add_term(sum, block[u], factors[column[u]]);
+    }
+    for (; k < inside; ++k, at += rows)
+        sum = add_term(sum, block_at(blocks, plane, at), factors[STREAMED(columns + at)]);
+    if (k < length)
+        for (at = place_of(i, k, rows, width, start); k < length; ++k, ++at)
+            sum = add_term(sum, block_at(blocks, plane, at), factors[STREAMED(columns + at)]);
+    sums[i] = sum;
+}
