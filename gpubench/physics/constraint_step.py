@@ -7,8 +7,10 @@ they are put into the equations in float64. States are as the workload has them,
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpubench.physics.box import Box
 from gpubench.physics.constraint import (
@@ -23,6 +25,8 @@ from gpubench.physics.constraint import (
 )
 from gpubench.physics.motion import RELATIVE_ERROR, UNITS, State, region, worst_of, wrong_ids
 from gpubench.physics.sph import DENSITY_STEP
+
+Rows = NDArray[Any]
 
 # Of g: each neighbour's part is rounded to a step, and its square of a distance in float32.
 VALUE_ERROR = 64 * DENSITY_STEP
@@ -90,7 +94,7 @@ class _Step:
         return problem or self._wrong_places(near) or self._wrong_residual(positions, begin, g, x)
 
     def _compare(
-        self, what: str, wanted: Floats, found: Floats, error: Floats, ids: Floats, inside: Floats
+        self, what: str, wanted: Floats, found: Floats, error: Floats, ids: Rows, inside: Rows
     ) -> str | None:
         if (worst := worst_of((found - wanted)[inside], error[inside])) is None:
             return None
@@ -99,7 +103,7 @@ class _Step:
             f" should be {wanted[inside][worst]:.7g}"
         )
 
-    def _wrong_places(self, near: Floats) -> str | None:
+    def _wrong_places(self, near: Rows) -> str | None:
         """Compare places with those that the new velocities lead to."""
         box = self.box
         units = np.asarray(box.units) / box.size
