@@ -66,7 +66,7 @@ def hydrostatics(device: Device, *, particles: int, height: float, span: float) 
 
 def weigh_column(column: Tank, span: float, pressures_now: Callable[[], Floats]) -> Outcome:
     """Let a column settle for a time, and compare its pressures with the weight above."""
-    _let_stray(column)
+    let_stray(column)
     pass_time(column, span)
     width, depth, _ = column.scene.box.size
     gravity = -min(column.gravity)
@@ -110,7 +110,7 @@ def weigh_column(column: Tank, span: float, pressures_now: Callable[[], Floats])
     )  # fmt: skip
 
 
-def _let_stray(column: Tank) -> None:
+def let_stray(column: Tank) -> None:
     """Move the particles of a lattice a little at random."""
     state, box = column.state(), column.box
     positions = box.to_positions(state["places"])

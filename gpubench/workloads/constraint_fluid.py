@@ -41,8 +41,8 @@ class ConstraintFluid(DamBreak):
     The column of state keeps the pressures times the time step in w: the next step begins from
     them. viscosity, mach, neighbours, wall_distance: as in SPH. compliance: 0 for an
     incompressible fluid, 1 for one as compressible as that of SPH. damping: tau in time steps.
-    solver: conjugate-gradients, whose active set of pressures above 0 is taken `rounds` times, or
-    jacobi. iterations: of a step, at most. tolerance: of the root mean square of the density
+    solver: conjugate-gradients, with the pressures above 0 as its active set, taken anew after
+    `restart` iterations, or jacobi. iterations: of a step, at most. tolerance: of the root mean square of the density
     error that a step leaves unsolved; with a smaller one, a solve ends early.
     """
 
@@ -52,12 +52,12 @@ class ConstraintFluid(DamBreak):
     defaults: ClassVar[Mapping[str, Value]] = {
         "time_step": 1.0,
         "solver": "conjugate-gradients",
-        "iterations": 30,
-        "rounds": 3,
+        "iterations": 48,
+        "restart": 6,
         "tolerance": 1e-3,
         "compliance": 0.01,
         "damping": 2.0,
-        "relaxation": 0.3,
+        "relaxation": 0.4,
         "warm_start": 1.0,
         "neighbours": 30.0,
         "viscosity": 0.05,
@@ -70,7 +70,7 @@ class ConstraintFluid(DamBreak):
 
     def set_up(self, rng: np.random.Generator) -> None:
         require_known_values(self.parameters, {"solver": SOLVERS})
-        for name in ("iterations", "rounds"):
+        for name in ("iterations", "restart"):
             if not 1 <= self.number(name) <= 10_000:
                 raise UserError(f"{name} must be 1 to 10000, not {self.number(name):g}")
         if self.particles > MOST_PARTICLES:
@@ -178,11 +178,11 @@ class ConstraintFluid(DamBreak):
 
     def _allocate(self) -> None:
         super()._allocate()
-        n, rounds = self.particles, int(self.number("rounds"))
-        iterations = int(self.number("iterations"))
+        n, iterations = self.particles, int(self.number("iterations"))
         self._uses_gradients = self.parameters["solver"] == SOLVERS[0]
-        self._rounds = self._shared_out(iterations, min(rounds, iterations))
-        slots = iterations + 2 * rounds + 2
+        whole, rest = divmod(iterations, int(self.number("restart")))
+        self._rounds = [int(self.number("restart"))] * whole + [rest] * bool(rest)
+        slots = iterations + 2 * len(self._rounds) + 2
         self.progress = self.array(slots * SLOT, "int32")
         self.statistics = self.array(8, "int32")
         self._points = self.array((n, 4), "uint32")
@@ -191,11 +191,6 @@ class ConstraintFluid(DamBreak):
         self._held, self._noted = self.array(n, "int32"), self.array(n, "int32")
         near = math.ceil(NOTED * self.number("neighbours"))
         self._near, self._notes = near, self.array(n * near, "int32")
-
-    def _shared_out(self, iterations: int, rounds: int) -> list[int]:
-        """Share iterations out among the rounds, the larger parts first."""
-        least, more = divmod(iterations, rounds)
-        return [least + (number < more) for number in range(rounds)]
 
     def _prepare_kernels(self) -> None:
         super()._prepare_kernels()
