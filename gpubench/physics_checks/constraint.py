@@ -49,7 +49,7 @@ STEPS: Sequence[Mapping[str, Value]] = (
 )
 NEVER = Reference(0, 0, "by construction")
 REST: Mapping[str, Value] = {
-    "length": 1.0, "top": 1.5, "mach": 0.1, "viscosity": 0.1, "tolerance": 1e-4, "iterations": 60
+    "length": 1.0, "top": 1.5, "mach": 0.1, "viscosity": 0.1, "tolerance": 1e-4
 }  # fmt: skip
 
 
@@ -180,7 +180,7 @@ def rest(device: Device, *, particles: int, height: float, span: float) -> Outco
 
 def energy(device: Device, *, particles: int, span: float) -> Outcome:
     """Break a dam without viscosity against a wall, and follow energy and density."""
-    given: dict[str, Value] = {"viscosity": 0.0, "tolerance": 1e-4, "iterations": 100}
+    given: dict[str, Value] = {"viscosity": 0.0, "tolerance": 1e-4, "iterations": 96}
     dam = make(device, particles, length=2.0, **given)
     energies, largest, mean = [], 0.0, 0.0
     for _ in range(round(span / dam.time_step)):
@@ -216,9 +216,13 @@ def energy(device: Device, *, particles: int, span: float) -> Outcome:
 
 
 def dam_break(
-    device: Device, *, particles: int, depth: float, reynolds: float, free: bool
+    device: Device, *, particles: int, depth: float, reynolds: float, free: bool, late: bool
 ) -> Outcome:
-    """Follow the front of a collapsing column as the check of SPH does; see sph_flows.dam_break."""
+    """Follow the front of a collapsing column as the check of SPH does; see sph_flows.dam_break.
+
+    late: whether to compare the late speed too. Late layers are as thin as a kernel where the
+    fluid is coarse, lack neighbours that would let them press, and are too slow.
+    """
 
     def front(number: float) -> tuple[Floats, Floats]:
         given: dict[str, Value] = {**DAM, "depth": depth, "time_step": 1.0, "tolerance": 2e-4}
@@ -227,7 +231,7 @@ def dam_break(
             make(device, particles, **given, viscosity=DAM["mach"] * width / number), width
         )
 
-    return compare_fronts(front, reynolds, 50 * reynolds if free else None)
+    return compare_fronts(front, reynolds, 50 * reynolds if free else None, late)
 
 
 def _solves(fluid: ConstraintFluid) -> Finding:
@@ -253,34 +257,40 @@ CHECKS = (
         "Is a step that of float64 for its pressures, and its residual the one that it tells?",
         steps,
         long={"particles": 131072, "span": 300},
-        quick={"particles": 2000, "span": 20},
+        quick={"particles": 1200, "span": 10},
     ),
     Check(
         "momentum",
         "Do only walls and gravity change the momentum?",
         momentum,
         long={"particles": 131072, "span": 100},
-        quick={"particles": 2000, "span": 5},
+        quick={"particles": 1200, "span": 5},
     ),
     Check(
         "hydrostatics",
         "Has a column at rest the pressure of its weight, and its density?",
         rest,
         long={"particles": 64000, "height": 1.0, "span": 4000.0},
-        quick={"particles": 2500, "height": 1.5, "span": 300.0},
+        quick={"particles": 2500, "height": 1.5, "span": 200.0},
     ),
     Check(
         "energy",
         "Does energy not grow, and density stay?",
         energy,
         long={"particles": 64000, "span": 1000.0},
-        quick={"particles": 1500, "span": 300.0},
+        quick={"particles": 1000, "span": 200.0},
     ),
     Check(
         "dam-break",
         "Does a breaking dam run as in experiments?",
         dam_break,
-        long={"particles": 120000, "depth": 1.0, "reynolds": 55.0, "free": True},
-        quick={"particles": 4000, "depth": 0.2, "reynolds": 90.0, "free": False},
+        long={"particles": 120000, "depth": 1.0, "reynolds": 55.0, "free": True, "late": True},
+        quick={
+            "particles": 4000,
+            "depth": 0.2,
+            "reynolds": 55.0,
+            "free": False,
+            "late": False,
+        },
     ),
 )

@@ -42,8 +42,8 @@ class ConstraintFluid(DamBreak):
     them. viscosity, mach, neighbours, wall_distance: as in SPH. compliance: 0 for an
     incompressible fluid, 1 for one as compressible as that of SPH. damping: tau in time steps.
     solver: conjugate-gradients, with the pressures above 0 as its active set, taken anew after
-    `restart` iterations, or jacobi. iterations: of a step, at most. tolerance: of the root mean square of the density
-    error that a step leaves unsolved; with a smaller one, a solve ends early.
+    `restart` iterations, or jacobi. iterations: of a step, at most. tolerance: of the root mean
+    square of the density error that a step leaves unsolved; a solve ends when it is reached.
     """
 
     name = "constraint-fluid"
