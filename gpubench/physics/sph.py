@@ -7,6 +7,7 @@ kernel radius, the speed of sound, the rest density and, by equation 7, the stif
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -83,9 +84,9 @@ def spacing_for(neighbours: float) -> float:
     return float((4 / 3 * math.pi / neighbours) ** (1 / 3))
 
 
-def mass_for(spacing: float) -> float:
+def mass_for(spacing: float, kernel: Callable[[Floats], Floats] = poly6) -> float:
     """Return the mass with which a lattice of that spacing has the rest density."""
-    return 1 / float(poly6(_lattice(spacing)).sum())
+    return 1 / float(kernel(_lattice(spacing)).sum())
 
 
 def slope_for(spacing: float) -> float:

@@ -14,6 +14,7 @@ from gpubench.measure import clock
 from gpubench.measure.environment import environment
 from gpubench.measure.progress import progress
 from gpubench.physics_checks import (
+    constraint,
     domains,
     equilibrium,
     exactness,
@@ -33,6 +34,7 @@ FAMILIES: Mapping[str, Sequence[Check]] = {
         *rayleigh_taylor.CHECKS,
     ),
     "sph": (*sph_exactness.CHECKS, *sph_flows.CHECKS),
+    "constraint-fluid": constraint.CHECKS,
 }
 
 

@@ -2,20 +2,13 @@
 
 Lengths are in kernel radii, speeds in speeds of sound, densities in rest densities; see
 gpubench/physics/sph.py. A step: cells, density, forces, contacts with bodies, and either explicit
-Euler or symplectic Euler.
-
-A scene lies along x, is deep along y, and gravity pulls along -z. In memory and in the boxes of
-the model its axes are permuted (AXES): the last, slowest one of the cells lies along the scene,
-so that a stretch of the scene is one stretch of memory, which several GPUs can share.
+Euler or symplectic Euler. Scenes and their axes: see gpubench/workloads/tank.py.
 """
 
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,23 +16,18 @@ from numpy.typing import NDArray
 
 from gpubench.core.errors import NotSupported, UserError
 from gpubench.devices.base import Device
-from gpubench.physics.box import Box
 from gpubench.physics.rigid import RigidBody, ball_body, box_body
-from gpubench.physics.sph import INTEGRATORS, SPHFluid, mass_for, spacing_for
+from gpubench.physics.sph import INTEGRATORS, SPHFluid, mass_for
 from gpubench.physics.sph_step import BodiesStep, check_sph_step
-from gpubench.workloads.cell_workload import BLOCK, InCells, require_known_values
-from gpubench.workloads.picture import Picture
+from gpubench.workloads.cell_workload import BLOCK, require_known_values
 from gpubench.workloads.sph_bodies import (
-    AXES,
     BodiesOnDevice,
     body_in_memory,
-    in_memory,
-    inside_box,
-    inverse,
     pack_states,
     require_possible_bodies,
     unpack_states,
 )
+from gpubench.workloads.tank import DamBreak, Scene, Tank, by_ids
 from gpubench.workloads.workload import BlowUp, Snapshot, Value
 
 Floats = NDArray[np.float64]
@@ -48,33 +36,17 @@ PRESSURES = ("cut", "kept")  # what becomes of negative ones
 NOTED = 1.6
 
 
-@dataclass(frozen=True)
-class Scene:
-    """What a simulation begins from, in the axes of the scene.
-
-    box: its walls. positions: float64 (particles, 3), at rest. height: of the fluid, which with
-    the Mach number gives gravity. bodies: what is in it.
-    """
-
-    box: Box
-    positions: Floats
-    height: float
-    bodies: Sequence[RigidBody] = ()
-
-
-class SPH(InCells):
+class SPH(Tank):
     """What the SPH workloads have in common; they differ in their scene.
 
     Its column is the velocities, (x, y, z, 0). bodies: rigid ones, in the axes of memory; what
     is on the device moves, these stay as they began.
 
-    neighbours: to a kernel radius, at rest. viscosity: mu. mach: speed that a fall through the
-    height of the fluid gives, which sets gravity. pressure: of densities below the rest density:
-    cut to none, or kept. wall_*, contact_*: see SPHFluid; distances in spacings.
+    neighbours, mach: see Tank. viscosity: mu. pressure: of densities below the rest density: cut
+    to none, or kept. wall_*, contact_*: see SPHFluid; distances in spacings.
     """
 
     source = "silva2012, sections 3 and 4; Mueller, Charypar and Gross, SCA 2003"
-    columns = ("velocities",)
     variants: ClassVar[Sequence[Mapping[str, Value]]] = ({}, {"integrator": "euler"})
     common: ClassVar[Mapping[str, Value]] = {
         "time_step": 0.25,
@@ -91,22 +63,11 @@ class SPH(InCells):
         "contact_distance": 1.15,
     }
 
-    @abstractmethod
-    def make_scene(self, rng: np.random.Generator) -> Scene:
-        """Draw what the parameters and the number of particles describe."""
-
     def set_up(self, rng: np.random.Generator) -> None:
         require_known_values(self.parameters, {"integrator": INTEGRATORS, "pressure": PRESSURES})
-        if not 8 <= self.number("neighbours") <= 200:
-            raise UserError(f"neighbours must be 8 to 200, not {self.number('neighbours'):g}")
-        if not self.number("mach") >= 0:
-            raise UserError(f"mach must be 0 or positive, not {self.number('mach'):g}")
-        self.spacing = spacing_for(self.number("neighbours"))
-        self.scene = scene = self.make_scene(rng)
-        self.box = Box(in_memory(scene.box.size), in_memory(scene.box.periodic))
-        self.fluid = self._make_fluid(scene.height)
-        self.bodies = [body_in_memory(body) for body in scene.bodies]
-        self.reach = 1.0
+        super().set_up(rng)
+        self.fluid = self._make_fluid()
+        self.bodies = [body_in_memory(body) for body in self.scene.bodies]
         if self.bodies and self.skin > 0:
             raise NotSupported(
                 "lists of neighbours hold no bodies: with bodies, the skin must be 0, not"
@@ -118,14 +79,8 @@ class SPH(InCells):
         """How many neighbours of a particle have room in the notes."""
         return math.ceil(NOTED * self.number("neighbours"))
 
-    @property
-    def number_density(self) -> float:
-        """That of the lattice at rest."""
-        return self.spacing**-3
-
     def draw(self, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
-        places, _ = self.numbered(self.scene.positions[:, inverse(AXES)])
-        state = {"places": places, "velocities": np.zeros((self.particles, 4), np.float32)}
+        state = super().draw(rng)
         if self.bodies:
             state["bodies"] = pack_states(self.bodies, self.fluid, self.box)
         return state
@@ -191,63 +146,14 @@ class SPH(InCells):
             require_possible_bodies(state["bodies"], self.box)
 
     def snapshot(self) -> Snapshot:
-        """Return fluid and bodies: species 0, and from 1 on each body."""
         state = self.state()
-        by_id = np.argsort(state["places"][:, 3])
-        bodies = self.bodies_in(state)
-        positions = [self.box.to_positions(state["places"][by_id])]
-        positions += [body.particle_positions() for body in bodies]
-        velocities = [state["velocities"][by_id, :3].astype(np.float64)]
-        velocities += [body.particle_velocities() for body in bodies]
-        species = np.repeat(np.arange(1 + len(bodies)), [len(part) for part in positions])
-        return Snapshot(
-            step=self.step,
-            time=self.step * self.time_step,
-            size=self.scene.box.size,
-            periodic=self.scene.box.periodic,
-            positions=inside_box(np.vstack(positions)[:, AXES], self.scene.box),
-            velocities=np.vstack(velocities)[:, AXES],
-            species=species.astype(np.int8),
-            species_names=("fluid", *(f"body {i + 1}" for i in range(len(bodies)))),
-            colour_by="speed",
-            speed_scale=self.speed_scale,
-            speed_label="speed, in speeds of sound",
-            spacing=self.spacing,
-        )
+        return self.snapshot_of(state, self.bodies_in(state))
 
     def bodies_in(self, state: Mapping[str, NDArray[Any]]) -> list[RigidBody]:
         """Return the bodies of a state, in the axes of memory."""
         if not self.bodies:
             return []
         return unpack_states(state["bodies"], self.bodies, self.fluid, self.box)
-
-    def paint(self) -> None:
-        self.picture.clear()
-        self.picture.draw(self.places, self.state_columns[0], self.packed_box, 0, self.particles)
-
-    @cached_property
-    def picture(self) -> Picture:
-        """What `paint` draws, from the side, shaded by speed."""
-        return Picture(self.device, self.box, self.spacing, self.speed_scale)
-
-    @property
-    def speed_scale(self) -> float:
-        """The speed of a fall through the height of the fluid, or what 0.1 Mach is."""
-        return self.number("mach") or 0.1
-
-    def observe(self, snapshot: Snapshot) -> dict[str, float]:
-        """Return energies of the fluid over its particles and g H, front and mean height."""
-        fluid = snapshot.species == 0
-        speeds = np.sqrt((snapshot.velocities[fluid] ** 2).sum(axis=1))
-        g, height = -self.fluid.gravity[AXES[2]], self.scene.height
-        unit = g * height if g > 0 else 1.0
-        x, z = snapshot.positions[fluid, 0], snapshot.positions[fluid, 2]
-        return {
-            "kinetic_energy": float((speeds**2).mean()) / 2 / unit,
-            "potential_energy": float(z.mean()) * g / unit,
-            "fastest": float(speeds.max()),
-            "front": float(x.max()),
-        }
 
     def densities(self) -> Floats:
         """Return the densities that the last step found, float64 (particles,), in order of ids.
@@ -267,15 +173,13 @@ class SPH(InCells):
         found: NDArray[Any] = self.in_place(getattr(self, name))
         return found[np.argsort(ids)]
 
-    def _make_fluid(self, height: float) -> SPHFluid:
-        gravity = [0.0, 0.0, 0.0]
-        gravity[AXES[2]] = -(self.number("mach") ** 2) / (2 * height)
+    def _make_fluid(self) -> SPHFluid:
         spacing = self.spacing
         return SPHFluid(
             spacing,
             mass_for(spacing),
             self.number("viscosity"),
-            (gravity[0], gravity[1], gravity[2]),
+            self.gravity,
             self.parameters["pressure"] == "cut",
             self.number("wall_stiffness"),
             self.number("wall_damping"),
@@ -359,52 +263,13 @@ class SPHKernels:
             )
 
 
-class SPHDamBreak(SPH):
-    """A column of fluid that collapses in a tank.
-
-    height: of the column, in its widths. depth: likewise, of the tank, which repeats along y; at
-    least three cells. length, top: of the tank, in widths and heights of the column.
-    """
+class SPHDamBreak(DamBreak, SPH):
+    """A column of fluid that collapses in a tank; see DamBreak."""
 
     name = "sph-dam-break"
     summary = "a column of fluid collapses and runs along a tank"
-    defaults: ClassVar[Mapping[str, Value]] = {
-        **SPH.common,
-        "height": 2.0,
-        "depth": 1.0,
-        "length": 4.0,
-        "top": 1.5,
-    }
-    particles_by_default = 65536
+    defaults: ClassVar[Mapping[str, Value]] = {**SPH.common, **DamBreak.tank}
     steps_by_default = 4000
-
-    def make_scene(self, rng: np.random.Generator) -> Scene:
-        height, depth = (self._positive(name) for name in ("height", "depth"))
-        length, top = (self._positive(name) for name in ("length", "top"))
-        if min(length, top) < 1:
-            raise UserError(f"length and top must be at least 1, not {length:g} and {top:g}")
-        spacing, n = self.spacing, self.particles
-        least = math.ceil(3 * (1 + self.skin) / spacing)
-        width = (n / (height * depth)) ** (1 / 3)
-        deep = max(least, round(depth * width))
-        wide = max(1, round(math.sqrt(n / (deep * height))))
-        high = math.ceil(n / (deep * wide))
-        column = wide * spacing, deep * spacing, high * spacing
-        box = Box((length * column[0], column[1], top * column[2]), (False, True, False))
-        return Scene(box, self._sites(n, wide, deep), column[2])
-
-    def _sites(self, count: int, wide: int, deep: int) -> Floats:
-        """Return the first sites of a lattice, (count, 3): layer on layer from the bottom."""
-        layer, place = np.divmod(np.arange(count), wide * deep)
-        x, y = np.divmod(place, deep)
-        sites: Floats = np.column_stack([x, y, layer]).astype(np.float64)
-        return (sites + 0.5) * self.spacing
-
-    def _positive(self, name: str) -> float:
-        value = self.number(name)
-        if not value > 0:
-            raise UserError(f"{name} must be positive, not {value:g}")
-        return value
 
 
 class SPHRigidBody(SPHDamBreak):
@@ -435,7 +300,7 @@ class SPHRigidBody(SPHDamBreak):
         count = int(self.number("bodies"))
         if not 1 <= count <= 100:
             raise UserError(f"bodies must be 1 to 100, not {count}")
-        size = self._positive("body_size") * pool.height
+        size = self.positive("body_size") * pool.height
         width, depth, _ = pool.box.size
         if size > min(width, depth):
             raise UserError(
@@ -448,7 +313,7 @@ class SPHRigidBody(SPHDamBreak):
             x = (number + 0.5) * width / count
             y = depth * (0.5 if number % 2 == 0 else 0.35)
             z = pool.height + (self.number("drop") + 0.5) * size
-            density = self._positive("body_density")
+            density = self.positive("body_density")
             if number % 2 == 0:
                 made = box_body((size,) * 3, (x, y, z), density, self.spacing)
             else:
@@ -464,7 +329,7 @@ class SPHRigidBody(SPHDamBreak):
         reach = (size + self.spacing) / 2
         tried = self.particles
         while True:
-            sites = self._sites(tried, wide, deep)
+            sites = self.sites(tried, wide, deep)
             free = np.ones(len(sites), bool)
             for number, body in enumerate(bodies):
                 away = sites - body.centre
@@ -473,9 +338,3 @@ class SPHRigidBody(SPHDamBreak):
             if (found := int(free.sum())) >= self.particles:
                 return sites[free][: self.particles]
             tried += self.particles - found
-
-
-def by_ids(state: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """Return a state with its particles in order of their ids."""
-    order = np.argsort(state["places"][:, 3])
-    return {**state, **{name: state[name][order] for name in ("places", "velocities")}}

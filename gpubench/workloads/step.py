@@ -128,9 +128,9 @@ class WorkloadStep(Algorithm):
         """Return how many steps the simulation has done, checks and warm-up included.
 
         And which share of the particles was in another cell, as long as the reach of the forces,
-        after the last step that was checked.
+        after the last step that was checked; and what the workload tells.
         """
-        return {"steps_done": self.workload.step, **self._moved}
+        return {"steps_done": self.workload.step, **self._moved, **self.workload.outcome()}
 
 
 def _hash(state: Mapping[str, Any]) -> str:

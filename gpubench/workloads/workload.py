@@ -141,6 +141,10 @@ class Workload(ABC):
         """Queue drawing a picture on the device; NotImplementedError where it has none."""
         raise NotImplementedError(f"{self.name} draws no pictures on the device")
 
+    def outcome(self) -> dict[str, int | float | str]:
+        """Return what a record of steps should tell besides their time."""
+        return {}
+
     @abstractmethod
     def require_sound(self) -> None:
         """Wait for the queue; raise BlowUp if a step since the last restore has gone wrong.

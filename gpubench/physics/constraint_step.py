@@ -1,0 +1,135 @@
+"""Whether a step of the fluid held by constraints is right, by what its own pressures imply.
+
+The pressures of a step are those that a solver stopped at, so they are not compared with others:
+they are put into the equations in float64. States are as the workload has them, in order of ids.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpubench.physics.box import Box
+from gpubench.physics.constraint import (
+    Floats,
+    Liquid,
+    constraint_values,
+    impulses,
+    rates,
+    residuals,
+    viscous,
+    within_walls,
+)
+from gpubench.physics.motion import RELATIVE_ERROR, UNITS, State, region, worst_of, wrong_ids
+from gpubench.physics.sph import DENSITY_STEP
+
+Rows = NDArray[Any]
+
+# Of g: each neighbour's part is rounded to a step, and its square of a distance in float32.
+VALUE_ERROR = 64 * DENSITY_STEP
+# Of changes of velocity and their rates: rounded to 2^-20 of the largest part.
+ROUNDED = 2.0**-14
+
+
+@dataclass(frozen=True)
+class Solved:
+    """What a step says of its solve: g, float64 (particles,), and the residual that it left."""
+
+    values: Floats
+    residual: float
+
+
+def check_constraint_step(
+    before: State, after: State, solved: Solved, box: Box, liquid: Liquid
+) -> str | None:
+    """Return None where one step leads from `before` to `after`, else what is wrong with it.
+
+    In a region of motion.SAMPLE particles or so, or in all, if there are no more. With all, the
+    residual is compared too.
+    """
+    for state in (before, after):
+        if problem := wrong_ids(state["places"][:, 3]):
+            return f"step {int(before['step'])}: {problem}"
+    problem = _Step(before, after, solved, box, liquid).problem()
+    return f"step {int(before['step'])}: {problem}" if problem else None
+
+
+@dataclass(frozen=True)
+class _Step:
+    """What is compared; the arguments are those of `check_constraint_step`."""
+
+    before: State
+    after: State
+    solved: Solved
+    box: Box
+    liquid: Liquid
+
+    def problem(self) -> str | None:
+        """Compare values, velocities, places and the residual with float64."""
+        box, liquid = self.box, self.liquid
+        places = self.before["places"]
+        rng = np.random.default_rng(int(self.before["step"]))
+        volume = len(places) * liquid.mass
+        near, inside = region(places, box, volume, 2.0, rng)
+        positions = box.to_positions(places[near])
+        begin = self.before["velocities"][near, :3].astype(np.float64)
+        found = self.after["velocities"][near, :3].astype(np.float64)
+        x = self.after["velocities"][near, 3].astype(np.float64)
+        if (x < 0).any() or not np.isfinite(x).all():
+            return "there are pressures below 0, or that are no numbers"
+        g = constraint_values(positions, box, liquid.mass)
+        push = impulses(positions, x, box, liquid.mass)
+        drag = liquid.time_step * viscous(positions, begin, box, liquid)
+        pulled = liquid.time_step * np.asarray(liquid.gravity)
+        wanted, _ = within_walls(positions, begin + drag + pulled + push, box, liquid)
+        error = RELATIVE_ERROR * (np.abs(begin) + np.abs(drag) + np.abs(pulled))
+        error += ROUNDED * max(float(x.max()), 1e-9) + 32 * liquid.viscous_step
+        ids = places[near, 3]
+        problem = self._compare(
+            "density error", g, self.solved.values[near], VALUE_ERROR * (1 + np.abs(g)), ids, inside
+        ) or self._compare("velocity", wanted, found, error, ids, inside)
+        return problem or self._wrong_places(near) or self._wrong_residual(positions, begin, g, x)
+
+    def _compare(
+        self, what: str, wanted: Floats, found: Floats, error: Floats, ids: Rows, inside: Rows
+    ) -> str | None:
+        if (worst := worst_of((found - wanted)[inside], error[inside])) is None:
+            return None
+        return (
+            f"the {what} of particle {ids[inside][worst[0]]} is {found[inside][worst]:.7g}, and"
+            f" should be {wanted[inside][worst]:.7g}"
+        )
+
+    def _wrong_places(self, near: Rows) -> str | None:
+        """Compare places with those that the new velocities lead to."""
+        box = self.box
+        units = np.asarray(box.units) / box.size
+        step = self.after["velocities"][near, :3] * self.liquid.time_step * units
+        away = self.after["places"][near, :3].astype(np.float64)
+        away -= self.before["places"][near, :3] + step
+        periodic = np.asarray(box.periodic)
+        away -= np.where(periodic, np.rint(away / box.units) * box.units, 0.0)
+        error = UNITS + RELATIVE_ERROR * np.abs(step)
+        if (worst := worst_of(away, error)) is None:
+            return None
+        return (
+            f"particle {self.before['places'][near, 3][worst[0]]} is {away[worst]:.0f} units of the"
+            " box from where its velocity leads"
+        )
+
+    def _wrong_residual(self, positions: Floats, begin: Floats, g: Floats, x: Floats) -> str | None:
+        """Compare the residual with that of the velocities that the step came to."""
+        if len(positions) < len(self.before["places"]):
+            return None
+        box, liquid = self.box, self.liquid
+        after = self.after["velocities"][:, :3].astype(np.float64)
+        rate, later = (rates(positions, v, box, liquid.mass) for v in (begin, after))
+        left = residuals(g, x, rate, later, liquid)
+        wanted = float(np.sqrt((left**2).mean()))
+        found = self.solved.residual
+        if abs(found - wanted) <= 0.02 * wanted + 1e-5:
+            return None
+        return f"the residual is told as {found:.3g}, and is {wanted:.3g}"

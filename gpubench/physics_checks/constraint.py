@@ -1,0 +1,296 @@
+"""What must hold of the fluid whose density constraints hold: exactly, at rest, and in motion."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.integrate import quad
+
+from gpubench.devices.base import Device
+from gpubench.evidence.physics_results import Axis, Figure, Finding, Panel, Reference, Series
+from gpubench.physics.box import Box
+from gpubench.physics.constraint import (
+    constraint_values,
+    impulses,
+    rates,
+    spline,
+    viscous,
+    within_walls,
+)
+from gpubench.physics.sph import mass_for, spacing_for
+from gpubench.physics_checks.check import SEED, Check, Outcome, pass_time
+from gpubench.physics_checks.sph_flows import (
+    DAM,
+    compare_fronts,
+    front_of,
+    let_stray,
+    weigh_column,
+)
+from gpubench.simulate.setup import Setup
+from gpubench.workloads.constraint_fluid import ConstraintFluid
+from gpubench.workloads.sph_bodies import AXES
+from gpubench.workloads.tank import by_ids
+from gpubench.workloads.workload import Value
+
+Floats = NDArray[np.float64]
+
+STEP = 1e-5  # of differences, in kernel radii
+NEIGHBOURS = 30.0
+# Parameters with which steps are held against float64.
+STEPS: Sequence[Mapping[str, Value]] = (
+    {},
+    {"solver": "jacobi"},
+    {"iterations": 5, "restart": 3, "time_step": 2.0, "viscosity": 0.03},
+    {"compliance": 0.0, "damping": 0.5, "warm_start": 0.5},
+)
+NEVER = Reference(0, 0, "by construction")
+REST: Mapping[str, Value] = {
+    "length": 1.0, "top": 1.5, "mach": 0.1, "viscosity": 0.1, "tolerance": 1e-4
+}  # fmt: skip
+
+
+def make(device: Device, particles: int, **parameters: Value) -> ConstraintFluid:
+    """Make the workload over the cell list that `gpubench simulate` takes by default."""
+    made = Setup(ConstraintFluid.name, particles, parameters=parameters, seed=SEED).make(device)
+    assert isinstance(made, ConstraintFluid)
+    return made
+
+
+def gradient(device: Device, *, particles: int) -> Outcome:
+    """Compare G with differences of g, and its transpose with it; needs no device."""
+    rng = np.random.default_rng(SEED)
+    spacing = spacing_for(NEIGHBOURS)
+    mass = mass_for(spacing, spline)
+    edge = max(3.0, particles ** (1 / 3) * spacing)
+    box = Box((edge,) * 3, (True, False, True))
+    positions = rng.uniform(0, edge, (particles, 3))
+    velocities = rng.normal(size=(particles, 3))
+    x = rng.uniform(0, 1, particles)
+    ahead, back = (
+        constraint_values(positions + sign * STEP * velocities, box, mass) for sign in (1, -1)
+    )
+    found = rates(positions, velocities, box, mass)
+    off = np.abs((ahead - back) / (2 * STEP) - found).max() / np.abs(found).max()
+    # x . G w = -(M^-1 G^T lambda) . w for lambda = -m x.
+    one = float(x @ found)
+    other = -float((impulses(positions, x, box, mass) * velocities).sum())
+    total = quad(lambda r: 4 * math.pi * r**2 * float(spline(np.array(r))), 0, 1)[0]
+    return Outcome(
+        [
+            Finding("integral of the kernel over space", total, None,
+                    Reference(1.0, 1e-8, "a kernel is normalised")),
+            Finding("G v: furthest from differences of g, over the greatest", float(off), None,
+                    Reference(0.0, 1e-5, "G is the derivative of g")),
+            Finding("product with G and with its transpose: difference over their size",
+                    abs(one - other) / abs(one), None, Reference(0.0, 1e-12, "one matrix")),
+        ]
+    )  # fmt: skip
+
+
+def steps(device: Device, *, particles: int, span: int) -> Outcome:
+    """Hold steps of both solvers against float64, with the residuals that they tell."""
+    problems, compared = [], 0
+    for parameters in STEPS:
+        fluid = make(device, particles, **parameters)
+        for _ in range(2):
+            fluid.advance(span)
+            compared += 1
+            if problem := fluid.check():
+                problems.append(f"{dict(parameters)}: {problem}")
+    return Outcome(
+        [
+            Finding(
+                f"steps that are not those of float64, of {compared}", len(problems), None, NEVER,
+                "; ".join(problems),
+            )
+        ]
+    )  # fmt: skip
+
+
+def momentum(device: Device, *, particles: int, span: int) -> Outcome:
+    """Stir a column, and follow its momentum: along y there are neither walls nor gravity.
+
+    Along the other axes the momentum of a step must change as gravity and walls say, with the
+    walls' part from the step's own pressures in float64.
+    """
+    column = make(device, particles, length=1.2, viscosity=0.05)
+    let_stray(column)
+    rng = np.random.default_rng(SEED)
+    state = column.state()
+    state["velocities"][:, :3] = rng.normal(0.02, 0.05, (particles, 3))
+    column.restore(state)
+    free = AXES[1]
+    first = state["velocities"][:, free].sum(dtype=np.float64)
+    momenta, unexplained = [], 0.0
+    for _ in range(10):
+        before = by_ids(column.state())
+        column.advance(1)
+        unexplained = max(unexplained, _unexplained(column, before, by_ids(column.state())))
+        column.advance(span)
+        column.require_sound()
+        momenta.append(column.state()["velocities"][:, free].sum(dtype=np.float64))
+    off = float(np.abs(np.array(momenta) - first).max())
+    walk = 2.0**-24 * 0.1 * math.sqrt(10 * (span + 1) * particles)
+    return Outcome(
+        [
+            Finding("momentum along y: furthest from the first, over a random walk of roundings",
+                    off / walk, None, Reference(0.0, 3.0, "impulses of a pair cancel to the bit")),
+            Finding("momentum of a step beyond that of gravity and walls, over that of all"
+                    " particles at Mach", unexplained, None,
+                    Reference(0.0, 1e-5, "impulses of a pair cancel")),
+        ]
+    )  # fmt: skip
+
+
+def _unexplained(
+    column: ConstraintFluid, before: Mapping[str, Any], after: Mapping[str, Any]
+) -> float:
+    """Return the largest part of a step's momentum that neither gravity nor walls gave."""
+    box, liquid = column.box, column.liquid
+    positions = box.to_positions(before["places"])
+    begin = before["velocities"][:, :3].astype(np.float64)
+    x = after["velocities"][:, 3].astype(np.float64)
+    pulled = liquid.time_step * np.asarray(liquid.gravity)
+    drag = liquid.time_step * viscous(positions, begin, box, liquid)
+    _, cut = within_walls(
+        positions, begin + drag + pulled + impulses(positions, x, box, liquid.mass), box, liquid
+    )
+    gained = (after["velocities"][:, :3].astype(np.float64) - begin - pulled - cut).sum(axis=0)
+    return float(np.abs(gained).max()) / (len(begin) * column.number("mach"))
+
+
+def rest(device: Device, *, particles: int, height: float, span: float) -> Outcome:
+    """Let a column settle; compare its pressure with the weight above, its density with 1."""
+    column = make(device, particles, height=height, **REST)
+    weighed = weigh_column(column, span, column.pressures)
+    errors = np.maximum(column.density_errors(), 0)
+    findings = [
+        Finding("density error of a column at rest, largest", float(errors.max()), None,
+                Reference(0.0, 0.005, "what the constraints ask for")),
+        Finding("density error of a column at rest, mean", float(errors.mean()), None,
+                Reference(0.0, 0.0005, "what the constraints ask for")),
+        _solves(column),
+    ]  # fmt: skip
+    return Outcome([*weighed.findings, *findings], weighed.figures)
+
+
+def energy(device: Device, *, particles: int, span: float) -> Outcome:
+    """Break a dam without viscosity against a wall, and follow energy and density."""
+    given: dict[str, Value] = {"viscosity": 0.0, "tolerance": 1e-4, "iterations": 96}
+    dam = make(device, particles, length=2.0, **given)
+    energies, largest, mean = [], 0.0, 0.0
+    for _ in range(round(span / dam.time_step)):
+        pass_time(dam, dam.time_step)
+        seen = dam.observe(dam.snapshot())
+        energies.append(seen["kinetic_energy"] + seen["potential_energy"])
+        largest = max(largest, seen["largest_density_error"])
+        mean = max(mean, seen["mean_density_error"])
+    total = np.array(energies)
+    rise = float((total - np.minimum.accumulate(total)).max())
+    times = (np.arange(1, len(total) + 1) * dam.time_step).tolist()
+    return Outcome(
+        [
+            Finding("energy of a dam break: largest rise above what it was, over that at first",
+                    rise / total[0], None, Reference(0.0, 1e-3, "constraints do no work")),
+            Finding("energy that is left, over that at first", float(total[-1] / total[0])),
+            Finding("density error in the dam break, largest", largest, None,
+                    Reference(0.0, 0.3, "the wave that falls back is the worst")),
+            Finding("density error in the dam break, largest mean of a step", mean, None,
+                    Reference(0.0, 0.01, "what the constraints ask for")),
+            _solves(dam),
+        ],
+        [
+            Figure(
+                "energy", "Energy of a dam break",
+                "Kinetic and potential energy over the particles and g H.",
+                Axis("time, kernel radii over the speed of sound of SPH"), Axis("energy"),
+                [Panel("", [Series("measured", times[:: max(1, len(times) // 200)][:200],
+                                   total[:: max(1, len(times) // 200)][:200].tolist())])],
+            )
+        ],
+    )  # fmt: skip
+
+
+def dam_break(
+    device: Device, *, particles: int, depth: float, reynolds: float, free: bool, late: bool
+) -> Outcome:
+    """Follow the front of a collapsing column as the check of SPH does; see sph_flows.dam_break.
+
+    late: whether to compare the late speed too. Late layers are as thin as a kernel where the
+    fluid is coarse, lack neighbours that would let them press, and are too slow.
+    """
+
+    def front(number: float) -> tuple[Floats, Floats]:
+        given: dict[str, Value] = {**DAM, "depth": depth, "time_step": 1.0, "tolerance": 2e-4}
+        width = make(device, particles, **given).scene.box.size[0] / float(DAM["length"])
+        return front_of(
+            make(device, particles, **given, viscosity=DAM["mach"] * width / number), width
+        )
+
+    return compare_fronts(front, reynolds, 50 * reynolds if free else None, late)
+
+
+def _solves(fluid: ConstraintFluid) -> Finding:
+    """Return how many iterations a step took, with what was left."""
+    found = fluid.solves()
+    note = (
+        f"residual up to {found['largest_residual']:.2g}, {found['unconverged_steps']:.0f} steps"
+        f" above the tolerance {fluid.number('tolerance'):g}"
+    )
+    return Finding("iterations of a step", found["iterations"], note=note)
+
+
+CHECKS = (
+    Check(
+        "gradient",
+        "Is G the derivative of g?",
+        gradient,
+        long={"particles": 20000},
+        quick={"particles": 2000},
+    ),
+    Check(
+        "steps",
+        "Is a step that of float64 for its pressures, and its residual the one that it tells?",
+        steps,
+        long={"particles": 131072, "span": 300},
+        quick={"particles": 1200, "span": 10},
+    ),
+    Check(
+        "momentum",
+        "Do only walls and gravity change the momentum?",
+        momentum,
+        long={"particles": 131072, "span": 100},
+        quick={"particles": 1200, "span": 5},
+    ),
+    Check(
+        "hydrostatics",
+        "Has a column at rest the pressure of its weight, and its density?",
+        rest,
+        long={"particles": 64000, "height": 1.0, "span": 4000.0},
+        quick={"particles": 2500, "height": 1.5, "span": 200.0},
+    ),
+    Check(
+        "energy",
+        "Does energy not grow, and density stay?",
+        energy,
+        long={"particles": 64000, "span": 1000.0},
+        quick={"particles": 1000, "span": 200.0},
+    ),
+    Check(
+        "dam-break",
+        "Does a breaking dam run as in experiments?",
+        dam_break,
+        long={"particles": 120000, "depth": 1.0, "reynolds": 55.0, "free": True, "late": True},
+        quick={
+            "particles": 4000,
+            "depth": 0.2,
+            "reynolds": 55.0,
+            "free": False,
+            "late": False,
+        },
+    ),
+)

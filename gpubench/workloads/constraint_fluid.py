@@ -1,0 +1,300 @@
+"""A fluid whose density is held by constraints: the breaking dam, with long steps.
+
+The model and its units: gpubench/physics/constraint.py. A step: cells, sort, noted neighbours
+(list), what the solve begins with (blocks), the pressures (solve), and symplectic Euler.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpubench.core.errors import NotSupported, UserError
+from gpubench.core.messages import say
+from gpubench.physics.constraint import SOLVERS, Liquid, spline
+from gpubench.physics.constraint_step import Solved, check_constraint_step
+from gpubench.physics.sph import mass_for
+from gpubench.workloads.cell_workload import BLOCK, require_known_values
+from gpubench.workloads.tank import DamBreak, by_ids
+from gpubench.workloads.workload import BlowUp, Snapshot, Value
+
+Floats = NDArray[np.float64]
+
+NOTED = 1.6  # room for neighbours that are noted, over the mean
+SLOT = 16  # as in kernels/constraint_fluid.cu
+MOST_PARTICLES = BLOCK * 2**19  # so that the words of a dot product hold its blocks
+# Words of `statistics` in kernels/constraint_fluid.cu.
+NOW, TOTAL, TOTAL_HIGH, FAILED, FIRST, FIRST_HIGH, LAST, LARGEST = range(8)
+KERNELS = (
+    "note_neighbours", "blocks", "project", "velocities_after", "spread", "residuals", "gathered",
+    "step_along", "direct", "integrate",
+)  # fmt: skip
+
+
+class ConstraintFluid(DamBreak):
+    """A column of fluid that collapses, its density held by constraints that only push.
+
+    The column of state keeps the pressures times the time step in w: the next step begins from
+    them. viscosity, mach, neighbours, wall_distance: as in SPH. compliance: 0 for an
+    incompressible fluid, 1 for one as compressible as that of SPH. damping: tau in time steps.
+    solver: conjugate-gradients, with the pressures above 0 as its active set, taken anew after
+    `restart` iterations, or jacobi. iterations: of a step, at most. tolerance: of the root mean
+    square of the density error that a step leaves unsolved; a solve ends when it is reached.
+    """
+
+    name = "constraint-fluid"
+    summary = "a column of fluid collapses, its density held by constraints"
+    source = "Bodin, Lacoursiere and Servin, IEEE TVCG 18 (2012); Lacoursiere 2007"
+    defaults: ClassVar[Mapping[str, Value]] = {
+        "time_step": 1.0,
+        "solver": "conjugate-gradients",
+        "iterations": 48,
+        "restart": 6,
+        "tolerance": 1e-3,
+        "compliance": 0.01,
+        "damping": 2.0,
+        "relaxation": 0.4,
+        "warm_start": 1.0,
+        "neighbours": 30.0,
+        "viscosity": 0.05,
+        "mach": 0.2,
+        "wall_distance": 0.5,
+        **DamBreak.tank,
+    }
+    variants: ClassVar[Sequence[Mapping[str, Value]]] = ({},)
+    steps_by_default = 1000
+
+    def set_up(self, rng: np.random.Generator) -> None:
+        require_known_values(self.parameters, {"solver": SOLVERS})
+        for name in ("iterations", "restart"):
+            if not 1 <= self.number(name) <= 10_000:
+                raise UserError(f"{name} must be 1 to 10000, not {self.number(name):g}")
+        if self.particles > MOST_PARTICLES:
+            raise NotSupported(
+                f"{self.name} has at most {MOST_PARTICLES:,} particles, not {self.particles:,}"
+            )
+        super().set_up(rng)
+        self.liquid = Liquid(
+            mass_for(self.spacing, spline), self.number("viscosity"), self.gravity,
+            self.number("wall_distance") * self.spacing, self.number("compliance"),
+            self.number("damping"), self.number("relaxation"), self.number("warm_start"),
+            self.number("tolerance"), self.time_step,
+        )  # fmt: skip
+        self._has_warned = False
+
+    def work(self) -> list[tuple[str, Callable[[], None]]]:
+        return [
+            ("list", self._note_neighbours),
+            ("blocks", self._prepare_solve),
+            ("solve", self._solve),
+            ("integrate", self._integrate),
+        ]
+
+    def check(self) -> str | None:
+        self.count_steps()
+        before = self.state()
+        self.plain_steps(1)
+        try:
+            self.require_sound()
+        except BlowUp as error:
+            return str(error)
+        values = self.density_errors()
+        solved = Solved(values, float(self._statistics()[LAST : LAST + 1].view(np.float32)[0]))
+        return check_constraint_step(
+            by_ids(before), by_ids(self.state()), solved, self.box, self.liquid
+        )
+
+    def require_sound(self) -> None:
+        super().require_sound()
+        found = self.solves()
+        if found["unconverged_steps"] and not self._has_warned:
+            self._has_warned = True
+            first = self._statistics()[FIRST : FIRST + 2].view(np.uint32)
+            say(
+                f"{self.name}: the solve of step {int(first[0]) + (int(first[1]) << 32)} did not"
+                f" converge, nor that of {found['unconverged_steps'] - 1:.0f} later steps so far:"
+                f" residual up to {found['largest_residual']:.2g}, tolerance"
+                f" {self.number('tolerance'):g}; more iterations, a shorter step or more compliance"
+                " would help"
+            )
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        super().restore(state)
+        self.device.fill(self.statistics, 0x00)
+        self._restored_at = self.step
+
+    def require_possible(self, state: Mapping[str, NDArray[Any]]) -> None:
+        super().require_possible(state)
+        kept = state["velocities"][:, 3]
+        if not (np.isfinite(kept).all() and (kept >= 0).all()):
+            raise UserError(f"a state of {self.name} has pressures that are below 0 or no numbers")
+
+    def observe(self, snapshot: Snapshot) -> dict[str, float]:
+        """Return what Tank.observe does, density errors of the last step, and how solves went."""
+        errors = np.maximum(self.density_errors(), 0.0) if self.step > self._restored_at else None
+        of_density = {
+            "largest_density_error": math.nan if errors is None else float(errors.max()),
+            "mean_density_error": math.nan if errors is None else float(errors.mean()),
+        }
+        return {**super().observe(snapshot), **of_density, **self.solves()}
+
+    def outcome(self) -> dict[str, int | float | str]:
+        return dict(self.solves())
+
+    def solves(self) -> dict[str, float]:
+        """Return iterations of a step and residuals since the last restore.
+
+        A residual is the root mean square of gpubench.physics.constraint.residuals.
+        """
+        self.count_steps()
+        words = self._statistics()
+        total = int(words[TOTAL : TOTAL_HIGH + 1].view(np.uint64)[0])
+        last, largest = (float(word) for word in words[LAST : LARGEST + 1].view(np.float32))
+        return {
+            "iterations": total / max(1, self.step - self._restored_at),
+            "residual": last,
+            "largest_residual": largest,
+            "unconverged_steps": float(words[FAILED]),
+        }
+
+    def density_errors(self) -> Floats:
+        """Return g at the beginning of the last step, float64 (particles,), in order of ids."""
+        ids = self.device.download(self.places).view(np.uint32)[:, 3]
+        found: Floats = self.in_place(self._start)[:, 3].astype(np.float64)
+        return found[np.argsort(ids)]
+
+    def pressures(self) -> Floats:
+        """Return the pressures of the last step, float64 (particles,), in order of ids."""
+        kept: Floats = by_ids(self.state())["velocities"][:, 3].astype(np.float64)
+        return kept / self.time_step
+
+    def _statistics(self) -> NDArray[np.int32]:
+        words: NDArray[np.int32] = self.device.download(self.statistics)
+        return words
+
+    def _allocate(self) -> None:
+        super()._allocate()
+        n, iterations = self.particles, int(self.number("iterations"))
+        self._uses_gradients = self.parameters["solver"] == SOLVERS[0]
+        whole, rest = divmod(iterations, int(self.number("restart")))
+        self._rounds = [int(self.number("restart"))] * whole + [rest] * bool(rest)
+        slots = iterations + 2 * len(self._rounds) + 2
+        self.progress = self.array(slots * SLOT, "int32")
+        self.statistics = self.array(8, "int32")
+        self._points = self.array((n, 4), "uint32")
+        self._start, self._after, self._sway = (self.array((n, 4), "float32") for _ in range(3))
+        self._x, self._r, self._q, self._diagonal = (self.array(n, "float32") for _ in range(4))
+        self._held, self._noted = self.array(n, "int32"), self.array(n, "int32")
+        near = math.ceil(NOTED * self.number("neighbours"))
+        self._near, self._notes = near, self.array(n * near, "int32")
+
+    def _prepare_kernels(self) -> None:
+        super()._prepare_kernels()
+        self._packed = self.device.upload(self.liquid.packed(self.particles).view("uint8"))
+        self._kernels = {
+            name: self.device.kernel(
+                "constraint_fluid.cu", name, **{**self.constants, "NEAR": self._near}
+            )
+            for name in KERNELS
+        }
+
+    def _note_neighbours(self) -> None:
+        self._kernels["note_neighbours"](
+            self.blocks, BLOCK, self.current[0], *self.candidates, self.packed_box, self.clock,
+            self.particles, len(self.progress), self._noted, self._notes, self.progress,
+            self.statistics,
+        )  # fmt: skip
+
+    def _prepare_solve(self) -> None:
+        self._kernels["blocks"](
+            self.blocks, BLOCK, *self.current, *self.candidates, self._noted, self._notes,
+            self.packed_box, self._packed, self.particles, self._points, self._start,
+            self._diagonal, self._x,
+        )  # fmt: skip
+
+    def _solve(self) -> None:
+        """Queue the iterations; those after the last that was needed end at once."""
+        slot = self._by_gradients() if self._uses_gradients else self._by_jacobi()
+        if self._uses_gradients:
+            self._project(slot, relaxes=False)
+        self._evaluate(slot, before=-1, counts=False)
+        self._last_slot = slot
+
+    def _by_gradients(self) -> int:
+        """Take an active set and follow conjugate gradients in it, in each round; see `_solve`."""
+        slot, before = 0, -1
+        for iterations in self._rounds:
+            self._project(slot, relaxes=False)
+            self._evaluate(slot, before, counts=False)
+            before = slot
+            for number in range(iterations):
+                self._iterate(slot, is_first=number == 0)
+                slot += 1
+            slot += 1
+        return slot
+
+    def _by_jacobi(self) -> int:
+        """Take steps of projected Jacobi; see `_solve`."""
+        iterations = int(self.number("iterations"))
+        self._project(0, relaxes=False)
+        for slot in range(iterations):
+            self._evaluate(slot, slot - 1, counts=True)
+            self._project(slot + 1, relaxes=True)
+        return iterations
+
+    def _project(self, slot: int, *, relaxes: bool) -> None:
+        self._kernels["project"](
+            self.blocks, BLOCK, self._r, self._diagonal, self._packed, self.particles, slot,
+            int(relaxes), self._points, self._x, self.progress,
+        )  # fmt: skip
+
+    def _evaluate(self, slot: int, before: int, *, counts: bool) -> None:
+        """Queue new velocities and residuals, unless the stage `before` is done."""
+        self._kernels["velocities_after"](
+            self.blocks, BLOCK, *self._product, self.current[1], self._start, self.particles, slot,
+            before, self._after, self._sway, self._held, self.progress,
+        )  # fmt: skip
+        self._kernels["residuals"](
+            self.blocks, BLOCK, *self._product, self._start, self._sway, self._x, self.particles,
+            slot, before, int(counts), self._r, self._held, self.progress, self.statistics,
+        )  # fmt: skip
+
+    def _iterate(self, slot: int, *, is_first: bool) -> None:
+        """Queue an iteration of conjugate gradients."""
+        self._kernels["direct"](
+            self.blocks, BLOCK, self._r, self._packed, self.particles, slot, int(is_first),
+            self._points, self.progress,
+        )  # fmt: skip
+        self._kernels["spread"](
+            self.blocks, BLOCK, *self._product, self._held, self.particles, slot, self._sway,
+            self.progress,
+        )  # fmt: skip
+        self._kernels["gathered"](
+            self.blocks, BLOCK, *self._product, self._sway, self.particles, slot, self._q,
+            self.progress, self.statistics,
+        )  # fmt: skip
+        self._kernels["step_along"](
+            self.blocks, BLOCK, self._points, self._q, self._held, self._packed, self.particles,
+            slot, self._x, self._r, self.progress,
+        )  # fmt: skip
+
+    @property
+    def _product(self) -> tuple[Any, ...]:
+        """What all products take: points, where the others are, the box and the liquid."""
+        return (
+            self._points, *self.candidates, self._noted, self._notes, self.packed_box,
+            self._packed,
+        )  # fmt: skip
+
+    def _integrate(self) -> None:
+        self._kernels["integrate"](
+            self.blocks, BLOCK, self.current[0], self._after, self._x, self.order, self.since,
+            self.packed_box, self._packed, self.clock, self.particles, self._last_slot,
+            (self.skin / 2) ** 2, self.progress, self.statistics, self.places,
+            self.state_columns[0], self.stale, self.fault,
+        )  # fmt: skip
+        self.stepped()

@@ -1,0 +1,186 @@
+"""Fluid in a tank of smoothed particles: the scene, its state, what is seen of it.
+
+Lengths are in kernel radii, densities in rest densities. A scene lies along x, is deep along y,
+and gravity pulls along -z. In memory and in the boxes of the model its axes are permuted (AXES):
+the last, slowest one of the cells lies along the scene, so that a stretch of the scene is one
+stretch of memory, which several GPUs can share.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpubench.core.errors import UserError
+from gpubench.physics.box import Box
+from gpubench.physics.rigid import RigidBody
+from gpubench.physics.sph import spacing_for
+from gpubench.workloads.cell_workload import InCells
+from gpubench.workloads.picture import Picture
+from gpubench.workloads.sph_bodies import AXES, in_memory, inside_box, inverse
+from gpubench.workloads.workload import Snapshot, Value
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What a simulation begins from, in the axes of the scene.
+
+    box: its walls. positions: float64 (particles, 3), at rest. height: of the fluid, which with
+    the Mach number gives gravity. bodies: what is in it.
+    """
+
+    box: Box
+    positions: Floats
+    height: float
+    bodies: Sequence[RigidBody] = ()
+
+
+class Tank(InCells):
+    """A fluid in a tank; its column is the velocities, (x, y, z, and what a subclass keeps).
+
+    neighbours: to a kernel radius, at rest. mach: speed that a fall through the height of the
+    fluid gives, which sets gravity.
+    """
+
+    columns = ("velocities",)
+
+    @abstractmethod
+    def make_scene(self, rng: np.random.Generator) -> Scene:
+        """Draw what the parameters and the number of particles describe."""
+
+    def set_up(self, rng: np.random.Generator) -> None:
+        if not 8 <= self.number("neighbours") <= 200:
+            raise UserError(f"neighbours must be 8 to 200, not {self.number('neighbours'):g}")
+        if not self.number("mach") >= 0:
+            raise UserError(f"mach must be 0 or positive, not {self.number('mach'):g}")
+        self.spacing = spacing_for(self.number("neighbours"))
+        self.scene = scene = self.make_scene(rng)
+        self.box = Box(in_memory(scene.box.size), in_memory(scene.box.periodic))
+        self.reach = 1.0
+
+    @property
+    def gravity(self) -> tuple[float, float, float]:
+        """Acceleration along the axes of memory."""
+        pulls = [0.0, 0.0, 0.0]
+        pulls[AXES[2]] = -(self.number("mach") ** 2) / (2 * self.scene.height)
+        return (pulls[0], pulls[1], pulls[2])
+
+    @property
+    def number_density(self) -> float:
+        """That of the lattice at rest."""
+        return self.spacing**-3
+
+    def draw(self, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
+        places, _ = self.numbered(self.scene.positions[:, inverse(AXES)])
+        return {"places": places, "velocities": np.zeros((self.particles, 4), np.float32)}
+
+    def snapshot(self) -> Snapshot:
+        return self.snapshot_of(self.state(), ())
+
+    def snapshot_of(
+        self, state: Mapping[str, NDArray[Any]], bodies: Sequence[RigidBody]
+    ) -> Snapshot:
+        """Return fluid and bodies: species 0, and from 1 on each body."""
+        by_id = np.argsort(state["places"][:, 3])
+        positions = [self.box.to_positions(state["places"][by_id])]
+        positions += [body.particle_positions() for body in bodies]
+        velocities = [state["velocities"][by_id, :3].astype(np.float64)]
+        velocities += [body.particle_velocities() for body in bodies]
+        species = np.repeat(np.arange(1 + len(bodies)), [len(part) for part in positions])
+        return Snapshot(
+            step=self.step,
+            time=self.step * self.time_step,
+            size=self.scene.box.size,
+            periodic=self.scene.box.periodic,
+            positions=inside_box(np.vstack(positions)[:, AXES], self.scene.box),
+            velocities=np.vstack(velocities)[:, AXES],
+            species=species.astype(np.int8),
+            species_names=("fluid", *(f"body {i + 1}" for i in range(len(bodies)))),
+            colour_by="speed",
+            speed_scale=self.speed_scale,
+            speed_label="speed, in speeds of sound",
+            spacing=self.spacing,
+        )
+
+    def paint(self) -> None:
+        self.picture.clear()
+        self.picture.draw(self.places, self.state_columns[0], self.packed_box, 0, self.particles)
+
+    @cached_property
+    def picture(self) -> Picture:
+        """What `paint` draws, from the side, shaded by speed."""
+        return Picture(self.device, self.box, self.spacing, self.speed_scale)
+
+    @property
+    def speed_scale(self) -> float:
+        """The speed of a fall through the height of the fluid, or what 0.1 Mach is."""
+        return self.number("mach") or 0.1
+
+    def observe(self, snapshot: Snapshot) -> dict[str, float]:
+        """Return energies of the fluid over its particles and g H, front and mean height."""
+        fluid = snapshot.species == 0
+        speeds = np.sqrt((snapshot.velocities[fluid] ** 2).sum(axis=1))
+        g, height = -self.gravity[AXES[2]], self.scene.height
+        unit = g * height if g > 0 else 1.0
+        x, z = snapshot.positions[fluid, 0], snapshot.positions[fluid, 2]
+        return {
+            "kinetic_energy": float((speeds**2).mean()) / 2 / unit,
+            "potential_energy": float(z.mean()) * g / unit,
+            "fastest": float(speeds.max()),
+            "front": float(x.max()),
+        }
+
+
+class DamBreak(Tank):
+    """A column of fluid that collapses in a tank.
+
+    height: of the column, in its widths. depth: likewise, of the tank, which repeats along y; at
+    least three cells. length, top: of the tank, in widths and heights of the column.
+    """
+
+    tank: ClassVar[Mapping[str, Value]] = {"height": 2.0, "depth": 1.0, "length": 4.0, "top": 1.5}
+    particles_by_default = 65536
+
+    def make_scene(self, rng: np.random.Generator) -> Scene:
+        height, depth = (self.positive(name) for name in ("height", "depth"))
+        length, top = (self.positive(name) for name in ("length", "top"))
+        if min(length, top) < 1:
+            raise UserError(f"length and top must be at least 1, not {length:g} and {top:g}")
+        spacing, n = self.spacing, self.particles
+        least = math.ceil(3 * (1 + self.skin) / spacing)
+        width = (n / (height * depth)) ** (1 / 3)
+        deep = max(least, round(depth * width))
+        wide = max(1, round(math.sqrt(n / (deep * height))))
+        high = math.ceil(n / (deep * wide))
+        column = wide * spacing, deep * spacing, high * spacing
+        box = Box((length * column[0], column[1], top * column[2]), (False, True, False))
+        return Scene(box, self.sites(n, wide, deep), column[2])
+
+    def sites(self, count: int, wide: int, deep: int) -> Floats:
+        """Return the first sites of a lattice, (count, 3): layer on layer from the bottom."""
+        layer, place = np.divmod(np.arange(count), wide * deep)
+        x, y = np.divmod(place, deep)
+        sites: Floats = np.column_stack([x, y, layer]).astype(np.float64)
+        return (sites + 0.5) * self.spacing
+
+    def positive(self, name: str) -> float:
+        """Return a parameter that is a positive number."""
+        value = self.number(name)
+        if not value > 0:
+            raise UserError(f"{name} must be positive, not {value:g}")
+        return value
+
+
+def by_ids(state: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Return a state with its particles in order of their ids."""
+    order = np.argsort(state["places"][:, 3])
+    return {**state, **{name: state[name][order] for name in ("places", "velocities")}}

@@ -1,0 +1,52 @@
+"""The checks of the fluid held by constraints run, and notice what is wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpubench.physics import constraint
+from gpubench.physics_checks import constraint as checks
+from gpubench.physics_checks.runner import FAMILIES, run_check
+from gpubench.workloads.constraint_fluid import ConstraintFluid
+
+BY_NAME = {check.name: check for check in FAMILIES["constraint-fluid"]}
+TINY: dict[str, dict[str, Any]] = {
+    "gradient": {"particles": 300},
+    "steps": {"particles": 300, "span": 2},
+    "momentum": {"particles": 300, "span": 2},
+    "energy": {"particles": 300, "span": 20.0},
+}
+
+
+@pytest.fixture(scope="module")
+def intel(open_once):
+    return open_once("opencl:intel")
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_what_is_exact_is_right_at_any_size(intel, name):
+    run = run_check(BY_NAME[name], intel, TINY[name])
+    assert set(run.verdicts) <= {"agrees", "recorded"}, (run.failure, run.findings)
+
+
+def test_a_kernel_that_differs_in_g_and_its_gradient_is_noticed(intel, monkeypatch):
+    original = constraint.spline_slope
+    monkeypatch.setattr(constraint, "spline_slope", lambda r: 1.001 * original(r))
+    findings = run_check(BY_NAME["gradient"], intel, TINY["gradient"]).findings
+    assert [each.verdict for each in findings] == ["agrees", "differs", "agrees"]
+
+
+def test_a_wrong_step_is_noticed_and_named(intel, monkeypatch):
+    monkeypatch.setattr(ConstraintFluid, "check", lambda self: "it is wrong")
+    (finding,) = run_check(BY_NAME["steps"], intel, TINY["steps"]).findings
+    assert finding.verdict == "differs"
+    assert "'solver': 'jacobi'}: it is wrong" in finding.note
+
+
+def test_impulses_that_walls_do_not_give_are_noticed(intel, monkeypatch):
+    original = checks.within_walls
+    monkeypatch.setattr(checks, "within_walls", lambda *a: (original(*a)[0], 0.9 * original(*a)[1]))
+    findings = run_check(BY_NAME["momentum"], intel, TINY["momentum"]).findings
+    assert [each.verdict for each in findings] == ["agrees", "differs"]
