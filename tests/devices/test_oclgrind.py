@@ -65,6 +65,8 @@ from gpubench.devices import open_device
 from gpubench.verify.problems import FAMILIES
 from gpubench.core.grid import Grid
 from gpubench.inputs import NULLS, RECORD_BYTES, make, make_pairs, make_records, move
+from gpubench.inputs import of_particles
+from gpubench.verify.sparse_suites import antisymmetric_matrix, matrix_of_lengths
 
 class HostSort:
     form, workspace_bytes = "host", 0
@@ -146,10 +148,12 @@ def pairs():
         yield make_pairs(size, seed=size), {}
 
 def matrices():
-    for case in suites.cases("sparse-product"):
-        inputs = case.make()
-        if inputs.rows < 400 and (inputs.antisymmetric or not form.startswith("transpose")):
-            yield inputs, {}
+    box = Grid((3, 4, 3), (-1.0, 0.0, 2.0), (3.0, 4.0, 3.0))
+    for size in (0, 1, 300):
+        yield of_particles(make(size, box, order="cell")), {}
+    yield antisymmetric_matrix(40, 60), {}
+    if not form.startswith("transpose"):
+        yield matrix_of_lengths([0, 40, 0, 3, *range(30)]), {}
 
 name, form = sys.argv[1:]
 cls = registry.find_algorithm(name)
