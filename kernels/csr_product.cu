@@ -9,9 +9,9 @@ __device__ __forceinline__ int64 place_of(int i, int k, int rows, int width, GLO
     return start[i] + k;
 }
 
+/* A thread reads half a memory sector at a time: the rest must stay in a cache until it does. */
+#define STREAMED(address) (*(address))
 #include "common/block_rows.h"
-
-enum { AHEAD = UNROLL }; /* a pragma takes a constant, but no macro */
 
 __global__ void multiply(GLOBAL const int *__restrict__ lengths, GLOBAL const int64 *__restrict__ start,
                          GLOBAL const int *__restrict__ columns, GLOBAL const float *__restrict__ blocks,
@@ -21,12 +21,9 @@ __global__ void multiply(GLOBAL const int *__restrict__ lengths, GLOBAL const in
     int i = blockIdx.x * BLOCK + threadIdx.x;
     if (i >= rows)
         return;
-    int64 end = start[i + 1];
+    int64 from = start[i];
     Sum sum = first_term(block_at(diagonal, rows, i), factors[i]);
-#pragma unroll AHEAD
-    for (int64 at = start[i]; at < end; ++at)
-        sum = add_term(sum, block_at(blocks, plane, at), factors[columns[at]]);
-    sums[i] = sum;
+    sums[i] = add_blocks(sum, columns, blocks, plane, from, 1, (int)(start[i + 1] - from), factors);
 }
 
 #if TRANSPOSED
@@ -51,11 +48,11 @@ __global__ void multiply_by_warps(GLOBAL const int *__restrict__ lengths, GLOBAL
     int lane = threadIdx.x % WARP, i = blockIdx.x * (BLOCK / WARP) + threadIdx.x / WARP;
     Sum sum = NOTHING;
     if (i < rows) {
-        int64 end = start[i + 1];
+        int64 from = start[i];
+        int mine = ((int)(start[i + 1] - from) - lane + WARP - 1) / WARP;
         if (lane == 0)
             sum = first_term(block_at(diagonal, rows, i), factors[i]);
-        for (int64 at = start[i] + lane; at < end; at += WARP)
-            sum = add_term(sum, block_at(blocks, plane, at), factors[STREAMED(columns + at)]);
+        sum = add_blocks(sum, columns, blocks, plane, from + lane, WARP, mine, factors);
     }
     part[threadIdx.x] = sum;
     for (int reach = WARP / 2; reach > 0; reach /= 2) {

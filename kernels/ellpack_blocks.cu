@@ -2,9 +2,7 @@
 
    The k-th block of row i is at k * rows + i, so that the threads of a warp read neighbouring places, as far as
    the layout is wide. What a row has beyond its width follows all columns, row after row: row i's rest begins
-   at rows * width + start[i]. Nothing is truncated.
-
-   UNROLL blocks and columns are loaded before the factors that they need: all these loads overlap. */
+   at rows * width + start[i]. Nothing is truncated. */
 
 __device__ __forceinline__ int64 place_of(int i, int k, int rows, int width, GLOBAL const int64 *start)
 {
@@ -27,28 +25,15 @@ __global__ void multiply(GLOBAL const int *__restrict__ lengths, GLOBAL const in
                          int64 plane, GLOBAL const float *__restrict__ diagonal, int rows, int width,
                          GLOBAL const Factor *__restrict__ factors, GLOBAL Sum *__restrict__ sums)
 {
-    int i = blockIdx.x * BLOCK + threadIdx.x, k = 0;
+    int i = blockIdx.x * BLOCK + threadIdx.x;
     if (i >= rows)
         return;
-    int length = STREAMED(lengths + i), inside = min(length, width);
+    int length = STREAMED(lengths + i);
     Sum sum = first_term(block_at(diagonal, rows, i), factors[i]);
-    int64 at = i;
-    for (; k + UNROLL <= inside; k += UNROLL) {
-        int column[UNROLL];
-        float4 block[UNROLL];
-#pragma unroll
-        for (int u = 0; u < UNROLL; ++u, at += rows) {
-            column[u] = STREAMED(columns + at);
-            block[u] = block_at(blocks, plane, at);
-        }
-#pragma unroll
-        for (int u = 0; u < UNROLL; ++u)
-            sum = add_term(sum, block[u], factors[column[u]]);
+    sum = add_blocks(sum, columns, blocks, plane, i, rows, min(length, width), factors);
+    if (length > width) {
+        int64 rest = place_of(i, width, rows, width, start);
+        sum = add_blocks(sum, columns, blocks, plane, rest, 1, length - width, factors);
     }
-    for (; k < inside; ++k, at += rows)
-        sum = add_term(sum, block_at(blocks, plane, at), factors[STREAMED(columns + at)]);
-    if (k < length)
-        for (at = place_of(i, k, rows, width, start); k < length; ++k, ++at)
-            sum = add_term(sum, block_at(blocks, plane, at), factors[STREAMED(columns + at)]);
     sums[i] = sum;
 }

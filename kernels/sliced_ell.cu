@@ -28,25 +28,10 @@ __global__ void multiply(GLOBAL const int *__restrict__ lengths, GLOBAL const in
                          int64 plane, GLOBAL const float *__restrict__ diagonal, int rows, int width,
                          GLOBAL const Factor *__restrict__ factors, GLOBAL Sum *__restrict__ sums)
 {
-    int i = blockIdx.x * BLOCK + threadIdx.x, k = 0;
+    int i = blockIdx.x * BLOCK + threadIdx.x;
     if (i >= rows)
         return;
-    int length = STREAMED(lengths + i);
     Sum sum = first_term(block_at(diagonal, rows, i), factors[i]);
-    int64 at = place_of(i, 0, rows, width, start);
-    for (; k + UNROLL <= length; k += UNROLL) {
-        int column[UNROLL];
-        float4 block[UNROLL];
-#pragma unroll
-        for (int u = 0; u < UNROLL; ++u, at += SLICE) {
-            column[u] = STREAMED(columns + at);
-            block[u] = block_at(blocks, plane, at);
-        }
-#pragma unroll
-        for (int u = 0; u < UNROLL; ++u)
-            sum = add_term(sum, block[u], factors[column[u]]);
-    }
-    for (; k < length; ++k, at += SLICE)
-        sum = add_term(sum, block_at(blocks, plane, at), factors[STREAMED(columns + at)]);
-    sums[i] = sum;
+    sums[i] = add_blocks(sum, columns, blocks, plane, place_of(i, 0, rows, width, start), SLICE,
+                         STREAMED(lengths + i), factors);
 }

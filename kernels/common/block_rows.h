@@ -18,10 +18,12 @@
 #define GPUBENCH_COMMON_BLOCK_ROWS_H
 
 /* The matrix is read once: on CUDA it is the first to leave the caches, and the factors stay. */
+#ifndef STREAMED
 #ifdef __CUDACC__
 #define STREAMED(address) __ldcs(address)
 #else
 #define STREAMED(address) (*(address))
+#endif
 #endif
 
 __device__ __forceinline__ float4 block_at(GLOBAL const float *__restrict__ blocks, int64 plane, int64 at)
@@ -72,6 +74,29 @@ __device__ __forceinline__ Sum add_term(Sum sum, float4 b, Factor x)
     return fmaf(b.z, x.z, fmaf(b.y, x.y, fmaf(b.x, x.x, sum)));
 }
 #endif
+
+/* Add `count` blocks, from place `at` on and `stride` places apart. UNROLL blocks and columns are loaded before
+   the factors that they need: all these loads overlap. */
+__device__ __forceinline__ Sum add_blocks(Sum sum, GLOBAL const int *__restrict__ columns,
+                                          GLOBAL const float *__restrict__ blocks, int64 plane, int64 at,
+                                          int64 stride, int count, GLOBAL const Factor *__restrict__ factors)
+{
+    for (; count >= UNROLL; count -= UNROLL) {
+        int column[UNROLL];
+        float4 block[UNROLL];
+#pragma unroll
+        for (int u = 0; u < UNROLL; ++u, at += stride) {
+            column[u] = STREAMED(columns + at);
+            block[u] = block_at(blocks, plane, at);
+        }
+#pragma unroll
+        for (int u = 0; u < UNROLL; ++u)
+            sum = add_term(sum, block[u], factors[column[u]]);
+    }
+    for (; count > 0; --count, at += stride)
+        sum = add_term(sum, block_at(blocks, plane, at), factors[STREAMED(columns + at)]);
+    return sum;
+}
 
 /* The gradient of a pair, see gpubench/inputs/matrices.py. */
 __device__ __forceinline__ float4 pair_block(float4 p, float4 q, float inverse_cutoff)

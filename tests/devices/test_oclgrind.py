@@ -46,6 +46,12 @@ pytestmark = [
 SEARCHES = {("search-atomic-list", "list"), ("brute-force", "count")}
 # The list form launches the kernels of the count forms, over either table: those are here too.
 HASH_QUERY = ("hash-query", "list-world-limits")
+# Every kernel of each layout; blocks in planes are read as those in float4 are.
+PRODUCTS = {
+    ("ellpack-blocks", "assemble-planes"), ("ellpack-blocks", "product-float4"),
+    ("ellpack-staged", "product-planes"), ("sliced-ell", "transpose-planes"),
+    ("csr-product", "product-thread"), ("csr-product", "transpose-warp"),
+}  # fmt: skip
 FORMS = [
     (name, form)
     for name, cls in registry.algorithms().items()
@@ -53,6 +59,7 @@ FORMS = [
     if not described.requires - {"opencl"}
     and (cls.family != "neighbour-search" or (name, form) in SEARCHES)
     and (cls.family != "unbounded-query" or (name, form) == HASH_QUERY)
+    and (cls.family != "sparse-product" or (name, form) in PRODUCTS)
 ]
 
 # Each case is checked twice: what the first launch left behind must not disturb the second.
@@ -65,6 +72,8 @@ from gpubench.devices import open_device
 from gpubench.verify.problems import FAMILIES
 from gpubench.core.grid import Grid
 from gpubench.inputs import NULLS, RECORD_BYTES, make, make_pairs, make_records, move
+from gpubench.inputs import of_particles
+from gpubench.verify.sparse_suites import antisymmetric_matrix, matrix_of_lengths
 
 class HostSort:
     form, workspace_bytes = "host", 0
@@ -146,10 +155,14 @@ def pairs():
         yield make_pairs(size, seed=size), {}
 
 def matrices():
-    for case in suites.cases("sparse-product"):
-        inputs = case.make()
-        if inputs.rows < 400 and (inputs.antisymmetric or not form.startswith("transpose")):
-            yield inputs, {}
+    box = Grid((3, 4, 3), (-1.0, 0.0, 2.0), (3.0, 4.0, 3.0))
+    for size in (0, 1, 150):
+        yield of_particles(make(size, box, order="cell")), {}
+    yield of_particles(make(30, box, "one-cell")), {}
+    yield antisymmetric_matrix(3, 9), {}
+    yield antisymmetric_matrix(40, 60), {}
+    if not form.startswith("transpose"):
+        yield matrix_of_lengths([0, 40, 0, 3, *range(30)]), {}
 
 name, form = sys.argv[1:]
 cls = registry.find_algorithm(name)
