@@ -52,7 +52,7 @@ class Trial:
     sampled: dict[Mode, Sampled] = field(default_factory=dict)
 
     def rule_out(self, status: str, reason: str) -> None:
-        """Give the verdict and let go of the memory."""
+        """Give the verdict and free the memory."""
         self.verdict, self.algorithms = (status, reason), []
 
 

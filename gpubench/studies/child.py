@@ -1,4 +1,4 @@
-"""A process that measures one input after another for another one, and may die of it.
+"""A child process that measures one input after another, and may die of it.
 
 `gpubench.studies.child SOCKET` is started by `Child`. Requests and answers are pickled: both sides
 are the same code. The process ends as soon as the other side has gone, whatever it is doing, so
@@ -32,7 +32,7 @@ SECONDS_TO_END = 10.0
 
 
 class NoAnswer(Exception):
-    """A request came to nothing; the message says what became of it, or of the process."""
+    """A request failed; the message says why, or how the process ended."""
 
 
 class Child:
@@ -45,7 +45,7 @@ class Child:
                 children.command("gpubench.studies.child", str(its.fileno())),
                 pass_fds=[its.fileno()],
                 stdin=subprocess.DEVNULL,
-                stdout=2,  # what libraries print is no result
+                stdout=2,  # keeps what libraries print out of results
                 env=unlaunched(),
             )
         self._connection = Connection(ours.detach())

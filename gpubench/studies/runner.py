@@ -1,7 +1,7 @@
 """Run a study: plan it, measure one input after another, and store the records of each.
 
 Records are stored after each input, so that what was measured survives Ctrl-C or a kill, and
-the same call goes on where the last one stopped.
+the same call resumes where the last one stopped.
 """
 
 from __future__ import annotations
