@@ -135,7 +135,7 @@ def _classes(module: ModuleType, base: type) -> Iterator[type[Any]]:
 
 
 def _require_use_of_additions() -> None:
-    """Raise RegistryError for what was added and declares nothing: its author expects it to."""
+    """Raise RegistryError for an added module that declares nothing: its author expects it to."""
     for addition in plugins.additions():
         kinds = (Algorithm, Workload)
         if not any(True for m in addition.modules for kind in kinds for _ in _classes(m, kind)):

@@ -1,4 +1,4 @@
-"""Files that are either there whole, or as they were before; and locks among processes."""
+"""Files that are replaced whole or not at all; and locks among processes."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class Child:
         self._connection = Connection(ours.detach())
 
     def ask(self, do: str, *given: Any, on_news: Callable[[Any], None] | None = None) -> Any:
-        """Have a method of `Worker` called and return its answer.
+        """Call a method of `Worker` and return its answer.
 
         on_news: is given what the process tells before it answers.
         Raises UserError as it did there, and NoAnswer with type and first line of any other
@@ -74,7 +74,7 @@ class Child:
         return value
 
     def close(self) -> None:
-        """Let it close its device and end; kill it where it does not."""
+        """Let it close its device and end; kill it if it does not."""
         with suppress(OSError):
             self._connection.send(None)
         self._end()
@@ -176,7 +176,7 @@ def serve(connection: Connection) -> None:
 
 
 def _answer(worker: Worker, do: str, given: tuple[Any, ...]) -> tuple[str, Any]:
-    """Return what came of a request, and what kind of answer that is."""
+    """Return the result of a request, and its kind."""
     try:
         return "answer", getattr(worker, do)(*given)
     except UserError as error:

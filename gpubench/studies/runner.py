@@ -71,7 +71,7 @@ class Here(Engine):
 
 
 def engine_of(where: Device | Engine) -> Engine:
-    """Return what measures on a device of this process, or whatever else is to measure."""
+    """Return the engine: a device of this process, unless another is given."""
     return where if isinstance(where, Engine) else Here(where)
 
 
