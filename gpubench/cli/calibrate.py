@@ -1,4 +1,4 @@
-"""`gpubench calibrate`: how far verdicts can be believed on a machine."""
+"""`gpubench calibrate`: false alarms and detectable slow-downs on a machine."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def calibrate(
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of calibrations.")] = CALIBRATION,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare this code with itself, many times, and count how often it is called slower.
+    """Compare this code with itself many times, and count false alarms.
 
     Also plants slow-downs, to find the smallest that is detected nine times in ten.
     """

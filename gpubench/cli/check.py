@@ -102,7 +102,7 @@ def check(
     as_json: JsonOption = False,
     smallest: Annotated[
         bool,
-        typer.Option("--smallest", help="Shrink the first input of each form that is wrong."),
+        typer.Option("--smallest", help="For each wrong variant, shrink the first failing input."),
     ] = False,
     long: Annotated[
         bool,
@@ -116,7 +116,7 @@ def check(
         typer.Option(metavar="FILE", help="Of a family: store the findings in this file instead."),
     ] = None,
 ) -> None:
-    """Check the answers of algorithms, in every form. Exit 1 if one is wrong.
+    """Check the answers of algorithms, in every variant. Exit 1 if one is wrong.
 
     `check dpd` checks the physics of a family of workloads against published figures and theory.
     """

@@ -31,7 +31,7 @@ class Asked:
     destination: str | None
 
     def question(self) -> Question:
-        """Return the question; raises UserError where there is none, or no sensible one."""
+        """Return the question; raises UserError if it is missing or impossible."""
         from gpubench.choose.question import Question
 
         if self.particles is None or self.per_cell is None:

@@ -45,7 +45,7 @@ def compare(
         str | None,
         typer.Argument(
             metavar="[HEAD]",
-            help="After, likewise. Default: the working tree, beside a commit.",
+            help="After, likewise. Default: the working tree, if BASE is a commit.",
             show_default=False,
         ),
     ] = None,

@@ -22,7 +22,7 @@ from gpubench.verify.smallest import smallest_failure
 def check_forms(
     chosen: list[type[Algorithm]], device: Device, inputs: ParticleSet | None, smallest: bool
 ) -> list[dict[str, Any]]:
-    """Check every form of the algorithms; return what came of each, ready for JSON."""
+    """Check every form of the algorithms; return the results, ready for JSON."""
     forms = [(cls, name, form) for cls in chosen for name, form in cls.forms.items()]
     outcomes: list[dict[str, Any]] = []
     with progress(len(forms), "checking") as bar:

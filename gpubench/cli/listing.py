@@ -22,7 +22,7 @@ def list_everything(
         str | None,
         typer.Argument(
             metavar="[WORD]",
-            help="Only what has it in its name or description, such as sort or cuda.",
+            help="Only entries with this in name or description, such as sort or cuda.",
             show_default=False,
         ),
     ] = None,

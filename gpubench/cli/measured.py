@@ -1,4 +1,4 @@
-"""What was measured, for people: a table of times, ranked among equal work, and what has none."""
+"""Tables of times, ranked among equal work, and of what has none."""
 
 from __future__ import annotations
 

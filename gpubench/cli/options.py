@@ -209,7 +209,7 @@ def compared(
         typer.Option(
             metavar="STUDY",
             help="What is measured: a name, see `gpubench list`, or a .toml file. Default: the"
-            " study whose role this is.",
+            " study for comparisons.",
             autocompletion=completes(values.studies),
         ),
     ] = None,
@@ -245,7 +245,7 @@ def rule(
     ] = None,
     confidence: Annotated[
         str,
-        typer.Option(metavar="SHARE", help="With which all intervals hold together."),
+        typer.Option(metavar="SHARE", help="Confidence with which all intervals hold."),
     ] = "99%",
 ) -> Rule:
     """Return by which rule a code is called slower."""

@@ -1,4 +1,4 @@
-"""What commands demand before they work, so that a mistake costs no time."""
+"""Checks before a command starts work, so that a mistake costs no time."""
 
 from __future__ import annotations
 

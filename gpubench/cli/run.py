@@ -72,7 +72,7 @@ def run(
 ) -> None:
     """Measure studies. Existing measurements are reused, so a stopped run resumes.
 
-    Under mpirun, all ranks share what needs as many of them, unless --spread is given. Exit 1 if
+    Under mpirun, all ranks share each input that needs as many, unless --spread is given. Exit 1 if
     an algorithm gave a wrong answer or failed.
     """
     from gpubench.simulate.ranks import Crew

@@ -40,7 +40,7 @@ def show(
 ) -> None:
     """Print measurements: times with intervals, ranked among equal work.
 
-    Only right and complete answers have a rank. `=` after a rank: none is known to be faster.
+    Only right and complete answers have a rank. `=` after a rank: no other is known to be faster.
     """
     from gpubench.cli import measured
     from gpubench.evidence.files import load_results

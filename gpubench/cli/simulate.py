@@ -43,14 +43,14 @@ def setup(
     ] = None,
     form: Annotated[
         str | None,
-        typer.Option(metavar="F", help="Default: the first that reorders, of those that can run."),
+        typer.Option(metavar="F", help="Default: the first runnable one that reorders."),
     ] = None,
     skin: Annotated[
         float | None,
         typer.Option(
             metavar="X",
             parser=values.number,
-            help="Keep neighbour lists within cutoff and X. Default: 0, no lists.",
+            help="Keep neighbour lists within cutoff plus X. Default: 0, no lists.",
         ),
     ] = None,
     seed: Annotated[

@@ -1,4 +1,4 @@
-"""Start the command line, and see it to its end.
+"""Start the command line, and end it properly.
 
 Ctrl-C ends it with status 130 and without a traceback at any time: while packages are imported,
 too, and when all that is left to do is to exit.

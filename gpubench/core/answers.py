@@ -43,11 +43,11 @@ class SortedCells:
 
 @dataclass(frozen=True)
 class LimitedCells:
-    """Cells with room for so many particles; the rest of a fuller cell is lost.
+    """Cells of limited capacity; a cell loses the particles beyond it.
 
     count: int32, shape (cells,), how many particles lie in each cell, kept or not.
     slots: int32, shape (cells, capacity); the first min(count[c], capacity) of slots[c] are
-        particles of cell c, what is behind them means nothing.
+        particles of cell c, the rest is undefined.
     lost: int32, shape (1,), how many particles are in no slot.
     allow_overflow: whether an answer that lost particles is right.
     empty_byte: as in LinkedCells.
@@ -97,7 +97,7 @@ class Compacted:
     """The records that a filter kept, without gaps.
 
     records: float32, shape (at least count[0], words); its first count[0] rows are the kept
-        records, bit for bit; nothing is said of the rows after them.
+        records, bit for bit; the rows after them are undefined.
     count: int32, shape (1,).
     """
 

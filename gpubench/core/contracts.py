@@ -145,7 +145,7 @@ class Algorithm(ABC):
     def poison(self) -> None:
         """Queue overwriting what launches left with what no right answer holds; not timed.
 
-        A launch must make all of it anew: this comes before each launch whose answer is checked
+        A launch must make all of it again: this comes before each launch whose answer is checked
         after timing, and an answer that is right without that launch is refused. By default the
         arrays of `answer` are filled. An algorithm that makes `answer` of something else when it
         is asked overwrites that instead, such that `answer` can still be read.

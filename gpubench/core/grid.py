@@ -86,7 +86,7 @@ class Grid:
                 f"a box of {size} cannot be cut into cells of {cell_size}: at most {MAX_CELLS}"
                 " cells, and every edge positive"
             )
-        # The tolerance keeps an edge of 10 * 0.1 at ten cells in spite of rounding.
+        # The tolerance keeps an edge of 10 * 0.1 at ten cells despite rounding.
         nx, ny, nz = (max(1, math.floor(edge / cell_size * (1 + 1e-6))) for edge in size)
         return cls((nx, ny, nz), low, size, periodic)
 
@@ -161,7 +161,7 @@ class UnboundedGrid:
 
     @classmethod
     def of(cls, grid: Grid) -> UnboundedGrid:
-        """Take the cell size of a grid and leave its box; NotSupported where the box repeats."""
+        """Keep the cell size of a grid and drop its box; NotSupported where the box repeats."""
         if any(grid.periodic):
             raise NotSupported("a hash grid has no box that could repeat: leave every axis open")
         return cls(grid.cell_size)

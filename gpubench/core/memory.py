@@ -1,4 +1,4 @@
-"""Memory that an input takes, held against what there is before any of it is allocated."""
+"""Memory that an input takes, compared with what there is before any is allocated."""
 
 from __future__ import annotations
 

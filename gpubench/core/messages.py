@@ -1,4 +1,4 @@
-"""What people are told while a command works, on standard error."""
+"""Messages to the user while a command works, on standard error."""
 
 import sys
 

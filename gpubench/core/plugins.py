@@ -1,4 +1,4 @@
-"""What was declared outside the package: modules of somebody else's, with kernels beside them.
+"""Modules from outside the package, with kernels beside them.
 
 A module is added by an entry point of the group `gpubench.algorithms`, or by its path in the
 environment variable GPUBENCH_ADD, which the processes that measure inherit. It is imported as

@@ -1,4 +1,4 @@
-"""What answers are overwritten with, so that only a launch since then can have made a right one."""
+"""Overwrite answers, so that only a later launch can make them right again."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from gpubench.core.errors import UserError
 from gpubench.core.paths import PACKAGE
 from gpubench.workloads.workload import Workload
 
-ALGORITHMS = ("gpubench.algorithms", "gpubench.libraries")  # ours, and those of other people
+ALGORITHMS = ("gpubench.algorithms", "gpubench.libraries")  # ours, and third-party ones
 OWN = "one of your own: gpubench --add PATH ..."
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
@@ -33,7 +33,7 @@ class RegistryError(UserError):
 
 
 def add(given: Iterable[Path]) -> None:
-    """Add modules from outside the package, by path; see `added.add`."""
+    """Add modules from outside the package, by path; see `plugins.add`."""
     plugins.add(given)
     algorithms.cache_clear()
     workloads.cache_clear()
@@ -135,7 +135,7 @@ def _classes(module: ModuleType, base: type) -> Iterator[type[Any]]:
 
 
 def _require_use_of_additions() -> None:
-    """Raise RegistryError for what was added and declares nothing: its author expects it to."""
+    """Raise RegistryError for an added module that declares nothing: its author expects it to."""
     for addition in plugins.additions():
         kinds = (Algorithm, Workload)
         if not any(True for m in addition.modules for kind in kinds for _ in _classes(m, kind)):

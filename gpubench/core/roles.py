@@ -1,4 +1,4 @@
-"""Which study does what by default, as the studies themselves say."""
+"""The study that a command uses by default, as the studies declare."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def _usable(folder: str) -> Path | None:
 
 
 def _why_unusable(place: Path) -> str | None:
-    """Make the package's folder in a cache folder; return why it is of no use, or None."""
+    """Make the package's folder in a cache folder; return why it is unusable, or None."""
     if not place.is_absolute():
         return "there is no home folder"
     folder = place / OWN

@@ -1,4 +1,4 @@
-"""Files that are either there whole, or as they were before; and locks among processes."""
+"""Files that are replaced whole or not at all; and locks among processes."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Lock:
     refusal: the message of the UserError that is raised at once where the lock is held already, by
         another process or by this one; None to wait for it.
 
-    A file system without locks is told on standard error, and the lock then does nothing.
+    A file system without locks is reported on standard error, and the lock then does nothing.
     Raises UserError where the file cannot be written.
     """
 
@@ -105,7 +105,7 @@ class Lock:
             )
 
     def release(self) -> None:
-        """Let others have it; does nothing the second time."""
+        """Release the lock; a second call does nothing."""
         self._release()
 
     def __enter__(self) -> Self:

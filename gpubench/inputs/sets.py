@@ -194,7 +194,7 @@ class SimulationStart:
 
     workload: its name. skin: how much further than the cutoff its lists of neighbours reach; 0
         for none. time_step: None for the workload's own. ranks, decomposition: how many ranks
-        share it and how, see kinds.Simulation; None for one rank.
+        share it and how, see specs.Simulation; None for one rank.
     """
 
     workload: str

@@ -113,7 +113,7 @@ def code_hash() -> str:
     return _hash_of(paths.PACKAGE, paths.kernel_folder(), plugins.additions())
 
 
-@cache  # a process goes on with the sources that it began with
+@cache  # a process keeps the sources that it began with
 def _hash_of(package: Path, kernels: Path, additions: tuple[plugins.Addition, ...]) -> str:
     digest = hashlib.sha256()
     for name, path in sorted(_sources(package, kernels, additions)):
@@ -147,7 +147,7 @@ def _copy_ms(device: Device, source: Any, target: Any) -> float:
 
 
 def overhead_ms(device: Device) -> dict[str, float]:
-    """Measure what is left of a sample when nothing is launched in it, in each mode: medians.
+    """Measure the duration of an empty sample in each mode: medians.
 
     It is in every sample once, however many launches are in the batch, and is not taken off.
     """
@@ -169,7 +169,7 @@ def _host() -> dict[str, Any]:
 
 
 def _cpu_model(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
-    """Return the processor's name as the kernel tells it, else what Python knows of it."""
+    """Return the processor's name as the operating system has it, else Python."""
     text = cpuinfo.read_text() if cpuinfo.exists() else ""
     found = re.search(r"^model name\s*:\s*(\S.*?)\s*$", text, re.MULTILINE)
     return found[1] if found else platform.processor() or platform.machine() or "unknown"

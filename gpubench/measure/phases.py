@@ -27,7 +27,7 @@ class PhaseTime:
     """How long a phase takes in a step, in milliseconds.
 
     median_ms: of the steps. mean_ms: also counts a phase that only some steps have, such as
-    making lists of neighbours anew; the means of all phases add up to a step.
+    rebuilding neighbour lists; the means of all phases add up to a step.
     """
 
     median_ms: float
@@ -60,7 +60,7 @@ def phase_times(workload: Workload, repeats: int) -> dict[str, PhaseTime]:
 def picture_time(workload: Workload, repeats: int) -> PhaseTime:
     """Time drawing that many pictures on the device, one after the other."""
     device = workload.device
-    workload.paint()  # whatever is lazy happens here
+    workload.paint()  # lazy initialization happens here
     device.synchronize()
     marks = [("", device.record())]
     for _ in range(repeats):
@@ -73,7 +73,7 @@ def picture_time(workload: Workload, repeats: int) -> PhaseTime:
 def _keep_busy(workload: Workload, steps: int) -> None:
     """Queue fills that last longer than the host needs to queue so many steps."""
     device = workload.device
-    _queue_step(workload)  # whatever is lazy happens here
+    _queue_step(workload)  # lazy initialization happens here
     device.synchronize()
     begin = clock.now()
     _queue_step(workload)

@@ -63,7 +63,7 @@ class Sampled:
     samples_ms: time of one launch, each sample its mean over the batch; 6 significant digits.
     batch: launches per sample.
     summary: of exactly these samples; None where the device was throttled during all.
-    throttled_ms: samples taken while the device was throttled, which count for nothing.
+    throttled_ms: samples taken while the device was throttled, which are ignored.
     throttled_by: why it was, in words.
     remarks: what is odd about the samples, in words: drift, bimodal.
     stopped: why there are no more of them: the interval is "narrow", or the "time" or the number
@@ -152,7 +152,7 @@ def take_samples(
 
 
 def overhead(device: Device, samples: int) -> dict[Mode, Summary]:
-    """Time nothing in each mode that the device has: what a measurement adds to every sample.
+    """Time empty samples in each mode of the device: the overhead of every sample.
 
     samples: how many times; the summary is of these, each a single launch.
     """
@@ -205,7 +205,7 @@ def _closing(
 
 
 class Block:
-    """Rounds of samples between two looks at the device's clocks."""
+    """Rounds of samples between two readings of the device's clocks."""
 
     def __init__(self, device: Device) -> None:
         self.state = device.state()
@@ -247,7 +247,7 @@ class Run:
     def warm_up(self, budget: Budget) -> None:
         """Launch until a share of the budget is spent, and find the batch meanwhile."""
         for work in self.task.works:
-            work()  # whatever is lazy happens here
+            work()  # lazy initialization happens here
         self._device.synchronize()
         self._set_batch(1)
         # The bound on rounds is for work that takes no time at all.

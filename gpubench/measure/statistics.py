@@ -22,7 +22,7 @@ from scipy.stats import binom, kendalltau, theilslopes
 CHANCE = 1e-3
 WORTH_SAYING = 0.02
 LEAST_HUMP = 0.15  # of the samples
-# Of samples with one hump, the middle half of the distance between the medians of its two halves
+# Of unimodal samples, the middle half of the distance between the medians of its two halves
 # holds a quarter (a normal or a uniform distribution), and hardly less than a fifth.
 SHARE_IN_VALLEY = 0.2
 

@@ -30,7 +30,7 @@ from gpubench.workloads.step import WorkloadStep
 
 @dataclass
 class Trial:
-    """One subject on one input, as it goes from made to checked, timed, and checked again.
+    """One subject on one input: made, checked, timed, and checked again.
 
     modes: those to be timed; refused: those that cannot be, with the reason.
     verdict: status and reason for every mode, once something has ruled the subject out.
@@ -52,7 +52,7 @@ class Trial:
     sampled: dict[Mode, Sampled] = field(default_factory=dict)
 
     def rule_out(self, status: str, reason: str) -> None:
-        """Give the verdict and let go of the memory."""
+        """Give the verdict and free the memory."""
         self.verdict, self.algorithms = (status, reason), []
 
 
@@ -201,7 +201,7 @@ class Bench:
 
 
 def failed(job: Job, device: Described, drawn: dict[str, Any], reason: str) -> list[AnyRecord]:
-    """Return the records of an input whose measuring process came to no end.
+    """Return the records of an input whose measuring process died.
 
     drawn: what it had told of its input.
     """
@@ -283,7 +283,7 @@ def _shrunk(subject: Subject, device: Device, family: str, inputs: Inputs) -> st
 
 
 def _do_alone(device: Device, seconds: list[float], work: Callable[[], None]) -> None:
-    """Do something, wait until it is done, and note how long that took on the host's clock."""
+    """Do something, wait for it, and append how long it took on the host's clock."""
 
     def whole() -> None:
         work()

@@ -1,4 +1,4 @@
-"""A process that measures one input after another for another one, and may die of it.
+"""A child process that measures one input after another, and may die of it.
 
 `gpubench.studies.child SOCKET` is started by `Child`. Requests and answers are pickled: both sides
 are the same code. The process ends as soon as the other side has gone, whatever it is doing, so
@@ -32,7 +32,7 @@ SECONDS_TO_END = 10.0
 
 
 class NoAnswer(Exception):
-    """A request came to nothing; the message says what became of it, or of the process."""
+    """A request failed; the message says why, or how the process ended."""
 
 
 class Child:
@@ -45,13 +45,13 @@ class Child:
                 children.command("gpubench.studies.child", str(its.fileno())),
                 pass_fds=[its.fileno()],
                 stdin=subprocess.DEVNULL,
-                stdout=2,  # what libraries print is no result
+                stdout=2,  # keeps what libraries print out of results
                 env=unlaunched(),
             )
         self._connection = Connection(ours.detach())
 
     def ask(self, do: str, *given: Any, on_news: Callable[[Any], None] | None = None) -> Any:
-        """Have a method of `Worker` called and return its answer.
+        """Call a method of `Worker` and return its answer.
 
         on_news: is given what the process tells before it answers.
         Raises UserError as it did there, and NoAnswer with type and first line of any other
@@ -74,7 +74,7 @@ class Child:
         return value
 
     def close(self) -> None:
-        """Let it close its device and end; kill it where it does not."""
+        """Let it close its device and end; kill it if it does not."""
         with suppress(OSError):
             self._connection.send(None)
         self._end()
@@ -176,7 +176,7 @@ def serve(connection: Connection) -> None:
 
 
 def _answer(worker: Worker, do: str, given: tuple[Any, ...]) -> tuple[str, Any]:
-    """Return what came of a request, and what kind of answer that is."""
+    """Return the result of a request, and its kind."""
     try:
         return "answer", getattr(worker, do)(*given)
     except UserError as error:

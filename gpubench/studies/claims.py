@@ -1,4 +1,4 @@
-"""What papers claim of their own tables, where a study file cannot say it."""
+"""What papers claim about their own tables, if a study file cannot express it."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from gpubench.studies.study import Study, Subject, Sweep, check_names
 
 
 class Described(Protocol):
-    """What is known of a device where inputs are only handed out; see `Device`."""
+    """What is known of a device by a rank that only hands out inputs; see `Device`."""
 
     @property
     def backend(self) -> str:

@@ -57,7 +57,7 @@ def _launch_as_timed(
     """Return what replays the graph, or launches plainly, as it was timed where it was."""
     works = [algorithm.launch for algorithm, _ in checked]
     if is_graph and ends_where_it_began(checked[0][0]):
-        # The graph that was timed holds for the oldest state, where nothing shows of an idle one.
+        # The graph that was timed holds for the oldest state, where an idle one goes unnoticed.
         works = [device.capture(work).launch for work in works]
     else:
         for mode, run in runs.items():

@@ -1,7 +1,7 @@
 """Run a study: plan it, measure one input after another, and store the records of each.
 
 Records are stored after each input, so that what was measured survives Ctrl-C or a kill, and
-the same call goes on where the last one stopped.
+the same call resumes where the last one stopped.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Here(Engine):
 
 
 def engine_of(where: Device | Engine) -> Engine:
-    """Return what measures on a device of this process, or whatever else is to measure."""
+    """Return the engine: a device of this process, unless another is given."""
     return where if isinstance(where, Engine) else Here(where)
 
 

@@ -280,7 +280,7 @@ class Measurer:
         except NoAnswer as error:
             records = failed(job, self._model, drawn, str(error))
         if any(record.status == "failed" for record in records):
-            self.close()  # after some errors, a context on a GPU does nothing right any more
+            self.close()  # some errors leave a context on a GPU unusable
         return Outcome(self._rank, [self._signed(record) for record in records])
 
     def close(self) -> None:

@@ -44,7 +44,7 @@ class Quantity:
     """What a column of a published table of simulations is of.
 
     what: frames_per_s, frame_ms, or speed_up (over one rank, of frames).
-    ranks, decomposition: see kinds.Simulation.
+    ranks, decomposition: see specs.Simulation.
     """
 
     what: str
@@ -60,9 +60,9 @@ class Published:
         `columns` (values of `column_axis`), in `unit`.
     texts: the same as published, for their last zeros.
     algorithm: which of ours the numbers belong beside.
-    algorithms: where `column_axis` is "algorithm", and `columns` are the printed headings, which
+    algorithms: where `column_axis` is "algorithm", and `columns` are the published headings, which
         of ours each column belongs beside.
-    quantities: where `column_axis` is "quantity", and `columns` are the printed headings, what
+    quantities: where `column_axis` is "quantity", and `columns` are the published headings, what
         each column is of; times among them are in `unit`.
     axes: what the table holds fixed, e.g. {"per_cell": 4}; it chooses among measured inputs.
     claim: what the text says that the table shows, in its own words.
@@ -198,7 +198,7 @@ class Sweep:
 
 @dataclass(frozen=True)
 class Views:
-    """How a report tells of a study of neighbour searches.
+    """How a report presents a study of neighbour searches.
 
     answers: the tasks that the front page answers from it. first: what its own page begins with,
     "maps" or "libraries".
@@ -210,7 +210,7 @@ class Views:
 
 @dataclass(frozen=True)
 class Study:
-    """One file of gpubench/studies, or of somebody else's.
+    """One file of gpubench/studies, or of another project.
 
     paper, table: where the published numbers come from, or None for a sweep of our own.
     subjects: what every sweep measures that names no subjects of its own.
@@ -218,7 +218,7 @@ class Study:
     budget: when to stop sampling a task.
     phases: whether a report draws phases of steps by their "time", or as a "share" of the step.
     text: of the file that it was read from.
-    views: how a report tells of a study of neighbour searches; None of all others.
+    views: how a report presents a study of neighbour searches; None of all others.
     """
 
     name: str
@@ -280,7 +280,7 @@ def parse_study(name: str, text: str) -> Study:
 def check_names(study: Study, algorithms: Mapping[str, type[Algorithm]]) -> None:
     """Raise StudyError where a study names an algorithm, form or parameter that does not exist.
 
-    So it does where a sweep gives an algorithm another kind of input than it takes.
+    Also where a sweep gives an algorithm the wrong kind of input.
     """
     from gpubench.verify.problems import FAMILIES  # slow to import: oracles stand on SciPy
 
@@ -426,7 +426,7 @@ def _sweep(data: dict[str, Any], inherited: tuple[Subject, ...], seed: int) -> S
             f"sweep {data['name']}: {', '.join(sorted(wrong))} does not go with {kind.named_by}"
         )
     if kind is Simulation and {"inputs"} & {*fields, *quick}:
-        raise StudyError(f"sweep {data['name']}: a simulation goes on from one input: no inputs")
+        raise StudyError(f"sweep {data['name']}: a simulation continues from one input: no inputs")
     requires = frozenset(fields.pop("requires", ()))
     fields = {"subjects": inherited, **_sweep_fields(fields), "requires": requires}
     sweep = Sweep(

@@ -158,7 +158,7 @@ def test_out_must_be_a_folder(gpubench_command, tmp_path, command):
     assert (tmp_path / "file").read_text() == "mine"
 
 
-def test_a_user_error_of_many_lines_is_told_in_one(gpubench_command, monkeypatch):
+def test_a_multi_line_user_error_prints_as_one_line(gpubench_command, monkeypatch):
     def fail(spec):
         raise UserError("first\nsecond")
 
@@ -169,7 +169,7 @@ def test_a_user_error_of_many_lines_is_told_in_one(gpubench_command, monkeypatch
 # devices, list, version
 
 
-def test_devices_tells_why_one_is_not_usable(gpubench_command, monkeypatch):
+def test_devices_says_why_a_device_is_unusable(gpubench_command, monkeypatch):
     found = [
         DeviceReport("cuda", "cuda", None, False, "no driver: install it"),
         DeviceReport("opencl:[x]", "opencl", "A CPU", True, None, {"cores": 2}),
@@ -225,7 +225,7 @@ def test_check_of_a_right_algorithm(gpubench_command, two_cases, device):
     assert "--device cuda" in told["checks"][2]["reason"]
 
 
-def test_check_exits_1_for_a_wrong_answer_and_goes_on(gpubench_command, two_cases):
+def test_check_exits_1_for_a_wrong_answer_and_checks_the_rest(gpubench_command, two_cases):
     code, out, _ = gpubench_command("check", "--json")
     assert code == 1
     plain = ("plain", "count")
@@ -248,9 +248,7 @@ def test_check_exits_1_for_a_wrong_answer_and_goes_on(gpubench_command, two_case
     assert found["broken-sort"]["reason"] == "RuntimeError: illegal address"
 
 
-def test_check_goes_on_where_an_algorithm_ends_the_program(
-    gpubench_command, two_cases, monkeypatch
-):
+def test_check_continues_after_an_algorithm_exits(gpubench_command, two_cases, monkeypatch):
     monkeypatch.setattr(ALGORITHMS["wrong-sort"], "launch", lambda self: sys.exit(0))
     code, out, _ = gpubench_command("check", "wrong-sort", "right-sort", "--json")
     found = {c["algorithm"]: (c["status"], c["reason"]) for c in json.loads(out)["checks"]}
@@ -419,7 +417,7 @@ def test_report_falls_back_on_the_results_of_the_checkout(gpubench_command, monk
     assert gpubench_command("report")[1] == "reports/local/1\n"
 
 
-def test_report_refuses_what_is_no_result(gpubench_command, tmp_path):
+def test_report_refuses_a_file_without_results(gpubench_command, tmp_path):
     Path("x.json").write_text("{}")
     code, out, err = gpubench_command("report", "x.json")
     assert (code, out) == (2, "")
@@ -439,7 +437,7 @@ def test_the_module_runs_the_command_line():
     assert done.stderr.count("\n") == 1
 
 
-def test_a_reader_that_leaves_is_told_nothing():
+def test_a_closed_pipe_ends_silently():
     read, write = os.pipe()
     os.close(read)
     done = subprocess.run(

@@ -54,7 +54,7 @@ def test_bad_axes_and_parameters_are_one_line(run, capsys, tmp_path, arguments, 
     assert out == "" and not list(tmp_path.rglob("*.json"))
 
 
-def test_axes_and_parameters_take_the_place_of_the_studys(run, tmp_path):
+def test_axes_and_parameters_replace_those_of_the_study(run, tmp_path):
     given = ["--particles", "4096", "--moved", "100", "--parameter", "parts=2"]
     assert run("rozen2008-table2", "--algorithms", "bucket-resort", *given) == 0
     (path,) = tmp_path.rglob("*.json")

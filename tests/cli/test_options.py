@@ -58,7 +58,7 @@ def test_whole_numbers_are_written_in_several_ways(text, number):
 @pytest.mark.parametrize(
     "text", ["", "x", "1.5", "nan", "inf", "2**", "2**99", "9**9**9", "1e999999999", "0x10", "2^20"]
 )
-def test_what_is_no_whole_number_is_refused(text):
+def test_non_integers_are_refused(text):
     with pytest.raises(ValueError, match="number such as 65536, 1e6 or 2"):
         read_whole(text)
 
@@ -117,7 +117,7 @@ def test_a_repeated_option_is_refused_in_one_line(words):
     assert done.stderr.count("\n") == 1
 
 
-def test_what_may_be_repeated_can_be():
+def test_repeatable_options_may_repeat():
     done = CliRunner().invoke(app, ["list", "--json", "--json", "--quiet", "-q"])
     assert done.exit_code == 0
 
@@ -170,7 +170,7 @@ def test_the_shell_completes_commands_and_values():
     ]
 
 
-def test_quiet_says_nothing_but_errors(monkeypatch):
+def test_quiet_prints_only_errors(monkeypatch):
     monkeypatch.setattr("gpubench.devices.survey", lambda: messages.say("news") or [])
     assert "news" in CliRunner().invoke(app, ["devices"]).stderr
     assert CliRunner().invoke(app, ["devices", "--quiet"]).stderr == ""
@@ -180,7 +180,7 @@ def test_quiet_says_nothing_but_errors(monkeypatch):
     assert done.returncode == 2 and done.stderr.startswith("gpubench: no study 'no-such'")
 
 
-def test_list_keeps_what_has_a_word():
+def test_list_filters_by_word():
     done = CliRunner().invoke(app, ["list", "Hash"])
     assert "hash-grid" in done.stdout and "counting-sort" not in done.stdout
     assert "adaptive-bitonic" in CliRunner().invoke(app, ["list", "intervals"]).stdout

@@ -73,7 +73,7 @@ def test_times_are_ranked_among_equal_work_and_losses_have_no_rank():
     assert rest.rows == [["skipped", "gpu-sort one-pass", "2", "needs CUDA"]]
 
 
-def test_what_has_no_time_at_all_has_its_reasons():
+def test_measurements_without_a_time_list_reasons():
     found = [skipped("needs CUDA"), skipped("no room", per_cell=1)]
     (only,) = measured.texts(frame([results(found)]))
     assert [row[0] for row in only.rows] == ["skipped", "skipped"]

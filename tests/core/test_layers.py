@@ -214,7 +214,7 @@ def modules_after(code: str) -> set[str]:
         ("gpubench.families", "gpubench.verify.problems"),
     ],
 )
-def test_a_door_is_the_module_that_moved(door, home):
+def test_an_old_import_path_is_the_moved_module(door, home):
     assert importlib.import_module(door) is importlib.import_module(home)
 
 

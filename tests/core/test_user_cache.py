@@ -92,7 +92,7 @@ class TestWhereItIsKept:
         ]
         assert list(tmp_path.iterdir()) == [blocked]
 
-    def test_a_full_one_is_of_no_use(
+    def test_a_full_cache_folder_is_not_used(
         self, cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         full = SimpleNamespace(f_bavail=255, f_frsize=4096)
@@ -175,7 +175,7 @@ class TestProgramsOfOpenCL:
         assert list((cache / "opencl").glob("*/binary"))
 
     @pytest.mark.parametrize("way", ["garbage", "no folder"])
-    def test_one_that_fails_is_told_once_and_done_without(
+    def test_a_failing_cache_is_reported_once_and_skipped(
         self, way: str, compiled: Callable[[], object], cache: Path,
         capsys: pytest.CaptureFixture[str],
     ) -> None:  # fmt: skip

@@ -67,7 +67,7 @@ def test_the_order_depends_on_the_seed_alone():
 
 
 @pytest.mark.parametrize("mode", ["cold", "hot", "graph"])
-def test_times_are_of_one_of_the_launches_that_a_task_queues(mode):
+def test_times_are_per_launch_of_a_task(mode):
     device = FakeDevice()
     one = task("a", device.work("a", 1.0), mode, launches=2)
     (result,) = sample(device, [one], FIXED, seed=0)
@@ -147,7 +147,7 @@ def test_a_steady_task_closes_with_the_least_samples():
     assert len(result.samples_ms) == Budget().min_samples
 
 
-def test_a_noisy_task_goes_on_until_its_ratio_is_known():
+def test_a_noisy_task_is_sampled_until_its_ratio_is_known():
     device = FakeDevice()
     rng = np.random.default_rng(0)
     tasks = [
@@ -293,7 +293,7 @@ def test_where_all_samples_were_throttled_there_is_no_time_but_a_reason():
     assert "power cap" in result.nothing_left
 
 
-def test_the_clocks_of_all_blocks_are_told():
+def test_the_clocks_of_all_blocks_are_reported():
     device = FakeDevice()
     clocks = itertools.chain([1200, 1980, 1500], itertools.repeat(1700))
     device.state = lambda: {"clocks_sm_mhz": next(clocks)}

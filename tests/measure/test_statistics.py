@@ -90,7 +90,7 @@ def test_steady_noise_hardly_ever_gets_a_remark(name, count):
 
 
 @pytest.mark.parametrize(("slope", "word"), [(0.06, "slower"), (-0.06, "faster")])
-def test_a_drift_is_told_with_its_size(slope, word):
+def test_a_drift_is_reported_with_its_size(slope, word):
     rng = np.random.default_rng(5)
     samples = (1 + np.linspace(0, slope, 40)) * rng.lognormal(0, 0.005, 40)
     (remark,) = remarks_on(samples.tolist())

@@ -169,13 +169,13 @@ def measured(
 
 @pytest.mark.parametrize("inputs", [1, 3])
 @pytest.mark.parametrize("name", ["right-sort", "right-update"])
-def test_what_is_right_stays_right(name: str, inputs: int) -> None:
+def test_working_algorithms_pass_the_recheck(name: str, inputs: int) -> None:
     _, record = measured(name, inputs)
     assert (record["status"], record["reason"]) == ("ok", None)
 
 
 @pytest.mark.parametrize("name", ["once-sort", "tired-sort", "leaky-sort", "unrecorded-update"])
-def test_what_does_nothing_is_wrong(name: str) -> None:
+def test_idle_launches_are_wrong(name: str) -> None:
     _, record = measured(name)
     assert record["status"] == "wrong" and record["reason"].startswith("after timing: ")
 

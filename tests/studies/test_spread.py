@@ -217,7 +217,7 @@ def test_ranks_that_would_share_a_device_are_refused(mortal, tmp_path):
         (["--processes", "2"], "--spread is one run over many devices: leave out --processes"),
     ],
 )
-def test_spread_is_refused(monkeypatch, capsys, tmp_path, options, message):
+def test_run_refuses_spread(monkeypatch, capsys, tmp_path, options, message):
     monkeypatch.chdir(tmp_path)
     words = ["gpubench", "run", "neighbour-query", "--spread", *options]
     monkeypatch.setattr(sys, "argv", words)
@@ -293,7 +293,7 @@ class TestConditions:
             ({"code": "1" * 16}, r"code_hash: 0{16}, and 1{16}"),
         ],
     )
-    def test_others_are_refused(self, other, difference):
+    def test_differing_conditions_are_refused(self, other, difference):
         with pytest.raises(UserError, match=rf"ranks 1 and 3 .* \({difference}\)"):
             spread.require_alike([conditions(), conditions(), conditions(**other)])
 
@@ -347,7 +347,7 @@ class TestPool:
         assert executor.sizes == [400, 400, 300, 300, 200, 200]
         assert len(found) == 6
 
-    def test_what_a_rank_without_its_device_gives_back_goes_to_another(self):
+    def test_inputs_of_a_rank_that_lost_its_device_go_to_another(self):
         executor = Here([measures(1), lost(2), measures(3)])
         found = list(Pool(executor, FACTS, 3).measure(jobs(), BUDGET, self.bar))
         assert sorted(r["particles"] for (r,) in found) == [200, 200, 300, 300, 400, 400]
@@ -397,12 +397,12 @@ class TestChild:
             with pytest.raises(UserError, match="no device 'abacus'"):
                 child.ask("open", "abacus")
 
-    def test_it_ends_in_peace_where_the_other_side_has_gone(self):
+    def test_it_ends_quietly_when_the_peer_is_gone(self):
         ours, its = socket.socketpair()
         ours.close()
         serve(Connection(its.detach()))
 
-    def test_it_takes_itself_for_no_rank(self):
+    def test_it_drops_the_variables_of_launchers(self):
         environment = {"PMI_SIZE": "3", "PMI_RANK": "1", "SLURM_STEP_ID": "0", "SLURM_PROCID": "1"}
         environment |= {"OMPI_COMM_WORLD_SIZE": "3", "CUDA_VISIBLE_DEVICES": "2", "PATH": "/bin"}
         left = unlaunched(environment)

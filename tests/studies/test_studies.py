@@ -291,7 +291,7 @@ values = [[1.5], [2.5]]
         ("[[1.5], [2.5]]", "[[1.5], [nan]]", "above 0"),
     ],
 )
-def test_what_no_report_could_show_is_refused_when_a_study_is_read(old, new, message):
+def test_studies_that_no_report_can_show_are_refused(old, new, message):
     text = STUDY.replace("[[sweeps]]", PUBLISHED, 1)
     assert parse_study("s", text).published is not None
     assert old in PUBLISHED
@@ -381,7 +381,7 @@ def test_measures_every_subject_in_every_mode(device, tmp_path):
 
 
 @pytest.mark.parametrize("said", [float("nan"), {"a": {"b": {}}}, "x" * 2000])
-def test_what_no_record_can_hold_stops_no_other(device, tmp_path, monkeypatch, said):
+def test_facts_that_no_record_can_hold_stop_no_other(device, tmp_path, monkeypatch, said):
     monkeypatch.setattr(RightSort, "outcome", lambda self: {"rounds": said})
     monkeypatch.setattr(TwiceSort, "outcome", lambda self: {"rounds": 3})
     summary, records = run_one(device, tmp_path, subject("twice-sort"))
@@ -566,7 +566,7 @@ def test_sizes_given_by_hand_are_records_where_a_study_has_those():
         plan(wrong)
 
 
-def test_times_are_of_one_of_several_launches(device, tmp_path):
+def test_times_are_per_launch(device, tmp_path):
     _, records = run_one(device, tmp_path, subject("twice-sort"))
     for record in by_algorithm(records)["twice-sort"]:
         assert record["median_ms"] == 1.0 and record["batch"] % 2 == 0
@@ -575,7 +575,7 @@ def test_times_are_of_one_of_several_launches(device, tmp_path):
 # Stopping and going on
 
 
-def test_a_stopped_run_keeps_what_it_measured_and_goes_on(device, tmp_path, monkeypatch):
+def test_a_stopped_run_keeps_its_records_and_resumes(device, tmp_path, monkeypatch):
     study = parse_study("s", STUDY)
     real, calls = runner.measure, []
 
@@ -659,7 +659,7 @@ def test_a_second_run_into_a_folder_measures_nothing(device, tmp_path, monkeypat
             run_one(device, tmp_path)
 
 
-def test_memory_is_let_go_between_inputs(device, tmp_path, monkeypatch):
+def test_memory_is_freed_between_inputs(device, tmp_path, monkeypatch):
     alive = []
     real = runner.Store.add
 
