@@ -1,37 +1,57 @@
-/* Sliced ELL (SELL-32-1: Kreutzer, Hager, Wellein, Fehske, Bishop, SIAM J. Sci. Comput. 36, 2014): rows of a
-   warp are a slice, as wide as its longest row. The k-th block of row i is at start[i / 32] + 32 k + i % 32. */
+/* Sliced ELL (SELL-C-sigma: Kreutzer, Hager, Wellein, Fehske, Bishop, SIAM J. Sci. Comput. 36, 2014, C = 32):
+   among each SIGMA rows the longest come first, and 32 rows in that order are a slice, as wide as its longest.
+   So the threads of a warp end together, and what they read is full. Row order[p] has place p among the rows;
+   the k-th block of that row is at start[p / 32] + 32 k + p % 32. Diagonal, lengths, factors and sums stay in
+   the order of the rows. */
 
 #define SLICE 32
+#define ROW_AT(p, order) (order[p])
 
-__device__ __forceinline__ int64 place_of(int i, int k, int rows, int width, GLOBAL const int64 *start)
+__device__ __forceinline__ int64 place_of(int p, int k, int rows, int width, GLOBAL const int64 *start)
 {
-    return start[i / SLICE] + (int64)SLICE * k + i % SLICE;
+    return start[p / SLICE] + (int64)SLICE * k + p % SLICE;
 }
 
+#include "common/bitonic.h"
 #include "common/block_rows.h"
 
-/* How many places each slice takes: one thread a slice. */
-__global__ void count_places(GLOBAL const int64 *__restrict__ offsets, GLOBAL int *__restrict__ places,
-                             int rows, int slices)
+__device__ __forceinline__ int length_of(GLOBAL const int64 *offsets, int i)
 {
-    int slice = blockIdx.x * BLOCK + threadIdx.x, longest = 0;
-    if (slice >= slices)
-        return;
-    int end = min((slice + 1) * SLICE, rows);
-    for (int i = slice * SLICE; i < end; ++i)
-        longest = max(longest, (int)(offsets[i + 1] - offsets[i]));
-    places[slice] = longest * SLICE;
+    return (int)(offsets[i + 1] - offsets[i]);
+}
+
+/* Order each SIGMA rows by falling length, and count the places that each slice takes. */
+__global__ void order_rows(GLOBAL const int64 *__restrict__ offsets, GLOBAL int *__restrict__ order,
+                           GLOBAL int *__restrict__ places, int rows)
+{
+    __shared__ uint64 tile[TILE_WORDS(SIGMA)];
+    int begin = blockIdx.x * SIGMA;
+    for (int k = threadIdx.x; k < SIGMA; k += BLOCK) {
+        int i = begin + k;
+        tile[AT(k)] = i < rows ? pair_key(0x7fffffff - length_of(offsets, i), i) : INFINITE;
+    }
+    sort_tile(tile, SIGMA);
+    for (int k = threadIdx.x; k < SIGMA; k += BLOCK) {
+        int p = begin + k;
+        if (p >= rows)
+            continue;
+        int i = (int)(tile[AT(k)] & 0x7fffffffu);
+        order[p] = i;
+        if (p % SLICE == 0)
+            places[p / SLICE] = length_of(offsets, i) * SLICE;
+    }
 }
 
 __global__ void multiply(GLOBAL const int *__restrict__ lengths, GLOBAL const int64 *__restrict__ start,
-                         GLOBAL const int *__restrict__ columns, GLOBAL const float *__restrict__ blocks,
-                         int64 plane, GLOBAL const float *__restrict__ diagonal, int rows, int width,
+                         GLOBAL const int *__restrict__ order, GLOBAL const int *__restrict__ columns,
+                         GLOBAL const float *__restrict__ blocks, int64 plane,
+                         GLOBAL const float *__restrict__ diagonal, int rows,
                          GLOBAL const Factor *__restrict__ factors, GLOBAL Sum *__restrict__ sums)
 {
-    int i = blockIdx.x * BLOCK + threadIdx.x;
-    if (i >= rows)
+    int p = blockIdx.x * BLOCK + threadIdx.x;
+    if (p >= rows)
         return;
+    int i = order[p];
     Sum sum = first_term(block_at(diagonal, rows, i), factors[i]);
-    sums[i] = add_blocks(sum, columns, blocks, plane, place_of(i, 0, rows, width, start), SLICE,
-                         STREAMED(lengths + i), factors);
+    sums[i] = add_blocks(sum, columns, blocks, plane, place_of(p, 0, rows, 0, start), SLICE, lengths[i], factors);
 }

@@ -80,6 +80,7 @@ class BlockRowsProduct(SparseProduct):
 
     unroll: how many blocks a thread loads before it needs the first.
     file: of its kernels. places: how many blocks there is room for. start: see `Assembled`.
+    order: int32, shape (rows,), the rows in the order of the layout, where that is another.
     """
 
     defaults: ClassVar[Mapping[str, int]] = {"unroll": 4}
@@ -87,6 +88,7 @@ class BlockRowsProduct(SparseProduct):
     width: int = 0
     places: int
     start: Any
+    order: Any
 
     def prepare(self) -> None:
         unroll = self.parameters["unroll"]
@@ -103,7 +105,7 @@ class BlockRowsProduct(SparseProduct):
         }
         self._assemble = self._kernel("assemble")
         self._multiply = self._kernel(self.multiplication())
-        self.lengths = self.allocate(self.rows, "int32")
+        self.lengths = self.order = self.allocate(self.rows, "int32")
         self.diagonal = self.allocate(self._block_shape(self.rows), "float32")
         self._values = self.allocate(self.result_shape(), "float32")
 
@@ -153,7 +155,8 @@ class BlockRowsProduct(SparseProduct):
         self.find_start(self._source.arrays[0])
         self._assemble(
             self._blocks, BLOCK, *self._source.arrays, self.rows, self.width, self.start,
-            self.lengths, self.columns, self.blocks, np.int64(self.places), self.diagonal,
+            self.order, self.lengths, self.columns, self.blocks, np.int64(self.places),
+            self.diagonal,
         )  # fmt: skip
 
     def launch(self) -> None:
@@ -171,9 +174,8 @@ class BlockRowsProduct(SparseProduct):
             self._factors, self._values,
         )  # fmt: skip
 
-    @staticmethod
     @abstractmethod
-    def place(i: Ids, k: Ids, start: Ids, rows: int, width: int) -> Ids:
+    def place(self, i: Ids, k: Ids, start: Ids) -> Ids:
         """Return where the k-th block of row i is, as the kernels have it."""
 
     @property
@@ -183,7 +185,7 @@ class BlockRowsProduct(SparseProduct):
             return Product(self._values)
         return Assembled(
             self.lengths, self.start, self.columns, self.blocks, self.diagonal, self._planes,
-            lambda i, k, start: self.place(i, k, start, self.rows, self.width),
+            self.place,
         )  # fmt: skip
 
     def outcome(self) -> dict[str, int | float | str]:

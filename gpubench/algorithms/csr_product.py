@@ -46,8 +46,7 @@ class CsrProduct(BlockRowsProduct):
     def find_start(self, offsets: Any) -> None:
         self.device.copy(offsets, self.start)
 
-    @staticmethod
-    def place(i: Ids, k: Ids, start: Ids, rows: int, width: int) -> Ids:
+    def place(self, i: Ids, k: Ids, start: Ids) -> Ids:
         return start[i] + k
 
     def start_bytes(self) -> int:

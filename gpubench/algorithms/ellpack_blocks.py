@@ -59,9 +59,9 @@ class EllpackBlocks(BlockRowsProduct):
             self._count_rest(self._blocks, BLOCK, offsets, self._rest, self.rows, self.width)
             self._scan.launch(self._rest, self.start)
 
-    @staticmethod
-    def place(i: Ids, k: Ids, start: Ids, rows: int, width: int) -> Ids:
-        return np.where(k < width, k * rows + i, rows * width + start[i] + k - width)
+    def place(self, i: Ids, k: Ids, start: Ids) -> Ids:
+        rest = self.rows * self.width + start[i] + k - self.width
+        return np.where(k < self.width, k * self.rows + i, rest)
 
     def outcome(self) -> dict[str, int | float | str]:
         return {

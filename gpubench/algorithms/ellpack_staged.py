@@ -65,9 +65,8 @@ class EllpackStaged(BlockRowsProduct):
             np.int64(self.places), self.diagonal, self.rows, self._factors, self._values,
         )  # fmt: skip
 
-    @staticmethod
-    def place(i: Ids, k: Ids, start: Ids, rows: int, width: int) -> Ids:
-        return k * rows + i
+    def place(self, i: Ids, k: Ids, start: Ids) -> Ids:
+        return k * self.rows + i
 
     def outcome(self) -> dict[str, int | float | str]:
         staged = int(self.device.download(self._count)[0])

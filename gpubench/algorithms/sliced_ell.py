@@ -11,43 +11,65 @@ from numpy.typing import NDArray
 from gpubench.algorithms._block_rows import BLOCK, BlockRowsProduct, forms
 from gpubench.core.block_matrix import Ids
 from gpubench.core.contracts import Form
+from gpubench.core.errors import UserError
 from gpubench.primitives.scan import ExclusiveScan
 
 SLICE = 32
+MOST_SORTED = 2048  # rows whose keys shared memory holds
 
 
 class SlicedEll(BlockRowsProduct):
-    """Each 32 rows are as wide as the longest of them; rows keep their order."""
+    """Slices of 32 rows, each as wide as its longest row.
+
+    sigma: among each so many rows the longest come first, a power of two; 32 for none, since the
+    order within a slice changes nothing. Sorted rows are read in full sectors and end together,
+    while their neighbours lie further apart.
+    """
 
     name = "sliced-ell"
-    summary = "1x3 blocks in slices of 32 rows, each as wide as its longest row"
-    source = "SELL-C-sigma with C = 32, sigma = 1: Kreutzer et al., SIAM J. Sci. Comput. 36 (2014)"
+    summary = "1x3 blocks in slices of 32 rows of nearly equal length"
+    source = "SELL-C-sigma with C = 32: Kreutzer et al., SIAM J. Sci. Comput. 36 (2014)"
     file = "sliced_ell.cu"
+    defaults: ClassVar[Mapping[str, int]] = {**BlockRowsProduct.defaults, "sigma": 256}
     forms: ClassVar[Mapping[str, Form]] = forms("planes")
+
+    def constants(self) -> dict[str, int | str]:
+        sigma = self.parameters["sigma"]
+        if not SLICE <= sigma <= MOST_SORTED or sigma & (sigma - 1):
+            raise UserError(f"sigma must be a power of two, {SLICE} to {MOST_SORTED}, not {sigma}")
+        return {"SIGMA": sigma}
 
     def prepare(self) -> None:
         super().prepare()
         self._slices = self.device.blocks(self.rows, SLICE)
         self._slice_places = self.allocate(self._slices, "int32")
         self.start = self.allocate(self._slices + 1, "int64")
+        self.order = self.allocate(self.rows, "int32")
         self._scan = ExclusiveScan(self.device, self._slices, sum_type="int64")
         self.workspace_bytes += self._scan.workspace_bytes
-        self._count_places = self._kernel("count_places")
+        self._order_rows = self._kernel("order_rows")
 
     def make_room(self, lengths: NDArray[np.int32]) -> None:
-        padded = np.zeros(self._slices * SLICE, np.int64)
+        padded = np.zeros(-(-self.rows // MOST_SORTED) * MOST_SORTED, np.int64)
         padded[: self.rows] = lengths
-        self.places = SLICE * int(padded.reshape(-1, SLICE).max(axis=1).sum())
+        falling = -np.sort(-padded.reshape(-1, self.parameters["sigma"]), axis=1)
+        self.places = SLICE * int(falling[:, ::SLICE].sum())
 
     def find_start(self, offsets: Any) -> None:
-        blocks = self.device.blocks(self._slices, BLOCK)
-        self._count_places(blocks, BLOCK, offsets, self._slice_places, self.rows, self._slices)
+        blocks = self.device.blocks(self.rows, self.parameters["sigma"])
+        self._order_rows(blocks, BLOCK, offsets, self.order, self._slice_places, self.rows)
         self._scan.launch(self._slice_places, self.start)
 
-    @staticmethod
-    def place(i: Ids, k: Ids, start: Ids, rows: int, width: int) -> Ids:
-        at: Ids = start[i // SLICE] + SLICE * k + i % SLICE
+    def multiply(self) -> None:
+        self._multiply(
+            self._blocks, BLOCK, self.lengths, self.start, self.order, self.columns, self.blocks,
+            np.int64(self.places), self.diagonal, self.rows, self._factors, self._values,
+        )  # fmt: skip
+
+    def place(self, i: Ids, k: Ids, start: Ids) -> Ids:
+        p = np.argsort(self.device.download(self.order))[i]
+        at: Ids = start[p // SLICE] + SLICE * k + p % SLICE
         return at
 
     def start_bytes(self) -> int:
-        return 4 * self.rows + 8 * self._slices
+        return 8 * self.rows + 8 * self._slices

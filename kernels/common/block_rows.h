@@ -4,7 +4,8 @@
 
      __device__ int64 place_of(int i, int k, int rows, int width, GLOBAL const int64 *start)
 
-   where the k-th block of row i is, and the host PLANES (three planes of floats in place of float4, whose
+   where the k-th block of row i is; a layout that keeps its rows in another order also defines ROW_AT(p, order),
+   the row at place p, and place_of takes p. The host defines PLANES (three planes of floats in place of float4, whose
    fourth component is ignored) and TRANSPOSED. Plainly, a product is
 
      sum = diagonal[i] . factors[i]
@@ -16,6 +17,10 @@
      for k < lengths[i]: at = place_of(i, k, ...), sum -= blocks[at] * factors[columns[at]] */
 #ifndef GPUBENCH_COMMON_BLOCK_ROWS_H
 #define GPUBENCH_COMMON_BLOCK_ROWS_H
+
+#ifndef ROW_AT
+#define ROW_AT(p, order) (p)
+#endif
 
 /* The matrix is read once: on CUDA it is the first to leave the caches, and the factors stay. */
 #ifndef STREAMED
@@ -112,18 +117,20 @@ __global__ void assemble(GLOBAL const int64 *__restrict__ offsets, GLOBAL const 
                          GLOBAL const float4 *__restrict__ values,
                          GLOBAL const float4 *__restrict__ given_diagonal, int given, float inverse_cutoff,
                          int rows, int width, GLOBAL const int64 *__restrict__ start,
-                         GLOBAL int *__restrict__ lengths, GLOBAL int *__restrict__ columns,
-                         GLOBAL float *__restrict__ blocks, int64 plane, GLOBAL float *__restrict__ diagonal)
+                         GLOBAL const int *__restrict__ order, GLOBAL int *__restrict__ lengths,
+                         GLOBAL int *__restrict__ columns, GLOBAL float *__restrict__ blocks, int64 plane,
+                         GLOBAL float *__restrict__ diagonal)
 {
-    int i = blockIdx.x * BLOCK + threadIdx.x;
-    if (i >= rows)
+    int p = blockIdx.x * BLOCK + threadIdx.x;
+    if (p >= rows)
         return;
+    int i = ROW_AT(p, order);
     int64 from = offsets[i];
     int length = (int)(offsets[i + 1] - from);
     float4 own = given ? given_diagonal[i] : values[i], sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     for (int k = 0; k < length; ++k) {
         int j = neighbours[from + k];
-        int64 at = place_of(i, k, rows, width, start);
+        int64 at = place_of(p, k, rows, width, start);
         float4 b = given ? values[from + k] : pair_block(own, values[j], inverse_cutoff);
         sum = make_float4(sum.x - b.x, sum.y - b.y, sum.z - b.z, 0.0f);
         columns[at] = j;

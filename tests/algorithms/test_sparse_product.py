@@ -32,7 +32,7 @@ BOX = Grid((6, 5, 7), (-1.0, 0.0, 2.0), (6.0, 5.0, 7.0))
 SOME = of_particles(make(900, BOX, order="cell", seed=3), 3)
 OURS = ["ellpack-blocks", "ellpack-staged", "sliced-ell", "csr-product"]
 REPRESENTATIVES = {
-    "assemble": ("sliced-ell", "assemble-planes"),
+    "assemble": ("ellpack-blocks", "assemble-planes"),
     "product": ("ellpack-blocks", "product-float4"),
     "transpose": ("csr-product", "transpose-thread"),
 }
@@ -150,6 +150,7 @@ def test_the_default_width_pads_even_rows_and_spills_few_long_ones() -> None:
     [
         ("ellpack-blocks", {"width": -1}, "width must be at least 1 .*, not -1"),
         ("sliced-ell", {"unroll": 0}, "unroll must be 1 to 16, not 0"),
+        ("sliced-ell", {"sigma": 48}, "sigma must be a power of two, 32 to 2048, not 48"),
         ("csr-product", {"unroll": 17}, "unroll must be 1 to 16, not 17"),
     ],
 )
