@@ -34,6 +34,7 @@ pytestmark = pytest.mark.cuda
 FORMS = [(name, form) for name, cls in registry.algorithms().items() for form in cls.forms]
 LARGE_FAMILIES = (
     "cell-list", "cell-list-update", "neighbour-search", "hash-grid", "stream-filter", "pair-noise",
+    "sparse-product",
 )  # fmt: skip
 LARGE = [
     pytest.param(case, family, id=f"{family}: {case.name}")
