@@ -127,8 +127,10 @@ class TestGraphs:
             self.spoil(cuda_device, algorithm)
             graph.launch()
             assert check(algorithm, first) is None
-        # Cells belong to what was loaded, and so does the room for a list.
-        if family in ("neighbour-query", "unbounded-query") or form.startswith("list"):
+        # Cells belong to what was loaded, and so does the room for a list or a matrix.
+        if family in ("neighbour-query", "unbounded-query", "sparse-product") or form.startswith(
+            "list"
+        ):
             return
         for inputs in others:
             self.overwrite(cuda_device, algorithm, inputs)
