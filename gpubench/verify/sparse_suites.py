@@ -111,7 +111,7 @@ def _columns() -> list[Case]:
 
 def _antisymmetric() -> list[Case]:
     return [
-        Case(f"antisymmetric, {n} rows", partial(antisymmetric_matrix, n, pairs, n))
+        Case(f"antisymmetric, {n} rows, {pairs} pairs", partial(antisymmetric_matrix, n, pairs, n))
         for n, pairs in ((2, 1), (2, 5), (33, 100), (257, 3000), (700, 900))
     ]
 

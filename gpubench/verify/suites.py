@@ -22,6 +22,7 @@ from gpubench.inputs import (
     make_pairs,
     make_records,
     move,
+    of_particles,
 )
 from gpubench.verify.case import Case
 from gpubench.verify.sparse_suites import matrices
@@ -44,6 +45,9 @@ def large_cases(family: str) -> list[Case]:
         return [Case("2^24 + 1 records", partial(make_records, 2**24 + 1, 0.5))]
     if family == "pair-noise":
         return [Case("2^24 + 1 pairs", partial(make_pairs, 2**24 + 1))]
+    if family == "sparse-product":
+        cells = Grid.with_count(2**24)
+        return [Case("2^24 + 1 rows", lambda: of_particles(make(2**24 + 1, cells)))]
     queried = family in ("neighbour-query", "neighbour-search", "unbounded-query")
     dense = Grid.with_count(2**24 if queried else 2**22)
     if family in ("hash-grid", "unbounded-query"):

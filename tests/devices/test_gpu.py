@@ -34,6 +34,7 @@ pytestmark = pytest.mark.cuda
 FORMS = [(name, form) for name, cls in registry.algorithms().items() for form in cls.forms]
 LARGE_FAMILIES = (
     "cell-list", "cell-list-update", "neighbour-search", "hash-grid", "stream-filter", "pair-noise",
+    "sparse-product",
 )  # fmt: skip
 LARGE = [
     pytest.param(case, family, id=f"{family}: {case.name}")
@@ -126,8 +127,10 @@ class TestGraphs:
             self.spoil(cuda_device, algorithm)
             graph.launch()
             assert check(algorithm, first) is None
-        # Cells belong to what was loaded, and so does the room for a list.
-        if family in ("neighbour-query", "unbounded-query") or form.startswith("list"):
+        # Cells belong to what was loaded, and so does the room for a list or a matrix.
+        if family in ("neighbour-query", "unbounded-query", "sparse-product") or form.startswith(
+            "list"
+        ):
             return
         for inputs in others:
             self.overwrite(cuda_device, algorithm, inputs)
