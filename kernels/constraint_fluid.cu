@@ -20,10 +20,10 @@
 
 #define SLOT 16
 enum { MAX_X, MAX_W, MAX_P, MAX_U, SQUARES, PRODUCTS = SQUARES + LIMBS };
-/* What `statistics` hold: iterations of this step; and over all steps since the
-   last restore, iterations (two words), steps that did not converge, the first of them (two
-   words), bits of the last and of the largest residual. */
-enum { NOW, TOTAL, TOTAL_HIGH, FAILED, FIRST, FIRST_HIGH, LAST, LARGEST };
+/* What `statistics` hold: iterations of this step, and the slot of the last residuals; and over all
+   steps since the last restore, iterations (two words), steps that did not converge, the first of
+   them (two words), bits of the last and of the largest residual. */
+enum { NOW, EVALUATED, TOTAL, TOTAL_HIGH, FAILED, FIRST, FIRST_HIGH, LAST, LARGEST };
 #define FREE 8 /* of `held`, whose bits 1, 2 and 4 say at which walls a particle is held */
 
 typedef struct Liquid {
@@ -328,8 +328,10 @@ __global__ void residuals(GLOBAL const uint4 *__restrict__ points, GLOBAL const 
             held[i] |= FREE;
         float error = found * liquid->time_step;
         part = whole(error * error, liquid);
-        if (i == 0 && counts)
-            statistics[NOW] += 1;
+        if (i == 0) {
+            statistics[EVALUATED] = slot;
+            statistics[NOW] += counts;
+        }
     }
     add_to(&progress[slot * SLOT + SQUARES], shared, part);
 }
@@ -439,14 +441,14 @@ __global__ void integrate(GLOBAL const uint4 *places, GLOBAL const float4 *__res
                           GLOBAL const float *__restrict__ x, GLOBAL const int *__restrict__ order,
                           GLOBAL const uint4 *__restrict__ since, GLOBAL const Box *__restrict__ box,
                           GLOBAL const Liquid *__restrict__ liquid, Clock clock, int particles,
-                          int slot, float square_half_skin, GLOBAL const int *__restrict__ progress,
+                          float square_half_skin, GLOBAL const int *__restrict__ progress,
                           GLOBAL int *__restrict__ statistics, GLOBAL uint4 *new_places,
                           GLOBAL float4 *new_velocities, GLOBAL int *stale, GLOBAL int *fault)
 {
     int i = (int)(blockIdx.x * BLOCK + threadIdx.x);
     if (i == 0) {
         clock[0] = next_step(clock[1]);
-        conclude(progress + slot * SLOT, liquid, clock[1], statistics);
+        conclude(progress + statistics[EVALUATED] * SLOT, liquid, clock[1], statistics);
     }
     if (i >= particles)
         return;
