@@ -3,7 +3,7 @@
    In the plain version a step is, with s_ij = m dW/dr / r < 0 and d_ij = x_i - x_j:
 
      g_i = rho_i - 1
-     solve   r = (4 Y / h) g - Y G v + G v' - S x >= 0, x >= 0, r x = 0   for x = -lambda / m
+     solve   r = (4 Y / h) g - Y G v + G v' - S x <= 0, x >= 0, r x = 0   for x = -lambda / m
      v'_i = walls(v_i + h a_i - sum_j (x_i + x_j) s_ij d_ij),  (G w)_i = sum_j s_ij d_ij . (w_i - w_j)
      x_i += h v'_i
 
@@ -11,21 +11,19 @@
    gpubench/physics/constraint.py. Nothing of G is stored: both products go through the neighbours
    that `list` notes. A point is a place and, in w, the number that a product takes.
 
-   All sums over neighbours are rounded to multiples of a power of two before they are added, and
-   dot products are sums of integers: neither depends on the order of the particles.
-
-   A stage of a solve has a slot of numbers in `progress` (SLOT ints): the negative bits of maxima,
-   and two dot products in LIMBS words of 13 bits. A stage that finds its residual below the limit
-   does nothing, which leaves the next slot 0, so that all later ones do nothing either. */
+   No sum depends on the order of the particles, see common/exact_sums.h. A stage of a solve has a
+   slot of numbers in `progress` (SLOT ints): maxima, and two dot products. A stage that finds its
+   residual below the limit does nothing, which leaves the next slot 0, so that all later ones do
+   nothing either. */
 #include "common/box.h"
+#include "common/exact_sums.h"
 
-#define LIMBS 5
 #define SLOT 16
 enum { MAX_X, MAX_W, MAX_P, MAX_U, SQUARES, PRODUCTS = SQUARES + LIMBS };
-/* What `statistics` hold: iterations of this step; and over all steps since the
-   last restore, iterations (two words), steps that did not converge, the first of them (two
-   words), bits of the last and of the largest residual. */
-enum { NOW, TOTAL, TOTAL_HIGH, FAILED, FIRST, FIRST_HIGH, LAST, LARGEST };
+/* What `statistics` hold: iterations of this step, and the slot of the last residuals; and over all
+   steps since the last restore, iterations (two words), steps that did not converge, the first of
+   them (two words), bits of the last and of the largest residual. */
+enum { NOW, EVALUATED, TOTAL, TOTAL_HIGH, FAILED, FIRST, FIRST_HIGH, LAST, LARGEST };
 #define FREE 8 /* of `held`, whose bits 1, 2 and 4 say at which walls a particle is held */
 
 typedef struct Liquid {
@@ -54,74 +52,6 @@ typedef struct Liquid {
 #else
 #define NOTE(i, k) ((int64)(k)*particles + (i))
 #endif
-
-/* 1.5 * 2^23 steps; a step is 2^-20 of the power of two above what is rounded, so that sums up to
-   16 times as large are exact. */
-__device__ __forceinline__ float rounder_for(float bound)
-{
-    int power = (__float_as_int(fmaxf(bound, 1e-25f)) & 0x7F800000) + 0x00800000;
-    return __int_as_float(power) * (1.5f * 8.0f);
-}
-
-__device__ __forceinline__ float rounded(float value, float rounder)
-{
-    return (value + rounder) - rounder;
-}
-
-__device__ __forceinline__ float largest(GLOBAL const int *maximum)
-{
-    return __int_as_float(-*maximum);
-}
-
-/* Note the largest of the values of a block, none negative; all threads call it. */
-__device__ __forceinline__ void note_largest(GLOBAL int *maximum, LOCAL float *shared, float value)
-{
-    int thread = (int)threadIdx.x;
-    shared[thread] = value;
-    __syncthreads();
-    if (thread < 8) {
-        for (int k = thread + 8; k < BLOCK; k += 8)
-            value = fmaxf(value, shared[k]);
-        shared[thread] = value;
-    }
-    __syncthreads();
-    if (thread == 0) {
-        for (int k = 1; k < 8; ++k)
-            value = fmaxf(value, shared[k]);
-        atomicMin(maximum, -__float_as_int(value));
-    }
-}
-
-/* Add the values of a block to a sum; all threads call it. */
-__device__ __forceinline__ void add_to(GLOBAL int *sum, LOCAL int64 *shared, int64 value)
-{
-    int thread = (int)threadIdx.x;
-    shared[thread] = value;
-    __syncthreads();
-    if (thread < 8) {
-        for (int k = thread + 8; k < BLOCK; k += 8)
-            value += shared[k];
-        shared[thread] = value;
-    }
-    __syncthreads();
-    if (thread == 0) {
-        for (int k = 1; k < 8; ++k)
-            value += shared[k];
-        uint64 rest = (uint64)value;
-        for (int limb = 0; limb < LIMBS; ++limb) {
-            atomicAdd(&sum[limb], (int)(rest & 8191));
-            rest >>= 13;
-        }
-    }
-}
-
-__device__ __forceinline__ float total(GLOBAL const int *sum)
-{
-    uint64 value = 0;
-    for (int limb = LIMBS - 1; limb >= 0; --limb)
-        value = (value << 13) + (uint64)(unsigned)sum[limb];
-    return (float)(int64)value;
-}
 
 /* A part of a dot product as a whole number; sums of all particles fit into 64 bits. */
 __device__ __forceinline__ int64 whole(float part, GLOBAL const Liquid *liquid)
@@ -398,8 +328,10 @@ __global__ void residuals(GLOBAL const uint4 *__restrict__ points, GLOBAL const 
             held[i] |= FREE;
         float error = found * liquid->time_step;
         part = whole(error * error, liquid);
-        if (i == 0 && counts)
-            statistics[NOW] += 1;
+        if (i == 0) {
+            statistics[EVALUATED] = slot;
+            statistics[NOW] += counts;
+        }
     }
     add_to(&progress[slot * SLOT + SQUARES], shared, part);
 }
@@ -509,14 +441,14 @@ __global__ void integrate(GLOBAL const uint4 *places, GLOBAL const float4 *__res
                           GLOBAL const float *__restrict__ x, GLOBAL const int *__restrict__ order,
                           GLOBAL const uint4 *__restrict__ since, GLOBAL const Box *__restrict__ box,
                           GLOBAL const Liquid *__restrict__ liquid, Clock clock, int particles,
-                          int slot, float square_half_skin, GLOBAL const int *__restrict__ progress,
+                          float square_half_skin, GLOBAL const int *__restrict__ progress,
                           GLOBAL int *__restrict__ statistics, GLOBAL uint4 *new_places,
                           GLOBAL float4 *new_velocities, GLOBAL int *stale, GLOBAL int *fault)
 {
     int i = (int)(blockIdx.x * BLOCK + threadIdx.x);
     if (i == 0) {
         clock[0] = next_step(clock[1]);
-        conclude(progress + slot * SLOT, liquid, clock[1], statistics);
+        conclude(progress + statistics[EVALUATED] * SLOT, liquid, clock[1], statistics);
     }
     if (i >= particles)
         return;

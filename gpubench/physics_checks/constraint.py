@@ -40,7 +40,7 @@ Floats = NDArray[np.float64]
 
 STEP = 1e-5  # of differences, in kernel radii
 NEIGHBOURS = 30.0
-# Parameters with which steps are held against float64.
+# Parameters with which steps are compared with float64.
 STEPS: Sequence[Mapping[str, Value]] = (
     {},
     {"solver": "jacobi"},
@@ -92,7 +92,7 @@ def gradient(device: Device, *, particles: int) -> Outcome:
 
 
 def steps(device: Device, *, particles: int, span: int) -> Outcome:
-    """Hold steps of both solvers against float64, with the residuals that they tell."""
+    """Compare steps of both solvers, and the residuals that they tell, with float64."""
     problems, compared = [], 0
     for parameters in STEPS:
         fluid = make(device, particles, **parameters)

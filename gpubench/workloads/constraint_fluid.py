@@ -28,7 +28,8 @@ NOTED = 1.6  # room for neighbours that are noted, over the mean
 SLOT = 16  # as in kernels/constraint_fluid.cu
 MOST_PARTICLES = BLOCK * 2**19  # so that the words of a dot product hold its blocks
 # Words of `statistics` in kernels/constraint_fluid.cu.
-NOW, TOTAL, TOTAL_HIGH, FAILED, FIRST, FIRST_HIGH, LAST, LARGEST = range(8)
+WORDS = 9
+TOTAL, TOTAL_HIGH, FAILED, FIRST, FIRST_HIGH, LAST, LARGEST = range(2, WORDS)
 KERNELS = (
     "note_neighbours", "blocks", "project", "velocities_after", "spread", "residuals", "gathered",
     "step_along", "direct", "integrate",
@@ -184,7 +185,7 @@ class ConstraintFluid(DamBreak):
         self._rounds = [int(self.number("restart"))] * whole + [rest] * bool(rest)
         slots = iterations + 2 * len(self._rounds) + 2
         self.progress = self.array(slots * SLOT, "int32")
-        self.statistics = self.array(8, "int32")
+        self.statistics = self.array(WORDS, "int32")
         self._points = self.array((n, 4), "uint32")
         self._start, self._after, self._sway = (self.array((n, 4), "float32") for _ in range(3))
         self._x, self._r, self._q, self._diagonal = (self.array(n, "float32") for _ in range(4))
@@ -218,14 +219,13 @@ class ConstraintFluid(DamBreak):
 
     def _solve(self) -> None:
         """Queue the iterations; those after the last that was needed end at once."""
-        slot = self._by_gradients() if self._uses_gradients else self._by_jacobi()
         if self._uses_gradients:
-            self._project(slot, relaxes=False)
-        self._evaluate(slot, before=-1, counts=False)
-        self._last_slot = slot
+            self._by_gradients()
+        else:
+            self._by_jacobi()
 
-    def _by_gradients(self) -> int:
-        """Take an active set and follow conjugate gradients in it, in each round; see `_solve`."""
+    def _by_gradients(self) -> None:
+        """Take an active set and follow conjugate gradients in it, in each round."""
         slot, before = 0, -1
         for iterations in self._rounds:
             self._project(slot, relaxes=False)
@@ -235,16 +235,17 @@ class ConstraintFluid(DamBreak):
                 self._iterate(slot, is_first=number == 0)
                 slot += 1
             slot += 1
-        return slot
+        self._project(slot, relaxes=False)
+        self._evaluate(slot, before, counts=False)
 
-    def _by_jacobi(self) -> int:
-        """Take steps of projected Jacobi; see `_solve`."""
+    def _by_jacobi(self) -> None:
+        """Take steps of projected Jacobi."""
         iterations = int(self.number("iterations"))
         self._project(0, relaxes=False)
         for slot in range(iterations):
             self._evaluate(slot, slot - 1, counts=True)
             self._project(slot + 1, relaxes=True)
-        return iterations
+        self._evaluate(iterations, iterations - 1, counts=False)
 
     def _project(self, slot: int, *, relaxes: bool) -> None:
         self._kernels["project"](
@@ -293,7 +294,7 @@ class ConstraintFluid(DamBreak):
     def _integrate(self) -> None:
         self._kernels["integrate"](
             self.blocks, BLOCK, self.current[0], self._after, self._x, self.order, self.since,
-            self.packed_box, self._packed, self.clock, self.particles, self._last_slot,
+            self.packed_box, self._packed, self.clock, self.particles,
             (self.skin / 2) ** 2, self.progress, self.statistics, self.places,
             self.state_columns[0], self.stale, self.fault,
         )  # fmt: skip
