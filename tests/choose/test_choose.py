@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+import pickle
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -189,6 +190,15 @@ def test_tasks_are_answered_apart():
     assert found.choose(Question(30_000, 3, task="list")).best.subject[:2] == ("b", "list-matrix")
     nothing = found.choose(Question(30_000, 3, task="build"))
     assert (nothing.verdict, nothing.command) == ("declined", None)
+
+
+@pytest.mark.parametrize(
+    "question", [Question(30_000, 3), Question(2**23, 3), Question(50_000, 4, moved=0.02)]
+)
+def test_a_prepared_chooser_answers_alike_in_another_process(question):
+    found = chooser(*grid(THREE, SIZES, OCCUPANCIES), *moved_records())
+    kept = pickle.loads(pickle.dumps(found.prepared(question.its_task)))
+    assert kept.choose(question) == found.choose(question)
 
 
 # Moved particles
