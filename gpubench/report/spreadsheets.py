@@ -18,10 +18,6 @@ from gpubench.report.rankings import Searches
 
 RECORDS = "records.csv.gz"
 KINDS = (RECORDS, "phases.csv", "crossovers.csv", "moved.csv")
-# Which older versions wrote: they are rows of the records.
-FORMER_KINDS = tuple(
-    f"{kind}.csv" for kind in ("records", "printed", "measured", "ranks", "wins", "steps", "rivals")
-)
 Rows = list[dict[str, Any]]
 
 
