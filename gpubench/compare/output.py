@@ -53,9 +53,8 @@ def _verdict(comparison: Comparison) -> str:
             return f"wrong: in head, and not right in base either: {_names(comparison.wrong)}"
         case "slower":
             worst = _ordered(comparison)[0]
-            return (
-                f"slower: {_of(counts['slower'], total)}, at worst {_change(worst)}: {worst.name}"
-            )
+            by = percent((worst.ratio or 1.0) - 1)
+            return f"slower: {_of(counts['slower'], total)}, at worst {by}: {worst.name}"
         case "cannot tell":
             return f"cannot tell: {_of(counts['cannot tell'], total)}; none is known to be slower"
         case "faster":
@@ -212,10 +211,6 @@ def _figures(judgement: Judgement) -> tuple[str, str, str, str]:
             interval += " (calibrated)"
     ratio = DASH if judgement.ratio is None else f"{judgement.ratio:.4g}"
     return f"{judgement.base_ms:.4g}", f"{judgement.head_ms:.4g}", ratio, interval
-
-
-def _change(judgement: Judgement) -> str:
-    return percent((judgement.ratio or 1.0) - 1)
 
 
 def _processes(judgement: Judgement) -> str:

@@ -69,17 +69,14 @@ def first_difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str | 
         if isinstance(a, dict) and isinstance(b, dict):
             for name in {**a, **b}:
                 x, y = a.get(name), b.get(name)
-                if (condition, name) == ("host", "memory_bytes") and _is_same_memory(x, y):
+                is_memory = (condition, name) == ("host", "memory_bytes")
+                if is_memory and x and y and abs(x - y) <= SAME_MEMORY * x:
                     continue
                 if x != y:
                     return f"{condition} {name}: {x}, and {y}"
         elif a != b:
             return f"{condition}: {a}, and {b}"
     return None
-
-
-def _is_same_memory(one: int | None, other: int | None) -> bool:
-    return bool(one and other and abs(one - other) <= SAME_MEMORY * one)
 
 
 class Store:

@@ -96,7 +96,7 @@ def _row(name: str, rates: Rates) -> Row:
     smallest = formats.DASH if rates.smallest is None else _share(rates.smallest)
     shares = (rates.false_alarms, rates.cannot_tell, rates.slowed, rates.found)
     items = [*map(_share, shares), smallest, _share(rates.between), _share(rates.spread)]
-    return Row(_short(name), [Item(item) for item in items])
+    return Row(name.partition("/")[2] or name, [Item(item) for item in items])
 
 
 def _chart(slug: str, found: Calibration) -> Chart:
@@ -133,11 +133,6 @@ def _workload(cell: str) -> str:
     """Return the workload in a cell's name, if there is one."""
     words = [word for word in cell.split(", ") if "=" not in word][1:]
     return next((word for word in words if "-" in word), "")
-
-
-def _short(name: str) -> str:
-    """Return a cell's name without its study."""
-    return name.partition("/")[2] or name
 
 
 def _share(value: float) -> str:

@@ -9,6 +9,7 @@ from gpubench.evidence import physics_results
 from gpubench.evidence.physics_results import CheckResults, CheckRun, Finding, Reference
 from gpubench.report import formats
 from gpubench.report.figures import Axis, Chart, Line, Panel
+from gpubench.report.figures import panel as described
 from gpubench.report.pages import Collection, Item, Part, Row, Table
 from gpubench.report.vega import draw_all
 
@@ -122,7 +123,7 @@ def _chart(slug: str, figure: physics_results.Figure) -> Chart:
     )
 
 
-def _panel(figure: physics_results.Figure, panel: physics_results.Panel) -> Panel:
+def _panel(figure: physics_results.Figure, found: physics_results.Panel) -> Panel:
     lines = [
         Line.through(
             series.label,
@@ -132,8 +133,6 @@ def _panel(figure: physics_results.Figure, panel: physics_results.Panel) -> Pane
             variant=_DASHES[series.role],
             marked=series.role == "measured",
         )
-        for index, series in enumerate(panel.series)
+        for index, series in enumerate(found.series)
     ]
-    ends = ", ".join(f"{line.label} {formats.significant(line.y[-1])}" for line in lines)
-    text = f"{figure.title}: {figure.y.label} against {figure.x.label}. At the right end: {ends}."
-    return Panel(panel.title, lines, text)
+    return described(found.title, lines, f"{figure.title} against {figure.x.label}", figure.y.label)

@@ -21,8 +21,9 @@ _NAME = re.compile(r"(figures/)?[a-z0-9][a-z0-9.-]*")
 
 def require_own(out: Path) -> None:
     """Raise UserError where the front page in a folder is no report's."""
-    if (out / "index.html").exists() and not _is_of_report(out / "index.html"):
-        raise _foreign(out / "index.html")
+    page = out / "index.html"
+    if page.exists() and not (page.is_file() and render.GENERATOR in _text(page)):
+        raise _foreign(page)
 
 
 def replace(out: Path, files: Mapping[str, str | bytes]) -> None:
@@ -59,10 +60,6 @@ def _own(out: Path) -> set[str]:
 
 def _list(out: Path, names: Iterable[str]) -> None:
     write_whole(out / MANIFEST, "\n".join([_HEADING, *sorted(names), ""]))
-
-
-def _is_of_report(page: Path) -> bool:
-    return page.is_file() and render.GENERATOR in _text(page)
 
 
 def _text(path: Path) -> str:

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 from gpubench.core.tasks import TASKS
-from gpubench.evidence.crossover import Ratio
 from gpubench.report import formats
 from gpubench.report.axes import AXES
 from gpubench.report.cells import Cell, Place, Record, Subject, grouped
@@ -236,10 +235,6 @@ def _ends(places: Sequence[Place], axis: str) -> str:
     return " to ".join(dict.fromkeys(written))
 
 
-def _interval(ratio: Ratio) -> str:
-    return f"{formats.significant(ratio.low)} to {formats.significant(ratio.high)}"
-
-
 # A subject's cell and record on each of some inputs; None where it was not tried.
 Tried = Sequence[tuple[Cell, Record] | None]
 
@@ -345,8 +340,8 @@ def _times_of(cell: Cell, record: Record, own: Cell | None) -> list[Item]:
     if cell.subject == own.subject:
         return [median, Item("1", detail="best of ours")]
     ratio = cell.over(own)
-    text = formats.significant(ratio.value)
-    return [median, Item(text, detail=_interval(ratio), strong=ratio.high < 1)]
+    text, low, high = map(formats.significant, (ratio.value, ratio.low, ratio.high))
+    return [median, Item(text, detail=f"{low} to {high}", strong=ratio.high < 1)]
 
 
 def _label(searches: Searches, subject: Subject) -> str:

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from gpubench.core import registry
-from gpubench.evidence.pooling import Measurement, device_of, pool
+from gpubench.evidence.pooling import by_device, pool, started
 from gpubench.evidence.ranking import rank
 from gpubench.evidence.results import Results
 from gpubench.report.axes import AXES, SIZES
@@ -256,8 +256,7 @@ class Machine:
 
 def machines(results: Sequence[Results]) -> list[Machine]:
     """Group results by device, GPUs first; each cell has the one time that `pool` says."""
-    groups = grouped(results, lambda result: device_of(result.environment))
-    found = [_machine(sorted(runs, key=_started)) for runs in groups.values()]
+    found = [_machine(sorted(runs, key=_started)) for runs in by_device(results).values()]
     return sorted(found, key=lambda machine: machine.is_cpu)
 
 
@@ -270,15 +269,11 @@ def _machine(runs: list[Results]) -> Machine:
         if name not in studies:
             studies[name] = StudyRun(study_of(name, _text_of(name, runs)), {})
         study = studies[name]
-        subject, place = _where(each)
+        subject, place = Subject.of(each.record), Place.of(each.record)
         cell = study.cells.setdefault((subject, place), Cell(subject, place))
         study.replaced += each.replaced
         cell.by_mode[each.record["mode"]] = ranks[id(each)]
     return Machine(runs, list(studies.values()))
-
-
-def _where(measured: Measurement) -> tuple[Subject, Place]:
-    return Subject.of(measured.record), Place.of(measured.record)
 
 
 def study_of(name: str, text: str | None = None) -> Study:
@@ -315,7 +310,7 @@ def _text_of(name: str, runs: Sequence[Results]) -> str | None:
 
 
 def _started(result: Results) -> datetime:
-    return datetime.fromisoformat(result.environment["started"])
+    return started(result.environment)
 
 
 def _dates(days: Collection[str]) -> str:

@@ -47,7 +47,9 @@ def _record_row(cell: Cell, axes: Sequence[str]) -> Row:
             ),
             Item(record["mode"], "name"),
             timed(cell, {}),
-            _interval(cell.interval_ms if cell.ok else None),
+            Item(f" {formats.DASH} ".join(map(formats.significant, cell.interval_ms)))
+            if cell.ok
+            else NOTHING,
             Item(formats.plain(len(record["samples_ms"]) if cell.ok else None)),
             # Older results do not know of any, and have no reason why sampling stopped.
             Item(formats.plain(len(record["throttled_ms"] or ()) if record["stopped"] else None)),
@@ -104,12 +106,6 @@ def _in_each_mode(run: StudyRun) -> list[Cell]:
         for mode in HEADLINE_MODES
         if mode in cell.by_mode
     ]
-
-
-def _interval(low_high: tuple[float, float] | None) -> Item:
-    if low_high is None:
-        return NOTHING
-    return Item(f" {formats.DASH} ".join(formats.significant(v) for v in low_high))
 
 
 def troubles(run: StudyRun) -> Table | None:

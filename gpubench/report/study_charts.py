@@ -10,6 +10,7 @@ from gpubench.report import formats, published, ranks_charts, tables
 from gpubench.report.axes import AXES, SIZES
 from gpubench.report.cells import HEADLINE_MODES, Cell, Subject, grouped
 from gpubench.report.figures import (
+    BANDWIDTH,
     MOST_LINES,
     Axis,
     Bar,
@@ -19,6 +20,8 @@ from gpubench.report.figures import (
     Line,
     Panel,
     Point,
+    bandwidth_chart,
+    bandwidth_point,
     line_chart,
     panel,
     rate_point,
@@ -279,26 +282,13 @@ def _ratios(run: StudyRun, slug: str) -> Chart | None:
 
 
 def _copy_share(run: StudyRun, slug: str) -> Chart | None:
-    first = _first_axis(run)
+    first = next((scan.axis for scan in grids(run)), "per_cell")
     along = [scan for scan in grids(run) if scan.axis == first]
     if first == "per_cell":
         ends = {largest_size(run), max(run.values("particles"), default=None)}
         along = [scan for scan in along if scan.fixed.get("particles") in ends]
-
-    def percent(x: float, cell: Cell) -> Point | None:
-        return rate_point(x, cell, 100 * (cell.copy_share or 0.0))
-
-    what = "Share of the copy bandwidth"
-    return line_chart(
-        f"{slug}-bandwidth",
-        what,
-        "Least traffic over time, as a share of the measured bandwidth of a copy (dotted); data in"
-        " a cache can go above.",
-        _figure_axis(first),
-        Axis("% of copy bandwidth", "number"),
-        _panels(run, along, percent, what, "%"),
-        reference=100,
-    )
+    panels = _panels(run, along, bandwidth_point, BANDWIDTH, "%")
+    return bandwidth_chart(slug, _figure_axis(first), panels)
 
 
 def _named(run: StudyRun, slug: str, axis: str) -> Chart | None:
@@ -340,10 +330,6 @@ def _in_common_modes(columns: Sequence[tuple[int, Sequence[Cell]]]) -> list[tupl
         (x, [c.in_mode(mode) for c in cells if c.ok and (mode := modes[c.subject]) is not None])
         for x, cells in columns
     ]
-
-
-def _first_axis(run: StudyRun) -> str:
-    return next((scan.axis for scan in grids(run)), "per_cell")
 
 
 def _titles(along: Sequence[Scan]) -> list[str]:

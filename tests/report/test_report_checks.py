@@ -82,7 +82,7 @@ def test_figures_are_drawn_with_their_fits(written, tmp_path):
     name = "checks-dpd-1-domain-size.svg"
     assert f"](figures/{name})" in text
     drawing = (tmp_path / "out" / "figures" / name).read_text()
-    said = "Domains: size against time. At the right end: measured 10.0, t^0.50 10.0."
+    said = "At the right end, size: measured 10.0, t^0.50 10.0."
     assert said in page and said in text and "How they grow &lt;fast&gt;." in page
     # Forty markers of what was measured and those of the legend; none of the fit.
     assert drawing.count('aria-roledescription="point"') == 40
