@@ -34,7 +34,7 @@ def sentence(answer: Answer) -> str:
             if answer.command
             else ""
         )
-        return f"cannot tell: {answer.reason}{measure}"
+        return f"inconclusive: {answer.reason}{measure}"
     moved = "" if question.moved is None else f", {percent(question.moved)} moved"
     where = (
         f"{question.particles:,} particles, {question.per_cell:g} per cell{moved}"
@@ -48,7 +48,7 @@ def sentence(answer: Answer) -> str:
         margin = next(each for each in answer.margins if each.other == answer.tied[0])
         others = [subject.label for subject in answer.tied[1:]]
         first = f"{margin.other.label} ({_figures(margin)} times as long)"
-        text += f"; cannot tell it from {listing([first, *others])}"
+        text += f"; inconclusive against {listing([first, *others])}"
     # What it takes at most: a library's peak, else what was counted.
     memory = best.workspace_bytes if best.peak_bytes is None else best.peak_bytes
     if memory is not None:

@@ -176,7 +176,7 @@ class Comparison:
 
     @property
     def exit_code(self) -> int:
-        """0 same or faster, 1 slower or broken, 2 wrong as before, 3 cannot tell."""
+        """0 same or faster, 1 slower or broken, 2 wrong as before, 3 inconclusive."""
         codes = {"broken": 1, "slower": 1, "wrong": 2, "cannot tell": 3}
         return codes.get(self.verdict, 0)
 

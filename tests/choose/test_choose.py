@@ -96,7 +96,7 @@ def test_where_two_cross_it_cannot_tell_between_them():
     assert {answer.best.subject.algorithm, *names(answer.tied)} == set(LAWS)
     said = output.sentence(answer)
     assert said.startswith(f"{answer.best.subject.label}: about ")
-    assert f"; cannot tell it from {answer.margins[0].other.label} (" in said
+    assert f"; inconclusive against {answer.margins[0].other.label} (" in said
 
 
 def test_ratios_have_three_digits_also_where_these_are_zeros():
@@ -615,7 +615,7 @@ def test_of_those_that_cannot_be_told_the_first_has_its_figures():
     known = replace(tied, other=tied.other._replace(form="list"), ratio=1.001, low=1.0001)
     said = output.sentence(replace(answer, margins=[known, *answer.margins]))
     assert f"; 1.00 (1.00 to {known.high:.2f}) times as fast as {known.other.label}; " in said
-    assert f"cannot tell it from {tied.other.label} (" in said
+    assert f"inconclusive against {tied.other.label} (" in said
     # Two that are faster have their lines first, and it has its own all the same.
     third = replace(known, other=tied.other._replace(form="build"))
     estimates = dict.fromkeys((known.other, third.other), answer.best) | dict(answer.estimates)
