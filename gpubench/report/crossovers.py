@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from gpubench.evidence.crossover import FIRST, NEITHER, Compared, Crossing, compare
@@ -59,6 +60,7 @@ def _fixed(place: Place) -> tuple[tuple[str, Any], ...]:
     return (*values, ("moved_share", moved_share(place)))
 
 
+@lru_cache(maxsize=64)  # a page and a CSV tell of the same
 def pairs(searches: Searches, task: str) -> list[Pair]:
     """Compare any two algorithms on all inputs of a task that differ in the particles alone."""
     found = []

@@ -11,7 +11,7 @@ from typing import Any
 
 from gpubench.core import registry
 from gpubench.evidence.pooling import by_device, pool, started
-from gpubench.evidence.ranking import rank
+from gpubench.evidence.ranking import Ranked, rank
 from gpubench.evidence.results import Results
 from gpubench.report.axes import AXES, SIZES
 from gpubench.report.cells import (
@@ -223,10 +223,14 @@ class StudyRun:
 
 @dataclass
 class Machine:
-    """One device of one machine, with every run on it, oldest first."""
+    """One device of one machine, with every run on it, oldest first.
+
+    ranked: all measurements, see `rank`.
+    """
 
     runs: list[Results]
     studies: list[StudyRun]
+    ranked: list[list[Ranked]]
 
     @property
     def environment(self) -> dict[str, Any]:
@@ -263,7 +267,8 @@ def machines(results: Sequence[Results]) -> list[Machine]:
 def _machine(runs: list[Results]) -> Machine:
     studies: dict[str, StudyRun] = {}
     measured = pool(runs)
-    ranks = {id(each.measurement): each for race in rank(measured) for each in race}
+    ranked = rank(measured)
+    ranks = {id(each.measurement): each for race in ranked for each in race}
     for each in measured:
         name = each.record["study"]
         if name not in studies:
@@ -273,7 +278,7 @@ def _machine(runs: list[Results]) -> Machine:
         cell = study.cells.setdefault((subject, place), Cell(subject, place))
         study.replaced += each.replaced
         cell.by_mode[each.record["mode"]] = ranks[id(each)]
-    return Machine(runs, list(studies.values()))
+    return Machine(runs, list(studies.values()), ranked)
 
 
 def study_of(name: str, text: str | None = None) -> Study:

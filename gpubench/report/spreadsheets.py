@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from gpubench.evidence.frame import frame
+from gpubench.evidence.frame import frame_of
 from gpubench.report import crossovers, incremental_updates, regimes
 from gpubench.report.cells import Record, command
 from gpubench.report.machines import Machine, StudyRun
@@ -71,7 +71,7 @@ def records(machines: Sequence[Machine]) -> pd.DataFrame:
     objects are JSON. The state of the device before and after, and what algorithms declare, are in
     the results files alone.
     """
-    table = frame([run for machine in machines for run in machine.runs])
+    table = frame_of(race for machine in machines for race in machine.ranked)
     if table.empty:
         return table.assign(study=[])
     more = pd.DataFrame(
