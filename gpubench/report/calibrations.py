@@ -29,12 +29,8 @@ def collection(found: Sequence[Calibration]) -> Collection:
         for each in found
     )
     title = "Calibration: false alarms and detectable slow-downs"
-    return Collection("calibration", title, f"A code against itself. {gist}.", parts(found))
-
-
-def parts(found: Sequence[Calibration]) -> list[Part]:
-    """Return what to say of each calibration."""
-    return [_part(f"calibration-{index + 1}", each) for index, each in enumerate(found)]
+    parts = [_part(f"calibration-{index + 1}", each) for index, each in enumerate(found)]
+    return Collection("calibration", title, f"A code against itself. {gist}.", parts)
 
 
 def _part(slug: str, found: Calibration) -> Part:

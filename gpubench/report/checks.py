@@ -22,12 +22,8 @@ def collection(found: Sequence[CheckResults]) -> Collection:
     counts = _verdicts(run for results in found for run in results.checks)
     compared = counts["agrees"] + counts["differs"]
     gist = f"{counts['agrees']} of {compared} quantities of the physics agree with their reference."
-    return Collection("checks", "Checks of the physics", gist, parts(found))
-
-
-def parts(found: Sequence[CheckResults]) -> list[Part]:
-    """Return what to say of each run of checks: a table for each check."""
-    return [_part(index, results) for index, results in enumerate(found)]
+    parts = [_part(index, results) for index, results in enumerate(found)]
+    return Collection("checks", "Checks of the physics", gist, parts)
 
 
 def _verdicts(runs: Iterable[CheckRun]) -> Counter[str]:
