@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
@@ -34,10 +35,11 @@ def verdict(searches: Searches) -> str:
             f"No library was timed beside ours here, so nothing is said of which is first.{short}"
         )
     unclear = [each for each in compared if each.ratio.is_open]
-    lost = _losses(searches)
-    first = len(compared) - sum(map(len, lost.values())) - len(unclear)
+    lost = [each for each in compared if each.ratio.high < 1]
+    first = len(compared) - len(lost) - len(unclear)
     if lost:
-        said = f"Where a library wins: {'; '.join(_by_task(searches))}. Ours are first in {first}"
+        wins = "; ".join(_by_task(lost, compared))
+        said = f"Where a library wins: {wins}. Ours are first in {first}"
         said += f" of {len(compared)} comparisons"
     elif unclear:
         said = f"No library wins. Ours are first in {first} of {len(compared)} comparisons"
@@ -56,21 +58,15 @@ def _too_short(searches: Searches) -> str:
     return f" Times left out {why}: {searches.too_short}." if searches.too_short else ""
 
 
-def _losses(searches: Searches) -> dict[tuple[str, str], list[Comparison]]:
-    """Return the comparisons that a library wins, by task and library."""
-    lost = [each for each in searches.comparisons if each.ratio.high < 1]
-    return grouped(lost, lambda each: (task(each.ours), each.rival.subject.algorithm))
-
-
-def _by_task(searches: Searches) -> list[str]:
-    counts = grouped(searches.comparisons, lambda each: task(each.ours))
-    lost = [each for own in _losses(searches).values() for each in own]
+def _by_task(lost: Sequence[Comparison], compared: Sequence[Comparison]) -> list[str]:
+    """Say which libraries win each task, on how many inputs, and by how much."""
+    counts = Counter(task(each.ours) for each in compared)
     said = []
     for name, own in grouped(lost, lambda each: task(each.ours)).items():
         times = [1 / each.ratio.value for each in own]
         rivals = formats.listing(dict.fromkeys(each.rival.subject.algorithm for each in own))
         said.append(
-            f"in \u201c{name}\u201d {rivals} on {len(own)} of {len(counts[name])} inputs,"
+            f"in \u201c{name}\u201d {rivals} on {len(own)} of {counts[name]} inputs,"
             f" where the best of ours takes {formats.span(times)} times as long"
         )
     return said

@@ -254,21 +254,17 @@ def _ratios(run: StudyRun, slug: str) -> Chart | None:
     table = run.study.published
     if table is None or not table.algorithms:
         return None
-    grid = published.matches(run, table, published.paper_forms(run, table))
     panels = []
-    for pair in published.pairs(table):
-        theirs = [line[pair.over].published / line[pair.under].published for line in grid]
-        ratios = [published.measured_ratio(line[pair.over], line[pair.under]) for line in grid]
-        both = [(x, y) for x, y in zip(table.rows, ratios, strict=True) if y is not None]
-        if not both:
+    for title, theirs, here in published.ratios(run, table):
+        points = [Point(x, y) for x, y in zip(table.rows, here, strict=True) if y is not None]
+        if not points:
             continue
         lines = [Line.through("published", table.rows, theirs, 5, variant=1)]
-        lines.append(Line("measured", [Point(*each) for each in both]))
+        lines.append(Line("measured", points))
         if run.study.name in CLAIMS:
             name, claim = CLAIMS[run.study.name]
             claimed = [claim(row) for row in table.rows]
             lines.append(Line.through(name, table.rows, claimed, 1, variant=2))
-        title = f"{table.columns[pair.over]} / {table.columns[pair.under]}"
         panels.append(panel(title, lines, "Ratio of two columns", "ratio"))
     return line_chart(
         f"{slug}-ratio",
