@@ -55,9 +55,8 @@ class Pair:
 
 
 def _fixed(place: Place) -> tuple[tuple[str, Any], ...]:
-    names = ("per_cell", "distribution", "order", "destination")
-    values = ((name, getattr(place, name)) for name in names)
-    return (*values, ("moved_share", moved_share(place)))
+    same = ("per_cell", "distribution", "order", "destination")
+    return *((n, getattr(place, n)) for n in same), ("moved_share", moved_share(place))
 
 
 @lru_cache(maxsize=64)  # a page and a CSV tell of the same

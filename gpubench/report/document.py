@@ -154,7 +154,7 @@ def _machine(machine: Machine, stems: Mapping[str, str], slug: str) -> MachinePa
     studies, answered = [], []
     for run in machine.studies:
         stem = stems[run.study.name]
-        searches = Searches(run) if regimes.tells(run) else None
+        searches = Searches(run) if run.study.views else None
         studies.append(_part(run, searches, stem, f"{slug}-{stem}"))
         answered += _answers(searches, stem, slug) if searches else []
     return MachinePart(
@@ -184,7 +184,7 @@ def _page(name: str, stem: str, machines: Sequence[MachinePart]) -> StudyPage:
     run = own[0][1].run
     study = run.study
     comparison = None
-    if not regimes.tells(run):  # which begins with what was found
+    if not run.study.views:  # which begins with what was found
         comparison = tables.comparison([part.machine for part in machines], name)
     return StudyPage(stem, study.title, study.question, comparison, own)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from gpubench.report import formats
 from gpubench.report.axes import AXES, COUNTS, SIZES, describe
@@ -115,7 +115,7 @@ def troubles(run: StudyRun) -> Table | None:
     rank = ("wrong", "failed", "skipped")
     rows = []
     for (status, reason), own in sorted(groups.items(), key=lambda each: rank.index(each[0][0])):
-        names = formats.listing(_distinct(f"{r['algorithm']} {r['form']}" for r in own))
+        names = formats.listing(dict.fromkeys(f"{r['algorithm']} {r['form']}" for r in own))
         words = [Item(text, "words") for text in (names, _where(own), reason)]
         rows.append(Row(status, [Item(str(len(own))), *words]))
     columns = ["Status", "Count", "Algorithm and form", "Where", "Reason"]
@@ -140,9 +140,5 @@ def _where(records: Sequence[Record]) -> str:
             parts.append(AXES[name].phrase.format(" to ".join(AXES[name].write(v) for v in ends)))
         elif values:
             parts.append(AXES[name].phrase.format(", ".join(map(formats.plain, values))))
-    parts.append(f"{', '.join(_distinct(r['mode'] for r in records))}")
+    parts.append(", ".join(dict.fromkeys(r["mode"] for r in records)))
     return "; ".join(parts)
-
-
-def _distinct(words: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(words))

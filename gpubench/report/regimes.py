@@ -20,17 +20,11 @@ from gpubench.report.figures import (
     panel,
 )
 from gpubench.report.figures import time_point as timed
-from gpubench.report.machines import StudyRun
 from gpubench.report.pages import Section
 from gpubench.report.rankings import Searches, lines_over
 from gpubench.report.vega import draw_all
 
 _GREY = 5  # index of a colour
-
-
-def tells(run: StudyRun) -> bool:
-    """Say whether a study is one that this module tells of."""
-    return run.study.views is not None
 
 
 def sentences(searches: Searches) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from gpubench.evidence.frame import frame_of
-from gpubench.report import crossovers, incremental_updates, regimes
+from gpubench.report import crossovers, incremental_updates
 from gpubench.report.cells import Record, command
 from gpubench.report.machines import Machine, StudyRun
 from gpubench.report.rankings import Searches
@@ -35,7 +35,7 @@ def files(
     for name, stem in stems.items():
         runs = [(m, run) for m in machines for run in m.studies if run.study.name == name]
         made: dict[str, Callable[[StudyRun], Rows]] = {"phases.csv": phases}
-        if regimes.tells(runs[0][1]):
+        if runs[0][1].study.views:
             made["crossovers.csv"] = lambda run: crossovers.rows(Searches(run))
             made["moved.csv"] = lambda run: incremental_updates.rows(Searches(run))
         tables = {kind: _of_machines(runs, rows) for kind, rows in made.items()}
