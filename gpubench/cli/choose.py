@@ -198,7 +198,10 @@ def _chooser(task: str, results: list[Path], device: str | None) -> Chooser:
     if results or plugins.additions():
         return _new_chooser(results, device)
     paths = [path for paths in evidence.default_files() for path in paths]
-    content = [part for path in paths for part in (bytes(path), path.read_bytes())]
+    try:
+        content = [part for path in paths for part in (bytes(path), path.read_bytes())]
+    except OSError:
+        return _new_chooser(results, device)  # says which file cannot be read
     return remembered(
         f"choose-{device or 'any'}-{task}",
         content,

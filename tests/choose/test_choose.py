@@ -21,7 +21,7 @@ from gpubench.choose.question import Question
 from gpubench.choose.surface import Region, Surface
 from gpubench.choose.validation import HeldOut, Validation
 from gpubench.cli import app
-from gpubench.core import paths, registry
+from gpubench.core import paths, registry, user_cache
 from gpubench.core.errors import UserError
 from gpubench.core.tasks import TASKS, task_of
 
@@ -688,6 +688,20 @@ def test_choose_answers_in_a_sentence_first(gpubench_command, shipped):
     assert "above about 130,000 particles: quick-in-the-end count" in text
     assert "2026-01-31-abc1234-regimes.json" in text
     assert "cross-validation of count: on 26 inputs" in text
+
+
+def test_what_is_kept_between_runs_follows_the_results(
+    gpubench_command, shipped, monkeypatch, tmp_path
+):
+    monkeypatch.setattr(user_cache, "_folder_to_remember_in", lambda: tmp_path / "cache")
+    asked = ("choose", "--particles", 30_000, "--per-cell", 3)
+    first = gpubench_command(*asked)
+    with monkeypatch.context() as broken:
+        broken.setattr("gpubench.cli.choose._new_chooser", None)
+        assert gpubench_command(*asked) == first
+    own = Path("results/local/cpu-a/2026-02-01-abc1234-regimes.json")
+    write(own, grid({"only": lambda n, p: 1.0}, SIZES, OCCUPANCIES))
+    assert gpubench_command(*asked)[1].startswith("only count: about 1.00 ms")
 
 
 @pytest.mark.parametrize(
