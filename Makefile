@@ -106,7 +106,7 @@ lock: $(DEV_STAMP)
 kernels: $(DEV_STAMP)
 	$(BIN)/python tools/compile_kernels.py $(if $(ONLY),--only '$(ONLY)')
 
-# Exit 1 slower, 2 error; 3, cannot tell, fails with CANNOT_TELL=fail only.
+# Exit 1 slower, 2 error; 3, inconclusive, fails with CANNOT_TELL=fail only.
 guard: $(USER_STAMP)
 	CANNOT_TELL='$(CANNOT_TELL)' .ci/guard $(BIN)/gpubench compare '$(BASE)' '$(HEAD)' \
 	  $(if $(THRESHOLD),--threshold '$(THRESHOLD)')

@@ -12,7 +12,7 @@ import needs
 import pandas as pd
 import pytest
 
-from gpubench.core import paths, registry
+from gpubench.core import paths, registry, user_cache
 from gpubench.core.errors import DeviceUnavailable, NotSupported
 from gpubench.devices import Device, open_device
 from gpubench.evidence.files import load_results
@@ -109,6 +109,14 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if reporter is not None and not hasattr(config, "workerinput"):
         reporter.write_line(needs.closing_line(SKIPS, LEFT_OUT))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def forgetful() -> Iterator[None]:
+    """Remember nothing of what tests put in the place of the package's own parts."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(user_cache, "_folder_to_remember_in", lambda: None)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 
@@ -137,6 +139,15 @@ class Chooser:
     def tasks(self) -> list[str]:
         """Tasks of which anything was measured."""
         return list(self._models)
+
+    def prepared(self, task: str) -> Self:
+        """Return a chooser for one task, with all that does not depend on the question done."""
+        one = copy.copy(self)
+        one._models = {task: self._models[task]} if task in self._models else {}
+        for model in one._models.values():
+            model.prepare()
+        one.cross_validate()
+        return one
 
     def cross_validate(self) -> list[Validation]:
         """Return for each task what advice is worth on inputs that were held out."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
@@ -131,14 +131,19 @@ def files(given: Sequence[Path], backend: str | None) -> list[results.Results]:
         if not found:
             raise UserError(f"these results hold nothing that was measured through {backend}")
         return found
-    for folder in (LOCAL, paths.measured_folder()):
-        of_study = [
-            path for place in sorted(folder.glob("*")) for path in results.files_of(place, STUDY)
-        ]
+    for of_study in default_files():
         if found := _of_backend(map(results.load, of_study), backend):
             return found
     through = f" through {backend}" if backend else ""
     raise UserError(f"there are no results of the study {STUDY}{through}: {MAKE_SOME}")
+
+
+def default_files() -> list[list[Path]]:
+    """Return the files of the study in results/local, and those that came with the package."""
+    return [
+        [path for place in sorted(folder.glob("*")) for path in results.files_of(place, STUDY)]
+        for folder in (LOCAL, paths.measured_folder())
+    ]
 
 
 def _of_backend(found: Iterable[results.Results], backend: str | None) -> list[results.Results]:
@@ -166,11 +171,15 @@ def tables(found: Sequence[results.Results]) -> dict[str, Table]:
     For `update` that is both what updates and what counts anew, on inputs that moved.
     """
     collected: dict[str, dict[Subject, dict[Place, Measurement]]] = {task: {} for task in TASKS}
-    for measured in pool(found):
+    # Timings of different modes are pooled apart anyway.
+    in_mode = [replace(each, records=[r for r in each.records if r.mode == MODE]) for each in found]
+    sources = {each.path: replace(each, records=()) for each in found}
+    for measured in pool(in_mode):
         record = measured.record
         if (task := _task(record)) is not None:
             subject = Subject(record.algorithm, record.form, hashable(record.parameters))
-            collected[task].setdefault(subject, {})[_place(record)] = measured
+            lean = replace(measured, results=sources[measured.results.path], timings=())
+            collected[task].setdefault(subject, {})[_place(record)] = lean
     return {task: table for task, table in collected.items() if table}
 
 

@@ -152,6 +152,15 @@ class Model:
         _, corners = self._corners_in(self._in[place.setting], matrix([place]))
         return bool(corners.inside[0])
 
+    def prepare(self) -> None:
+        """Make the regions and surfaces that answers on any input read."""
+        for place in self.places:
+            self.contains(place)
+        for subject in self.subjects:
+            for field in (MS, *SIZES):
+                self._surface(subject, field)
+        self._corners.clear()  # each for one point
+
     def gap(self, place: Place) -> float:
         """Return how far an input is from the nearest of its setting, in octaves."""
         inputs = self._octaves[self._in[place.setting]]

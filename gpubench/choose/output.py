@@ -12,11 +12,10 @@ from gpubench.choose.chooser import Answer, Change, Chooser, Near
 from gpubench.choose.evidence import Subject
 from gpubench.choose.model import Estimate, Margin
 from gpubench.choose.validation import Loss, Validation, together
-from gpubench.core.numbers import digits, percent
+from gpubench.core.numbers import digits, listing, percent, size
 
 SCHEMA_FILE = Path(__file__).with_name("answer.schema.json")
 EXIT_CODES = {"chosen": 0, "cannot tell": 3, "declined": 3}
-BYTE_UNITS = ("bytes", "kB", "MB", "GB")
 AXES = {"particles": "particles", "per_cell": "per cell"}
 # What of a difference from the input asked for is none: factors, and of `moved` a share.
 _SAME = {"particles": 0.005, "per_cell": 0.005, "moved": 5e-6}
@@ -35,7 +34,7 @@ def sentence(answer: Answer) -> str:
             if answer.command
             else ""
         )
-        return f"cannot tell: {answer.reason}{measure}"
+        return f"inconclusive: {answer.reason}{measure}"
     moved = "" if question.moved is None else f", {percent(question.moved)} moved"
     where = (
         f"{question.particles:,} particles, {question.per_cell:g} per cell{moved}"
@@ -49,9 +48,11 @@ def sentence(answer: Answer) -> str:
         margin = next(each for each in answer.margins if each.other == answer.tied[0])
         others = [subject.label for subject in answer.tied[1:]]
         first = f"{margin.other.label} ({_figures(margin)} times as long)"
-        text += f"; cannot tell it from {_listing([first, *others])}"
-    if (memory := _memory(best)) is not None:
-        text += f"; {_size(memory)}"
+        text += f"; inconclusive against {listing([first, *others])}"
+    # What it takes at most: a library's peak, else what was counted.
+    memory = best.workspace_bytes if best.peak_bytes is None else best.peak_bytes
+    if memory is not None:
+        text += f"; {size(memory)}"
     return text
 
 
@@ -197,9 +198,10 @@ def _candidate(estimate: Estimate, margin: Margin | None) -> str:
     )
     if margin:
         text += f", {_figures(margin)} times as long"
-    text += f"; workspace {_size(estimate.workspace_bytes)}"
+    workspace = estimate.workspace_bytes
+    text += f"; workspace {'not counted' if workspace is None else size(workspace)}"
     if estimate.peak_bytes is not None:
-        text += f", at its peak {_size(estimate.peak_bytes)}"
+        text += f", at its peak {size(estimate.peak_bytes)}"
     return text
 
 
@@ -264,25 +266,8 @@ def _figures(margin: Margin) -> str:
     return f"{digits(margin.ratio)} ({digits(margin.low)} to {digits(margin.high)})"
 
 
-def _memory(estimate: Estimate) -> int | None:
-    """Return what a subject takes at most: a library's peak, else what was counted."""
-    return estimate.workspace_bytes if estimate.peak_bytes is None else estimate.peak_bytes
-
-
 def _ms(value: float) -> str:
     return f"{digits(value)} ms"
-
-
-def _size(number: int | None) -> str:
-    if number is None:
-        return "not counted"
-    unit = min(len(BYTE_UNITS) - 1, int(math.log10(number)) // 3) if number else 0
-    return f"{float(f'{number / 1000**unit:.3g}'):g} {BYTE_UNITS[unit]}"
-
-
-def _listing(words: Sequence[str]) -> str:
-    *first, last = words
-    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _finite(value: float) -> float | None:

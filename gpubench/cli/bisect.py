@@ -54,7 +54,7 @@ def bisect(
         )  # fmt: skip
 
     def tell(commit: str, verdict: str) -> None:
-        say(f"{verdict}: {commits.subject_of(root, commit)}")
+        say(f"{output.in_words(verdict)}: {commits.subject_of(root, commit)}")
 
     found = procedure.bisect(every, compare_with, tell)
     if isinstance(found, procedure.Found):

@@ -90,7 +90,7 @@ def calibrate(
 def _print_calibration(found: Calibration) -> None:
     verdicts = found.verdicts
     table = new_table(
-        "cell", "false alarms", "cannot tell", "extra work", "found",
+        "cell", "false alarms", "inconclusive", "extra work", "found",
         "found 9 in 10 from", "between pairs",
     )  # fmt: skip
     for name, rates in verdicts.cells.items():
@@ -103,7 +103,7 @@ def _print_calibration(found: Calibration) -> None:
     low, high = verdicts.pairs_taken
     print(
         f"{verdicts.comparisons} comparisons drawn from {len(found.started)} pairs, threshold"
-        f" {verdicts.threshold:.1%}: false alarms {verdicts.false_alarms:.1%}, cannot tell"
+        f" {verdicts.threshold:.1%}: false alarms {verdicts.false_alarms:.1%}, inconclusive"
         f" {verdicts.cannot_tell:.1%}; {low:g} pairs at the median, {high:g} at the 95th"
         f" percentile; of {verdicts.separate} comparisons without a common pair"
         f" {verdicts.separate_alarms} were false alarms"

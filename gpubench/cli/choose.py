@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
@@ -12,9 +13,12 @@ import typer
 from gpubench.cli import require, values
 from gpubench.cli.options import From, JsonOption, words_of
 from gpubench.cli.output import new_table, print_json, print_table
+from gpubench.core import plugins
 from gpubench.core.errors import UserError
+from gpubench.core.user_cache import remembered
 
 if TYPE_CHECKING:
+    from gpubench.choose.chooser import Chooser
     from gpubench.choose.question import Question
 
 
@@ -142,6 +146,8 @@ def choose(
     answer is inconclusive or nothing was measured nearby.
     """
     require.one_process("choose")
+    # Before NumPy is imported: threads of BLAS cost more than matrices this small.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if device not in (None, *values.backends()):
         raise UserError(f"--device takes {' or '.join(values.backends())}, not {device!r}")
     if validate:
@@ -172,16 +178,9 @@ def _validate(results: list[Path], device: str | None, as_json: bool) -> None:
 def _answer(asked: Asked, results: list[Path], device: str | None, as_json: bool) -> NoReturn:
     """Print the answer to a question; raise Exit with its status."""
     from gpubench.choose import output
-    from gpubench.choose.chooser import Chooser
-    from gpubench.core import registry
 
     question = asked.question()
-    searches = {
-        name: cls.forms
-        for name, cls in registry.algorithms().items()
-        if cls.family == "neighbour-search"
-    }
-    chooser = Chooser.load(results, device, searches)
+    chooser = _chooser(question.its_task, results, device)
     answer = chooser.choose(question)
     if as_json:
         print_json(output.as_json(answer, chooser))
@@ -190,3 +189,33 @@ def _answer(asked: Asked, results: list[Path], device: str | None, as_json: bool
         for line in output.evidence_lines(answer):
             print(f"  {line}")
     raise typer.Exit(output.EXIT_CODES[answer.verdict])
+
+
+def _chooser(task: str, results: list[Path], device: str | None) -> Chooser:
+    """Return what answers, with all that is the same for all questions kept between runs."""
+    from gpubench.choose import evidence
+
+    if results or plugins.additions():
+        return _new_chooser(results, device)
+    paths = [path for paths in evidence.default_files() for path in paths]
+    try:
+        content = [part for path in paths for part in (bytes(path), path.read_bytes())]
+    except OSError:
+        return _new_chooser(results, device)  # says which file cannot be read
+    return remembered(
+        f"choose-{device or 'any'}-{task}",
+        content,
+        lambda: _new_chooser([], device).prepared(task),
+    )
+
+
+def _new_chooser(results: list[Path], device: str | None) -> Chooser:
+    from gpubench.choose.chooser import Chooser
+    from gpubench.core import registry
+
+    searches = {
+        name: cls.forms
+        for name, cls in registry.algorithms().items()
+        if cls.family == "neighbour-search"
+    }
+    return Chooser.load(results, device, searches)

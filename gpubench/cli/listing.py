@@ -9,7 +9,9 @@ import typer
 from gpubench.cli import require
 from gpubench.cli.options import JsonOption
 from gpubench.cli.output import new_table, print_json, print_table
+from gpubench.core import plugins
 from gpubench.core.messages import say
+from gpubench.core.user_cache import remembered
 
 if TYPE_CHECKING:
     from gpubench.core.contracts import Algorithm
@@ -29,15 +31,8 @@ def list_everything(
     as_json: JsonOption = False,
 ) -> None:
     """List algorithms, workloads and studies."""
-    from gpubench.core import registry
-    from gpubench.studies import study
-
     require.one_process("list")
-    everything = {
-        "algorithms": [_algorithm(each) for each in registry.algorithms().values()],
-        "workloads": [_workload(each) for each in registry.workloads().values()],
-        "studies": [_study(study.load_study(name)) for name in registry.studies()],
-    }
+    everything = _everything() if plugins.additions() else remembered("list", (), _everything)
     found = {
         kind: [each for each in entries if word is None or _mentions(each, word)]
         for kind, entries in everything.items()
@@ -48,6 +43,17 @@ def list_everything(
         _print(**found)
     else:
         say(f"nothing here has {word!r} in its name or description")
+
+
+def _everything() -> dict[str, list[dict[str, Any]]]:
+    from gpubench.core import registry
+    from gpubench.studies import study
+
+    return {
+        "algorithms": [_algorithm(each) for each in registry.algorithms().values()],
+        "workloads": [_workload(each) for each in registry.workloads().values()],
+        "studies": [_study(study.load_study(name)) for name in registry.studies()],
+    }
 
 
 def _mentions(entry: object, word: str) -> bool:

@@ -140,7 +140,8 @@ def _print_measured(summaries: Sequence[RunSummary]) -> None:
     """Print what the runs measured, or found there already, on standard error."""
     from gpubench.cli.show import print_measured
     from gpubench.evidence.frame import frame
-    from gpubench.evidence.results import identity_of, load
+    from gpubench.evidence.records import identity_of
+    from gpubench.evidence.results import load
     from gpubench.studies.plan import cell_key
 
     found = []

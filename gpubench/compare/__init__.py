@@ -1,1 +1,1 @@
-"""Compare two versions of the code: same, faster, slower, or cannot tell."""
+"""Compare two versions of the code: same, faster, slower, or inconclusive."""

@@ -143,6 +143,7 @@ def evaluate(
     alpha = risk(len(pairs), confidence, len(looks))  # as `compare` has it, with all its looks
     rule = _Rule(threshold, alpha, tuple(look for look in looks if look <= len(complete)))
     drawn = _draws(complete, rule.looks[-1], comparisons)
+    unchanged = _Draws(drawn.chosen, np.zeros_like(drawn.is_changed))
     separate = _separate(complete, rule.looks[-1])
     called, taken, alarms, cells = [], [], [], {}
     for name, series in pairs.items():
@@ -153,7 +154,7 @@ def evaluate(
         taken.append(counts)
         alarms.append(rule.verdicts(plain, separate, clock_ms[name])[0] == "slower")
         # Sides cannot change where one of them is slower.
-        found, _ = rule.verdicts(slower, drawn.unchanged(), clock_ms[name])
+        found, _ = rule.verdicts(slower, unchanged, clock_ms[name])
         cells[name] = Rates(
             false_alarms=_share(verdicts == "slower"),
             cannot_tell=_share(verdicts == "cannot tell"),
@@ -197,9 +198,6 @@ class _Draws:
 
     chosen: NDArray[np.int64]
     is_changed: NDArray[np.bool_]
-
-    def unchanged(self) -> _Draws:
-        return _Draws(self.chosen, np.zeros_like(self.is_changed))
 
     def first(self, count: int) -> _Draws:
         return _Draws(self.chosen[:count], self.is_changed[:count])

@@ -32,20 +32,16 @@ def in_words(
     are measured; None for all of the job.
     """
     cells = cells_of(job, environment["device"]) if only is None else len(only)
-    each = START_S + cells * _cell_seconds(environment["machine"])
+    cell_s = CELL_S
+    if (known := pace(environment["machine"])) is not None:
+        pair_s, cells_known = known
+        cell_s = max(0.0, pair_s - START_S) / cells_known
+    each = START_S + cells * cell_s
     first, most = looks[0] * each, looks[-1] * each
     longest = max(first, min(most, seconds))
     more = f"; up to {_duration(longest)} where cells are inconclusive" if longest > first else ""
     what = f"{cells} cell{'s' if cells > 1 else ''}"
     return f"{what} in {looks[0]} pairs of processes: about {_duration(first)}{more}"
-
-
-def _cell_seconds(machine: str) -> float:
-    """Return how long a cell of a pair takes, once its processes have started."""
-    if (known := pace(machine)) is None:
-        return CELL_S
-    seconds, cells = known
-    return max(0.0, seconds - START_S) / cells
 
 
 def cells_of(job: Job, device: Mapping[str, Any]) -> int:

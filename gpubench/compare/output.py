@@ -17,6 +17,12 @@ SCHEMA_FILE = Path(__file__).with_name("comparison.schema.json")
 COLUMNS = ("cell", "base ms", "head ms", "head / base", "interval", "verdict")
 ROWS = 40  # of a table in Markdown: a comment has room for some 65,000 characters
 DASH = "\N{EN DASH}"
+IN_WORDS = {"cannot tell": "inconclusive"}  # verdicts that JSON has by an older name
+
+
+def in_words(verdict: str) -> str:
+    """Return a verdict as it is printed."""
+    return IN_WORDS.get(verdict, verdict)
 
 
 def headline(comparison: Comparison) -> str:
@@ -53,11 +59,10 @@ def _verdict(comparison: Comparison) -> str:
             return f"wrong: in head, and not right in base either: {_names(comparison.wrong)}"
         case "slower":
             worst = _ordered(comparison)[0]
-            return (
-                f"slower: {_of(counts['slower'], total)}, at worst {_change(worst)}: {worst.name}"
-            )
+            by = percent((worst.ratio or 1.0) - 1)
+            return f"slower: {_of(counts['slower'], total)}, at worst {by}: {worst.name}"
         case "cannot tell":
-            return f"cannot tell: {_of(counts['cannot tell'], total)}; none is known to be slower"
+            return f"inconclusive: {_of(counts['cannot tell'], total)}; none is known to be slower"
         case "faster":
             return f"faster: {_of(counts['faster'], total)}; none is slower"
     if not total:
@@ -72,7 +77,7 @@ def table(comparison: Comparison, every: bool = False) -> list[tuple[str, ...]]:
         (
             each.name,
             *_figures(each),
-            each.verdict
+            in_words(each.verdict)
             + (f": {each.reason}" if each.reason and each.reason not in common else ""),
         )
         for each in _ordered(comparison)
@@ -90,7 +95,7 @@ def notes(found: Found) -> list[str]:
     ]
     lines += [f"mended: {fault.name}: base {fault.base}" for fault in comparison.mended]
     lines += [
-        f"cannot tell: {_of(count, len(comparison.judgements))}: {reason}"
+        f"inconclusive: {_of(count, len(comparison.judgements))}: {reason}"
         for reason, count in _common_reasons(comparison).items()
     ]
     lines += [f"left out: {each.name}: {each.why}" for each in comparison.left_out]
@@ -184,7 +189,7 @@ def _cell(judgement: Judgement) -> dict[str, Any]:
 
 
 def _ordered(comparison: Comparison) -> list[Judgement]:
-    """Return the worst first: slower by how much, then what cannot be told, faster, the same."""
+    """Return the worst first: slower by how much, then the inconclusive, faster, the same."""
     order = list(comparison.counts)
 
     def place(judgement: Judgement) -> tuple[int, float]:
@@ -214,10 +219,6 @@ def _figures(judgement: Judgement) -> tuple[str, str, str, str]:
     return f"{judgement.base_ms:.4g}", f"{judgement.head_ms:.4g}", ratio, interval
 
 
-def _change(judgement: Judgement) -> str:
-    return percent((judgement.ratio or 1.0) - 1)
-
-
 def _processes(judgement: Judgement) -> str:
     base, head = judgement.processes
     return f"{base} pairs" if judgement.paired else f"{base} and {head}"
@@ -237,7 +238,7 @@ def _names(faults: Sequence[Fault]) -> str:
 
 
 def _counts(comparison: Comparison) -> str:
-    return ", ".join(f"{count} {verdict}" for verdict, count in comparison.counts.items())
+    return ", ".join(f"{count} {in_words(name)}" for name, count in comparison.counts.items())
 
 
 def _terms(comparison: Comparison) -> str:

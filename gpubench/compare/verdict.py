@@ -176,7 +176,7 @@ class Comparison:
 
     @property
     def exit_code(self) -> int:
-        """0 same or faster, 1 slower or broken, 2 wrong as before, 3 cannot tell."""
+        """0 same or faster, 1 slower or broken, 2 wrong as before, 3 inconclusive."""
         codes = {"broken": 1, "slower": 1, "wrong": 2, "cannot tell": 3}
         return codes.get(self.verdict, 0)
 
@@ -311,7 +311,10 @@ def judge_cell(
     )  # fmt: skip
     if min(base.min(), head.min()) < SHORTEST_MS:
         return judged
-    logs = np.log(base), np.log(base) + _turns(cell) if cell.paired else np.log(head)
+    logs = np.log(base), np.log(head)
+    if cell.paired:
+        turns = [log_ratio(*pair) for pair in zip(cell.base, cell.head, strict=True)]
+        logs = logs[0], logs[0] + np.array(turns)
     rests_on, centre, half = _estimate(*logs, cell.paired, alpha, spread, errors)
     judged = replace(
         judged, between=_between(*logs, cell.paired), rests_on=rests_on, ratio=math.exp(centre)
@@ -377,17 +380,12 @@ def _with_clock(
     return wide
 
 
-def _turns(cell: Cell) -> Floats:
-    """Return the log ratio of each pair: the median over its turns, base and head side by side.
+def log_ratio(base: Sequence[float], head: Sequence[float]) -> float:
+    """Return the log ratio of one pair: the median over its turns, base and head side by side.
 
     What disturbs the machine for longer than a turn then falls on both. Where samples are missing
     on a side, it is not known which belong together, and the ratio is that of the medians.
     """
-    return np.array([log_ratio(*pair) for pair in zip(cell.base, cell.head, strict=True)])
-
-
-def log_ratio(base: Sequence[float], head: Sequence[float]) -> float:
-    """Return the log ratio of one pair of processes from their samples; see `_turns`."""
     if len(base) == len(head) and min(*base, *head) >= SHORTEST_MS:
         turns = zip(base, head, strict=True)
         return statistics.median(math.log(theirs / ours) for ours, theirs in turns)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from decimal import Decimal, InvalidOperation
 
 LARGEST = 2**64 - 1
+_BYTE_UNITS = ("bytes", "kB", "MB", "GB", "TB")
 POWER = re.compile(r"(-?\d{1,4})\*\*(\d{1,2})")
 
 
@@ -39,6 +41,20 @@ def digits(value: float, count: int = 3) -> str:
     rounded = float(f"{value:.{count - 1}e}")
     exponent = math.floor(math.log10(abs(rounded))) if rounded else count - 1
     return f"{rounded:,.{max(0, count - 1 - exponent)}f}"
+
+
+def size(number: int) -> str:
+    """Write a number of bytes in decimal units: 8.39 MB."""
+    exponent = min(len(_BYTE_UNITS) - 1, (len(str(number)) - 1) // 3)
+    if exponent == 0:
+        return f"{number} bytes"
+    return f"{digits(number / 1000**exponent)} {_BYTE_UNITS[exponent]}"
+
+
+def listing(words: Iterable[str]) -> str:
+    """Join words with commas and a last "and"."""
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def percent(share: float) -> str:

@@ -1,18 +1,25 @@
-"""Where compiled code is kept between runs: a folder that can be written and has room, if any."""
+"""What is kept between runs, compiled code above all: a folder that can be written, if any."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
+import sys
 import tempfile
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
 import platformdirs
 
 from gpubench.core.errors import UserError
 from gpubench.core.messages import say
 from gpubench.core.writing import whole_file
+
+T = TypeVar("T")
 
 OWN = "gpubench"  # of the folders in a cache folder, the one for this package
 ROOM_BYTES = 16 << 20  # the programs of a long run
@@ -42,6 +49,61 @@ def keep(path: Path, code: bytes) -> None:
         if not path.exists():  # else another process has just kept the same
             reason = getattr(error.__cause__, "strerror", None) or error
             _say_once(f"compiled code is not kept in {path.parent}: {reason}")
+
+
+def remembered(name: str, content: Iterable[bytes], make: Callable[[], T]) -> T:
+    """Return what `make` makes of some content, from the cache where it was made before.
+
+    name: of the file, which holds the latest value. content: all that `make` reads, besides the
+    package's own files. A file that was made of anything else, by other code or with other
+    libraries, or that is damaged, is made anew. Without a usable cache nothing is kept.
+    """
+    import pickle  # most commands remember nothing
+
+    folder = _folder_to_remember_in()
+    if folder is None:
+        return make()
+    path = folder / f"{name}.pickle"
+    key = _digest([_own_files(), *content])
+    with suppress(OSError):
+        found = path.read_bytes()
+        value = found[2 * len(key) :]
+        if found.startswith(key + _digest([key, value])):
+            made: T = pickle.loads(value)
+            return made
+    made = make()
+    value = pickle.dumps(made, pickle.HIGHEST_PROTOCOL)
+    with suppress(UserError), whole_file(path) as file:
+        file.write(key + _digest([key, value]) + value)
+    return made
+
+
+def _folder_to_remember_in() -> Path | None:
+    try:
+        place = Path(platformdirs.user_cache_dir())
+    except RuntimeError:  # no home folder
+        return None
+    return place / OWN if _why_unusable(place) is None else None
+
+
+@cache
+def _own_files() -> bytes:
+    """Return a digest of the package's files, and of what runs them."""
+    from importlib.metadata import version  # slow to import
+
+    package = Path(__file__).parents[1]
+    paths = sorted(p for end in ("py", "toml", "json") for p in package.rglob(f"*.{end}"))
+    versions = (sys.version, *map(version, ("numpy", "scipy", "msgspec")))
+    files = (part for path in paths for part in (bytes(path), path.read_bytes()))
+    return _digest([*(each.encode() for each in versions), *files])
+
+
+def _digest(parts: Iterable[bytes]) -> bytes:
+    """Return a digest of the parts, each with its length."""
+    found = hashlib.sha256()
+    for part in parts:
+        found.update(len(part).to_bytes(8, "little") + part)
+    return found.digest()
 
 
 @cache

@@ -136,7 +136,8 @@ def read(path: Path, kind: type[T], title: str) -> T:
     `read_json` refuses, and for what the type does.
     """
     content = _content(path, title)
-    if not _is_suspect(content):
+    is_long = b"0" * 19 in content.translate(_DIGITS)  # a whole number may be beyond 64 bits
+    if not is_long and not any(each.search(content) for each in _SUSPECT):
         try:
             return msgspec.json.decode(content, type=kind, dec_hook=_hook)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -147,11 +148,6 @@ def read(path: Path, kind: type[T], title: str) -> T:
     except ValueError as error:
         raise UserError(str(error)) from error
     return found
-
-
-def _is_suspect(content: bytes) -> bool:
-    is_long = b"0" * 19 in content.translate(_DIGITS)  # a whole number may be beyond 64 bits
-    return is_long or any(each.search(content) for each in _SUSPECT)
 
 
 def read_json(path: Path, title: str = "a gpubench results file") -> Any:

@@ -1,15 +1,19 @@
-"""Results of studies among the files that a user names."""
+"""Which files among those that a user names hold what: results of studies, checks, ..."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from gpubench.core.errors import UserError
 from gpubench.evidence.results import Results, load
+
+KINDS = ("records", "checks", "calibration")  # of studies, of checks of physics, of `calibrate`
+ACCOUNT = "simulation.json"
 
 
 def load_results(paths: Sequence[Path], hint: str = "gpubench run STUDY") -> list[Results]:
@@ -21,35 +25,31 @@ def load_results(paths: Sequence[Path], hint: str = "gpubench run STUDY") -> lis
     """
     found: dict[Path, Path] = {}
     for path in paths:
-        inside = [path]
-        if path.is_dir():
-            inside = [file for file in sorted(path.rglob("*.json")) if _is_of_studies(file)]
-            if not inside:
-                raise UserError(f"no results of studies in {path}: make some with `{hint}`")
-        for file in inside:
-            found.setdefault(file.resolve(), file)
+        inside = [file for file in below(path) if file == path or kind_of(file) == "records"]
+        if not inside:
+            raise UserError(f"no results of studies in {path}: make some with `{hint}`")
+        found |= {file.resolve(): file for file in inside if file.resolve() not in found}
     return [load(path) for path in found.values()]
 
 
-class _Peek(msgspec.Struct):
-    """What tells results of studies from other files."""
+def below(path: Path) -> list[Path]:
+    """Return the files of JSON in and below a folder; of a file, that."""
+    return sorted(path.rglob("*.json")) if path.is_dir() else [path]
 
-    records: msgspec.Raw = msgspec.Raw()
 
+def kind_of(path: Path) -> str:
+    """Return which of KINDS a file holds, or "" for none of them; records, if it is unreadable.
 
-def _is_of_studies(path: Path) -> bool:
+    Reading it as what it is said to be says why it cannot be read.
+    """
     try:
         content = path.read_bytes()
-    except OSError:
-        return True  # `load` says why
-    try:
-        return msgspec.json.decode(content, type=_Peek).records != msgspec.Raw()
-    except msgspec.ValidationError:
-        return False
-    except msgspec.DecodeError:
-        pass
-    try:  # files of other tools may hold NaN
-        document = json.loads(content)
-    except (ValueError, RecursionError):
-        return True  # `load` says why
-    return isinstance(document, dict) and "records" in document
+        try:
+            peek: Any = msgspec.json.decode(content, type=dict[str, msgspec.Raw])
+        except msgspec.ValidationError:
+            return ""
+        except msgspec.DecodeError:
+            peek = json.loads(content)  # files of other tools may hold NaN
+    except (OSError, ValueError, RecursionError):
+        return "records"
+    return next((kind for kind in KINDS if isinstance(peek, dict) and kind in peek), "")

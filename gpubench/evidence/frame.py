@@ -7,15 +7,14 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpubench.evidence.declared import declared, lost
 from gpubench.evidence.files import load_results
 from gpubench.evidence.pooling import Measurement, by_device, pool
-from gpubench.evidence.ranking import SUBJECT, rank
+from gpubench.evidence.ranking import SUBJECT, Ranked, rank
 from gpubench.evidence.results import Results
 
 if TYPE_CHECKING:
@@ -46,43 +45,47 @@ def frame(results: Iterable[Results]) -> pd.DataFrame:
     lost a part of its answer (`lost`) or was not timed has none. `is_first` says that none is
     known to be faster. `bound` is the least traffic over time, as a share of the copy bandwidth.
     """
+    return frame_of(race for each in by_device(results).values() for race in rank(pool(each)))
+
+
+def frame_of(ranked: Iterable[Sequence[Ranked]]) -> pd.DataFrame:
+    """Return the data frame of `frame` from what `rank` returns for each machine."""
     import pandas as pd
 
-    rows = [row for each in by_device(results).values() for row in _rows(pool(each))]
+    rows = [_row(each) for race in ranked for each in race]
     columns = list(rows[0]) if rows else ["machine"]
     found = pd.DataFrame(rows, columns=pd.Index(columns))
     return found.astype({name: "Int64" for name in WHOLE if name in found})
 
 
-def _rows(measured: Sequence[Measurement]) -> Iterator[dict[str, Any]]:
-    for each in itertools.chain.from_iterable(rank(measured)):
-        record, environment = each.measurement.record, each.measurement.results.environment
-        yield {
-            "machine": environment["machine"],
-            "device": environment["device"]["name"],
-            "backend": record.device,
-            "date": str(environment["started"])[:10],
-            "commit": environment["commit"],
-            "study": record.study,
-            **each.group._asdict(),
-            **{name: getattr(record, name) for name in SUBJECT},
-            "library": record.library,
-            "replaces": declared(record).replaces,
-            **{name: getattr(record, name) for name in AXES},
-            **{name: getattr(record, name) for name in ("mode", "status", "reason")},
-            "median_ms": record.median_ms,
-            "low_ms": record.ci95_low_ms,
-            "high_ms": record.ci95_high_ms,
-            "timings": len(each.measurement.timings),
-            "bound": share_of_bound(each.measurement),
-            "lost": lost(record),
-            "rank": each.rank,
-            "over_best": each.ratio.value if each.ratio else None,
-            "is_first": each.is_first,
-            "workspace_bytes": record.workspace_bytes,
-            "key": record.key,
-            "file": str(each.measurement.results.path),
-        }
+def _row(each: Ranked) -> dict[str, Any]:
+    record, environment = each.measurement.record, each.measurement.results.environment
+    return {
+        "machine": environment["machine"],
+        "device": environment["device"]["name"],
+        "backend": record.device,
+        "date": str(environment["started"])[:10],
+        "commit": environment["commit"],
+        "study": record.study,
+        **each.group._asdict(),
+        **{name: getattr(record, name) for name in SUBJECT},
+        "library": record.library,
+        "replaces": declared(record).replaces,
+        **{name: getattr(record, name) for name in AXES},
+        **{name: getattr(record, name) for name in ("mode", "status", "reason")},
+        "median_ms": record.median_ms,
+        "low_ms": record.ci95_low_ms,
+        "high_ms": record.ci95_high_ms,
+        "timings": len(each.measurement.timings),
+        "bound": share_of_bound(each.measurement),
+        "lost": lost(record),
+        "rank": each.rank,
+        "over_best": each.ratio.value if each.ratio else None,
+        "is_first": each.is_first,
+        "workspace_bytes": record.workspace_bytes,
+        "key": record.key,
+        "file": str(each.measurement.results.path),
+    }
 
 
 def share_of_bound(measured: Measurement) -> float | None:

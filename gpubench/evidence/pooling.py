@@ -129,10 +129,12 @@ def pool(results: Iterable[Results]) -> list[Measurement]:
             found.setdefault(key_of(record), []).append(Timing(record, each))
     counted = {key: _that_count(timings) for key, timings in found.items()}
     spreads = spread_between(counted.values())
-    return [
-        _pooled(each, _settled(found[key]) - len(each), _spread_of(each[0].record, spreads))
-        for key, each in counted.items()
-    ]
+    pooled = []
+    for key, timings in counted.items():
+        settled = max(1, sum(not is_waiting(timing.record) for timing in found[key]))
+        known = (spreads[at] for at in _regimes(timings[0].record) if at in spreads)
+        pooled.append(_pooled(timings, settled - len(timings), next(known, 0.0)))
+    return pooled
 
 
 def spread_between(measured: Iterable[Sequence[Timing]]) -> dict[Regime, float]:
@@ -176,10 +178,6 @@ def hashable(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _settled(timings: Sequence[Timing]) -> int:
-    return max(1, sum(not is_waiting(timing.record) for timing in timings))
-
-
 def _that_count(timings: Sequence[Timing]) -> list[Timing]:
     """Return those of the newest code with the status that counts, oldest first."""
     settled = [timing for timing in timings if not is_waiting(timing.record)]
@@ -191,10 +189,6 @@ def _that_count(timings: Sequence[Timing]) -> list[Timing]:
         if found := [t for t in of_newest if t.record.status == status]:
             return found if status == "ok" else found[-1:]
     raise AssertionError("every record has one of the statuses")
-
-
-def _spread_of(record: Record, spreads: Mapping[Regime, float]) -> float:
-    return next((spreads[regime] for regime in _regimes(record) if regime in spreads), 0.0)
 
 
 def _pooled(timings: Sequence[Timing], replaced: int, spread: float) -> Measurement:

@@ -11,64 +11,24 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from msgspec import Meta, Struct
 
 from gpubench.core.errors import UserError
 from gpubench.core.writing import Lock, remove_leftovers, whole_file
-from gpubench.evidence.bounds import Environment, checked, read, read_json
+from gpubench.evidence.bounds import Environment, checked, read
 from gpubench.evidence.records import (
-    IDENTITY,
     AnyRecord,
-    Ok,
-    Record,
     as_json,
-    identity_of,
     is_settled,
-    is_waiting,
-    make_record,
-    record_key,
-    record_of,
     to_json,
-    waits_for,
 )
-
-if TYPE_CHECKING:
-    pass
-
-__all__ = [
-    "IDENTITY",
-    "AnyRecord",
-    "Ok",
-    "Record",
-    "Results",
-    "Store",
-    "first_difference",
-    "identity_of",
-    "is_settled",
-    "is_waiting",
-    "load",
-    "make_record",
-    "read_json",
-    "record_key",
-    "record_of",
-    "waits_for",
-]  # fmt: skip
 
 # What must agree for new records to join those of an older file, see `first_difference`.
 SAME_CONDITIONS = ("machine", "device", "host", "libraries", "code_hash")
 # Hosts that are alike keep some pages more or fewer to themselves.
 SAME_MEMORY = 0.01
-
-_NUMBERS = (
-    "per_cell", "kept", "skin", "time_step", "median_ms", "ci95_low_ms", "ci95_high_ms",
-    "particle_steps_per_s", "first_call_ms",
-)  # fmt: skip
-_INTEGERS = (
-    "particles", "moved", "records", "record_bytes", "pairs", "inputs", "ranks", "batch", "steps",
-    "bytes_moved", "workspace_bytes", "peak_bytes", "seed",
-)  # fmt: skip
 
 
 class _Document(Struct, forbid_unknown_fields=True):
@@ -109,17 +69,14 @@ def first_difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str | 
         if isinstance(a, dict) and isinstance(b, dict):
             for name in {**a, **b}:
                 x, y = a.get(name), b.get(name)
-                if (condition, name) == ("host", "memory_bytes") and _is_same_memory(x, y):
+                is_memory = (condition, name) == ("host", "memory_bytes")
+                if is_memory and x and y and abs(x - y) <= SAME_MEMORY * x:
                     continue
                 if x != y:
                     return f"{condition} {name}: {x}, and {y}"
         elif a != b:
             return f"{condition}: {a}, and {b}"
     return None
-
-
-def _is_same_memory(one: int | None, other: int | None) -> bool:
-    return bool(one and other and abs(one - other) <= SAME_MEMORY * one)
 
 
 class Store:

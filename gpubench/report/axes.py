@@ -46,6 +46,11 @@ class Axis:
         return known + [value for value in dict.fromkeys(values) if value not in known]
 
 
+def _as_they_are(*names: str) -> dict[str, str]:
+    """Return names that are written as they are, in an order of their own."""
+    return {name: name for name in names}
+
+
 # The axes of an input in the order in which tables show them.
 AXES: Mapping[str, Axis] = {
     "workload": Axis("Workload", "workload", "{}"),
@@ -61,27 +66,15 @@ AXES: Mapping[str, Axis] = {
     "skin": Axis("Skin", "skin", "skin {}", "linear"),
     "ranks": Axis("Ranks", "ranks", "{} ranks", "number"),
     "decomposition": Axis(
-        "Decomposition",
-        "decomposition",
-        "{}",
-        names={"slab": "slab", "master": "master"},
+        "Decomposition", "decomposition", "{}", names=_as_they_are("slab", "master")
     ),
     "distribution": Axis(
         "Distribution",
         "distribution",
         "{} distribution",
-        # From least to most clustered.
-        names={
-            name: name
-            for name in (
-                "lattice",
-                "uniform",
-                "symmetric",
-                "free-surface",
-                "clusters",
-                "one-cell",
-            )
-        },
+        names=_as_they_are(  # from least to most clustered
+            "lattice", "uniform", "symmetric", "free-surface", "clusters", "one-cell"
+        ),
     ),
     "order": Axis(
         "Order",
@@ -95,7 +88,7 @@ AXES: Mapping[str, Axis] = {
         "Destination",
         "destination",
         "destination {}",
-        names={"random": "random", "next": "next", "step": "step"},
+        names=_as_they_are("random", "next", "step"),
     ),
     "periodic": Axis("Box", "box", "{}"),
     "inputs": Axis("Inputs", "inputs that take turns", "{} inputs in turn", names={None: "1"}),

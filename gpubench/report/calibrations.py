@@ -29,12 +29,8 @@ def collection(found: Sequence[Calibration]) -> Collection:
         for each in found
     )
     title = "Calibration: false alarms and detectable slow-downs"
-    return Collection("calibration", title, f"A code against itself. {gist}.", parts(found))
-
-
-def parts(found: Sequence[Calibration]) -> list[Part]:
-    """Return what to say of each calibration."""
-    return [_part(f"calibration-{index + 1}", each) for index, each in enumerate(found)]
+    parts = [_part(f"calibration-{index + 1}", each) for index, each in enumerate(found)]
+    return Collection("calibration", title, f"A code against itself. {gist}.", parts)
 
 
 def _part(slug: str, found: Calibration) -> Part:
@@ -96,7 +92,7 @@ def _row(name: str, rates: Rates) -> Row:
     smallest = formats.DASH if rates.smallest is None else _share(rates.smallest)
     shares = (rates.false_alarms, rates.cannot_tell, rates.slowed, rates.found)
     items = [*map(_share, shares), smallest, _share(rates.between), _share(rates.spread)]
-    return Row(_short(name), [Item(item) for item in items])
+    return Row(name.partition("/")[2] or name, [Item(item) for item in items])
 
 
 def _chart(slug: str, found: Calibration) -> Chart:
@@ -133,11 +129,6 @@ def _workload(cell: str) -> str:
     """Return the workload in a cell's name, if there is one."""
     words = [word for word in cell.split(", ") if "=" not in word][1:]
     return next((word for word in words if "-" in word), "")
-
-
-def _short(name: str) -> str:
-    """Return a cell's name without its study."""
-    return name.partition("/")[2] or name
 
 
 def _share(value: float) -> str:

@@ -16,7 +16,7 @@ from gpubench.evidence.crossover import Ratio, Timed
 from gpubench.evidence.declared import declared, lost
 from gpubench.evidence.frame import share_of_bound
 from gpubench.evidence.ranking import Ranked
-from gpubench.evidence.results import Record as Record
+from gpubench.evidence.records import Record as Record
 from gpubench.report import formats
 from gpubench.report.axes import COUNTS, SIZES
 

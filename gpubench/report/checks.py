@@ -9,6 +9,7 @@ from gpubench.evidence import physics_results
 from gpubench.evidence.physics_results import CheckResults, CheckRun, Finding, Reference
 from gpubench.report import formats
 from gpubench.report.figures import Axis, Chart, Line, Panel
+from gpubench.report.figures import panel as described
 from gpubench.report.pages import Collection, Item, Part, Row, Table
 from gpubench.report.vega import draw_all
 
@@ -21,12 +22,8 @@ def collection(found: Sequence[CheckResults]) -> Collection:
     counts = _verdicts(run for results in found for run in results.checks)
     compared = counts["agrees"] + counts["differs"]
     gist = f"{counts['agrees']} of {compared} quantities of the physics agree with their reference."
-    return Collection("checks", "Checks of the physics", gist, parts(found))
-
-
-def parts(found: Sequence[CheckResults]) -> list[Part]:
-    """Return what to say of each run of checks: a table for each check."""
-    return [_part(index, results) for index, results in enumerate(found)]
+    parts = [_part(index, results) for index, results in enumerate(found)]
+    return Collection("checks", "Checks of the physics", gist, parts)
 
 
 def _verdicts(runs: Iterable[CheckRun]) -> Counter[str]:
@@ -122,7 +119,7 @@ def _chart(slug: str, figure: physics_results.Figure) -> Chart:
     )
 
 
-def _panel(figure: physics_results.Figure, panel: physics_results.Panel) -> Panel:
+def _panel(figure: physics_results.Figure, found: physics_results.Panel) -> Panel:
     lines = [
         Line.through(
             series.label,
@@ -132,8 +129,6 @@ def _panel(figure: physics_results.Figure, panel: physics_results.Panel) -> Pane
             variant=_DASHES[series.role],
             marked=series.role == "measured",
         )
-        for index, series in enumerate(panel.series)
+        for index, series in enumerate(found.series)
     ]
-    ends = ", ".join(f"{line.label} {formats.significant(line.y[-1])}" for line in lines)
-    text = f"{figure.title}: {figure.y.label} against {figure.x.label}. At the right end: {ends}."
-    return Panel(panel.title, lines, text)
+    return described(found.title, lines, f"{figure.title} against {figure.x.label}", figure.y.label)

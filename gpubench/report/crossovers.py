@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from gpubench.evidence.crossover import FIRST, NEITHER, Compared, Crossing, compare
@@ -54,11 +55,11 @@ class Pair:
 
 
 def _fixed(place: Place) -> tuple[tuple[str, Any], ...]:
-    names = ("per_cell", "distribution", "order", "destination")
-    values = ((name, getattr(place, name)) for name in names)
-    return (*values, ("moved_share", moved_share(place)))
+    same = ("per_cell", "distribution", "order", "destination")
+    return *((n, getattr(place, n)) for n in same), ("moved_share", moved_share(place))
 
 
+@lru_cache(maxsize=64)  # a page and a CSV tell of the same
 def pairs(searches: Searches, task: str) -> list[Pair]:
     """Compare any two algorithms on all inputs of a task that differ in the particles alone."""
     found = []

@@ -154,12 +154,9 @@ def _machine(machine: Machine, stems: Mapping[str, str], slug: str) -> MachinePa
     studies, answered = [], []
     for run in machine.studies:
         stem = stems[run.study.name]
-        if regimes.tells(run):
-            searches = Searches(run)
-            studies.append(_regimes(searches, stem, f"{slug}-{stem}"))
-            answered += _answers(searches, stem, slug)
-        else:
-            studies.append(_study(run, stem, f"{slug}-{stem}"))
+        searches = Searches(run) if run.study.views else None
+        studies.append(_part(run, searches, stem, f"{slug}-{stem}"))
+        answered += _answers(searches, stem, slug) if searches else []
     return MachinePart(
         slug,
         machine,
@@ -187,27 +184,13 @@ def _page(name: str, stem: str, machines: Sequence[MachinePart]) -> StudyPage:
     run = own[0][1].run
     study = run.study
     comparison = None
-    if not regimes.tells(run):  # which begins with what was found
+    if not run.study.views:  # which begins with what was found
         comparison = tables.comparison([part.machine for part in machines], name)
     return StudyPage(stem, study.title, study.question, comparison, own)
 
 
-def _regimes(searches: Searches, stem: str, slug: str) -> StudyPart:
-    """Tell a study of neighbour searches in its own way."""
-    run = searches.run
-    is_short = len(run.records) <= _MOST_RECORDS
-    return _part(
-        run,
-        stem,
-        slug,
-        regimes.gist(searches),
-        regimes.sentences(searches),
-        regimes.sections(searches, slug),
-        records.every_record(run) if is_short else None,
-    )
-
-
-def _study(run: StudyRun, stem: str, slug: str) -> StudyPart:
+def _sections(run: StudyRun, slug: str) -> list[Section]:
+    """Return what the page of a study shows, unless it is one of neighbour searches."""
     table = run.study.published
     drawn = draw_all(charts(run, slug))
     subjects, notes = tables.subjects(run)
@@ -215,7 +198,7 @@ def _study(run: StudyRun, stem: str, slug: str) -> StudyPart:
     first = (tables.resorts(run), tables.outcomes(run), ranks.comparison(run))
     beside = [published.as_published(table), *published.measured(run, table)] if table else []
     about = f"{run.study.table or 'The published table'}, published and measured"
-    sections = [
+    return [
         Section("", figures=drawn[:1], tables=[each for each in first if each]),
         Section(
             about,
@@ -232,19 +215,17 @@ def _study(run: StudyRun, stem: str, slug: str) -> StudyPart:
             side_by_side=True,
         ),
     ]
-    said = verdict.sentences(run)
-    return _part(run, stem, slug, verdict.gist(run), said, sections, records.every_record(run))
 
 
-def _part(
-    run: StudyRun,
-    stem: str,
-    slug: str,
-    gist: str,
-    said: Sequence[str],
-    sections: Sequence[Section],
-    every_record: Table | None,
-) -> StudyPart:
+def _part(run: StudyRun, searches: Searches | None, stem: str, slug: str) -> StudyPart:
+    """Tell a study; one of neighbour searches in its own way."""
+    if searches is not None:
+        gist, said = regimes.gist(searches), regimes.sentences(searches)
+        sections = regimes.sections(searches, slug)
+    else:
+        gist, said = verdict.gist(run), verdict.sentences(run)
+        sections = _sections(run, slug)
+    is_short = searches is None or len(run.records) <= _MOST_RECORDS
     oddities, troubles = records.oddities(run), records.troubles(run)
     is_long = oddities is not None and len(oddities.rows) > _MOST_ODD
     odd = [oddities] if oddities else []
@@ -258,4 +239,5 @@ def _part(
     ]
     findings = [sentence for sentence in said if sentence not in gist]
     shown = [section for section in (*sections, *last) if not section.is_empty]
+    every_record = records.every_record(run) if is_short else None
     return StudyPart(stem, slug, run, gist, findings, shown, every_record)

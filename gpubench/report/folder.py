@@ -1,18 +1,17 @@
 """The folder of a report: a report replaces and removes files of its own, and no others.
 
-A manifest in the folder lists them. Reports of older versions have none: theirs are the front page,
-what it leads to, and the figures of `report.md`.
+A manifest in the folder lists them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from gpubench.core.errors import UserError
 from gpubench.core.writing import Lock, write_whole, writing
-from gpubench.report import document, render, spreadsheets
+from gpubench.report import render
 
 MANIFEST = "gpubench-report.txt"
 _HEADING = "Files that `gpubench report` wrote here. It replaces and removes these, and no others."
@@ -22,8 +21,9 @@ _NAME = re.compile(r"(figures/)?[a-z0-9][a-z0-9.-]*")
 
 def require_own(out: Path) -> None:
     """Raise UserError where the front page in a folder is no report's."""
-    if (out / "index.html").exists() and not _is_of_report(out / "index.html"):
-        raise _foreign(out / "index.html")
+    page = out / "index.html"
+    if page.exists() and not (page.is_file() and render.GENERATOR in _text(page)):
+        raise _foreign(page)
 
 
 def replace(out: Path, files: Mapping[str, str | bytes]) -> None:
@@ -35,7 +35,7 @@ def replace(out: Path, files: Mapping[str, str | bytes]) -> None:
     """
     with Lock(out / ".report.lock"):
         require_own(out)
-        own = _own(out, files)
+        own = _own(out)
         for name in files:
             if name not in own and (out / name).exists():
                 raise _foreign(out / name)
@@ -48,37 +48,18 @@ def replace(out: Path, files: Mapping[str, str | bytes]) -> None:
         _list(out, files)
 
 
-def _own(out: Path, files: Collection[str]) -> set[str]:
-    """Return the names of a folder's files that are a report's.
-
-    files: those that replace files of the same names in a report of an older version.
-    """
-    if (out / MANIFEST).is_file():
-        heading, *names = _text(out / MANIFEST).splitlines() or [""]
-        if heading != _HEADING:
-            raise _foreign(out / MANIFEST)
-        return {name for name in names if _NAME.fullmatch(name)}
-    if not (out / "index.html").exists():
+def _own(out: Path) -> set[str]:
+    """Return the names of a folder's files that are a report's."""
+    if not (out / MANIFEST).is_file():
         return set()
-    found = {*files, "index.html", "report.md", *_figures(out / "report.md")}
-    endings = [".html", f"{document.MEASUREMENTS}.html"]
-    endings += [f"-{kind}" for kind in (*spreadsheets.KINDS, *spreadsheets.FORMER_KINDS)]
-    for stem in re.findall(r'href="([a-z0-9-]+)\.html', _text(out / "index.html")):
-        found |= {f"{stem}{ending}" for ending in endings}
-    return found
-
-
-def _figures(markdown: Path) -> list[str]:
-    text = _text(markdown) if markdown.is_file() else ""
-    return re.findall(r"\((figures/[a-z0-9-]+\.(?:svg|png))\)", text)
+    heading, *names = _text(out / MANIFEST).splitlines() or [""]
+    if heading != _HEADING:
+        raise _foreign(out / MANIFEST)
+    return {name for name in names if _NAME.fullmatch(name)}
 
 
 def _list(out: Path, names: Iterable[str]) -> None:
     write_whole(out / MANIFEST, "\n".join([_HEADING, *sorted(names), ""]))
-
-
-def _is_of_report(page: Path) -> bool:
-    return page.is_file() and render.GENERATOR in _text(page)
 
 
 def _text(path: Path) -> str:

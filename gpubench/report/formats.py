@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+
+from gpubench.core import numbers
+from gpubench.core.numbers import listing as listing
 
 DASH = "\N{EN DASH}"  # stands for what is not there
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-_BYTE_UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
 
 def significant(value: float, digits: int = 3) -> str:
@@ -60,19 +62,8 @@ def plain(value: object) -> str:
 
 
 def size(number: int | None) -> str:
-    """Write a number of bytes in decimal units: 8.39 MB."""
-    if number is None:
-        return DASH
-    exponent = min(len(_BYTE_UNITS) - 1, int(math.log10(number)) // 3) if number > 0 else 0
-    if exponent == 0:
-        return f"{number} bytes"
-    return f"{significant(number / 1000**exponent)} {_BYTE_UNITS[exponent]}"
-
-
-def listing(words: Iterable[str]) -> str:
-    """Join words with commas and a last "and"."""
-    *first, last = list(words)
-    return f"{', '.join(first)} and {last}" if first else last
+    """Write a number of bytes in decimal units: 8.39 MB; a dash for None."""
+    return DASH if number is None else numbers.size(number)
 
 
 def span(values: Sequence[float]) -> str:

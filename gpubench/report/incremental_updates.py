@@ -160,10 +160,6 @@ def _share_ends(crossing: Crossing) -> str:
     return f"{low} to {high} %"
 
 
-def _percent(share: float) -> float:
-    return round(100 * share, 6)
-
-
 def chart(searches: Searches, slug: str) -> Chart | None:
     """Draw the time against the share that moved, a panel for each size and occupancy."""
     panels = []
@@ -172,7 +168,7 @@ def chart(searches: Searches, slug: str) -> Chart | None:
         scale = _NANOSECONDS / each.particles
         lines = lines_over(
             searches,
-            [(_percent(share), race) for share, race in each.races.items()],
+            [(round(100 * share, 6), race) for share, race in each.races.items()],
             lambda x, cell, scale=scale: time_point(x, cell, scale),  # type: ignore[misc]
             [*resorts, *each.rebuilds()[:_MOST_REBUILDS]],
         )

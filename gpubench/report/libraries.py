@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 from gpubench.core.tasks import TASKS
-from gpubench.evidence.crossover import Ratio
 from gpubench.report import formats
 from gpubench.report.axes import AXES
 from gpubench.report.cells import Cell, Place, Record, Subject, grouped
@@ -35,10 +35,11 @@ def verdict(searches: Searches) -> str:
             f"No library was timed beside ours here, so nothing is said of which is first.{short}"
         )
     unclear = [each for each in compared if each.ratio.is_open]
-    lost = _losses(searches)
-    first = len(compared) - sum(map(len, lost.values())) - len(unclear)
+    lost = [each for each in compared if each.ratio.high < 1]
+    first = len(compared) - len(lost) - len(unclear)
     if lost:
-        said = f"Where a library wins: {'; '.join(_by_task(searches))}. Ours are first in {first}"
+        wins = "; ".join(_by_task(lost, compared))
+        said = f"Where a library wins: {wins}. Ours are first in {first}"
         said += f" of {len(compared)} comparisons"
     elif unclear:
         said = f"No library wins. Ours are first in {first} of {len(compared)} comparisons"
@@ -57,21 +58,15 @@ def _too_short(searches: Searches) -> str:
     return f" Times left out {why}: {searches.too_short}." if searches.too_short else ""
 
 
-def _losses(searches: Searches) -> dict[tuple[str, str], list[Comparison]]:
-    """Return the comparisons that a library wins, by task and library."""
-    lost = [each for each in searches.comparisons if each.ratio.high < 1]
-    return grouped(lost, lambda each: (task(each.ours), each.rival.subject.algorithm))
-
-
-def _by_task(searches: Searches) -> list[str]:
-    counts = grouped(searches.comparisons, lambda each: task(each.ours))
-    lost = [each for own in _losses(searches).values() for each in own]
+def _by_task(lost: Sequence[Comparison], compared: Sequence[Comparison]) -> list[str]:
+    """Say which libraries win each task, on how many inputs, and by how much."""
+    counts = Counter(task(each.ours) for each in compared)
     said = []
     for name, own in grouped(lost, lambda each: task(each.ours)).items():
         times = [1 / each.ratio.value for each in own]
         rivals = formats.listing(dict.fromkeys(each.rival.subject.algorithm for each in own))
         said.append(
-            f"in \u201c{name}\u201d {rivals} on {len(own)} of {len(counts[name])} inputs,"
+            f"in \u201c{name}\u201d {rivals} on {len(own)} of {counts[name]} inputs,"
             f" where the best of ours takes {formats.span(times)} times as long"
         )
     return said
@@ -236,10 +231,6 @@ def _ends(places: Sequence[Place], axis: str) -> str:
     return " to ".join(dict.fromkeys(written))
 
 
-def _interval(ratio: Ratio) -> str:
-    return f"{formats.significant(ratio.low)} to {formats.significant(ratio.high)}"
-
-
 # A subject's cell and record on each of some inputs; None where it was not tried.
 Tried = Sequence[tuple[Cell, Record] | None]
 
@@ -345,8 +336,8 @@ def _times_of(cell: Cell, record: Record, own: Cell | None) -> list[Item]:
     if cell.subject == own.subject:
         return [median, Item("1", detail="best of ours")]
     ratio = cell.over(own)
-    text = formats.significant(ratio.value)
-    return [median, Item(text, detail=_interval(ratio), strong=ratio.high < 1)]
+    text, low, high = map(formats.significant, (ratio.value, ratio.low, ratio.high))
+    return [median, Item(text, detail=f"{low} to {high}", strong=ratio.high < 1)]
 
 
 def _label(searches: Searches, subject: Subject) -> str:

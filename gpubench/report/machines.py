@@ -10,8 +10,8 @@ from functools import cached_property
 from typing import Any
 
 from gpubench.core import registry
-from gpubench.evidence.pooling import Measurement, device_of, pool
-from gpubench.evidence.ranking import rank
+from gpubench.evidence.pooling import by_device, pool, started
+from gpubench.evidence.ranking import Ranked, rank
 from gpubench.evidence.results import Results
 from gpubench.report.axes import AXES, SIZES
 from gpubench.report.cells import (
@@ -223,10 +223,14 @@ class StudyRun:
 
 @dataclass
 class Machine:
-    """One device of one machine, with every run on it, oldest first."""
+    """One device of one machine, with every run on it, oldest first.
+
+    ranked: all measurements, see `rank`.
+    """
 
     runs: list[Results]
     studies: list[StudyRun]
+    ranked: list[list[Ranked]]
 
     @property
     def environment(self) -> dict[str, Any]:
@@ -256,29 +260,25 @@ class Machine:
 
 def machines(results: Sequence[Results]) -> list[Machine]:
     """Group results by device, GPUs first; each cell has the one time that `pool` says."""
-    groups = grouped(results, lambda result: device_of(result.environment))
-    found = [_machine(sorted(runs, key=_started)) for runs in groups.values()]
+    found = [_machine(sorted(runs, key=_started)) for runs in by_device(results).values()]
     return sorted(found, key=lambda machine: machine.is_cpu)
 
 
 def _machine(runs: list[Results]) -> Machine:
     studies: dict[str, StudyRun] = {}
     measured = pool(runs)
-    ranks = {id(each.measurement): each for race in rank(measured) for each in race}
+    ranked = rank(measured)
+    ranks = {id(each.measurement): each for race in ranked for each in race}
     for each in measured:
         name = each.record["study"]
         if name not in studies:
             studies[name] = StudyRun(study_of(name, _text_of(name, runs)), {})
         study = studies[name]
-        subject, place = _where(each)
+        subject, place = Subject.of(each.record), Place.of(each.record)
         cell = study.cells.setdefault((subject, place), Cell(subject, place))
         study.replaced += each.replaced
         cell.by_mode[each.record["mode"]] = ranks[id(each)]
-    return Machine(runs, list(studies.values()))
-
-
-def _where(measured: Measurement) -> tuple[Subject, Place]:
-    return Subject.of(measured.record), Place.of(measured.record)
+    return Machine(runs, list(studies.values()), ranked)
 
 
 def study_of(name: str, text: str | None = None) -> Study:
@@ -315,7 +315,7 @@ def _text_of(name: str, runs: Sequence[Results]) -> str | None:
 
 
 def _started(result: Results) -> datetime:
-    return datetime.fromisoformat(result.environment["started"])
+    return started(result.environment)
 
 
 def _dates(days: Collection[str]) -> str:

@@ -13,7 +13,7 @@ from gpubench.report.pages import Item, Row, Table
 # A study, its verdict in a sentence, and its place in the report.
 Told = tuple[StudyRun, str, str]
 _GROUPS = ("The papers' tables", "Searches and libraries", "Whole steps", "More studies")
-_NO_TIME = {"wrong": "wrong", "failed": "failed", "skipped": "skipped"}
+_NO_TIME = ("wrong", "failed", "skipped")
 
 
 def tables(told: Sequence[Told]) -> list[Table]:
@@ -23,7 +23,12 @@ def tables(told: Sequence[Told]) -> list[Table]:
     for group in (group for group in _GROUPS if group in groups):
         rows = [row for run, _, link in groups[group] for row in published.overview(run, link)]
         if rows:
-            found.append(_papers(rows))
+            note = (
+                "Below each time: the variant, and how many times faster than published, over all"
+                " rows."
+            )
+            columns = ["Table", *published.HEADINGS]
+            found.append(Table("Published and measured", columns, rows, notes=[note]))
         rows = [
             Row(
                 run.study.title,
@@ -36,17 +41,6 @@ def tables(told: Sequence[Told]) -> list[Table]:
     return found
 
 
-def _papers(rows: Sequence[Row]) -> Table:
-    return Table(
-        "Published and measured",
-        ["Table", *published.HEADINGS],
-        rows,
-        notes=[
-            "Below each time: the variant, and how many times faster than published, over all rows."
-        ],
-    )
-
-
 def _group(told: Told) -> str:
     run, *_ = told
     kinds = (run.study.published is not None, run.study.views is not None, run.is_simulation, True)
@@ -55,6 +49,4 @@ def _group(told: Told) -> str:
 
 def _without_time(run: StudyRun) -> str:
     counts = Counter(record["status"] for record in run.records)
-    return ", ".join(
-        f"{counts[status]:,} {words}" for status, words in _NO_TIME.items() if counts[status]
-    )
+    return ", ".join(f"{counts[status]:,} {status}" for status in _NO_TIME if counts[status])

@@ -77,32 +77,38 @@ def paper_forms(run: StudyRun, published: Published) -> dict[str, Subject | None
     return {name: first.get(name) for name in published.algorithms or (published.algorithm,)}
 
 
-class Pair(NamedTuple):
-    """Two columns of a published table by their places in it, one to be divided by the other."""
+class Ratios(NamedTuple):
+    """The times of one column of a published table over those of another, row by row.
 
-    over: int
-    under: int
+    measured: of the paper's forms here, None where one is missing.
+    """
+
+    title: str
+    published: list[float]
+    measured: list[float | None]
 
 
-def pairs(published: Published) -> list[Pair]:
-    """Return each column of another algorithm with the nearest of the published algorithm.
+def ratios(run: StudyRun, published: Published) -> list[Ratios]:
+    """Divide each column of another algorithm by the nearest of the published algorithm.
 
     Before it if there is one before, else after it: a table may hold both for several cards.
     """
+    grid = matches(run, published, paper_forms(run, published))
     own = [i for i, name in enumerate(published.algorithms) if name == published.algorithm]
     found = []
-    for index, name in enumerate(published.algorithms):
+    for over, name in enumerate(published.algorithms):
         if name != published.algorithm:
-            before = [i for i in own if i < index]
-            found.append(Pair(index, before[-1] if before else own[0]))
+            under = max((i for i in own if i < over), default=own[0])
+            title = f"{published.columns[over]} / {published.columns[under]}"
+            theirs = [line[over].published / line[under].published for line in grid]
+            here = [_measured_ratio(line[over].cell, line[under].cell) for line in grid]
+            found.append(Ratios(title, theirs, here))
     return found
 
 
-def measured_ratio(over: Match, under: Match) -> float | None:
-    """Return the ratio of two measured times, None where one is missing."""
-    if over.cell is None or under.cell is None or not (over.cell.ok and under.cell.ok):
-        return None
-    return over.cell.median_ms / under.cell.median_ms if under.cell.median_ms else None
+def _measured_ratio(over: Cell | None, under: Cell | None) -> float | None:
+    both = over and under and over.ok and under.ok and under.median_ms
+    return over.median_ms / under.median_ms if both and over and under else None
 
 
 # Tables of a study's page.
@@ -151,10 +157,9 @@ def _measured(
     marks, note = modes(match.cell for line in grid for match in line)
     rows = []
     for row, line in zip(published.rows, grid, strict=True):
-        details = [formats.ratio(match.speedup) if match.speedup else "" for match in line]
         items = [
-            timed(match.cell, marks, detail, unit=run.unit)
-            for match, detail in zip(line, details, strict=True)
+            timed(m.cell, marks, formats.ratio(m.speedup) if m.speedup else "", unit=run.unit)
+            for m in line
         ]
         rows.append(Row(AXES[published.row_axis].count(row), items))
     notes = [note]
@@ -201,11 +206,11 @@ def sentences(run: StudyRun) -> list[str]:
             continue
         parts = []
         grid = matches(run, published, {published.algorithm: subject})
-        if ratios := [m.speedup for line in grid for m in line if m.speedup is not None]:
+        if faster := [m.speedup for line in grid for m in line if m.speedup is not None]:
             cells = len(published.rows) * len(published.columns)
             parts.append(
-                f"runs {formats.span(ratios)} times faster here than published for"
-                f" {published.device} ({len(ratios)} of {cells} cells of"
+                f"runs {formats.span(faster)} times faster here than published for"
+                f" {published.device} ({len(faster)} of {cells} cells of"
                 f" {run.study.table or 'the published table'})"
             )
         own = [cell for cell in ranked if cell.subject == subject]
@@ -227,13 +232,9 @@ def _claim(run: StudyRun, published: Published) -> list[str]:
     if run.study.name not in CLAIMS:
         return []
     name, claim = CLAIMS[run.study.name]
-    grid = matches(run, published, paper_forms(run, published))
-    theirs: list[float] = []
-    here: list[float] = []
-    for pair in pairs(published):
-        theirs += [line[pair.over].published / line[pair.under].published for line in grid]
-        ratios = [measured_ratio(line[pair.over], line[pair.under]) for line in grid]
-        here = [ratio for ratio in ratios if ratio is not None]
+    both = ratios(run, published)
+    theirs = [ratio for each in both for ratio in each.published]
+    here = [ratio for each in both for ratio in each.measured if ratio is not None]
     if not theirs or not here:
         return []
     words = published.claim or f"the ratio is {name}"

@@ -113,13 +113,9 @@ class Searches:
         """The races of each task."""
         return grouped(self.races, lambda race: task(race[0]))
 
-    @cached_property
-    def _by_input(self) -> dict[tuple[str, Place], Race]:
-        return {(task(race[0]), race[0].place): race for race in self.races}
-
     def race(self, task: str, place: Place) -> Race:
         """Return the race of a task on an input; empty where nothing was ranked."""
-        return self._by_input.get((task, place), [])
+        return next((race for race in self.by_task.get(task, ()) if race[0].place == place), [])
 
     @cached_property
     def rivals(self) -> set[str]:

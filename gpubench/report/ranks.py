@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from gpubench.evidence.results import is_waiting
+from gpubench.evidence.records import is_waiting
 from gpubench.report import formats, tables
 from gpubench.report.axes import AXES
 from gpubench.report.cells import Cell, Subject

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from gpubench.report import formats
 from gpubench.report.axes import AXES, COUNTS, SIZES, describe
@@ -47,7 +47,9 @@ def _record_row(cell: Cell, axes: Sequence[str]) -> Row:
             ),
             Item(record["mode"], "name"),
             timed(cell, {}),
-            _interval(cell.interval_ms if cell.ok else None),
+            Item(f" {formats.DASH} ".join(map(formats.significant, cell.interval_ms)))
+            if cell.ok
+            else NOTHING,
             Item(formats.plain(len(record["samples_ms"]) if cell.ok else None)),
             # Older results do not know of any, and have no reason why sampling stopped.
             Item(formats.plain(len(record["throttled_ms"] or ()) if record["stopped"] else None)),
@@ -106,12 +108,6 @@ def _in_each_mode(run: StudyRun) -> list[Cell]:
     ]
 
 
-def _interval(low_high: tuple[float, float] | None) -> Item:
-    if low_high is None:
-        return NOTHING
-    return Item(f" {formats.DASH} ".join(formats.significant(v) for v in low_high))
-
-
 def troubles(run: StudyRun) -> Table | None:
     """Return what has no time, one row for each status and reason; None where all has."""
     records = [r for cell in in_order(run) for r in cell.records if r["status"] != "ok"]
@@ -119,7 +115,7 @@ def troubles(run: StudyRun) -> Table | None:
     rank = ("wrong", "failed", "skipped")
     rows = []
     for (status, reason), own in sorted(groups.items(), key=lambda each: rank.index(each[0][0])):
-        names = formats.listing(_distinct(f"{r['algorithm']} {r['form']}" for r in own))
+        names = formats.listing(dict.fromkeys(f"{r['algorithm']} {r['form']}" for r in own))
         words = [Item(text, "words") for text in (names, _where(own), reason)]
         rows.append(Row(status, [Item(str(len(own))), *words]))
     columns = ["Status", "Count", "Algorithm and form", "Where", "Reason"]
@@ -144,9 +140,5 @@ def _where(records: Sequence[Record]) -> str:
             parts.append(AXES[name].phrase.format(" to ".join(AXES[name].write(v) for v in ends)))
         elif values:
             parts.append(AXES[name].phrase.format(", ".join(map(formats.plain, values))))
-    parts.append(f"{', '.join(_distinct(r['mode'] for r in records))}")
+    parts.append(", ".join(dict.fromkeys(r["mode"] for r in records)))
     return "; ".join(parts)
-
-
-def _distinct(words: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(words))

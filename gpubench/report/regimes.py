@@ -8,27 +8,23 @@ from gpubench.report import crossovers, formats, incremental_updates, libraries,
 from gpubench.report.axes import AXES
 from gpubench.report.cells import Place
 from gpubench.report.figures import (
+    BANDWIDTH,
     MOST_LINES,
     Axis,
     Chart,
     Line,
     Panel,
+    bandwidth_chart,
+    bandwidth_point,
     line_chart,
     panel,
-    rate_point,
 )
 from gpubench.report.figures import time_point as timed
-from gpubench.report.machines import StudyRun
 from gpubench.report.pages import Section
 from gpubench.report.rankings import Searches, lines_over
-from gpubench.report.vega import FigurePart, draw_all
+from gpubench.report.vega import draw_all
 
 _GREY = 5  # index of a colour
-
-
-def tells(run: StudyRun) -> bool:
-    """Say whether a study is one that this module tells of."""
-    return run.study.views is not None
 
 
 def sentences(searches: Searches) -> list[str]:
@@ -50,10 +46,11 @@ def sections(searches: Searches, slug: str) -> list[Section]:
     """
     run, views = searches.run, searches.run.study.views
     crossed = [pair for task in searches.tasks for pair in crossovers.pairs(searches, task)]
+    tiled = [maps.figure(searches, task, slug) for task in searches.tasks]
     moved = [incremental_updates.chart(searches, slug), time_steps.chart(run, slug)]
     resorts = incremental_updates.table(searches)
     found = [
-        Section("The fastest, input by input", figures=_maps(searches, slug)),
+        Section("The fastest, input by input", figures=[drawn for drawn in tiled if drawn]),
         Section(
             "Where one overtakes another",
             figures=draw_all([crossovers.chart(searches, slug, crossed)]),
@@ -73,11 +70,6 @@ def sections(searches: Searches, slug: str) -> list[Section]:
     else:
         found.append(beside)
     return found
-
-
-def _maps(searches: Searches, slug: str) -> list[FigurePart]:
-    found = (maps.figure(searches, task, slug) for task in searches.tasks)
-    return [figure for figure in found if figure is not None]
 
 
 def _launches(searches: Searches) -> list[str]:
@@ -136,7 +128,6 @@ def _memory_panel(searches: Searches, task: str, place: Place) -> Panel:
 
 
 def _copy_share(searches: Searches, slug: str) -> Chart | None:
-    what = "Share of the copy bandwidth"
     panels = []
     for task in searches.tasks:
         if task == "update":
@@ -146,16 +137,7 @@ def _copy_share(searches: Searches, slug: str) -> Chart | None:
         lines = lines_over(
             searches,
             [(race[0].place.particles or 0, race) for race in races],
-            lambda x, cell: rate_point(x, cell, 100 * (cell.copy_share or 0.0)),
+            bandwidth_point,
         )
-        panels.append(panel(f"{task}, {AXES['per_cell'].say(per_cell)}", lines, what, "%"))
-    return line_chart(
-        f"{slug}-bandwidth",
-        what,
-        "Least traffic over time, as a share of the measured bandwidth of a copy (dotted); data in"
-        " a cache can go above.",
-        Axis("particles", "size"),
-        Axis("% of copy bandwidth", "number"),
-        panels,
-        reference=100,
-    )
+        panels.append(panel(f"{task}, {AXES['per_cell'].say(per_cell)}", lines, BANDWIDTH, "%"))
+    return bandwidth_chart(slug, Axis("particles", "size"), panels)

@@ -13,7 +13,7 @@ from gpubench.report.figures import Axis, Chart, Line, Panel
 from gpubench.report.pages import Collection, Item, Part, Picture, Row, Table
 from gpubench.report.vega import draw_all
 
-ACCOUNT, PANEL = "simulation.json", "panel.png"
+PANEL = "panel.png"
 # How what was observed is drawn against time; all else is only told.
 OBSERVED = {
     "domain_size": ("Size of the domains", "mean domain size", "number"),

@@ -9,9 +9,11 @@ from pathlib import Path
 from gpubench.core.errors import UserError
 from gpubench.evidence import calibration, physics_results
 from gpubench.evidence.calibration import Calibration
+from gpubench.evidence.files import ACCOUNT, below, kind_of
 from gpubench.evidence.physics_results import CheckResults
-from gpubench.evidence.results import Results, load, read_json
+from gpubench.evidence.results import Results, load
 from gpubench.report import simulations
+from gpubench.report.cells import grouped
 from gpubench.report.pages import Part
 
 
@@ -25,20 +27,6 @@ class Sources:
     calibrations: Sequence[Calibration] = ()
 
 
-_KINDS = ("checks", "calibration")  # what a file holds that is not of measurements
-
-
-def _kind(file: Path) -> str:
-    """Tell which of these a file holds; raises UserError where it may, and is no JSON."""
-    try:
-        text = file.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""  # `load` says why
-    named = [kind for kind in _KINDS if f'"{kind}"' in text]  # to parse all takes seconds
-    document = read_json(file) if named else None
-    return next((kind for kind in named if isinstance(document, dict) and kind in document), "")
-
-
 def sort_out(paths: Sequence[Path]) -> Sources:
     """Read files, and every .json file in and below folders, each once.
 
@@ -47,20 +35,17 @@ def sort_out(paths: Sequence[Path]) -> Sources:
     """
     files: dict[Path, Path] = {}
     for path in paths:
-        inside = sorted(path.rglob("*.json")) if path.is_dir() else [path]
-        if not inside:
+        if not (inside := below(path)):
             raise UserError(f"no results in {path}: make some with `gpubench run STUDY`")
         for file in inside:
             files.setdefault(file.resolve(), file)
-    accounts = [file for file in files.values() if file.name == simulations.ACCOUNT]
-    others = [file for file in files.values() if file.name != simulations.ACCOUNT]
-    kinds = {file: _kind(file) for file in others}
-    checked, calibrated, measured = (
-        [file for file in others if kinds[file] == kind] for kind in (*_KINDS, "")
+    by_kind = grouped(files.values(), lambda f: ACCOUNT if f.name == ACCOUNT else kind_of(f))
+    accounts, checks, calibrations = (
+        by_kind.pop(kind, []) for kind in (ACCOUNT, "checks", "calibration")
     )
     return Sources(
-        [load(file) for file in measured],
+        [load(file) for measured in by_kind.values() for file in measured],
         simulations.parts(accounts),
-        [physics_results.load(file) for file in checked],
-        [calibration.load(file) for file in calibrated],
+        [physics_results.load(file) for file in checks],
+        [calibration.load(file) for file in calibrations],
     )

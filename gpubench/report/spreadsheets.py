@@ -10,18 +10,14 @@ from typing import Any
 
 import pandas as pd
 
-from gpubench.evidence.frame import frame
-from gpubench.report import crossovers, incremental_updates, regimes
+from gpubench.evidence.frame import frame_of
+from gpubench.report import crossovers, incremental_updates
 from gpubench.report.cells import Record, command
 from gpubench.report.machines import Machine, StudyRun
 from gpubench.report.rankings import Searches
 
 RECORDS = "records.csv.gz"
 KINDS = (RECORDS, "phases.csv", "crossovers.csv", "moved.csv")
-# Which older versions wrote: they are rows of the records.
-FORMER_KINDS = tuple(
-    f"{kind}.csv" for kind in ("records", "printed", "measured", "ranks", "wins", "steps", "rivals")
-)
 Rows = list[dict[str, Any]]
 
 
@@ -39,7 +35,7 @@ def files(
     for name, stem in stems.items():
         runs = [(m, run) for m in machines for run in m.studies if run.study.name == name]
         made: dict[str, Callable[[StudyRun], Rows]] = {"phases.csv": phases}
-        if regimes.tells(runs[0][1]):
+        if runs[0][1].study.views:
             made["crossovers.csv"] = lambda run: crossovers.rows(Searches(run))
             made["moved.csv"] = lambda run: incremental_updates.rows(Searches(run))
         tables = {kind: _of_machines(runs, rows) for kind, rows in made.items()}
@@ -75,7 +71,7 @@ def records(machines: Sequence[Machine]) -> pd.DataFrame:
     objects are JSON. The state of the device before and after, and what algorithms declare, are in
     the results files alone.
     """
-    table = frame([run for machine in machines for run in machine.runs])
+    table = frame_of(race for machine in machines for race in machine.ranked)
     if table.empty:
         return table.assign(study=[])
     more = pd.DataFrame(

@@ -10,6 +10,7 @@ from gpubench.report import formats, published, ranks_charts, tables
 from gpubench.report.axes import AXES, SIZES
 from gpubench.report.cells import HEADLINE_MODES, Cell, Subject, grouped
 from gpubench.report.figures import (
+    BANDWIDTH,
     MOST_LINES,
     Axis,
     Bar,
@@ -19,6 +20,8 @@ from gpubench.report.figures import (
     Line,
     Panel,
     Point,
+    bandwidth_chart,
+    bandwidth_point,
     line_chart,
     panel,
     rate_point,
@@ -251,21 +254,17 @@ def _ratios(run: StudyRun, slug: str) -> Chart | None:
     table = run.study.published
     if table is None or not table.algorithms:
         return None
-    grid = published.matches(run, table, published.paper_forms(run, table))
     panels = []
-    for pair in published.pairs(table):
-        theirs = [line[pair.over].published / line[pair.under].published for line in grid]
-        ratios = [published.measured_ratio(line[pair.over], line[pair.under]) for line in grid]
-        both = [(x, y) for x, y in zip(table.rows, ratios, strict=True) if y is not None]
-        if not both:
+    for title, theirs, here in published.ratios(run, table):
+        points = [Point(x, y) for x, y in zip(table.rows, here, strict=True) if y is not None]
+        if not points:
             continue
         lines = [Line.through("published", table.rows, theirs, 5, variant=1)]
-        lines.append(Line("measured", [Point(*each) for each in both]))
+        lines.append(Line("measured", points))
         if run.study.name in CLAIMS:
             name, claim = CLAIMS[run.study.name]
             claimed = [claim(row) for row in table.rows]
             lines.append(Line.through(name, table.rows, claimed, 1, variant=2))
-        title = f"{table.columns[pair.over]} / {table.columns[pair.under]}"
         panels.append(panel(title, lines, "Ratio of two columns", "ratio"))
     return line_chart(
         f"{slug}-ratio",
@@ -279,26 +278,13 @@ def _ratios(run: StudyRun, slug: str) -> Chart | None:
 
 
 def _copy_share(run: StudyRun, slug: str) -> Chart | None:
-    first = _first_axis(run)
+    first = next((scan.axis for scan in grids(run)), "per_cell")
     along = [scan for scan in grids(run) if scan.axis == first]
     if first == "per_cell":
         ends = {largest_size(run), max(run.values("particles"), default=None)}
         along = [scan for scan in along if scan.fixed.get("particles") in ends]
-
-    def percent(x: float, cell: Cell) -> Point | None:
-        return rate_point(x, cell, 100 * (cell.copy_share or 0.0))
-
-    what = "Share of the copy bandwidth"
-    return line_chart(
-        f"{slug}-bandwidth",
-        what,
-        "Least traffic over time, as a share of the measured bandwidth of a copy (dotted); data in"
-        " a cache can go above.",
-        _figure_axis(first),
-        Axis("% of copy bandwidth", "number"),
-        _panels(run, along, percent, what, "%"),
-        reference=100,
-    )
+    panels = _panels(run, along, bandwidth_point, BANDWIDTH, "%")
+    return bandwidth_chart(slug, _figure_axis(first), panels)
 
 
 def _named(run: StudyRun, slug: str, axis: str) -> Chart | None:
@@ -340,10 +326,6 @@ def _in_common_modes(columns: Sequence[tuple[int, Sequence[Cell]]]) -> list[tupl
         (x, [c.in_mode(mode) for c in cells if c.ok and (mode := modes[c.subject]) is not None])
         for x, cells in columns
     ]
-
-
-def _first_axis(run: StudyRun) -> str:
-    return next((scan.axis for scan in grids(run)), "per_cell")
 
 
 def _titles(along: Sequence[Scan]) -> list[str]:

@@ -138,16 +138,9 @@ def resorts(run: StudyRun) -> Table | None:
     rows = []
     for place, found in shares.items():
         share = known[place]
-        items = (
-            [Item(formats.percent(share)) if share is not None else NOTHING] if is_published else []
-        )
-        for subject in columns:
-            if subject not in found:
-                items.append(NOTHING)
-                continue
-            cell, full = found[subject]
-            text = formats.percent(cell.median_ms / full.median_ms)
-            items.append(Item(text, strong=told_apart(cell, full)))
+        first = [NOTHING if share is None else Item(formats.percent(share))]
+        items = [_saved(*found[s]) if s in found else NOTHING for s in columns]
+        items = [*(first if is_published else []), *items]
         rows.append(Row(describe(place, axes, lambda a, v: a.write(v)), items))
     names = [run.labels[subject] for subject in columns]
     return Table(
@@ -159,6 +152,11 @@ def resorts(run: StudyRun) -> Table | None:
             " Bold: less than its full sort, and told apart from it."
         ],
     )
+
+
+def _saved(cell: Cell, full: Cell) -> Item:
+    share = cell.median_ms / full.median_ms
+    return Item(formats.percent(share), strong=told_apart(cell, full))
 
 
 def _full_sort(run: StudyRun, cell: Cell) -> Cell | None:
@@ -246,17 +244,12 @@ def comparison(machines: Sequence[Machine], name: str) -> Table | None:
     known = [s for s in labels if any(s in cells for cells in found)]
     rows = []
     for subject in known:
-        cells = [by_subject.get(subject) for by_subject in found]
-        base = cells[0]
+        base, *others = [by_subject.get(subject) for by_subject in found]
         items = [timed(base, marks)]
-        for cell in cells[1:]:
-            both = base is not None and cell is not None and base.ok and cell.ok
-            ratio = (
-                formats.ratio(cell.median_ms / base.median_ms)
-                if both and base and cell and base.median_ms
-                else ""
-            )
-            items.append(timed(cell, marks, ratio))
+        for cell in others:
+            both = base and cell and base.ok and cell.ok and base.median_ms
+            ratio = cell.median_ms / base.median_ms if both and base and cell else None
+            items.append(timed(cell, marks, formats.ratio(ratio) if ratio else ""))
         rows.append(Row(labels[subject], items))
     first = pairs[0][0].device_name
     return Table(

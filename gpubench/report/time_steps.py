@@ -6,6 +6,7 @@ import statistics
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter
 
 from gpubench.report import formats
 from gpubench.report.axes import AXES
@@ -51,13 +52,11 @@ class Steps:
     def best(self) -> dict[float, list[Cell]]:
         """The fastest cell of each option at each time step, fastest first."""
         return {
-            time_step: sorted(map(fastest, grouped(cells, option).values()), key=_median)
+            time_step: sorted(
+                map(fastest, grouped(cells, option).values()), key=attrgetter("median_ms")
+            )
             for time_step, cells in self.by_time_step.items()
         }
-
-
-def _median(cell: Cell) -> float:
-    return cell.median_ms
 
 
 def gather(run: StudyRun) -> list[Steps]:

@@ -14,7 +14,7 @@ from gpubench.core.contracts import Algorithm, CellList
 from gpubench.core.errors import DeviceUnavailable, NotSupported, OutOfMemory, UserError
 from gpubench.core.memory import why_too_large
 from gpubench.devices import Device, missing_feature
-from gpubench.evidence.results import AnyRecord, make_record
+from gpubench.evidence.records import AnyRecord, make_record
 from gpubench.inputs import Inputs, ParticleSet, SimulationStart
 from gpubench.measure.clock import timed
 from gpubench.measure.sampling import Budget, Mode, Run, Sampled, Task, take_samples

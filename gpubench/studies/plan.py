@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from gpubench.core import registry
 from gpubench.core.errors import UserError
 from gpubench.evidence.declared import STEP
-from gpubench.evidence.results import IDENTITY, record_key, waits_for
+from gpubench.evidence.records import IDENTITY, record_key, waits_for
 from gpubench.inputs.specs import Recipe, Simulation
 from gpubench.measure.budget import Mode
 from gpubench.studies.selection import WHOLE, Selection

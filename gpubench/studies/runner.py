@@ -17,7 +17,8 @@ from gpubench.core import registry
 from gpubench.core.errors import UserError
 from gpubench.core.memory import why_too_large
 from gpubench.devices import Device
-from gpubench.evidence.results import AnyRecord, Store, identity_of, is_settled, load
+from gpubench.evidence.records import AnyRecord, identity_of, is_settled
+from gpubench.evidence.results import Store, load
 from gpubench.measure.clock import now
 from gpubench.measure.environment import environment
 from gpubench.measure.progress import Bar, progress

@@ -18,7 +18,7 @@ from gpubench.core import registry
 from gpubench.core.contracts import Algorithm
 from gpubench.core.errors import UserError
 from gpubench.core.paths import PACKAGE
-from gpubench.evidence.results import IDENTITY
+from gpubench.evidence.records import IDENTITY
 from gpubench.inputs.specs import (
     KINDS,
     Matrices,

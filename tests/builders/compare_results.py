@@ -8,8 +8,8 @@ from typing import Any
 
 from fake_algorithms import ENVIRONMENT
 
-from gpubench.evidence.records import AnyRecord, as_json
-from gpubench.evidence.results import Results, make_record, record_of
+from gpubench.evidence.records import AnyRecord, as_json, make_record, record_of
+from gpubench.evidence.results import Results
 
 STARTED = "2026-01-31T12:00:00Z"
 GPU = {

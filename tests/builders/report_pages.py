@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from gpubench import report
-from gpubench.evidence.results import Results, make_record, record_of
+from gpubench.evidence.records import make_record, record_of
+from gpubench.evidence.results import Results
 from gpubench.report.machines import StudyRun, machines
 
 STUDY = "rozen2008-table1"

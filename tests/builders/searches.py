@@ -9,7 +9,8 @@ from typing import Any
 import compare_results
 import numpy as np
 
-from gpubench.evidence.results import Results, load, make_record
+from gpubench.evidence.records import make_record
+from gpubench.evidence.results import Results, load
 
 Law = Callable[..., float]
 

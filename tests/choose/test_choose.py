@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+import pickle
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from gpubench.choose.question import Question
 from gpubench.choose.surface import Region, Surface
 from gpubench.choose.validation import HeldOut, Validation
 from gpubench.cli import app
-from gpubench.core import paths, registry
+from gpubench.core import paths, registry, user_cache
 from gpubench.core.errors import UserError
 from gpubench.core.tasks import TASKS, task_of
 
@@ -95,7 +96,7 @@ def test_where_two_cross_it_cannot_tell_between_them():
     assert {answer.best.subject.algorithm, *names(answer.tied)} == set(LAWS)
     said = output.sentence(answer)
     assert said.startswith(f"{answer.best.subject.label}: about ")
-    assert f"; cannot tell it from {answer.margins[0].other.label} (" in said
+    assert f"; inconclusive against {answer.margins[0].other.label} (" in said
 
 
 def test_ratios_have_three_digits_also_where_these_are_zeros():
@@ -189,6 +190,15 @@ def test_tasks_are_answered_apart():
     assert found.choose(Question(30_000, 3, task="list")).best.subject[:2] == ("b", "list-matrix")
     nothing = found.choose(Question(30_000, 3, task="build"))
     assert (nothing.verdict, nothing.command) == ("declined", None)
+
+
+@pytest.mark.parametrize(
+    "question", [Question(30_000, 3), Question(2**23, 3), Question(50_000, 4, moved=0.02)]
+)
+def test_a_prepared_chooser_answers_alike_in_another_process(question):
+    found = chooser(*grid(THREE, SIZES, OCCUPANCIES), *moved_records())
+    kept = pickle.loads(pickle.dumps(found.prepared(question.its_task)))
+    assert kept.choose(question) == found.choose(question)
 
 
 # Moved particles
@@ -605,7 +615,7 @@ def test_of_those_that_cannot_be_told_the_first_has_its_figures():
     known = replace(tied, other=tied.other._replace(form="list"), ratio=1.001, low=1.0001)
     said = output.sentence(replace(answer, margins=[known, *answer.margins]))
     assert f"; 1.00 (1.00 to {known.high:.2f}) times as fast as {known.other.label}; " in said
-    assert f"cannot tell it from {tied.other.label} (" in said
+    assert f"inconclusive against {tied.other.label} (" in said
     # Two that are faster have their lines first, and it has its own all the same.
     third = replace(known, other=tied.other._replace(form="build"))
     estimates = dict.fromkeys((known.other, third.other), answer.best) | dict(answer.estimates)
@@ -678,6 +688,20 @@ def test_choose_answers_in_a_sentence_first(gpubench_command, shipped):
     assert "above about 130,000 particles: quick-in-the-end count" in text
     assert "2026-01-31-abc1234-regimes.json" in text
     assert "cross-validation of count: on 26 inputs" in text
+
+
+def test_what_is_kept_between_runs_follows_the_results(
+    gpubench_command, shipped, monkeypatch, tmp_path
+):
+    monkeypatch.setattr(user_cache, "_folder_to_remember_in", lambda: tmp_path / "cache")
+    asked = ("choose", "--particles", 30_000, "--per-cell", 3)
+    first = gpubench_command(*asked)
+    with monkeypatch.context() as broken:
+        broken.setattr("gpubench.cli.choose._new_chooser", None)
+        assert gpubench_command(*asked) == first
+    own = Path("results/local/cpu-a/2026-02-01-abc1234-regimes.json")
+    write(own, grid({"only": lambda n, p: 1.0}, SIZES, OCCUPANCIES))
+    assert gpubench_command(*asked)[1].startswith("only count: about 1.00 ms")
 
 
 @pytest.mark.parametrize(

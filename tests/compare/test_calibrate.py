@@ -20,7 +20,7 @@ from gpubench.compare.pairs import Code, Job, Pair
 from gpubench.core.errors import UserError
 from gpubench.evidence import calibration
 from gpubench.evidence.calibration import Measured
-from gpubench.evidence.results import IDENTITY
+from gpubench.evidence.records import IDENTITY
 from gpubench.studies.plan import cell_key
 
 THRESHOLD = 0.032  # between two of the slow-downs that are tried

@@ -69,7 +69,7 @@ def sides(tmp_path):
         (1.0, 0, "same: 1 of 1 cell, to within 3 %"),
         (1.2, 1, "slower: 1 of 1 cell, at worst 20 %: a-study/table: radix-grid"),
         (0.8, 0, "faster: 1 of 1 cell; none is slower"),
-        (1.03, 3, "cannot tell: 1 of 1 cell; none is known to be slower"),
+        (1.03, 3, "inconclusive: 1 of 1 cell; none is known to be slower"),
     ],
 )
 def test_the_verdict_is_the_status_and_the_first_line(compare, tmp_path, factor, status, first):
@@ -85,7 +85,7 @@ def test_the_table_has_what_changed_or_cannot_be_told(compare, sides):
     rows = [line.split()[1] for line in out.splitlines() if line.startswith("a-study/table")]
     assert rows == ["b", "d", "c"]  # the worst first
     assert "slower" in out and "known to" in out
-    assert "1 slower, 1 cannot tell, 1 faster, 1 same" in out
+    assert "1 slower, 1 inconclusive, 1 faster, 1 same" in out
     assert compare(*sides, "--all")[1].count("a-study/table: a order") == 1
     assert compare(*sides) == (code, out, "")
 
@@ -167,7 +167,7 @@ def test_one_file_each_cannot_tell_and_says_what_to_do(compare, tmp_path):
     assert code == 3
     assert "within one process" in out
     first = out.splitlines()[0]
-    assert first.startswith("cannot tell: ") and "--processes 4" in first
+    assert first.startswith("inconclusive: ") and "--processes 4" in first
 
 
 def calibrated(tmp_path, noise):

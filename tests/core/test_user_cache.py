@@ -19,6 +19,7 @@ from gpubench.core.errors import UserError
 from gpubench.devices import cuda, open_device
 from gpubench.devices.program_cache import ProgramCache
 
+TO_REMEMBER_IN = user_cache._folder_to_remember_in  # see conftest.py
 # Compiles and launches a kernel, as every measurement does.
 LAUNCH = """
 import numpy as np
@@ -49,6 +50,29 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TMPDIR", str(tmp_path / "no folder"))
     monkeypatch.delenv("PYOPENCL_NO_CACHE", raising=False)
     return tmp_path / "cache" / "gpubench"
+
+
+@pytest.mark.parametrize("harm", [None, "content", "flipped", "cut", "code", "no folder"])
+def test_remembered_value_is_never_stale_or_damaged(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, harm: str | None
+) -> None:
+    monkeypatch.setattr(user_cache, "_folder_to_remember_in", TO_REMEMBER_IN)
+    values = iter([[1.5], [2.5]])
+    user_cache.remembered("thing", [b"a", b"b"], lambda: next(values))
+    file = cache / "thing.pickle"
+    kept = file.read_bytes()
+    content = [b"ab", b""] if harm == "content" else [b"a", b"b"]
+    if harm == "flipped":
+        file.write_bytes(kept[:-3] + bytes([kept[-3] ^ 1]) + kept[-2:])
+    elif harm == "cut":
+        file.write_bytes(kept[:-1])
+    elif harm == "code":
+        monkeypatch.setattr(user_cache, "_own_files", lambda: b"others")
+    elif harm == "no folder":
+        shutil.rmtree(cache)
+        cache.touch()
+    found = user_cache.remembered("thing", content, lambda: next(values))
+    assert found == ([1.5] if harm is None else [2.5])
 
 
 @pytest.fixture

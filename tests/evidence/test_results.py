@@ -14,15 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpubench.core.errors import UserError
-from gpubench.evidence.records import as_json
-from gpubench.evidence.results import (
-    IDENTITY,
-    Store,
-    load,
-    make_record,
-    record_key,
-    record_of,
-)
+from gpubench.evidence.records import IDENTITY, as_json, make_record, record_key, record_of
+from gpubench.evidence.results import Store, load
 from gpubench.report.sources import sort_out
 
 ENVIRONMENT = {

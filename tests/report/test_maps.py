@@ -102,7 +102,7 @@ def test_a_win_where_one_close_nearby_was_not_timed_is_inconclusive() -> None:
 def test_an_algorithm_has_one_colour_in_all_maps() -> None:
     field = field_of([*grid(), *moved()])
     looks: dict[str, set[str]] = {}
-    for figure in regimes._maps(field, "slug"):
+    for figure in regimes.sections(field, "slug")[0].figures:
         scale = figure.spec["layer"][0]["encoding"]["color"]["scale"]
         for name, colour in zip(scale["domain"], scale["range"], strict=True):
             looks.setdefault(name, set()).add(colour)

@@ -34,7 +34,7 @@ from report_pages import (
 )
 
 from gpubench import report
-from gpubench.evidence.results import make_record, waits_for
+from gpubench.evidence.records import make_record, waits_for
 from gpubench.report import (
     cells,
     environment,

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from gpubench import report
 from gpubench.evidence import calibration
 from gpubench.evidence.calibration import Measured
-from gpubench.report.calibrations import collection, parts
+from gpubench.report.calibrations import collection
 from gpubench.report.sources import sort_out
 
 NAMES = (
@@ -76,11 +76,11 @@ def test_the_slow_down_that_is_found_is_that_of_the_worst_cell(small):
     cells = small.verdicts.cells
     smallest = [cells[name].smallest for name in NAMES]
     assert smallest[0] < smallest[1] and smallest[2] is None
-    (part,) = parts([small])
+    (part,) = collection([small]).parts
     said = part.sentences[-1]
     assert said.startswith(f"A slow-down of {100 * smallest[1]:.2g} % is found 9 times in 10")
     assert said.endswith("in each of 2 cells; in 1 cells none that was tried.")
-    (part,) = parts([made.calibration({NAMES[0]: pairs(8, 0.0001)})])
+    (part,) = collection([made.calibration({NAMES[0]: pairs(8, 0.0001)})]).parts
     assert part.sentences[-1] == "A slow-down of 3.5 % is found 9 times in 10 in each of 1 cells."
 
 
@@ -104,7 +104,7 @@ def test_a_row_has_the_rates_of_a_cell(written, small):
 
 
 def test_the_figure_has_a_panel_for_each_sweep_and_a_line_for_each_cell(small):
-    ((figure,),) = (part.figures for part in parts([small]))
+    ((figure,),) = (part.figures for part in collection([small]).parts)
     labels = {panel.title: [line.label for line in panel.lines] for panel in figure.chart.panels}
     assert labels == {
         "cells": ["counting-sort order", "<radix-grid> order"],
@@ -117,7 +117,9 @@ def test_the_figure_has_a_panel_for_each_sweep_and_a_line_for_each_cell(small):
 def test_a_line_shows_how_far_each_pair_was_apart():
     ratios = (1.0, 0.98, 1.05, None, 1.0, 1.001, 1.0, 1.0, 1.0)
     series = [ratio and Measured(1.0, ratio, 1.05) for ratio in ratios]
-    ((figure,),) = (part.figures for part in parts([made.calibration({NAMES[0]: series})]))
+    ((figure,),) = (
+        part.figures for part in collection([made.calibration({NAMES[0]: series})]).parts
+    )
     (panel,) = figure.chart.panels
     (line,) = panel.lines
     assert line.x == [1, 2, 3, 5, 6, 7, 8, 9]

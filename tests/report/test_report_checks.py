@@ -19,7 +19,7 @@ from gpubench.evidence.physics_results import (
     Reference,
     save,
 )
-from gpubench.report.checks import parts
+from gpubench.report.checks import collection
 from gpubench.report.sources import sort_out
 
 HOT = Finding("kT", 1.2, 0.001, Reference(1.0, 0.01, "theory"))
@@ -82,14 +82,14 @@ def test_figures_are_drawn_with_their_fits(written, tmp_path):
     name = "checks-dpd-1-domain-size.svg"
     assert f"](figures/{name})" in text
     drawing = (tmp_path / "out" / "figures" / name).read_text()
-    said = "Domains: size against time. At the right end: measured 10.0, t^0.50 10.0."
+    said = "At the right end, size: measured 10.0, t^0.50 10.0."
     assert said in page and said in text and "How they grow &lt;fast&gt;." in page
     # Forty markers of what was measured and those of the legend; none of the fit.
     assert drawing.count('aria-roledescription="point"') == 40
 
 
 def test_a_fit_has_no_markers():
-    (part,) = parts([found(a_check(figures=[GROWTH]))])
+    (part,) = collection([found(a_check(figures=[GROWTH]))]).parts
     (figure,) = part.figures
     measured, fit = figure.chart.panels[0].lines
     assert (measured.marked, fit.marked) == (True, False)
@@ -120,7 +120,7 @@ def test_a_damaged_file_is_refused(tmp_path):
 
 def test_the_command_that_a_report_names_is_one():
     for size in ("quick", "long"):
-        (part,) = parts([found(size=size)])
+        (part,) = collection([found(size=size)]).parts
         program, name, *arguments = part.command.split()
         assert (program, name) == ("gpubench", "check")
         command = get_command(app).commands[name]

@@ -11,7 +11,8 @@ import pytest
 from report_pages import Page, markdown_tables, read_pages, results, run_of, write_page
 
 from gpubench import report
-from gpubench.evidence.results import Results, make_record, waits_for
+from gpubench.evidence.records import make_record, waits_for
+from gpubench.evidence.results import Results
 from gpubench.report import formats, ranks, study_charts
 from gpubench.report.cells import command, phases_of
 from gpubench.report.machines import machines

@@ -12,7 +12,7 @@ import pytest
 from report_pages import STUDY, Page, cpu_results, every_row, record, results, run_of, write_page
 
 from gpubench import report
-from gpubench.evidence.results import make_record
+from gpubench.evidence.records import make_record
 from gpubench.report import (
     document,
     environment,

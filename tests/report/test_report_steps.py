@@ -18,7 +18,8 @@ from report_pages import (
 )
 
 from gpubench import report
-from gpubench.evidence.results import Results, make_record
+from gpubench.evidence.records import make_record
+from gpubench.evidence.results import Results
 from gpubench.report import formats, scans, steps, study_charts, vega
 
 SIZES = (65536, 262144, 1048576)
