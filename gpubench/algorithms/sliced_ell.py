@@ -31,7 +31,10 @@ class SlicedEll(BlockRowsProduct):
     source = "SELL-C-sigma with C = 32: Kreutzer et al., SIAM J. Sci. Comput. 36 (2014)"
     file = "sliced_ell.cu"
     defaults: ClassVar[Mapping[str, int]] = {**BlockRowsProduct.defaults, "sigma": 256}
-    forms: ClassVar[Mapping[str, Form]] = forms("planes")
+    forms: ClassVar[Mapping[str, Form]] = {
+        **forms("planes"),
+        **forms("float4", tasks=("product",)),
+    }
 
     def constants(self) -> dict[str, int | str]:
         sigma = self.parameters["sigma"]

@@ -26,7 +26,7 @@ class CusparseCsr(CsrProduct):
 
     cuSPARSE knows no 1x3 blocks: its own are square. Columns of a row are in the order of the list
     of neighbours, as in our layouts. Matrix, descriptors and buffer are made when the input is
-    loaded.
+    loaded. CuPy refuses to call cuSPARSE while a graph is captured.
     """
 
     name = "cusparse-csr"
@@ -34,9 +34,11 @@ class CusparseCsr(CsrProduct):
     source = "cuSPARSE, cusparseSpMV, through CuPy"
     transposes_any = True
     forms: ClassVar[Mapping[str, Form]] = {
-        "product": Form(f"{TASK_WORDS['product']}; the default algorithm", CUDA),
-        "product-alg2": Form(f"{TASK_WORDS['product']}; CSR_ALG2, the same bits each time", CUDA),
-        "transpose": Form("the transpose of any matrix, times a number a row", CUDA),
+        "product": Form(f"{TASK_WORDS['product']}; the default algorithm", CUDA, False),
+        "product-alg2": Form(
+            f"{TASK_WORDS['product']}; CSR_ALG2, the same bits each time", CUDA, False
+        ),
+        "transpose": Form("the transpose of any matrix, times a number a row", CUDA, False),
     }
 
     def prepare(self) -> None:
@@ -68,16 +70,23 @@ class CusparseCsr(CsrProduct):
         )  # fmt: skip
         self.workspace_bytes -= self.columns.nbytes + self.blocks.nbytes
         del self.columns, self.blocks
-        shape = (self.rows, 3 * self.rows)
-        self._matrix = self._sparse.csr_matrix((scalars, columns, start), shape=shape)
+        # cuSPARSE refuses more entries than places, which rows with a column many times may have.
+        wide = max(3 * self.rows, -(-entries // self.rows))
+        self._matrix = self._sparse.csr_matrix((scalars, columns, start), shape=(self.rows, wide))
+        self._result = self._values.ravel()
         if self.task == "product":
-            self._factors = self.device.upload(np.ascontiguousarray(inputs.vector[:, :3]).ravel())
+            vector = np.zeros(wide, np.float32)
+            vector[: 3 * self.rows] = inputs.vector[:, :3].ravel()
+            self._factors = self.device.upload(vector)
+        else:
+            self._result = self.allocate(wide, "float32")
+            self._values = self._result[: 3 * self.rows].reshape(self.rows, 3)
         self._describe()
 
     def _describe(self) -> None:
         """Make the arguments of `spMV`, with its buffer."""
         raw, wrapped = self._raw, self._wrapped
-        vectors = (wrapped.DnVecDescriptor.create(a) for a in (self._factors, self._values.ravel()))
+        vectors = (wrapped.DnVecDescriptor.create(a) for a in (self._factors, self._result))
         self._descriptors = wrapped.SpMatDescriptor.create(self._matrix), *vectors
         matrix, x, y = (descriptor.desc for descriptor in self._descriptors)
         self._scale = np.array([1, 0], np.float32)  # alpha, beta

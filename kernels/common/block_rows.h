@@ -81,11 +81,13 @@ __device__ __forceinline__ Sum add_term(Sum sum, float4 b, Factor x)
 #endif
 
 /* Add `count` blocks, from place `at` on and `stride` places apart. UNROLL blocks and columns are loaded before
-   the factors that they need: all these loads overlap. */
+   the factors that they need: all these loads overlap. Unrolled once more by the compiler, this takes twice the
+   time on an H200. */
 __device__ __forceinline__ Sum add_blocks(Sum sum, GLOBAL const int *__restrict__ columns,
                                           GLOBAL const float *__restrict__ blocks, int64 plane, int64 at,
                                           int64 stride, int count, GLOBAL const Factor *__restrict__ factors)
 {
+#pragma unroll 1
     for (; count >= UNROLL; count -= UNROLL) {
         int column[UNROLL];
         float4 block[UNROLL];
