@@ -349,3 +349,15 @@ def test_the_earliest_fault_of_all_ranks_is_told():
 
 def test_studies_and_ranks_know_the_same_decompositions():
     assert tuple(DECOMPOSITIONS) == inputs.DECOMPOSITIONS
+
+
+@pytest.mark.long
+def test_records_name_the_transport(tmp_path):
+    done = run_gpubench(
+        2, "run", "silva2012-table1", "--quick", "--particles", "2000", "--algorithms",
+        "radix-grid", "--device", DEVICE, "--oversubscribe", "--out", tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (file,) = tmp_path.glob("*/*.json")
+    shared = [r for r in json.loads(file.read_text())["records"] if r["ranks"] == 2]
+    assert shared and {r["outcome"]["transport"] for r in shared} == {"mpi"}

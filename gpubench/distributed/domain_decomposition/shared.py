@@ -138,6 +138,10 @@ class Shared(Rows):
             default=found[0],
         )
 
+    def outcome(self) -> dict[str, int | float | str]:
+        """Return what carries data between the ranks."""
+        return {"transport": self.team.transport.name, **super().outcome()}
+
     @together
     def count_steps(self) -> None:
         InCells.count_steps(self)
