@@ -272,6 +272,18 @@ class SPHDamBreak(DamBreak, SPH):
     steps_by_default = 4000
 
 
+class SPHOfPaper(SPHDamBreak):
+    """The dam break stepped as in silva2012, section 4.3, by explicit Euler."""
+
+    name = "sph-silva2012"
+    summary = "sph-dam-break with the explicit Euler steps of da Silva Junior et al. 2012"
+    defaults: ClassVar[Mapping[str, Value]] = {
+        **SPHDamBreak.defaults,
+        "integrator": "euler",
+        "time_step": 0.1,
+    }
+
+
 class SPHRigidBody(SPHDamBreak):
     """Rigid bodies that fall into a pool and swim, or sink.
 
