@@ -9,7 +9,7 @@ from typing import NamedTuple
 from gpubench.evidence.declared import Group
 from gpubench.report import formats, ranks
 from gpubench.report.axes import AXES
-from gpubench.report.cells import Cell, Subject, grouped
+from gpubench.report.cells import HEADLINE_MODES, Cell, Subject, grouped
 from gpubench.report.machines import StudyRun
 from gpubench.report.pages import NOTHING, Item, Row, Table
 from gpubench.report.scans import rankings, scans, words_of
@@ -107,8 +107,13 @@ def ratios(run: StudyRun, published: Published) -> list[Ratios]:
 
 
 def _measured_ratio(over: Cell | None, under: Cell | None) -> float | None:
-    both = over and under and over.ok and under.ok and under.median_ms
-    return over.median_ms / under.median_ms if both and over and under else None
+    """Divide times of one mode: the first in which both are timed; None where there is none."""
+    if over is None or under is None or not (over.ok and under.ok):
+        return None
+    for mode in HEADLINE_MODES:
+        if over.is_timed(mode) and under.is_timed(mode) and under.in_mode(mode).median_ms:
+            return over.in_mode(mode).median_ms / under.in_mode(mode).median_ms
+    return None
 
 
 # Tables of a study's page.
