@@ -44,7 +44,7 @@ NEIGHBOURS = 30.0
 STEPS: Sequence[Mapping[str, Value]] = (
     {},
     {"solver": "jacobi"},
-    {"iterations": 5, "restart": 3, "time_step": 2.0, "viscosity": 0.03},
+    {"iterations": 5, "restart": 3, "time_step": 1.0, "viscosity": 0.03},
     {"compliance": 0.0, "damping": 0.5, "warm_start": 0.5},
 )
 NEVER = Reference(0, 0, "by construction")
