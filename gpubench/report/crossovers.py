@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -12,10 +11,7 @@ from typing import Any
 
 from gpubench.evidence.crossover import FIRST, NEITHER, Compared, Crossing, compare
 from gpubench.report.cells import Place, grouped
-from gpubench.report.figures import Axis, Chart, Line, Point, line_chart, panel
 from gpubench.report.rankings import Race, Searches, find, moved_share
-
-_MOST_PAIRS = 6  # lines of a panel
 
 
 @dataclass(frozen=True)
@@ -40,11 +36,6 @@ class Pair:
     def names(self, crossing: Crossing) -> tuple[str, str]:
         """Return which is faster before a crossing, and which after it."""
         return self.name(crossing.faster_before), self.name(crossing.faster_after)
-
-    @property
-    def level(self) -> float:
-        """Particles per cell."""
-        return float(self.fixed["per_cell"])
 
     @property
     def always(self) -> str | None:
@@ -81,55 +72,6 @@ def pairs(searches: Searches, task: str) -> list[Pair]:
                 compared = compare([math.log2(size) for size in sizes], ratios)
                 found.append(Pair(task, dict(fixed), first, second, sizes, compared))
     return found
-
-
-def _on_the_map(crossed: Sequence[Pair]) -> list[Pair]:
-    """Return the pairs on inputs of the commonest kind, which differ in the occupancy."""
-
-    def kind(pair: Pair) -> tuple[Any, ...]:
-        return tuple(value for name, value in pair.fixed.items() if name != "per_cell")
-
-    kinds = Counter(kind(pair) for pair in crossed if pair.fixed["moved_share"] is None)
-    if not kinds:
-        return []
-    usual = kinds.most_common(1)[0][0]
-    by_level = grouped((p for p in crossed if kind(p) == usual), lambda pair: pair.level)
-    sizes = {level: max(len(pair.sizes) for pair in own) for level, own in by_level.items()}
-    # An occupancy of designed points alone has sizes too far apart to draw lines between.
-    shown = [own for level, own in by_level.items() if 2 * sizes[level] >= max(sizes.values())]
-    return list(itertools.chain.from_iterable(shown))
-
-
-def chart(searches: Searches, slug: str, crossed: Sequence[Pair]) -> Chart | None:
-    """Draw where those cross that each win somewhere: particles over occupancy, by task."""
-    panels = []
-    for task in searches.tasks:
-        shown = _on_the_map([pair for pair in crossed if pair.task == task])
-        sizes = [size for pair in shown for size in pair.sizes]
-        wins = Counter(race[0].subject.algorithm for race in searches.usual_races(task))
-        found: dict[tuple[str, str], list[Point]] = {}
-        for pair in shown:
-            if pair.first in wins and pair.second in wins:
-                for crossing in pair.compared.crossings[-1:]:
-                    low = min(sizes) if crossing.low is None else 2**crossing.low
-                    high = max(sizes) if crossing.high is None else 2**crossing.high
-                    point = Point(pair.level, 2**crossing.at, low, high)
-                    found.setdefault(pair.names(crossing), []).append(point)
-        several = [(names, points) for names, points in found.items() if len(points) > 1]
-        several.sort(key=lambda line: -min(wins[name] for name in line[0]))
-        lines = [
-            Line(f"{few} → {many}", sorted(points), searches.algorithms.index(many), index)
-            for index, ((few, many), points) in enumerate(several[:_MOST_PAIRS])
-        ]
-        panels.append(panel(task, lines, "Crossovers", "particles"))
-    return line_chart(
-        f"{slug}-crossover",
-        "The particles at which one overtakes another",
-        "Below a line the first is faster, above it the second; bands: inconclusive.",
-        Axis("particles per cell", "number"),
-        Axis("particles", "size"),
-        panels,
-    )
 
 
 def rows(searches: Searches) -> list[dict[str, Any]]:

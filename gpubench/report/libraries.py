@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from statistics import fmean
 
 from gpubench.core.tasks import TASKS
 from gpubench.report import formats
@@ -95,10 +93,8 @@ def wrong(searches: Searches) -> list[str]:
 
 
 def section(searches: Searches, slug: str) -> Section:
-    """Return where libraries win, and what each takes beside the best of ours."""
-    table = _summary(searches)
-    figures = draw_all([chart(searches, slug)])
-    return Section("Ours and libraries", tables=[table] if table.rows else [], figures=figures)
+    """Return what each library takes beside the best of ours."""
+    return Section("Ours and libraries", figures=draw_all([chart(searches, slug)]))
 
 
 def equal_work(searches: Searches) -> Section:
@@ -139,65 +135,6 @@ def chart(searches: Searches, slug: str) -> Chart | None:
         panels,
         reference=1,
     )
-
-
-def _summary(searches: Searches) -> Table:
-    """Return how many times as long each library takes as the best of ours, by task and size."""
-    races = [
-        race
-        for task in searches.tasks
-        for place in searches.chosen(task)
-        if (race := searches.race(task, place)) and searches.ours(race)
-    ]
-    ratios: dict[str, list[float]] = {}
-    for race in races:
-        for cell in race:
-            if cell.subject.algorithm in searches.rivals:
-                ratio = cell.median_ms / searches.ours(race)[0].median_ms
-                ratios.setdefault(cell.subject.algorithm, []).append(math.log(ratio))
-    rows = []
-    for name in sorted(ratios, key=lambda name: fmean(ratios[name])):
-        library = _library(searches, name)
-        items = [_over_ours(searches, race, name) for race in races]
-        rows.append(Row(f"{name} ({library})" if library else name, items))
-    note = (
-        "Time of the library over that of the best of ours, both launched from the host; bold: the"
-        " library is faster."
-    )
-    if any(item.detail for row in rows for item in row.items):
-        note += " Below it: the same, replayed from CUDA graphs where a graph can hold them."
-    by_task = grouped(races, lambda race: task(race[0]))
-    rest = _phrases([race[0].place for race in races], _WHERE[1:])
-    return Table(
-        f"Libraries against the best of ours ({rest})",
-        ["Library", *(formats.power(race[0].place.particles or 0) for race in races)],
-        rows,
-        notes=[note],
-        groups=[(f"{task}, particles", len(own)) for task, own in by_task.items()],
-    )
-
-
-def _over_ours(searches: Searches, race: Race, name: str) -> Item:
-    cell = find(race, name)
-    if cell is None:
-        return NOTHING
-    ratio = cell.over(searches.ours(race)[0])
-    detail = ""
-    if own := _replayed(searches, race):
-        theirs = min(_replayed(searches, race, name), default=cell.median_ms)
-        detail = formats.significant(theirs / min(own))
-    return Item(formats.significant(ratio.value), detail=detail, strong=ratio.high < 1)
-
-
-def _replayed(searches: Searches, race: Race, name: str | None = None) -> list[float]:
-    """Return medians of a race from graphs, milliseconds: of an algorithm, or of all of ours."""
-    return [
-        cell.in_mode("graph").median_ms
-        for cell in searches.run.by_place[race[0].place]
-        if task(cell) == task(race[0]) and cell.ok and cell.is_timed("graph")
-        and (cell.subject.algorithm == name if name else
-             cell.subject.algorithm not in searches.rivals)
-    ]  # fmt: skip
 
 
 def _library(searches: Searches, algorithm: str) -> str | None:
@@ -255,8 +192,9 @@ def _table(searches: Searches, task: str) -> Table:
         notes=[
             *(_builds(searches, places) if task == "build" else []),
             *_reasons(searches, found),
-            "Over ours: time over that of the best of ours; below 1 the library is faster. First"
-            " call: what a process pays first, mostly compilation. Peak memory: at the last size.",
+            "Graph: the same replayed from a CUDA graph. Over ours: time over that of the best of"
+            " ours, both launched from the host; below 1 the library is faster. First call: what a"
+            " process pays first, mostly compilation. Peak memory: at the last size.",
         ],
         groups=[*((AXES["particles"].say(place.particles), 2) for place in places), ("", 3)],
     )  # fmt: skip
@@ -328,9 +266,12 @@ def _times_of(cell: Cell, record: Record, own: Cell | None) -> list[Item]:
     """Return a time, and what it is over that of the best of ours."""
     if record["status"] != "ok":
         return [Item(_NOT_TIMED[record["status"]], "none"), NOTHING]
+    replayed = cell.in_mode("graph") if cell.is_timed("graph") else None
     cell = cell.in_mode(record["mode"])
-    low, high = map(formats.significant, cell.interval_ms)
-    median = Item(formats.significant(cell.median_ms), detail=f"{low} to {high}")
+    detail = " to ".join(map(formats.significant, cell.interval_ms))
+    if replayed:
+        detail += f"; graph {formats.significant(replayed.median_ms)}"
+    median = Item(formats.significant(cell.median_ms), detail=detail)
     if own is None:
         return [median, NOTHING]
     if cell.subject == own.subject:

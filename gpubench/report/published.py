@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from gpubench.evidence.declared import Group
 from gpubench.report import formats, ranks
@@ -77,33 +76,21 @@ def paper_forms(run: StudyRun, published: Published) -> dict[str, Subject | None
     return {name: first.get(name) for name in published.algorithms or (published.algorithm,)}
 
 
-class Ratios(NamedTuple):
-    """The times of one column of a published table over those of another, row by row.
-
-    measured: of the paper's forms here, None where one is missing.
-    """
-
-    title: str
-    published: list[float]
-    measured: list[float | None]
-
-
-def ratios(run: StudyRun, published: Published) -> list[Ratios]:
+def ratios(run: StudyRun, published: Published) -> tuple[list[float], list[float]]:
     """Divide each column of another algorithm by the nearest of the published algorithm.
 
     Before it if there is one before, else after it: a table may hold both for several cards.
+    Returns all ratios as published, and those of the paper's forms measured here.
     """
     grid = matches(run, published, paper_forms(run, published))
     own = [i for i, name in enumerate(published.algorithms) if name == published.algorithm]
-    found = []
+    theirs, here = [], []
     for over, name in enumerate(published.algorithms):
         if name != published.algorithm:
             under = max((i for i in own if i < over), default=own[0])
-            title = f"{published.columns[over]} / {published.columns[under]}"
-            theirs = [line[over].published / line[under].published for line in grid]
-            here = [_measured_ratio(line[over].cell, line[under].cell) for line in grid]
-            found.append(Ratios(title, theirs, here))
-    return found
+            theirs += [line[over].published / line[under].published for line in grid]
+            here += [_measured_ratio(line[over].cell, line[under].cell) for line in grid]
+    return theirs, [ratio for ratio in here if ratio is not None]
 
 
 def _measured_ratio(over: Cell | None, under: Cell | None) -> float | None:
@@ -237,9 +224,7 @@ def _claim(run: StudyRun, published: Published) -> list[str]:
     if run.study.name not in CLAIMS:
         return []
     name, claim = CLAIMS[run.study.name]
-    both = ratios(run, published)
-    theirs = [ratio for each in both for ratio in each.published]
-    here = [ratio for each in both for ratio in each.measured if ratio is not None]
+    theirs, here = ratios(run, published)
     if not theirs or not here:
         return []
     words = published.claim or f"the ratio is {name}"

@@ -14,9 +14,7 @@ from gpubench.report.scans import (
     Ranking,
     Scan,
     kinds_of_answer,
-    overtakings,
     rankings,
-    rivals,
     scans,
 )
 
@@ -31,7 +29,6 @@ def sentences(run: StudyRun) -> list[str]:
     return [
         *(_winners(run, scan) for scan in scans(run) if scan.axis != "skin"),
         *_launched(run),
-        *_overtaken(run),
         *steps.sentences(run),
         *ranks.sentences(run),
         *published.sentences(run),
@@ -117,20 +114,6 @@ def _launched(run: StudyRun) -> list[str]:
     if not parts:
         return []
     return [f"Launched from the host instead of from a graph, others lead: {'; '.join(parts)}."]
-
-
-def _overtaken(run: StudyRun) -> list[str]:
-    found = overtakings(run)
-    if not found:
-        return []
-    axis = AXES[scans(run)[0].axis]
-    name = rivals(run)[0][0].algorithm
-    parts = []
-    for where, own in grouped(found, lambda each: each.where(axis)).items():
-        labels = [run.labels[each.subject] for each in own]
-        few = formats.listing(labels) if len(labels) <= 4 else f"{len(labels)} of the {len(found)}"
-        parts.append(f"{where}: {few}")
-    return [f"Where each rival is faster than the best form of {name}: {'; '.join(parts)}."]
 
 
 def _products(run: StudyRun) -> list[str]:
