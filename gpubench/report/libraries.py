@@ -7,9 +7,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from gpubench.core.tasks import TASKS
+from gpubench.evidence.ranking import Subject
+from gpubench.evidence.records import Record
 from gpubench.report import formats
 from gpubench.report.axes import AXES
-from gpubench.report.cells import Cell, Place, Record, Subject, grouped
+from gpubench.report.cells import Cell, Place, grouped
 from gpubench.report.figures import Axis, Chart, Point, line_chart, panel
 from gpubench.report.pages import NOTHING, Item, Row, Section, Table
 from gpubench.report.rankings import Comparison, Race, Searches, find, lines_over, moved_share, task
@@ -76,10 +78,10 @@ def wrong(searches: Searches) -> list[str]:
     checked = [
         cell
         for cell in searches.run.cells.values()
-        if any(record["status"] in ("ok", "wrong") for record in cell.records)
+        if any(record["status"] in ("ok", "wrong") for record in cell.every_record)
     ]
     for subject, cells in grouped(checked, lambda cell: cell.subject).items():
-        found = [cell for cell in cells if cell.headline["status"] == "wrong"]
+        found = [cell for cell in cells if cell.record["status"] == "wrong"]
         if not found:
             continue
         library = _library(searches, subject.algorithm)
@@ -87,7 +89,7 @@ def wrong(searches: Searches) -> list[str]:
         on = _phrases([cell.place for cell in found], _WHERE)
         said.append(
             f"Wrong answer, so no time: {name}, on {len(found)} of {len(cells)} inputs ({on}):"
-            f" {found[0].headline['reason']}."
+            f" {found[0].record['reason']}."
         )
     return said
 
@@ -253,7 +255,7 @@ def _row(searches: Searches, subject: Subject, tried: Tried, best: Sequence[Cell
     calls = [r["first_call_ms"] for r in searches.run.records if r["algorithm"] == name]
     # The longest of the run: other forms find done what one did first.
     longest = max((ms for ms in calls if ms is not None), default=None)
-    memory = last.in_mode(record["mode"]).memory_bytes
+    memory = last.modes[record["mode"]].memory_bytes
     items += [
         Item(record["library"] or other, "name"),
         Item(formats.significant(longest)) if longest is not None and has_time else NOTHING,
@@ -266,8 +268,8 @@ def _times_of(cell: Cell, record: Record, own: Cell | None) -> list[Item]:
     """Return a time, and what it is over that of the best of ours."""
     if record["status"] != "ok":
         return [Item(_NOT_TIMED[record["status"]], "none"), NOTHING]
-    replayed = cell.in_mode("graph") if cell.is_timed("graph") else None
-    cell = cell.in_mode(record["mode"])
+    replayed = cell.modes["graph"] if cell.is_timed("graph") else None
+    cell = cell.modes[record["mode"]]
     detail = " to ".join(map(formats.significant, cell.interval_ms))
     if replayed:
         detail += f"; graph {formats.significant(replayed.median_ms)}"
@@ -304,7 +306,7 @@ def _habits(searches: Searches) -> Table:
         return tuple(str(cell.reported.get(habit, "")) for habit in HABITS)
 
     def key(cell: Cell) -> tuple[str, ...]:
-        name = f"{cell.subject.algorithm} ({cell.headline['library'] or 'ours'})"
+        name = f"{cell.subject.algorithm} ({cell.record['library'] or 'ours'})"
         return name, *(_NUMBER.sub("0", text) for text in said(cell))
 
     found = grouped((cell for cell in searches.run.cells.values() if any(said(cell))), key)

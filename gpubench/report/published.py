@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gpubench.evidence.declared import Group
+from gpubench.evidence.ranking import Subject
 from gpubench.report import formats, ranks
 from gpubench.report.axes import AXES
-from gpubench.report.cells import HEADLINE_MODES, Cell, Subject, grouped
+from gpubench.report.cells import MODES, Cell, grouped
 from gpubench.report.machines import StudyRun
 from gpubench.report.pages import NOTHING, Item, Row, Table
 from gpubench.report.scans import rankings, scans, words_of
@@ -34,7 +35,7 @@ class Match:
         """Return the published time over that of any cell; None where that has none."""
         if not cell.ok or not cell.median_ms:
             return None
-        return self.published * cell.unit_ms(self.unit) / cell.median_ms
+        return self.published * cell.unit_ms(self.unit) / float(cell.median_ms)
 
 
 Grid = Sequence[Sequence[Match]]
@@ -97,9 +98,9 @@ def _measured_ratio(over: Cell | None, under: Cell | None) -> float | None:
     """Divide times of one mode: the first in which both are timed; None where there is none."""
     if over is None or under is None or not (over.ok and under.ok):
         return None
-    for mode in HEADLINE_MODES:
-        if over.is_timed(mode) and under.is_timed(mode) and under.in_mode(mode).median_ms:
-            return over.in_mode(mode).median_ms / under.in_mode(mode).median_ms
+    for mode in MODES:
+        if over.is_timed(mode) and under.is_timed(mode) and under.modes[mode].median_ms:
+            return float(over.modes[mode].median_ms / under.modes[mode].median_ms)
     return None
 
 
@@ -263,8 +264,8 @@ def overview(run: StudyRun, link: str) -> list[Row]:
         for column in columns:
             cell = line[column].cell
             ranked = run.ranked_at(cell.place) if cell else []
-            for group, alike in grouped(ranked, lambda cell: cell.shown.group).items():
-                if cell and group.problem == cell.shown.group.problem:
+            for group, alike in grouped(ranked, lambda cell: cell.ranked.group).items():
+                if cell and group.problem == cell.ranked.group.problem:
                     best.setdefault(group, {})[row, column] = alike[0]
     last = max((row for found in best.values() for row, column in found if column == shown),
                default=len(grid) - 1)  # fmt: skip

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from gpubench.evidence.ranking import Subject
 from gpubench.evidence.records import is_waiting
 from gpubench.report import formats, tables
 from gpubench.report.axes import AXES
-from gpubench.report.cells import Cell, Subject
+from gpubench.report.cells import Cell
 from gpubench.report.figures import Axis, Chart, Line, Point, line_chart, panel, rate_point
 from gpubench.report.machines import StudyRun
 from gpubench.report.pages import NOTHING, Item, Row, Table

@@ -53,7 +53,7 @@ def _launches(searches: Searches) -> list[str]:
     short = [
         cell
         for cell in winners
-        if cell.headline["device"] == "cuda" and may_be_launches(cell.place.count, cell.median_ms)
+        if cell.record["device"] == "cuda" and may_be_launches(cell.place.count, cell.median_ms)
     ]
     return [
         f"In {len(short)} of {len(winners)} races of up to {formats.power(LAUNCHES_PARTICLES)}"

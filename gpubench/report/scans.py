@@ -145,7 +145,7 @@ def rankings(run: StudyRun, scan: Scan) -> list[Ranking]:
     for value in scan.values(run):
         places = Counter(cell.place for cell in scan.at(run, value) if cell.ok)
         for place, _ in places.most_common(1):
-            for group, cells in grouped(run.ranked_at(place), lambda c: c.shown.group).items():
+            for group, cells in grouped(run.ranked_at(place), lambda c: c.ranked.group).items():
                 found.setdefault(group, []).append(Ranking(value, cells))
 
     def place_in_study(group: Group) -> int:
@@ -168,5 +168,5 @@ def words_of(group: Group, groups: Collection[Group]) -> str:
 
 def kinds_of_answer(run: StudyRun) -> dict[str | None, set[str]]:
     """Return the algorithms of each kind of answer."""
-    kinds = grouped(run.cells.values(), lambda cell: declared(cell.headline).answer)
+    kinds = grouped(run.cells.values(), lambda cell: declared(cell.record).answer)
     return {kind: {cell.subject.algorithm for cell in cells} for kind, cells in kinds.items()}

@@ -6,9 +6,10 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 
+from gpubench.evidence.ranking import Subject
 from gpubench.report import formats, ranks, tables
 from gpubench.report.axes import AXES, SIZES
-from gpubench.report.cells import HEADLINE_MODES, Cell, Subject, grouped
+from gpubench.report.cells import MODES, Cell, grouped
 from gpubench.report.figures import (
     MOST_LINES,
     Axis,
@@ -196,11 +197,11 @@ def _in_common_modes(columns: Sequence[tuple[int, Sequence[Cell]]]) -> list[tupl
     """Take the cells of each subject in one mode, in which all that have a time were timed."""
     timed = (cell for _, cells in columns for cell in cells if cell.ok)
     modes = {
-        subject: next((m for m in HEADLINE_MODES if all(c.is_timed(m) for c in own)), None)
+        subject: next((m for m in MODES if all(c.is_timed(m) for c in own)), None)
         for subject, own in grouped(timed, lambda cell: cell.subject).items()
     }
     return [
-        (x, [c.in_mode(mode) for c in cells if c.ok and (mode := modes[c.subject]) is not None])
+        (x, [c.modes[mode] for c in cells if c.ok and (mode := modes[c.subject]) is not None])
         for x, cells in columns
     ]
 

@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
 
+from gpubench.evidence.ranking import Subject
 from gpubench.report import formats, published, ranks, steps
 from gpubench.report.axes import AXES, Axis
-from gpubench.report.cells import Subject, grouped
+from gpubench.report.cells import grouped
 from gpubench.report.machines import StudyRun
 from gpubench.report.scans import (
     Ranking,
@@ -105,9 +106,9 @@ def _launched(run: StudyRun) -> list[str]:
             if len(ranking.tied) > 1 or first.mode != "graph":
                 continue
             for cell in run.by_place[first.place]:
-                hot = cell.by_mode.get("hot")
+                hot = cell.modes.get("hot")
                 is_other = hot is not None and hot.rank == 1 and cell.subject != first.subject
-                if is_other and hot and hot.group == first.shown.group:
+                if is_other and hot and hot.ranked.group == first.ranked.group:
                     where = AXES[scan.axis].write(ranking.value)
                     found.setdefault(run.labels[cell.subject], []).append(where)
     parts = [f"{label} (at {formats.listing(values)})" for label, values in found.items()]

@@ -457,7 +457,7 @@ def test_of_two_sweeps_that_share_a_cell_the_one_that_skipped_it_is_hidden(
     tried = record() if status == "ok" else record(status=status, reason="out of luck")
     run = run_of([skipped, tried] if skipped_first else [tried, skipped])
     [cell] = run.cells.values()
-    assert cell.headline["status"] == status
+    assert cell.record["status"] == status
     assert run.replaced == 1
 
 
