@@ -104,8 +104,8 @@ class Panel:
 class Axis:
     """An axis: its label and how its values are written.
 
-    kind: "size" or "number" (logarithmic), "measured" (likewise, values are no ticks), "with zero"
-        (logarithmic but for a first zero), "linear", or "names" (values are indices).
+    kind: "size" or "number" (logarithmic), "with zero" (logarithmic but for a first zero),
+        "linear", or "names" (values are indices).
     """
 
     label: str
@@ -177,10 +177,9 @@ def line_chart(
     y: Axis,
     panels: Sequence[Panel],
     reference: float | None = None,
-    least: int = 2,
 ) -> Chart | None:
-    """Make a figure of those panels that have a line of at least so many points; None without."""
-    shown = [panel for panel in panels if any(len(line.points) >= least for line in panel.lines)]
+    """Make a figure of those panels that have a line of two points or more; None without."""
+    shown = [panel for panel in panels if any(len(line.points) > 1 for line in panel.lines)]
     return Chart(slug, title, caption, x, y, shown, reference) if shown else None
 
 

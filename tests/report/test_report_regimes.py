@@ -209,14 +209,13 @@ def laws(width: float) -> list[dict[str, Any]]:
 
 def test_crossover_between_sizes_is_that_of_the_power_laws() -> None:
     field = field_of(laws(0.02))
-    by_level = {pair.fixed["per_cell"]: pair for pair in crossovers.pairs(field, "count")}
+    by_level = {row["per_cell"]: row for row in crossovers.rows(field)}
     for per_cell, at in ((4, 16.0), (1, 20.0)):
-        pair = by_level[per_cell]
-        [crossing] = pair.compared.crossings
-        assert crossing.at == pytest.approx(at)
-        assert crossing.low == pytest.approx(at - 2 * math.hypot(math.log2(1.02), math.log2(0.98)))
-        assert pair.names(crossing) == ("linear", "root")
-        assert pair.always is None
+        row = by_level[per_cell]
+        low = at - 2 * math.hypot(math.log2(1.02), math.log2(0.98))
+        assert (row["particles"], row["particles_low"]) == pytest.approx((2**at, 2**low))
+        assert (row["faster_below"], row["faster_above"]) == ("linear", "root")
+        assert row["always_faster"] is None
 
 
 def test_what_never_crosses_is_in_the_csv_as_always_faster() -> None:
