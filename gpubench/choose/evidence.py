@@ -19,7 +19,8 @@ from gpubench.core.tasks import TASKS
 from gpubench.evidence import results
 from gpubench.evidence.declared import group
 from gpubench.evidence.files import load_results
-from gpubench.evidence.pooling import Measurement, by_device, hashable, pool
+from gpubench.evidence.pooling import Measurement, by_device, pool
+from gpubench.evidence.ranking import Subject as Subject
 from gpubench.evidence.records import AnyRecord
 
 STUDY = study_for("choose")
@@ -94,20 +95,6 @@ def from_octaves(axis: str, octaves: float) -> float:
     return UNMOVED * (power - 1) if axis == "moved" else power
 
 
-class Subject(NamedTuple):
-    """What can be chosen: a variant of an algorithm, with its parameters."""
-
-    algorithm: str
-    form: str
-    parameters: tuple[tuple[str, float], ...]
-
-    @property
-    def label(self) -> str:
-        """Its name for people."""
-        given = ", ".join(f"{name}={value:g}" for name, value in self.parameters)
-        return f"{self.algorithm} {self.form}" + (f" ({given})" if given else "")
-
-
 @dataclass(frozen=True)
 class Machine:
     """Where it was measured. backend: cuda or opencl. device: the maker's name of it."""
@@ -177,7 +164,7 @@ def tables(found: Sequence[results.Results]) -> dict[str, Table]:
     for measured in pool(in_mode):
         record = measured.record
         if (task := _task(record)) is not None:
-            subject = Subject(record.algorithm, record.form, hashable(record.parameters))
+            subject = Subject.of(record)
             lean = replace(measured, results=sources[measured.results.path], timings=())
             collected[task].setdefault(subject, {})[_place(record)] = lean
     return {task: table for task, table in collected.items() if table}

@@ -1,4 +1,4 @@
-"""Where two measured curves cross, how certain that is, and fronts of the best compromises.
+"""Where two measured curves cross, and how certain that is.
 
 Knows nothing of studies: numbers in, numbers out.
 """
@@ -109,18 +109,6 @@ def compare(places: Sequence[float], ratios: Sequence[Ratio]) -> Compared:
     told = {side for _, _, side in runs} - {NEITHER}
     faster = None if len(told) > 1 else next(iter(told), NEITHER)
     return Compared(_crossings(places, middle, runs), faster)
-
-
-def front(points: Sequence[tuple[float, float]]) -> list[int]:
-    """Return which points no other one beats, in ascending order of their first coordinate.
-
-    A point is beaten by one that is as low in both coordinates and lower in one.
-    """
-    kept: list[int] = []
-    for index in sorted(range(len(points)), key=lambda i: points[i]):
-        if not kept or points[index][1] < points[kept[-1]][1] or points[index] == points[kept[-1]]:
-            kept.append(index)
-    return kept
 
 
 class _Curve:

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from gpubench.evidence.declared import declared, lost
 from gpubench.evidence.files import load_results
 from gpubench.evidence.pooling import Measurement, by_device, pool
-from gpubench.evidence.ranking import SUBJECT, Ranked, rank
+from gpubench.evidence.ranking import Ranked, Subject, rank
+from gpubench.evidence.records import Record
 from gpubench.evidence.results import Results
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ AXES = (
     "time_step", "ranks", "decomposition",
 )  # fmt: skip
 WHOLE = ("particles", "moved", "records", "record_bytes", "pairs", "inputs", "ranks", "rank")
+_COUNTS = ("particles", "records", "pairs")  # an input has one of them
 
 
 def load(*paths: str | Path) -> pd.DataFrame:
@@ -52,13 +55,14 @@ def frame_of(ranked: Iterable[Sequence[Ranked]]) -> pd.DataFrame:
     """Return the data frame of `frame` from what `rank` returns for each machine."""
     import pandas as pd
 
-    rows = [_row(each) for race in ranked for each in race]
+    rows = [row_of(each) for race in ranked for each in race]
     columns = list(rows[0]) if rows else ["machine"]
     found = pd.DataFrame(rows, columns=pd.Index(columns))
     return found.astype({name: "Int64" for name in WHOLE if name in found})
 
 
-def _row(each: Ranked) -> dict[str, Any]:
+def row_of(each: Ranked) -> dict[str, Any]:
+    """Return the columns of one measurement, see `frame`."""
     record, environment = each.measurement.record, each.measurement.results.environment
     return {
         "machine": environment["machine"],
@@ -68,7 +72,7 @@ def _row(each: Ranked) -> dict[str, Any]:
         "commit": environment["commit"],
         "study": record.study,
         **each.group._asdict(),
-        **{name: getattr(record, name) for name in SUBJECT},
+        **{name: getattr(record, name) for name in Subject._fields},
         "library": record.library,
         "replaces": declared(record).replaces,
         **{name: getattr(record, name) for name in AXES},
@@ -94,3 +98,15 @@ def share_of_bound(measured: Measurement) -> float | None:
     if not (record.bytes_moved and record.median_ms and bandwidth):
         return None
     return float(record.bytes_moved / (record.median_ms * 1e6) / bandwidth)
+
+
+def command_of(record: Record) -> str:
+    """Return the command that measures the input of a record again."""
+    words = [] if record.ranks is None else ["mpirun", "-n", str(record.ranks)]
+    words += ["gpubench", "run", record.study, "--device", record.device]
+    words += ["--algorithms", record.algorithm]
+    sizes = [number for name in _COUNTS if (number := getattr(record, name)) is not None]
+    words += ["--particles", str(sizes[0])] if sizes else []
+    words += [] if record.per_cell is None else ["--per-cell", f"{record.per_cell:g}"]
+    words += [] if record.inputs is None else ["--inputs", str(record.inputs)]
+    return shlex.join(words)

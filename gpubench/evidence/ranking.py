@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeGuard
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +18,29 @@ from numpy.typing import NDArray
 from gpubench.evidence.crossover import Ratio, Timed
 from gpubench.evidence.declared import Group, group, lost
 from gpubench.evidence.pooling import AXES, Measurement, hashable
-from gpubench.evidence.records import AnyRecord, Ok
+from gpubench.evidence.records import AnyRecord, Ok, Record
 
-# What tells subjects apart on one input.
-SUBJECT = ("algorithm", "form", "parameters")
-_INPUT = tuple(name for name in AXES if name not in SUBJECT)
+
+class Subject(NamedTuple):
+    """What is compared on one input: a variant of an algorithm, with its parameters by name."""
+
+    algorithm: str
+    form: str
+    parameters: tuple[tuple[str, float], ...] = ()
+
+    @classmethod
+    def of(cls, record: Record) -> Subject:
+        """Return the subject of a record."""
+        return cls(record.algorithm, record.form, hashable(record.parameters))
+
+    @property
+    def label(self) -> str:
+        """Its name for people."""
+        given = ", ".join(f"{name}={value:g}" for name, value in self.parameters)
+        return f"{self.algorithm} {self.form}" + (f" ({given})" if given else "")
+
+
+_INPUT = tuple(name for name in AXES if name not in Subject._fields)
 _SUBJECT_AND_INPUT = tuple(name for name in AXES if name != "mode")
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gpubench.evidence.calibration import Calibration
+from gpubench.evidence.frame import command_of
 from gpubench.evidence.physics_results import CheckResults
 from gpubench.report import (
     answers,
@@ -28,7 +29,6 @@ from gpubench.report import calibrations as calibrated
 from gpubench.report import checks as checked
 from gpubench.report import simulations as simulated
 from gpubench.report.answers import Answer
-from gpubench.report.cells import command
 from gpubench.report.machines import Machine, StudyRun
 from gpubench.report.pages import Collection, Part, Section, Table
 from gpubench.report.rankings import Searches
@@ -62,7 +62,7 @@ class StudyPart:
     @property
     def example_command(self) -> str:
         """The command that measures the first cell again."""
-        return command(next(iter(self.run.cells.values())).headline)
+        return command_of(next(iter(self.run.cells.values())).record)
 
 
 @dataclass(frozen=True)

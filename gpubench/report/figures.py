@@ -25,7 +25,6 @@ DARK = (
     "#f06bff", "#ff7070", "#6f80ff", "#8fe04a", "#ff4fa0", "#d9e0ff", "#c09a7a", "#dbe86a",
 )  # fmt: skip
 PALETTE = len(LIGHT)
-BANDWIDTH = "Share of the copy bandwidth"
 MOST_LINES = 12  # more in one panel are indistinguishable
 # Of a line: by its eight of colours, then by whether its variant is even; Vega's names.
 _MARKERS = (("circle", "square"), ("triangle-up", "triangle-down"), ("diamond", "cross"))
@@ -58,11 +57,6 @@ def rate_point(x: float, cell: Cell, rate: float | None) -> Point | None:
     low, high = cell.interval_ms
     highest = rate * cell.median_ms / low if low > 0 else None
     return Point(x, rate, rate * cell.median_ms / high, highest, cell.told)
-
-
-def bandwidth_point(x: float, cell: Cell) -> Point | None:
-    """Return the share of the copy bandwidth in percent; None where it is not known."""
-    return rate_point(x, cell, 100 * (cell.copy_share or 0.0))
 
 
 @dataclass(frozen=True)
@@ -110,8 +104,8 @@ class Panel:
 class Axis:
     """An axis: its label and how its values are written.
 
-    kind: "size" or "number" (logarithmic), "measured" (likewise, values are no ticks), "with zero"
-        (logarithmic but for a first zero), "linear", or "names" (values are indices).
+    kind: "size" or "number" (logarithmic), "with zero" (logarithmic but for a first zero),
+        "linear", or "names" (values are indices).
     """
 
     label: str
@@ -183,25 +177,10 @@ def line_chart(
     y: Axis,
     panels: Sequence[Panel],
     reference: float | None = None,
-    least: int = 2,
 ) -> Chart | None:
-    """Make a figure of those panels that have a line of at least so many points; None without."""
-    shown = [panel for panel in panels if any(len(line.points) >= least for line in panel.lines)]
+    """Make a figure of those panels that have a line of two points or more; None without."""
+    shown = [panel for panel in panels if any(len(line.points) > 1 for line in panel.lines)]
     return Chart(slug, title, caption, x, y, shown, reference) if shown else None
-
-
-def bandwidth_chart(slug: str, x: Axis, panels: Sequence[Panel]) -> Chart | None:
-    """Make a figure of shares of the copy bandwidth, in percent; see `bandwidth_point`."""
-    return line_chart(
-        f"{slug}-bandwidth",
-        BANDWIDTH,
-        "Least traffic over time, as a share of the measured bandwidth of a copy (dotted); data in"
-        " a cache can go above.",
-        x,
-        Axis("% of copy bandwidth", "number"),
-        panels,
-        reference=100,
-    )
 
 
 def panel(title: str, lines: Sequence[Line], what: str, unit: str) -> Panel:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from statistics import fmean
 
 from gpubench.core.tasks import TASKS
+from gpubench.evidence.ranking import Subject
+from gpubench.evidence.records import Record
 from gpubench.report import formats
 from gpubench.report.axes import AXES
-from gpubench.report.cells import Cell, Place, Record, Subject, grouped
+from gpubench.report.cells import Cell, Place, grouped
 from gpubench.report.figures import Axis, Chart, Point, line_chart, panel
 from gpubench.report.pages import NOTHING, Item, Row, Section, Table
 from gpubench.report.rankings import Comparison, Race, Searches, find, lines_over, moved_share, task
@@ -78,10 +78,10 @@ def wrong(searches: Searches) -> list[str]:
     checked = [
         cell
         for cell in searches.run.cells.values()
-        if any(record["status"] in ("ok", "wrong") for record in cell.records)
+        if any(record["status"] in ("ok", "wrong") for record in cell.every_record)
     ]
     for subject, cells in grouped(checked, lambda cell: cell.subject).items():
-        found = [cell for cell in cells if cell.headline["status"] == "wrong"]
+        found = [cell for cell in cells if cell.record["status"] == "wrong"]
         if not found:
             continue
         library = _library(searches, subject.algorithm)
@@ -89,16 +89,14 @@ def wrong(searches: Searches) -> list[str]:
         on = _phrases([cell.place for cell in found], _WHERE)
         said.append(
             f"Wrong answer, so no time: {name}, on {len(found)} of {len(cells)} inputs ({on}):"
-            f" {found[0].headline['reason']}."
+            f" {found[0].record['reason']}."
         )
     return said
 
 
 def section(searches: Searches, slug: str) -> Section:
-    """Return where libraries win, and what each takes beside the best of ours."""
-    table = _summary(searches)
-    figures = draw_all([chart(searches, slug)])
-    return Section("Ours and libraries", tables=[table] if table.rows else [], figures=figures)
+    """Return what each library takes beside the best of ours."""
+    return Section("Ours and libraries", figures=draw_all([chart(searches, slug)]))
 
 
 def equal_work(searches: Searches) -> Section:
@@ -139,65 +137,6 @@ def chart(searches: Searches, slug: str) -> Chart | None:
         panels,
         reference=1,
     )
-
-
-def _summary(searches: Searches) -> Table:
-    """Return how many times as long each library takes as the best of ours, by task and size."""
-    races = [
-        race
-        for task in searches.tasks
-        for place in searches.chosen(task)
-        if (race := searches.race(task, place)) and searches.ours(race)
-    ]
-    ratios: dict[str, list[float]] = {}
-    for race in races:
-        for cell in race:
-            if cell.subject.algorithm in searches.rivals:
-                ratio = cell.median_ms / searches.ours(race)[0].median_ms
-                ratios.setdefault(cell.subject.algorithm, []).append(math.log(ratio))
-    rows = []
-    for name in sorted(ratios, key=lambda name: fmean(ratios[name])):
-        library = _library(searches, name)
-        items = [_over_ours(searches, race, name) for race in races]
-        rows.append(Row(f"{name} ({library})" if library else name, items))
-    note = (
-        "Time of the library over that of the best of ours, both launched from the host; bold: the"
-        " library is faster."
-    )
-    if any(item.detail for row in rows for item in row.items):
-        note += " Below it: the same, replayed from CUDA graphs where a graph can hold them."
-    by_task = grouped(races, lambda race: task(race[0]))
-    rest = _phrases([race[0].place for race in races], _WHERE[1:])
-    return Table(
-        f"Libraries against the best of ours ({rest})",
-        ["Library", *(formats.power(race[0].place.particles or 0) for race in races)],
-        rows,
-        notes=[note],
-        groups=[(f"{task}, particles", len(own)) for task, own in by_task.items()],
-    )
-
-
-def _over_ours(searches: Searches, race: Race, name: str) -> Item:
-    cell = find(race, name)
-    if cell is None:
-        return NOTHING
-    ratio = cell.over(searches.ours(race)[0])
-    detail = ""
-    if own := _replayed(searches, race):
-        theirs = min(_replayed(searches, race, name), default=cell.median_ms)
-        detail = formats.significant(theirs / min(own))
-    return Item(formats.significant(ratio.value), detail=detail, strong=ratio.high < 1)
-
-
-def _replayed(searches: Searches, race: Race, name: str | None = None) -> list[float]:
-    """Return medians of a race from graphs, milliseconds: of an algorithm, or of all of ours."""
-    return [
-        cell.in_mode("graph").median_ms
-        for cell in searches.run.by_place[race[0].place]
-        if task(cell) == task(race[0]) and cell.ok and cell.is_timed("graph")
-        and (cell.subject.algorithm == name if name else
-             cell.subject.algorithm not in searches.rivals)
-    ]  # fmt: skip
 
 
 def _library(searches: Searches, algorithm: str) -> str | None:
@@ -255,8 +194,9 @@ def _table(searches: Searches, task: str) -> Table:
         notes=[
             *(_builds(searches, places) if task == "build" else []),
             *_reasons(searches, found),
-            "Over ours: time over that of the best of ours; below 1 the library is faster. First"
-            " call: what a process pays first, mostly compilation. Peak memory: at the last size.",
+            "Graph: the same replayed from a CUDA graph. Over ours: time over that of the best of"
+            " ours, both launched from the host; below 1 the library is faster. First call: what a"
+            " process pays first, mostly compilation. Peak memory: at the last size.",
         ],
         groups=[*((AXES["particles"].say(place.particles), 2) for place in places), ("", 3)],
     )  # fmt: skip
@@ -315,7 +255,7 @@ def _row(searches: Searches, subject: Subject, tried: Tried, best: Sequence[Cell
     calls = [r["first_call_ms"] for r in searches.run.records if r["algorithm"] == name]
     # The longest of the run: other forms find done what one did first.
     longest = max((ms for ms in calls if ms is not None), default=None)
-    memory = last.in_mode(record["mode"]).memory_bytes
+    memory = last.modes[record["mode"]].memory_bytes
     items += [
         Item(record["library"] or other, "name"),
         Item(formats.significant(longest)) if longest is not None and has_time else NOTHING,
@@ -328,9 +268,12 @@ def _times_of(cell: Cell, record: Record, own: Cell | None) -> list[Item]:
     """Return a time, and what it is over that of the best of ours."""
     if record["status"] != "ok":
         return [Item(_NOT_TIMED[record["status"]], "none"), NOTHING]
-    cell = cell.in_mode(record["mode"])
-    low, high = map(formats.significant, cell.interval_ms)
-    median = Item(formats.significant(cell.median_ms), detail=f"{low} to {high}")
+    replayed = cell.modes["graph"] if cell.is_timed("graph") else None
+    cell = cell.modes[record["mode"]]
+    detail = " to ".join(map(formats.significant, cell.interval_ms))
+    if replayed:
+        detail += f"; graph {formats.significant(replayed.median_ms)}"
+    median = Item(formats.significant(cell.median_ms), detail=detail)
     if own is None:
         return [median, NOTHING]
     if cell.subject == own.subject:
@@ -363,7 +306,7 @@ def _habits(searches: Searches) -> Table:
         return tuple(str(cell.reported.get(habit, "")) for habit in HABITS)
 
     def key(cell: Cell) -> tuple[str, ...]:
-        name = f"{cell.subject.algorithm} ({cell.headline['library'] or 'ours'})"
+        name = f"{cell.subject.algorithm} ({cell.record['library'] or 'ours'})"
         return name, *(_NUMBER.sub("0", text) for text in said(cell))
 
     found = grouped((cell for cell in searches.run.cells.values() if any(said(cell))), key)

@@ -4,26 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from typing import Any
 
 from gpubench.core import registry
 from gpubench.evidence.pooling import by_device, pool, started
-from gpubench.evidence.ranking import Ranked, rank
+from gpubench.evidence.ranking import Ranked, Subject, rank
+from gpubench.evidence.records import Record
 from gpubench.evidence.results import Results
 from gpubench.report.axes import AXES, SIZES
-from gpubench.report.cells import (
-    HEADLINE_MODES,
-    Cell,
-    Place,
-    Record,
-    Subject,
-    day_of,
-    grouped,
-    phases_of,
-)
+from gpubench.report.cells import MODES, Cell, Place, fastest, grouped, phases_of, shown
 from gpubench.studies.study import Study, StudyError, load_study, parse_study
 
 
@@ -41,7 +33,7 @@ class StudyRun:
     @property
     def records(self) -> list[Record]:
         """Every record shown, in the order in which they were measured."""
-        return [record for cell in self.cells.values() for record in cell.records]
+        return [record for cell in self.cells.values() for record in cell.every_record]
 
     @property
     def timed(self) -> list[Cell]:
@@ -51,7 +43,9 @@ class StudyRun:
     @property
     def dates(self) -> str:
         """The day or days of what is shown, as `Machine.dates`."""
-        return _dates({day for cell in self.cells.values() for day in cell.days})
+        every = (each for cell in self.cells.values() for each in cell.modes.values())
+        measured = (cell.ranked.measurement for cell in every)
+        return _dates({max(_day(t.results) for t in each.timings) for each in measured})
 
     @property
     def is_simulation(self) -> bool:
@@ -124,15 +118,10 @@ class StudyRun:
 
         They are in the mode that comes first and was ranked there: a ranking has one mode.
         """
-        for mode in HEADLINE_MODES:
-            found = [
-                cell.in_mode(mode)
-                for cell in self.by_place.get(place, ())
-                if mode in cell.by_mode and cell.by_mode[mode].rank is not None
-            ]
-            if found:
-                return sorted(found, key=lambda cell: (cell.shown.rank or 0, cell.median_ms))
-        return []
+        every = [c for cell in self.by_place.get(place, ()) for c in cell.modes.values()]
+        by_mode = grouped((cell for cell in every if cell.rank is not None), lambda cell: cell.mode)
+        first = next((by_mode[mode] for mode in MODES if mode in by_mode), [])
+        return sorted(first, key=lambda cell: (cell.rank, cell.median_ms))
 
     def best_form(self, algorithm: str) -> Subject | None:
         """Return the subject of an algorithm that is fastest on most of the inputs, or None.
@@ -143,12 +132,8 @@ class StudyRun:
 
     def winner(self, cells: Collection[Cell]) -> Subject | None:
         """Return the subject that is fastest at the most places of some timed cells, or None."""
-        best: dict[Place, Cell] = {}
-        for cell in cells:
-            other = best.setdefault(cell.place, cell)
-            if cell.median_ms < other.median_ms:
-                best[cell.place] = cell
-        wins = Counter(cell.subject for cell in best.values())
+        by_place = grouped(cells, lambda cell: cell.place)
+        wins = Counter(fastest(own).subject for own in by_place.values())
         return max(self.subjects, key=lambda s: wins[s]) if wins else None
 
     @cached_property
@@ -156,8 +141,8 @@ class StudyRun:
         """The commonest value of each axis: what tables hold on the axes that they do not show."""
         places = _fewest_ranks([place for _, place in self.cells])
         return {
-            axis.name: Counter(getattr(p, axis.name) for p in places).most_common(1)[0][0]
-            for axis in fields(Place)
+            name: Counter(getattr(place, name) for place in places).most_common(1)[0][0]
+            for name in AXES
         }
 
     @cached_property
@@ -166,34 +151,37 @@ class StudyRun:
         return _commonest([p.kind for p in _fewest_ranks([place for _, place in self.cells])])
 
     @cached_property
-    def _found(self) -> dict[Any, dict[tuple[Any, ...], list[Cell]]]:
-        """Cells by their values on some axes, for each subject and choice of axes; see `select`."""
-        return {}
+    def _unusual(self) -> dict[int, frozenset[str]]:
+        """On which axes but the sizes each cell differs from the usual kind of its subject.
 
-    @cached_property
-    def _of(self) -> dict[Subject, tuple[dict[str, Any], list[Cell]]]:
-        """The kind of input and the cells of each subject.
-
-        The kind is the commonest of the study, or where a subject has none of that (Table 3 of
-        Rozen has re-sorts among full sorts) its own commonest.
+        That is the commonest of the study, or where a subject has none of that (Table 3 of Rozen
+        has re-sorts among full sorts) its own commonest.
         """
         found = {}
-        for subject, own in grouped(self.cells.values(), lambda cell: cell.subject).items():
+        for own in grouped(self.cells.values(), lambda cell: cell.subject).values():
             kinds = [cell.place.kind for cell in own]
             fewest = [place.kind for place in _fewest_ranks([cell.place for cell in own])]
-            found[subject] = (self.kind if self.kind in kinds else _commonest(fewest), own)
+            usual = self.kind if self.kind in kinds else _commonest(fewest)
+            for cell, kind in zip(own, kinds, strict=True):
+                found[id(cell)] = frozenset(n for n, v in kind.items() if v != usual[n])
         return found
+
+    @cached_property
+    def _selected(self) -> dict[tuple[str, ...], dict[tuple[Any, ...], list[Cell]]]:
+        """Cells by their values on some axes, for each choice of axes; see `select`."""
+        return {}
 
     def select(self, subject: Subject, free: str = "", **axes: object) -> list[Cell]:
         """Return a subject's cells at these values, of its kind on the other axes but `free`."""
-        kind, own = self._of.get(subject, ({}, []))
-        rest = {name: v for name, v in kind.items() if name not in axes and name != free}
-        names = tuple(axes), tuple(rest)
-        if (subject, names) not in self._found:
+        names = (free, *axes)
+        if names not in self._selected:
             # A report asks at each value of an axis: to look through all cells each time would
             # take the square of their number.
-            self._found[subject, names] = grouped(own, lambda cell: cell.place.values(*names))
-        return self._found[subject, names].get((*axes.values(), *rest.values()), [])
+            able = (cell for cell in self.cells.values() if self._unusual[id(cell)] <= {*names})
+            self._selected[names] = grouped(
+                able, lambda cell: (cell.subject, *(getattr(cell.place, n) for n in axes))
+            )
+        return self._selected[names].get((subject, *axes.values()), [])
 
     def find(self, subject: Subject, **axes: object) -> Cell | None:
         """Return a subject's cell at these values, of its kind and of common sizes otherwise."""
@@ -245,7 +233,7 @@ class Machine:
     @property
     def dates(self) -> str:
         """The day or days of its runs: "on 2025-01-31", or "from ... to ..."."""
-        return _dates({day_of(run.environment) for run in self.runs})
+        return _dates({_day(run) for run in self.runs})
 
     @property
     def is_cpu(self) -> bool:
@@ -265,20 +253,21 @@ def machines(results: Sequence[Results]) -> list[Machine]:
 
 
 def _machine(runs: list[Results]) -> Machine:
-    studies: dict[str, StudyRun] = {}
     measured = pool(runs)
     ranked = rank(measured)
     ranks = {id(each.measurement): each for race in ranked for each in race}
-    for each in measured:
-        name = each.record["study"]
-        if name not in studies:
-            studies[name] = StudyRun(study_of(name, _text_of(name, runs)), {})
-        study = studies[name]
-        subject, place = Subject.of(each.record), Place.of(each.record)
-        cell = study.cells.setdefault((subject, place), Cell(subject, place))
-        study.replaced += each.replaced
-        cell.by_mode[each.record["mode"]] = ranks[id(each)]
-    return Machine(runs, list(studies.values()), ranked)
+    every = [Cell(ranks[id(each)]) for each in measured]
+    studies = []
+    for name, of_study in grouped(every, lambda cell: cell.study).items():
+        cells = {}
+        for key, own in grouped(of_study, lambda cell: (cell.subject, cell.place)).items():
+            modes = {cell.mode: cell for cell in own}
+            for cell in own:
+                cell.modes = modes
+            cells[key] = shown(own)
+        replaced = sum(cell.ranked.measurement.replaced for cell in of_study)
+        studies.append(StudyRun(study_of(name, _text_of(name, runs)), cells, replaced))
+    return Machine(runs, studies, ranked)
 
 
 def study_of(name: str, text: str | None = None) -> Study:
@@ -316,6 +305,10 @@ def _text_of(name: str, runs: Sequence[Results]) -> str | None:
 
 def _started(result: Results) -> datetime:
     return started(result.environment)
+
+
+def _day(result: Results) -> str:
+    return str(result.environment["started"])[:10]
 
 
 def _dates(days: Collection[str]) -> str:

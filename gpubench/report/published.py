@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from gpubench.evidence.declared import Group
+from gpubench.evidence.ranking import Subject
 from gpubench.report import formats, ranks
 from gpubench.report.axes import AXES
-from gpubench.report.cells import HEADLINE_MODES, Cell, Subject, grouped
+from gpubench.report.cells import MODES, Cell, grouped
 from gpubench.report.machines import StudyRun
 from gpubench.report.pages import NOTHING, Item, Row, Table
 from gpubench.report.scans import rankings, scans, words_of
@@ -35,7 +35,7 @@ class Match:
         """Return the published time over that of any cell; None where that has none."""
         if not cell.ok or not cell.median_ms:
             return None
-        return self.published * cell.unit_ms(self.unit) / cell.median_ms
+        return self.published * cell.unit_ms(self.unit) / float(cell.median_ms)
 
 
 Grid = Sequence[Sequence[Match]]
@@ -77,42 +77,30 @@ def paper_forms(run: StudyRun, published: Published) -> dict[str, Subject | None
     return {name: first.get(name) for name in published.algorithms or (published.algorithm,)}
 
 
-class Ratios(NamedTuple):
-    """The times of one column of a published table over those of another, row by row.
-
-    measured: of the paper's forms here, None where one is missing.
-    """
-
-    title: str
-    published: list[float]
-    measured: list[float | None]
-
-
-def ratios(run: StudyRun, published: Published) -> list[Ratios]:
+def ratios(run: StudyRun, published: Published) -> tuple[list[float], list[float]]:
     """Divide each column of another algorithm by the nearest of the published algorithm.
 
     Before it if there is one before, else after it: a table may hold both for several cards.
+    Returns all ratios as published, and those of the paper's forms measured here.
     """
     grid = matches(run, published, paper_forms(run, published))
     own = [i for i, name in enumerate(published.algorithms) if name == published.algorithm]
-    found = []
+    theirs, here = [], []
     for over, name in enumerate(published.algorithms):
         if name != published.algorithm:
             under = max((i for i in own if i < over), default=own[0])
-            title = f"{published.columns[over]} / {published.columns[under]}"
-            theirs = [line[over].published / line[under].published for line in grid]
-            here = [_measured_ratio(line[over].cell, line[under].cell) for line in grid]
-            found.append(Ratios(title, theirs, here))
-    return found
+            theirs += [line[over].published / line[under].published for line in grid]
+            here += [_measured_ratio(line[over].cell, line[under].cell) for line in grid]
+    return theirs, [ratio for ratio in here if ratio is not None]
 
 
 def _measured_ratio(over: Cell | None, under: Cell | None) -> float | None:
     """Divide times of one mode: the first in which both are timed; None where there is none."""
     if over is None or under is None or not (over.ok and under.ok):
         return None
-    for mode in HEADLINE_MODES:
-        if over.is_timed(mode) and under.is_timed(mode) and under.in_mode(mode).median_ms:
-            return over.in_mode(mode).median_ms / under.in_mode(mode).median_ms
+    for mode in MODES:
+        if over.is_timed(mode) and under.is_timed(mode) and under.modes[mode].median_ms:
+            return float(over.modes[mode].median_ms / under.modes[mode].median_ms)
     return None
 
 
@@ -237,9 +225,7 @@ def _claim(run: StudyRun, published: Published) -> list[str]:
     if run.study.name not in CLAIMS:
         return []
     name, claim = CLAIMS[run.study.name]
-    both = ratios(run, published)
-    theirs = [ratio for each in both for ratio in each.published]
-    here = [ratio for each in both for ratio in each.measured if ratio is not None]
+    theirs, here = ratios(run, published)
     if not theirs or not here:
         return []
     words = published.claim or f"the ratio is {name}"
@@ -278,8 +264,8 @@ def overview(run: StudyRun, link: str) -> list[Row]:
         for column in columns:
             cell = line[column].cell
             ranked = run.ranked_at(cell.place) if cell else []
-            for group, alike in grouped(ranked, lambda cell: cell.shown.group).items():
-                if cell and group.problem == cell.shown.group.problem:
+            for group, alike in grouped(ranked, lambda cell: cell.ranked.group).items():
+                if cell and group.problem == cell.ranked.group.problem:
                     best.setdefault(group, {})[row, column] = alike[0]
     last = max((row for found in best.values() for row, column in found if column == shown),
                default=len(grid) - 1)  # fmt: skip

@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 from gpubench.core.tasks import TASKS
 from gpubench.evidence.crossover import Ratio
 from gpubench.evidence.declared import declared, group
-from gpubench.report.cells import Cell, Place, Record, Subject, grouped
+from gpubench.evidence.ranking import Subject
+from gpubench.evidence.records import Record
+from gpubench.report.cells import Cell, Place, grouped
 from gpubench.report.figures import MOST_LINES, PALETTE, Line, Point
 from gpubench.report.machines import StudyRun
 
@@ -33,12 +35,12 @@ def task(cell: Cell) -> str:
 
     Where particles have moved, a count that rebuilds answers the same question as an update.
     """
-    return "" if cell.place.workload is not None else group(cell.headline).task or ""
+    return "" if cell.place.workload is not None else group(cell.record).task or ""
 
 
 def updates(cell: Cell) -> bool:
     """Say whether it brings a structure up to date, instead of building it anew."""
-    return cell.replaces is not None or declared(cell.headline).task == "update"
+    return cell.replaces is not None or declared(cell.record).task == "update"
 
 
 def moved_share(place: Place) -> float | None:
@@ -85,15 +87,15 @@ class Searches:
         """All that was timed, in the mode of the rankings."""
         cells = self.run.cells.values()
         ok = [cell for cell in cells if cell.ok and task(cell) and cell.is_timed(_MODE)]
-        return [cell.in_mode(_MODE) for cell in ok]
+        return [cell.modes[_MODE] for cell in ok]
 
     @cached_property
     def races(self) -> list[Race]:
         """What was ranked together, in the order of tasks, then of inputs as measured."""
-        ranked = [cell for cell in self._timed if cell.shown.rank is not None]
+        ranked = [cell for cell in self._timed if cell.rank is not None]
         races = []
-        for alike in grouped(ranked, lambda cell: (cell.shown.group, cell.place)).values():
-            alike.sort(key=lambda cell: cell.shown.rank or 0)
+        for alike in grouped(ranked, lambda cell: (cell.ranked.group, cell.place)).values():
+            alike.sort(key=lambda cell: cell.rank or 0)
             forms = grouped(alike, lambda cell: cell.subject.algorithm)
             races.append([own[0] for own in forms.values()])
         return sorted(races, key=lambda race: list(TASKS).index(task(race[0])))
@@ -101,7 +103,7 @@ class Searches:
     @cached_property
     def too_short(self) -> int:
         """How many times may be none at all, since their intervals begin at 0."""
-        return sum(_is_too_short(cell.headline) for cell in self._timed)
+        return sum(_is_too_short(cell.record) for cell in self._timed)
 
     @property
     def tasks(self) -> list[str]:
@@ -223,9 +225,9 @@ class Searches:
         """
         found = []
         for cell in self.run.by_place.get(place, ()):
-            if task(cell) != task_name or (cell.ok and _MODE not in cell.by_mode):
+            if task(cell) != task_name or (cell.ok and _MODE not in cell.modes):
                 continue
-            record = cell.in_mode(_MODE).headline if cell.ok else cell.headline
+            record = cell.modes[_MODE].record if cell.ok else cell.record
             if record["status"] == "ok" and _is_too_short(record):
                 record = record | {"status": "failed", "reason": "too short for the clock"}
             found.append((cell, record))

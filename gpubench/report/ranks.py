@@ -2,7 +2,7 @@
 
 A frame is a step and a picture of it. Speed-up is over one rank, of the same algorithm on as many
 particles. All is of the algorithm that is fastest on the most inputs, but for what stands beside
-a published table, which is of the algorithm of the paper. Figures are in `ranks_charts`.
+a published table, which is of the algorithm of the paper.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from gpubench.evidence.ranking import Subject
 from gpubench.evidence.records import is_waiting
 from gpubench.report import formats, tables
 from gpubench.report.axes import AXES
-from gpubench.report.cells import Cell, Subject
+from gpubench.report.cells import Cell
+from gpubench.report.figures import Axis, Chart, Line, Point, line_chart, panel, rate_point
 from gpubench.report.machines import StudyRun
 from gpubench.report.pages import NOTHING, Item, Row, Table
 from gpubench.studies.study import Published, Quantity
@@ -27,6 +29,7 @@ _SPEED_UP = (
     " of the phases of a step in which ranks exchange."
 )
 _SIZE = AXES["particles"]
+_GREY = 5  # index of a colour
 
 
 @dataclass(frozen=True)
@@ -311,37 +314,50 @@ def _number(value: float | None, write: Callable[[float], str] = formats.signifi
     return NOTHING if value is None else Item(write(value))
 
 
-@dataclass(frozen=True)
-class Series:
-    """Times against the number of ranks: of as many particles in all, or on each.
+def chart(run: StudyRun, slug: str) -> Chart | None:
+    """Draw the speed-up over one rank against the particles, beside the published one."""
+    subject, published = leader(run), run.study.published
+    if subject is None:
+        return None
+    title = "Speed-up against particles"
+    panels = {"Steps": _lines(run, subject, lambda cell: cell.median_ms)}
+    if frames := _lines(run, subject, lambda cell: cell.frame_ms):
+        panels["Frames"] = frames + [
+            Line.through(
+                f"published, {quantity.ranks} GPUs",
+                published.rows,
+                [values[index] for values in published.values],
+                _GREY,
+                variant=3,
+            )
+            for index, quantity in enumerate(published.quantities if published else ())
+            if published and quantity.what == "speed_up"
+        ]
+    return line_chart(
+        f"{slug}-speed-up",
+        title,
+        f"The time on one rank over that on several, of {run.labels[subject]}; dotted: as fast as"
+        " one rank. Frames have a picture in them.",
+        Axis(_SIZE.label, "size"),
+        Axis("speed-up over one rank", "linear"),
+        [panel(name, lines, title, "times") for name, lines in panels.items()],
+        reference=1,
+    )
 
-    size: particles on each rank, of weak scaling; in all, of strong scaling.
-    """
 
-    decomposition: str | None
-    size: int
-    is_weak: bool
-    cells: dict[int, Cell]  # by the number of ranks, one among them
+def _lines(run: StudyRun, subject: Subject, of: Callable[[Cell], float | None]) -> list[Line]:
+    """Make a line against the particles for each way: a colour a number of ranks."""
 
-    @property
-    def label(self) -> str:
-        """How many particles there are."""
-        return formats.power(self.size) + (" a rank" if self.is_weak else "")
+    def point(way: Way, size: int) -> Point | None:
+        one, cell = (find(run, subject, each, size) for each in (ALONE, way))
+        alone, own = of(one) if one else None, of(cell) if cell else None
+        return rate_point(size, cell, alone / own) if cell and alone and own else None
 
-    def speed(self, ranks: int) -> float:
-        """Return the time on one rank over that on several."""
-        return self.cells[1].median_ms / self.cells[ranks].median_ms
-
-
-def scaling(run: StudyRun, subject: Subject, *, weak: bool) -> list[Series]:
-    """Return the series of strong or of weak scaling that begin with one rank."""
-    by_way: dict[tuple[str | None, int], dict[int, Cell]] = {}
-    for way in ways(run):
-        for particles in sizes(run):
-            share, rest = divmod(particles, way.ranks)
-            cell = find(run, subject, way, particles)
-            one = find(run, subject, ALONE, share if weak else particles)
-            if cell and one and not (weak and rest):
-                key = way.decomposition, share if weak else particles
-                by_way.setdefault(key, {1: one})[way.ranks] = cell
-    return [Series(*way, weak, cells) for way, cells in by_way.items()]
+    counts = sorted({1, *(way.ranks for way in ways(run))})
+    order = AXES["decomposition"].order([way.decomposition for way in ways(run)])
+    found = {way: [p for n in sizes(run) if (p := point(way, n))] for way in ways(run)}
+    return [
+        Line(way.label, points, counts.index(way.ranks), order.index(way.decomposition))
+        for way, points in found.items()
+        if points
+    ]

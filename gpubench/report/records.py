@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gpubench.evidence.frame import command_of
+from gpubench.evidence.records import Record
 from gpubench.report import formats
 from gpubench.report.axes import AXES, COUNTS, SIZES, describe
-from gpubench.report.cells import HEADLINE_MODES, Cell, Record, command, grouped
+from gpubench.report.cells import MODES, Cell, grouped
 from gpubench.report.machines import StudyRun
 from gpubench.report.pages import NOTHING, Item, Row, Table
 from gpubench.report.tables import SHORT_NOTE, axis_item, in_order, shown_axes, timed
@@ -33,7 +35,7 @@ def every_record(run: StudyRun) -> Table:
 
 
 def _record_row(cell: Cell, axes: Sequence[str]) -> Row:
-    record, share = cell.headline, cell.copy_share
+    record, share = cell.record, cell.bound
     clocks = dict.fromkeys(record["clocks_sm_mhz"] or ())
     parameters = ", ".join(f"{name}={value:.12g}" for name, value in cell.subject.parameters)
     form = f"{record['form']} ({parameters})" if parameters else record["form"]
@@ -59,7 +61,7 @@ def _record_row(cell: Cell, axes: Sequence[str]) -> Row:
             Item(formats.size(record["workspace_bytes"])),
             Item(formats.DASH if share is None else f"{formats.significant(100 * share)} %"),
             Item("; ".join(_remarks(record)) or formats.DASH, "name"),
-            Item(command(record), "code"),
+            Item(command_of(record), "code"),
         ],
     )
 
@@ -83,7 +85,7 @@ def oddities(run: StudyRun) -> Table | None:
             [timed(cell, {}), Item("; ".join(found), "words")],
         )
         for cell in _in_each_mode(run)
-        if (found := _remarks(cell.headline))
+        if (found := _remarks(cell.record))
     ]
     more = [f"The first {MOST_ODD} of {len(rows)}; the CSV has all."] if rows[MOST_ODD:] else []
     return Table(
@@ -100,17 +102,12 @@ def oddities(run: StudyRun) -> Table | None:
 
 
 def _in_each_mode(run: StudyRun) -> list[Cell]:
-    return [
-        cell.in_mode(mode)
-        for cell in in_order(run)
-        for mode in HEADLINE_MODES
-        if mode in cell.by_mode
-    ]
+    return [cell.modes[mode] for cell in in_order(run) for mode in MODES if mode in cell.modes]
 
 
 def troubles(run: StudyRun) -> Table | None:
     """Return what has no time, one row for each status and reason; None where all has."""
-    records = [r for cell in in_order(run) for r in cell.records if r["status"] != "ok"]
+    records = [r for cell in in_order(run) for r in cell.every_record if r["status"] != "ok"]
     groups = grouped(records, lambda record: (record["status"], _reason(run, record)))
     rank = ("wrong", "failed", "skipped")
     rows = []

@@ -117,6 +117,6 @@ def _names(report: Document, spreadsheets: Mapping[str, Collection[str]]) -> dic
         "script": vega.SCRIPT,
         "measurements": MEASUREMENTS,
         "method": _METHOD,
-        "modes": tables.MODES,
+        "modes": tables.MEANINGS,
         "backends": {"cuda": "CUDA", "opencl": "OpenCL"},
     }

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from gpubench.evidence.crossover import compare
 from gpubench.evidence.declared import Group, declared
 from gpubench.report.axes import AXES, COUNTS, Axis
-from gpubench.report.cells import Cell, Subject, fastest, grouped
+from gpubench.report.cells import Cell, grouped
 from gpubench.report.machines import StudyRun
 
 # Kinds of answers, in words.
@@ -147,7 +145,7 @@ def rankings(run: StudyRun, scan: Scan) -> list[Ranking]:
     for value in scan.values(run):
         places = Counter(cell.place for cell in scan.at(run, value) if cell.ok)
         for place, _ in places.most_common(1):
-            for group, cells in grouped(run.ranked_at(place), lambda c: c.shown.group).items():
+            for group, cells in grouped(run.ranked_at(place), lambda c: c.ranked.group).items():
                 found.setdefault(group, []).append(Ranking(value, cells))
 
     def place_in_study(group: Group) -> int:
@@ -170,74 +168,5 @@ def words_of(group: Group, groups: Collection[Group]) -> str:
 
 def kinds_of_answer(run: StudyRun) -> dict[str | None, set[str]]:
     """Return the algorithms of each kind of answer."""
-    kinds = grouped(run.cells.values(), lambda cell: declared(cell.headline).answer)
+    kinds = grouped(run.cells.values(), lambda cell: declared(cell.record).answer)
     return {kind: {cell.subject.algorithm for cell in cells} for kind, cells in kinds.items()}
-
-
-@dataclass(frozen=True)
-class Overtaking:
-    """Where along a scan a subject is told apart as faster than another.
-
-    values: of the scan, where both were timed. faster: those at which it is. crossing: where
-    the medians become equal, the last time if there are several.
-    """
-
-    subject: Subject
-    values: list[Any]
-    faster: list[Any]
-    crossing: float | None
-
-    def where(self, axis: Axis) -> str:
-        """Say where."""
-        ends, count = axis.say(self.values[-1]), len(self.faster)
-        if not self.faster:
-            return "nowhere"
-        if self.faster == self.values:
-            if len(self.values) < 3:
-                return f"throughout, at {axis.say(*self.values)}"
-            return f"throughout, from {axis.write(self.values[0])} to {ends}"
-        if self.faster == self.values[-count:] and count > 1:
-            return f"from {axis.say(self.faster[0])} on"
-        if self.faster == self.values[:count] and count > 1:
-            return f"up to {axis.say(self.faster[-1])}"
-        return f"only at {axis.say(*self.faster)}"
-
-
-def overtaking(
-    run: StudyRun, scan: Scan, subject: Subject, rivals: Sequence[Subject]
-) -> Overtaking | None:
-    """Compare a subject with the fastest of its rivals along a scan; None if never both timed."""
-    ratios = {}
-    for value in scan.values(run):
-        cells = {cell.subject: cell for cell in scan.at(run, value) if cell.ok}
-        against = [cells[rival] for rival in rivals if rival in cells]
-        if subject in cells and against:
-            ratios[value] = cells[subject].over(fastest(against))
-    if not ratios:
-        return None
-    places = [value for value in ratios if value and ratios[value].low > 0]
-    crossings = compare(
-        [math.log2(value) for value in places], [ratios[value] for value in places]
-    ).crossings if len(places) > 1 else []  # fmt: skip
-    crossing = 2 ** crossings[-1].at if crossings else None
-    faster = [value for value, ratio in ratios.items() if ratio.high < 1]
-    return Overtaking(subject, list(ratios), faster, crossing)
-
-
-def rivals(run: StudyRun) -> tuple[list[Subject], list[Subject]]:
-    """Return the forms of the algorithm that a study is about, and all other subjects.
-
-    That algorithm is the first that the study names.
-    """
-    first = run.study.subjects[0].algorithm if run.study.subjects else ""
-    own = [subject for subject in run.subjects if subject.algorithm == first]
-    return own, [subject for subject in run.subjects if subject not in own]
-
-
-def overtakings(run: StudyRun) -> list[Overtaking]:
-    """Return where each rival overtakes the algorithm that a study without a table is about."""
-    own, others = rivals(run)
-    if run.study.published is not None or run.is_simulation or not own:
-        return []
-    found = [overtaking(run, scan, other, own) for scan in scans(run)[:1] for other in others]
-    return [each for each in found if each is not None and len(each.values) > 1]

@@ -10,9 +10,9 @@ from typing import Any
 
 import pandas as pd
 
-from gpubench.evidence.frame import frame_of
+from gpubench.evidence.frame import command_of, frame_of
+from gpubench.evidence.records import Record
 from gpubench.report import crossovers, incremental_updates
-from gpubench.report.cells import Record, command
 from gpubench.report.machines import Machine, StudyRun
 from gpubench.report.rankings import Searches
 
@@ -97,7 +97,7 @@ def _more(record: Record) -> dict[str, Any]:
         **{name: "; ".join(record[name]) if record[name] else None for name in joined},
         "clocks_sm_mhz": json.dumps(record["clocks_sm_mhz"]) if record["clocks_sm_mhz"] else None,
         "outcome": json.dumps(record["outcome"]),
-        "command": command(record),
+        "command": command_of(record),
     }  # fmt: skip
 
 
@@ -116,11 +116,11 @@ def phases(run: StudyRun) -> Rows:
             "decomposition": cell.place.decomposition,
             "mode": cell.mode,
             "step_ms": cell.median_ms,
-            "particle_steps_per_s": cell.particle_steps_per_s,
+            "particle_steps_per_s": cell.record.particle_steps_per_s,
             "phase": phase,
             "phase_ms": phase_ms,
             "share": cell.phase_share(phase) if phase in cell.phases_ms else None,
         }
         for cell in run.timed
-        for phase, phase_ms in (cell.headline["phases_ms"] or {}).items()
+        for phase, phase_ms in (cell.record["phases_ms"] or {}).items()
     ]

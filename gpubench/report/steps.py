@@ -28,8 +28,8 @@ def sentences(run: StudyRun) -> list[str]:
 
 def _rates(run: StudyRun, scan: Scan, ranked: Sequence[Ranking]) -> str:
     """Say how many particles the fastest step advances in a second, and where that is most."""
-    best = max((r.cells[0] for r in ranked), key=lambda cell: cell.particle_steps_per_s or 0)
-    rate = best.particle_steps_per_s
+    best = max((r.cells[0] for r in ranked), key=lambda cell: cell.record.particle_steps_per_s or 0)
+    rate = best.record.particle_steps_per_s
     return (
         f"At most {formats.significant(rate / MILLION)} million particle-steps per second, with"
         f" {run.labels[best.subject]} at {AXES[scan.axis].say(best.place.particles)}."

@@ -6,11 +6,11 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 
-from gpubench.report import formats, published, ranks_charts, tables
+from gpubench.evidence.ranking import Subject
+from gpubench.report import formats, ranks, tables
 from gpubench.report.axes import AXES, SIZES
-from gpubench.report.cells import HEADLINE_MODES, Cell, Subject, grouped
+from gpubench.report.cells import MODES, Cell, grouped
 from gpubench.report.figures import (
-    BANDWIDTH,
     MOST_LINES,
     Axis,
     Bar,
@@ -20,16 +20,12 @@ from gpubench.report.figures import (
     Line,
     Panel,
     Point,
-    bandwidth_chart,
-    bandwidth_point,
     line_chart,
     panel,
-    rate_point,
     time_point,
 )
 from gpubench.report.machines import StudyRun
-from gpubench.report.scans import Scan, grids, largest_size, rankings, scans
-from gpubench.studies.claims import CLAIMS
+from gpubench.report.scans import Scan, rankings, scans
 
 _MOST_BARS = 100  # in one panel
 _NAMED = {
@@ -57,12 +53,8 @@ def charts(run: StudyRun, slug: str) -> list[Chart | BarChart]:
     """Return the figures of a study that its records allow."""
     made = [
         _phases(run, slug),
-        _particle_steps(run, slug),
-        *ranks_charts.charts(run, slug),
+        ranks.chart(run, slug),
         *_times(run, slug),
-        _parameters(run, slug),
-        _ratios(run, slug),
-        _copy_share(run, slug),
         *(_named(run, slug, axis) for axis in _NAMED),
     ]
     return [chart for chart in made if chart is not None]
@@ -137,39 +129,11 @@ def _bars(run: StudyRun, title: str, cells: Sequence[Cell]) -> BarPanel:
     return BarPanel(title, bars, f"Phases of a step, {title}. {unit}: {lengths}.")
 
 
-def _particle_steps(run: StudyRun, slug: str) -> Chart | None:
-    """Draw particle-steps per second against the size, with the best form of each algorithm."""
-    named = dict.fromkeys(subject.algorithm for subject in run.subjects)
-    best = {run.best_form(name) for name in named}
-    what = "Particle-steps per second"
-
-    def millions(x: float, cell: Cell) -> Point | None:
-        return rate_point(x, cell, (cell.particle_steps_per_s or 0) / 1e6)
-
-    panels = []
-    for scan in scans(run):
-        if run.is_simulation and scan.axis == "particles":
-            lines = _lines(run, _columns(run, scan), millions, best)
-            lines = [line for line in lines if len(line.points) > 1]
-            panels.append(panel(scan.title(), lines, what, "10⁶ a second"))
-    return line_chart(
-        f"{slug}-rate",
-        f"{what} against particles",
-        "Particles times steps over the time of the whole step, for the best form of each"
-        " algorithm: higher is better.",
-        _figure_axis("particles"),
-        Axis("10⁶ particle-steps per second", "number"),
-        panels,
-    )
-
-
 def _times(run: StudyRun, slug: str) -> list[Chart | None]:
     """Draw time against each axis that a study goes along, with a panel for each scan."""
     along = scans(run)
     if along and along[0].axis == "per_cell" and len(run.values("particles")) > 1:
         along = [Scan("particles", {"per_cell": p}) for p in run.values("per_cell")]
-    if run.is_simulation:  # there, particle-steps per second show the same
-        along = [scan for scan in along if scan.axis != "particles"]
     made: list[Chart | None] = []
     for name, own in grouped(along, lambda scan: scan.axis).items():
         what = f"Time against {AXES[name].label}"
@@ -199,92 +163,6 @@ def _panels(
         for scan, title in zip(along, _titles(along), strict=True)
     ]
     return [each for each in made if len(each.lines) <= MOST_LINES]
-
-
-def _parameters(run: StudyRun, slug: str) -> Chart | None:
-    """Draw time against the parameter with the most values, a line for each set of the others."""
-    tried: dict[str, set[float]] = {}
-    for subject in run.subjects:
-        for name, value in subject.parameters:
-            tried.setdefault(name, set()).add(value)
-    name = max(tried, key=lambda key: len(tried[key]), default="")
-    if len(tried.get(name, ())) < 2:
-        return None
-    panels = []
-    for scan in scans(run)[:1]:
-        for value in scan.values(run):
-            cells = [cell for cell in scan.at(run, value) if cell.ok]
-            if any(name in dict(cell.subject.parameters) for cell in cells):
-                lines = _lines_of_parameter(run, cells, name, sorted(tried[name]))
-                panels.append(
-                    panel(AXES[scan.axis].say(value), lines, f"Time against {name}", "ms")
-                )
-    return line_chart(
-        f"{slug}-parameters",
-        f"Time against {name}",
-        "One line for each value of the other parameters; what has no parameters is level.",
-        Axis(name, "number"),
-        _time_axis(run),
-        panels,
-    )
-
-
-def _lines_of_parameter(
-    run: StudyRun, cells: Sequence[Cell], name: str, values: Sequence[float]
-) -> list[Line]:
-    swept = {(s.algorithm, s.form) for s in run.subjects if name in dict(s.parameters)}
-    points: dict[str, list[Point]] = {}
-    for cell in cells:
-        subject, given = cell.subject, dict(cell.subject.parameters)
-        if name not in given and (subject.algorithm, subject.form) in swept:
-            continue  # its default is one of the values, but which is not known here
-        at = [given.pop(name)] if name in given else values
-        forms = {other.form for other in run.subjects if other.algorithm == subject.algorithm}
-        label = f"{subject.algorithm} {subject.form}" if len(forms) > 1 else subject.algorithm
-        rest = " ".join(f"{key}={number:.12g}" for key, number in given.items())
-        points.setdefault(rest or label, []).extend(time_point(x, cell) for x in at)
-    return [
-        Line(label, sorted(own, key=lambda point: point.x), index)
-        for index, (label, own) in enumerate(points.items())
-    ]
-
-
-def _ratios(run: StudyRun, slug: str) -> Chart | None:
-    """Draw the ratio of columns of a published table: published, measured, and as claimed."""
-    table = run.study.published
-    if table is None or not table.algorithms:
-        return None
-    panels = []
-    for title, theirs, here in published.ratios(run, table):
-        points = [Point(x, y) for x, y in zip(table.rows, here, strict=True) if y is not None]
-        if not points:
-            continue
-        lines = [Line.through("published", table.rows, theirs, 5, variant=1)]
-        lines.append(Line("measured", points))
-        if run.study.name in CLAIMS:
-            name, claim = CLAIMS[run.study.name]
-            claimed = [claim(row) for row in table.rows]
-            lines.append(Line.through(name, table.rows, claimed, 1, variant=2))
-        panels.append(panel(title, lines, "Ratio of two columns", "ratio"))
-    return line_chart(
-        f"{slug}-ratio",
-        "Ratio of the columns, published and measured",
-        "The time of one published column divided by that of another, and the same of the paper's"
-        " forms measured here.",
-        _figure_axis(table.row_axis),
-        Axis("ratio of times", "linear"),
-        panels,
-    )
-
-
-def _copy_share(run: StudyRun, slug: str) -> Chart | None:
-    first = next((scan.axis for scan in grids(run)), "per_cell")
-    along = [scan for scan in grids(run) if scan.axis == first]
-    if first == "per_cell":
-        ends = {largest_size(run), max(run.values("particles"), default=None)}
-        along = [scan for scan in along if scan.fixed.get("particles") in ends]
-    panels = _panels(run, along, bandwidth_point, BANDWIDTH, "%")
-    return bandwidth_chart(slug, _figure_axis(first), panels)
 
 
 def _named(run: StudyRun, slug: str, axis: str) -> Chart | None:
@@ -319,11 +197,11 @@ def _in_common_modes(columns: Sequence[tuple[int, Sequence[Cell]]]) -> list[tupl
     """Take the cells of each subject in one mode, in which all that have a time were timed."""
     timed = (cell for _, cells in columns for cell in cells if cell.ok)
     modes = {
-        subject: next((m for m in HEADLINE_MODES if all(c.is_timed(m) for c in own)), None)
+        subject: next((m for m in MODES if all(c.is_timed(m) for c in own)), None)
         for subject, own in grouped(timed, lambda cell: cell.subject).items()
     }
     return [
-        (x, [c.in_mode(mode) for c in cells if c.ok and (mode := modes[c.subject]) is not None])
+        (x, [c.modes[mode] for c in cells if c.ok and (mode := modes[c.subject]) is not None])
         for x, cells in columns
     ]
 

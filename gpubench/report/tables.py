@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from gpubench.evidence.ranking import Subject
 from gpubench.report import formats
 from gpubench.report.axes import AXES, COUNTS, SIZES, Axis, describe
-from gpubench.report.cells import HEADLINE_MODES, LONG, Cell, Place, Subject, told_apart
+from gpubench.report.cells import LONG, MODES, Cell, Place, told_apart
 from gpubench.report.machines import Machine, StudyRun
 from gpubench.report.pages import NOTHING, Item, Row, Table
 from gpubench.report.scans import Scan, grids, rankings, scans
 
-MODES = {
+MEANINGS = {
     "graph": "graph (CUDA graph replay, launch gaps removed)",
     "hot": "hot (launches back to back, caches warm)",
     "cold": "cold (a buffer larger than the cache written before each launch)",
@@ -43,7 +44,7 @@ def timed(
     if cell is None:
         return NOTHING
     if not cell.ok:
-        return Item(cell.headline["status"], "none")
+        return Item(cell.record["status"], "none")
     mark = marks.get(cell.mode, "") + (_SHORT if cell.is_short else "")
     text = formats.significant(cell.median_ms / cell.unit_ms(unit))
     return Item(text, "number", detail, mark, strong)
@@ -53,13 +54,13 @@ def modes(cells: Iterable[Cell | None]) -> tuple[dict[str, str], str]:
     """Return the mark of each mode but the first that occurs, and the note that explains them."""
     known = list(cells)
     found = {cell.mode for cell in known if cell is not None and cell.ok}
-    timed_modes = [mode for mode in HEADLINE_MODES if mode in found]
+    timed_modes = [mode for mode in MODES if mode in found]
     if not timed_modes:
         return {}, ""
     marks = {mode: _MARKS[mode] for mode in timed_modes[1:]}
-    note = f"Timing: {MODES[timed_modes[0]]}"
+    note = f"Timing: {MEANINGS[timed_modes[0]]}"
     for mode, mark in marks.items():
-        note += f"; {mark} {MODES[mode]}, where there is no {timed_modes[0]} timing"
+        note += f"; {mark} {MEANINGS[mode]}, where there is no {timed_modes[0]} timing"
     note += "."
     if any(cell is not None and cell.is_short for cell in known):
         note += f" {SHORT_NOTE}"

@@ -40,7 +40,8 @@ class Steps:
         """Which share changes cells in a step of each time step; None where some is unknown."""
         found = {}
         for time_step, cells in self.by_time_step.items():
-            told = [(c.place.skin, share) for c in cells if (share := c.number(SHARE)) is not None]
+            reported = [(cell.skin, cell.reported.get(SHARE)) for cell in cells]
+            told = [(skin, share) for skin, share in reported if isinstance(share, int | float)]
             # Without a skin at best, which has cells of another size.
             known = [share for skin, share in told if not skin] or [share for _, share in told]
             if not known:

@@ -221,7 +221,7 @@ def _fullest(chart: Chart | BarChart) -> int:
     return counts.index(max(counts))
 
 
-def _rows(chart: Chart, keep: Callable[[Line], bool]) -> list[dict[str, Any]]:
+def _rows(chart: Chart) -> list[dict[str, Any]]:
     return [
         {
             "p": index,
@@ -235,7 +235,6 @@ def _rows(chart: Chart, keep: Callable[[Line], bool]) -> list[dict[str, Any]]:
         }
         for index, panel in enumerate(chart.panels)
         for line in panel.lines
-        if keep(line)
         for point in line.points
     ]
 
@@ -258,18 +257,10 @@ def shortened(rows: Sequence[dict[str, Any]]) -> str:
 def _lines(chart: Chart) -> dict[str, Any]:
     import altair as alt
 
-    rows = _rows(chart, lambda line: bool(line.label))
-    border = _rows(chart, lambda line: not line.label)
+    rows = _rows(chart)
     reference = [] if chart.reference is None else [{"y": chart.reference}]
     x, y = _axis(chart, "x"), _axis(chart, "y")
     layers = []
-    if border:
-        layers.append(
-            alt.Chart(alt.NamedData("border"))
-            .transform_filter("datum.p == panel")
-            .mark_line(color="var(--soft)", strokeDash=[4, 3], strokeWidth=1)
-            .encode(x=x, y=y, order=alt.OrderValue(0))
-        )
     if reference:
         rule = alt.Chart(alt.NamedData("reference"))
         layers.append(rule.mark_rule(strokeDash=[1, 3], color="var(--ink)").encode(y=y))
@@ -285,7 +276,7 @@ def _lines(chart: Chart) -> dict[str, Any]:
     has_band = any("a" in row and row["a"] != row["b"] for row in rows)
     layers += _line_layers(chart, base, has_band, {name for row in rows for name in row})
     titles = [panel.title for panel in chart.panels]
-    datasets = {"rows": rows, "border": border, "reference": reference}
+    datasets = {"rows": rows, "reference": reference}
     return finished(layers, titles, _fullest(chart), datasets)
 
 
@@ -294,7 +285,7 @@ def _line_layers(chart: Chart, base: Any, has_band: bool, known: set[str]) -> li
     import altair as alt
 
     looks: dict[str, Line] = {}
-    for line in (line for panel in chart.panels for line in panel.lines if line.label):
+    for line in (line for panel in chart.panels for line in panel.lines):
         looks.setdefault(line.label, line)
     names = list(looks)
     key = legend(names) if names != [chart.y.label] else None
@@ -366,7 +357,7 @@ def _axis(chart: Chart, which: str) -> Any:
         low, high = min(positive), max(positive)
         margin = (high / low) ** 0.04 if high > 1.1 * low else 1.5
         scale = alt.Scale(type="log", domain=[low / margin, high * margin], nice=False)
-        if which == "y" or own.kind == "measured" or len(places) > _MOST_PLACES:
+        if which == "y" or len(places) > _MOST_PLACES:
             places = _round(low / margin, high * margin)
         if own.kind == "size":
             words = lambda value: formats.power(int(value))  # noqa: E731

@@ -6,17 +6,16 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
 
+from gpubench.evidence.ranking import Subject
 from gpubench.report import formats, published, ranks, steps
 from gpubench.report.axes import AXES, Axis
-from gpubench.report.cells import Subject, grouped
+from gpubench.report.cells import grouped
 from gpubench.report.machines import StudyRun
 from gpubench.report.scans import (
     Ranking,
     Scan,
     kinds_of_answer,
-    overtakings,
     rankings,
-    rivals,
     scans,
 )
 
@@ -31,7 +30,6 @@ def sentences(run: StudyRun) -> list[str]:
     return [
         *(_winners(run, scan) for scan in scans(run) if scan.axis != "skin"),
         *_launched(run),
-        *_overtaken(run),
         *steps.sentences(run),
         *ranks.sentences(run),
         *published.sentences(run),
@@ -108,29 +106,15 @@ def _launched(run: StudyRun) -> list[str]:
             if len(ranking.tied) > 1 or first.mode != "graph":
                 continue
             for cell in run.by_place[first.place]:
-                hot = cell.by_mode.get("hot")
+                hot = cell.modes.get("hot")
                 is_other = hot is not None and hot.rank == 1 and cell.subject != first.subject
-                if is_other and hot and hot.group == first.shown.group:
+                if is_other and hot and hot.ranked.group == first.ranked.group:
                     where = AXES[scan.axis].write(ranking.value)
                     found.setdefault(run.labels[cell.subject], []).append(where)
     parts = [f"{label} (at {formats.listing(values)})" for label, values in found.items()]
     if not parts:
         return []
     return [f"Launched from the host instead of from a graph, others lead: {'; '.join(parts)}."]
-
-
-def _overtaken(run: StudyRun) -> list[str]:
-    found = overtakings(run)
-    if not found:
-        return []
-    axis = AXES[scans(run)[0].axis]
-    name = rivals(run)[0][0].algorithm
-    parts = []
-    for where, own in grouped(found, lambda each: each.where(axis)).items():
-        labels = [run.labels[each.subject] for each in own]
-        few = formats.listing(labels) if len(labels) <= 4 else f"{len(labels)} of the {len(found)}"
-        parts.append(f"{where}: {few}")
-    return [f"Where each rival is faster than the best form of {name}: {'; '.join(parts)}."]
 
 
 def _products(run: StudyRun) -> list[str]:

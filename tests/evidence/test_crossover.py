@@ -1,4 +1,4 @@
-"""Ratios with their intervals, crossings of curves, and fronts."""
+"""Ratios with their intervals, and crossings of curves."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from gpubench.evidence.crossover import (
     Ratio,
     Timed,
     compare,
-    front,
 )
 
 
@@ -96,16 +95,3 @@ def test_intervals_without_width_cross_in_a_point() -> None:
 
 
 points = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=20)
-
-
-@settings(deadline=None)
-@given(points)
-def test_front_is_what_no_other_point_beats(found: list[tuple[int, int]]) -> None:
-    beaten = {
-        i
-        for i, (x, y) in enumerate(found)
-        for u, v in found
-        if u <= x and v <= y and (u, v) != (x, y)
-    }
-    assert set(front(found)) == set(range(len(found))) - beaten
-    assert [found[i] for i in front(found)] == sorted(found[i] for i in front(found))

@@ -40,12 +40,12 @@ from gpubench.report import (
     environment,
     figures,
     formats,
-    scans,
     study_charts,
     tables,
     vega,
     verdict,
 )
+from gpubench.report import published as published_tables
 from gpubench.report.folder import MANIFEST
 from gpubench.report.machines import machines
 from gpubench.studies.study import load_study
@@ -255,7 +255,7 @@ def test_page_structure(name: str, gpu_folder: Path) -> None:
     assert levels[0] == 1
     assert all(b - a <= 1 for a, b in pairwise(levels))
     figures_shown = [found for _, found in page.tags if found.get("class") == "chart"]
-    assert len(figures_shown) == {STUDY: 3}.get(name, 0)
+    assert len(figures_shown) == {STUDY: 2}.get(name, 0)
     assert all(found["role"] == "img" and found["aria-label"] for found in figures_shown)
 
 
@@ -457,7 +457,7 @@ def test_of_two_sweeps_that_share_a_cell_the_one_that_skipped_it_is_hidden(
     tried = record() if status == "ok" else record(status=status, reason="out of luck")
     run = run_of([skipped, tried] if skipped_first else [tried, skipped])
     [cell] = run.cells.values()
-    assert cell.headline["status"] == status
+    assert cell.record["status"] == status
     assert run.replaced == 1
 
 
@@ -664,19 +664,6 @@ def test_every_record_of_a_stream_shows_its_axes(tmp_path: Path) -> None:
     assert len(rows) == len(filter_records())
 
 
-def test_ratio_figure_holds_print_measurement_and_claim() -> None:
-    charts = {c.slug: c for c in study_charts.charts(run_of(filter_records()), "s")}
-    assert {"s-time", "s-time-kept", "s-ratio"} <= charts.keys()
-    published = load_study(TABLE_36_1).published
-    assert published is not None
-    assert len(charts["s-ratio"].panels) == 2
-    for panel, (scan, sort) in zip(charts["s-ratio"].panels, ((0, 1), (2, 3)), strict=True):
-        lines = {line.label: line.y for line in panel.lines}
-        assert lines["published"] == pytest.approx([v[sort] / v[scan] for v in published.values])
-        assert lines["measured"] == pytest.approx([math.log2(n) for n in published.rows])
-        assert lines["0.5 log₂ n"] == pytest.approx([math.log2(n) / 2 for n in published.rows])
-
-
 def test_ratios_are_of_one_mode() -> None:
     published = load_study(TABLE_36_1).published
     assert published is not None
@@ -689,10 +676,9 @@ def test_ratios_are_of_one_mode() -> None:
             ("filter-bitonic", "one-launch-per-step", "hot", 1),
         )
     ]
-    (chart,) = (c for c in study_charts.charts(run_of(made), "s") if c.slug == "s-ratio")
-    for panel in chart.panels:
-        lines = {line.label: line.y for line in panel.lines}
-        assert lines["measured"] == pytest.approx([math.log2(n) for n in published.rows])
+    theirs, here = published_tables.ratios(run_of(made), published)
+    assert here == pytest.approx([math.log2(n) for n in published.rows] * 2)
+    assert theirs[: len(published.rows)] == [row[1] / row[0] for row in published.values]
 
 
 def test_no_two_of_many_lines_look_alike() -> None:
@@ -718,20 +704,6 @@ def test_resort_shares_the_colour_of_its_full_sort() -> None:
     assert looks["bucket-sort"][0] == looks["bucket-resort"][0] != looks["atomic-list"][0]
     assert len(set(looks.values())) == 4
     assert charts["s-time"].panels[0].lines[0].x == list(MOVED)
-
-
-def test_breakdown_names_where_each_rival_overtakes() -> None:
-    run = run_of(breakdown_records())
-    found = {each.subject.algorithm: each for each in scans.overtakings(run)}
-    assert found["counting-sort"].faster == [16, 64, 256]
-    assert found["counting-sort"].crossing == pytest.approx(8)
-    assert found["atomic-list"].faster == found["atomic-list"].values
-    assert found["radix-grid"].faster == []
-    assert found["radix-grid"].crossing is None
-    text = " ".join(verdict.sentences(run))
-    assert "from 16 per cell on: counting-sort" in text
-    assert "throughout, from 1 to 256 per cell: atomic-list" in text
-    assert "nowhere: radix-grid" in text
 
 
 def test_lists_and_sorted_orders_are_not_called_one_product() -> None:
@@ -790,23 +762,6 @@ def hash_records() -> list[dict[str, Any]]:
             median = factor + (buckets or 65536) / 65536
             made.append(record("hash-grid", form, median=median, **fields))
     return made
-
-
-def test_a_parameter_is_drawn_for_each_form_and_its_default_is_left_out() -> None:
-    elsewhere = record(
-        "hash-grid", "original", per_cell=1, study="silva2012-hash-grid", distribution="symmetric"
-    )
-    run = run_of([*hash_records(), elsewhere])
-    charts = {chart.slug: chart for chart in study_charts.charts(run, "s")}
-    [panel] = charts["s-parameters"].panels
-    assert panel.title == "4 per cell"
-    lines = {line.label: (list(line.x), list(line.y)) for line in panel.lines}
-    buckets = [1024, 4096, 65536]
-    assert lines == {
-        "hash-grid original": (buckets, [2 + x / 65536 for x in buckets]),
-        "hash-grid world-limits": (buckets, [3 + x / 65536 for x in buckets]),
-        "radix-grid": (buckets, [1.0] * 3),
-    }
 
 
 def test_a_figure_of_names_leaves_out_what_has_one_of_them() -> None:

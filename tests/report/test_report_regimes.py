@@ -209,14 +209,13 @@ def laws(width: float) -> list[dict[str, Any]]:
 
 def test_crossover_between_sizes_is_that_of_the_power_laws() -> None:
     field = field_of(laws(0.02))
-    by_level = {pair.level: pair for pair in crossovers.pairs(field, "count")}
+    by_level = {row["per_cell"]: row for row in crossovers.rows(field)}
     for per_cell, at in ((4, 16.0), (1, 20.0)):
-        pair = by_level[per_cell]
-        [crossing] = pair.compared.crossings
-        assert crossing.at == pytest.approx(at)
-        assert crossing.low == pytest.approx(at - 2 * math.hypot(math.log2(1.02), math.log2(0.98)))
-        assert pair.names(crossing) == ("linear", "root")
-        assert pair.always is None
+        row = by_level[per_cell]
+        low = at - 2 * math.hypot(math.log2(1.02), math.log2(0.98))
+        assert (row["particles"], row["particles_low"]) == pytest.approx((2**at, 2**low))
+        assert (row["faster_below"], row["faster_above"]) == ("linear", "root")
+        assert row["always_faster"] is None
 
 
 def test_what_never_crosses_is_in_the_csv_as_always_faster() -> None:
@@ -486,34 +485,19 @@ def test_a_row_of_rivals_has_ratio_library_first_call_and_peak() -> None:
     assert own.items[4].text == "ours"
 
 
-def compared_by_graph() -> list[dict[str, Any]]:
-    """Make a count of ours at 1 ms, or 0.5 from a graph, and two libraries."""
-    return [
+def test_a_graph_stands_below_what_was_launched() -> None:
+    records = [
         search(name, "count", median=median, mode=mode, library=LIBRARIES.get(name), study="rivals")
         for name, mode, median in (
             ("search-counting-sort", "hot", 1.0),
             ("search-counting-sort", "graph", 0.5),
-            ("search-cuda-compute-sort", "hot", 0.9),
-            ("search-cuda-compute-sort", "graph", 0.6),
             ("warp-hash-grid", "hot", 4.0),
         )
     ]
-
-
-def test_libraries_stand_against_the_best_of_ours_hot_and_from_a_graph() -> None:
-    table = next(
-        table
-        for table in libraries.section(field_of(compared_by_graph()), "slug").tables
-        if table.caption.startswith("Libraries against the best of ours (4 per cell")
-    )
-    assert table.columns == ["Library", "2²⁰"]
-    assert table.groups == [("count, particles", 1)]
-    assert [(row.head, item.text, item.detail, item.strong) for row in table.rows
-            for item in row.items] == [
-        ("search-cuda-compute-sort (cuda-cccl 0.0)", "0.900", "1.20", True),
-        ("warp-hash-grid (warp-lang 0.0)", "4.00", "8.00", False),
+    table = libraries.equal_work(field_of(records)).tables[0]
+    assert [row.items[0].detail for row in table.rows] == [
+        "0.990 to 1.01; graph 0.500", "3.96 to 4.04",
     ]  # fmt: skip
-    assert "replayed from CUDA graphs" in table.notes[0]
 
 
 def test_habits_of_libraries_stand_in_a_table_of_their_own() -> None:
@@ -537,21 +521,6 @@ def test_habits_that_differ_in_numbers_alone_are_one_row() -> None:
 
 
 # Memory.
-
-
-def test_points_on_the_front_are_filled_and_joined() -> None:
-    records = [
-        search(name, "count", median=time, workspace_bytes=size)
-        for name, time, size in (("a", 1.0, 900), ("b", 2.0, 500), ("c", 3.0, 700))
-    ]
-    chart = regimes._memory(field_of(records), "slug")
-    assert chart is not None
-    [panel] = chart.panels
-    border, *shown = panel.lines
-    assert {line.label for line in shown if line.variant == 0} == {"a", "b"}
-    assert list(zip(border.x, border.y, strict=True)) == [
-        (0.0005, 2.0), (0.0009, 2.0), (0.0009, 1.0),
-    ]  # fmt: skip
 
 
 def test_peak_memory_counts_where_it_is_known() -> None:
@@ -584,7 +553,7 @@ def test_pages_are_small_and_what_is_too_long_is_in_the_csv(folder: Path) -> Non
     assert all(page.stat().st_size < 500 * 1024 for page in folder.glob("*.html"))
     assert (folder / "rivals-measurements.html").is_file()
     page = Page(folder.joinpath("rivals.html").read_text("utf-8"))
-    assert any(name.startswith("Libraries against the best of ours") for name in page.tables)
+    assert any(name.startswith("Count (4 per cell") for name in page.tables)
     linked = set(
         re.findall(r'href="([\w.-]+)', "".join(p.read_text("utf-8") for p in folder.glob("*.html")))
     )
@@ -630,7 +599,7 @@ def test_numbers_of_the_figures_are_in_csv_files(folder: Path) -> None:
     [
         (
             grid(["search-counting-sort", "search-radix-grid"], (2**12, 2**14), (4,)),
-            "Time against memory",
+            "No library was timed",
         ),
         (moved(sizes=(2**14,)), "Up to which share of moved particles"),
         (steps(sizes=(2**12,)), "In whole steps of dpd-standard, 2¹² particles"),

@@ -121,7 +121,7 @@ def test_older_results_know_the_overhead_of_hot_samples() -> None:
     known["empty_launch_ms"] = 0.002
     older = type(older)(known, older.records, older.path)
     [machine] = machines([older])
-    short = {c.headline["mode"]: c.is_short for c in machine.studies[0].cells.values()}
+    short = {c.record["mode"]: c.is_short for c in machine.studies[0].cells.values()}
     assert short == {"hot": True, "cold": False}
     assert "is not taken off" in environment.environment(machine).notes[0]
 
@@ -179,7 +179,7 @@ def test_inputs_that_take_turns_are_drawn_beside_one() -> None:
         del each["key"]
         each |= {name: each[name] / 10 for name in ("median_ms", "ci95_low_ms", "ci95_high_ms")}
     both = run_of([*turning_records(), *(make_record(**each) for each in replayed)])
-    assert both.at(inputs=None)[0].headline["mode"] == "graph"
+    assert both.at(inputs=None)[0].record["mode"] == "graph"
     # What is timed in one mode here and in another there is drawn in the one that both have.
     drawn = {chart.slug: chart for chart in study_charts.charts(both, "s")}["s-inputs"]
     assert [list(line.y) for line in drawn.panels[0].lines] == [[1.0, 4.0], [3.0, 12.0]]

@@ -221,16 +221,6 @@ def test_bars_are_drawn_with_labels_lengths_and_a_key():
     assert "ns per particle and step" in drawn.svg and "counting-sort reorder" in drawn.svg
 
 
-def test_particle_steps_are_drawn_for_the_best_form_of_each_algorithm():
-    rate = chart(run_of(size_records()), "s-rate")
-    [panel] = rate.panels
-    labels = [line.label for line in panel.lines]
-    assert len(labels) == len({a for a, _ in PARTS}) and "counting-sort reorder" in labels
-    best = panel.lines[labels.index("counting-sort reorder")]
-    assert list(best.x) == list(SIZES)
-    assert list(best.y) == pytest.approx([1e3 / 0.62] * 3)
-
-
 def test_records_without_phases_make_no_such_part(tmp_path):
     gone = {"status": "skipped", "reason": "needs CUDA"}
     records = [step("bucket-sort", "device-loop", **gone)]
