@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,3 +20,11 @@ def load(*paths: str | Path) -> pd.DataFrame:
     from gpubench.evidence import frame  # pandas is slow to import
 
     return frame.load(*paths)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "tune":  # imports all algorithms
+        from gpubench.neighbours.tune import tune
+
+        return tune
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -21,6 +21,7 @@ class BruteForce(NeighbourSearch):
     name = "brute-force"
     summary = "all pairs, in tiles that a block shares"
     source = "Nyland, Harris and Prins, GPU Gems 3 (2007), chapter 31"
+    tests_all_pairs = True
     forms: ClassVar[Mapping[str, Form]] = {"count": Form(TASKS["count"])}
 
     def prepare(self) -> None:

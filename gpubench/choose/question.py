@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from gpubench.core.errors import UserError
@@ -57,3 +58,36 @@ class Question:
     def its_task(self) -> str:
         """The task, where none was given `update` of what moved and else `count`."""
         return self.task or ("count" if self.moved is None else "update")
+
+
+def occupancy(
+    per_cell: float | None,
+    density: float | None,
+    cutoff: float | None,
+    neighbours: float | None,
+    distribution: str = "uniform",
+) -> float | None:
+    """Return the particles per cell, in cells as long as the cutoff; None where nothing is given.
+
+    density, cutoff: particles per volume, and a length, in one unit. neighbours: of a particle on
+    average where particles are uniform, 4/3 pi times as many as particles per cell. Raises
+    UserError where less or more than one of the three is given, or a value is not positive.
+    """
+    if (density is None) != (cutoff is None):
+        raise UserError("--density and --cutoff belong together: give both")
+    ways = {"--per-cell": per_cell, "--density": density, "--neighbours": neighbours}
+    given = {name: value for name, value in ways.items() if value is not None}
+    if len(given) > 1:
+        raise UserError(f"{' and '.join(given)} say the same: give one of them")
+    if cutoff is not None:
+        given["--cutoff"] = cutoff
+    for name, value in given.items():
+        if name != "--per-cell" and not (math.isfinite(value) and value > 0):
+            raise UserError(f"{name} takes a positive number, not {value:g}")
+    if neighbours is not None:
+        if distribution != "uniform":
+            raise UserError("--neighbours is for --distribution uniform: give --per-cell")
+        return neighbours / (4 / 3 * math.pi)
+    if density is not None and cutoff is not None:
+        return density * cutoff**3
+    return per_cell

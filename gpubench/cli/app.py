@@ -24,6 +24,7 @@ from gpubench.cli.report import report
 from gpubench.cli.run import run
 from gpubench.cli.show import show
 from gpubench.cli.simulate import simulate
+from gpubench.cli.tune import tune
 
 # In the order of the help. They import devices, plots and tables when they are called.
 COMMANDS: dict[str, Callable[..., None]] = {
@@ -35,6 +36,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "simulate": simulate,
     "report": report,
     "choose": choose,
+    "tune": tune,
     "calibrate": calibrate,
     "compare": compare,
     "bisect": bisect,

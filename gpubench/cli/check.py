@@ -50,10 +50,8 @@ class OwnParticles:
 
         if self.box is None or self.cell_size is None:
             raise UserError("--positions needs --box X,Y,Z and --cell-size S")
-        if set(self.periodic) - set("xyz"):
-            raise UserError(f"--periodic takes axes such as x, xy or xyz, not {self.periodic!r}")
-        axes = ("x" in self.periodic, "y" in self.periodic, "z" in self.periodic)
-        low, edges = _triple("--low", self.low), _triple("--box", self.box)
+        axes = axes_in(self.periodic)
+        low, edges = triple("--low", self.low), triple("--box", self.box)
         return read_particles(self.positions, Grid.in_box(low, edges, self.cell_size, axes))
 
 
@@ -219,9 +217,17 @@ def _print_checks(found: CheckResults) -> None:
     print_table(table)
 
 
-def _triple(option: str, text: str) -> tuple[float, float, float]:
+def triple(option: str, text: str) -> tuple[float, float, float]:
+    """Read three numbers with commas between them."""
     try:
         x, y, z = (read_number(part) for part in text.split(","))
     except ValueError:
         raise UserError(f"{option} takes three numbers such as 10,10,10, not {text!r}") from None
     return x, y, z
+
+
+def axes_in(text: str) -> tuple[bool, bool, bool]:
+    """Read the axes along which a box repeats."""
+    if set(text) - set("xyz"):
+        raise UserError(f"--periodic takes axes such as x, xy or xyz, not {text!r}")
+    return "x" in text, "y" in text, "z" in text

@@ -19,6 +19,7 @@ from gpubench.core.user_cache import remembered
 
 if TYPE_CHECKING:
     from gpubench.choose.chooser import Chooser
+    from gpubench.choose.evidence import Machine
     from gpubench.choose.question import Question
 
 
@@ -33,15 +34,21 @@ class Asked:
     distribution: str
     order: str
     destination: str | None
+    density: float | None
+    cutoff: float | None
+    neighbours: float | None
 
     def question(self) -> Question:
         """Return the question; raises UserError if it is missing or impossible."""
-        from gpubench.choose.question import Question
+        from gpubench.choose.question import Question, occupancy
 
-        if self.particles is None or self.per_cell is None:
+        per_cell = occupancy(
+            self.per_cell, self.density, self.cutoff, self.neighbours, self.distribution
+        )
+        if self.particles is None or per_cell is None:
             raise UserError("choose needs --particles N and --per-cell P, or --validate")
         return Question(
-            self.particles, self.per_cell, self.moved, self.task, self.distribution, self.order,
+            self.particles, per_cell, self.moved, self.task, self.distribution, self.order,
             self.destination,
         )  # fmt: skip
 
@@ -109,9 +116,34 @@ def asked(
             show_default=False,
         ),
     ] = None,
+    density: Annotated[
+        float | None,
+        typer.Option(
+            metavar="D",
+            parser=values.number,
+            help="In place of --per-cell, with --cutoff: particles per unit of volume.",
+            show_default=False,
+        ),
+    ] = None,
+    cutoff: Annotated[
+        float | None,
+        typer.Option(metavar="S", parser=values.number, help="See --density.", show_default=False),
+    ] = None,
+    neighbours: Annotated[
+        float | None,
+        typer.Option(
+            metavar="K",
+            parser=values.number,
+            help="In place of --per-cell: neighbours of a particle on average, if uniform.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> Asked:
     """Return what is asked about particles."""
-    return Asked(particles, per_cell, moved, task, distribution, order, destination)
+    return Asked(
+        particles, per_cell, moved, task, distribution, order, destination, density, cutoff,
+        neighbours,
+    )  # fmt: skip
 
 
 def choose(
@@ -185,10 +217,26 @@ def _answer(asked: Asked, results: list[Path], device: str | None, as_json: bool
     if as_json:
         print_json(output.as_json(answer, chooser))
     else:
+        if elsewhere := _elsewhere(answer.machine):
+            print(elsewhere)
         print(output.sentence(answer))
         for line in output.evidence_lines(answer):
             print(f"  {line}")
     raise typer.Exit(output.EXIT_CODES[answer.verdict])
+
+
+def _elsewhere(machine: Machine) -> str | None:
+    """Say that the evidence is of another GPU than this machine has, or return None."""
+    from gpubench.choose.evidence import STUDY
+    from gpubench.devices.cuda import gpu_names
+
+    here = gpu_names()
+    if machine.backend != "cuda" or not here or machine.device in here:
+        return None
+    return (
+        f"measured on {machine.device}, not on {here[0]}, where another may be fastest:"
+        f" `gpubench run {STUDY}` measures this one"
+    )
 
 
 def _chooser(task: str, results: list[Path], device: str | None) -> Chooser:

@@ -314,10 +314,12 @@ class NeighbourSearch(ParticleAlgorithm):
     `CellListUpdate` do; all other tasks start from the positions of the newest state.
 
     finds_images: whether it looks across periodic walls; a search that does not refuses such grids.
+    tests_all_pairs: whether its work grows with the square of the number of particles.
     """
 
     family: ClassVar[str] = "neighbour-search"
     finds_images: ClassVar[bool] = True
+    tests_all_pairs: ClassVar[bool] = False
 
     def __init__(
         self, device: Device, particles: int, grid: Grid, form: str, parameters: Mapping[str, int]

@@ -21,7 +21,7 @@ def read_particles(path: Path, grid: Grid) -> ParticleSet:
     Raises UserError for what is no such file, for an array without particles, and for what
     `from_positions` refuses.
     """
-    array = _mapped(path)
+    array = mapped(path)
     if array.ndim == 2 and len(array) == 0:
         raise UserError(f"{path} holds no particles: nothing can be checked on none")
     try:
@@ -32,7 +32,7 @@ def read_particles(path: Path, grid: Grid) -> ParticleSet:
         ) from error
 
 
-def _mapped(path: Path) -> NDArray[Any]:
+def mapped(path: Path) -> NDArray[Any]:
     """Map the array of a `.npy` file, so that a header that promises more than there is fails."""
     try:
         with warnings.catch_warnings():  # of parsing a header: it is good or it is not

@@ -656,6 +656,14 @@ def test_default_results_are_ones_own_before_those_that_came_along(monkeypatch, 
 # The command
 
 
+@pytest.fixture(autouse=True)
+def gpus(monkeypatch):
+    """Stand for the GPUs of this machine, of which there are none at first."""
+    names = []
+    monkeypatch.setattr("gpubench.devices.cuda.gpu_names", lambda: names)
+    return names
+
+
 @pytest.fixture(scope="module")
 def came_along(tmp_path_factory):
     folder = tmp_path_factory.mktemp("came")
@@ -675,6 +683,26 @@ def valid(text):
     document = json.loads(text)
     Draft202012Validator(json.loads(output.SCHEMA_FILE.read_text())).validate(document)
     return document
+
+
+def test_evidence_of_another_gpu_is_said_first(gpubench_command, shipped, gpus):
+    question = ("choose", "--particles", 30_000, "--per-cell", 3)
+    _, plain, _ = gpubench_command(*question)
+    gpus.append("A GPU")
+    assert gpubench_command(*question)[1] == plain
+    gpus[:] = ["Another GPU"]
+    first, rest = gpubench_command(*question)[1].split("\n", 1)
+    assert first.startswith("measured on A GPU, not on Another GPU")
+    assert "`gpubench run regimes`" in first
+    assert rest == plain
+
+
+@pytest.mark.parametrize(
+    "given", [("--density", 0.375, "--cutoff", 2), ("--neighbours", 4 * math.pi)]
+)
+def test_occupancy_may_be_given_otherwise(gpubench_command, shipped, given):
+    expected = gpubench_command("choose", "--particles", 30_000, "--per-cell", 3)
+    assert gpubench_command("choose", "--particles", 30_000, *given) == expected
 
 
 def test_choose_answers_in_a_sentence_first(gpubench_command, shipped):
@@ -763,6 +791,13 @@ def test_the_last_line_of_validation_is_of_all_tasks():
         (["--particles", 0, "--per-cell", 4], "at least 1"),
         (["--particles", 9, "--per-cell", 0], "above 0"),
         (["--particles", 9, "--per-cell", "nan"], "above 0"),
+        (["--particles", 9, "--density", 4], "--density and --cutoff belong together"),
+        (["--particles", 9, "--density", 4, "--cutoff", -1], "--cutoff takes a positive number"),
+        (["--particles", 9, "--per-cell", 4, "--neighbours", 9], "give one of them"),
+        (
+            ["--particles", 9, "--neighbours", 9, "--distribution", "lattice"],
+            "for --distribution uniform",
+        ),
         (["--particles", 9, "--per-cell", 4, "--moved", 2], "from 0 to 1"),
         (["--particles", 9, "--per-cell", 4, "--task", "sort"], "build, count"),
         (["--particles", 9, "--per-cell", 4, "--task", "update"], "needs --moved"),

@@ -1,0 +1,130 @@
+"""`gpubench tune`: time the searches on a user's own particles."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gpubench.cli import require, values
+from gpubench.cli.check import axes_in, triple
+from gpubench.cli.options import RESULTS, DeviceOption
+from gpubench.core.messages import say
+
+if TYPE_CHECKING:
+    from gpubench.evidence.ranking import Ranked
+    from gpubench.neighbours.tune import Tuned
+
+
+def tune(
+    positions: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="An array of shape (particles, 3) in a .npy file, or a trajectory: .gsd, .xyz, or"
+            " .npy of shape (frames, particles, 3).",
+            show_default=False,
+        ),
+    ],
+    cutoff: Annotated[
+        float, typer.Option(metavar="S", parser=values.number, help="Neighbours are nearer.")
+    ],
+    box: Annotated[
+        str | None,
+        typer.Option(
+            metavar="X,Y,Z",
+            help="Edges of the box. Default: that of the file, else around the particles.",
+            show_default=False,
+        ),
+    ] = None,
+    low: Annotated[
+        str | None,
+        typer.Option(
+            metavar="X,Y,Z",
+            help="Its lower corner. Default: that of the file, else the origin.",
+            show_default=False,
+        ),
+    ] = None,
+    periodic: Annotated[
+        str,
+        typer.Option(
+            metavar="AXES", help="Axes along which the box repeats: some of xyz, or none."
+        ),
+    ] = "",
+    task: Annotated[
+        str,
+        typer.Option(
+            metavar="TASK",
+            help="One of {tasks}, but not update.",
+            autocompletion=values.completes(values.tasks),
+        ),
+    ] = "list",
+    device: DeviceOption = "auto",
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the results.")] = RESULTS,
+) -> None:
+    """Time all neighbour searches on your own particles, and print the line of code to write.
+
+    On a trajectory also what updates and skins are worth. Exit 1 if an answer is wrong.
+    """
+    from gpubench.neighbours.tune import tune as tuned
+
+    require.one_process("tune")
+    require.folder("--out", out)
+    found = tuned(
+        positions,
+        cutoff,
+        None if box is None else triple("--box", box),
+        axes_in(periodic),
+        low=None if low is None else triple("--low", low),
+        task=task,
+        device=device,
+        out=out,
+    )
+    _print(found, cutoff)
+    if not found.is_sound:
+        raise typer.Exit(1)
+
+
+def _print(found: Tuned, cutoff: float) -> None:
+    """Print ranks, what motion is worth, and last the line to write."""
+    _print_ranks("on these particles", found.ranked)
+    if found.moved_share is not None:
+        print(f"{found.moved_share:.2%} of the particles change cells from frame to frame")
+        _print_ranks("updates and rebuilds between the last two frames", found.updates)
+        _print_skins(found)
+    if abs(found.searched - cutoff) > 1e-6 * cutoff:
+        say(f"timed with a cutoff of {found.searched:g}: whole cells fill the box")
+    say(f"records: {found.path}")
+    print(found.code or "no method of gpubench.NeighbourList ran on these particles")
+
+
+def _print_ranks(title: str, ranked: list[Ranked]) -> None:
+    from gpubench.cli.output import new_table, print_table
+
+    table = new_table("rank", "algorithm", "median ms", "95 % interval", "over best", "reason")
+    for each in ranked:
+        record = each.measurement.record
+        name = f"{record.algorithm} {record.form}"
+        if each.rank is None or each.ratio is None:
+            table.add_row("", name, "", "", "", f"{record.status}: {record.reason or 'incomplete'}")
+            continue
+        tied = "=" if each.is_first and each.rank != 1 else ""
+        interval = f"{record.ci95_low_ms:.4g} to {record.ci95_high_ms:.4g}"
+        table.add_row(
+            f"{each.rank}{tied}", name, f"{record.median_ms:.4g}", interval,
+            f"{each.ratio.value:.2f}", "",
+        )  # fmt: skip
+    table.title, table.title_justify = title, "left"
+    print_table(table)
+
+
+def _print_skins(found: Tuned) -> None:
+    from gpubench.cli.output import new_table, print_table
+
+    table = new_table("skin", "frames a list serves", "list ms", "list ms per frame")
+    for each in found.skins:
+        frames = f"{'at least ' if each.outlasts else ''}{each.frames:.3g}"
+        ms, mean = ("" if v is None else f"{v:.4g}" for v in (each.list_ms, each.ms_per_frame))
+        table.add_row(f"{each.skin:g}", frames, ms, mean)
+    print_table(table)

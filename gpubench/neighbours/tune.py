@@ -1,0 +1,367 @@
+"""Time every neighbour search on a user's own particles."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpubench.algorithms.cell_search import CellSearch
+from gpubench.core import registry
+from gpubench.core.contracts import NeighbourSearch
+from gpubench.core.errors import UserError
+from gpubench.core.grid import Grid
+from gpubench.core.tasks import TASKS, task_of
+from gpubench.devices import open_device
+from gpubench.evidence.pooling import Measurement, pool
+from gpubench.evidence.ranking import Ranked, may_rank, rank
+from gpubench.evidence.records import identity_of
+from gpubench.evidence.results import load
+from gpubench.inputs import ParticleSet, from_positions
+from gpubench.inputs.specs import Particles, Recipe
+from gpubench.inputs.trajectory import Frames, Triple, frames_of, read_frames
+from gpubench.measure.budget import Budget
+from gpubench.studies import runner
+from gpubench.studies.plan import cell_key
+from gpubench.studies.runner import Engine
+from gpubench.studies.study import Study, Subject, Sweep, parse_study
+
+RESULTS = Path("results/local")
+SKINS = (0.1, 0.2, 0.3, 0.5)  # in cutoffs
+ALL_PAIRS_LIMIT = 2**16  # particles; above, a test of all pairs outlasts all other searches
+DEVICE_SECONDS = 20.0  # of all samples together; compiling and checking take the rest of a minute
+TEXT = """\
+title = "Neighbour searches on particles of one's own"
+question = "Which search is fastest on these particles?"
+seed = 0
+subjects = [{{ algorithm = "{algorithm}", form = "{form}" }}]
+[[sweeps]]
+name = "given"
+modes = ["hot"]
+particles = [{particles}]
+per_cell = [{per_cell!r}]
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class Given(Recipe):
+    """Particles that are not drawn but given, with the state before, where there is one."""
+
+    kind: ClassVar[str] = "particles"
+    size_axis: ClassVar[str] = "particles"
+    named_by: ClassVar[str] = "particles"
+
+    inputs: ParticleSet
+
+    def make(self, seed: int) -> ParticleSet:
+        """Return the particles, whatever the seed."""
+        return self.inputs
+
+    @property
+    def particles(self) -> int:
+        """Number of particles."""
+        return self.inputs.particles
+
+    @property
+    def title(self) -> str:
+        """Sizes."""
+        return f"{self.particles:,} particles, {self.inputs.per_cell:.3g} per cell"
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What a record says of them; the hash keeps other particles from being pooled."""
+        grid, has_moved = self.inputs.grid, self.inputs.before is not None
+        return {
+            "particles": self.particles,
+            "per_cell": self.inputs.per_cell,
+            "cells": list(grid.cells),
+            "periodic": list(grid.periodic),
+            "distribution": f"given-{self.inputs.hash[:8]}",
+            "order": "given",
+            "moved": self.inputs.moved,
+            "destination": "given" if has_moved else None,
+        }
+
+    @property
+    def host_bytes(self) -> int:
+        """Positions, their cells, and an answer being checked; twice that with a second state."""
+        return self.particles * (100 if self.inputs.before is None else 200)
+
+    @property
+    def device_bytes(self) -> int:
+        """Positions, cell ids, and a list of them."""
+        return self.particles * 24 + self.inputs.grid.count * 4
+
+
+@dataclass(frozen=True)
+class GivenSweep(Sweep):
+    """A sweep over particles that are given."""
+
+    given: tuple[Given, ...] = ()
+
+    def recipes(self) -> list[Recipe]:
+        """List the inputs."""
+        return list(self.given)
+
+
+@dataclass(frozen=True)
+class Skin:
+    """What a skin is worth on a trajectory.
+
+    skin: in the unit of the positions. frames: how many frames a list serves on average.
+    outlasts: whether the first list served all frames, so that `frames` is a lower bound.
+    list_ms: measured time to list the neighbours up to cutoff plus skin; None if not measured.
+    """
+
+    skin: float
+    frames: float
+    outlasts: bool
+    list_ms: float | None = None
+
+    @property
+    def ms_per_frame(self) -> float | None:
+        """The estimated time spent on lists per frame, without the reading of longer lists."""
+        return None if self.list_ms is None else self.list_ms / self.frames
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What came of tuning.
+
+    ranked: the searches that did the task, fastest first; those without a rank have a reason.
+    path: the results file. searched: the cutoff that was timed, the shortest edge of a cell.
+    code: the line to write; None where NeighbourList has none of the methods that ran.
+    updates: of a trajectory, updates and rebuilds between its last two frames, ranked.
+    moved_share: the mean fraction of particles that change cells from frame to frame.
+    skins: what a skin is worth; the first is none.
+    """
+
+    ranked: list[Ranked]
+    path: Path
+    searched: float
+    code: str | None
+    updates: list[Ranked] = field(default_factory=list)
+    moved_share: float | None = None
+    skins: list[Skin] = field(default_factory=list)
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether some search was timed and none was wrong or failed."""
+        every = [*self.ranked, *self.updates]
+        bad = any(each.measurement.record.status in ("wrong", "failed") for each in every)
+        return bool(self.ranked) and self.ranked[0].rank is not None and not bad
+
+
+def tune(
+    positions: str | Path | NDArray[np.floating] | Sequence[NDArray[np.floating]],
+    cutoff: float,
+    box: Triple | None = None,
+    periodic: bool | tuple[bool, bool, bool] = False,
+    *,
+    low: Triple | None = None,
+    task: str = "list",
+    device: str = "auto",
+    out: str | Path = RESULTS,
+    budget: Budget | None = None,
+) -> Tuned:
+    """Time all searches that can do a task on these particles, and rank them.
+
+    positions: shape (particles, 3), or (frames, particles, 3) for a trajectory; or the path of a
+        `.npy`, `.gsd` or `.xyz` file. cutoff, box, low: in the unit of the positions; a box that
+        is not given is that of the file, else the one around the particles. low defaults to the
+        corner of the file's box, else to the origin.
+    task: `build`, `count`, `ten-counts` or `list`. budget: of each search; default: 20 s over all.
+    Each answer is checked against the oracle before and after timing. The records are stored in
+    `out`, as those of `gpubench run`, under the study `tune`. Raises UserError for bad arguments,
+    DeviceUnavailable where the device is not there.
+    """
+    if task not in TASKS or task == "update":
+        known = ", ".join(name for name in TASKS if name != "update")
+        raise UserError(f"the task must be one of {known}, not {task!r}")
+    frames = read_frames(Path(positions)) if isinstance(positions, str | Path) else None
+    frames = frames or frames_of(positions)
+    axes = (periodic,) * 3 if isinstance(periodic, bool) else periodic
+    grid = _grid(frames, cutoff, box, low, axes)
+    states = [from_positions(frame, grid) for frame in frames.positions]
+    sweeps = [_sweep("given", states[-1], _subjects(task))]
+    if len(states) > 1:
+        last = replace(states[-1], before=states[-2])
+        sweeps.append(_sweep("moved", last, [*_subjects("update"), *_subjects("count")]))
+    with open_device(device) as opened:
+        session = _Session(runner.engine_of(opened), Path(out), budget)
+        races = session.measure(sweeps)
+        ranked = _race(races, has_moved=False)
+        found = Tuned(ranked, session.path, min(grid.cell_size), _code(ranked, cutoff, grid, box))
+        if len(states) > 1:
+            skins = _skins(states, cutoff)
+            if task == "list" and ranked and ranked[0].rank:
+                skins = session.time_skins(skins, states[-1], ranked[0])
+            found = replace(
+                found,
+                updates=_race(races, has_moved=True),
+                moved_share=_moved_share(states),
+                skins=skins,
+            )
+    return found
+
+
+def _grid(
+    frames: Frames, cutoff: float, box: Triple | None, low: Triple | None, axes: tuple[bool, ...]
+) -> Grid:
+    """Return the cells; raises UserError for a box that the searches cannot take."""
+    x, y, z = axes
+    size = box or frames.box
+    corner = low or frames.low or (0.0, 0.0, 0.0)
+    if size is None:
+        if any(axes):
+            raise UserError("a periodic box needs its edges: give the box")
+        flat = np.asarray(frames.positions)[..., :3].reshape(-1, 3).astype(np.float64)
+        least, most = flat.min(axis=0), flat.max(axis=0)
+        a, b, c = (float(v) for v in np.maximum(most - least, cutoff) * (1 + 1e-6))
+        d, e, f = map(float, least)
+        size, corner = (a, b, c), (d, e, f)
+    grid = Grid.in_box(corner, size, cutoff, (x, y, z))
+    if any(p and n < 3 for p, n in zip(axes, grid.cells, strict=True)):
+        raise UserError(
+            f"a periodic axis must be at least three cutoffs long, {3 * cutoff:g}, not {size}"
+        )
+    return grid
+
+
+def _subjects(task: str) -> list[Subject]:
+    """Return every search of the registry in every form that does the task."""
+    return [
+        Subject(name, form, limits={"particles": ALL_PAIRS_LIMIT} if cls.tests_all_pairs else {})
+        for name, cls in registry.algorithms().items()
+        if issubclass(cls, NeighbourSearch)
+        for form in cls.forms
+        if task_of(form) == task
+    ]
+
+
+def _sweep(name: str, inputs: ParticleSet, subjects: Sequence[Subject]) -> GivenSweep:
+    return GivenSweep(name, Particles, {}, ("hot",), tuple(subjects), given=(Given(inputs),))
+
+
+def _study(sweeps: Sequence[GivenSweep], budget: Budget | None) -> Study:
+    """Return a study of these sweeps; its text is for those that read the results file."""
+    first, (subject, *_) = sweeps[0].given[0], sweeps[0].subjects
+    text = TEXT.format(
+        algorithm=subject.algorithm, form=subject.form,
+        particles=first.particles, per_cell=float(first.inputs.per_cell),
+    )  # fmt: skip
+    count = sum(len(sweep.subjects) for sweep in sweeps)
+    default = Budget(seconds_per_task=min(0.5, DEVICE_SECONDS / count), min_samples=7)
+    return replace(parse_study("tune", text), sweeps=tuple(sweeps), budget=budget or default)
+
+
+class _Session:
+    """Measures sweeps into one results file."""
+
+    path: Path
+
+    def __init__(self, engine: Engine, out: Path, budget: Budget | None) -> None:
+        self._engine, self._out, self._budget = engine, out, budget
+
+    def measure(self, sweeps: Sequence[GivenSweep]) -> list[list[Ranked]]:
+        """Measure all of the sweeps anew; return the ranks of what they measured."""
+        study = _study(sweeps, self._budget)
+        summary = runner.run(study, self._engine, self._out, fresh=True)
+        self.path = summary.path
+        results = load(summary.path)
+        own = [each for each in results.records if cell_key(identity_of(each)) in summary.keys]
+        return rank(pool([replace(results, records=own)]))
+
+    def time_skins(self, skins: Sequence[Skin], inputs: ParticleSet, best: Ranked) -> list[Skin]:
+        """Time the lists of the fastest search at each cutoff plus skin that the box can have."""
+        record, grid, cutoff = best.measurement.record, inputs.grid, min(inputs.grid.cell_size)
+        subject = Subject(record.algorithm, record.form)
+        grids: dict[float, Grid] = {}
+        for each in skins[1:]:
+            try:
+                wider = Grid.in_box(grid.low, grid.size, cutoff + each.skin, grid.periodic)
+            except UserError:
+                continue
+            if all(n >= 3 or not p for n, p in zip(wider.cells, wider.periodic, strict=True)):
+                grids[each.skin] = wider
+        times = {0.0: _ms(best.measurement)}
+        if grids:
+            sweeps = [  # whole cells fill the box, so two skins can have one grid
+                _sweep(f"skin-{number}", from_positions(inputs.positions, wider), [subject])
+                for number, wider in enumerate(dict.fromkeys(grids.values()), start=1)
+            ]
+            found = {
+                tuple(each.measurement.record.cells or ()): _ms(each.measurement)
+                for race in self.measure(sweeps)
+                for each in race
+            }
+            times |= {skin: found[wider.cells] for skin, wider in grids.items()}
+        return [replace(each, list_ms=times.get(each.skin)) for each in skins]
+
+
+def _ms(measured: Measurement) -> float | None:
+    return measured.record.median_ms if may_rank(measured.record) else None
+
+
+def _race(races: Sequence[Sequence[Ranked]], has_moved: bool) -> list[Ranked]:
+    """Return all that was asked of particles that have moved, or have not, fastest first."""
+    found = [
+        each
+        for race in races
+        for each in race
+        if (each.measurement.record.destination is not None) == has_moved
+    ]
+    return sorted(found, key=lambda each: (each.rank is None, each.rank or 0))
+
+
+def _code(ranked: Sequence[Ranked], cutoff: float, grid: Grid, box: Triple | None) -> str | None:
+    """Return the line that makes a list by the fastest method that NeighbourList has."""
+    for each in ranked:
+        name = each.measurement.record.algorithm
+        cls = registry.algorithms()[name]
+        if each.rank and issubclass(cls, CellSearch) and "list" in cls.forms:
+            given = grid.size if box or any(grid.periodic) else None
+            size = None if given is None else tuple(float(f"{edge:.9g}") for edge in given)
+            periodic = grid.periodic[0] if len(set(grid.periodic)) == 1 else grid.periodic
+            return (
+                f"gpubench.NeighbourList(cutoff={float(cutoff)!r}, box={size}, periodic={periodic},"
+                f" method={name.removeprefix('search-')!r})"
+            )
+    return None
+
+
+def _moved_share(states: Sequence[ParticleSet]) -> float:
+    pairs = itertools.pairwise(states)
+    return float(np.mean([np.mean(a.cell_of != b.cell_of) for a, b in pairs]))
+
+
+def _skins(states: Sequence[ParticleSet], cutoff: float) -> list[Skin]:
+    """Return, for no skin and for several, how many frames a list serves.
+
+    A list is right until the first particle has moved by more than half the skin.
+    """
+    return [_skin(states, share * cutoff) for share in (0.0, *SKINS)]
+
+
+def _skin(states: Sequence[ParticleSet], skin: float) -> Skin:
+    if skin == 0:
+        return Skin(0.0, 1.0, outlasts=False)
+    lists, built = 1, states[0]
+    for state in states[1:]:
+        if _longest_move(built, state) > skin / 2:
+            lists, built = lists + 1, state
+    return Skin(skin, len(states) / lists, outlasts=lists == 1)
+
+
+def _longest_move(before: ParticleSet, after: ParticleSet) -> float:
+    """Return the largest displacement, by the nearest image along periodic axes."""
+    grid = after.grid
+    way = after.positions[:, :3].astype(np.float64) - before.positions[:, :3]
+    size = np.asarray(grid.size)
+    way -= np.where(grid.periodic, np.round(way / size) * size, 0.0)
+    return float(np.sqrt((way**2).sum(axis=1).max()))

@@ -1,0 +1,146 @@
+"""`gpubench tune`: ranks on given particles, and what motion says of updates and skins."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import gpubench
+from gpubench.algorithms.cell_search import CountingSortSearch
+from gpubench.cli.app import app
+from gpubench.core import registry
+from gpubench.core.answers import Neighbours
+from gpubench.core.errors import UserError
+from gpubench.core.grid import Grid
+from gpubench.inputs import from_positions
+from gpubench.inputs.trajectory import read_frames
+from gpubench.measure.budget import Budget
+from gpubench.neighbours.tune import Given
+
+SHORT = Budget(seconds_per_task=0.001, min_samples=6, max_samples=6, max_batch=1)
+BOX = (6.0, 6.0, 6.0)
+
+
+class OneTooMany(CountingSortSearch):
+    """Counts one neighbour too many for the first particle."""
+
+    name = "one-too-many"
+
+    def neighbours(self):
+        found = super().neighbours()
+        counts = np.array(self.device.download(found.counts))
+        counts[0] += 1
+        return Neighbours(self.device.upload(counts))
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """Leave two right searches and one that is wrong."""
+    known = registry.algorithms()
+    names = ("search-counting-sort", "scipy-ckdtree", "search-counting-resort")
+    chosen = {name: known[name] for name in names} | {OneTooMany.name: OneTooMany}
+    monkeypatch.setattr(registry, "algorithms", lambda: chosen)
+
+
+@pytest.fixture
+def frames():
+    """Three frames of 200 particles, of which half go 0.06 along x in each."""
+    rng = np.random.default_rng(5)
+    first = rng.random((200, 3)) * 6
+    step = np.where(np.arange(200)[:, None] < 100, (0.06, 0.0, 0.0), 0.0)
+    return np.array([first, first + step, first + 2 * step])
+
+
+def test_a_wrong_search_has_no_rank_and_the_rest_are_records(few, frames, tmp_path):
+    found = gpubench.tune(
+        frames[0], 1.0, BOX, True, task="count", device="opencl", out=tmp_path, budget=SHORT
+    )
+    ranks = {each.measurement.record.algorithm: each.rank for each in found.ranked}
+    assert ranks.pop("one-too-many") is None
+    assert set(ranks) == {"search-counting-sort", "scipy-ckdtree"}
+    assert set(ranks.values()) == {1, 2}
+    assert not found.is_sound
+    assert found.code == (
+        "gpubench.NeighbourList(cutoff=1.0, box=(6.0, 6.0, 6.0), periodic=True,"
+        " method='counting-sort')"
+    )
+    rows = gpubench.load(found.path).set_index("algorithm")
+    assert rows.loc["one-too-many", "status"] == "wrong"
+    assert (rows.loc[list(ranks), "status"] == "ok").all()
+
+
+def test_other_particles_are_other_measurements(frames):
+    grid = Grid.in_box((0.0, 0.0, 0.0), BOX, 1.0, (True, True, True))
+    one, other = (Given(from_positions(frame, grid)).identity for frame in frames[:2])
+    assert one["distribution"] != other["distribution"]
+    assert {**one, "distribution": other["distribution"]} == other
+
+
+def test_a_trajectory_says_what_updates_and_skins_are_worth(few, frames, tmp_path):
+    found = gpubench.tune(frames, 1.0, BOX, True, device="opencl", out=tmp_path, budget=SHORT)
+    cells = np.floor(frames % 6).astype(int)
+    moved = [(a != b).any(axis=1).mean() for a, b in itertools.pairwise(cells)]
+    assert found.moved_share == pytest.approx(np.mean(moved))
+    # Half of the particles go 0.06 a frame: a skin of 0.2 serves two frames, one of 0.3 all three.
+    assert [(each.skin, each.frames, each.outlasts) for each in found.skins] == [
+        (0.0, 1.0, False), (0.1, 1.0, False), (0.2, 1.5, False), (0.3, 3.0, True), (0.5, 3.0, True)
+    ]  # fmt: skip
+    assert all(each.ms_per_frame == each.list_ms / each.frames > 0 for each in found.skins)
+    assert {each.measurement.record.form for each in found.updates if each.rank} == {
+        "update",
+        "count",
+    }
+    assert {each.group.task for each in found.updates} == {"update"}
+
+
+def test_formats_agree(frames, tmp_path):
+    gsd = pytest.importorskip("gsd.hoomd")
+    np.save(tmp_path / "t.npy", frames)
+    lines = [
+        "\n".join(["200", "", *(f"A {x!r} {y!r} {z!r}" for x, y, z in frame.tolist())])
+        for frame in frames
+    ]
+    (tmp_path / "t.xyz").write_text("\n".join(lines) + "\n")
+    with gsd.open(str(tmp_path / "t.gsd"), "w") as file:
+        for frame in frames:
+            moment = gsd.Frame()
+            moment.configuration.box = [*BOX, 0, 0, 0]
+            moment.particles.N, moment.particles.position = 200, frame - 3
+            file.append(moment)
+    expected = read_frames(tmp_path / "t.npy").positions
+    np.testing.assert_array_equal(expected, frames)
+    np.testing.assert_array_equal(read_frames(tmp_path / "t.xyz").positions, frames)
+    found = read_frames(tmp_path / "t.gsd")
+    np.testing.assert_allclose(found.positions, frames - 3, atol=1e-6)
+    assert (found.low, found.box) == ((-3.0, -3.0, -3.0), BOX)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("absent.npy --cutoff 1", "cannot read"),
+        ("bad.xyz --cutoff 1", "frame 0 ends early"),
+        ("one.npy --cutoff 0", "positive"),
+        ("one.npy --cutoff 1 --periodic xyz", "give the box"),
+        ("one.npy --cutoff 3 --box 6,6,6 --periodic x", "three cutoffs"),
+        ("one.npy --cutoff 1 --box 3,3,3", "outside the box"),
+        ("one.npy --cutoff 1 --box 3,3", "three numbers"),
+        ("one.npy --cutoff 1 --task update", "task"),
+        ("flat.npy --cutoff 1", "shape"),
+        ("none.npy --cutoff 1", "no particles"),
+    ],
+)
+def test_bad_input_is_refused(words, said, frames, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("one.npy", frames[0])
+    np.save("flat.npy", frames[0].ravel())
+    np.save("none.npy", np.zeros((0, 3)))
+    (tmp_path / "bad.xyz").write_text("3\n\nA 1 2 3\n")
+    result = CliRunner().invoke(app, ["tune", *words.split()])
+    assert isinstance(result.exception, UserError)  # `exits` makes of it one line and status 2
+    assert said in str(result.exception)
+    assert "\n" not in str(result.exception)
+    assert not (tmp_path / "results").exists()
