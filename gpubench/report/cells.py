@@ -69,6 +69,9 @@ class Place:
     nulls: str | None
     pairs: int | None
     matrix: str | None
+    surface: str | None
+    faces: int | None
+    depth: int | None
     distribution: str | None
     order: str | None
     moved: int | None

@@ -72,6 +72,7 @@ from gpubench.devices import open_device
 from gpubench.verify.problems import FAMILIES
 from gpubench.core.grid import Grid
 from gpubench.inputs import NULLS, RECORD_BYTES, make, make_pairs, make_records, move
+from gpubench.inputs import make_loop_mesh
 from gpubench.inputs import of_particles
 from gpubench.verify.sparse_suites import antisymmetric_matrix, matrix_of_lengths
 
@@ -164,6 +165,10 @@ def matrices():
     if not form.startswith("transpose"):
         yield matrix_of_lengths([0, 40, 0, 3, *range(30)]), {}
 
+def surfaces():
+    for surface, faces, depth in (("icosphere", 20, 2), ("flipped-sphere", 80, 1)):
+        yield make_loop_mesh(surface, faces, depth), {"pixels": 300, "bend_percent": 40}
+
 name, form = sys.argv[1:]
 cls = registry.find_algorithm(name)
 cases = {
@@ -173,6 +178,7 @@ cases = {
     "stream-filter": records,
     "pair-noise": pairs,
     "sparse-product": matrices,
+    "surface-subdivision": surfaces,
 }.get(cls.family, moved if form == "update" else particles)
 problems = []
 with open_device("opencl:oclgrind") as device:
