@@ -42,6 +42,7 @@ class LoopSubdivision(Subdivision):
         "by-bend": Form("until the surface bends little across edges; a scan filters both halves"),
     }
     defaults: ClassVar[Mapping[str, int]] = {"pixels": 8, "bend_percent": 10, "capacity": 0}
+    conformance_parameters: ClassVar[Mapping[str, int]] = {"pixels": 60, "bend_percent": 30}
     loses = "lost"
 
     def prepare(self) -> None:

@@ -34,9 +34,10 @@ IDENTITY = (
     "workload", "skin", "time_step", "ranks", "decomposition", "mode", "input_hash", "seed",
 )  # fmt: skip
 # Of these, what came later: where it is null, the key is what it was before.
-CAME_LATER = frozenset(
-    "pairs matrix surface faces depth inputs workload skin time_step ranks decomposition".split()
-)
+CAME_LATER = frozenset((
+    "pairs", "matrix", "surface", "faces", "depth", "inputs", "workload", "skin", "time_step",
+    "ranks", "decomposition",
+))  # fmt: skip
 
 Status = Literal["ok", "wrong", "failed", "skipped"]
 Reason = Annotated[str, Meta(max_length=100_000)]

@@ -100,9 +100,8 @@ class SubdivisionReference:
         wrong = self._positions(triangles) if uniform else self._near(triangles)
         if wrong is None and not uniform:
             level = corners[:, :found, 3]
-            if (
-                k := first_true(~np.isin(level, np.arange(self.depth + 1)).all(axis=0))
-            ) is not None:
+            known = np.isin(level, np.arange(self.depth + 1))
+            if (k := first_true(np.asarray(~known.all(axis=0)))) is not None:
                 return f"triangle {k} has level {level[:, k].tolist()}, expected 0 to {self.depth}"
         return wrong or (None if found > MOST_CLOSED else closed(triangles, self.euler))
 

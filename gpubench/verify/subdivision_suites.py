@@ -36,6 +36,8 @@ def surfaces() -> list[Case]:
         ("torus", 36, 1), ("torus", 36, 4), ("torus", 100, 3), ("torus", 4 * 17**2, 2),
         ("flipped-sphere", 20, 1), ("flipped-sphere", 20, 5), ("flipped-sphere", 80, 4),
         ("flipped-sphere", 320, 2),
+        *(("flipped-sphere", 20, 1 + k % 4) for k in range(30)),
+        *(("flipped-sphere", 80, 2) for k in range(6)),
     )  # fmt: skip
     return [
         *(Case(f"tetrahedron, depth {depth}", partial(_tetrahedron, depth)) for depth in (1, 4)),
