@@ -166,8 +166,11 @@ def matrices():
         yield matrix_of_lengths([0, 40, 0, 3, *range(30)]), {}
 
 def surfaces():
-    for surface, faces, depth in (("icosphere", 20, 2), ("flipped-sphere", 80, 1)):
-        yield make_loop_mesh(surface, faces, depth), {"pixels": 300, "bend_percent": 40}
+    for seed in range(3):
+        yield make_loop_mesh("flipped-sphere", 20, 2, seed), {"pixels": 250, "bend_percent": 60}
+    yield make_loop_mesh("icosphere", 20, 1), {"pixels": 0, "bend_percent": 0}
+    yield make_loop_mesh("torus", 36, 2), {"pixels": 200}
+    yield make_loop_mesh("icosphere", 80, 1), {"pixels": 10**6, "bend_percent": 10**5}
 
 name, form = sys.argv[1:]
 cls = registry.find_algorithm(name)
