@@ -15,12 +15,14 @@ AXES: dict[str, dict[str, list[Any]]] = {
     "records": {"kept": [0.1, 0.9]},
     "pairs": {},
     "matrix": {"order": ["cell", "random"]},
+    "surfaces": {},
 }
 FIXED: dict[str, dict[str, Any]] = {
     "particles": {"distribution": "uniform", "order": "random"},
     "records": {"record_bytes": 4, "nulls": "infinity"},
     "pairs": {},
     "matrix": {"matrix": "density-gradient", "per_cell": 8, "distribution": "uniform"},
+    "surfaces": {"surface": "torus", "depth": 1},
 }
 OF_FAMILY: dict[str, dict[str, Any]] = {
     "cell-list-update": {"periodic": True, "destination": "step"},

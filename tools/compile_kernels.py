@@ -34,8 +34,16 @@ from gpubench.core.grid import Grid
 from gpubench.core.paths import kernel_folder
 from gpubench.devices.base import Device, Graph, Kernel
 from gpubench.distributed.domain_decomposition import DECOMPOSITIONS, share
-from gpubench.inputs import RECORD_BYTES, Inputs, PairSet, ParticleSet, RecordSet, of_particles
-from gpubench.inputs.specs import Matrices, Pairs, Particles, Recipe, Records
+from gpubench.inputs import (
+    RECORD_BYTES,
+    Inputs,
+    PairSet,
+    ParticleSet,
+    RecordSet,
+    make_loop_mesh,
+    of_particles,
+)
+from gpubench.inputs.specs import Matrices, Pairs, Particles, Recipe, Records, Surfaces
 from gpubench.verify.problems import FAMILIES
 from gpubench.workloads.sph import SPH
 
@@ -179,11 +187,17 @@ def matrix_sets() -> Iterator[Inputs]:
             yield of_particles(particles)
 
 
+def surfaces() -> Iterator[Inputs]:
+    """Yield a mesh: nothing that is compiled depends on its size."""
+    yield make_loop_mesh("icosphere", 20, 2)
+
+
 INPUTS: dict[type[Recipe], Callable[[], Iterator[Inputs]]] = {
     Particles: particle_sets,
     Records: record_sets,
     Pairs: pair_sets,
     Matrices: matrix_sets,
+    Surfaces: surfaces,
 }
 
 

@@ -24,11 +24,14 @@ if TYPE_CHECKING:
 
 AXES = (
     "particles", "per_cell", "distribution", "order", "moved", "destination", "periodic",
-    "records", "kept", "record_bytes", "nulls", "pairs", "matrix", "inputs", "workload", "skin",
-    "time_step", "ranks", "decomposition",
+    "records", "kept", "record_bytes", "nulls", "pairs", "matrix", "surface", "faces", "depth",
+    "inputs", "workload", "skin", "time_step", "ranks", "decomposition",
 )  # fmt: skip
-WHOLE = ("particles", "moved", "records", "record_bytes", "pairs", "inputs", "ranks", "rank")
-_COUNTS = ("particles", "records", "pairs")  # an input has one of them
+WHOLE = (
+    "particles", "moved", "records", "record_bytes", "pairs", "faces", "depth", "inputs", "ranks",
+    "rank",
+)  # fmt: skip
+_COUNTS = ("particles", "records", "pairs", "faces")  # an input has one of them
 
 
 def load(*paths: str | Path) -> pd.DataFrame:

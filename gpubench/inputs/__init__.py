@@ -5,6 +5,7 @@ same bytes on any machine, and ``hash`` names them.
 """
 
 from gpubench.inputs.drawing import DISPLACED, MARGIN, SPRAY, STEP, SURFACE, WAVES, morton_codes
+from gpubench.inputs.loop_meshes import LoopMesh, loop_mesh, make_loop_mesh
 from gpubench.inputs.making import (
     PARTNERS,
     SPECIAL_BITS,
@@ -51,6 +52,7 @@ __all__ = [
     "SURFACE",
     "WAVES",
     "Inputs",
+    "LoopMesh",
     "MatrixSet",
     "PairSet",
     "ParticleSet",
@@ -58,7 +60,9 @@ __all__ = [
     "SimulationStart",
     "from_positions",
     "grid_for",
+    "loop_mesh",
     "make",
+    "make_loop_mesh",
     "make_pairs",
     "make_records",
     "morton_codes",

@@ -15,6 +15,8 @@ from typing import Any, ClassVar
 
 from gpubench.core.errors import UserError
 from gpubench.core.grid import Grid
+from gpubench.core.subdivision import DEEPEST, check_depth
+from gpubench.inputs.loop_meshes import MAX_FACES, SURFACES, check_faces, make_loop_mesh
 from gpubench.inputs.making import (
     check_move,
     check_records,
@@ -375,8 +377,49 @@ class Matrices(Recipe):
         return self.particles * (16 + 16 + 4 + 12) + self.neighbours * (12 + 4)
 
 
+@dataclass(frozen=True)
+class Surfaces(Recipe):
+    """A closed mesh and how often it is subdivided; see inputs.loop_meshes."""
+
+    kind: ClassVar[str] = "surfaces"
+    size_axis: ClassVar[str] = "faces"
+    named_by: ClassVar[str] = "surface"
+
+    surface: str = _axis(enum=list(SURFACES))
+    faces: int = _axis(type="integer", minimum=1, maximum=MAX_FACES)
+    depth: int = _axis(type="integer", minimum=1, maximum=DEEPEST)
+
+    def __post_init__(self) -> None:
+        check_faces(self.surface, self.faces)
+        check_depth(self.faces, self.depth)
+
+    def make(self, seed: int) -> Inputs:
+        """Draw the mesh."""
+        return make_loop_mesh(self.surface, self.faces, self.depth, seed)
+
+    @property
+    def title(self) -> str:
+        """Shape, size and depth."""
+        return f"{self.surface}, {self.faces:,} triangles, depth {self.depth}"
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Its axes."""
+        return dataclasses.asdict(self)
+
+    @property
+    def host_bytes(self) -> int:
+        """The neighbourhoods, and the mesh of the last level in float64 with its edges."""
+        return int(self.faces * (1 + 4**self.depth) * 400)
+
+    @property
+    def device_bytes(self) -> int:
+        """Corners of the last level, and the level before with its neighbourhoods."""
+        return int(self.faces * 4**self.depth * (48 + 192 // 4))
+
+
 KINDS: dict[str, type[Recipe]] = {
-    kind.kind: kind for kind in (Particles, Records, Pairs, Simulation, Matrices)
+    kind.kind: kind for kind in (Particles, Records, Pairs, Simulation, Matrices, Surfaces)
 }
 
 

@@ -62,6 +62,9 @@ AXES: Mapping[str, Axis] = {
     "nulls": Axis("Nulls by", "how nulls are marked", "nulls by {}"),
     "pairs": Axis("Pairs", "pairs", "{} pairs", "size"),
     "matrix": Axis("Matrix", "matrix", "{} matrix"),
+    "surface": Axis("Surface", "surface", "{}"),
+    "faces": Axis("Triangles", "triangles of the mesh", "{} triangles", "size"),
+    "depth": Axis("Depth", "levels of subdivision", "depth {}", "number"),
     "time_step": Axis("Time step", "time step", "time step {}", "linear"),
     "skin": Axis("Skin", "skin", "skin {}", "linear"),
     "ranks": Axis("Ranks", "ranks", "{} ranks", "number"),
@@ -93,7 +96,7 @@ AXES: Mapping[str, Axis] = {
     "periodic": Axis("Box", "box", "{}"),
     "inputs": Axis("Inputs", "inputs that take turns", "{} inputs in turn", names={None: "1"}),
 }
-SIZES = ("particles", "per_cell", "records", "kept", "pairs")
+SIZES = ("particles", "per_cell", "records", "kept", "pairs", "faces", "depth")
 COUNTS = tuple(dict.fromkeys(kind.size_axis for kind in KINDS.values()))  # an input has one
 
 

@@ -27,15 +27,17 @@ from gpubench.core.answers import (
 from gpubench.core.block_matrix import Assembled, Product
 from gpubench.core.contracts import Algorithm, CellListUpdate
 from gpubench.core.grid import Grid, UnboundedGrid, hash_buckets
+from gpubench.core.subdivision import Subdivided
 from gpubench.inputs import (
     Inputs,
+    LoopMesh,
     MatrixSet,
     PairSet,
     ParticleSet,
     RecordSet,
     SimulationStart,
 )
-from gpubench.inputs.specs import Matrices, Pairs, Particles, Recipe, Records
+from gpubench.inputs.specs import Matrices, Pairs, Particles, Recipe, Records, Surfaces
 from gpubench.verify import oracle
 from gpubench.verify.neighbour_oracle import (
     NeighbourOracle,
@@ -43,6 +45,7 @@ from gpubench.verify.neighbour_oracle import (
     neighbour_oracle,
 )
 from gpubench.verify.sparse_oracle import BlockRowsReference
+from gpubench.verify.subdivision_oracle import SubdivisionReference
 
 
 class Oracle(ABC):
@@ -331,6 +334,22 @@ class SparseProductOracle(Oracle):
         )
 
 
+class SubdivisionOracle(Oracle):
+    """Check subdivided meshes; see `SubdivisionReference`."""
+
+    def __init__(self, inputs: LoopMesh, exact: bool = False) -> None:
+        self.reference = SubdivisionReference(inputs)
+
+    def check(self, algorithm: Any) -> str | None:
+        """Check positions, or that the mesh is closed and near to the surface, or both."""
+        answer = algorithm.answer
+        if not isinstance(answer, Subdivided):
+            raise TypeError(
+                f"{algorithm.name} answers with {type(answer).__name__}, not Subdivided"
+            )
+        return self.reference.check(algorithm.form == "uniform", answer, algorithm.download)
+
+
 class WorkloadStepOracle(Oracle):
     """Check a step of a simulation, by what the workload knows of its own physics."""
 
@@ -355,6 +374,7 @@ FAMILIES = {
         Family("stream-filter", StreamFilterOracle, Records),
         Family("pair-noise", PairNoiseOracle, Pairs),
         Family("sparse-product", SparseProductOracle, Matrices),
+        Family("surface-subdivision", SubdivisionOracle, Surfaces),
     )
 }
 

@@ -27,6 +27,7 @@ from gpubench.inputs import (
 from gpubench.verify.case import Case
 from gpubench.verify.sparse_suites import matrices
 from gpubench.verify.stream_suites import pairs, streams
+from gpubench.verify.subdivision_suites import surfaces
 
 Triple = tuple[bool, bool, bool]
 OPEN: Triple = (False, False, False)
@@ -477,4 +478,5 @@ _SUITES: dict[str, Callable[[], list[Case]]] = {
     "stream-filter": streams,
     "pair-noise": pairs,
     "sparse-product": matrices,
+    "surface-subdivision": surfaces,
 }

@@ -29,6 +29,7 @@ from gpubench.core.block_matrix import Assembled, Product
 from gpubench.core.contracts import Algorithm, CellListUpdate, HostSearch
 from gpubench.core.errors import NotSupported, UserError
 from gpubench.core.grid import Grid
+from gpubench.core.subdivision import Subdivided
 from gpubench.core.tasks import task_of
 from gpubench.devices import Device, missing_feature
 from gpubench.inputs import (
@@ -40,6 +41,7 @@ from gpubench.inputs import (
     ParticleSet,
     from_positions,
     make,
+    make_loop_mesh,
     make_pairs,
     make_records,
     move,
@@ -112,6 +114,8 @@ def drawn(name: str, size: int, distribution: str = "uniform", seed: int = 0) ->
             return make_pairs(size, seed + sum(distribution.encode()))
         case "sparse-product":
             return of_particles(make(size, BOX, distribution, seed=seed), seed)
+        case "surface-subdivision":
+            return make_loop_mesh("flipped-sphere", 80, 2, seed + sum(distribution.encode()))
     return make(size, BOX, distribution, seed=seed)
 
 
@@ -218,6 +222,13 @@ TRIED = {
     ),
     "pair-noise": st.builds(make_pairs, st.integers(0, 5000), st.integers(0, 2**32)),
     "sparse-product": st.builds(of_particles, particle_sets(may_repeat=False)),
+    "surface-subdivision": st.builds(
+        make_loop_mesh,
+        st.sampled_from(["icosphere", "flipped-sphere"]),
+        st.sampled_from([20, 80]),
+        st.integers(1, 3),
+        st.integers(0, 2**32),
+    ),
 }
 
 
@@ -402,6 +413,8 @@ class TestContract:
                 assert answer.values.shape == (algorithm.launches, 100)
             case "sparse-product":
                 assert isinstance(answer, Assembled if algorithm.task == "assemble" else Product)
+            case "surface-subdivision":
+                assert isinstance(answer, Subdivided)
             case _:
                 assert isinstance(answer, LinkedCells | SortedCells | LimitedCells)
                 assert (getattr(answer, "positions", None) is not None) == form.reorders

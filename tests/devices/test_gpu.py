@@ -24,7 +24,15 @@ from gpubench.core.errors import NotSupported
 from gpubench.core.grid import Grid
 from gpubench.core.tasks import task_of
 from gpubench.devices import Device, cuda
-from gpubench.inputs import Inputs, make, make_pairs, make_records, move, of_particles
+from gpubench.inputs import (
+    Inputs,
+    make,
+    make_loop_mesh,
+    make_pairs,
+    make_records,
+    move,
+    of_particles,
+)
 from gpubench.verify.case import Case
 from gpubench.verify.problems import FAMILIES, Oracle
 from gpubench.verify.suites import large_cases
@@ -80,6 +88,8 @@ def drawn(name: str, distribution: str, seed: int) -> Any:
         return make_records(20000, kept, 16, "predicate", seed)
     if family == "pair-noise":
         return make_pairs(20000, seed)
+    if family == "surface-subdivision":
+        return make_loop_mesh("flipped-sphere", 320, 3, seed)
     is_open = family in (*UNBOUNDED, "sparse-product") or not getattr(cls, "finds_images", True)
     box = replace(BOX, periodic=(False,) * 3) if is_open else BOX
     inputs = make(20000, box, distribution, seed=seed)
@@ -145,6 +155,8 @@ class TestGraphs:
             case "stream-filter":
                 device.write(algorithm.records, inputs.records)
                 device.write(algorithm.keep, inputs.keep)
+            case "surface-subdivision":
+                device.write(algorithm._mesh, inputs.triangles)
             case "pair-noise":
                 device.write(algorithm.i, inputs.i)
                 device.write(algorithm.j, inputs.j)

@@ -72,6 +72,7 @@ from gpubench.devices import open_device
 from gpubench.verify.problems import FAMILIES
 from gpubench.core.grid import Grid
 from gpubench.inputs import NULLS, RECORD_BYTES, make, make_pairs, make_records, move
+from gpubench.inputs import make_loop_mesh
 from gpubench.inputs import of_particles
 from gpubench.verify.sparse_suites import antisymmetric_matrix, matrix_of_lengths
 
@@ -164,6 +165,13 @@ def matrices():
     if not form.startswith("transpose"):
         yield matrix_of_lengths([0, 40, 0, 3, *range(30)]), {}
 
+def surfaces():
+    for seed in range(3):
+        yield make_loop_mesh("flipped-sphere", 20, 2, seed), {"pixels": 250, "bend_percent": 60}
+    yield make_loop_mesh("icosphere", 20, 1), {"pixels": 0, "bend_percent": 0}
+    yield make_loop_mesh("torus", 36, 2), {"pixels": 200}
+    yield make_loop_mesh("icosphere", 80, 1), {"pixels": 10**6, "bend_percent": 10**5}
+
 name, form = sys.argv[1:]
 cls = registry.find_algorithm(name)
 cases = {
@@ -173,6 +181,7 @@ cases = {
     "stream-filter": records,
     "pair-noise": pairs,
     "sparse-product": matrices,
+    "surface-subdivision": surfaces,
 }.get(cls.family, moved if form == "update" else particles)
 problems = []
 with open_device("opencl:oclgrind") as device:

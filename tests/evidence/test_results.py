@@ -68,6 +68,9 @@ def identity(**changes):
         "decomposition": None,
         "pairs": None,
         "matrix": None,
+        "surface": None,
+        "faces": None,
+        "depth": None,
         "inputs": None,
         "mode": "hot",
         "input_hash": "0011223344556677",
@@ -471,7 +474,10 @@ def test_fields_that_came_later_are_null_in_older_records(tmp_path):
         "environment": ENVIRONMENT,
         "records": [as_json(ok())],
     }
-    later = ("destination", "records", "kept", "record_bytes", "nulls", "pairs", "matrix", "inputs")
+    later = (
+        "destination", "records", "kept", "record_bytes", "nulls", "pairs", "matrix", "surface",
+        "faces", "depth", "inputs",
+    )  # fmt: skip
     of_simulations = (
         "workload", "skin", "time_step", "ranks", "decomposition", "steps", "particle_steps_per_s",
         "phases_ms",

@@ -1,0 +1,158 @@
+"""Loop subdivision of triangles that carry their neighbourhood, uniform and adaptive."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from gpubench.core.contracts import Form
+from gpubench.core.errors import UserError
+from gpubench.core.subdivision import Subdivided, Subdivision
+from gpubench.inputs.loop_meshes import LoopMesh
+from gpubench.primitives.scan import ExclusiveScan
+
+BLOCK = 128
+PLANES, BYTES = 12, 192  # float4 of a triangle with its neighbourhood, and their bytes
+TESTS = {"uniform": 0, "by-screen": 1, "by-bend": 2}
+NEAR = 1e-3  # what lies nearer to the camera, or behind it, is taken to be at this depth
+BETA = {n: (5 / 8 - (3 / 8 + math.cos(2 * math.pi / n) / 4) ** 2) / n for n in (4, 5)}
+WEIGHTS = {f"BETA_{n}": f"{beta!r}f" for n, beta in BETA.items()}
+WEIGHTS |= {f"OWN_{n}": f"{1 - n * beta!r}f" for n, beta in BETA.items()}
+
+
+class LoopSubdivision(Subdivision):
+    """A launch a level; adaptive forms filter finished triangles out of the stream, stably.
+
+    pixels: of `by-screen`, an edge shorter than this on the screen is finished; 0 finishes none.
+    bend_percent: of `by-bend`, an edge PQ between triangles PQR and QPS is finished where
+        |R + S - P - Q| is less than this share of |PQ|.
+    capacity: triangles that there is room for, on a level and in the answer; 0 for as many as
+        `uniform` makes, which is enough for any adaptive mesh.
+    """
+
+    name = "loop-subdivision"
+    summary = "Loop subdivision of triangles with their neighbourhood, 192 bytes each"
+    source = "horn2005, section 36.4; Loop 1987"
+    forms: ClassVar[Mapping[str, Form]] = {
+        "uniform": Form("every triangle is split; a count takes the filter's place"),
+        "by-screen": Form("until edges are short on the screen; a scan filters both halves"),
+        "by-bend": Form("until the surface bends little across edges; a scan filters both halves"),
+    }
+    defaults: ClassVar[Mapping[str, int]] = {"pixels": 8, "bend_percent": 10, "capacity": 0}
+    conformance_parameters: ClassVar[Mapping[str, int]] = {"pixels": 60, "bend_percent": 30}
+    loses = "lost"
+
+    def prepare(self) -> None:
+        for name in self.defaults:
+            if self.parameters[name] < 0:
+                raise UserError(f"{name} must be at least 0, not {self.parameters[name]}")
+        test = TESTS[self.form]
+        self._bound = (
+            0.0,
+            float(self.parameters["pixels"]),
+            self.parameters["bend_percent"] / 100,
+        )[test]
+        constants: dict[str, int | str] = {"BLOCK": BLOCK, "TEST": test, "NEAR": f"{NEAR!r}f"}
+        self._kernels = {
+            name: self.device.kernel("loop_subdivision.cu", name, **constants, **WEIGHTS)
+            for name in (
+                "begin",
+                *(("classify", "split_some", "advance") if test else ("split_all",)),
+            )
+        }
+        self._counts = self.allocate(3, "int32")
+        self._view = self.allocate((3, 4), "float32")
+        most = self.faces * 4**self.depth
+        self._room = self.parameters["capacity"] or most
+        if test:
+            self._prepare_filter(most)
+            return
+        # The last level and the one before; both serve in turn.
+        sizes = [self.faces * 4**level for level in (self.depth, self.depth - 1)]
+        self._levels = [self.allocate((PLANES * size, 4), "float32") for size in sizes]
+
+    def _prepare_filter(self, most: int) -> None:
+        """Allocate what adaptive forms need; the answer has no rings."""
+        self._sizes = [
+            min(self.faces * 4**level, max(self.faces, self._room)) for level in range(self.depth)
+        ]
+        buffers = self._sizes[-1], max(self._sizes[-2:-1], default=0)
+        self._levels = [self.allocate((PLANES * size, 4), "float32") for size in buffers]
+        self._finished = self.allocate((3, min(self._room, most), 4), "float32")
+        self._goes_on, self._leaves = (self.allocate(self._sizes[-1], "int32") for _ in range(2))
+        self._places, self._before = (self.allocate(self._sizes[-1] + 1, "int32") for _ in range(2))
+        self._scans = [ExclusiveScan(self.device, size) for size in self._sizes]
+        self.workspace_bytes += sum(scan.workspace_bytes for scan in self._scans)
+
+    def load(self, inputs: LoopMesh) -> None:
+        """Upload the triangles with their neighbourhood, and the camera."""
+        self._mesh = self.device.upload(inputs.triangles)
+        self.device.write(self._view, inputs.view)
+
+    def launch(self) -> None:
+        """Subdivide the loaded mesh."""
+        if self.form == "uniform":
+            self._split_uniformly()
+            return
+        self._kernels["begin"](1, 1, self._counts, self.faces, 0)
+        source = self._mesh
+        for level, size in enumerate(self._sizes):
+            # The last of the levels with rings takes the larger buffer.
+            target = self._levels[(self.depth - level) % 2]
+            room = self._sizes[min(level + 1, self.depth - 1)]
+            self._split_adaptively(source, target, size, room, level)
+            source = target
+
+    def _split_uniformly(self) -> None:
+        source, parents = self._mesh, self.faces
+        for level in range(self.depth):
+            target = self._levels[(self.depth - 1 - level) % 2]
+            self._kernels["split_all"](
+                self.device.blocks(parents, BLOCK), BLOCK, source, target, parents
+            )
+            source, parents = target, 4 * parents
+        self._kernels["begin"](1, 1, self._counts, 0, parents)
+
+    def _split_adaptively(self, source: Any, target: Any, size: int, room: int, level: int) -> None:
+        """Queue a level: classify, two sums, both halves to their places, counts."""
+        blocks, counts, is_last = (
+            self.device.blocks(size, BLOCK),
+            self._counts,
+            level + 1 == self.depth,
+        )
+        plane, next_plane = np.int64(size), np.int64(room)
+        capacity = np.int64(self._finished.shape[1])
+        self._kernels["classify"](
+            blocks, BLOCK, source, plane, counts, self._view, self._bound,
+            self._goes_on, self._leaves, size,
+        )  # fmt: skip
+        self._scans[level].launch(self._goes_on, self._places)
+        self._scans[level].launch(self._leaves, self._before)
+        self._kernels["split_some"](
+            blocks, BLOCK, source, plane, counts, self._view, self._bound, self._places,
+            self._before, target, next_plane, self._finished, capacity, size, level + 1, is_last,
+        )  # fmt: skip
+        self._kernels["advance"](
+            1, 1, counts, self._places, self._before, next_plane, capacity, size, is_last
+        )
+
+    @property
+    def answer(self) -> Subdivided:
+        if self.form != "uniform":
+            return Subdivided(self._finished, self._counts)
+        triangles = self.faces * 4**self.depth
+        return Subdivided(self._levels[0][: 3 * triangles].reshape(3, triangles, 4), self._counts)
+
+    def outcome(self) -> dict[str, int | float | str]:
+        _, triangles, lost = self.device.download(self._counts).tolist()
+        return {"triangles": triangles, "lost": lost}
+
+    def traffic_bytes(self) -> int | None:
+        """Return the bytes of reading each level and writing the next; none of adaptive forms."""
+        if self.form != "uniform":
+            return None
+        # Each level reads its triangles, and writes four times as many.
+        return int(BYTES * 5 * self.faces * (4**self.depth - 1) // 3)
