@@ -133,6 +133,9 @@ def selection(
         bool, typer.Option("--quick", help="Small sizes: minutes on a laptop without a GPU.")
     ] = False,
     algorithms: AlgorithmsOption = None,
+    sweeps: Annotated[
+        str | None, typer.Option(metavar="A,B", help="Only these sweeps of the study.")
+    ] = None,
     particles: Annotated[
         Wholes | None,
         typer.Option(
@@ -178,6 +181,7 @@ def selection(
     return Selection(
         quick=quick,
         algorithms=names_in(algorithms),
+        sweeps=names_in(sweeps),
         particles=particles,
         per_cell=per_cell,
         moved=moved,

@@ -56,7 +56,7 @@ def tune(
         str,
         typer.Option(
             metavar="TASK",
-            help="One of {tasks}, but not update.",
+            help="What to time: build, count, ten-counts or list.",
             autocompletion=values.completes(values.tasks),
         ),
     ] = "list",

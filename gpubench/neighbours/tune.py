@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from gpubench.algorithms.cell_search import CellSearch
 from gpubench.core import registry
-from gpubench.core.contracts import NeighbourSearch
+from gpubench.core.contracts import HostSearch, NeighbourSearch
 from gpubench.core.errors import UserError
 from gpubench.core.grid import Grid
 from gpubench.core.tasks import TASKS, task_of
@@ -34,6 +35,7 @@ from gpubench.studies.study import Study, Subject, Sweep, parse_study
 RESULTS = Path("results/local")
 SKINS = (0.1, 0.2, 0.3, 0.5)  # in cutoffs
 ALL_PAIRS_LIMIT = 2**16  # particles; above, a test of all pairs outlasts all other searches
+HOST_LIMIT = 2**17  # particles; above, a search on the host outlasts all those on a GPU
 DEVICE_SECONDS = 20.0  # of all samples together; compiling and checking take the rest of a minute
 TEXT = """\
 title = "Neighbour searches on particles of one's own"
@@ -188,11 +190,12 @@ def tune(
     axes = (periodic,) * 3 if isinstance(periodic, bool) else periodic
     grid = _grid(frames, cutoff, box, low, axes)
     states = [from_positions(frame, grid) for frame in frames.positions]
-    sweeps = [_sweep("given", states[-1], _subjects(task))]
-    if len(states) > 1:
-        last = replace(states[-1], before=states[-2])
-        sweeps.append(_sweep("moved", last, [*_subjects("update"), *_subjects("count")]))
     with open_device(device) as opened:
+        doing = partial(_subjects, on_cpu=opened.is_cpu)
+        sweeps = [_sweep("given", states[-1], doing(task))]
+        if len(states) > 1:
+            last = replace(states[-1], before=states[-2])
+            sweeps.append(_sweep("moved", last, [*doing("update"), *doing("count")]))
         session = _Session(runner.engine_of(opened), Path(out), budget)
         races = session.measure(sweeps)
         ranked = _race(races, has_moved=False)
@@ -233,10 +236,16 @@ def _grid(
     return grid
 
 
-def _subjects(task: str) -> list[Subject]:
+def _limits(cls: type[NeighbourSearch], on_cpu: bool) -> dict[str, int]:
+    if cls.tests_all_pairs:
+        return {"particles": ALL_PAIRS_LIMIT}
+    return {"particles": HOST_LIMIT} if issubclass(cls, HostSearch) and not on_cpu else {}
+
+
+def _subjects(task: str, on_cpu: bool) -> list[Subject]:
     """Return every search of the registry in every form that does the task."""
     return [
-        Subject(name, form, limits={"particles": ALL_PAIRS_LIMIT} if cls.tests_all_pairs else {})
+        Subject(name, form, limits=_limits(cls, on_cpu))
         for name, cls in registry.algorithms().items()
         if issubclass(cls, NeighbourSearch)
         for form in cls.forms

@@ -107,6 +107,8 @@ def plan(study: Study, selection: Selection = WHOLE) -> list[Group]:
     for name in selection.parameters:
         known = {n for s in sweeps for one in s.subjects for n in _parameters_of(one)}
         registry.require_known("parameter", name, known)
+    if selection.sweeps is not None:
+        sweeps = [sweep for sweep in sweeps if sweep.name in selection.sweeps]
     groups = []
     for sweep in (_selected(sweep, selection) for sweep in sweeps):
         if sweep.subjects:
@@ -128,6 +130,8 @@ def _require_selectable(study: Study, selection: Selection) -> None:
             option = f"--{axis.replace('_', '-')}"
             raise UserError(f"{study.name} does not vary {axis}: leave out {option}")
     check_names(study, registry.algorithms())
+    for name in selection.sweeps or ():
+        registry.require_known("sweep", name, {sweep.name for sweep in study.sweeps})
     for name in selection.algorithms or ():
         registry.find_algorithm(name)
         among = {subject.algorithm for sweep in study.sweeps for subject in sweep.subjects}

@@ -12,6 +12,7 @@ class Selection:
 
     quick: its small sizes.
     algorithms: only these of its algorithms.
+    sweeps: only these of its sweeps.
     particles (records, pairs), per_cell, moved, kept: values along these axes.
     inputs: how many take turns; simulations have one all the same.
     parameters: for the algorithms that have them.
@@ -19,6 +20,7 @@ class Selection:
 
     quick: bool = False
     algorithms: tuple[str, ...] | None = None
+    sweeps: tuple[str, ...] | None = None
     particles: tuple[int, ...] | None = None
     per_cell: tuple[float, ...] | None = None
     moved: tuple[int, ...] | None = None

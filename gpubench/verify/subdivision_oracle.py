@@ -18,6 +18,7 @@ Floats = NDArray[np.float64]
 ROUNDING = 2.0**-24
 ROUNDINGS = 16  # of a point in a level: sums of six terms, two products, and what they inherit
 MOST_CLOSED = 2**20  # triangles whose edges are compared; more are compared by position alone
+MOST_NEAR = 2**17  # triangles whose distance to the surface is taken; of more, every k-th
 
 
 def weights(valence: NDArray[Any]) -> Floats:
@@ -117,7 +118,8 @@ class SubdivisionReference:
         return None
 
     def _near(self, triangles: NDArray[np.float32]) -> str | None:
-        points = np.unique(triangles.reshape(-1, 3), axis=0)
+        taken = triangles[:: -(-len(triangles) // MOST_NEAR)]
+        points = np.unique(taken.reshape(-1, 3), axis=0)
         away, _ = cKDTree(self.limits).query(points)
         if (k := first_true(away > self.slack)) is not None:
             return f"{points[k].tolist()} is {away[k]:.3g} from the surface, over {self.slack:.3g}"

@@ -340,6 +340,11 @@ def test_sizes_given_by_hand_leave_out_what_quick_leaves_out():
     assert [(name, r.particles, r.per_cell) for name, r in found] == [("table", 16, 2)]
 
 
+def test_only_the_sweeps_asked_for_are_planned():
+    groups = plan(parse_study("s", STUDY), Selection(sweeps=("beyond",)))
+    assert {group.sweep.name for group in groups} == {"beyond"}
+
+
 @pytest.mark.parametrize(
     ("selected", "message"),
     [
@@ -350,6 +355,7 @@ def test_sizes_given_by_hand_leave_out_what_quick_leaves_out():
         ({"per_cell": (-1.0,)}, "per cell"),
         ({"per_cell": (float("nan"),)}, "per cell"),
         ({"per_cell": (float("inf"),)}, "per cell"),
+        ({"sweeps": ("tabel",)}, "did you mean table"),
         ({"algorithms": ["wrong-sort"]}, "does not measure wrong-sort: one of right-sort"),
         ({"algorithms": ["rightsort"]}, "did you mean right-sort"),
         ({"particles": (2**30,)}, "needs at least"),
