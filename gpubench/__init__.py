@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from gpubench.neighbours.found import Found as Found
+    from gpubench.neighbours.search import NeighbourList as NeighbourList
+    from gpubench.neighbours.tune import tune as tune
+
 __version__ = "0.1.0"
+
+# What imports all algorithms, so only when it is used.
+_LATER = {
+    "tune": "gpubench.neighbours.tune",
+    "NeighbourList": "gpubench.neighbours.search",
+    "Found": "gpubench.neighbours.found",
+}
 
 
 def load(*paths: str | Path) -> pd.DataFrame:
@@ -23,8 +35,6 @@ def load(*paths: str | Path) -> pd.DataFrame:
 
 
 def __getattr__(name: str) -> Any:
-    if name == "tune":  # imports all algorithms
-        from gpubench.neighbours.tune import tune
-
-        return tune
+    if name in _LATER:
+        return getattr(import_module(_LATER[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,11 +7,16 @@
    counts gave. PERIODIC is 0 for boxes that are open along every axis, which then pay nothing
    for images. The cutoff is at most the shortest cell edge (of sorted cells along x, REACH edges),
    and a periodic axis is at least three cutoffs long, so that no cell is met twice. BLOCK threads
-   a block.
+   a block. With HALF (sorted cells only) each pair is found once, in the row of the particle that comes
+   first in the order of the cells.
 
    The fill kernel repeats the distance tests of the count kernel: products are fused with sums by
    hand, so that no compiler does it in one of the two kernels alone. */
 #include "common/grid.h"
+
+#ifndef HALF
+#define HALF 0
+#endif
 
 /* Coordinate of a neighbouring cell, or -1 outside an open box. Along a periodic axis it wraps,
    and `shift` is what to add to a difference of coordinates to reach the image. */
@@ -247,14 +252,21 @@ __global__ void OCCUPANCY query(GLOBAL const float4 *__restrict__ positions, GLO
             unsigned mask = 0;
 #endif
             int j = s.begin, end = s.end;
+#if HALF
+            j = max(j, (int)slot + 1);
+#endif
             float shift_x = 0.0f;
             for (int piece = 0; piece < (PERIODIC ? 2 : 1); ++piece, j = s.far_begin, end = s.far_end) {
                 if (piece)
                     shift_x = s.far_begin < s.begin ? grid->size[0] : -grid->size[0];
+#if HALF
+                if (piece)
+                    j = max(j, (int)slot + 1);
+#endif
 #if !FILL
 #if MASKS
                 /* Which bit of the mask candidate 0 would be. */
-                int zero = (piece ? s.end - s.begin : 0) - j;
+                int zero = piece ? s.end - s.begin - s.far_begin : -s.begin;
 #endif
                 /* Two at a time: their loads overlap. */
                 for (; j + 1 < end; j += 2) {
@@ -290,7 +302,7 @@ __global__ void OCCUPANCY query(GLOBAL const float4 *__restrict__ positions, GLO
         }
     }
 #if !FILL
-    counts[order[slot]] = found - 1;
+    counts[order[slot]] = HALF ? found : found - 1;
 #elif STAGED
     __syncwarp();
     const unsigned lane = threadIdx.x % 32, warp = threadIdx.x - lane;

@@ -20,7 +20,7 @@ from gpubench.core.errors import UserError
 from gpubench.core.grid import MAX_CELLS, Grid
 from gpubench.core.poison import arrays_of, empty, poison
 from gpubench.core.tasks import COUNTS, TASKS
-from gpubench.devices import missing_feature
+from gpubench.devices import Device, missing_feature
 from gpubench.inputs import ParticleSet
 from gpubench.primitives.cell_ids import CellIds
 from gpubench.primitives.cell_query import CellQuery
@@ -49,11 +49,8 @@ class CellSearch(NeighbourSearch):
     def prepare(self) -> None:
         device, particles = self.device, self.particles
         shape = LinkedCells if self.cells.shape() is LinkedCells else SortedCells
-        grid = _cut(self.grid, self._parts())
-        form = min(
-            (form for form, of in self.cells.forms.items() if not self._lacks(of)),
-            key=lambda form: (form not in PREFERRED, form),
-        )
+        parts = self.parameters.get("parts") or self.parts(particles, self.grid)
+        grid, form = _cut(self.grid, parts), self.preferred_form(device)
         self._cells = self.cells(device, particles, grid, form, {})
         self._ids = CellIds(device, grid)
         self._cell_of = [
@@ -67,12 +64,23 @@ class CellSearch(NeighbourSearch):
         )  # fmt: skip
         self.workspace_bytes += self._cells.workspace_bytes + self._query.workspace_bytes
 
-    def _parts(self) -> int:
+    @classmethod
+    def parts(cls, particles: int, grid: Grid) -> int:
         """Return how many cells stand for one along x."""
         return 1
 
-    def _lacks(self, form: Form) -> str | None:
-        return missing_feature(form.requires, self.device)
+    @classmethod
+    def preferred_form(cls, device: Device) -> str:
+        """Return the form of the cell list that is used on a device."""
+        return min(
+            (f for f, of in cls.cells.forms.items() if not missing_feature(of.requires, device)),
+            key=lambda form: (form not in PREFERRED, form),
+        )
+
+    @classmethod
+    def layout(cls, device: Device, particles: int, grid: Grid) -> tuple[Grid, str]:
+        """Return the cells that this search looks through, and the form of their list."""
+        return _cut(grid, cls.parts(particles, grid)), cls.preferred_form(device)
 
     def load(self, inputs: ParticleSet) -> None:
         """Upload the positions of all states; make room for a list, build what is updated."""
@@ -162,10 +170,9 @@ class SortedSearch(CellSearch):
     # Small inputs, of which many would leave their cells whole.
     conformance_parameters: ClassVar[Mapping[str, int]] = {"parts": 3}
 
-    def _parts(self) -> int:
-        cells = self.grid.count
-        fitting = min(round(self.particles / cells), MOST_PARTS, MAX_CELLS // cells)
-        return self.parameters["parts"] or max(1, fitting)
+    @classmethod
+    def parts(cls, particles: int, grid: Grid) -> int:
+        return max(1, min(round(particles / grid.count), MOST_PARTS, MAX_CELLS // grid.count))
 
 
 def _cut(grid: Grid, parts: int) -> Grid:

@@ -13,12 +13,10 @@ import typer
 from gpubench.cli import require, values
 from gpubench.cli.options import From, JsonOption, words_of
 from gpubench.cli.output import new_table, print_json, print_table
-from gpubench.core import plugins
 from gpubench.core.errors import UserError
-from gpubench.core.user_cache import remembered
+from gpubench.core.registry import search_forms
 
 if TYPE_CHECKING:
-    from gpubench.choose.chooser import Chooser
     from gpubench.choose.evidence import Machine
     from gpubench.choose.question import Question
 
@@ -210,9 +208,10 @@ def _validate(results: list[Path], device: str | None, as_json: bool) -> None:
 def _answer(asked: Asked, results: list[Path], device: str | None, as_json: bool) -> NoReturn:
     """Print the answer to a question; raise Exit with its status."""
     from gpubench.choose import output
+    from gpubench.choose.remembered import chooser_for
 
     question = asked.question()
-    chooser = _chooser(question.its_task, results, device)
+    chooser = chooser_for(question.its_task, results, device, search_forms)
     answer = chooser.choose(question)
     if as_json:
         print_json(output.as_json(answer, chooser))
@@ -237,33 +236,3 @@ def _elsewhere(machine: Machine) -> str | None:
         f"measured on {machine.device}, not on {here[0]}, where another may be fastest:"
         f" `gpubench run {STUDY}` measures this one"
     )
-
-
-def _chooser(task: str, results: list[Path], device: str | None) -> Chooser:
-    """Return what answers, with all that is the same for all questions kept between runs."""
-    from gpubench.choose import evidence
-
-    if results or plugins.additions():
-        return _new_chooser(results, device)
-    paths = [path for paths in evidence.default_files() for path in paths]
-    try:
-        content = [part for path in paths for part in (bytes(path), path.read_bytes())]
-    except OSError:
-        return _new_chooser(results, device)  # says which file cannot be read
-    return remembered(
-        f"choose-{device or 'any'}-{task}",
-        content,
-        lambda: _new_chooser([], device).prepared(task),
-    )
-
-
-def _new_chooser(results: list[Path], device: str | None) -> Chooser:
-    from gpubench.choose.chooser import Chooser
-    from gpubench.core import registry
-
-    searches = {
-        name: cls.forms
-        for name, cls in registry.algorithms().items()
-        if cls.family == "neighbour-search"
-    }
-    return Chooser.load(results, device, searches)

@@ -124,6 +124,15 @@ def _details(device: Any) -> dict[str, Any]:
     }
 
 
+def open_cpu() -> OpenCLDevice:
+    """Open the first device that is a CPU. Raises DeviceUnavailable where there is none."""
+    cpu = _opencl().device_type.CPU
+    for device in _devices():
+        if device.type & cpu:
+            return OpenCLDevice(device)
+    raise DeviceUnavailable(f"OpenCL has no CPU here: {INSTALL}")
+
+
 def open_opencl(which: str = "") -> OpenCLDevice:
     """Open the first device whose platform, its short name, or own name contains `which`."""
     devices = _devices()
@@ -180,6 +189,23 @@ class OpenCLDevice(Device):
             return np.empty(array.shape, array.dtype)
         host: NDArray[Any] = array.get(queue=self.queue)
         return host
+
+    def over(self, host: NDArray[Any]) -> Any:
+        """Return an array over host memory, which it keeps; nothing is copied on a CPU.
+
+        host: contiguous, not empty. After kernels wrote to it, see `complete`.
+        """
+        flags = self._cl.mem_flags
+        access = flags.READ_WRITE if host.flags.writeable else flags.READ_ONLY
+        buffer = self._cl.Buffer(self.context, access | flags.USE_HOST_PTR, hostbuf=host)
+        return self._array.Array(self.queue, host.shape, host.dtype, data=buffer)
+
+    def complete(self, array: Any, host: NDArray[Any]) -> None:
+        """Wait until what was queued is done and the host memory under an array holds it."""
+        mapped, _ = self._cl.enqueue_map_buffer(
+            self.queue, array.base_data, self._cl.map_flags.READ, 0, host.shape, host.dtype
+        )
+        mapped.base.release(self.queue)
 
     def fill(self, array: Any, byte: int) -> None:
         if array.size:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.core.errors import UserError
+from gpubench.core.install import hint
 from gpubench.inputs.positions import mapped
 
 Triple = tuple[float, float, float]
@@ -57,7 +58,7 @@ def _gsd(path: Path) -> Frames:
     try:
         import gsd.hoomd
     except ImportError as error:
-        raise UserError(f"reading {path} needs gsd: pip install 'gpubench[simulation]'") from error
+        raise UserError(f"reading {path} needs gsd: {hint('simulation')}") from error
     try:
         with gsd.hoomd.open(str(path), "r") as moments:
             boxes = [tuple(map(float, each.configuration.box)) for each in moments]

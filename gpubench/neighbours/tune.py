@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.algorithms.cell_search import CellSearch
 from gpubench.core import registry
 from gpubench.core.contracts import HostSearch, NeighbourSearch
 from gpubench.core.errors import UserError
@@ -27,6 +26,7 @@ from gpubench.inputs import ParticleSet, from_positions
 from gpubench.inputs.specs import Particles, Recipe
 from gpubench.inputs.trajectory import Frames, Triple, frames_of, read_frames
 from gpubench.measure.budget import Budget
+from gpubench.neighbours.method import PREFIX, methods
 from gpubench.studies import runner
 from gpubench.studies.plan import cell_key
 from gpubench.studies.runner import Engine
@@ -331,15 +331,14 @@ def _race(races: Sequence[Sequence[Ranked]], has_moved: bool) -> list[Ranked]:
 def _code(ranked: Sequence[Ranked], cutoff: float, grid: Grid, box: Triple | None) -> str | None:
     """Return the line that makes a list by the fastest method that NeighbourList has."""
     for each in ranked:
-        name = each.measurement.record.algorithm
-        cls = registry.algorithms()[name]
-        if each.rank and issubclass(cls, CellSearch) and "list" in cls.forms:
+        name = each.measurement.record.algorithm.removeprefix(PREFIX)
+        if each.rank and name in methods():
             given = grid.size if box or any(grid.periodic) else None
             size = None if given is None else tuple(float(f"{edge:.9g}") for edge in given)
             periodic = grid.periodic[0] if len(set(grid.periodic)) == 1 else grid.periodic
             return (
                 f"gpubench.NeighbourList(cutoff={float(cutoff)!r}, box={size}, periodic={periodic},"
-                f" method={name.removeprefix('search-')!r})"
+                f" method={name!r})"
             )
     return None
 

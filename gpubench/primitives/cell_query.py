@@ -28,6 +28,7 @@ class CellQuery:
     lists: whether neighbours are listed, in CSR: count, scan, fill. Lists are never cut short:
         `make_room` counts them first.
     gathers: whether sorted cells come without positions in their order.
+    half: whether each pair is found once, of sorted cells from the side that comes first.
     workspace_bytes: all that is allocated here.
     """
 
@@ -42,6 +43,7 @@ class CellQuery:
         lists: bool,
         reach: int = 1,
         gathers: bool = False,
+        half: bool = False,
     ) -> None:
         self._device, self._particles = device, particles
         self._cutoff2 = np.float32(cutoff) ** 2
@@ -66,6 +68,7 @@ class CellQuery:
             "PERIODIC": int(any(grid.periodic)),
             "REACH": reach,
             "MASKS": int(self._has_masks),
+            "HALF": int(half),
             "STAGED": STAGED if "cuda" in device.features else 0,
         }
         kernel = partial(device.kernel, "neighbour_query.cu")
@@ -103,7 +106,7 @@ class CellQuery:
     def make_room(self, arrays: tuple[Any, Any, Any]) -> None:
         """Count the pairs, and allocate a list for so many."""
         self.count(arrays)
-        self._scan.launch(self._counts, self._offsets)
+        self.sum()
         total = int(self._device.download(self._offsets)[-1])
         self.workspace_bytes -= self._neighbours.nbytes
         self._neighbours = self._allocate(total, "int32")
@@ -120,8 +123,22 @@ class CellQuery:
     def list(self, arrays: tuple[Any, Any, Any]) -> None:
         """Queue count, scan and fill."""
         self.count(arrays)
+        self.sum()
+        self.fill(arrays)
+
+    def sum(self) -> None:
+        """Queue the offsets of the rows: the exclusive sum of the counts."""
         self._scan.launch(self._counts, self._offsets)
+
+    def fill(self, arrays: tuple[Any, Any, Any]) -> None:
+        """Queue the list of what was counted, as far as there is room."""
         self._query(self._fill, FILL_BLOCK, arrays)
+
+    def write_to(self, counts: Any, offsets: Any, neighbours: Any = None) -> None:
+        """Take arrays for the next answer, as in `Neighbours`, in place of those made here."""
+        self._counts, self._offsets = counts, offsets
+        if neighbours is not None:
+            self._neighbours = neighbours
 
     def _query(self, kernel: Any, block: int, arrays: tuple[Any, Any, Any]) -> None:
         kernel(

@@ -725,7 +725,7 @@ def test_what_is_kept_between_runs_follows_the_results(
     asked = ("choose", "--particles", 30_000, "--per-cell", 3)
     first = gpubench_command(*asked)
     with monkeypatch.context() as broken:
-        broken.setattr("gpubench.cli.choose._new_chooser", None)
+        broken.setattr("gpubench.choose.chooser.Chooser.load", None)
         assert gpubench_command(*asked) == first
     own = Path("results/local/cpu-a/2026-02-01-abc1234-regimes.json")
     write(own, grid({"only": lambda n, p: 1.0}, SIZES, OCCUPANCIES))

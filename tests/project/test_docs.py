@@ -180,13 +180,23 @@ def smallest(words):
     return [*kept, *(word for pair in few.items() for word in pair)]
 
 
+@pytest.mark.parametrize("module", ["numpy", pytest.param("cupy", marks=pytest.mark.cuda)])
+def test_the_code_to_take_home_runs(module):
+    """Run the blocks of use.md in turn, up to those for a GPU or, with one, all of them."""
+    namespace: dict[str, object] = {}
+    for block in blocks(ROOT / "docs/use.md", "python"):
+        if module == "cupy" or not re.search(r"cupy|torch", block):
+            exec(compile(block, "use.md", "exec"), namespace)
+    assert namespace["same"]
+
+
 def test_the_example_algorithm_gives_right_answers(tmp_path, monkeypatch):
     kernels = tmp_path / "kernels"
     shutil.copytree(paths.kernel_folder(), kernels)
     (kernel,) = blocks(ROOT / "docs/extending.md", "cuda")
     (kernels / "cell_sweep.cu").write_text(kernel)
     monkeypatch.setattr(paths, "kernel_folder", lambda: kernels)
-    (source,) = blocks(ROOT / "docs/extending.md", "python")
+    source, *_ = blocks(ROOT / "docs/extending.md", "python")
     module = types.ModuleType("cell_sweep")
     monkeypatch.setitem(sys.modules, "cell_sweep", module)
     exec(compile(source, "extending.md", "exec"), module.__dict__)

@@ -1,0 +1,40 @@
+"""Choosers whose preparation is kept in the user's cache folder, until what they read changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpubench.choose import evidence
+from gpubench.core import plugins
+from gpubench.core.contracts import Form
+from gpubench.core.user_cache import remembered
+
+if TYPE_CHECKING:
+    from gpubench.choose.chooser import Chooser
+
+Searches = Callable[[], Mapping[str, Mapping[str, Form]]]
+
+
+def chooser_for(
+    task: str, results: Sequence[Path], backend: str | None, searches: Searches
+) -> Chooser:
+    """Return what answers questions of a task; see `Chooser.load`.
+
+    searches: returns the forms of every neighbour search; called where nothing is kept.
+    """
+
+    def new() -> Chooser:
+        from gpubench.choose.chooser import Chooser  # slow to import
+
+        return Chooser.load(results, backend, searches())
+
+    if results or plugins.additions():
+        return new()
+    paths = [path for paths in evidence.default_files() for path in paths]
+    try:
+        content = [part for path in paths for part in (bytes(path), path.read_bytes())]
+    except OSError:
+        return new()  # says which file cannot be read
+    return remembered(f"choose-{backend or 'any'}-{task}", content, lambda: new().prepared(task))

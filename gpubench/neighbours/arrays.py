@@ -1,0 +1,224 @@
+"""The user's arrays: what they are, how a device reads them, and how answers are given back."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpubench.core.errors import DeviceUnavailable, UserError
+from gpubench.devices import open_device
+from gpubench.devices.base import Device
+from gpubench.devices.cupy import CuPyDevice, import_cupy
+
+HOST, CUDA, CUDA_MANAGED = 1, 2, 13  # device types of DLPack
+KINDS = (
+    "positions take an array of shape (n, 3) or (n, 4): NumPy's, or anything with DLPack or"
+    " __cuda_array_interface__ on an NVIDIA GPU"
+)
+
+
+class Arrays(ABC):
+    """One kind of array on one device.
+
+    device: where the search runs. lock: held while it launches, for kernels and queue are shared.
+    """
+
+    device: Device
+    lock: threading.RLock
+
+    @abstractmethod
+    def take(self, positions: Any) -> Any:
+        """Return what kernels read of a user's array, checked; a copy only where it must be."""
+
+    @abstractmethod
+    def bounds(self, taken: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Wait, then return the least and the greatest coordinates, NaN where one is NaN."""
+
+    @abstractmethod
+    def empty(self, shape: int | tuple[int, ...], dtype: str) -> Any:
+        """Allocate an array of a result."""
+
+    @abstractmethod
+    def give(self, array: Any) -> Any:
+        """Return an array of a result in the user's kind; on the host, when it is complete."""
+
+    def on_stream(self) -> AbstractContextManager[Any]:
+        """Return a context in which launches go to the stream of the user's code."""
+        return nullcontext()
+
+
+class HostArrays(Arrays):
+    """NumPy arrays, and others in host memory, on an OpenCL device.
+
+    A CPU reads the user's memory and writes into that of the answers: nothing is copied.
+    """
+
+    def __init__(self, spec: str, torch: Any) -> None:
+        self.device, self.lock = _opencl(spec)
+        self._torch = torch
+
+    def take(self, positions: Any) -> Any:
+        host = np.asarray(positions) if self._torch is None else positions.detach().numpy()
+        self.host = np.ascontiguousarray(checked(host))
+        return _over(self.device, self.host) if self._shares(self.host) else self._upload()
+
+    def _upload(self) -> Any:
+        return self.device.upload(self.host)
+
+    def _shares(self, host: NDArray[Any]) -> bool:
+        return self.device.is_cpu and host.size > 0
+
+    def bounds(self, taken: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        xyz = self.host[:, :3]
+        return xyz.min(axis=0).astype(np.float64), xyz.max(axis=0).astype(np.float64)
+
+    def empty(self, shape: int | tuple[int, ...], dtype: str) -> Any:
+        host = np.empty(shape, dtype)
+        return _over(self.device, host) if self._shares(host) else self.device.empty(shape, dtype)
+
+    def give(self, array: Any) -> Any:
+        host = getattr(array, "gpubench_host", None)
+        if host is None:
+            host = self.device.download(array)
+        else:
+            _complete(self.device, array, host)
+        return host if self._torch is None else self._torch.from_numpy(host)
+
+
+class CudaArrays(Arrays):
+    """CuPy's, PyTorch's and other arrays on an NVIDIA GPU."""
+
+    device: CuPyDevice
+
+    def __init__(self, number: int, torch: Any) -> None:
+        self.device, self.lock = _cuda(number)
+        self._cupy, self._torch = self.device.cupy, torch
+
+    def take(self, positions: Any) -> Any:
+        if hasattr(positions, "__dlpack__"):
+            given = positions.detach() if self._torch is not None else positions
+            array = self._cupy.from_dlpack(given)
+        else:
+            array = self._cupy.asarray(positions)
+        array = checked(array)
+        return array if array.flags.c_contiguous else self._cupy.ascontiguousarray(array)
+
+    def bounds(self, taken: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        xyz = taken[:, :3]
+        low, high = xyz.min(axis=0).get(), xyz.max(axis=0).get()
+        return low.astype(np.float64), high.astype(np.float64)
+
+    def empty(self, shape: int | tuple[int, ...], dtype: str) -> Any:
+        return self.device.empty(shape, dtype)
+
+    def give(self, array: Any) -> Any:
+        if self._torch is None:
+            return array
+        if array.size == 0:
+            kind = getattr(self._torch, array.dtype.name)
+            return self._torch.empty(array.shape, dtype=kind, device=self.device.spec)
+        return self._torch.from_dlpack(array)
+
+    def on_stream(self) -> AbstractContextManager[Any]:
+        cuda = self._cupy.cuda
+        if self._torch is None:
+            return cuda.Device(self.device.number)  # type: ignore[no-any-return]
+        handle = self._torch.cuda.current_stream(self.device.number).cuda_stream
+        stream = cuda.ExternalStream(handle, self.device.number) if handle else cuda.Stream.null
+        return _OnStream(cuda.Device(self.device.number), stream)
+
+
+class _OnStream(AbstractContextManager[None]):
+    """A CuPy device and one of its streams, made current together."""
+
+    def __init__(self, device: Any, stream: Any) -> None:
+        self._both = device, stream
+
+    def __enter__(self) -> None:
+        for each in self._both:
+            each.__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        for each in reversed(self._both):
+            each.__exit__(*error)
+
+
+def checked(array: Any) -> Any:
+    """Return positions as they are, or raise UserError for a wrong shape or type."""
+    if array.ndim != 2 or array.shape[1] not in (3, 4):
+        raise UserError(f"positions take the shape (n, 3) or (n, 4), not {tuple(array.shape)}")
+    if array.dtype not in (np.float32, np.float64):
+        raise UserError(f"positions take float32 or float64, not {array.dtype}")
+    if array.shape[0] >= 2**31:
+        raise UserError(f"positions take less than 2^31 particles, not {array.shape[0]}")
+    return array
+
+
+def kind_of(positions: Any) -> tuple[int, int, str]:
+    """Return DLPack's type of an array's device, its number, and the module of the array."""
+    module = type(positions).__module__.partition(".")[0]
+    if isinstance(positions, np.ndarray):
+        return HOST, 0, "numpy"
+    if hasattr(positions, "__dlpack_device__"):
+        kind, number = positions.__dlpack_device__()
+        if int(kind) in (HOST, CUDA, CUDA_MANAGED):
+            return int(kind), int(number), module
+        raise UserError(f"{KINDS}; this one is on another device (DLPack type {int(kind)})")
+    if hasattr(positions, "__cuda_array_interface__"):
+        pointer = positions.__cuda_array_interface__["data"][0]
+        attributes = import_cupy().cuda.runtime.pointerGetAttributes(pointer)
+        return CUDA, int(attributes.device), module
+    raise UserError(f"{KINDS}, not {type(positions).__name__}")
+
+
+def arrays_for(kind: tuple[int, int, str], spec: str | None) -> Arrays:
+    """Return how arrays of a kind are read and given.
+
+    spec: for host memory, the OpenCL device to search on; by default a CPU.
+    """
+    where, number, module = kind
+    torch = sys.modules["torch"] if module == "torch" else None
+    if where == HOST:
+        return HostArrays(spec or "", torch)
+    if spec is not None and spec != f"cuda:{number}":
+        raise UserError(f"these positions are on cuda:{number}, and device says {spec}")
+    return CudaArrays(number, torch)
+
+
+@cache
+def _opencl(spec: str) -> tuple[Any, threading.RLock]:
+    """Open an OpenCL device once a process: the one that is named, or the first CPU."""
+    if spec and not spec.startswith("opencl"):
+        raise UserError(f"arrays in host memory are searched through OpenCL, not on {spec}")
+    if spec:
+        return open_device(spec), threading.RLock()
+    from gpubench.devices.opencl import open_cpu
+
+    return open_cpu(), threading.RLock()
+
+
+@cache
+def _cuda(number: int) -> tuple[CuPyDevice, threading.RLock]:
+    """Open an NVIDIA GPU once a process."""
+    if number >= import_cupy().cuda.runtime.getDeviceCount():
+        raise DeviceUnavailable(f"there is no cuda:{number}")
+    return CuPyDevice(number), threading.RLock()
+
+
+def _over(device: Any, host: NDArray[Any]) -> Any:
+    """Return a device array over host memory, which both keep; see `_complete`."""
+    array = device.over(host)
+    array.gpubench_host = host
+    return array
+
+
+def _complete(device: Any, array: Any, host: NDArray[Any]) -> None:
+    """Wait until what kernels wrote into host memory is there for the host."""
+    device.complete(array, host)

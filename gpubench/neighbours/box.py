@@ -1,0 +1,134 @@
+"""The box of a neighbour list: what users may give, and the grid of cells over it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpubench.core.errors import UserError
+from gpubench.core.grid import Grid
+
+CELLS_PER_PARTICLE = 4  # at most: cells may be longer than the cutoff, and empty ones cost time
+LEAST_CELLS = 4096  # that are allowed whatever the number of particles
+MOST_ALONG = 2**20  # that float32 tells apart
+ROUNDING = 2.0**-22  # by which a quotient of the box and the cutoff may fail to be whole
+
+# The layout of `struct Box` in kernels/neighbour_list.cu.
+BOX_DTYPE = np.dtype([("low", np.float64, 3), ("size", np.float64, 3), ("periodic", np.float64, 3)])
+
+Triple = tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class Box:
+    """An orthogonal box. low, size: corner and edges. periodic: along which axes it repeats."""
+
+    low: Triple
+    size: Triple
+    periodic: tuple[bool, bool, bool]
+
+    def bound(self, cutoff: float) -> float:
+        """Return how far from the cutoff a pair may be taken for one on the other side of it.
+
+        Coordinates are rounded to float32 (2^-24 of an edge for each of two particles and for the
+        shift to an image), and so are their differences and the sum of the squares.
+        """
+        return 2.0**-21 * (math.hypot(*self.size) + cutoff)
+
+    def grid(self, particles: int, reach: float) -> Grid:
+        """Cut the box into cells at least `reach` long, not many more of them than particles.
+
+        Raises UserError where an axis repeats after less than three of them, with the least box.
+        """
+        cells = [max(1, math.floor(edge / reach * (1 + ROUNDING))) for edge in self.size]
+        for axis, (count, repeats) in enumerate(zip(cells, self.periodic, strict=True)):
+            if repeats and count < 3:
+                raise UserError(
+                    f"the box repeats along {'xyz'[axis]} after {self.size[axis]:g}, which is less"
+                    f" than three times the cutoff and skin: at least {3 * reach:g}, or repeat"
+                    " the particles"
+                )
+        least = [3 if repeats else 1 for repeats in self.periodic]
+        cells = [min(count, MOST_ALONG) for count in cells]
+        allowed = max(LEAST_CELLS, CELLS_PER_PARTICLE * particles)
+        while math.prod(cells) > allowed and cells != least:
+            # The longest axis first: cells stay as near to cubes as they can.
+            axis = max(range(3), key=lambda a: cells[a] / least[a])
+            others = math.prod(cells) // cells[axis]
+            fitting = max(allowed // others, least[axis])
+            cells[axis] = max(fitting, -(-cells[axis] // 2))
+        nx, ny, nz = cells
+        return Grid((nx, ny, nz), (0.0, 0.0, 0.0), self.size, self.periodic)
+
+    def packed(self) -> NDArray[np.void]:
+        """Return the box as the kernels read it: one element of BOX_DTYPE."""
+        packed = np.zeros(1, BOX_DTYPE)
+        packed["low"], packed["size"], packed["periodic"] = self.low, self.size, self.periodic
+        return packed
+
+
+def box_of(
+    edges: Any, low: Sequence[float], periodic: bool | Sequence[bool]
+) -> Box | tuple[bool, bool, bool]:
+    """Return the box that a user describes; where there is none, that no axis repeats.
+
+    edges: three lengths, a 3x3 matrix of which only the diagonal is not 0, or None. Raises
+    UserError for everything else.
+    """
+    repeats = _three(periodic, "periodic", bool)
+    if edges is None:
+        if any(repeats):
+            raise UserError("a periodic search needs the edges of its box: box=(lx, ly, lz)")
+        return (False, False, False)
+    try:
+        given = np.asarray(edges, np.float64)
+    except (TypeError, ValueError):
+        raise UserError(f"box takes three edges, or None, not {edges!r}") from None
+    if given.shape == (3, 3):
+        if np.count_nonzero(given - np.diag(np.diagonal(given))):
+            raise UserError("triclinic boxes are not supported: box takes three orthogonal edges")
+        given = np.diagonal(given)
+    if given.shape != (3,) or not np.isfinite(given).all() or (given <= 0).any():
+        raise UserError(f"box takes three positive finite edges, or None, not {edges!r}")
+    x, y, z = map(float, given)
+    corner = _three(low, "low", float)
+    if not all(map(math.isfinite, corner)):
+        raise UserError(f"low takes three finite coordinates, not {low!r}")
+    return Box(corner, (x, y, z), repeats)
+
+
+def box_around(low: NDArray[np.float64], high: NDArray[np.float64], reach: float) -> Box:
+    """Return an open box with a margin, so that particles may move and leave the box as it is."""
+    margin = np.maximum(0.05 * (high - low), 0.5 * reach)
+    a, b, c = map(float, low - margin)
+    x, y, z = map(float, high - low + 2 * margin)
+    return Box((a, b, c), (x, y, z), (False, False, False))
+
+
+def fits(box: Box, low: NDArray[np.float64], high: NDArray[np.float64], reach: float) -> bool:
+    """Say whether particles between two corners lie in an open box that is not far too large."""
+    corner, size = np.asarray(box.low), np.asarray(box.size)
+    inside = (low >= corner) & (high <= corner + size)
+    return bool((inside & (size <= 1.25 * (high - low) + 2 * reach)).all())
+
+
+def _three(value: Any, name: str, kind: type) -> Any:
+    """Return a triple of one type; a single truth value stands for three."""
+    if kind is bool and isinstance(value, bool | np.bool_):
+        value = (value,) * 3
+    try:
+        triple = tuple(value)
+        if kind is bool and not all(isinstance(v, bool | np.bool_) for v in triple):
+            raise TypeError
+        triple = tuple(map(kind, triple))
+    except (TypeError, ValueError):
+        triple = ()
+    if len(triple) != 3:
+        words = "True, False, or three of them" if kind is bool else "three numbers"
+        raise UserError(f"{name} takes {words}, not {value!r}")
+    return triple

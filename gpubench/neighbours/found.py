@@ -1,0 +1,112 @@
+"""What a search found, in arrays of the kind that the positions came in."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from gpubench.core.errors import UserError
+from gpubench.neighbours.arrays import Arrays
+from gpubench.neighbours.plan import BLOCK, Plan, Rows
+
+
+class Found:
+    """Neighbours of n particles, in compressed rows.
+
+    The neighbours of row r are `neighbours[offsets[r]:offsets[r + 1]]`, in no particular order. A
+    row is a particle; with `order="cells"` it is the r-th particle in the order of the cells, its
+    number is `ids[r]`, and neighbours are rows as well.
+
+    Later searches do not change these arrays. Vectors and distances are computed when they are
+    asked for, from the positions that were given: change those in place only afterwards.
+    """
+
+    def __init__(
+        self, arrays: Arrays, plan: Plan | None, rows: Rows, positions: Any, pairs: int | None
+    ) -> None:
+        self._arrays, self._plan, self.rows = arrays, plan, rows
+        self._positions, self._pairs = positions, pairs
+
+    @cached_property
+    def counts(self) -> Any:
+        """How many neighbours each row has: int32, shape (n,)."""
+        return self._arrays.give(self.rows.counts)
+
+    @cached_property
+    def offsets(self) -> Any:
+        """Where each row begins, and where the last ends: int64, shape (n + 1,)."""
+        return self._arrays.give(self.rows.offsets)
+
+    @cached_property
+    def neighbours(self) -> Any:
+        """The neighbours: int32, shape (offsets[-1],), or (capacity,) where one was given."""
+        return self._arrays.give(self.rows.neighbours)
+
+    @cached_property
+    def ids(self) -> Any:
+        """The particle of each row: int32, shape (n,); None where rows are particles."""
+        return None if self.rows.ids is None else self._arrays.give(self.rows.ids)
+
+    def __len__(self) -> int:
+        """Return how many pairs there are. Waits for the device."""
+        if self._pairs is None:
+            with self._arrays.lock, self._arrays.on_stream():
+                last = self._arrays.device.download(self.rows.offsets)[-1]
+                self._pairs = min(int(last), int(self.rows.neighbours.shape[0]))
+        return self._pairs
+
+    def pairs(self) -> Any:
+        """Return the two rows of each pair: int32, shape (pairs, 2)."""
+        return self._each("write_pairs", (2,), np.dtype(np.int32))
+
+    def vectors(self) -> Any:
+        """Return where each neighbour is from its row's particle, by the nearest image.
+
+        In the unit and type of the positions, shape (pairs, 3), computed in double precision.
+        """
+        return self._each("write_geometry", (3,), self._positions.dtype)
+
+    def distances(self) -> Any:
+        """Return the distance of each pair, in the unit and type of the positions: (pairs,)."""
+        return self._each("write_geometry", (), self._positions.dtype)
+
+    def check(self) -> Found:
+        """Wait, and raise UserError for what a search with a `capacity` met since the last check.
+
+        That is a position that is not finite, one outside an axis that does not repeat, or more
+        pairs than there was room for. Returns itself.
+        """
+        if self._plan is not None:
+            with self._arrays.lock, self._arrays.on_stream():
+                most = self._plan.require_sound()
+            room = int(self.rows.neighbours.shape[0])
+            if most > room:
+                raise UserError(f"{most:,} neighbours found no room in a capacity of {room:,}")
+        return self
+
+    @property
+    def positions(self) -> Any:
+        """The positions that were searched, on the device."""
+        return self._positions
+
+    def at(self, positions: Any) -> Found:
+        """Return the same list for positions that have moved, on the device."""
+        return Found(self._arrays, self._plan, self.rows, positions, self._pairs)
+
+    def _each(self, kernel: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+        """Compute something of each pair."""
+        arrays, rows, plan, pairs = self._arrays, self.rows, self._plan, len(self)
+        with arrays.lock, arrays.on_stream():
+            out = arrays.empty((pairs, *shape), dtype.name)
+            if pairs and plan is not None:
+                device, n = arrays.device, plan.particles
+                given = [rows.offsets, rows.neighbours]
+                if kernel == "write_geometry":
+                    ids = plan.numbers if rows.ids is None else rows.ids
+                    given += [ids, self._positions, plan.packed_box]
+                constants = [np.int64(pairs), n]
+                constants += [int(shape == (3,))] if kernel == "write_geometry" else []
+                plan.kernel(kernel)(device.blocks(n, BLOCK), BLOCK, *given, *constants, out)
+            return arrays.give(out)

@@ -1,0 +1,80 @@
+"""Which search a neighbour list is made by: a name, or what was measured on this kind of device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import TYPE_CHECKING
+
+from gpubench.algorithms.cell_search import CellSearch
+from gpubench.choose.question import Question
+from gpubench.choose.remembered import chooser_for
+from gpubench.core.errors import UserError
+from gpubench.core.grid import Grid
+from gpubench.core.registry import algorithms, search_forms
+from gpubench.devices import Device
+
+if TYPE_CHECKING:
+    from gpubench.choose.chooser import Chooser
+
+PREFIX = "search-"
+TASK = "list"
+DEFAULT = "counting-sort"  # needs no compiler but that of its kernels, whatever the device
+
+
+def methods() -> dict[str, type[CellSearch]]:
+    """Return our searches that list neighbours over cells, by the names that users give."""
+    return {
+        name.removeprefix(PREFIX): search
+        for name, search in algorithms().items()
+        if issubclass(search, CellSearch)
+        and TASK in search.forms
+        # A library's sort brings its own arrays, and its own streams.
+        and search.__module__.startswith("gpubench.algorithms.")
+    }
+
+
+def candidates(
+    method: str, device: Device, particles: int, grid: Grid
+) -> Iterator[tuple[type[CellSearch], str]]:
+    """Yield the search to take and why, then others to take where that cannot run.
+
+    method: a name, or `auto` for what the evidence says of a device.
+    """
+    known = methods()
+    if method != "auto":
+        if method not in known:
+            raise UserError(f"method takes auto, {', '.join(known)}, not {method!r}")
+        yield known[method], f"{method}, as asked"
+        return
+    order, why = _measured(device, particles, grid)
+    names = [*(name for name in order if name in known), DEFAULT]
+    for name in dict.fromkeys(names):
+        yield known[name], f"{name}: {why}"
+
+
+@cache
+def _chooser(backend: str) -> Chooser | None:
+    """Return what answers from the results of a back end, or None where there are none."""
+    try:
+        return chooser_for(TASK, [], backend, search_forms)
+    except UserError:
+        return None
+
+
+def _measured(device: Device, particles: int, grid: Grid) -> tuple[list[str], str]:
+    """Return methods, the fastest by the evidence first, and what the evidence is."""
+    none = f"nothing was measured nearby through {device.backend}"
+    if (chooser := _chooser(device.backend)) is None:
+        return [], none
+    answer = chooser.choose(Question(particles, particles / grid.count, task=TASK))
+    if answer.best is None:
+        return [], f"{none}: {answer.reason}"
+    subjects = [answer.best.subject, *(margin.other for margin in answer.margins)]
+    near = answer.nearest[0].place
+    where = f"{near.particles:,} particles, {near.per_cell:g} per cell"
+    here = "" if answer.machine.device == device.name else f", not on {device.name}"
+    return (
+        [subject.algorithm.removeprefix(PREFIX) for subject in subjects],
+        f"fastest on {answer.machine.device}{here}, measured nearest at {where}",
+    )

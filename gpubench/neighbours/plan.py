@@ -1,0 +1,155 @@
+"""A search made for one device, number of particles, type of positions and box."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from gpubench.algorithms.cell_search import CellSearch
+from gpubench.core.answers import LinkedCells, SortedCells
+from gpubench.core.errors import UserError
+from gpubench.devices.base import Device
+from gpubench.neighbours.arrays import Arrays
+from gpubench.neighbours.box import Box
+from gpubench.primitives.cell_query import CellQuery
+
+BLOCK = 256
+
+
+def shape_of(method: type[CellSearch]) -> type[LinkedCells] | type[SortedCells]:
+    """Return the shape of the cell list that a search looks through."""
+    return LinkedCells if method.cells.shape() is LinkedCells else SortedCells
+
+
+@dataclass
+class Rows:
+    """Arrays of a result, on the device.
+
+    counts: int32, (n,). offsets: int64, (n + 1,). neighbours: int32. ids: int32, (n,), the particle
+    of each row and the one that a neighbour is, or None where these are particles themselves.
+    """
+
+    counts: Any
+    offsets: Any
+    neighbours: Any
+    ids: Any
+
+
+class Plan:
+    """Buffers and kernels of a search, which `count` and `fill` queue.
+
+    method: the class of the search. box, cutoff: of the query, with the skin. half: whether each
+    pair is listed once. in_cells: whether rows, and neighbours, are numbered in cell order.
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        method: type[CellSearch],
+        positions: Any,
+        box: Box,
+        cutoff: float,
+        *,
+        half: bool,
+        in_cells: bool,
+    ) -> None:
+        self._device, self.box, self._in_cells = device, box, in_cells
+        self.particles, self._stride = positions.shape
+        if shape_of(method) is LinkedCells and (half or in_cells):
+            what = "half lists" if half else "rows in the order of the cells"
+            raise UserError(f"{what} need sorted cells, which {method.cells.name} does not make")
+        grid = box.grid(self.particles, cutoff)
+        cut, form = method.layout(device, self.particles, grid)
+        self._cells = method.cells(device, self.particles, cut, form, {})
+        self._placed = device.empty((self.particles, 4), "float32")
+        self._cell_of = device.empty(self.particles, "int32")
+        self._grid = device.upload(cut.packed().view("uint8"))
+        self.packed_box = device.upload(box.packed().view("uint8"))
+        self.status = device.empty(3, "int64")
+        device.fill(self.status, 0)
+        shape = shape_of(method)
+        self._query = CellQuery(
+            device, self.particles, cut, cutoff, shape, lists=True,
+            reach=cut.cells[0] // grid.cells[0], half=half,
+            gathers=shape is SortedCells and not self._cells.forms[form].reorders,
+        )  # fmt: skip
+        real = {"float32": "float", "float64": "double"}[positions.dtype.name]
+        self.kernel = partial(device.kernel, "neighbour_list.cu", REAL=real, STRIDE=self._stride)
+        self._place, self._note = self.kernel("place"), self.kernel("note_pairs")
+        self._blocks = device.blocks(self.particles, BLOCK)
+
+    @cached_property
+    def numbers(self) -> Any:
+        """The numbers of the particles, int32, on the device."""
+        return self._device.upload(np.arange(self.particles, dtype=np.int32))
+
+    def rows(self, arrays: Arrays, capacity: int) -> Rows:
+        """Allocate the arrays of a result."""
+        counts = arrays.empty(self.particles, "int32")
+        offsets = arrays.empty(self.particles + 1, "int64")
+        ids = arrays.empty(self.particles, "int32") if self._in_cells else None
+        return Rows(counts, offsets, arrays.empty(capacity, "int32"), ids)
+
+    def count(self, positions: Any, rows: Rows) -> None:
+        """Queue all but the list: cells, counts, offsets."""
+        device, n = self._device, self.particles
+        self._place(
+            self._blocks, BLOCK, positions, self.packed_box, self._grid, n,
+            self._placed, self._cell_of, self.status,
+        )  # fmt: skip
+        self._cells.build(self._cell_of, self._placed)
+        self._cells.cell_of = self._cell_of
+        cells: Any = self._cells.answer
+        self._read = self._query.arrays(cells, self._placed)
+        if self._in_cells:
+            in_order, start, order = self._read
+            device.copy(order, rows.ids)
+            self._read = in_order, start, self.numbers
+        self._query.write_to(rows.counts, rows.offsets)
+        self._query.count(self._read)
+        self._query.sum()
+        self._note(1, 32, rows.offsets, n, self.status)
+
+    def fill(self, rows: Rows) -> None:
+        """Queue the list, as far as there is room."""
+        self._query.write_to(rows.counts, rows.offsets, rows.neighbours)
+        self._query.fill(self._read)
+
+    def require_sound(self) -> int:
+        """Wait; return the most pairs that a search found since the last call.
+
+        Raises UserError for a particle that could not be placed. Either is forgotten.
+        """
+        not_finite, outside, most = map(int, self._device.download(self.status))
+        self._device.fill(self.status, 0)
+        if not_finite:
+            raise UserError(f"position {not_finite - 1} is not finite")
+        if outside:
+            raise UserError(
+                f"position {outside - 1} is outside the box along an axis that does not repeat"
+            )
+        return most
+
+
+class Displacement:
+    """Whether particles moved further than they may since a list was made."""
+
+    def __init__(self, plan: Plan, device: Device, positions: Any, reach: float) -> None:
+        self._plan, self._device, self._reach2 = plan, device, np.float64(reach) ** 2
+        self._before = device.empty(positions.shape, positions.dtype)
+        device.copy(positions, self._before)
+        self._flag = device.empty(1, "int64")
+        self._kernel = plan.kernel("has_moved")
+
+    def exceeds(self, positions: Any) -> bool:
+        """Wait, and say so; a position that is not finite counts as one that moved."""
+        plan, device = self._plan, self._device
+        device.fill(self._flag, 0)
+        self._kernel(
+            device.blocks(plan.particles, BLOCK), BLOCK, self._before, positions, plan.packed_box,
+            plan.particles, self._reach2, self._flag,
+        )  # fmt: skip
+        return bool(device.download(self._flag)[0])

@@ -1,0 +1,207 @@
+"""`gpubench.NeighbourList`: neighbours of the user's own particles."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import numpy as np
+
+from gpubench.core.errors import UserError
+from gpubench.neighbours.arrays import Arrays, arrays_for, kind_of
+from gpubench.neighbours.box import Box, box_around, box_of, fits
+from gpubench.neighbours.found import Found
+from gpubench.neighbours.method import candidates
+from gpubench.neighbours.plan import Displacement, Plan, Rows
+
+Order = Literal["input", "cells"]
+
+
+class NeighbourList:
+    """Lists all pairs of particles that are nearer than a cutoff.
+
+    cutoff: in the unit of the positions. box: three edges, or None for open space. periodic:
+        whether the box repeats, for all axes or for each. low: the lower corner of the box.
+    half: list each pair once, in either of its rows; by default twice. order: number rows by
+        particle ("input"), or in the order of the cells ("cells"), which `Found.ids` gives.
+    skin: list pairs nearer than cutoff + skin, so that `update` need not search each time.
+    capacity: room for so many neighbours; then a search does not wait for the device, and a CUDA
+        graph can hold it (with `out`), and `Found.check` says what went wrong. By default the room
+        is what the search finds, and what is wrong is raised at once.
+    method: how particles are sorted into cells, or "auto": what was measured to be the fastest.
+    device: where host arrays are searched: an OpenCL device; by default a CPU.
+
+    Positions have the shape (n, 3) or (n, 4), where the fourth number is ignored, and the type
+    float32 or float64. Along axes that repeat they may lie anywhere. They are shifted into the box
+    in double precision and searched in single precision: every pair nearer than the cutoff by more
+    than `bound` is listed, and none further by more. Arrays in host memory (NumPy, PyTorch) are
+    searched on a CPU through OpenCL; CUDA arrays (CuPy, PyTorch, whatever has DLPack or
+    __cuda_array_interface__) where they are, on the current stream. Neither is copied where it is
+    contiguous. Answers come in the kind of array that was given.
+
+    Several threads may use one object: they take turns.
+
+    Raises UserError for what is wrong, DeviceUnavailable where what it needs is not installed.
+    """
+
+    def __init__(
+        self,
+        cutoff: float,
+        box: Any = None,
+        periodic: Any = False,
+        *,
+        low: Any = (0.0, 0.0, 0.0),
+        half: bool = False,
+        order: Order = "input",
+        skin: float = 0.0,
+        capacity: int | None = None,
+        method: str = "auto",
+        device: str | None = None,
+    ) -> None:
+        self.cutoff = _number("cutoff", cutoff, positive=True)
+        self.skin = _number("skin", skin)
+        self.reach = self.cutoff + self.skin
+        self._given = box_of(box, low, periodic)
+        if order not in ("input", "cells"):
+            raise UserError(f"order takes input or cells, not {order!r}")
+        if capacity is not None and (isinstance(capacity, bool) or int(capacity) < 0):
+            raise UserError(f"capacity takes a number of neighbours, not {capacity!r}")
+        if capacity is not None and not isinstance(self._given, Box):
+            raise UserError("a search with a capacity does not wait to find the box: give it")
+        self._half, self._in_cells = bool(half), order == "cells"
+        self._capacity = capacity
+        self._device = device
+        self._arrays: dict[tuple[int, int, str], Arrays] = {}
+        self._plan: tuple[Any, Plan] | None = None
+        self._last: tuple[Any, Found, Displacement] | None = None
+        self._method = method
+        self.chosen = ""
+        """Which method the last search took, and why."""
+        self.searches = 0
+        """How many searches were made; `update` saves some."""
+
+    def __call__(self, positions: Any, out: Found | None = None) -> Found:
+        """List the neighbours of these particles.
+
+        out: a result of an earlier search of as many particles, whose arrays are written anew;
+            only with a capacity.
+        """
+        kind = kind_of(positions)
+        if kind not in self._arrays:
+            self._arrays[kind] = arrays_for(kind, self._device)
+        arrays = self._arrays[kind]
+        with arrays.lock, arrays.on_stream():
+            return self._search(arrays, arrays.take(positions), out)
+
+    def update(self, positions: Any) -> Found:
+        """Return the neighbours as of the last search, unless a particle moved by half the skin.
+
+        Then it searches again; otherwise the list holds all pairs nearer than the cutoff.
+        """
+        if not self.skin:
+            raise UserError("update needs a skin: NeighbourList(cutoff, ..., skin=0.2)")
+        if self._last is not None:
+            (kind, dtype, shape), found, moved = self._last
+            arrays = self._arrays[kind]
+            with arrays.lock, arrays.on_stream():
+                if kind_of(positions) == kind:
+                    taken = arrays.take(positions)
+                    if (taken.dtype, taken.shape) == (dtype, shape) and not moved.exceeds(taken):
+                        return found.at(taken)
+        found = self(positions)
+        self._remember(kind_of(positions), found)
+        return found
+
+    def _remember(self, kind: tuple[int, int, str], found: Found) -> None:
+        arrays, taken = self._arrays[kind], found.positions
+        if not len(taken) or self._plan is None:
+            self._last = None
+            return
+        with arrays.lock, arrays.on_stream():
+            moved = Displacement(self._plan[1], arrays.device, taken, self.skin / 2)
+        self._last = (kind, taken.dtype, taken.shape), found, moved
+
+    def bound(self, box: Any = None) -> float:
+        """Return how far from the cutoff a pair may be taken for one on the other side of it.
+
+        box: edges, for a list without a box of its own.
+        """
+        own = self._given if isinstance(self._given, Box) else box_of(box, (0, 0, 0), False)
+        if not isinstance(own, Box):
+            raise UserError("give the edges of the box around the particles")
+        return own.bound(self.reach)
+
+    def _search(self, arrays: Arrays, taken: Any, out: Found | None) -> Found:
+        n, self.searches = taken.shape[0], self.searches + 1
+        if n == 0:
+            return Found(arrays, None, _no_rows(arrays, self._in_cells), taken, 0)
+        plan = self._plan_for(arrays, taken)
+        if self._capacity is not None:
+            rows = plan.rows(arrays, self._capacity) if out is None else out.rows
+            if rows.counts.shape[0] != n:
+                raise UserError(f"out is of {rows.counts.shape[0]} particles, not {n}")
+            plan.count(taken, rows)
+            plan.fill(rows)
+            return Found(arrays, plan, rows, taken, None)
+        if out is not None:
+            raise UserError("out is for a list with a capacity")
+        rows = plan.rows(arrays, 0)
+        plan.count(taken, rows)
+        pairs = plan.require_sound()
+        rows.neighbours = arrays.empty(pairs, "int32")
+        plan.fill(rows)
+        return Found(arrays, plan, rows, taken, pairs)
+
+    def _plan_for(self, arrays: Arrays, taken: Any) -> Plan:
+        """Return the plan of the last search where it fits, else a new one."""
+        box = self._box(arrays, taken)
+        key = (arrays.device, taken.dtype, taken.shape, box)
+        if self._plan is None or self._plan[0] != key:
+            self._plan = None  # its memory goes first
+            self._plan = key, self._new_plan(arrays, taken, box)
+        return self._plan[1]
+
+    def _box(self, arrays: Arrays, taken: Any) -> Box:
+        if isinstance(self._given, Box):
+            return self._given
+        low, high = arrays.bounds(taken)
+        if not (np.isfinite(low).all() and np.isfinite(high).all()):
+            raise UserError("a position is not finite")
+        if self._plan is not None and fits(self._plan[1].box, low, high, self.reach):
+            return self._plan[1].box
+        return box_around(low, high, self.reach)
+
+    def _new_plan(self, arrays: Arrays, taken: Any, box: Box) -> Plan:
+        grid = box.grid(taken.shape[0], self.reach)
+        refused = ""
+        for search, why in candidates(self._method, arrays.device, taken.shape[0], grid):
+            try:
+                plan = Plan(
+                    arrays.device, search, taken, box, self.reach,
+                    half=self._half, in_cells=self._in_cells,
+                )  # fmt: skip
+            except UserError as error:
+                if self._method != "auto":
+                    raise
+                refused += f"; not {search.cells.name}: {error}"
+            else:
+                self.chosen = why + refused
+                return plan
+        raise UserError(f"no method can list neighbours here{refused}")
+
+
+def _no_rows(arrays: Arrays, in_cells: bool) -> Rows:
+    offsets = arrays.device.upload(np.zeros(1, np.int64))
+    empty = [arrays.empty(0, "int32") for _ in range(3)]
+    return Rows(empty[0], offsets, empty[1], empty[2] if in_cells else None)
+
+
+def _number(name: str, value: Any, positive: bool = False) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number) or number < 0 or (positive and number == 0):
+        least = "above 0" if positive else "of at least 0"
+        raise UserError(f"{name} takes a number {least}, not {value!r}")
+    return number

@@ -1,0 +1,129 @@
+/* Positions as a user has them, made ready for a search, and what is computed of the pairs it found.
+
+   REAL is the type of the positions that were given (float or double), STRIDE how many numbers a row
+   has (3 or 4). All arithmetic on them is in double precision. */
+#include "common/grid.h"
+
+#ifdef __OPENCL_VERSION__
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#endif
+
+/* The box in double precision; an axis repeats if `periodic` is not 0. */
+typedef struct Box {
+    double low[3];
+    double size[3];
+    double periodic[3];
+} Box;
+
+#define NOT_FINITE 0
+#define OUTSIDE 1
+#define MOST_PAIRS 2
+
+/* A coordinate counted from the corner of the box, inside it. What cannot be placed is put at 0, so
+   that no kernel reads outside its arrays, and noted: status[...] = particle + 1. */
+__device__ __forceinline__ float placed(double coordinate, GLOBAL const Box *box, int axis, int particle,
+                                        GLOBAL int64 *status)
+{
+    double x = coordinate - box->low[axis], size = box->size[axis];
+    if (!(x - x == 0.0)) {
+        status[NOT_FINITE] = particle + 1;
+        return 0.0f;
+    }
+    if (box->periodic[axis] != 0.0) {
+        x -= floor(x / size) * size;
+        /* Rounded past an end, which is the same place as the other end. */
+        return x >= 0.0 && x < size ? (float)x : 0.0f;
+    }
+    if (x >= 0.0 && x <= size)
+        return (float)x;
+    status[OUTSIDE] = particle + 1;
+    return 0.0f;
+}
+
+/* Wrap and shift positions, and compute their cells. One thread a particle. */
+__global__ void place(GLOBAL const REAL *__restrict__ given, GLOBAL const Box *__restrict__ box,
+                      GLOBAL const Grid *__restrict__ grid, int particles,
+                      GLOBAL float4 *__restrict__ positions, GLOBAL int *__restrict__ cell_of,
+                      GLOBAL int64 *__restrict__ status)
+{
+    unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= particles)
+        return;
+    size_t row = (size_t)i * STRIDE;
+    float x = placed(given[row], box, 0, i, status);
+    float y = placed(given[row + 1], box, 1, i, status);
+    float z = placed(given[row + 2], box, 2, i, status);
+    positions[i] = make_float4(x, y, z, 0.0f);
+    cell_of[i] = cell_number(grid, cell_along(grid, 0, x), cell_along(grid, 1, y), cell_along(grid, 2, z));
+}
+
+/* Remember the most pairs that any search found. One thread. */
+__global__ void note_pairs(GLOBAL const int64 *offsets, int particles, GLOBAL int64 *status)
+{
+    if (blockIdx.x == 0 && threadIdx.x == 0 && offsets[particles] > status[MOST_PAIRS])
+        status[MOST_PAIRS] = offsets[particles];
+}
+
+__device__ __forceinline__ double nearest(double difference, GLOBAL const Box *box, int axis)
+{
+    if (box->periodic[axis] == 0.0)
+        return difference;
+    return difference - rint(difference / box->size[axis]) * box->size[axis];
+}
+
+/* Set `status` where a particle is further than sqrt(reach2) from where it was. One thread a particle. */
+__global__ void has_moved(GLOBAL const REAL *__restrict__ before, GLOBAL const REAL *__restrict__ now,
+                          GLOBAL const Box *__restrict__ box, int particles, double reach2,
+                          GLOBAL int64 *__restrict__ status)
+{
+    unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= particles)
+        return;
+    double sum = 0.0;
+    for (int axis = 0; axis < 3; ++axis) {
+        double d = nearest((double)now[(size_t)i * STRIDE + axis] - before[(size_t)i * STRIDE + axis], box, axis);
+        sum += d * d;
+    }
+    if (!(sum <= reach2))
+        status[0] = 1;
+}
+
+/* For each of the first `most` pairs of a list: its two rows (pairs), and where the second is from the
+   first, or how far (geometry). Row r is of particle ids[r]. One thread a row. */
+__global__ void write_pairs(GLOBAL const int64 *__restrict__ offsets, GLOBAL const int *__restrict__ neighbours,
+                            int64 most, int rows, GLOBAL int *__restrict__ pairs)
+{
+    unsigned row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row >= rows)
+        return;
+    int64 end = min(offsets[row + 1], most);
+    for (int64 k = offsets[row]; k < end; ++k) {
+        pairs[2 * k] = (int)row;
+        pairs[2 * k + 1] = neighbours[k];
+    }
+}
+
+__global__ void write_geometry(GLOBAL const int64 *__restrict__ offsets, GLOBAL const int *__restrict__ neighbours,
+                               GLOBAL const int *__restrict__ ids, GLOBAL const REAL *__restrict__ given,
+                               GLOBAL const Box *__restrict__ box, int64 most, int rows, int wants_vectors,
+                               GLOBAL REAL *__restrict__ out)
+{
+    unsigned row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row >= rows)
+        return;
+    size_t i = (size_t)ids[row] * STRIDE;
+    int64 end = min(offsets[row + 1], most);
+    for (int64 k = offsets[row]; k < end; ++k) {
+        size_t j = (size_t)ids[neighbours[k]] * STRIDE;
+        double x = nearest((double)given[j] - given[i], box, 0);
+        double y = nearest((double)given[j + 1] - given[i + 1], box, 1);
+        double z = nearest((double)given[j + 2] - given[i + 2], box, 2);
+        if (wants_vectors) {
+            out[3 * k] = (REAL)x;
+            out[3 * k + 1] = (REAL)y;
+            out[3 * k + 2] = (REAL)z;
+        } else {
+            out[k] = (REAL)sqrt(x * x + y * y + z * z);
+        }
+    }
+}

@@ -1,0 +1,429 @@
+"""`gpubench.NeighbourList` on arrays in host memory; on those of a GPU, see the end."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import threading
+import weakref
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpubench import NeighbourList
+from gpubench.core.errors import UserError
+from gpubench.neighbours.method import methods
+
+EDGES = (5.0, 4.0, 7.0)
+
+
+def drawn(n, seed=0, edges=EDGES, dtype="float32"):
+    rng = np.random.default_rng(seed)
+    return (rng.random((n, 3)) * edges).astype(dtype)
+
+
+def near_and_far(positions, cutoff, bound, size=None, periodic=(False,) * 3):
+    """Return the pairs that must be listed, and those that may be, from both sides."""
+    x = np.asarray(positions, np.float64)[:, :3]
+    way = x[None] - x[:, None]
+    if size is not None:
+        edges = np.asarray(size)
+        way -= np.where(periodic, np.rint(way / edges) * edges, 0.0)
+    distance = np.sqrt((way**2).sum(axis=2))
+    np.fill_diagonal(distance, np.inf)
+    must, may = distance < cutoff - bound, distance < cutoff + bound
+    return set(zip(*must.nonzero(), strict=True)), set(zip(*may.nonzero(), strict=True))
+
+
+def rows_of(found):
+    """Return the pairs of a list as a sorted array, checked to be compressed rows."""
+    offsets, neighbours = found.offsets, found.neighbours
+    assert (np.diff(offsets) == found.counts).all() and offsets[0] == 0
+    assert offsets[-1] == len(neighbours) == len(found)
+    assert (found.counts.dtype, offsets.dtype, neighbours.dtype) == ("i4", "i8", "i4")
+    pairs = found.pairs()
+    assert np.array_equal(pairs[:, 0], np.repeat(np.arange(len(found.counts)), found.counts))
+    assert np.array_equal(pairs[:, 1], neighbours)
+    return pairs
+
+
+def assert_right(found, positions, cutoff, bound, size=None, periodic=(False,) * 3, half=False):
+    pairs = [tuple(pair) for pair in rows_of(found).tolist()]
+    if half:
+        pairs += [(j, i) for i, j in pairs]
+    assert len(pairs) == len(set(pairs))
+    must, may = near_and_far(positions, cutoff, bound, size, periodic)
+    assert must <= set(pairs) <= may
+
+
+@st.composite
+def cases(draw):
+    """Draw a box, where it repeats, a cutoff that fits, and particles, some of them far away."""
+    edges = tuple(draw(st.sampled_from([3.0, 4.5, 1e3 / 3, 2.0**-6])) for _ in range(3))
+    periodic = tuple(draw(st.booleans()) for _ in range(3))
+    cutoff = min(edges) / draw(st.sampled_from([3.0, 3.7, 8.0]))
+    n = draw(st.sampled_from([1, 2, 40, 150]))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    spread = draw(st.sampled_from([1.0, 0.05]))  # of the box
+    low = np.asarray([draw(st.sampled_from([0.0, -7.0, 1000.0])) for _ in range(3)])
+    positions = low + rng.random((n, 3)) * edges * spread
+    positions[rng.random(n) < 0.1] = low  # duplicates, on a corner
+    periods = rng.integers(-3, 4, (n, 3)) * np.where(periodic, edges, 0.0)
+    dtype = draw(st.sampled_from(["float32", "float64"]))
+    given = np.empty((n, draw(st.sampled_from([3, 4]))), dtype)
+    given[:, :3] = positions + periods
+    if dtype == "float32":  # what rounding carried over a wall that does not repeat goes back
+        open_axes = ~np.asarray(periodic)
+        least, most = (wall.astype("float32") for wall in (low, low + edges))
+        given[:, :3] = np.where(open_axes, np.clip(given[:, :3], least, most), given[:, :3])
+    return edges, periodic, cutoff, tuple(low), given, draw(st.booleans())
+
+
+def check_case(case):
+    edges, periodic, cutoff, low, positions, half = case
+    search = NeighbourList(cutoff, edges, periodic, low=low, half=half)
+    found = search(positions)
+    assert_right(found, positions, cutoff, search.bound(), edges, periodic, half)
+    pairs, vectors, distances = found.pairs(), found.vectors(), found.distances()
+    x = positions[:, :3].astype(np.float64)
+    way = x[pairs[:, 1]] - x[pairs[:, 0]]
+    way -= np.where(periodic, np.rint(way / edges) * edges, 0.0)
+    assert vectors.dtype == distances.dtype == positions.dtype
+    rounding = 1e-12 * (np.abs(x).max() + max(edges))
+    assert np.allclose(vectors, way, rtol=1e-6, atol=rounding)
+    assert np.allclose(distances, np.linalg.norm(way, axis=1), rtol=1e-6, atol=rounding)
+
+
+@settings(max_examples=100, deadline=None)
+@given(cases())
+def test_lists_every_pair_and_no_other(case):
+    check_case(case)
+
+
+@pytest.mark.long
+@settings(max_examples=2000, deadline=None)
+@given(cases())
+def test_two_thousand_cases(case):
+    check_case(case)
+
+
+@pytest.mark.parametrize("periodic", [False, True])
+def test_agrees_with_libraries(periodic):
+    cdist = pytest.importorskip("scipy.spatial").cKDTree
+    positions = drawn(3000, edges=(10.0,) * 3, dtype="float64")
+    found = NeighbourList(1.0, (10, 10, 10), periodic)(positions)
+    tree = cdist(positions, boxsize=10 if periodic else None)
+    theirs = np.sort(tree.query_pairs(1.0, output_type="ndarray"), axis=1)
+    pairs = found.pairs()
+    ours = pairs[pairs[:, 0] < pairs[:, 1]]
+    assert {*map(tuple, ours.tolist())} == {*map(tuple, theirs.tolist())}
+    vesin = pytest.importorskip("vesin")
+    i, j = vesin.NeighborList(cutoff=1.0, full_list=True).compute(
+        points=positions, box=np.eye(3) * 10, periodic=periodic, quantities="ij"
+    )
+    assert {*zip(i.tolist(), j.tolist(), strict=True)} == {*map(tuple, pairs.tolist())}
+
+
+@pytest.mark.parametrize("name", sorted(methods()))
+def test_every_method_finds_the_same(name):
+    positions = drawn(400)
+    plain = NeighbourList(1.0, EDGES, True, method="counting-sort")(positions)
+    search = NeighbourList(1.0, EDGES, True, method=name)
+    found = search(positions)
+    assert search.chosen == f"{name}, as asked"
+    assert {*map(tuple, rows_of(found).tolist())} == {*map(tuple, rows_of(plain).tolist())}
+
+
+@pytest.mark.parametrize("n", [0, 1])
+@pytest.mark.parametrize("box", [EDGES, None])
+def test_few_particles_have_no_neighbours(n, box):
+    found = NeighbourList(1.0, box, order="cells")(np.full((n, 3), 0.5))
+    assert found.counts.tolist() == [0] * n and found.offsets.tolist() == [0] * (n + 1)
+    assert found.ids.tolist() == list(range(n))
+    assert [a.shape for a in (found.neighbours, found.pairs(), found.vectors())] == [
+        (0,), (0, 2), (0, 3),
+    ]  # fmt: skip
+    assert found.distances().shape == (0,) and len(found.check()) == 0
+
+
+def test_open_space_is_measured_and_grows_with_the_particles():
+    search = NeighbourList(1.0)
+    for scale in (1.0, 1.01, 30.0, 1.0):
+        positions = drawn(200, seed=3) * np.float32(scale) - 20
+        assert_right(search(positions), positions, 1.0, search.bound((150,) * 3))
+
+
+def test_all_in_one_place():
+    found = NeighbourList(1.0, EDGES, True)(np.full((500, 3), 0.1, np.float32))
+    assert set(found.counts.tolist()) == {499} and found.distances().max() == 0
+
+
+def test_rows_in_the_order_of_cells():
+    positions = drawn(300)
+    found = NeighbourList(1.0, EDGES, True, order="cells")(positions)
+    assert sorted(found.ids.tolist()) == list(range(300))
+    plain = rows_of(NeighbourList(1.0, EDGES, True)(positions))
+    assert {*map(tuple, found.ids[rows_of(found)].tolist())} == {*map(tuple, plain.tolist())}
+    way = positions[found.ids[found.pairs()[:, 1]]] - positions[found.ids[found.pairs()[:, 0]]]
+    way -= np.rint(way / EDGES) * EDGES
+    assert np.allclose(found.vectors(), way, atol=1e-5)
+
+
+def test_answers_outlive_later_searches():
+    search = NeighbourList(1.0, EDGES)
+    first = search(drawn(300))
+    before = first.neighbours.copy(), first.counts.copy()
+    search(drawn(300, seed=1))
+    assert np.array_equal(first.neighbours, before[0])
+    assert np.array_equal(first.counts, before[1])
+
+
+class TestCapacity:
+    def test_with_room_the_list_is_the_same(self):
+        positions = drawn(300)
+        plain = NeighbourList(1.0, EDGES)(positions)
+        search = NeighbourList(1.0, EDGES, capacity=len(plain) + 9)
+        found = search(positions).check()
+        assert len(found) == len(plain) and len(found.neighbours) == len(plain) + 9
+        assert np.array_equal(found.offsets, plain.offsets)
+        assert {*map(tuple, found.pairs().tolist())} == {*map(tuple, plain.pairs().tolist())}
+        again = search(drawn(300, seed=1), out=found)
+        assert again.rows is found.rows
+
+    def test_what_finds_no_room_is_told_once_and_nothing_is_written_beyond(self):
+        positions = drawn(300)
+        pairs = len(NeighbourList(1.0, EDGES)(positions))
+        found = NeighbourList(1.0, EDGES, capacity=pairs - 1)(positions)
+        assert found.pairs().shape == (pairs - 1, 2)
+        with pytest.raises(UserError, match=f"{pairs:,} neighbours found no room in a capacity"):
+            found.check()
+        found.check()
+
+    @pytest.mark.parametrize(
+        ("bad", "message"), [(np.nan, "position 7 is not finite"), (9.0, "position 7 is outside")]
+    )
+    def test_bad_positions_are_told_at_the_check(self, bad, message):
+        positions = drawn(300)
+        positions[7, 1] = bad
+        search = NeighbourList(1.0, EDGES, capacity=10_000)
+        found = search(positions)
+        with pytest.raises(UserError, match=message):
+            found.check()
+        search(drawn(300)).check()
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("box", [EDGES, None])
+def test_positions_that_are_not_finite(bad, box):
+    positions = drawn(20)
+    positions[11, 2] = bad
+    search = NeighbourList(1.0, box, box is not None)
+    with pytest.raises(UserError, match="not finite"):
+        search(positions)
+    assert len(search(drawn(20))) == len(NeighbourList(1.0, box, box is not None)(drawn(20)))
+
+
+def test_positions_outside_an_open_axis():
+    positions = drawn(20)
+    positions[3, 0] = EDGES[0] * 1.01
+    with pytest.raises(UserError, match="position 3 is outside the box"):
+        NeighbourList(1.0, EDGES, (False, True, True))(positions)
+    NeighbourList(1.0, EDGES, (True, False, False))(positions)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"cutoff": 0}, "cutoff takes a number above 0"),
+        ({"cutoff": "wide"}, "cutoff takes"),
+        ({"cutoff": 2.0, "periodic": True}, "three times the cutoff and skin: at least 6"),
+        ({"cutoff": 1.0, "skin": -1}, "skin takes a number of at least 0"),
+        ({"cutoff": 1.0, "box": (1, 2)}, "three positive finite edges"),
+        ({"cutoff": 1.0, "box": (1, 2, 0)}, "three positive finite edges"),
+        ({"cutoff": 1.0, "box": np.eye(3) + 0.1}, "triclinic"),
+        ({"cutoff": 1.0, "box": None, "periodic": True}, "needs the edges"),
+        ({"cutoff": 1.0, "periodic": (True, False)}, "periodic takes True, False, or three"),
+        ({"cutoff": 1.0, "order": "random"}, "order takes input or cells"),
+        ({"cutoff": 1.0, "capacity": -1}, "capacity takes"),
+        ({"cutoff": 1.0, "box": None, "capacity": 9}, "give it"),
+        ({"cutoff": 1.0, "method": "magic"}, "method takes auto, atomic-list, counting-sort"),
+        ({"cutoff": 1.0, "method": "atomic-list", "half": True}, "need sorted cells"),
+        ({"cutoff": 1.0, "device": "cuda"}, "through OpenCL, not on cuda"),
+    ],
+)
+def test_wrong_arguments_are_one_line(arguments, message):
+    with pytest.raises(UserError, match=message) as raised:
+        NeighbourList(**{"box": EDGES} | arguments)(drawn(10))
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("positions", "message"),
+    [
+        (np.zeros((5, 2)), r"shape \(n, 3\) or \(n, 4\), not \(5, 2\)"),
+        (np.zeros(6), "shape"),
+        (np.zeros((5, 3), int), "float32 or float64, not int64"),
+        ([[0.0, 0.0, 0.0]], "not list"),
+    ],
+)
+def test_wrong_positions_are_one_line(positions, message):
+    with pytest.raises(UserError, match=message):
+        NeighbourList(1.0, EDGES)(positions)
+
+
+def test_rows_that_are_not_contiguous_are_copied():
+    positions = drawn(200)
+    plain = NeighbourList(1.0, EDGES)(positions)
+    strided = np.zeros((400, 6), np.float32)[::2, ::2]
+    strided[:] = positions
+    assert np.array_equal(NeighbourList(1.0, EDGES)(strided).counts, plain.counts)
+
+
+class TestUpdate:
+    def test_searches_when_a_particle_moved_by_half_the_skin(self):
+        search = NeighbourList(1.0, EDGES, True, skin=0.2)
+        positions, rng = drawn(300, dtype="float64"), np.random.default_rng(5)
+        searches = []
+        for _ in range(12):
+            found = search.update(positions)
+            searches.append(search.searches)
+            must, _ = near_and_far(positions, 1.0, search.bound(), EDGES, (True,) * 3)
+            assert must <= {*map(tuple, found.pairs().tolist())}
+            distances = found.distances()
+            assert (distances < 1.0).sum() == len(must)
+            positions = positions + rng.uniform(-0.02, 0.02, positions.shape)
+        assert 1 < searches[-1] < 12 and searches[1] == 1
+
+    def test_another_number_of_particles_is_another_search(self):
+        search = NeighbourList(1.0, EDGES, skin=0.2)
+        assert [len(search.update(drawn(n)).counts) for n in (30, 40, 0, 40)] == [30, 40, 0, 40]
+
+    def test_needs_a_skin(self):
+        with pytest.raises(UserError, match="needs a skin"):
+            NeighbourList(1.0, EDGES).update(drawn(3))
+
+
+def test_threads_take_turns():
+    search = NeighbourList(1.0, EDGES, True)
+    inputs = [drawn(200 + 10 * k, seed=k) for k in range(4)]
+    expected = [NeighbourList(1.0, EDGES, True)(each).counts.sum() for each in inputs]
+    wrong = []
+
+    def work(k):
+        wrong.extend(k for _ in range(10) if search(inputs[k]).counts.sum() != expected[k])
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_memory_goes_with_the_search():
+    search = NeighbourList(1.0, EDGES)
+    found = search(drawn(100))
+    held = weakref.ref(search._plan[1]), weakref.ref(found)
+    del search, found
+    gc.collect()
+    assert [each() for each in held] == [None, None]
+
+
+# On an NVIDIA GPU
+
+
+@pytest.fixture(params=["cupy", "torch"])
+def to_gpu(request):
+    module = pytest.importorskip(request.param)
+    if request.param == "cupy":
+        return module, module.asarray, lambda array: array.get()
+    return module, lambda host: module.from_numpy(host).cuda(), lambda array: array.cpu().numpy()
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("half", [False, True])
+def test_arrays_of_a_gpu_stay_there(to_gpu, dtype, half):
+    _, up, down = to_gpu
+    positions = drawn(5000, edges=(15.0, 12.0, 21.0), dtype=dtype)
+    asked = {"cutoff": 1.0, "box": (15, 12, 21), "periodic": (True, False, True), "half": half}
+    plain = NeighbourList(**asked)(positions)
+    given = up(positions)
+    found = NeighbourList(**asked)(given)
+    for name in ("counts", "offsets", "neighbours"):
+        array = getattr(found, name)
+        assert type(array) is type(given) and array.device == given.device
+    assert np.array_equal(np.sort(down(found.distances())), np.sort(plain.distances()))
+    both = [np.sort(p, axis=1) for p in (down(found.pairs()), plain.pairs())]
+    first, second = ({*map(tuple, pairs.tolist())} for pairs in both)
+    assert first == second and len(found) == len(plain)
+
+
+@pytest.mark.cuda
+def test_a_graph_holds_a_search_with_a_capacity(to_gpu):
+    module, up, down = to_gpu
+    if module.__name__ != "cupy":
+        pytest.skip("CuPy captures")
+    positions = up(drawn(5000, edges=(15.0,) * 3))
+    search = NeighbourList(1.0, (15, 15, 15), True, capacity=400_000, method="counting-sort")
+    stream = module.cuda.Stream(non_blocking=True)
+    with stream:
+        found = search(positions).check()
+        stream.begin_capture()
+        search(positions, out=found)
+        graph = stream.end_capture()
+        for seed in (1, 2):
+            other = drawn(5000, seed=seed, edges=(15.0,) * 3)
+            positions.set(other)
+            graph.launch(stream)
+            stream.synchronize()
+            again = NeighbourList(1.0, (15, 15, 15), True)(other)
+            fresh = found.at(positions)
+            assert np.array_equal(down(fresh.offsets), again.offsets)
+            fresh.check()
+
+
+@pytest.mark.cuda
+def test_the_stream_of_torch_is_used():
+    torch = pytest.importorskip("torch")
+    positions = torch.zeros((2**20, 3), device="cuda")
+    final = torch.from_numpy(drawn(2**20, edges=(64.0,) * 3)).cuda()
+    torch.cuda.synchronize()
+    stream = torch.cuda.Stream()
+    search = NeighbourList(1.0, (64, 64, 64), capacity=20_000_000)
+    with torch.cuda.stream(stream):
+        for _ in range(20):
+            positions.copy_(final)
+        counts = search(positions).counts.clone()
+    stream.synchronize()
+    plain = search(final).counts
+    assert torch.equal(counts, plain)
+
+
+@pytest.mark.cuda
+def test_errors_of_a_gpu_are_those_of_the_host(to_gpu):
+    _, up, _ = to_gpu
+    positions = drawn(100)
+    positions[5, 0] = np.nan
+    for room in ({}, {"capacity": 10_000}):
+        with pytest.raises(UserError, match="position 5 is not finite"):
+            NeighbourList(1.0, EDGES, **room)(up(positions)).check()
+    empty = NeighbourList(1.0, EDGES)(up(positions[:0]))
+    assert len(empty) == 0 and tuple(empty.vectors().shape) == (0, 3)
+
+
+@pytest.mark.cuda
+def test_past_two_to_the_24_neighbours():
+    cupy = pytest.importorskip("cupy")
+    positions = cupy.random.default_rng(1).random((2**20, 3), dtype=cupy.float32) * 64
+    found = NeighbourList(1.2, (64, 64, 64), True)(positions)
+    expected = 2**20 * (2**20 - 1) * 4 / 3 * np.pi * 1.2**3 / 64**3
+    assert abs(len(found) / expected - 1) < 0.01
+    step = 5003
+    for i in itertools.islice(range(0, 2**20, step), 40):
+        way = positions - positions[i]
+        way -= cupy.rint(way / 64) * 64
+        near = int((cupy.sqrt((way**2).sum(axis=1)) < 1.2).sum()) - 1
+        assert abs(near - int(found.counts[i])) <= 1
