@@ -131,8 +131,19 @@ class CudaArrays(Arrays):
         if self._torch is None:
             return cuda.Device(self.device.number)  # type: ignore[no-any-return]
         handle = self._torch.cuda.current_stream(self.device.number).cuda_stream
-        stream = cuda.ExternalStream(handle, self.device.number) if handle else cuda.Stream.null
+        stream = cuda.Stream.from_external(_Handle(handle)) if handle else cuda.Stream.null
         return _OnStream(cuda.Device(self.device.number), stream)
+
+
+class _Handle:
+    """A stream of another library, by CUDA's stream protocol."""
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        """Return the version of the protocol, and the stream."""
+        return 0, self._handle
 
 
 class _OnStream(AbstractContextManager[None]):
