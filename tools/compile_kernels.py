@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from gpubench.algorithms.cell_search import CountingSortSearch
 from gpubench.core import plugins, registry
 from gpubench.core.contracts import Algorithm, CellList, HostSearch
 from gpubench.core.errors import NotSupported
@@ -44,6 +45,8 @@ from gpubench.inputs import (
     of_particles,
 )
 from gpubench.inputs.specs import Matrices, Pairs, Particles, Recipe, Records, Surfaces
+from gpubench.neighbours.box import Box
+from gpubench.neighbours.plan import Plan
 from gpubench.verify.problems import FAMILIES
 from gpubench.workloads.sph import SPH
 
@@ -217,10 +220,25 @@ def wanted_units(only: str = "") -> dict[Unit, set[str]]:
             make_algorithm(cls, chosen if is_like(name, only) else others)
     make_workloads(others)
     make_shared_workloads(others)
+    make_neighbour_lists(others)
     for unit, names in others.wanted.items():
         if is_like(unit.file, only):
             chosen.wanted[unit] |= names
     return dict(chosen.wanted)
+
+
+def make_neighbour_lists(device: Recorder) -> None:
+    """Make what lists neighbours of a user's arrays: few and many, half lists and whole ones."""
+    for dtype, columns, half, repeats, cutoff in itertools.product(
+        ("float32", "float64"), (3, 4), (False, True), (False, True), (1.0, 2.0, 3.0, 4.0)
+    ):
+        box = Box((0.0,) * 3, (20.0,) * 3, (repeats,) * 3)
+        positions = np.zeros((16_000, columns), dtype)
+        plan = Plan(
+            device, CountingSortSearch, positions, box, cutoff, half=half, in_cells=False
+        )  # fmt: skip
+        for name in ("has_moved", "write_pairs", "write_geometry"):
+            plan.kernel(name)
 
 
 def make_algorithm(cls: type[Algorithm], device: Recorder) -> None:

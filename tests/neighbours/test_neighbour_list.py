@@ -345,10 +345,12 @@ def to_gpu(request):
 @pytest.mark.cuda
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("half", [False, True])
-def test_arrays_of_a_gpu_stay_there(to_gpu, dtype, half):
+@pytest.mark.parametrize("cutoff", [1.0, 2.5, 4.0])  # 5, 86 and 350 neighbours
+def test_arrays_of_a_gpu_stay_there(to_gpu, dtype, half, cutoff):
     _, up, down = to_gpu
     positions = drawn(5000, edges=(15.0, 12.0, 21.0), dtype=dtype)
-    asked = {"cutoff": 1.0, "box": (15, 12, 21), "periodic": (True, False, True), "half": half}
+    box, periodic = (15, 12, 21), (True, False, True)
+    asked = {"cutoff": cutoff, "box": box, "periodic": periodic, "half": half}
     plain = NeighbourList(**asked)(positions)
     given = up(positions)
     found = NeighbourList(**asked)(given)
