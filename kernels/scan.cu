@@ -6,73 +6,6 @@
 
 #define TILE (BLOCK * ITEMS)
 
-/* Scan one sum a thread over the block (Hillis and Steele 1986); return what comes before this
-   thread's. `partial` then holds the inclusive sums. */
-__device__ __forceinline__ SUM scan_block(LOCAL SUM *partial, SUM sum)
-{
-    partial[threadIdx.x] = sum;
-    __syncthreads();
-    for (int reach = 1; reach < BLOCK; reach *= 2) {
-        SUM before = threadIdx.x >= reach ? partial[threadIdx.x - reach] : 0;
-        __syncthreads();
-        partial[threadIdx.x] += before;
-        __syncthreads();
-    }
-    return partial[threadIdx.x] - sum;
-}
-
-/* Scan the tiles on their own and note their sums. */
-__global__ void scan_tiles(GLOBAL int *counts, GLOBAL SUM *sums, GLOBAL SUM *tile_sums, int items)
-{
-    __shared__ SUM partial[BLOCK];
-    unsigned begin = blockIdx.x * TILE + threadIdx.x * ITEMS;
-    SUM values[ITEMS];
-    SUM sum = 0;
-    for (int k = 0; k < ITEMS; ++k) {
-        values[k] = sum;
-        if (begin + k < items) {
-            sum += counts[begin + k];
-            if (CLEAR)
-                counts[begin + k] = 0;
-        }
-    }
-    SUM offset = scan_block(partial, sum);
-    for (int k = 0; k < ITEMS; ++k)
-        if (begin + k < items)
-            sums[begin + k] = offset + values[k];
-    if (threadIdx.x == BLOCK - 1)
-        tile_sums[blockIdx.x] = partial[BLOCK - 1];
-}
-
-/* Turn the tile sums into tile offsets, and put the total behind the last sum. One block walks
-   over all tiles. */
-__global__ void scan_tile_sums(GLOBAL SUM *tile_sums, GLOBAL SUM *sums, int items, int tiles)
-{
-    __shared__ SUM partial[BLOCK];
-    SUM carry = 0;
-    for (int base = 0; base < tiles; base += BLOCK) {
-        int tile = base + threadIdx.x;
-        SUM sum = tile < tiles ? tile_sums[tile] : 0;
-        SUM before = scan_block(partial, sum);
-        if (tile < tiles)
-            tile_sums[tile] = carry + before;
-        carry += partial[BLOCK - 1];
-        __syncthreads();
-    }
-    if (threadIdx.x == 0)
-        sums[items] = carry;
-}
-
-/* Add the tile offsets. */
-__global__ void add_tile_offsets(GLOBAL SUM *sums, GLOBAL const SUM *tile_sums, int items)
-{
-    unsigned begin = blockIdx.x * TILE + threadIdx.x;
-    SUM offset = tile_sums[blockIdx.x];
-    for (int k = 0; k < ITEMS; ++k)
-        if (begin + k * BLOCK < items)
-            sums[begin + k * BLOCK] += offset;
-}
-
 #ifdef __CUDACC__
 
 #include "common/lookback.h"
@@ -159,6 +92,75 @@ __global__ void __launch_bounds__(BLOCK)
             if (begin + k < items)
                 sums[begin + k] = out[k];
     }
+}
+
+#else
+
+/* Scan one sum a thread over the block (Hillis and Steele 1986); return what comes before this
+   thread's. `partial` then holds the inclusive sums. */
+__device__ __forceinline__ SUM scan_block(LOCAL SUM *partial, SUM sum)
+{
+    partial[threadIdx.x] = sum;
+    __syncthreads();
+    for (int reach = 1; reach < BLOCK; reach *= 2) {
+        SUM before = threadIdx.x >= reach ? partial[threadIdx.x - reach] : 0;
+        __syncthreads();
+        partial[threadIdx.x] += before;
+        __syncthreads();
+    }
+    return partial[threadIdx.x] - sum;
+}
+
+/* Scan the tiles on their own and note their sums. */
+__global__ void scan_tiles(GLOBAL int *counts, GLOBAL SUM *sums, GLOBAL SUM *tile_sums, int items)
+{
+    __shared__ SUM partial[BLOCK];
+    unsigned begin = blockIdx.x * TILE + threadIdx.x * ITEMS;
+    SUM values[ITEMS];
+    SUM sum = 0;
+    for (int k = 0; k < ITEMS; ++k) {
+        values[k] = sum;
+        if (begin + k < items) {
+            sum += counts[begin + k];
+            if (CLEAR)
+                counts[begin + k] = 0;
+        }
+    }
+    SUM offset = scan_block(partial, sum);
+    for (int k = 0; k < ITEMS; ++k)
+        if (begin + k < items)
+            sums[begin + k] = offset + values[k];
+    if (threadIdx.x == BLOCK - 1)
+        tile_sums[blockIdx.x] = partial[BLOCK - 1];
+}
+
+/* Turn the tile sums into tile offsets, and put the total behind the last sum. One block walks
+   over all tiles. */
+__global__ void scan_tile_sums(GLOBAL SUM *tile_sums, GLOBAL SUM *sums, int items, int tiles)
+{
+    __shared__ SUM partial[BLOCK];
+    SUM carry = 0;
+    for (int base = 0; base < tiles; base += BLOCK) {
+        int tile = base + threadIdx.x;
+        SUM sum = tile < tiles ? tile_sums[tile] : 0;
+        SUM before = scan_block(partial, sum);
+        if (tile < tiles)
+            tile_sums[tile] = carry + before;
+        carry += partial[BLOCK - 1];
+        __syncthreads();
+    }
+    if (threadIdx.x == 0)
+        sums[items] = carry;
+}
+
+/* Add the tile offsets. */
+__global__ void add_tile_offsets(GLOBAL SUM *sums, GLOBAL const SUM *tile_sums, int items)
+{
+    unsigned begin = blockIdx.x * TILE + threadIdx.x;
+    SUM offset = tile_sums[blockIdx.x];
+    for (int k = 0; k < ITEMS; ++k)
+        if (begin + k * BLOCK < items)
+            sums[begin + k * BLOCK] += offset;
 }
 
 #endif

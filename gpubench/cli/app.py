@@ -18,6 +18,7 @@ from gpubench.cli.choose import choose
 from gpubench.cli.command import Command
 from gpubench.cli.compare import compare
 from gpubench.cli.devices import devices
+from gpubench.cli.export import export
 from gpubench.cli.listing import list_everything
 from gpubench.cli.options import with_options
 from gpubench.cli.report import report
@@ -37,6 +38,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "report": report,
     "choose": choose,
     "tune": tune,
+    "export": export,
     "calibrate": calibrate,
     "compare": compare,
     "bisect": bisect,

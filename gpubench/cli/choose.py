@@ -14,7 +14,6 @@ from gpubench.cli import require, values
 from gpubench.cli.options import From, JsonOption, words_of
 from gpubench.cli.output import new_table, print_json, print_table
 from gpubench.core.errors import UserError
-from gpubench.core.registry import search_forms
 
 if TYPE_CHECKING:
     from gpubench.choose.evidence import Machine
@@ -209,6 +208,7 @@ def _answer(asked: Asked, results: list[Path], device: str | None, as_json: bool
     """Print the answer to a question; raise Exit with its status."""
     from gpubench.choose import output
     from gpubench.choose.remembered import chooser_for
+    from gpubench.core.registry import search_forms
 
     question = asked.question()
     chooser = chooser_for(question.its_task, results, device, search_forms)

@@ -192,5 +192,9 @@ def lanes_for(particles: int, grid: Grid, cutoff: float) -> int:
     By how many neighbours there would be if the particles were spread evenly.
     """
     density = particles / math.prod(grid.size)
-    neighbours = 4 / 3 * math.pi * cutoff**3 * density
+    return lanes_in(4 / 3 * math.pi * cutoff**3 * density)
+
+
+def lanes_in(neighbours: float) -> int:
+    """Return how many threads list the neighbours of a particle that has so many."""
     return max((lanes for least, lanes in WIDE.items() if neighbours >= least), default=0)

@@ -1,0 +1,1 @@
+"""`gpubench export`: the source of a search, to take into other code."""
