@@ -205,7 +205,7 @@ class OpenCLDevice(Device):
         mapped, _ = self._cl.enqueue_map_buffer(
             self.queue, array.base_data, self._cl.map_flags.READ, 0, host.shape, host.dtype
         )
-        mapped.base.release(self.queue)
+        mapped.base.release(self.queue).wait()
 
     def fill(self, array: Any, byte: int) -> None:
         if array.size:

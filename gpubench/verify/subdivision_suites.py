@@ -43,7 +43,10 @@ def surfaces() -> list[Case]:
         *(Case(f"tetrahedron, depth {depth}", partial(_tetrahedron, depth)) for depth in (1, 4)),
         *(Case(f"octahedron, depth {depth}", partial(_octahedron, depth)) for depth in (1, 2, 6)),
         *(
-            Case(f"{name}, {faces} faces, depth {k}", partial(make_loop_mesh, name, faces, k, seed))
+            Case(
+                f"{name}, {faces} faces, depth {k}, seed {seed}",
+                partial(make_loop_mesh, name, faces, k, seed),
+            )
             for seed, (name, faces, k) in enumerate(shapes)
         ),
     ]  # fmt: skip

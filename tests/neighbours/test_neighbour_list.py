@@ -72,7 +72,7 @@ def cases(draw):
     positions[rng.random(n) < 0.1] = low  # duplicates, on a corner
     periods = rng.integers(-3, 4, (n, 3)) * np.where(periodic, edges, 0.0)
     dtype = draw(st.sampled_from(["float32", "float64"]))
-    given = np.empty((n, draw(st.sampled_from([3, 4]))), dtype)
+    given = np.full((n, draw(st.sampled_from([3, 4]))), np.nan, dtype)
     given[:, :3] = positions + periods
     if dtype == "float32":  # what rounding carried over a wall that does not repeat goes back
         open_axes = ~np.asarray(periodic)
@@ -320,6 +320,15 @@ def test_threads_take_turns():
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+def test_arrays_that_are_dropped_are_kept_until_kernels_are_done():
+    search = NeighbourList(1.0, (30, 30, 30), capacity=200_000)
+    inputs = [drawn(20_000, seed=seed, edges=(30.0,) * 3) for seed in range(4)]
+    for turn in range(80):  # nothing is looked at
+        search(inputs[turn % 4].copy())
+    plain = NeighbourList(1.0, (30, 30, 30))(inputs[0])
+    assert np.array_equal(search(inputs[0]).counts, plain.counts)
 
 
 def test_memory_goes_with_the_search():
