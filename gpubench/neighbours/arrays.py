@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import sys
 import threading
 from abc import ABC, abstractmethod
@@ -19,7 +18,6 @@ from gpubench.devices.base import Device
 from gpubench.devices.cupy import CuPyDevice, import_cupy
 
 HOST, CUDA, CUDA_MANAGED = 1, 2, 13  # device types of DLPack
-MOST_IN_USE = 64  # host arrays that queued kernels use, before they are waited for
 KINDS = (
     "positions take an array of shape (n, 3) or (n, 4): NumPy's, or anything with DLPack or"
     " __cuda_array_interface__ on an NVIDIA GPU"
@@ -44,10 +42,6 @@ class Arrays(ABC):
         """Wait, then return the least and the greatest coordinates, NaN where one is NaN."""
 
     @abstractmethod
-    def hold(self, *arrays: Any) -> None:
-        """Keep the host memory under arrays that kernels were queued for until these are done."""
-
-    @abstractmethod
     def empty(self, shape: int | tuple[int, ...], dtype: str) -> Any:
         """Allocate an array of a result."""
 
@@ -66,27 +60,17 @@ class HostArrays(Arrays):
     A CPU reads the user's memory and writes into that of the answers: nothing is copied.
     """
 
-    device: Any
-
     def __init__(self, spec: str, torch: Any) -> None:
-        self.device, self.lock, self._in_use = _opencl(spec)
+        self.device, self.lock = _opencl(spec)
         self._torch = torch
 
     def take(self, positions: Any) -> Any:
         host = np.asarray(positions) if self._torch is None else positions.detach().numpy()
         self.host = np.ascontiguousarray(checked(host))
-        return self._over(self.host) if self._shares(self.host) else self.device.upload(self.host)
+        return _over(self.device, self.host) if self._shares(self.host) else self._upload()
 
-    def _over(self, host: NDArray[Any]) -> Any:
-        array = self.device.over(host)
-        array.gpubench_host = host
-        return array
-
-    def hold(self, *arrays: Any) -> None:
-        if len(self._in_use) >= MOST_IN_USE:
-            self.device.synchronize()
-            self._in_use.clear()
-        self._in_use += [a.gpubench_host for a in arrays if hasattr(a, "gpubench_host")]
+    def _upload(self) -> Any:
+        return self.device.upload(self.host)
 
     def _shares(self, host: NDArray[Any]) -> bool:
         return self.device.is_cpu and host.size > 0
@@ -97,15 +81,14 @@ class HostArrays(Arrays):
 
     def empty(self, shape: int | tuple[int, ...], dtype: str) -> Any:
         host = np.empty(shape, dtype)
-        return self._over(host) if self._shares(host) else self.device.empty(shape, dtype)
+        return _over(self.device, host) if self._shares(host) else self.device.empty(shape, dtype)
 
     def give(self, array: Any) -> Any:
         host = getattr(array, "gpubench_host", None)
         if host is None:
             host = self.device.download(array)
         else:
-            self.device.complete(array, host)
-            self._in_use.clear()  # the queue is in order
+            _complete(self.device, array, host)
         return host if self._torch is None else self._torch.from_numpy(host)
 
 
@@ -131,9 +114,6 @@ class CudaArrays(Arrays):
         xyz = taken[:, :3]
         low, high = xyz.min(axis=0).get(), xyz.max(axis=0).get()
         return low.astype(np.float64), high.astype(np.float64)
-
-    def hold(self, *arrays: Any) -> None:
-        """Do nothing: pools reuse memory in the order of the stream."""
 
     def empty(self, shape: int | tuple[int, ...], dtype: str) -> Any:
         return self.device.empty(shape, dtype)
@@ -224,21 +204,15 @@ def arrays_for(kind: tuple[int, int, str], spec: str | None) -> Arrays:
 
 
 @cache
-def _opencl(spec: str) -> tuple[Any, threading.RLock, list[NDArray[Any]]]:
-    """Open an OpenCL device once a process: the one that is named, or the first CPU.
-
-    The list is of host arrays that queued kernels may still use, whatever the user has dropped.
-    """
+def _opencl(spec: str) -> tuple[Any, threading.RLock]:
+    """Open an OpenCL device once a process: the one that is named, or the first CPU."""
     if spec and not spec.startswith("opencl"):
         raise UserError(f"arrays in host memory are searched through OpenCL, not on {spec}")
     if spec:
-        device = open_device(spec)
-    else:
-        from gpubench.devices.opencl import open_cpu
+        return open_device(spec), threading.RLock()
+    from gpubench.devices.opencl import open_cpu
 
-        device = open_cpu()
-    atexit.register(device.synchronize)
-    return device, threading.RLock(), []
+    return open_cpu(), threading.RLock()
 
 
 @cache
@@ -247,3 +221,15 @@ def _cuda(number: int) -> tuple[CuPyDevice, threading.RLock]:
     if number >= import_cupy().cuda.runtime.getDeviceCount():
         raise DeviceUnavailable(f"there is no cuda:{number}")
     return CuPyDevice(number), threading.RLock()
+
+
+def _over(device: Any, host: NDArray[Any]) -> Any:
+    """Return a device array over host memory, which both keep; see `_complete`."""
+    array = device.over(host)
+    array.gpubench_host = host
+    return array
+
+
+def _complete(device: Any, array: Any, host: NDArray[Any]) -> None:
+    """Wait until what kernels wrote into host memory is there for the host."""
+    device.complete(array, host)

@@ -37,11 +37,6 @@ class Rows:
     neighbours: Any
     ids: Any
 
-    @property
-    def arrays(self) -> tuple[Any, ...]:
-        """All of them."""
-        return self.counts, self.offsets, self.neighbours, self.ids
-
 
 class Plan:
     """Buffers and kernels of a search, which `count` and `fill` queue.

@@ -119,7 +119,6 @@ class NeighbourList:
             return
         with arrays.lock, arrays.on_stream():
             moved = Displacement(self._plan[1], arrays.device, taken, self.skin / 2)
-            arrays.hold(taken)
         self._last = (kind, taken.dtype, taken.shape), found, moved
 
     def bound(self, box: Any = None) -> float:
@@ -143,7 +142,6 @@ class NeighbourList:
                 raise UserError(f"out is of {rows.counts.shape[0]} particles, not {n}")
             plan.count(taken, rows)
             plan.fill(rows)
-            arrays.hold(taken, *rows.arrays)
             return Found(arrays, plan, rows, taken, None)
         if out is not None:
             raise UserError("out is for a list with a capacity")
@@ -152,7 +150,6 @@ class NeighbourList:
         pairs = plan.require_sound()
         rows.neighbours = arrays.empty(pairs, "int32")
         plan.fill(rows)
-        arrays.hold(taken, *rows.arrays)
         return Found(arrays, plan, rows, taken, pairs)
 
     def _plan_for(self, arrays: Arrays, taken: Any) -> Plan:
