@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 import threading
 from abc import ABC, abstractmethod
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from typing import Any
 
@@ -90,6 +91,17 @@ class HostArrays(Arrays):
         else:
             _complete(self.device, array, host)
         return host if self._torch is None else self._torch.from_numpy(host)
+
+    @contextmanager
+    def on_stream(self) -> Iterator[None]:
+        """Return a context that ends when all is done that was queued in it.
+
+        Host memory has no stream: kernels would work in arrays that their owner drops or changes.
+        """
+        try:
+            yield
+        finally:
+            self.device.synchronize()
 
 
 class CudaArrays(Arrays):

@@ -214,6 +214,27 @@ class TestCapacity:
         search(drawn(300)).check()
 
 
+def test_host_memory_is_free_when_a_search_returns():
+    """With a capacity too: kernels work in NumPy's memory, which the caller may use at once."""
+    positions = drawn(20_000, edges=(20.0,) * 3)
+    plain = NeighbourList(1.0, (20, 20, 20), True)(positions)
+    search = NeighbourList(1.0, (20, 20, 20), True, capacity=len(plain))
+    row_of = np.repeat(np.arange(20_000), plain.counts)
+
+    def in_order(neighbours):  # of a row, which they are in no particular
+        return neighbours[np.lexsort((neighbours, row_of))]
+
+    for _ in range(5):
+        given = positions.copy()
+        found = search(given)
+        # Seen through NumPy, without asking the device for it.
+        listed = found.rows.neighbours.gpubench_host.copy()
+        given[:] = np.nan
+        found.check()
+        assert np.array_equal(found.offsets, plain.offsets)
+        assert np.array_equal(in_order(listed), in_order(plain.neighbours))
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("box", [EDGES, None])
 def test_positions_that_are_not_finite(bad, box):
