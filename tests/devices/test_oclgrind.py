@@ -72,7 +72,7 @@ from gpubench.devices import open_device
 from gpubench.verify.problems import FAMILIES
 from gpubench.core.grid import Grid
 from gpubench.inputs import NULLS, RECORD_BYTES, make, make_pairs, make_records, move
-from gpubench.inputs import make_loop_mesh
+from gpubench.inputs import make_keys, make_loop_mesh
 from gpubench.inputs import of_particles
 from gpubench.verify.sparse_suites import antisymmetric_matrix, matrix_of_lengths
 
@@ -172,6 +172,11 @@ def surfaces():
     yield make_loop_mesh("torus", 36, 2), {"pixels": 200}
     yield make_loop_mesh("icosphere", 80, 1), {"pixels": 10**6, "bend_percent": 10**5}
 
+def keys():
+    for size, value_bytes in ((33, 4), (1500, 4), (1025, 0)):
+        if value_bytes or name != "radix-sort":
+            yield make_keys(size, value_bytes), {}
+
 name, form = sys.argv[1:]
 cls = registry.find_algorithm(name)
 cases = {
@@ -182,6 +187,7 @@ cases = {
     "pair-noise": pairs,
     "sparse-product": matrices,
     "surface-subdivision": surfaces,
+    "key-sort": keys,
 }.get(cls.family, moved if form == "update" else particles)
 problems = []
 with open_device("opencl:oclgrind") as device:
