@@ -16,6 +16,7 @@ AXES: dict[str, dict[str, list[Any]]] = {
     "pairs": {},
     "matrix": {"order": ["cell", "random"]},
     "surfaces": {},
+    "keys": {},
 }
 FIXED: dict[str, dict[str, Any]] = {
     "particles": {"distribution": "uniform", "order": "random"},
@@ -23,6 +24,7 @@ FIXED: dict[str, dict[str, Any]] = {
     "pairs": {},
     "matrix": {"matrix": "density-gradient", "per_cell": 8, "distribution": "uniform"},
     "surfaces": {"surface": "torus", "depth": 1},
+    "keys": {"value_bytes": 4, "key_order": "uniform"},
 }
 OF_FAMILY: dict[str, dict[str, Any]] = {
     "cell-list-update": {"periodic": True, "destination": "step"},

@@ -41,10 +41,11 @@ from gpubench.inputs import (
     PairSet,
     ParticleSet,
     RecordSet,
+    make_keys,
     make_loop_mesh,
     of_particles,
 )
-from gpubench.inputs.specs import Matrices, Pairs, Particles, Recipe, Records, Surfaces
+from gpubench.inputs.specs import Keys, Matrices, Pairs, Particles, Recipe, Records, Surfaces
 from gpubench.neighbours.box import Box
 from gpubench.neighbours.plan import Plan
 from gpubench.verify.problems import FAMILIES
@@ -195,12 +196,19 @@ def surfaces() -> Iterator[Inputs]:
     yield make_loop_mesh("icosphere", 20, 2)
 
 
+def key_sets() -> Iterator[Inputs]:
+    """Yield keys with values and alone."""
+    for value_bytes in (4, 0):
+        yield make_keys(5000, value_bytes)
+
+
 INPUTS: dict[type[Recipe], Callable[[], Iterator[Inputs]]] = {
     Particles: particle_sets,
     Records: record_sets,
     Pairs: pair_sets,
     Matrices: matrix_sets,
     Surfaces: surfaces,
+    Keys: key_sets,
 }
 
 

@@ -25,13 +25,14 @@ if TYPE_CHECKING:
 AXES = (
     "particles", "per_cell", "distribution", "order", "moved", "destination", "periodic",
     "records", "kept", "record_bytes", "nulls", "pairs", "matrix", "surface", "faces", "depth",
-    "inputs", "workload", "skin", "time_step", "ranks", "decomposition",
+    "key_count", "value_bytes", "key_order", "inputs", "workload", "skin", "time_step", "ranks",
+    "decomposition",
 )  # fmt: skip
 WHOLE = (
-    "particles", "moved", "records", "record_bytes", "pairs", "faces", "depth", "inputs", "ranks",
-    "rank",
+    "particles", "moved", "records", "record_bytes", "pairs", "faces", "depth", "key_count",
+    "value_bytes", "inputs", "ranks", "rank",
 )  # fmt: skip
-_COUNTS = ("particles", "records", "pairs", "faces")  # an input has one of them
+_COUNTS = ("particles", "records", "pairs", "faces", "key_count")  # an input has one of them
 
 
 def load(*paths: str | Path) -> pd.DataFrame:

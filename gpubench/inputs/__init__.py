@@ -5,6 +5,7 @@ same bytes on any machine, and ``hash`` names them.
 """
 
 from gpubench.inputs.drawing import DISPLACED, MARGIN, SPRAY, STEP, SURFACE, WAVES, morton_codes
+from gpubench.inputs.keys import KeySet, make_keys
 from gpubench.inputs.loop_meshes import LoopMesh, loop_mesh, make_loop_mesh
 from gpubench.inputs.making import (
     PARTNERS,
@@ -52,6 +53,7 @@ __all__ = [
     "SURFACE",
     "WAVES",
     "Inputs",
+    "KeySet",
     "LoopMesh",
     "MatrixSet",
     "PairSet",
@@ -62,6 +64,7 @@ __all__ = [
     "grid_for",
     "loop_mesh",
     "make",
+    "make_keys",
     "make_loop_mesh",
     "make_pairs",
     "make_records",

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 from gpubench.core.errors import UserError
 from gpubench.core.grid import Grid
 from gpubench.core.subdivision import DEEPEST, check_depth
+from gpubench.inputs.keys import KEY_ORDERS, MAX_KEYS, VALUE_BYTES, check_keys, make_keys
 from gpubench.inputs.loop_meshes import MAX_FACES, SURFACES, check_faces, make_loop_mesh
 from gpubench.inputs.making import (
     check_move,
@@ -418,8 +419,49 @@ class Surfaces(Recipe):
         return int(self.faces * 4**self.depth * (48 + 192 // 4))
 
 
+@dataclass(frozen=True)
+class Keys(Recipe):
+    """Keys to be sorted, see inputs.keys."""
+
+    kind: ClassVar[str] = "keys"
+    size_axis: ClassVar[str] = "key_count"
+    named_by: ClassVar[str] = "key_count"
+
+    key_count: int = _axis(type="integer", minimum=1, maximum=MAX_KEYS)
+    value_bytes: int = _axis(enum=list(VALUE_BYTES))
+    key_order: str = _axis(enum=list(KEY_ORDERS))
+
+    def __post_init__(self) -> None:
+        check_keys(self.key_count, self.value_bytes, self.key_order)
+
+    def make(self, seed: int) -> Inputs:
+        """Draw the keys."""
+        return make_keys(self.key_count, self.value_bytes, self.key_order, seed)
+
+    @property
+    def title(self) -> str:
+        """Size, value and order."""
+        values = f", values of {self.value_bytes} bytes" if self.value_bytes else ""
+        return f"{self.key_count:,} keys{values}, {self.key_order}"
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Its axes."""
+        return dataclasses.asdict(self)
+
+    @property
+    def host_bytes(self) -> int:
+        """Input, the sorted order in 64 bits, the expected answer and one downloaded."""
+        return self.key_count * 64
+
+    @property
+    def device_bytes(self) -> int:
+        """Input and answer."""
+        return self.key_count * 2 * (4 + self.value_bytes)
+
+
 KINDS: dict[str, type[Recipe]] = {
-    kind.kind: kind for kind in (Particles, Records, Pairs, Simulation, Matrices, Surfaces)
+    kind.kind: kind for kind in (Particles, Records, Pairs, Simulation, Matrices, Surfaces, Keys)
 }
 
 

@@ -64,6 +64,9 @@ AXES: Mapping[str, Axis] = {
     "matrix": Axis("Matrix", "matrix", "{} matrix"),
     "surface": Axis("Surface", "surface", "{}"),
     "faces": Axis("Triangles", "triangles of the mesh", "{} triangles", "size"),
+    "key_count": Axis("Keys", "keys", "{} keys", "size"),
+    "value_bytes": Axis("Bytes of a value", "bytes of a value", "values of {} bytes", "number"),
+    "key_order": Axis("Order of keys", "order of the keys", "{} keys"),
     "depth": Axis("Depth", "levels of subdivision", "depth {}", "number"),
     "time_step": Axis("Time step", "time step", "time step {}", "linear"),
     "skin": Axis("Skin", "skin", "skin {}", "linear"),
@@ -96,7 +99,7 @@ AXES: Mapping[str, Axis] = {
     "periodic": Axis("Box", "box", "{}"),
     "inputs": Axis("Inputs", "inputs that take turns", "{} inputs in turn", names={None: "1"}),
 }
-SIZES = ("particles", "per_cell", "records", "kept", "pairs", "faces", "depth")
+SIZES = ("particles", "per_cell", "records", "kept", "pairs", "faces", "depth", "key_count")
 COUNTS = tuple(dict.fromkeys(kind.size_axis for kind in KINDS.values()))  # an input has one
 
 

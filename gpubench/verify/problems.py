@@ -27,9 +27,11 @@ from gpubench.core.answers import (
 from gpubench.core.block_matrix import Assembled, Product
 from gpubench.core.contracts import Algorithm, CellListUpdate
 from gpubench.core.grid import Grid, UnboundedGrid, hash_buckets
+from gpubench.core.key_sort import SortedKeys
 from gpubench.core.subdivision import Subdivided
 from gpubench.inputs import (
     Inputs,
+    KeySet,
     LoopMesh,
     MatrixSet,
     PairSet,
@@ -37,7 +39,7 @@ from gpubench.inputs import (
     RecordSet,
     SimulationStart,
 )
-from gpubench.inputs.specs import Matrices, Pairs, Particles, Recipe, Records, Surfaces
+from gpubench.inputs.specs import Keys, Matrices, Pairs, Particles, Recipe, Records, Surfaces
 from gpubench.verify import oracle
 from gpubench.verify.neighbour_oracle import (
     NeighbourOracle,
@@ -350,6 +352,28 @@ class SubdivisionOracle(Oracle):
         return self.reference.check(algorithm.form == "uniform", answer, algorithm.download)
 
 
+class KeySortOracle(Oracle):
+    """Check sorted keys and their values; in their order where the form is stable."""
+
+    def __init__(self, inputs: KeySet, exact: bool = False) -> None:
+        order = np.argsort(inputs.keys, kind="stable")
+        self.keys = inputs.keys[order]
+        self.values = None if inputs.values is None else inputs.values[order]
+
+    def check(self, algorithm: Any) -> str | None:
+        """Check every key, and every value: of equal keys, as a set where unstable."""
+        download, answer = algorithm.download, algorithm.answer
+        if not isinstance(answer, SortedKeys):
+            raise TypeError(
+                f"{algorithm.name} answers with {type(answer).__name__}, not SortedKeys"
+            )
+        values = None if answer.values is None else download(answer.values)
+        stable = algorithm.forms[algorithm.form].stable
+        return oracle.check_sorted_keys(
+            self.keys, self.values, download(answer.keys), values, stable
+        )
+
+
 class WorkloadStepOracle(Oracle):
     """Check a step of a simulation, by what the workload knows of its own physics."""
 
@@ -375,6 +399,7 @@ FAMILIES = {
         Family("pair-noise", PairNoiseOracle, Pairs),
         Family("sparse-product", SparseProductOracle, Matrices),
         Family("surface-subdivision", SubdivisionOracle, Surfaces),
+        Family("key-sort", KeySortOracle, Keys),
     )
 }
 

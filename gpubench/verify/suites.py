@@ -25,6 +25,7 @@ from gpubench.inputs import (
     of_particles,
 )
 from gpubench.verify.case import Case
+from gpubench.verify.key_sort_suites import keys
 from gpubench.verify.sparse_suites import matrices
 from gpubench.verify.stream_suites import pairs, streams
 from gpubench.verify.subdivision_suites import surfaces
@@ -479,4 +480,5 @@ _SUITES: dict[str, Callable[[], list[Case]]] = {
     "pair-noise": pairs,
     "sparse-product": matrices,
     "surface-subdivision": surfaces,
+    "key-sort": keys,
 }

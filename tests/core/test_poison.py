@@ -29,7 +29,15 @@ from gpubench.core.contracts import NeighbourSearch
 from gpubench.core.errors import NotSupported
 from gpubench.core.grid import Grid
 from gpubench.devices import missing_feature
-from gpubench.inputs import make, make_loop_mesh, make_pairs, make_records, move, of_particles
+from gpubench.inputs import (
+    make,
+    make_keys,
+    make_loop_mesh,
+    make_pairs,
+    make_records,
+    move,
+    of_particles,
+)
 from gpubench.libraries.scipy_ckdtree import ScipyCKDTree
 from gpubench.measure import sampling
 from gpubench.measure.sampling import Budget
@@ -218,6 +226,8 @@ def drawn(family: str, cls: Any) -> Any:
         return make_records(512, 0.5, 4)
     if family == "pair-noise":
         return make_pairs(512)
+    if family == "key-sort":
+        return make_keys(512)
     if family == "surface-subdivision":
         return make_loop_mesh("icosphere", 20, 2)
     inputs = make(300, Grid((4, 4, 4), (0.0,) * 3, (4.0,) * 3))

@@ -27,6 +27,7 @@ from gpubench.devices import Device, cuda
 from gpubench.inputs import (
     Inputs,
     make,
+    make_keys,
     make_loop_mesh,
     make_pairs,
     make_records,
@@ -88,6 +89,8 @@ def drawn(name: str, distribution: str, seed: int) -> Any:
         return make_records(20000, kept, 16, "predicate", seed)
     if family == "pair-noise":
         return make_pairs(20000, seed)
+    if family == "key-sort":
+        return make_keys(20000, seed=seed)
     if family == "surface-subdivision":
         return make_loop_mesh("flipped-sphere", 320, 3, seed)
     is_open = family in (*UNBOUNDED, "sparse-product") or not getattr(cls, "finds_images", True)
@@ -155,6 +158,9 @@ class TestGraphs:
             case "stream-filter":
                 device.write(algorithm.records, inputs.records)
                 device.write(algorithm.keep, inputs.keep)
+            case "key-sort":
+                device.write(algorithm.keys, inputs.keys.view(algorithm.keys.dtype))
+                device.write(algorithm.values, inputs.values)
             case "surface-subdivision":
                 device.write(algorithm._mesh, inputs.triangles)
             case "pair-noise":

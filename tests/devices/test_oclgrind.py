@@ -60,6 +60,7 @@ FORMS = [
     and (cls.family != "neighbour-search" or (name, form) in SEARCHES)
     and (cls.family != "unbounded-query" or (name, form) == HASH_QUERY)
     and (cls.family != "sparse-product" or (name, form) in PRODUCTS)
+    and (cls.family != "key-sort" or name == "bitonic-sort")
 ]
 
 # Each case is checked twice: what the first launch left behind must not disturb the second.
@@ -72,7 +73,7 @@ from gpubench.devices import open_device
 from gpubench.verify.problems import FAMILIES
 from gpubench.core.grid import Grid
 from gpubench.inputs import NULLS, RECORD_BYTES, make, make_pairs, make_records, move
-from gpubench.inputs import make_loop_mesh
+from gpubench.inputs import make_keys, make_loop_mesh
 from gpubench.inputs import of_particles
 from gpubench.verify.sparse_suites import antisymmetric_matrix, matrix_of_lengths
 
@@ -172,6 +173,11 @@ def surfaces():
     yield make_loop_mesh("torus", 36, 2), {"pixels": 200}
     yield make_loop_mesh("icosphere", 80, 1), {"pixels": 10**6, "bend_percent": 10**5}
 
+def keys():
+    for size in (1, 33, 513, 1500):
+        for order in ("uniform", "few-distinct"):
+            yield make_keys(size, 4, order), {}
+
 name, form = sys.argv[1:]
 cls = registry.find_algorithm(name)
 cases = {
@@ -182,6 +188,7 @@ cases = {
     "pair-noise": pairs,
     "sparse-product": matrices,
     "surface-subdivision": surfaces,
+    "key-sort": keys,
 }.get(cls.family, moved if form == "update" else particles)
 problems = []
 with open_device("opencl:oclgrind") as device:

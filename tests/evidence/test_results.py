@@ -71,6 +71,9 @@ def identity(**changes):
         "surface": None,
         "faces": None,
         "depth": None,
+        "key_count": None,
+        "value_bytes": None,
+        "key_order": None,
         "inputs": None,
         "mode": "hot",
         "input_hash": "0011223344556677",
@@ -476,7 +479,7 @@ def test_fields_that_came_later_are_null_in_older_records(tmp_path):
     }
     later = (
         "destination", "records", "kept", "record_bytes", "nulls", "pairs", "matrix", "surface",
-        "faces", "depth", "inputs",
+        "faces", "depth", "key_count", "value_bytes", "key_order", "inputs",
     )  # fmt: skip
     of_simulations = (
         "workload", "skin", "time_step", "ranks", "decomposition", "steps", "particle_steps_per_s",

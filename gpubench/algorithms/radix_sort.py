@@ -1,0 +1,43 @@
+"""Radix sort of pairs, by the libraries that the radix grid uses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import numpy as np
+
+from gpubench.core.contracts import Form
+from gpubench.core.errors import NotSupported
+from gpubench.core.key_sort import KeySort, SortedKeys
+from gpubench.inputs.keys import KeySet
+from gpubench.primitives.radix_sort import RadixSort
+
+
+class RadixKeySort(KeySort):
+    """CUB's DeviceRadixSort::SortPairs on CUDA, PyOpenCL's RadixSort elsewhere."""
+
+    name = "radix-sort"
+    summary = "least-significant-digit radix sort of pairs: CUB on CUDA, PyOpenCL elsewhere"
+    source = "NVIDIA CUB, cub::DeviceRadixSort::SortPairs; PyOpenCL, RadixSort"
+    forms: ClassVar[Mapping[str, Form]] = {"pairs": Form("stable; keys with a value only")}
+
+    def prepare(self) -> None:
+        if not self.value_bytes:
+            raise NotSupported(f"{self.name} sorts keys with a value of 4 bytes, not keys alone")
+        self._sort = RadixSort(self.device, self.size, 32)
+        self.workspace_bytes += self._sort.workspace_bytes
+
+    def load(self, inputs: KeySet) -> None:
+        """Upload keys and values; the libraries read the bits of int32 keys as unsigned."""
+        self.keys = self.device.upload(inputs.keys.view(np.int32))
+        assert inputs.values is not None  # else the constructor refused
+        self.values = self.device.upload(inputs.values)
+
+    def launch(self) -> None:
+        """Sort the loaded pairs."""
+        self._sort.launch(self.keys, self.values)
+
+    @property
+    def answer(self) -> SortedKeys:
+        return SortedKeys(self._sort.keys, self._sort.values)
