@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 from mpi_runs import PROGRAMS, run_ranks
@@ -19,6 +21,8 @@ def test_ctrl_c_of_one_process(when, said):
         [sys.executable, "-W", "error", str(PROGRAMS / "interrupted.py"), when],
         capture_output=True,
         text=True,
+        # Where these tests run in the background of a shell, they inherit that it is ignored.
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     )
     assert (done.returncode, done.stdout, done.stderr) == (130, said, "")
 

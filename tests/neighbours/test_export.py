@@ -86,7 +86,13 @@ def built(folder, task, periodic, parts, neighbours):
     "variant", [VARIANTS[0], *(pytest.param(v, marks=pytest.mark.long) for v in VARIANTS[1:])]
 )
 def test_compiles_without_a_warning(variant, tmp_path):
-    assert built(tmp_path / "it", *variant).exists()
+    example = built(tmp_path / "it", *variant)
+    repeats = bool(variant[1])
+    # Particles, edge and cutoff; the example initializes the search before it asks for a GPU.
+    refused = [("0", "9", "1"), ("10", "-1", "1"), ("10", "9", "nan"), ("10", "inf", "1")]
+    for arguments in refused + [("10", "9", "4")] * repeats:
+        done = subprocess.run([example, *arguments], capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (1, "invalid argument\n"), arguments
 
 
 @pytest.fixture(params=VARIANTS, ids=lambda v: f"{v[0]}-{v[1] or 'open'}-{v[3]}")

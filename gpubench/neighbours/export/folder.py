@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import gpubench
+from gpubench.algorithms import counting_sort
 from gpubench.core.errors import UserError
 from gpubench.neighbours.export.source import Constants, namespace, resolved
-from gpubench.primitives import cell_query, scan
+from gpubench.primitives import cell_query, gather, scan
 from gpubench.primitives.cell_query import lanes_in
 
 SEARCH = "search-counting-sort"
 TASKS = ("count", "list")
 FILES = ("neighbours.cuh", "example.cu", "CMakeLists.txt", "cupy_neighbours.py")
 HERE = Path(__file__).parent
-SORT: Constants = {"BLOCK": 256, "ITEMS": 4, "REORDER": 0}
-GATHER: Constants = {"BLOCK": 256}
+SORT: Constants = {"BLOCK": counting_sort.BLOCK, "ITEMS": counting_sort.ITEMS, "REORDER": 0}
+GATHER: Constants = {"BLOCK": gather.BLOCK}
 HEAD = """\
 /* Neighbours of particles within a cutoff, over cells, by a counting sort. CUDA runtime alone.
 
@@ -118,12 +120,18 @@ def _for_cupy(task: str, periodic: str, parts: int, lanes: int) -> str:
         "PARTS_HERE": str(parts),
         "LANES_HERE": str(lanes),
         "LISTS_HERE": str(task == "list"),
+        "BLOCKS_HERE": ", ".join(map(str, _blocks())),
     }
     for name, value in values.items():
         text = text.replace(name, value)
-    return text.replace("  # noqa: F821  # filled in by the export", "").replace(
-        "  # noqa: F821", ""
-    )
+    return re.sub("  # noqa: F821(  # filled in by the export)?", "", text)
+
+
+def _blocks() -> tuple[int, int, int, int]:
+    """Return the threads of a block, and items of one: of a sort, a scan, a count."""
+    (threads,) = {counting_sort.BLOCK, gather.BLOCK, scan.BLOCK, cell_query.FILL_BLOCK}
+    sort = counting_sort.BLOCK * counting_sort.ITEMS
+    return threads, sort, scan.BLOCK * scan.ITEMS, cell_query.BLOCK
 
 
 def _repeats(periodic: str) -> str:

@@ -10,13 +10,13 @@ namespace gpubench {
 /* Lists all pairs of particles that are nearer than a cutoff.
 
    init() once for a number of particles and a box; prepare() once for a workspace; then, for each set
-   of positions, count() and, for a list, fill(). Nothing waits, allocates or throws: all work goes to
-   the stream, and each function returns what CUDA said. */
+   of positions, count() and, for a list, sum() and fill(). These allocate and throw nothing, and wait
+   for nothing: all work goes to the stream, and each function returns what CUDA said. */
 class NeighbourList {
   public:
     /* low, size: the box, in the unit of the positions, which lie in it. Returns cudaErrorInvalidValue
-       for a number below 1, a box or cutoff that is not positive and finite, and an axis that repeats
-       after less than three cutoffs. */
+       for a number below 1, a box or cutoff that is not positive and finite, cells that are too many or
+       that float cannot tell apart, and an axis that repeats after less than three cutoffs. */
     cudaError_t init(int particles, const float low[3], const float size[3], float cutoff)
     {
         static const bool repeats[3] = {REPEATS};
@@ -44,7 +44,12 @@ class NeighbourList {
             cells[longest] = std::fmax(least, std::ceil(cells[longest] / 2.0));
         }
         cells[0] *= CELLS_PER_CUTOFF; /* shorter cells along x: fewer particles out of reach */
+        if (cells[0] * cells[1] * cells[2] > 2147483646.0)
+            return cudaErrorInvalidValue;
         for (int a = 0; a < 3; ++a) {
+            const float end = std::fmax(std::fabs(low[a]), std::fabs(low[a] + size[a]));
+            if (size[a] / cells[a] < std::fmax(4.0f * FLT_EPSILON * end, 1e-15f))
+                return cudaErrorInvalidValue;
             grid_.low[a] = low[a];
             grid_.size[a] = size[a];
             grid_.cells[a] = (int)cells[a];
@@ -62,7 +67,8 @@ class NeighbourList {
     /* Bytes of device memory that prepare() takes. */
     size_t workspace_bytes() const { return bytes_; }
 
-    /* Take a workspace, aligned as cudaMalloc aligns; it holds the state between count() and fill(). */
+    /* Take a workspace, aligned as cudaMalloc aligns; it holds the state between count() and fill(). Not
+       for a stream that is being captured: it copies from the host. */
     cudaError_t prepare(void *workspace, cudaStream_t stream)
     {
         place((char *)workspace);
