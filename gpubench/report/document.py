@@ -22,6 +22,7 @@ from gpubench.report import (
     ranks,
     records,
     regimes,
+    steps,
     tables,
     verdict,
 )
@@ -195,7 +196,12 @@ def _sections(run: StudyRun, slug: str) -> list[Section]:
     drawn = draw_all(charts(run, slug))
     subjects, notes = tables.subjects(run)
     kind = tables.kind(run)
-    first = (tables.resorts(run), tables.outcomes(run), ranks.comparison(run))
+    first = [
+        steps.workloads(run),
+        tables.resorts(run),
+        *tables.outcomes(run),
+        ranks.comparison(run),
+    ]
     beside = [published.as_published(table), *published.measured(run, table)] if table else []
     about = f"{run.study.table or 'The published table'}, published and measured"
     return [

@@ -148,22 +148,35 @@ class StudyRun:
     @cached_property
     def kind(self) -> dict[str, Any]:
         """The commonest kind of input, with as few ranks as there are."""
-        return _commonest([p.kind for p in _fewest_ranks([place for _, place in self.cells])])
+        return _usual([place for _, place in self.cells])
+
+    @cached_property
+    def kinds(self) -> dict[str | None, dict[str, Any]]:
+        """The commonest kind of input of each workload; of None where there is none."""
+        by_workload = grouped((place for _, place in self.cells), lambda place: place.workload)
+        return {workload: _usual(places) for workload, places in by_workload.items()}
 
     @cached_property
     def _unusual(self) -> dict[int, frozenset[str]]:
         """On which axes but the sizes each cell differs from the usual kind of its subject.
 
-        That is the commonest of the study, or where a subject has none of that (Table 3 of Rozen
-        has re-sorts among full sorts) its own commonest.
+        That is the commonest of the study with the same workload, or where a subject has none of
+        that (Table 3 of Rozen has re-sorts among full sorts) its own commonest.
         """
         found = {}
         for own in grouped(self.cells.values(), lambda cell: cell.subject).values():
-            kinds = [cell.place.kind for cell in own]
-            fewest = [place.kind for place in _fewest_ranks([cell.place for cell in own])]
-            usual = self.kind if self.kind in kinds else _commonest(fewest)
-            for cell, kind in zip(own, kinds, strict=True):
-                found[id(cell)] = frozenset(n for n, v in kind.items() if v != usual[n])
+            by_workload = grouped(own, lambda cell: cell.place.workload)
+            usual_workload = self.kind["workload"]
+            if usual_workload not in by_workload:
+                usual_workload = _usual([cell.place for cell in own])["workload"]
+            for workload, cells in by_workload.items():
+                kinds = [cell.place.kind for cell in cells]
+                usual = self.kinds[workload]
+                if usual not in kinds:
+                    usual = _usual([cell.place for cell in cells])
+                usual = usual | {"workload": usual_workload}
+                for cell, kind in zip(cells, kinds, strict=True):
+                    found[id(cell)] = frozenset(n for n, v in kind.items() if v != usual[n])
         return found
 
     @cached_property
@@ -322,5 +335,7 @@ def _fewest_ranks(places: Sequence[Place]) -> list[Place]:
     return [place for place in places if place.ranks in (None, fewest)]
 
 
-def _commonest(kinds: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    return dict(Counter(tuple(kind.items()) for kind in kinds).most_common(1)[0][0])
+def _usual(places: Sequence[Place]) -> dict[str, Any]:
+    """Return the commonest kind of some places, with as few ranks as there are."""
+    kinds = (tuple(place.kind.items()) for place in _fewest_ranks(places))
+    return dict(Counter(kinds).most_common(1)[0][0])

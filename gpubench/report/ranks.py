@@ -300,9 +300,10 @@ def comparison(run: StudyRun) -> Table | None:
         )
         for way, cell, one in found
     ]
+    of = f"{run.kind['workload']}, " if len(run.values("workload")) > 1 else ""
     columns = ["Ranks", "Step, ms", "Frame, ms", "Frames/s", "Speed-up", "Of frames"]
     return Table(
-        f"Steps and frames of {run.labels[subject]}",
+        f"Steps and frames of {of}{run.labels[subject]}",
         [_SIZE.heading, *columns, "Communication"],
         rows,
         notes=[note, _FRAME, *([_SPEED_UP] if ways(run) else [])],

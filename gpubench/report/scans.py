@@ -23,6 +23,7 @@ ANSWERS = {
     "count": "counts",
     "list": "lists",
 }
+_FEWEST_STEPS = 3  # time steps that make a scan
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ def scans(run: StudyRun) -> list[Scan]:
     """Return the ways through a study: the first is that of its published table.
 
     Without algorithms for columns, it goes along the particles per cell at the largest size; for
-    a workload along the particles, and along the skin wherever that varies.
+    a workload along the particles, and along the skin or the time step wherever that varies.
     """
     if run.is_simulation:
         return [scan for scan in _simulations(run) if rankings(run, scan)]
@@ -113,19 +114,26 @@ def scans(run: StudyRun) -> list[Scan]:
 
 
 def _simulations(run: StudyRun) -> list[Scan]:
-    """Return a scan along the particles for each workload, then those along the skin."""
-    sizes, skins = [], []
+    """Return a scan along the particles for each workload, then those along skin or time step."""
+    sizes, others = [], []
     for workload in run.values("workload"):
-        usual = {name: run.kind[name] for name in ("time_step", "skin")}
+        usual = {name: run.kinds[workload][name] for name in ("time_step", "skin")}
         sizes.append(Scan("particles", {"workload": workload} | usual))
-        places = [place for _, place in run.cells if place.workload == workload]
-        tried = grouped(places, lambda place: (place.particles, place.time_step))
-        skins += [
-            Scan("skin", {"workload": workload, "particles": particles, "time_step": time_step})
-            for (particles, time_step), own in tried.items()
-            if len({place.skin for place in own}) > 1
-        ]
-    return [*sizes, *skins]
+        for axis, rest, fewest in (
+            ("skin", ("particles", "time_step"), 2),
+            ("time_step", ("particles", "skin"), _FEWEST_STEPS),
+        ):
+            tried: dict[Any, set[Any]] = {}
+            for _, place in run.cells:
+                if place.workload == workload:
+                    at = tuple(getattr(place, name) for name in rest)
+                    tried.setdefault(at, set()).add(getattr(place, axis))
+            others += [
+                Scan(axis, {"workload": workload, **dict(zip(rest, at, strict=True))})
+                for at, values in tried.items()
+                if len(values) >= fewest
+            ]
+    return [*sizes, *others]
 
 
 def grids(run: StudyRun) -> list[Scan]:

@@ -63,24 +63,29 @@ def charts(run: StudyRun, slug: str) -> list[Chart | BarChart]:
 def _phases(run: StudyRun, slug: str) -> BarChart | None:
     """Draw what each step is made of.
 
-    There is a panel for each size, and for each scan along the skin; or where there are more
-    sizes than algorithms, for each algorithm.
+    There is a panel for each size, and for each scan along the skin or the time step; or where
+    there are more sizes than algorithms, for each algorithm.
     """
     panels = []
     sized: list[Cell] = []
+    several = len(run.values("workload")) > 1
     for scan in scans(run):
         ranked = [(r.value, r.cells) for r in rankings(run, scan)]
         cells = [cell for _, at_value in ranked for cell in at_value]
-        if scan.axis == "skin":
+        if scan.axis != "particles":
             tried = Counter(cell.subject for cell in cells)
-            skinned = [cell for cell in cells if tried[cell.subject] > 1]
-            panels.append(_bars(run, scan.title(), skinned))
+            varied = [cell for cell in cells if tried[cell.subject] > 1]
+            panels.append(_bars(run, scan.title(), varied, scan.axis))
         elif run.has_many_sizes:
             sized += cells
         else:
-            panels += [_bars(run, AXES[scan.axis].say(value), own) for value, own in ranked]
-    by_subject = grouped(sized, lambda cell: cell.subject)
-    panels += [_bars(run, run.labels[s], by_subject[s]) for s in run.subjects if s in by_subject]
+            where = f"{scan.fixed['workload']}, " if several else ""
+            panels += [_bars(run, where + AXES[scan.axis].say(value), own) for value, own in ranked]
+    by_subject = grouped(sized, lambda cell: (cell.place.workload if several else "", cell.subject))
+    panels += [
+        _bars(run, ", ".join(filter(None, (workload, run.labels[s]))), own)
+        for (workload, s), own in by_subject.items()
+    ]
     shown = [panel for panel in panels if panel.bars]
     first = "By size" if by_subject else "Fastest step first"
     if run.study.phases == "share":
@@ -100,11 +105,12 @@ def _phases(run: StudyRun, slug: str) -> BarChart | None:
     return made if shown else None
 
 
-def _bars(run: StudyRun, title: str, cells: Sequence[Cell]) -> BarPanel:
-    skins = len({cell.place.skin for cell in cells}) > 1
+def _bars(run: StudyRun, title: str, cells: Sequence[Cell], along: str = "skin") -> BarPanel:
+    """Draw steps; along: an axis on which they may differ besides their sizes."""
+    varies = len({getattr(cell.place, along) for cell in cells}) > 1
     are_shares = run.study.phases == "share"
     bars = []
-    if not run.has_many_sizes:
+    if not run.has_many_sizes and along != "time_step":
         cells = sorted(cells, key=lambda cell: cell.median_ms)
     if len(cells) > _MOST_BARS:
         every = len(cells)
@@ -114,8 +120,8 @@ def _bars(run: StudyRun, title: str, cells: Sequence[Cell]) -> BarPanel:
         label = run.labels[cell.subject]
         if run.has_many_sizes:
             label = AXES["particles"].write(cell.place.particles)
-        if skins:
-            label += f", {AXES['skin'].say(cell.place.skin)}"
+        if varies:
+            label += f", {AXES[along].say(getattr(cell.place, along))}"
         per_particle = 1e6 * cell.median_ms / (cell.place.particles or 1)  # nanoseconds
         length = 100.0 if are_shares else per_particle
         parts = [length * (cell.phase_share(name) or 0.0) for name in run.phases]
@@ -179,7 +185,7 @@ def _named(run: StudyRun, slug: str, axis: str) -> Chart | None:
     measured = {tuple(getattr(place, name) for name in names_of_sizes) for place in places}
     for values in sorted(each for each in measured if None not in each):
         at = dict(zip(names_of_sizes, values, strict=True))
-        columns = [(i, run.at(**at, **{axis: name})) for i, name in enumerate(names)]
+        columns: Columns = [(i, run.at(**at, **{axis: name})) for i, name in enumerate(names)]
         columns = _in_common_modes(columns)
         if sum(any(cell.ok for cell in cells) for _, cells in columns) < 2:
             continue
@@ -193,7 +199,7 @@ def _named(run: StudyRun, slug: str, axis: str) -> Chart | None:
     return line_chart(f"{slug}-{formats.slug(axis)}", title, caption, x, _time_axis(run), panels)
 
 
-def _in_common_modes(columns: Sequence[tuple[int, Sequence[Cell]]]) -> list[tuple[int, list[Cell]]]:
+def _in_common_modes(columns: Columns) -> list[tuple[float, list[Cell]]]:
     """Take the cells of each subject in one mode, in which all that have a time were timed."""
     timed = (cell for _, cells in columns for cell in cells if cell.ok)
     modes = {
@@ -218,7 +224,8 @@ def _titles(along: Sequence[Scan]) -> list[str]:
 
 
 def _columns(run: StudyRun, scan: Scan) -> Columns:
-    return [(value, scan.at(run, value)) for value in scan.values(run) if value is not None]
+    found = [(value, scan.at(run, value)) for value in scan.values(run) if value is not None]
+    return _in_common_modes(found) if scan.axis == "time_step" else found
 
 
 def _in_unit(run: StudyRun) -> Callable[[float, Cell], Point]:

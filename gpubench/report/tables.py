@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -84,7 +85,7 @@ def subjects(run: StudyRun) -> tuple[list[Table], list[str]]:
                     timed(
                         cell,
                         marks,
-                        _loss(cell),
+                        _loss(cell) or _share(cell),
                         cell is not None and (subject, cell.place) in best,
                         run.unit,
                     )
@@ -102,7 +103,13 @@ def subjects(run: StudyRun) -> tuple[list[Table], list[str]]:
         "Bold: the fastest of its kind of answer on its input, and what is not known to be slower"
         " (the 95 % interval of the ratio includes 1), in the mode that comes first."
     )
-    return made, [line for line in (note, bold) if line]
+    share = ""
+    if any(_share(cell) for _, grid in filled for line in grid.values() for cell in line):
+        share = (
+            "Small: the bytes that the algorithm must move, over the time, as a share of the copy"
+            " bandwidth; where they stay in a cache, that can exceed 100 %."
+        )
+    return made, [line for line in (note, bold, share) if line]
 
 
 def _loss(cell: Cell | None) -> str:
@@ -110,6 +117,11 @@ def _loss(cell: Cell | None) -> str:
     if cell is None or not cell.ok or not cell.lost:
         return ""
     return f"lost {formats.percent(cell.lost / cell.place.count)}"
+
+
+def _share(cell: Cell | None) -> str:
+    """Say which share of the copy bandwidth its least traffic takes; empty where unknown."""
+    return "" if cell is None or not cell.ok or cell.bound is None else formats.percent(cell.bound)
 
 
 def _by_subject(run: StudyRun, scan: Scan) -> dict[Subject, list[Cell | None]]:
@@ -182,17 +194,25 @@ def _published_share(run: StudyRun, place: Place) -> float | None:
     return None
 
 
-def outcomes(run: StudyRun) -> Table | None:
+def outcomes(run: StudyRun) -> list[Table]:
     """Return what the subjects report beside their answers, as far as the study names it.
 
-    That is at the largest value of the study's first scan, below the times there. None where
-    nothing of it was reported.
+    That is at the largest value of the study's first scan, below the times there; of steps, for
+    each workload, and at each time step. Empty where nothing of it was reported.
     """
-    scan = next(iter(scans(run)), None)
-    if scan is None:
-        return None
-    value = scan.values(run)[-1]
-    cells = [cell for cell in scan.at(run, value) if cell.ok]
+    told = [scan for scan in scans(run) if scan.axis in ("particles", "time_step")]
+    along = told if run.is_simulation else scans(run)[:1]
+    return [table for scan in along if (table := _outcomes(run, scan)) is not None]
+
+
+def _outcomes(run: StudyRun, scan: Scan) -> Table | None:
+    axis = AXES[scan.axis]
+    values = scan.values(run)[slice(None) if scan.axis == "time_step" else slice(-1, None)]
+    at = [(value, cell) for value in values for cell in scan.at(run, value) if cell.ok]
+    if len(values) > 1:
+        tried = Counter(cell.subject for _, cell in at)
+        at = [(value, cell) for value, cell in at if tried[cell.subject] > 1]
+    cells = [cell for _, cell in at]
     named = run.study.outcomes
     if not any(named.keys() & cell.reported.keys() for cell in cells):
         return None
@@ -208,9 +228,13 @@ def outcomes(run: StudyRun) -> Table | None:
         found = [cell.reported.get(name) for cell in cells]
         if any(number is not None for number in found):
             rows.append(Row(heading, [_reported(number) for number in found]))
-    title = ", ".join(t for t in (scan.title(Axis.count), AXES[scan.axis].say(value)) if t)
-    columns = ["", *(run.labels[cell.subject] for cell in cells)]
-    return Table(f"What the algorithms report at {title}", columns, rows, notes=[note])
+    title = scan.title(Axis.count)
+    columns = [run.labels[cell.subject] for cell in cells]
+    if len(values) == 1:
+        title = ", ".join(filter(None, (title, axis.say(*values))))
+    else:
+        columns = [f"{label}, {axis.say(v)}" for label, (v, _) in zip(columns, at, strict=True)]
+    return Table(f"What the algorithms report at {title}", ["", *columns], rows, notes=[note])
 
 
 def _per_second(cell: Cell, name: str) -> Item:
@@ -264,13 +288,15 @@ def comparison(machines: Sequence[Machine], name: str) -> Table | None:
 
 
 def kind(run: StudyRun) -> str:
-    """Describe the kind of input that the tables hold fixed."""
+    """Describe the kind of input that all tables hold fixed, besides what their captions say."""
     common = run.common
+    told = {name for scan in grids(run) for name in scan.fixed}
     names = (
         "workload", "time_step", "skin", "record_bytes", "nulls", "distribution", "order",
         "destination", "periodic", "inputs",
     )  # fmt: skip
-    return ", ".join(AXES[name].say(common[name]) for name in names if common[name] is not None)
+    fixed = [name for name in names if name not in told and common[name] is not None]
+    return ", ".join(AXES[name].say(common[name]) for name in fixed)
 
 
 def _varying(places: Sequence[Place]) -> list[str]:

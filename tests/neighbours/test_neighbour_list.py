@@ -246,6 +246,26 @@ def test_positions_that_are_not_finite(bad, box):
     assert len(search(drawn(20))) == len(NeighbourList(1.0, box, box is not None)(drawn(20)))
 
 
+@pytest.mark.parametrize("far", [-1e-30, 1e17, -1e30, 1e300])
+def test_far_away_coordinates_along_a_periodic_axis_stay_in_the_box(far):
+    """Where no digit is left to wrap, a particle may be anywhere along the axis, but in the box."""
+    edges = (3.7, 4.1, 7.3)  # of which large numbers are no multiples
+    positions = drawn(200, 5, edges, "float64")
+    positions[7, 0] = far
+    found = NeighbourList(1.0, edges, periodic=True)(positions)
+    pairs = rows_of(found)
+    others = [pair for pair in map(tuple, pairs.tolist()) if 7 not in pair]
+    rest = np.delete(positions, 7, axis=0)
+    must, may = near_and_far(rest, 1.0, 1e-5, edges, (True,) * 3)
+    assert {tuple(i + (i >= 7) for i in pair) for pair in must} <= set(others)
+    assert set(others) <= {tuple(i + (i >= 7) for i in pair) for pair in may}
+    at = positions[7, 1:]
+    mine = pairs[pairs[:, 0] == 7][:, 1]
+    away = positions[mine, 1:] - at
+    away -= np.rint(away / edges[1:]) * edges[1:]
+    assert (np.linalg.norm(away, axis=1) < 1.0 + 1e-5).all() and len(mine) < 40
+
+
 def test_positions_outside_an_open_axis():
     positions = drawn(20)
     positions[3, 0] = EDGES[0] * 1.01

@@ -779,3 +779,17 @@ def test_time_is_drawn_against_pairs() -> None:
     [panel] = charts["s-time"].panels
     assert [list(line.x) for line in panel.lines] == [[65536, 262144]] * 2
     assert panel.description.startswith("Time against pairs. At the right end, ms: noise-philox")
+
+
+def test_shares_of_the_copy_bandwidth_and_effects_of_the_order_are_told():
+    records = [
+        record("counting-sort", "order", 1048576, 4, median=median, order=order, bytes_moved=moved)
+        for order, median, moved in (("cell", 0.5, 10**9), ("random", 1.5, 3 * 10**9))
+    ]
+    run = run_of(records)
+    text = " ".join(verdict.sentences(run))
+    assert "the fastest reaches 50.0 % of the copy bandwidth" in text
+    assert "random order takes 3.00 times as long as cell order" in text
+    shown, notes = tables.subjects(run)
+    assert shown[0].rows[0].items[0].detail == "50.0 %"
+    assert any("share of the copy bandwidth" in note for note in notes)

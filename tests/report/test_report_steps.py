@@ -20,7 +20,7 @@ from report_pages import (
 from gpubench import report
 from gpubench.evidence.records import make_record
 from gpubench.evidence.results import Results
-from gpubench.report import formats, scans, steps, study_charts, vega
+from gpubench.report import formats, scans, steps, study_charts, tables, vega
 
 SIZES = (65536, 262144, 1048576)
 # Milliseconds per million particles: sort, force. The order of the sorts is not that of the steps.
@@ -233,3 +233,68 @@ def test_a_study_of_sorts_has_no_part_on_steps(tmp_path):
     shown = write_page([sorts_alone()], tmp_path)
     assert "particle-steps" not in shown.text and "Phases of a step" not in shown.text
     assert scans.scans(run_of(sorts_alone().records))[0].axis == "per_cell"
+
+
+# Workloads with time steps of their own
+
+
+def fluid(particles: int, time_step: float, **changes: Any) -> dict[str, Any]:
+    """A step of a fluid that takes 4 ms a million particles more than one of another."""
+    found = step("counting-sort", "reorder", particles, time_step=time_step, mode="hot")
+    more = {
+        "study": "constraint-fluid",
+        "workload": "constraint-fluid",
+        "outcome": {"steps_done": 9, "iterations": 4 * time_step, "residual": 1e-4},
+    }
+    longer = {
+        name: found[name] + 4 * particles / 1e6
+        for name in ("median_ms", "ci95_low_ms", "ci95_high_ms")
+    }
+    return found | more | longer | changes
+
+
+def two_fluids() -> list[dict[str, Any]]:
+    other = {"study": "constraint-fluid", "workload": "sph-dam-break"}
+    return [
+        *(step("counting-sort", "reorder", n, time_step=0.25, **other) for n in SIZES),
+        *(fluid(n, 1.0) for n in SIZES),
+        *(fluid(SIZES[-1], time_step, sweep="step") for time_step in (0.5, 2.0)),
+    ]
+
+
+def test_workloads_with_other_time_steps_stand_side_by_side():
+    run = run_of(two_fluids())
+    assert [scan.fixed.get("time_step") for scan in scans.scans(run)] == [0.25, 1.0, None]
+    table = steps.workloads(run)
+    assert table is not None and [heading for heading, _ in table.groups] == [
+        "sph-dam-break, time step 0.25", "constraint-fluid, time step 1",
+    ]  # fmt: skip
+    short, long = 0.62, 4.62  # ms a step of a million particles
+    row = table.rows[-1]
+    assert float(row.items[1].text) == pytest.approx(4 * short * SIZES[-1] / 1e6, rel=0.01)
+    assert float(row.items[3].text) == pytest.approx(long * SIZES[-1] / 1e6, rel=0.01)
+    assert row.items[3].detail == formats.ratio(long / short / 4)
+    assert steps.beside(run) == (
+        "On as many particles, a step of constraint-fluid takes 7.45 times as long as one of"
+        " sph-dam-break, and a unit of time 1.86 times."
+    )
+
+
+def test_what_steps_report_is_told_of_each_time_step():
+    found = tables.outcomes(run_of(two_fluids()))
+    along = next(table for table in found if "time step 2" in table.columns[-1])
+    [iterations] = [row for row in along.rows if row.head == "Iterations of a step"]
+    assert [item.text for item in iterations.items] == ["2.00", "4.00", "8.00"]
+
+
+def test_the_time_step_of_the_least_time_is_said():
+    assert any(
+        "a unit of time takes least with time step 2" in sentence
+        and "the others 2.00 to 4.00 times as long" in sentence
+        for sentence in steps.sentences(run_of(two_fluids()))
+    )
+
+
+def test_one_workload_has_no_table_beside_others():
+    run = run_of(size_records())
+    assert steps.workloads(run) is None and steps.beside(run) == ""

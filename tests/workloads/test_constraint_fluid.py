@@ -92,6 +92,19 @@ def test_steps_are_those_of_float64(device, number):
     assert simulation.check() is None
 
 
+def test_steps_of_a_stirred_and_soft_fluid_are_those_of_float64(opencl_device):
+    """Here compliance and the velocities before the step weigh in the residual."""
+    given = {"compliance": 1.0, "damping": 0.5, "time_step": 2.0}
+    simulation = made(opencl_device, length=1.2, **given)
+    state = simulation.state()
+    velocities = np.random.default_rng(3).normal(0, 0.02, (PARTICLES, 3))
+    state["velocities"][:, :3] = velocities
+    simulation.restore(state)
+    for _ in range(2):
+        simulation.advance(1)
+        assert simulation.check() is None
+
+
 def test_wrong_velocities_and_residuals_are_noticed(opencl_device, monkeypatch):
     simulation = made(opencl_device)
     simulation.advance(4)
