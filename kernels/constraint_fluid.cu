@@ -166,252 +166,141 @@ __global__ void blocks(GLOBAL const uint4 *__restrict__ places,
     x[i] = liquid->warm_start * old.w;
 }
 
-/* Cut pressures below 0; before that, a step of Jacobi's method if `relaxes` and the stage before
-   was not done. */
-__global__ void project(GLOBAL const float *__restrict__ r, GLOBAL const float *__restrict__ diagonal,
-                        GLOBAL const Liquid *__restrict__ liquid, int particles, int slot,
-                        int relaxes, GLOBAL uint4 *__restrict__ points,
-                        GLOBAL float *__restrict__ x, GLOBAL int *__restrict__ progress)
+#include "common/constraint_stages.h"
+
+/* The stages as launches. before: a stage after which this one does nothing if it was done; -1 for
+   none. */
+__global__ void cut_pressures(SOLVE, int slot, int relaxes)
 {
     __shared__ float shared[BLOCK];
-    int i = (int)(blockIdx.x * BLOCK + threadIdx.x);
-    float value = 0.0f;
-    if (i < particles) {
-        value = x[i];
-        if (relaxes && !is_done(progress + (slot - 1) * SLOT, liquid) && diagonal[i] > 0.0f)
-            value = fmaf(liquid->relaxation, r[i] / diagonal[i], value);
-        value = fmaxf(value, 0.0f);
-        x[i] = value;
-        points[i].w = (unsigned)__float_as_int(value);
-    }
+    int i = OWN;
+    float value = i < particles ? cut(i, SOLVED, slot, relaxes) : 0.0f;
     note_largest(&progress[slot * SLOT + MAX_X], shared, value);
 }
 
-/* Add up what pressures, or the numbers in their place, do to a velocity. */
-#undef VISIT
-#define VISIT(j)                                                                                   \
-    {                                                                                              \
-        uint4 q = points[j];                                                                       \
-        float4 d = displacement(box, p, q);                                                        \
-        float s = pull(d, liquid) * (own + __int_as_float((int)q.w));                              \
-        sum.x += rounded(__fmul_rn(s, d.x), rounder);                                              \
-        sum.y += rounded(__fmul_rn(s, d.y), rounder);                                              \
-        sum.z += rounded(__fmul_rn(s, d.z), rounder);                                              \
-    }
-
-/* A velocity along an axis that leads through no wall; what penetrates one is put right as a
-   density is, over some steps. bit: set in `held` where a wall holds the particle. */
-__device__ __forceinline__ float within(GLOBAL const Box *box, GLOBAL const Liquid *liquid, int axis,
-                                        unsigned place, float speed, int *held)
-{
-    if (box->periodic[axis])
-        return speed;
-    float at = __fmul_rn((float)place, box->length[axis]);
-    float edge = 2147483648.0f * box->length[axis], h = liquid->time_step;
-    float low = (liquid->wall_distance - at) / h;
-    float high = ((edge - at) - liquid->wall_distance) / h;
-    float ease = liquid->correction * h;
-    low = low > 0.0f ? low * ease : low;
-    high = high < 0.0f ? high * ease : high;
-    if (speed < low || speed > high)
-        *held |= 1 << axis;
-    return speed < low ? low : speed > high ? high : speed;
-}
-
-/* Velocities after a step under the present pressures, and `sway`, of which `residuals` takes the
-   product: v' - Y v. Nothing where the stage `before` is done; -1 for always. */
-__global__ void velocities_after(
-    GLOBAL const uint4 *__restrict__ points, GLOBAL const int *__restrict__ cells,
-    GLOBAL const int *__restrict__ items, GLOBAL const int *__restrict__ noted,
-    GLOBAL const int *__restrict__ notes, GLOBAL const Box *__restrict__ box,
-    GLOBAL const Liquid *__restrict__ liquid, GLOBAL const float4 *__restrict__ velocities,
-    GLOBAL const float4 *__restrict__ start, int particles, int slot, int before,
-    GLOBAL float4 *__restrict__ after, GLOBAL float4 *__restrict__ sway,
-    GLOBAL int *__restrict__ held, GLOBAL int *__restrict__ progress)
+__global__ void push_all(SOLVE, int slot, int before)
 {
     __shared__ float shared[BLOCK];
-    int i = (int)(blockIdx.x * BLOCK + threadIdx.x);
+    int i = OWN;
     if (before >= 0 && is_done(progress + before * SLOT, liquid))
         return;
-    float square = 0.0f;
-    if (i < particles) {
-        uint4 p = points[i];
-        float own = __int_as_float((int)p.w);
-        float maximum = largest(&progress[slot * SLOT + MAX_X]);
-        float rounder = rounder_for(2.0f * maximum * liquid->steepest);
-        float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f), v = start[i];
-#include "common/noted.h"
-        int walls = 0;
-        v.x = within(box, liquid, 0, p.x, v.x - sum.x, &walls);
-        v.y = within(box, liquid, 1, p.y, v.y - sum.y, &walls);
-        v.z = within(box, liquid, 2, p.z, v.z - sum.z, &walls);
-        float4 begin = velocities[i];
-        float kept = -liquid->kept;
-        after[i] = v;
-        v = make_float4(fmaf(kept, begin.x, v.x), fmaf(kept, begin.y, v.y),
-                        fmaf(kept, begin.z, v.z), 0.0f);
-        sway[i] = v;
-        held[i] = walls;
-        square = square_length(v);
-    }
+    float square = i < particles ? push(i, SOLVED, slot) : 0.0f;
     note_largest(&progress[slot * SLOT + MAX_W], shared, square);
 }
 
-/* The same product of numbers p in the place of pressures, without what walls hold. */
-__global__ void spread(GLOBAL const uint4 *__restrict__ points, GLOBAL const int *__restrict__ cells,
-                       GLOBAL const int *__restrict__ items, GLOBAL const int *__restrict__ noted,
-                       GLOBAL const int *__restrict__ notes, GLOBAL const Box *__restrict__ box,
-                       GLOBAL const Liquid *__restrict__ liquid, GLOBAL const int *__restrict__ held,
-                       int particles, int slot, GLOBAL float4 *__restrict__ sway,
-                       GLOBAL int *__restrict__ progress)
-{
-    __shared__ float shared[BLOCK];
-    int i = (int)(blockIdx.x * BLOCK + threadIdx.x);
-    if (is_done(progress + slot * SLOT, liquid))
-        return;
-    float square = 0.0f;
-    if (i < particles) {
-        uint4 p = points[i];
-        float own = __int_as_float((int)p.w);
-        float maximum = largest(&progress[slot * SLOT + MAX_P]);
-        float rounder = rounder_for(2.0f * maximum * liquid->steepest);
-        float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-#include "common/noted.h"
-        int walls = held[i];
-        sum = make_float4(walls & 1 ? 0.0f : sum.x, walls & 2 ? 0.0f : sum.y,
-                          walls & 4 ? 0.0f : sum.z, 0.0f);
-        sway[i] = sum;
-        square = square_length(sum);
-    }
-    note_largest(&progress[slot * SLOT + MAX_U], shared, square);
-}
-
-/* Add up by how much velocities raise a density. */
-#undef VISIT
-#define VISIT(j)                                                                                   \
-    {                                                                                              \
-        int near = (j);                                                                            \
-        float4 d = displacement(box, p, points[near]), u = sway[near];                             \
-        float along = fmaf(d.z, w.z - u.z, fmaf(d.y, w.y - u.y, __fmul_rn(d.x, w.x - u.x)));       \
-        sum += rounded(__fmul_rn(pull(d, liquid), along), rounder);                                \
-    }
-
-/* Residuals of the stage, 0 where pressure is 0 and would have to be below; which particles are
-   FREE to have another pressure; and the sum of the squares. */
-__global__ void residuals(GLOBAL const uint4 *__restrict__ points, GLOBAL const int *__restrict__ cells,
-                          GLOBAL const int *__restrict__ items, GLOBAL const int *__restrict__ noted,
-                          GLOBAL const int *__restrict__ notes, GLOBAL const Box *__restrict__ box,
-                          GLOBAL const Liquid *__restrict__ liquid,
-                          GLOBAL const float4 *__restrict__ start,
-                          GLOBAL const float4 *__restrict__ sway, GLOBAL const float *__restrict__ x,
-                          int particles, int slot, int before, int counts,
-                          GLOBAL float *__restrict__ r, GLOBAL int *__restrict__ held,
-                          GLOBAL int *__restrict__ progress, GLOBAL int *__restrict__ statistics)
+__global__ void residuals(SOLVE, int slot, int before, int counts)
 {
     __shared__ int64 shared[BLOCK];
-    int i = (int)(blockIdx.x * BLOCK + threadIdx.x);
+    int i = OWN;
     if (before >= 0 && is_done(progress + before * SLOT, liquid))
         return;
-    int64 part = 0;
-    if (i < particles) {
-        uint4 p = points[i];
-        float4 w = sway[i];
-        float speed = sqrtf(largest(&progress[slot * SLOT + MAX_W]));
-        float rounder = rounder_for(2.0f * speed * liquid->steepest);
-        float sum = 0.0f;
-#include "common/noted.h"
-        float found = fmaf(-liquid->softness, x[i], fmaf(liquid->correction, start[i].w, sum));
-        int is_free = x[i] > 0.0f || found > 0.0f;
-        found = is_free ? found : 0.0f;
-        r[i] = found;
-        if (is_free)
-            held[i] |= FREE;
-        float error = found * liquid->time_step;
-        part = whole(error * error, liquid);
-        if (i == 0) {
-            statistics[EVALUATED] = slot;
-            statistics[NOW] += counts;
-        }
-    }
+    int64 part = i < particles ? residual(i, SOLVED, slot, counts) : 0;
     add_to(&progress[slot * SLOT + SQUARES], shared, part);
 }
 
-/* q = A p, and the product of both. */
-__global__ void gathered(GLOBAL const uint4 *__restrict__ points, GLOBAL const int *__restrict__ cells,
-                         GLOBAL const int *__restrict__ items, GLOBAL const int *__restrict__ noted,
-                         GLOBAL const int *__restrict__ notes, GLOBAL const Box *__restrict__ box,
-                         GLOBAL const Liquid *__restrict__ liquid,
-                         GLOBAL const float4 *__restrict__ sway, int particles, int slot,
-                         GLOBAL float *__restrict__ q, GLOBAL int *__restrict__ progress,
-                         GLOBAL int *__restrict__ statistics)
+__global__ void directions(SOLVE, int slot, int is_first)
 {
-    __shared__ int64 shared[BLOCK];
-    int i = (int)(blockIdx.x * BLOCK + threadIdx.x);
+    __shared__ float shared[BLOCK];
+    int i = OWN;
     if (is_done(progress + slot * SLOT, liquid))
         return;
-    int64 part = 0;
-    if (i < particles) {
-        uint4 p = points[i];
-        float4 w = sway[i];
-        float speed = sqrtf(largest(&progress[slot * SLOT + MAX_U]));
-        float rounder = rounder_for(2.0f * speed * liquid->steepest);
-        float sum = 0.0f, own = __int_as_float((int)p.w), h = liquid->time_step;
-#include "common/noted.h"
-        sum = fmaf(liquid->softness, own, sum);
-        q[i] = sum;
-        part = whole((own * h) * (sum * h) * liquid->product_scale, liquid);
-        if (i == 0)
-            statistics[NOW] += 1;
-    }
+    float size = i < particles ? direct(i, SOLVED, slot, is_first) : 0.0f;
+    note_largest(&progress[slot * SLOT + MAX_P], shared, size);
+}
+
+__global__ void push_all_along(SOLVE, int slot)
+{
+    __shared__ float shared[BLOCK];
+    int i = OWN;
+    if (is_done(progress + slot * SLOT, liquid))
+        return;
+    float square = i < particles ? push_along(i, SOLVED, slot) : 0.0f;
+    note_largest(&progress[slot * SLOT + MAX_U], shared, square);
+}
+
+__global__ void images(SOLVE, int slot)
+{
+    __shared__ int64 shared[BLOCK];
+    int i = OWN;
+    if (is_done(progress + slot * SLOT, liquid))
+        return;
+    int64 part = i < particles ? gather(i, SOLVED, slot) : 0;
     add_to(&progress[slot * SLOT + PRODUCTS], shared, part);
 }
 
-/* A step along p; the next slot gets the squares of the residuals after it. */
-__global__ void step_along(GLOBAL const uint4 *__restrict__ points,
-                           GLOBAL const float *__restrict__ q, GLOBAL const int *__restrict__ held,
-                           GLOBAL const Liquid *__restrict__ liquid, int particles, int slot,
-                           GLOBAL float *__restrict__ x, GLOBAL float *__restrict__ r,
-                           GLOBAL int *__restrict__ progress)
+__global__ void follow_all(SOLVE, int slot)
 {
     __shared__ int64 shared[BLOCK];
-    int i = (int)(blockIdx.x * BLOCK + threadIdx.x);
-    int64 part = 0;
+    int i = OWN;
     GLOBAL int *here = progress + slot * SLOT;
-    float product = total(here + PRODUCTS);
-    if (is_done(here, liquid) || !(product > 0.0f))
+    float length = length_along(here, liquid);
+    if (is_done(here, liquid) || !(length == length))
         return;
-    if (i < particles && (held[i] & FREE)) {
-        float length = total(here + SQUARES) / product * liquid->product_scale;
-        x[i] = fmaf(length, __int_as_float((int)points[i].w), x[i]);
-        float left = fmaf(-length, q[i], r[i]);
-        r[i] = left;
-        float error = left * liquid->time_step;
-        part = whole(error * error, liquid);
-    }
+    int64 part = i < particles ? follow(i, SOLVED, length) : 0;
     add_to(here + SLOT + SQUARES, shared, part);
 }
 
-/* The next direction p, which is the residual itself in the first stage. */
-__global__ void direct(GLOBAL const float *__restrict__ r, GLOBAL const Liquid *__restrict__ liquid,
-                       int particles, int slot, int is_first, GLOBAL uint4 *__restrict__ points,
-                       GLOBAL int *__restrict__ progress)
+#ifdef RESIDENT_BLOCKS /* CUDA only */
+#include "common/meet.h"
+
+#define FOR_OWN for (int i = OWN; i < particles; i += (int)gridDim.x * BLOCK)
+#define MEET meet(meetings, left_in_block, pass++, 0)
+
+/* All of conjugate gradients in one launch, over a grid that is resident as a whole: as many stages
+   as the solve needs, with a meeting after each in place of a launch. meetings: see meet.h. */
+__global__ void __launch_bounds__(BLOCK, RESIDENT_BLOCKS)
+    solve_resident(SOLVE, uint64 *meetings, int iterations, int restart)
 {
-    __shared__ float shared[BLOCK];
-    int i = (int)(blockIdx.x * BLOCK + threadIdx.x);
-    float value = 0.0f;
-    GLOBAL int *here = progress + slot * SLOT;
-    if (is_done(here, liquid))
-        return;
-    if (i < particles) {
-        value = r[i];
-        if (!is_first) {
-            float share = total(here + SQUARES) / total(here - SLOT + SQUARES);
-            value = fmaf(share, __int_as_float((int)points[i].w), value);
+    __shared__ float maxima[BLOCK];
+    __shared__ int64 sums[BLOCK];
+    __shared__ unsigned left_in_block[3];
+    if (threadIdx.x < 3)
+        left_in_block[threadIdx.x] = 0;
+    __syncthreads();
+    unsigned pass = 0;
+    for (int slot = 0, left = iterations;; left -= restart, ++slot) {
+        float top = 0.0f;
+        int64 part = 0;
+        FOR_OWN top = fmaxf(top, cut(i, SOLVED, slot, 0));
+        note_largest(&progress[slot * SLOT + MAX_X], maxima, top);
+        MEET;
+        top = 0.0f;
+        FOR_OWN top = fmaxf(top, push(i, SOLVED, slot));
+        note_largest(&progress[slot * SLOT + MAX_W], maxima, top);
+        MEET;
+        FOR_OWN part += residual(i, SOLVED, slot, 0);
+        add_to(&progress[slot * SLOT + SQUARES], sums, part);
+        MEET;
+        if (left <= 0 || is_done(progress + slot * SLOT, liquid))
+            return;
+        int last = slot + min(left, restart);
+        for (int first = slot; slot < last; ++slot) {
+            int *here = progress + slot * SLOT;
+            if (is_done(here, liquid))
+                continue;
+            top = 0.0f;
+            FOR_OWN top = fmaxf(top, direct(i, SOLVED, slot, slot == first));
+            note_largest(&here[MAX_P], maxima, top);
+            MEET;
+            top = 0.0f;
+            FOR_OWN top = fmaxf(top, push_along(i, SOLVED, slot));
+            note_largest(&here[MAX_U], maxima, top);
+            MEET;
+            part = 0;
+            FOR_OWN part += gather(i, SOLVED, slot);
+            add_to(&here[PRODUCTS], sums, part);
+            MEET;
+            float length = length_along(here, liquid);
+            part = 0;
+            if (length == length) {
+                FOR_OWN part += follow(i, SOLVED, length);
+                add_to(here + SLOT + SQUARES, sums, part);
+            }
+            MEET;
         }
-        points[i].w = (unsigned)__float_as_int(value);
     }
-    note_largest(&here[MAX_P], shared, fabsf(value));
 }
+#endif
 
 /* Note what the solve came to. */
 __device__ __forceinline__ void conclude(GLOBAL const int *slot, GLOBAL const Liquid *liquid,

@@ -15,6 +15,7 @@ from gpubench.measure.environment import environment
 from gpubench.measure.progress import progress
 from gpubench.physics_checks import (
     constraint,
+    constraint_solution,
     domains,
     equilibrium,
     exactness,
@@ -34,7 +35,7 @@ FAMILIES: Mapping[str, Sequence[Check]] = {
         *rayleigh_taylor.CHECKS,
     ),
     "sph": (*sph_exactness.CHECKS, *sph_flows.CHECKS),
-    "constraint-fluid": constraint.CHECKS,
+    "constraint-fluid": (*constraint.CHECKS, *constraint_solution.CHECKS),
 }
 
 

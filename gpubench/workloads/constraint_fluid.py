@@ -31,9 +31,10 @@ MOST_PARTICLES = BLOCK * 2**19  # so that the words of a dot product hold its bl
 WORDS = 9
 TOTAL, TOTAL_HIGH, FAILED, FIRST, FIRST_HIGH, LAST, LARGEST = range(2, WORDS)
 KERNELS = (
-    "note_neighbours", "blocks", "project", "velocities_after", "spread", "residuals", "gathered",
-    "step_along", "direct", "integrate",
+    "note_neighbours", "blocks", "cut_pressures", "push_all", "residuals", "directions",
+    "push_all_along", "images", "follow_all", "integrate",
 )  # fmt: skip
+RESIDENT_BLOCKS = 8  # on each multiprocessor, of a solve in one launch
 
 
 class ConstraintFluid(DamBreak):
@@ -188,8 +189,10 @@ class ConstraintFluid(DamBreak):
         self.statistics = self.array(WORDS, "int32")
         self._points = self.array((n, 4), "uint32")
         self._start, self._after, self._sway = (self.array((n, 4), "float32") for _ in range(3))
-        self._x, self._r, self._q, self._diagonal = (self.array(n, "float32") for _ in range(4))
+        self._x, self._r, self._image, self._diagonal = (self.array(n, "float32") for _ in range(4))
         self._held, self._noted = self.array(n, "int32"), self.array(n, "int32")
+        self._is_resident = self.device.backend == "cuda" and self._uses_gradients
+        self._meetings = self.array(3, "uint64")
         near = math.ceil(NOTED * self.number("neighbours"))
         self._near, self._notes = near, self.array(n * near, "int32")
 
@@ -197,11 +200,13 @@ class ConstraintFluid(DamBreak):
         super()._prepare_kernels()
         packed = self.liquid.packed(self.particles)
         self._packed, self._limit = self.device.upload(packed.view("uint8")), packed["limit"][0]
+        constants = {**self.constants, "NEAR": self._near}
+        names = list(KERNELS)
+        if self._is_resident:
+            constants["RESIDENT_BLOCKS"] = RESIDENT_BLOCKS
+            names.append("solve_resident")
         self._kernels = {
-            name: self.device.kernel(
-                "constraint_fluid.cu", name, **{**self.constants, "NEAR": self._near}
-            )
-            for name in KERNELS
+            name: self.device.kernel("constraint_fluid.cu", name, **constants) for name in names
         }
 
     def _note_neighbours(self) -> None:
@@ -220,25 +225,35 @@ class ConstraintFluid(DamBreak):
 
     def _solve(self) -> None:
         """Queue the iterations; those after the last that was needed end at once."""
-        if self._uses_gradients:
-            self._by_gradients()
-        else:
+        if not self._uses_gradients:
             self._by_jacobi()
+        elif self._is_resident:
+            self.device.fill(self._meetings, 0xFF)
+            blocks = min(self.blocks, RESIDENT_BLOCKS * self.device.compute_units)
+            self._launch(
+                "solve_resident", self._meetings, int(self.number("iterations")),
+                int(self.number("restart")), blocks=blocks,
+            )  # fmt: skip
+        else:
+            self._by_gradients()
 
     def _by_gradients(self) -> None:
         """Take an active set and follow conjugate gradients in it, in each round."""
         slot, before = 0, -1
         for iterations in self._rounds:
-            self._project(slot, relaxes=False)
+            self._launch("cut_pressures", slot, 0)
             self._evaluate(slot, before, counts=False)
             if self.device.is_cpu and self._is_done(slot):
                 return
             before = slot
             for number in range(iterations):
-                self._iterate(slot, is_first=number == 0)
+                self._launch("directions", slot, int(number == 0))
+                self._launch("push_all_along", slot)
+                self._launch("images", slot)
+                self._launch("follow_all", slot)
                 slot += 1
             slot += 1
-        self._project(slot, relaxes=False)
+        self._launch("cut_pressures", slot, 0)
         self._evaluate(slot, before, counts=False)
 
     def _is_done(self, slot: int) -> bool:
@@ -251,54 +266,24 @@ class ConstraintFluid(DamBreak):
     def _by_jacobi(self) -> None:
         """Take steps of projected Jacobi."""
         iterations = int(self.number("iterations"))
-        self._project(0, relaxes=False)
+        self._launch("cut_pressures", 0, 0)
         for slot in range(iterations):
             self._evaluate(slot, slot - 1, counts=True)
-            self._project(slot + 1, relaxes=True)
+            self._launch("cut_pressures", slot + 1, 1)
         self._evaluate(iterations, iterations - 1, counts=False)
-
-    def _project(self, slot: int, *, relaxes: bool) -> None:
-        self._kernels["project"](
-            self.blocks, BLOCK, self._r, self._diagonal, self._packed, self.particles, slot,
-            int(relaxes), self._points, self._x, self.progress,
-        )  # fmt: skip
 
     def _evaluate(self, slot: int, before: int, *, counts: bool) -> None:
         """Queue new velocities and residuals, unless the stage `before` is done."""
-        self._kernels["velocities_after"](
-            self.blocks, BLOCK, *self._product, self.current[1], self._start, self.particles, slot,
-            before, self._after, self._sway, self._held, self.progress,
-        )  # fmt: skip
-        self._kernels["residuals"](
-            self.blocks, BLOCK, *self._product, self._start, self._sway, self._x, self.particles,
-            slot, before, int(counts), self._r, self._held, self.progress, self.statistics,
-        )  # fmt: skip
+        self._launch("push_all", slot, before)
+        self._launch("residuals", slot, before, int(counts))
 
-    def _iterate(self, slot: int, *, is_first: bool) -> None:
-        """Queue an iteration of conjugate gradients."""
-        self._kernels["direct"](
-            self.blocks, BLOCK, self._r, self._packed, self.particles, slot, int(is_first),
-            self._points, self.progress,
-        )  # fmt: skip
-        self._kernels["spread"](
-            self.blocks, BLOCK, *self._product, self._held, self.particles, slot, self._sway,
-            self.progress,
-        )  # fmt: skip
-        self._kernels["gathered"](
-            self.blocks, BLOCK, *self._product, self._sway, self.particles, slot, self._q,
-            self.progress, self.statistics,
-        )  # fmt: skip
-        self._kernels["step_along"](
-            self.blocks, BLOCK, self._points, self._q, self._held, self._packed, self.particles,
-            slot, self._x, self._r, self.progress,
-        )  # fmt: skip
-
-    @property
-    def _product(self) -> tuple[Any, ...]:
-        """What all products take: points, where the others are, the box and the liquid."""
-        return (
-            self._points, *self.candidates, self._noted, self._notes, self.packed_box,
-            self._packed,
+    def _launch(self, stage: str, *about: Any, blocks: int | None = None) -> None:
+        """Queue a stage of the solve."""
+        self._kernels[stage](
+            blocks or self.blocks, BLOCK, self._points, *self.candidates, self._noted, self._notes,
+            self.packed_box, self._packed, self.current[1], self._start, self._diagonal, self._x,
+            self._r, self._image, self._after, self._sway, self._held, self.progress,
+            self.statistics, self.particles, *about,
         )  # fmt: skip
 
     def _integrate(self) -> None:

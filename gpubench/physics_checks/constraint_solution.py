@@ -1,0 +1,242 @@
+"""One second of a dam break by constraints and by SPH: stable steps, errors of density, times.
+
+A column one metre wide and two metres high collapses under 9.81 m/s2. SPH runs at several Mach
+numbers, since its density error falls with the square of it and its steps with the number itself.
+A density error is that of a fluid's own density above the rest density, mean over the particles
+and LOOKS moments.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpubench.devices.base import Device
+from gpubench.evidence.physics_results import Axis, Figure, Finding, Panel, Series
+from gpubench.physics_checks.check import SEED, Check, Outcome
+from gpubench.simulate.setup import Setup
+from gpubench.workloads.constraint_fluid import ConstraintFluid
+from gpubench.workloads.sph import SPH
+from gpubench.workloads.sph_bodies import AXES
+from gpubench.workloads.tank import Tank
+from gpubench.workloads.workload import BlowUp, Value
+
+SECOND = math.sqrt(2 * 9.81)  # in T = t sqrt(2 g / a)
+LOOKS = 40
+# A step is stable where no particle moves further than a cell, the energy rises by no more than
+# RISE of what it was at first, and no solve ends above BEYOND tolerances.
+RISE, BEYOND = 0.01, 10.0
+VISCOSITY = 0.1  # at Mach 1, for both
+CLAIM = "Bodin et al. 2012 claim two orders of magnitude"
+
+
+@dataclass
+class Run:
+    """One way to simulate the second, and what came of it; times in ms, of each pass."""
+
+    workload: str
+    mach: float
+    time_step: float
+    given: dict[str, Value]
+    steps: int = 0
+    mean_error: float = 0.0
+    largest_error: float = 0.0
+    iterations: float = 0.0
+    why_unstable: str = ""
+    times: Sequence[float] = ()
+
+    @property
+    def ms(self) -> float:
+        """The median time of the second."""
+        return statistics.median(self.times)
+
+    def make(self, device: Device, particles: int) -> Tank:
+        """Make the simulation."""
+        given = {**self.given, "mach": self.mach, "time_step": self.time_step}
+        made = Setup(self.workload, particles, parameters=given, seed=SEED).make(device)
+        assert isinstance(made, Tank)
+        gravity = -min(made.gravity)
+        width = made.scene.box.size[AXES[0]] / made.number("length")
+        self.steps = round(SECOND / math.sqrt(2 * gravity / width) / made.time_step)
+        return made
+
+    def found(self) -> Finding:
+        """Return the time of the second, and what it was spent on."""
+        iterations = f", {self.iterations:.1f} iterations of a step" if self.iterations else ""
+        error = statistics.stdev(self.times) / math.sqrt(len(self.times))
+        return Finding(
+            f"time of a second, ms: {self.workload}, Mach {self.mach:g}, step {self.time_step:g}",
+            self.ms, error,
+            note=f"density error {self.mean_error:.3%}, largest {self.largest_error:.1%};"
+            f" {self.steps} steps of {self.ms / self.steps:.3g} ms{iterations}",
+        )  # fmt: skip
+
+
+def density_errors(tank: Tank) -> NDArray[np.float64]:
+    """Return densities less the rest density, of the last step."""
+    if isinstance(tank, ConstraintFluid):
+        return tank.density_errors()
+    assert isinstance(tank, SPH)
+    return tank.densities() - 1
+
+
+def try_out(run: Run, device: Device, particles: int) -> None:
+    """Simulate the second, and note density errors and whether the step was stable."""
+    tank = run.make(device, particles)
+    means, lowest, first = [], np.inf, 0.0
+    for look in range(LOOKS):
+        tank.advance((look + 1) * run.steps // LOOKS - look * run.steps // LOOKS)
+        try:
+            tank.require_sound()
+        except BlowUp as error:
+            run.why_unstable = str(error).split(":")[1].strip()
+            return
+        seen = tank.observe(tank.snapshot())
+        energy = seen["kinetic_energy"] + seen["potential_energy"]
+        first = first or energy
+        if energy > lowest + RISE * first:
+            run.why_unstable = f"energy rises by {(energy - lowest) / first:.1%}"
+            return
+        lowest = min(lowest, energy)
+        with np.errstate(divide="ignore"):
+            errors = np.maximum(density_errors(tank), 0)
+        if not np.isfinite(errors).all():
+            run.why_unstable = "a density is no number"
+            return
+        means.append(float(errors.mean()))
+        run.largest_error = max(run.largest_error, float(errors.max()))
+        run.iterations = seen.get("iterations", 0.0)
+        if seen.get("largest_residual", 0.0) > BEYOND * float(tank.parameters.get("tolerance", 1)):
+            run.why_unstable = f"a solve ends at {seen['largest_residual']:.2g}"
+            return
+    run.mean_error = statistics.mean(means)
+
+
+def stable(way: Run, steps: Sequence[float], device: Device, particles: int) -> list[Run]:
+    """Return the runs with some rising steps, and as the last one the first that is not stable."""
+    tried = []
+    for step in steps:
+        tried.append(Run(way.workload, way.mach, step, way.given))
+        try_out(tried[-1], device, particles)
+        if tried[-1].why_unstable:
+            break
+    return tried
+
+
+def time_in_turns(runs: Sequence[Run], device: Device, particles: int, passes: int) -> None:
+    """Time the second of each run by device events, all runs in each pass."""
+    tanks = [run.make(device, particles) for run in runs]
+    starts = [tank.state() for tank in tanks]
+    times = [[0.0] * passes for _ in runs]
+    for number in range(passes):
+        for tank, start, run, own in zip(tanks, starts, runs, times, strict=True):
+            tank.restore(start)
+            tank.advance(2)  # nothing of the first launches is timed
+            begin = device.record()
+            tank.advance(run.steps)
+            end = device.record()
+            tank.require_sound()
+            own[number] = device.elapsed_ms(begin, end)
+    for run, own in zip(runs, times, strict=True):
+        run.times = own
+
+
+def gain(run: Run, others: Sequence[Run]) -> float | None:
+    """Return the time of SPH with the same mean error over that of a run; None beyond its errors.
+
+    Between two Mach numbers errors and times are taken to follow power laws.
+    """
+    by_error = sorted(others, key=lambda other: other.mean_error)
+    errors = [other.mean_error for other in by_error]
+    if not others or not errors[0] <= run.mean_error <= errors[-1]:
+        return None
+    logs = np.log([other.ms for other in by_error])
+    return float(np.exp(np.interp(math.log(run.mean_error), np.log(errors), logs)) / run.ms)
+
+
+def solution(
+    device: Device,
+    *,
+    particles: int,
+    depth: float,
+    constraint_steps: Sequence[float],
+    sph_steps: Sequence[float],
+    machs: Sequence[float],
+    passes: int,
+) -> Outcome:
+    """Find the longest stable steps, and time the second with them and with shorter ones.
+
+    depth: of the tank, in widths of the column. constraint_steps, sph_steps: rising steps to try.
+    """
+    tank: dict[str, Value] = {"depth": depth, "length": 8.0, "top": 1.2}
+    findings: list[Finding] = []
+    ours: list[Run] = []
+    others: list[Run] = []
+    for name, mach, steps in (
+        (ConstraintFluid.name, 0.2, constraint_steps),
+        *(("sph-dam-break", mach, sph_steps) for mach in machs),
+    ):
+        tried = stable(
+            Run(name, mach, 0.0, {**tank, "viscosity": VISCOSITY * mach}), steps, device, particles
+        )
+        fine = [run for run in tried if not run.why_unstable]
+        last = tried[-1]
+        why = f"{last.time_step:g}: {last.why_unstable}" if last.why_unstable else "none longer"
+        longest = fine[-1].time_step if fine else 0.0
+        findings.append(Finding(f"longest stable step tried: {name}, Mach {mach:g}", longest,
+                                note=f"beyond it, {why}"))  # fmt: skip
+        # The error of SPH does not depend on the step.
+        ours, others = (
+            (fine, others) if name == ConstraintFluid.name else (ours, others + fine[-1:])
+        )
+    time_in_turns([*ours, *others], device, particles, passes)
+    findings += [run.found() for run in (*ours, *others)]
+    findings += [
+        Finding(f"time of SPH with the same density error, over that of constraints: step"
+                f" {run.time_step:g}", found, note=CLAIM)
+        for run in ours
+        if (found := gain(run, others)) is not None
+    ]  # fmt: skip
+    return Outcome(findings, [_figure(ours, others)])
+
+
+def _figure(ours: Sequence[Run], others: Sequence[Run]) -> Figure:
+    lines = (("constraints, each step", ours), ("SPH, each Mach number", others))
+    return Figure(
+        "solution", "Time to solution and error of density",
+        "One second of a breaking dam one metre wide: its time on the device against the mean error"
+        " of density. Lower is faster, further left is stricter.",
+        Axis("mean density error, %", "log"), Axis("time of a second, ms", "log"),
+        [Panel("", [Series(label, [100 * run.mean_error for run in runs], [r.ms for r in runs])
+                    for label, runs in lines if len(runs) > 1])],
+    )  # fmt: skip
+
+
+CHECKS = (
+    Check(
+        "solution",
+        "How long does one second of a dam break take, beside SPH with the same error of density?",
+        solution,
+        long={
+            "particles": 120000,
+            "depth": 0.2,
+            "constraint_steps": [0.5, 1.0, 1.5, 2.0, 2.5, 3.0],
+            "sph_steps": [0.35, 0.5, 0.65, 0.8, 1.0],
+            "machs": [0.2, 0.1, 0.05],
+            "passes": 5,
+        },
+        quick={
+            "particles": 1000,
+            "depth": 0.2,
+            "constraint_steps": [1.0, 2.0],
+            "sph_steps": [0.8],
+            "machs": [0.2, 0.1],
+            "passes": 2,
+        },
+    ),
+)
