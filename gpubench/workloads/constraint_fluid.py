@@ -34,7 +34,7 @@ KERNELS = (
     "note_neighbours", "blocks", "cut_pressures", "push_all", "residuals", "directions",
     "push_all_along", "images", "follow_all", "integrate",
 )  # fmt: skip
-RESIDENT_BLOCKS = 8  # on each multiprocessor, of a solve in one launch
+RESIDENT_BLOCKS = 7  # on each multiprocessor, of a solve in one launch; 8 would spill registers
 
 
 class ConstraintFluid(DamBreak):
@@ -229,7 +229,9 @@ class ConstraintFluid(DamBreak):
             self._by_jacobi()
         elif self._is_resident:
             self.device.fill(self._meetings, 0xFF)
-            blocks = min(self.blocks, RESIDENT_BLOCKS * self.device.compute_units)
+            # As few turns as are possible, the same for all blocks.
+            turns = -(-self.blocks // (RESIDENT_BLOCKS * self.device.compute_units))
+            blocks = -(-self.blocks // turns)
             self._launch(
                 "solve_resident", self._meetings, int(self.number("iterations")),
                 int(self.number("restart")), blocks=blocks,
