@@ -2,62 +2,71 @@
    of the output with one atomic addition, and writes. Blocks take their places in any order, and
    so do the warps of a block: the order of the records is lost.
 
-   BLOCK threads a block, ITEMS records a thread, BLOCK apart. The count is zero beforehand. */
+   BLOCK threads a block, ITEMS records a thread, BLOCK apart. The counts are zero
+   beforehand. */
 #include "common/records.h"
 
 __global__ void filter_atomic(GLOBAL const Record *__restrict__ records,
-                              GLOBAL const int *__restrict__ keep, GLOBAL Record *__restrict__ kept,
-                              GLOBAL int *count, int n)
+                              GLOBAL const int *__restrict__ keep, GLOBAL Record *kept,
+                              GLOBAL int *count, GLOBAL Record *rest, GLOBAL int *rest_count,
+                              GLOBAL const int *__restrict__ size, int most)
 {
-    __shared__ int kept_by_block, block_offset;
-    if (threadIdx.x == 0)
-        kept_by_block = 0;
+    __shared__ int by_block[2], block_offset[2];
+    const unsigned n = length_of(size, most);
+    if (blockIdx.x * (BLOCK * ITEMS) >= n)
+        return;
+    if (threadIdx.x < 2)
+        by_block[threadIdx.x] = 0;
     __syncthreads();
 
     unsigned begin = blockIdx.x * (BLOCK * ITEMS) + threadIdx.x;
     Record mine[ITEMS];
-    int is_kept[ITEMS], place[ITEMS];
+    int half_of[ITEMS], place[ITEMS]; /* half 0 is kept, 1 is the rest; 2 is past the last record */
 #pragma unroll
     for (int k = 0; k < ITEMS; ++k) {
         unsigned i = begin + k * BLOCK;
-        is_kept[k] = 0;
+        half_of[k] = 2;
         if (i < n) {
             mine[k] = records[i];
-            is_kept[k] = !is_null(mine[k], keep, i);
+            half_of[k] = is_null(mine[k], keep, i);
         }
     }
 
-    /* Places within the block: a warp, or a thread where there are no warps, adds what it keeps
-       to the block's count at once. */
-    int total = 0;
 #pragma unroll
-    for (int k = 0; k < ITEMS; ++k) {
+    for (int part = 0; part <= BOTH; ++part) {
+        /* Places within the block: a warp, or a thread where there are no warps, adds what it
+           keeps to the block's count at once. */
+        int total = 0;
+#pragma unroll
+        for (int k = 0; k < ITEMS; ++k) {
+            int is_mine = half_of[k] == part;
 #ifdef __CUDACC__
-        unsigned in_warp = __ballot_sync(0xffffffffu, is_kept[k]);
-        place[k] = total + __popc(in_warp & ((1u << threadIdx.x % 32) - 1));
-        total += __popc(in_warp);
+            unsigned in_warp = __ballot_sync(0xffffffffu, is_mine);
+            place[k] = total + __popc(in_warp & ((1u << threadIdx.x % 32) - 1));
+            total += __popc(in_warp);
 #else
-        place[k] = total;
-        total += is_kept[k];
+            place[k] = total;
+            total += is_mine;
 #endif
-    }
+        }
 #ifdef __CUDACC__
-    int offset = 0;
-    if (threadIdx.x % 32 == 0)
-        offset = atomicAdd(&kept_by_block, total);
-    offset = __shfl_sync(0xffffffffu, offset, 0);
+        int offset = 0;
+        if (threadIdx.x % 32 == 0)
+            offset = atomicAdd(&by_block[part], total);
+        offset = __shfl_sync(0xffffffffu, offset, 0);
 #else
-    int offset = atomicAdd(&kept_by_block, total);
+        int offset = atomicAdd(&by_block[part], total);
 #endif
 
-    /* Places in the output. */
-    __syncthreads();
-    if (threadIdx.x == 0)
-        block_offset = atomicAdd(count, kept_by_block);
-    __syncthreads();
-    offset += block_offset;
+        /* Places in the output. */
+        __syncthreads();
+        if (threadIdx.x == 0)
+            block_offset[part] = atomicAdd(part ? rest_count : count, by_block[part]);
+        __syncthreads();
+        offset += block_offset[part];
 #pragma unroll
-    for (int k = 0; k < ITEMS; ++k)
-        if (is_kept[k])
-            kept[offset + place[k]] = mine[k];
+        for (int k = 0; k < ITEMS; ++k)
+            if (half_of[k] == part)
+                (part ? rest : kept)[offset + place[k]] = mine[k];
+    }
 }

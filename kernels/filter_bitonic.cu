@@ -3,24 +3,27 @@
 
    A record's key has its null flag in the upper half and its index in the lower, so that the
    sort is stable; records are gathered once the keys are in order. The merges past a tile are
-   in bitonic_merge.cu. BLOCK threads a block, tiles of TILE keys. */
+   in bitonic_merge.cu. BLOCK threads a block, tiles of TILE keys. Of `places` keys those past the
+   last record come last. */
 #include "common/bitonic.h"
 #include "common/records.h"
 
 /* Make the keys and sort each tile. */
 __global__ void sort_tiles(GLOBAL const Record *__restrict__ records,
                            GLOBAL const int *__restrict__ keep, GLOBAL uint64 *__restrict__ keys,
-                           int n)
+                           GLOBAL const int *__restrict__ size, int places)
 {
+    const unsigned n = length_of(size, places);
     __shared__ uint64 tile[TILE_WORDS(TILE)];
     unsigned begin = blockIdx.x * TILE;
     for (unsigned k = threadIdx.x; k < TILE; k += BLOCK) {
         unsigned i = begin + k;
-        tile[AT(k)] = i < n ? pair_key(is_null(records[i], keep, i), i) : INFINITE;
+        int group = i < n ? is_null(records[i], keep, i) : 2;
+        tile[AT(k)] = i < places ? pair_key(group, i) : INFINITE;
     }
     sort_tile(tile, TILE);
     for (unsigned k = threadIdx.x; k < TILE; k += BLOCK)
-        if (begin + k < n)
+        if (begin + k < places)
             keys[begin + k] = tile[AT(k)];
 }
 
@@ -28,14 +31,31 @@ __global__ void sort_tiles(GLOBAL const Record *__restrict__ records,
    begin: known to the last record, or to the first null where there is no record. */
 __global__ void gather(GLOBAL const Record *__restrict__ records,
                        GLOBAL const uint64 *__restrict__ keys, GLOBAL Record *__restrict__ kept,
-                       GLOBAL int *__restrict__ count, int n)
+                       GLOBAL int *__restrict__ count, int places)
 {
     unsigned slot = blockIdx.x * BLOCK + threadIdx.x;
-    if (slot == 0 && (n == 0 || keys[0] >> 32))
+    if (slot == 0 && (places == 0 || keys[0] >> 32))
         count[0] = 0;
-    if (slot >= n || keys[slot] >> 32)
+    if (slot >= places || keys[slot] >> 32)
         return;
     kept[slot] = records[keys[slot] & 0xffffffffu];
-    if (slot + 1 == n || keys[slot + 1] >> 32)
+    if (slot + 1 == places || keys[slot + 1] >> 32)
         count[0] = (int)slot + 1;
 }
+
+#if BOTH
+/* Gather the nulls, whose keys come next. */
+__global__ void gather_rest(GLOBAL const Record *__restrict__ records,
+                            GLOBAL const uint64 *__restrict__ keys,
+                            GLOBAL const int *__restrict__ count, GLOBAL Record *__restrict__ rest,
+                            GLOBAL int *__restrict__ rest_count,
+                            GLOBAL const int *__restrict__ size, int most)
+{
+    unsigned i = blockIdx.x * BLOCK + threadIdx.x;
+    int places = length_of(size, most) - count[0];
+    if (i == 0)
+        rest_count[0] = places;
+    if ((int)i < places)
+        rest[i] = records[keys[count[0] + i] & 0xffffffffu];
+}
+#endif

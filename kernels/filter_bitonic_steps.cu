@@ -11,8 +11,10 @@
 
 __global__ void compare_step(GLOBAL const Record *__restrict__ records,
                              GLOBAL const int *__restrict__ keep, GLOBAL Record *__restrict__ moved,
-                             GLOBAL int *__restrict__ moved_keep, int mask, int n)
+                             GLOBAL int *__restrict__ moved_keep, int mask,
+                        GLOBAL const int *__restrict__ size, int most)
 {
+    int n = length_of(size, most);
     unsigned i = blockIdx.x * BLOCK + threadIdx.x;
     if (i >= n)
         return;
@@ -31,8 +33,9 @@ __global__ void compare_step(GLOBAL const Record *__restrict__ records,
 /* The number of records is where the nulls begin. */
 __global__ void count_records(GLOBAL const Record *__restrict__ records,
                               GLOBAL const int *__restrict__ keep, GLOBAL int *__restrict__ count,
-                              int n)
+                              GLOBAL const int *__restrict__ size, int most)
 {
+    int n = length_of(size, most);
     unsigned i = blockIdx.x * BLOCK + threadIdx.x;
     if (i == 0 && (n == 0 || is_null(records[0], keep, 0)))
         count[0] = 0;
@@ -40,3 +43,18 @@ __global__ void count_records(GLOBAL const Record *__restrict__ records,
         && (i + 1 == n || is_null(records[i + 1], keep, i + 1)))
         count[0] = (int)i + 1;
 }
+
+#if BOTH
+/* The nulls are where the records end. */
+__global__ void copy_rest(GLOBAL const Record *__restrict__ kept, GLOBAL const int *__restrict__ count,
+                          GLOBAL Record *__restrict__ rest, GLOBAL int *__restrict__ rest_count,
+                          GLOBAL const int *__restrict__ size, int most)
+{
+    int i = blockIdx.x * BLOCK + threadIdx.x;
+    int places = length_of(size, most) - count[0];
+    if (i == 0)
+        rest_count[0] = places;
+    if (i < places)
+        rest[i] = kept[count[0] + i];
+}
+#endif

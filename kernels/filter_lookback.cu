@@ -4,7 +4,8 @@
 
    BLOCK threads a block; a thread takes LOADS loads of VECTOR consecutive records, a warp
    consecutive ones in each load. A tile is what a block takes. Records to keep are put side by
-   side in shared memory first, so that a warp writes consecutive places. */
+   side in shared memory first, so that a warp writes consecutive places; with BOTH the nulls
+   behind them. Tiles past the last record only take part in the turn. */
 #include "common/records.h"
 
 #define SUM int
@@ -14,7 +15,7 @@
 #define WARPS (BLOCK / 32)
 #define ALL_LANES 0xffffffffu
 
-typedef struct __align__(VECTOR * WORDS * 4) RecordVector {
+typedef struct __align__(ALIGN) RecordVector {
     Record at[VECTOR];
 } RecordVector;
 
@@ -24,9 +25,11 @@ typedef struct __align__(VECTOR * 4) KeepVector {
 
 __global__ void __launch_bounds__(BLOCK)
     filter_lookback(const Record *__restrict__ records, const int *__restrict__ keep,
-                    Record *__restrict__ kept, int *__restrict__ count, uint64 *status, int n)
+                    Record *kept, int *count, Record *rest, int *rest_count, uint64 *status,
+                    const int *__restrict__ size, int most)
 {
-    __shared__ Record kept_by_tile[TILE];
+    const unsigned n = length_of(size, most);
+    __shared__ Record by_tile[TILE];
     __shared__ int kept_by_warp[WARPS];
     __shared__ int tile_offset;
     __shared__ Tile shared_tile;
@@ -36,6 +39,12 @@ __global__ void __launch_bounds__(BLOCK)
         shared_tile = claim_tile(status);
     __syncthreads();
     const Tile tile = shared_tile;
+    if (tile.number > 0 && tile.number * TILE >= n) {
+        if (threadIdx.x == 0)
+            publish_sum(status, tile, 0);
+        return;
+    }
+    const unsigned in_stream = min(n - tile.number * TILE, (unsigned)TILE);
 
     /* Load records, and set a bit of `is_kept` for each to keep. */
     const unsigned warp_begin = tile.number * TILE + warp * (TILE / WARPS);
@@ -97,6 +106,10 @@ __global__ void __launch_bounds__(BLOCK)
 #pragma unroll
     for (int k = 0; k < LOADS; ++k) {
         int own = place;
+#if BOTH
+        /* Before a record of the tile lie as many as it has kept ones and nulls before it. */
+        const unsigned index = warp * (TILE / WARPS) + (32 * k + lane) * VECTOR;
+#endif
 #pragma unroll
         for (int v = 0; v < VECTOR; ++v) {
             unsigned lanes = __ballot_sync(ALL_LANES, (is_kept >> (k * VECTOR + v)) & 1);
@@ -104,9 +117,14 @@ __global__ void __launch_bounds__(BLOCK)
             place += __popc(lanes);
         }
 #pragma unroll
-        for (int v = 0; v < VECTOR; ++v)
+        for (int v = 0; v < VECTOR; ++v) {
             if ((is_kept >> (k * VECTOR + v)) & 1)
-                kept_by_tile[own++] = mine[k].at[v];
+                by_tile[own++] = mine[k].at[v];
+#if BOTH
+            else if (index + v < in_stream)
+                by_tile[in_tile + index + v - own] = mine[k].at[v];
+#endif
+        }
     }
 
     /* Look back, and write. */
@@ -114,11 +132,20 @@ __global__ void __launch_bounds__(BLOCK)
         int offset = look_back(status, tile, in_tile);
         if (lane == 0) {
             tile_offset = offset;
-            if (tile.number == gridDim.x - 1)
+            if (tile.number * TILE + in_stream == n) {
                 count[0] = offset + in_tile;
+#if BOTH
+                rest_count[0] = n - (offset + in_tile);
+#endif
+            }
         }
     }
     __syncthreads();
     for (int i = threadIdx.x; i < in_tile; i += BLOCK)
-        kept[tile_offset + i] = kept_by_tile[i];
+        kept[tile_offset + i] = by_tile[i];
+#if BOTH
+    Record *rest_of_tile = rest + (tile.number * TILE - tile_offset);
+    for (int i = threadIdx.x; i < (int)in_stream - in_tile; i += BLOCK)
+        rest_of_tile[i] = by_tile[in_tile + i];
+#endif
 }

@@ -12,8 +12,9 @@
 /* Count the nulls among each record and the one to its left. */
 __global__ void start_scan(GLOBAL const Record *__restrict__ records,
                            GLOBAL const int *__restrict__ keep, GLOBAL int *__restrict__ nulls,
-                           int n)
+                           GLOBAL const int *__restrict__ size, int most)
 {
+    int n = length_of(size, most);
     unsigned here = blockIdx.x * BLOCK + threadIdx.x;
     if (here >= n)
         return;
@@ -26,8 +27,9 @@ __global__ void start_scan(GLOBAL const Record *__restrict__ records,
 /* Add the count `reach` records to the left. The chapter prints `here > twotoi`, which leaves
    out the first record's count: it must be >=, as in its StartScan. */
 __global__ void scan_step(GLOBAL const int *__restrict__ before, GLOBAL int *__restrict__ after,
-                          int reach, int n)
+                          int reach, GLOBAL const int *__restrict__ size, int most)
 {
+    int n = length_of(size, most);
     unsigned here = blockIdx.x * BLOCK + threadIdx.x;
     if (here >= n)
         return;
@@ -64,12 +66,13 @@ __device__ __forceinline__ void gather_from(GLOBAL const Record *records, GLOBAL
 }
 
 /* Listing 36-1: a launch for each step, from half the first guess down to 1. The first guess is
-   the largest power of two that is at most n. */
+   the largest power of two that is at most as large as n can be. */
 __global__ void search_step(GLOBAL const Record *__restrict__ records,
                             GLOBAL const int *__restrict__ keep,
                             GLOBAL const int *__restrict__ nulls, GLOBAL int *guesses, int step,
-                            int is_first, int n)
+                            int is_first, GLOBAL const int *__restrict__ size, int most)
 {
+    int n = length_of(size, most);
     unsigned here = blockIdx.x * BLOCK + threadIdx.x;
     if (here >= n || here >= n - nulls[n - 1])
         return;
@@ -80,8 +83,10 @@ __global__ void search_step(GLOBAL const Record *__restrict__ records,
 /* The second kernel of Listing 36-1; the first thread counts what is kept. */
 __global__ void gather(GLOBAL const Record *__restrict__ records,
                        GLOBAL const int *__restrict__ nulls, GLOBAL const int *__restrict__ guesses,
-                       GLOBAL Record *__restrict__ kept, GLOBAL int *__restrict__ count, int n)
+                       GLOBAL Record *__restrict__ kept, GLOBAL int *__restrict__ count,
+                        GLOBAL const int *__restrict__ size, int most)
 {
+    int n = length_of(size, most);
     unsigned here = blockIdx.x * BLOCK + threadIdx.x;
     int places = n > 0 ? n - nulls[n - 1] : 0;
     if (here == 0)
@@ -95,8 +100,10 @@ __global__ void gather(GLOBAL const Record *__restrict__ records,
 __global__ void search_loop(GLOBAL const Record *__restrict__ records,
                             GLOBAL const int *__restrict__ keep,
                             GLOBAL const int *__restrict__ nulls, GLOBAL Record *__restrict__ kept,
-                            GLOBAL int *__restrict__ count, int n)
+                            GLOBAL int *__restrict__ count,
+                        GLOBAL const int *__restrict__ size, int most)
 {
+    int n = length_of(size, most);
     unsigned here = blockIdx.x * BLOCK + threadIdx.x;
     int all_nulls = n > 0 ? nulls[n - 1] : 0;
     int places = n - all_nulls;
@@ -111,3 +118,30 @@ __global__ void search_loop(GLOBAL const Record *__restrict__ records,
         guess = next_guess(records, keep, nulls, here, guess, step, n);
     gather_from(records, nulls, kept, here, guess);
 }
+
+#if BOTH
+/* Each place of the rest gathers the first record that has more nulls up to it than there are
+   places before. */
+__global__ void gather_rest(GLOBAL const Record *__restrict__ records,
+                            GLOBAL const int *__restrict__ nulls, GLOBAL Record *__restrict__ rest,
+                            GLOBAL int *__restrict__ count,
+                        GLOBAL const int *__restrict__ size, int most)
+{
+    int n = length_of(size, most);
+    int here = blockIdx.x * BLOCK + threadIdx.x;
+    int places = n > 0 ? nulls[n - 1] : 0;
+    if (here == 0)
+        count[0] = places;
+    if (here >= places)
+        return;
+    int low = here, high = n - 1;
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+        if (nulls[middle] > here)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    rest[here] = records[low];
+}
+#endif

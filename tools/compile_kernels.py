@@ -172,7 +172,10 @@ def particle_sets() -> Iterator[ParticleSet]:
 
 def record_sets() -> Iterator[RecordSet]:
     """Yield streams of every size, with every size of record and both kinds of null."""
-    for size, record_bytes, has_keep in itertools.product(SIZES, RECORD_BYTES, (False, True)):
+    few = ((1000, 4 * words, True) for words in (2, 3, 5, 12, 48))
+    for size, record_bytes, has_keep in (
+        *itertools.product(SIZES, RECORD_BYTES, (False, True)), *few,
+    ):  # fmt: skip
         records = np.zeros((size, record_bytes // 4), np.float32)
         yield RecordSet(records, np.zeros(size, np.int32) if has_keep else None, None)
 

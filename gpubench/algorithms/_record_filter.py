@@ -1,52 +1,80 @@
-"""What the stream filters share: where they write, and how their kernels see records."""
+"""What the stream filters share: a chained filter for each form, and where it writes."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
 
 from gpubench.core.answers import Compacted
-from gpubench.core.contracts import StreamFilter
-from gpubench.core.errors import NotSupported
+from gpubench.core.contracts import Form, StreamFilter
+from gpubench.inputs import RecordSet
+from gpubench.primitives.filters import ChainedFilter, Stream
+
+BOTH = "both-halves"
+
+
+def both_halves(how: type[ChainedFilter]) -> Form:
+    """Return the form that keeps the null records too, in their order where the filter does."""
+    order = "both in order (a stable partition)" if how.stable else "orders are lost"
+    return Form(
+        f"records and nulls, apart; {order}", requires=how.requires, stable=how.stable, halves=2
+    )
 
 
 class RecordFilter(StreamFilter):
-    """A filter of records of 4 or 16 bytes.
+    """A stream filter whose forms are chained filters, for streams of one length.
 
-    constants: what kernels/common/records.h is compiled with.
+    filters: what filters, by form.
     """
 
+    filters: ClassVar[Mapping[str, type[ChainedFilter]]]
+
     def prepare(self) -> None:
-        records, record_bytes, nulls = self.size, self.record_bytes, self.nulls
-        if record_bytes not in (4, 16):
-            raise NotSupported(f"records of {record_bytes} bytes: {self.name} moves 4 or 16")
-        self._by_predicate = {"infinity": False, "predicate": True}[nulls]
-        self._words = record_bytes // 4
-        self._kept = self.allocate((records, self._words), "float32")
-        self._count = self.allocate(1, "int32")
-        self._constants = {"WORDS": self._words, "PREDICATE": int(self._by_predicate)}
+        words, both = self.record_bytes // 4, self.forms[self.form].halves == 2
+        self._by_predicate = {"infinity": False, "predicate": True}[self.nulls]
+        self._filter = self.filters[self.form](
+            self.device, self.size, words, by_predicate=self._by_predicate, both=both
+        )
+        self.workspace_bytes += self._filter.workspace_bytes
+        self._kept, self._rest = (
+            Stream(self.allocate((size, words), "float32"), self.allocate(1, "int32"))
+            for size in (self.size, self.size if both else 0)
+        )
+        self._loaded: Any = None
+
+    def load(self, inputs: RecordSet) -> None:
+        super().load(inputs)
+        loaded = len(inputs.records)
+        is_full = loaded == self.size
+        self._loaded = None if is_full else self.device.upload(np.array([loaded], np.int32))
 
     def filter(self, records: Any, keep: Any) -> None:
-        # Without a predicate the kernels do not read `keep`, but every argument is an array.
-        self._filter(records, keep if self._by_predicate else records)
-
-    @abstractmethod
-    def _filter(self, records: Any, keep: Any) -> None:
-        """Queue the launches; `keep` is any array where there is no predicate."""
+        # Without a predicate nothing reads `keep`, but every argument is an array.
+        self._filter.launch(
+            records, keep if self._by_predicate else records, self._loaded, self._kept,
+            self._rest if self._filter.both else None,
+        )  # fmt: skip
 
     @property
     def answer(self) -> Compacted:
-        return Compacted(self._kept, self._count)
+        return Compacted(*self._kept, *(self._rest if self._filter.both else ()))
+
+    def outcome(self) -> dict[str, int | float | str]:
+        return dict(self._filter.passes())
 
     def _kept_records(self) -> int:
-        """Return how many records the last launch kept."""
-        return int(self.device.download(self._count)[0])
+        """Return how many records the last launch wrote."""
+        if self._filter.both:
+            return self.size
+        return int(self.device.download(self._kept.size)[0])
 
     def _flag_bytes(self) -> int:
         """Return the bytes of what says whether each record is null."""
         return self.size * (4 if self._by_predicate else self.record_bytes)
 
-    def _single_pass_bytes(self) -> int:
+    def traffic_bytes(self) -> int:
         """Return the bytes of reading every record once and writing those that are kept."""
         records = self.size + self._kept_records()
         return records * self.record_bytes + self._by_predicate * 4 * self.size

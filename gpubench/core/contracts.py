@@ -46,6 +46,7 @@ class Form:
     capturable: False where the host reads something back, which no CUDA graph can hold.
     reorders: whether positions come back in cell order.
     stable: whether a filter keeps the records in their order.
+    halves: 2 where a filter keeps the null records too, apart from the others.
     allocates: whether a library allocates for itself in a launch, which counts as its work.
     """
 
@@ -54,6 +55,7 @@ class Form:
     capturable: bool = True
     reorders: bool = False
     stable: bool = True
+    halves: int = 1
     allocates: bool = False
 
 
@@ -405,7 +407,8 @@ class HostSearch(NeighbourSearch):
 class StreamFilter(Algorithm):
     """An algorithm that removes the null records of a stream and closes the gaps.
 
-    A record is `record_bytes` long, a whole number of float32 words. Which are null, `nulls`
+    It is made for streams of at most `records` of them. A record is `record_bytes` long, a whole
+    number of float32 words. Which are null, `nulls`
     says: with "infinity" those whose first float is +infinity (horn2005); with "predicate" those
     whose entry of `keep` is 0, whatever the record holds.
     """
@@ -434,7 +437,8 @@ class StreamFilter(Algorithm):
     @classmethod
     def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
         """No task; to keep the records in their order is more than to keep them."""
-        return None, "ordered" if cls.forms[form].stable else "unordered"
+        order = "ordered" if cls.forms[form].stable else "unordered"
+        return None, f"{order} halves" if cls.forms[form].halves == 2 else order
 
     def load(self, inputs: RecordSet) -> None:
         """Upload the records, float32 (size, words), and keep, int32 (size,), or None."""

@@ -25,11 +25,11 @@ from gpubench.inputs.sets import (
     FLOAT32_MAX,
     MAX_PAIRS,
     MAX_PARTICLES,
+    MAX_RECORD_BYTES,
     MAX_RECORDS,
     NULLS,
     ORDERS,
     POSITIVE_INFINITY,
-    RECORD_BYTES,
     PairSet,
     ParticleSet,
     RecordSet,
@@ -266,7 +266,7 @@ def check_records(records: int, kept: float, record_bytes: int, nulls: str) -> N
         raise UserError(f"the number of records must be 0 to {MAX_RECORDS}, not {records}")
     if not 0 <= kept <= 1:
         raise UserError(f"the fraction of the records kept must be 0 to 1, not {kept}")
-    if record_bytes not in RECORD_BYTES:
-        raise UserError(f"records have 4 or 16 bytes, not {record_bytes}")
+    if not 4 <= record_bytes <= MAX_RECORD_BYTES or record_bytes % 4:
+        raise UserError(f"records have 4 to {MAX_RECORD_BYTES} bytes in words, not {record_bytes}")
     if nulls not in NULLS:
         raise UserError(f"nulls are told by {' or '.join(NULLS)}, not by {nulls!r}")

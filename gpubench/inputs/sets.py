@@ -28,7 +28,8 @@ DESTINATIONS = ("random", "next", "step")
 # How ranks share a simulation: each keeps a part of space, or one deals out equal parts.
 DECOMPOSITIONS = ("slab", "master")
 MAX_RECORDS = 2**31 - 1
-RECORD_BYTES = (4, 16)
+MAX_RECORD_BYTES = 256
+RECORD_BYTES = (4, 16)  # that the chapter has, of multiples of 4
 NULLS = ("infinity", "predicate")
 MAX_PAIRS = 2**31 - 1
 POSITIVE_INFINITY = np.uint32(0x7F800000)
@@ -116,11 +117,13 @@ class RecordSet:
     records: float32, shape (size, words), any bit patterns.
     keep: int32, shape (size,), 0 where a record is null, whatever it holds; or None, and null
         are those whose first float is +infinity (horn2005). -infinity and NaN are records.
+    capacity: how many a filter is made for, where that is more than there are; or None.
     """
 
     records: NDArray[np.float32]
     keep: NDArray[np.int32] | None
     seed: int | None
+    capacity: int | None = None
 
     @property
     def nulls(self) -> str:
@@ -138,12 +141,14 @@ class RecordSet:
     def made_for(self) -> dict[str, Any]:
         """What the constructor of an algorithm for these records takes."""
         size, words = self.records.shape
-        return {"records": size, "record_bytes": 4 * words, "nulls": self.nulls}
+        most = size if self.capacity is None else self.capacity
+        return {"records": most, "record_bytes": 4 * words, "nulls": self.nulls}
 
     @cached_property
     def hash(self) -> str:
-        """SHA-256 over record size, records and keep, first 16 hex digits."""
-        digest = hashlib.sha256(f"{self.records.shape[1]} {self.nulls}".encode())
+        """SHA-256 over record size, capacity, records and keep, first 16 hex digits."""
+        capacity = "" if self.capacity is None else f" {self.capacity}"
+        digest = hashlib.sha256(f"{self.records.shape[1]} {self.nulls}{capacity}".encode())
         digest.update(np.ascontiguousarray(self.records).data)
         if self.keep is not None:
             digest.update(np.ascontiguousarray(self.keep).data)

@@ -34,10 +34,10 @@ from gpubench.inputs.sets import (
     DISTRIBUTIONS,
     MAX_PAIRS,
     MAX_PARTICLES,
+    MAX_RECORD_BYTES,
     MAX_RECORDS,
     NULLS,
     ORDERS,
-    RECORD_BYTES,
     Inputs,
     ParticleSet,
     SimulationStart,
@@ -189,7 +189,7 @@ class Records(Recipe):
 
     records: int = _axis(type="integer", minimum=1, maximum=MAX_RECORDS)
     kept: float = _axis(0.5, type="number", minimum=0, maximum=1)
-    record_bytes: int = _axis(4, enum=list(RECORD_BYTES))
+    record_bytes: int = _axis(4, type="integer", minimum=4, maximum=MAX_RECORD_BYTES, multipleOf=4)
     nulls: str = _axis("infinity", enum=list(NULLS))
 
     def __post_init__(self) -> None:

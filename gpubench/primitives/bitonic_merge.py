@@ -23,19 +23,23 @@ class BitonicMerge:
     def __init__(self, device: Device, items: int) -> None:
         self._device, self._items = device, items
         self._log2_tile = TILE.bit_length() - 1
-        self._log2_size = (items - 1).bit_length() if items else 0
+        log2_size = (items - 1).bit_length() if items else 0
         self.passes = sum(
-            size - self._log2_tile + 1 for size in range(self._log2_tile + 1, self._log2_size + 1)
+            size - self._log2_tile + 1 for size in range(self._log2_tile + 1, log2_size + 1)
         )
         self._mirrored, self._strided, self._tiles = (
             device.kernel("bitonic_merge.cu", name, BLOCK=BLOCK, TILE=TILE)
             for name in ("merge_mirrored", "merge_strided", "merge_tiles")
         )
 
-    def launch(self, keys: Any) -> None:
-        """Queue sorting the keys, uint64, shape (items,), whose tiles are sorted."""
-        n, blocks = self._items, self._device.blocks
-        for log2_size in range(self._log2_tile + 1, self._log2_size + 1):
+    def launch(self, keys: Any, items: int | None = None) -> None:
+        """Queue sorting the keys, uint64, shape (items,), whose tiles are sorted.
+
+        items: how many of them, where not all.
+        """
+        n, blocks = self._items if items is None else items, self._device.blocks
+        log2_most = (n - 1).bit_length() if n else 0
+        for log2_size in range(self._log2_tile + 1, log2_most + 1):
             # The last merge of a size may reach past the last tile's keys by less than a size.
             covering = blocks(-(-n // (1 << log2_size)) << (log2_size - 1), BLOCK)
             self._mirrored(covering, BLOCK, keys, log2_size, n)

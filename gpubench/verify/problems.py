@@ -173,20 +173,27 @@ class CellListUpdateOracle(Oracle):
 
 
 class StreamFilterOracle(Oracle):
-    """Check the records that a filter kept, bit for bit."""
+    """Check the records that a filter kept, bit for bit, and the nulls where it keeps them."""
 
     def __init__(self, inputs: RecordSet, exact: bool = False) -> None:
         self.kept = inputs.records[inputs.is_kept]
+        self.rest = inputs.records[~inputs.is_kept]
 
     def check(self, algorithm: Any) -> str | None:
         """Check count and records, in their order where the form keeps it."""
         download, answer = algorithm.download, algorithm.answer
         if not isinstance(answer, Compacted):
             raise TypeError(f"{algorithm.name} answers with {type(answer).__name__}, not Compacted")
-        stable = algorithm.forms[algorithm.form].stable
-        return oracle.check_compacted(
-            self.kept, download(answer.records), download(answer.count), stable
-        )
+        form = algorithm.forms[algorithm.form]
+        if problem := oracle.check_compacted(
+            self.kept, download(answer.records), download(answer.count), form.stable
+        ):
+            return problem
+        if form.halves == 1:
+            return None
+        rest, count = download(answer.rest), download(answer.rest_count)
+        problem = oracle.check_compacted(self.rest, rest, count, form.stable)
+        return problem and f"of the nulls: {problem}"
 
 
 class NeighbourQueryOracle(Oracle):

@@ -34,7 +34,27 @@ def streams() -> list[Case]:
         Case("-infinity everywhere", partial(_filled, -np.inf, 4)),
         Case("infinity after the first float", _infinite_tails),
         Case("any keep but 0", _odd_keeps),
+        *_wide_and_short(),
     ]
+
+
+def _wide_and_short() -> list[Case]:
+    """Return records of other sizes, and streams shorter than what the filter is made for."""
+    widths = {"infinity": (2, 3, 12), "predicate": (3, 5, 48)}
+    shares, sizes = {"none": 0.0, "half": 0.5, "all": 1.0}, (0, 1, 255, 700, 2047, 2048)
+    rng = np.random.default_rng(7)
+    cases = [
+        Case(f"{name} kept, {words} words, {nulls}",
+             partial(_stream, rng.random(900) < share, 4 * words, nulls))
+        for nulls in NULLS for words in widths[nulls] for name, share in shares.items()
+    ]  # fmt: skip
+    return cases + [
+        Case(f"{size} records of {words} words, room for {capacity}, {nulls}",
+             partial(_short_stream, rng.random(size) < 0.5, words, nulls, capacity))
+        for nulls, words, capacity in (("infinity", 1, 2048), ("predicate", 2, 5000),
+                                       ("predicate", 4, 2**16))
+        for size in sizes
+    ]  # fmt: skip
 
 
 def _patterns() -> dict[str, NDArray[np.bool_]]:
@@ -67,6 +87,10 @@ def _patterns() -> dict[str, NDArray[np.bool_]]:
 
 def _stream(is_kept: NDArray[np.bool_], record_bytes: int, nulls: str) -> RecordSet:
     return records_from(is_kept, record_bytes, nulls, np.random.default_rng(len(is_kept)))
+
+
+def _short_stream(is_kept: NDArray[np.bool_], words: int, nulls: str, capacity: int) -> RecordSet:
+    return replace(_stream(is_kept, 4 * words, nulls), capacity=capacity)
 
 
 def _filled(value: float, record_bytes: int) -> RecordSet:

@@ -16,6 +16,7 @@ from gpubench.core.contracts import StreamFilter
 from gpubench.core.errors import DeviceUnavailable, NotSupported
 from gpubench.devices import open_device
 from gpubench.devices.base import Device
+from gpubench.primitives.filters import FILTERS, BitonicStepsFilter, Stream
 
 INFINITY, MINUS_INFINITY = 0x7F800000, 0xFF800000
 NANS = (0x7F800001, 0x7FC00000, 0x7FC12345, 0xFF812345, 0xFFFFFFFF)  # two of them signalling
@@ -65,14 +66,27 @@ def draw(
 
 
 def run(algorithm: Any, bits: NDArray[np.uint32], keep: NDArray[np.int32] | None) -> Any:
-    """Filter, and return the bits of what was kept; the input must stay as it was."""
+    """Filter, and return the bits of what was kept; the input must stay as it was.
+
+    Of a form that keeps both halves, what was kept and the rest after it.
+    """
     device = algorithm.device
     records = device.upload(bits.view(np.float32))
     algorithm.filter(records, None if keep is None else device.upload(keep))
     assert np.array_equal(device.download(records).view(np.uint32), bits)
-    count = device.download(algorithm.answer.count)
-    assert count.shape == (1,) and count.dtype == np.int32
-    return device.download(algorithm.answer.records)[: count[0]].view(np.uint32)
+    answer, halves = algorithm.answer, []
+    for half, size in ((answer.records, answer.count), (answer.rest, answer.rest_count)):
+        if half is not None:
+            count = device.download(size)
+            assert count.shape == (1,) and count.dtype == np.int32
+            halves.append(device.download(half)[: count[0]].view(np.uint32))
+    return np.concatenate(halves)
+
+
+def expected_of(algorithm: Any, bits: NDArray[np.uint32], is_record: NDArray[np.bool_]) -> Any:
+    """Return what `run` must return."""
+    both = algorithm.answer.rest is not None
+    return np.concatenate([bits[is_record], bits[~is_record]][: 1 + both])
 
 
 def in_some_order(bits: NDArray[np.uint32]) -> NDArray[np.uint32]:
@@ -93,7 +107,7 @@ def assert_same(algorithm: Any, found: NDArray[np.uint32], expected: NDArray[np.
 @given(
     size=st.integers(0, 10000) | st.sampled_from([2**k + d for k in range(13) for d in (-1, 0, 1)]),
     kept=st.floats(0, 1),
-    record_bytes=st.sampled_from([4, 16]),
+    record_bytes=st.sampled_from([4, 16, 12]),
     nulls=st.sampled_from(["infinity", "predicate"]),
     seed=st.integers(0, 2**32),
 )
@@ -107,7 +121,7 @@ def test_keeps_the_records_bit_for_bit(device, cls, form, size, kept, record_byt
     algorithm = cls(device, size, record_bytes, form, {}, nulls=nulls)
     for turn in range(2):  # what a first launch leaves behind must not disturb a second
         bits, keep, is_record = draw(size, kept, record_bytes // 4, nulls, seed + turn)
-        assert_same(algorithm, run(algorithm, bits, keep), bits[is_record])
+        assert_same(algorithm, run(algorithm, bits, keep), expected_of(algorithm, bits, is_record))
 
 
 @every_form
@@ -122,9 +136,9 @@ def test_nulls_in_one_place(device, cls, form, position):
         "second half": slice(size // 2, size),
         "every other": slice(1, size, 2),
     }[position]
-    expected = np.delete(bits, null, axis=0)
     bits[null] = INFINITY
     algorithm = cls(device, size, 4, form, {}, nulls="infinity")
+    expected = expected_of(algorithm, bits, bits[:, 0] != INFINITY)
     assert_same(algorithm, run(algorithm, bits, None), expected)
 
 
@@ -135,7 +149,8 @@ def test_only_plus_infinity_in_the_first_float_is_null(device, cls, form, record
     bits = np.repeat(SPECIAL[:, None], record_bytes // 4, axis=1)
     bits[1:, 1:] = INFINITY
     algorithm = cls(device, len(bits), record_bytes, form, {}, nulls="infinity")
-    assert_same(algorithm, run(algorithm, bits, None), bits[1:])
+    is_record = np.arange(len(bits)) > 0
+    assert_same(algorithm, run(algorithm, bits, None), expected_of(algorithm, bits, is_record))
 
 
 @every_form
@@ -164,16 +179,60 @@ def test_the_traffic_grows_with_what_is_kept(device, cls, form):
         return algorithm.traffic_bytes()
 
     # A record that is kept is written, and read unless nulls are read too; the network of 2004
-    # moves all of them.
-    moves_all = (cls.name, form) == ("filter-bitonic", "one-launch-per-step")
+    # moves all of them, and so do forms that keep both halves.
+    moves_all = form in ("one-launch-per-step", "both-halves")
     assert traffic(1.0) - traffic(0.0) >= (0 if moves_all else 16 * 1000)
     assert traffic(0.0) >= 4 * 1000
 
 
 @every_form
 def test_refuses_records_of_other_sizes(device, cls, form):
-    with pytest.raises(NotSupported, match="8 bytes"):
-        cls(device, 10, 8, form, {}, nulls="infinity")
+    with pytest.raises(NotSupported, match="65 words: filters move 1 to 64"):
+        cls(device, 10, 260, form, {}, nulls="infinity")
+
+
+@pytest.mark.parametrize("words", [2, 5])
+@pytest.mark.parametrize(
+    ("device", "how"),
+    [
+        pytest.param(spec, how, id=f"{spec}-{name}", marks=[pytest.mark.cuda] * (spec == "cuda"))
+        for spec in ("opencl:intel", "cuda")
+        for name, how in {**FILTERS, "bitonic-steps": BitonicStepsFilter}.items()
+        if spec == "cuda" or not how.requires
+    ],
+    indirect=["device"],
+)
+def test_filters_are_chained_without_the_host(device, how, words, monkeypatch):
+    """The half of one level is the stream of the next, twice, and both halves come out."""
+    capacity, sizes = 5000, (0, 1, 777, 5000, 5400)  # the last is more than there is room for
+    records = np.random.default_rng(words).integers(0, 2**32, (capacity, words), np.uint32)
+    keeps = np.random.default_rng(1).integers(0, 2, (2, capacity)).astype(np.int32)
+    made = how(device, capacity, words, both=True)
+    streams = [
+        Stream(device.upload(np.zeros((capacity, words), np.uint32)), device.empty(1, "int32"))
+        for _ in range(4)
+    ]
+    given, size = device.upload(records), device.empty(1, "int32")
+    levels = [device.upload(keep) for keep in keeps]
+    for n in sizes:
+        device.write(size, np.array([n], np.int32))
+        with monkeypatch.context() as patch:
+            for method in ("empty", "upload", "write", "download", "kernel", "synchronize"):
+                patch.setattr(device, method, None)
+            made.launch(given, levels[0], size, *streams[:2], most=max(n, 1))
+            made.launch(streams[0].records, levels[1], streams[0].size, *streams[2:])
+        first = keeps[0, :n] != 0
+        expected = [records[:n][first], records[:n][~first]]
+        found = [
+            device.download(each.records)[: int(device.download(each.size)[0])] for each in streams
+        ]
+        # What the second level got, in whichever order the first left it.
+        second = keeps[1, : len(found[0])] != 0
+        expected += [found[0][second], found[0][~second]]
+        for half, wanted in zip(found, expected, strict=True):
+            if not how.stable:
+                half, wanted = in_some_order(half), in_some_order(wanted)
+            assert np.array_equal(half, wanted)
 
 
 @pytest.mark.parametrize(
@@ -186,5 +245,5 @@ def test_refuses_records_of_other_sizes(device, cls, form):
 )
 def test_scan_and_search_take_log2_n_passes(device, cls, form, size, scan, steps):
     algorithm = cls(device, size, 4, form, {}, nulls="infinity")
-    search = 1 if form == "loop" else steps + 1
+    search = steps + 1 if form == "one-pass-per-step" else 1
     assert algorithm.outcome() == {"scan_passes": scan, "search_passes": search}

@@ -59,7 +59,7 @@ def test_places_vary_with_the_seed() -> None:
         ((8, -0.1), "0 to 1, not -0.1"),
         ((8, 1.1), "0 to 1, not 1.1"),
         ((8, math.nan), "0 to 1, not nan"),
-        ((8, 0.5, 8), "4 or 16 bytes, not 8"),
+        ((8, 0.5, 6), "4 to 256 bytes in words, not 6"),
         ((8, 0.5, 4, "zero"), "infinity or predicate, not by 'zero'"),
         ((8, 0.5, 4, "infinity", -1), "a seed"),
     ],

@@ -1,0 +1,355 @@
+"""Filters of streams whose length is known on the device alone, so that they can be chained.
+
+A filter is made once, for streams of at most `capacity` records. How many there are it reads from
+the device, and leaves there how many it kept: the levels of a traversal follow each other without
+a word to the host, and nothing is compiled or allocated between them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from abc import ABC, abstractmethod
+from functools import cache
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from gpubench.core.errors import NotSupported
+from gpubench.devices.base import Device
+from gpubench.primitives import bitonic_merge
+from gpubench.primitives.bitonic_merge import BitonicMerge
+
+BLOCK = 256
+MAX_WORDS = 64
+
+
+class Stream(NamedTuple):
+    """Records on the device, and how many of them count.
+
+    records: 32-bit words, shape (capacity, words). size: int32, shape (1,).
+    """
+
+    records: Any
+    size: Any
+
+
+class ChainedFilter(ABC):
+    """Compact the records of a stream that are not null.
+
+    words: of a record, 1 to MAX_WORDS. by_predicate: a record is null where its entry of `keep` is
+        0; otherwise where its first word is +infinity. both: keep the null records too, apart.
+    stable: whether records stay in their order. requires: features of a device.
+    workspace_bytes: device memory beside the arrays that are passed in.
+    Raises NotSupported for longer records.
+    """
+
+    stable: ClassVar[bool] = True
+    requires: ClassVar[frozenset[str]] = frozenset()
+
+    def __init__(
+        self,
+        device: Device,
+        capacity: int,
+        words: int = 1,
+        *,
+        by_predicate: bool = True,
+        both: bool = False,
+    ) -> None:
+        if not 1 <= words <= MAX_WORDS:
+            raise NotSupported(f"records of {words} words: filters move 1 to {MAX_WORDS}")
+        self.device, self.capacity, self.words = device, capacity, words
+        self.by_predicate, self.both = by_predicate, both
+        self.workspace_bytes = 0
+        self._all = device.upload(np.array([capacity], np.int32))
+        self._prepare()
+
+    @abstractmethod
+    def _prepare(self) -> None:
+        """Allocate and compile everything."""
+
+    def _allocate(self, shape: int | tuple[int, ...], dtype: str) -> Any:
+        array = self.device.empty(shape, dtype)
+        self.workspace_bytes += array.nbytes
+        return array
+
+    def _kernel(self, file: str, name: str, **constants: int) -> Any:
+        return self.device.kernel(
+            file, name, WORDS=self.words, PREDICATE=int(self.by_predicate), BOTH=int(self.both),
+            **{"BLOCK": BLOCK, **constants},
+        )  # fmt: skip
+
+    def launch(
+        self,
+        records: Any,
+        keep: Any,
+        size: Any | None,
+        kept: Stream,
+        rest: Stream | None = None,
+        most: int | None = None,
+    ) -> None:
+        """Queue the filter; the input stays as it is.
+
+        records: 32-bit words, shape (capacity, words). keep: int32, shape (capacity,), unread and
+            any array where there is no predicate.
+        size: int32, shape (1,), how many records there are; None for `capacity`. What is past
+            `capacity` is left out: a caller whose stream can outgrow it must look at size[0].
+        kept: takes what is not null; its `size` is written. rest: takes the null records, of a
+            filter that keeps both.
+        most: a bound of size[0] that the host knows, to launch less.
+        """
+        most = self.capacity if most is None else min(most, self.capacity)
+        # Kernels that keep one half take its arrays twice, and leave the second.
+        self._launch(records, keep, size, kept, rest or kept, most)
+
+    @abstractmethod
+    def _launch(
+        self, records: Any, keep: Any, size: Any, kept: Stream, rest: Stream, most: int
+    ) -> None:
+        """Queue the launches."""
+
+    def passes(self) -> dict[str, int]:
+        """Return how often a launch for the whole capacity goes through the records."""
+        return {}
+
+
+class ScanSearchFilter(ChainedFilter):
+    """A running count of nulls, then a search for what each place gathers (Horn 2005, 36.1).
+
+    loops: whether the search is one kernel (Listing 36-2), not a launch a step (Listing 36-1).
+    """
+
+    loops: ClassVar[bool] = True
+
+    def _prepare(self) -> None:
+        # The nulls up to and with each record, before and after a pass of the scan.
+        self._nulls = [self._allocate(self.capacity, "int32") for _ in range(2)]
+        self._guesses = self._allocate(0 if self.loops else self.capacity, "int32")
+        names = ["start_scan", "scan_step", "search_step", "gather", "search_loop"]
+        (
+            self._start_scan, self._scan_step, self._search_step, self._gather, self._search_loop
+        ) = (self._kernel("filter_scan_search.cu", name) for name in names)  # fmt: skip
+        if self.both:
+            self._gather_rest = self._kernel("filter_scan_search.cu", "gather_rest")
+
+    def _launch(
+        self, records: Any, keep: Any, size: Any, kept: Stream, rest: Stream, most: int
+    ) -> None:
+        size = self._all if size is None else size
+        grid = self.device.blocks(most, BLOCK), BLOCK
+        reaches, steps = _scan_and_search_steps(most)
+        nulls, after = self._nulls
+        self._start_scan(*grid, records, keep, nulls, size, most)
+        for reach in reaches:
+            self._scan_step(*grid, nulls, after, reach, size, most)
+            nulls, after = after, nulls
+        if self.loops:
+            self._search_loop(*grid, records, keep, nulls, *kept, size, most)
+        else:
+            for step in steps:
+                state = self._guesses, step, int(step == steps[0])
+                self._search_step(*grid, records, keep, nulls, *state, size, most)
+            self._gather(*grid, records, nulls, self._guesses, *kept, size, most)
+        if self.both:
+            self._gather_rest(*grid, records, nulls, *rest, size, most)
+
+    def passes(self) -> dict[str, int]:
+        reaches, steps = _scan_and_search_steps(self.capacity)
+        search = 1 if self.loops else len(steps) + 1
+        return {"scan_passes": 1 + len(reaches), "search_passes": search}
+
+
+class ScanSearchStepsFilter(ScanSearchFilter):
+    """The same with a launch for each step of the search."""
+
+    loops = False
+
+
+@cache
+def _scan_and_search_steps(most: int) -> tuple[list[int], list[int]]:
+    """Return the reach of each pass of the scan past the first, and each step of the search."""
+    first_guess = 1 << (max(1, most).bit_length() - 1)
+    return (
+        [1 << bit for bit in range(1, (most - 1).bit_length())],
+        [first_guess >> bit for bit in range(1, first_guess.bit_length())],
+    )
+
+
+class BitonicFilter(ChainedFilter):
+    """Sort (is null, index) by Batcher's bitonic network, in tiles; records move once."""
+
+    def _prepare(self) -> None:
+        self._keys = self._allocate(self.capacity, "uint64")
+        self._merge = BitonicMerge(self.device, self.capacity)
+        self._block, self._tile = bitonic_merge.BLOCK, bitonic_merge.TILE
+        names = ["sort_tiles", "gather", *(["gather_rest"] if self.both else [])]
+        self._kernels = {
+            name: self._kernel("filter_bitonic.cu", name, BLOCK=self._block, TILE=self._tile)
+            for name in names
+        }
+
+    def _launch(
+        self, records: Any, keep: Any, size: Any, kept: Stream, rest: Stream, most: int
+    ) -> None:
+        size, keys = self._all if size is None else size, self._keys
+        grid = self.device.blocks(most, self._block), self._block
+        tiles = self.device.blocks(most, self._tile)
+        self._kernels["sort_tiles"](tiles, self._block, records, keep, keys, size, most)
+        self._merge.launch(keys, most)
+        self._kernels["gather"](*grid, records, keys, *kept, most)
+        if self.both:
+            self._kernels["gather_rest"](*grid, records, keys, kept.size, *rest, size, most)
+
+    def passes(self) -> dict[str, int]:
+        return {"passes": self._merge.passes + 2}
+
+
+class BitonicStepsFilter(ChainedFilter):
+    """The bitonic network of 2004: whole records move in each step, a launch each."""
+
+    stable = False
+
+    def _prepare(self) -> None:
+        flags = self.capacity if self.by_predicate else 0
+        self._between = self._allocate((self.capacity, self.words), "float32")
+        self._flags = [self._allocate(flags, "int32") for _ in range(2)]
+        names = ["compare_step", "count_records", *(["copy_rest"] if self.both else [])]
+        self._kernels = {name: self._kernel("filter_bitonic_steps.cu", name) for name in names}
+
+    def _launch(
+        self, records: Any, keep: Any, size: Any, kept: Stream, rest: Stream, most: int
+    ) -> None:
+        size = self._all if size is None else size
+        grid = self.device.blocks(most, BLOCK), BLOCK
+        masks = _network_masks(most)
+        targets = [(self._between, self._flags[0]), (kept.records, self._flags[1])]
+        source = records, keep
+        # The last step writes to where the answer is.
+        for left, mask in zip(reversed(range(len(masks))), masks, strict=True):
+            target = targets[left % 2 == 0]
+            self._kernels["compare_step"](*grid, *source, *target, mask, size, most)
+            source = target
+        self._kernels["count_records"](*grid, *source, kept.size, size, most)
+        if self.both:
+            self._kernels["copy_rest"](*grid, *kept, *rest, size, most)
+
+    def passes(self) -> dict[str, int]:
+        return {"passes": len(_network_masks(self.capacity))}
+
+
+@cache
+def _network_masks(most: int) -> list[int]:
+    """Return, for each step of the network, by which bits the records differ that it compares."""
+    return [
+        mask
+        for stage in range(1, max(1, (most - 1).bit_length()) + 1)
+        for mask in ((1 << stage) - 1, *(1 << bit for bit in reversed(range(stage - 1))))
+    ]
+
+
+class AtomicFilter(ChainedFilter):
+    """Each block takes its places in the output with one atomic addition."""
+
+    stable = False
+
+    def _prepare(self) -> None:
+        self._items = {1: 8}.get(self.words, max(1, 16 // self.words))
+        self._filter = self._kernel("filter_atomic.cu", "filter_atomic", ITEMS=self._items)
+
+    def _launch(
+        self, records: Any, keep: Any, size: Any, kept: Stream, rest: Stream, most: int
+    ) -> None:
+        for half in {id(half.size): half.size for half in (kept, rest)}.values():
+            self.device.fill(half, 0x00)
+        size = self._all if size is None else size
+        blocks = self.device.blocks(most, BLOCK * self._items)
+        self._filter(blocks, BLOCK, records, keep, *kept, *rest, size, most)
+
+
+class LookbackFilter(ChainedFilter):
+    """One pass over tiles; each looks back at how many the tiles before it keep."""
+
+    requires = frozenset({"cuda"})
+
+    def _prepare(self) -> None:
+        # How many a thread loads at once, how often it loads; a tile fits in shared memory.
+        vector = 4 if self.words == 1 else 1
+        loads = 4 if self.words == 1 else max(1, 32 // self.words)
+        self._block = BLOCK if self.words <= 32 else BLOCK // 2
+        bytes_at_once = 4 * vector * self.words
+        align = min(16, bytes_at_once & -bytes_at_once)
+        self._tile = self._block * vector * loads
+        self._status = self._allocate(1 + self.device.blocks(self.capacity, self._tile), "uint64")
+        self.device.fill(self._status, 0x00)
+        self._filter = self._kernel(
+            "filter_lookback.cu", "filter_lookback", BLOCK=self._block, VECTOR=vector, LOADS=loads,
+            ALIGN=align,
+        )  # fmt: skip
+
+    def _launch(
+        self, records: Any, keep: Any, size: Any, kept: Stream, rest: Stream, most: int
+    ) -> None:
+        # Always all tiles: each must write its status in each turn.
+        blocks = self.device.blocks(self.capacity, self._tile)
+        size = self._all if size is None else size
+        self._filter(blocks, self._block, records, keep, *kept, *rest, self._status, size, most)
+
+
+class CubFilter(ChainedFilter):
+    """cub::DeviceSelect: of the records themselves, or of their indices and then a gather.
+
+    The second is for lengths on the device, for the null half, and for records of other sizes than
+    1 and 4 words.
+    """
+
+    requires = frozenset({"cuda"})
+
+    def _prepare(self) -> None:
+        device: Any = self.device
+        self._library = device.library("cub_select.cu")
+        self._stream = ctypes.c_void_p(device.stream.handle)
+        self._kind = self.words, int(self.by_predicate)
+        self._indices = self._allocate(self.capacity, "int32")
+        nothing = ctypes.c_void_p()
+        needed = []
+        for function, arrays in (("select_records", 4), ("select_indices", 6)):
+            scratch = ctypes.c_size_t()
+            end = (0,) if function == "select_indices" else ()
+            self._call(
+                function, nothing, ctypes.byref(scratch), *self._kind, *end,
+                *(nothing,) * arrays, self.capacity,
+            )  # fmt: skip
+            needed.append(scratch.value)
+        self._scratch = self._allocate(max(1, *needed), "uint8")
+        self._scratch_bytes = ctypes.c_size_t(self._scratch.nbytes)
+
+    def _call(self, function: str, *arguments: Any) -> None:
+        error = getattr(self._library, function)(*arguments, self._stream)
+        if error != 0:
+            raise RuntimeError(f"CUB's select failed with CUDA error {error}")
+
+    def _launch(
+        self, records: Any, keep: Any, size: Any, kept: Stream, rest: Stream, most: int
+    ) -> None:
+        def address(array: Any) -> ctypes.c_void_p:
+            return ctypes.c_void_p(array.data.ptr)
+
+        start = address(self._scratch), ctypes.byref(self._scratch_bytes), *self._kind
+        inputs = address(records), address(keep)
+        if size is None and self.words in (1, 4) and not self.both:
+            self._call("select_records", *start, *inputs, *map(address, kept), most)
+            return
+        for half, is_rest in ((kept, 0), (rest, 1))[: 1 + self.both]:
+            self._call(
+                "select_indices", *start, is_rest, *inputs,
+                address(self._all if size is None else size), address(self._indices),
+                *map(address, half), most,
+            )  # fmt: skip
+
+
+FILTERS: dict[str, type[ChainedFilter]] = {
+    "scan-search": ScanSearchFilter,
+    "bitonic": BitonicFilter,
+    "atomic": AtomicFilter,
+    "lookback": LookbackFilter,
+    "cub": CubFilter,
+}
