@@ -17,6 +17,7 @@ AXES: dict[str, dict[str, list[Any]]] = {
     "matrix": {"order": ["cell", "random"]},
     "surfaces": {},
     "keys": {},
+    "meshes": {},
 }
 FIXED: dict[str, dict[str, Any]] = {
     "particles": {"distribution": "uniform", "order": "random"},
@@ -25,6 +26,7 @@ FIXED: dict[str, dict[str, Any]] = {
     "matrix": {"matrix": "density-gradient", "per_cell": 8, "distribution": "uniform"},
     "surfaces": {"surface": "torus", "depth": 1},
     "keys": {"value_bytes": 4, "key_order": "uniform"},
+    "meshes": {"mesh": "sphere", "pose": "deep"},
 }
 OF_FAMILY: dict[str, dict[str, Any]] = {
     "cell-list-update": {"periodic": True, "destination": "step"},

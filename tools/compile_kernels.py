@@ -43,9 +43,19 @@ from gpubench.inputs import (
     RecordSet,
     make_keys,
     make_loop_mesh,
+    make_mesh_pair,
     of_particles,
 )
-from gpubench.inputs.specs import Keys, Matrices, Pairs, Particles, Recipe, Records, Surfaces
+from gpubench.inputs.specs import (
+    Keys,
+    Matrices,
+    Meshes,
+    Pairs,
+    Particles,
+    Recipe,
+    Records,
+    Surfaces,
+)
 from gpubench.neighbours.box import Box
 from gpubench.neighbours.plan import Plan
 from gpubench.verify.problems import FAMILIES
@@ -205,6 +215,11 @@ def key_sets() -> Iterator[Inputs]:
         yield make_keys(5000, value_bytes)
 
 
+def mesh_pairs() -> Iterator[Inputs]:
+    """Yield a pair of meshes."""
+    yield make_mesh_pair("sphere", 32, "deep")
+
+
 INPUTS: dict[type[Recipe], Callable[[], Iterator[Inputs]]] = {
     Particles: particle_sets,
     Records: record_sets,
@@ -212,6 +227,7 @@ INPUTS: dict[type[Recipe], Callable[[], Iterator[Inputs]]] = {
     Matrices: matrix_sets,
     Surfaces: surfaces,
     Keys: key_sets,
+    Meshes: mesh_pairs,
 }
 
 

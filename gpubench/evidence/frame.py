@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 AXES = (
     "particles", "per_cell", "distribution", "order", "moved", "destination", "periodic",
     "records", "kept", "record_bytes", "nulls", "pairs", "matrix", "surface", "faces", "depth",
-    "key_count", "value_bytes", "key_order", "inputs", "workload", "skin", "time_step", "ranks",
-    "decomposition",
+    "key_count", "value_bytes", "key_order", "mesh", "pose", "inputs", "workload", "skin",
+    "time_step", "ranks", "decomposition",
 )  # fmt: skip
 WHOLE = (
     "particles", "moved", "records", "record_bytes", "pairs", "faces", "depth", "key_count",

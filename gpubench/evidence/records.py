@@ -31,13 +31,13 @@ IDENTITY = (
     "study", "sweep", "algorithm", "form", "parameters", "device", "particles", "per_cell",
     "cells", "periodic", "distribution", "order", "moved", "destination", "records", "kept",
     "record_bytes", "nulls", "pairs", "matrix", "surface", "faces", "depth", "key_count",
-    "value_bytes", "key_order", "inputs", "workload", "skin", "time_step", "ranks",
+    "value_bytes", "key_order", "mesh", "pose", "inputs", "workload", "skin", "time_step", "ranks",
     "decomposition", "mode", "input_hash", "seed",
 )  # fmt: skip
 # Of these, what came later: where it is null, the key is what it was before.
 CAME_LATER = frozenset((
     "pairs", "matrix", "surface", "faces", "depth", "key_count", "value_bytes", "key_order",
-    "inputs", "workload", "skin", "time_step", "ranks", "decomposition",
+    "mesh", "pose", "inputs", "workload", "skin", "time_step", "ranks", "decomposition",
 ))  # fmt: skip
 
 Status = Literal["ok", "wrong", "failed", "skipped"]
@@ -120,6 +120,8 @@ class Record(
     key_count: Count | None = None
     value_bytes: Amount | None = None
     key_order: Name | None = None
+    mesh: Name | None = None
+    pose: Name | None = None
     inputs: Annotated[int, Meta(ge=2, le=Exact)] | None = None
     mode: Literal["cold", "hot", "graph"]
     reason: Reason | None

@@ -19,6 +19,7 @@ from gpubench.inputs.making import (
     records_from,
 )
 from gpubench.inputs.matrices import MatrixSet, of_particles, of_rows
+from gpubench.inputs.meshes import MeshPair, make_mesh_pair, mesh_pair
 from gpubench.inputs.sets import (
     DECOMPOSITIONS,
     DESTINATIONS,
@@ -56,6 +57,7 @@ __all__ = [
     "KeySet",
     "LoopMesh",
     "MatrixSet",
+    "MeshPair",
     "PairSet",
     "ParticleSet",
     "RecordSet",
@@ -66,8 +68,10 @@ __all__ = [
     "make",
     "make_keys",
     "make_loop_mesh",
+    "make_mesh_pair",
     "make_pairs",
     "make_records",
+    "mesh_pair",
     "morton_codes",
     "move",
     "of_particles",

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
 from gpubench.core.errors import UserError
 from gpubench.core.grid import Grid
-from gpubench.core.subdivision import DEEPEST, check_depth
 from gpubench.inputs.keys import KEY_ORDERS, MAX_KEYS, VALUE_BYTES, check_keys, make_keys
-from gpubench.inputs.loop_meshes import MAX_FACES, SURFACES, check_faces, make_loop_mesh
 from gpubench.inputs.making import (
     check_move,
     check_records,
@@ -28,6 +25,8 @@ from gpubench.inputs.making import (
     move,
 )
 from gpubench.inputs.matrices import of_particles
+from gpubench.inputs.mesh_specs import Meshes, Surfaces
+from gpubench.inputs.recipe import Recipe, axis
 from gpubench.inputs.sets import (
     DECOMPOSITIONS,
     DESTINATIONS,
@@ -43,51 +42,25 @@ from gpubench.inputs.sets import (
     SimulationStart,
 )
 
+__all__ = [
+    "CROWDING",
+    "KINDS",
+    "Keys",
+    "Matrices",
+    "Meshes",
+    "Pairs",
+    "Particles",
+    "Recipe",
+    "Records",
+    "Simulation",
+    "Surfaces",
+    "axes",
+    "required_axes",
+]
+
 # How many times as many neighbours a particle has as in a uniform distribution: the mean of the
 # squared density, which for the clusters depends on how many of them overlap.
 CROWDING = {"clusters": 8.0, "free-surface": 2.5, "one-cell": math.inf}
-
-
-def _axis(default: Any = dataclasses.MISSING, **schema: Any) -> Any:
-    """Declare an axis: its default, and the JSON Schema of a value."""
-    return field(default=default, metadata={"schema": schema})
-
-
-@dataclass(frozen=True)
-class Recipe(ABC):
-    """One input before it is drawn. Making a recipe raises UserError where its axes disagree.
-
-    kind: the kind's name. size_axis: the axis whose value is the size of the input.
-    named_by: the axis by which a sweep says that its inputs are of this kind.
-    """
-
-    kind: ClassVar[str]
-    size_axis: ClassVar[str]
-    named_by: ClassVar[str]
-
-    @abstractmethod
-    def make(self, seed: int) -> Inputs:
-        """Draw the input."""
-
-    @property
-    @abstractmethod
-    def title(self) -> str:
-        """What a progress bar says of it."""
-
-    @property
-    @abstractmethod
-    def identity(self) -> dict[str, Any]:
-        """The fields of a record that say which input it is, but for seed and hash."""
-
-    @property
-    @abstractmethod
-    def host_bytes(self) -> int:
-        """Memory on the host to draw it and to check an answer, at their peak."""
-
-    @property
-    @abstractmethod
-    def device_bytes(self) -> int:
-        """The least memory on the device that any algorithm needs for it."""
 
 
 @dataclass(frozen=True)
@@ -105,14 +78,14 @@ class Particles(Recipe):
     size_axis: ClassVar[str] = "particles"
     named_by: ClassVar[str] = "particles"
 
-    particles: int = _axis(type="integer", minimum=1, maximum=MAX_PARTICLES)
-    per_cell: float = _axis(type="number", exclusiveMinimum=0)
-    distribution: str = _axis("uniform", enum=list(DISTRIBUTIONS))
-    order: str = _axis("random", enum=list(ORDERS))
-    periodic: bool = _axis(False, type="boolean")
-    moved: int | None = _axis(None, type="integer", minimum=0)
-    moved_fraction: float | None = _axis(None, type="number", minimum=0, maximum=1)
-    destination: str | None = _axis(None, enum=list(DESTINATIONS))
+    particles: int = axis(type="integer", minimum=1, maximum=MAX_PARTICLES)
+    per_cell: float = axis(type="number", exclusiveMinimum=0)
+    distribution: str = axis("uniform", enum=list(DISTRIBUTIONS))
+    order: str = axis("random", enum=list(ORDERS))
+    periodic: bool = axis(False, type="boolean")
+    moved: int | None = axis(None, type="integer", minimum=0)
+    moved_fraction: float | None = axis(None, type="number", minimum=0, maximum=1)
+    destination: str | None = axis(None, enum=list(DESTINATIONS))
 
     def __post_init__(self) -> None:
         if self.moved_fraction is not None:
@@ -187,10 +160,10 @@ class Records(Recipe):
     size_axis: ClassVar[str] = "records"
     named_by: ClassVar[str] = "records"
 
-    records: int = _axis(type="integer", minimum=1, maximum=MAX_RECORDS)
-    kept: float = _axis(0.5, type="number", minimum=0, maximum=1)
-    record_bytes: int = _axis(4, type="integer", minimum=4, maximum=MAX_RECORD_BYTES, multipleOf=4)
-    nulls: str = _axis("infinity", enum=list(NULLS))
+    records: int = axis(type="integer", minimum=1, maximum=MAX_RECORDS)
+    kept: float = axis(0.5, type="number", minimum=0, maximum=1)
+    record_bytes: int = axis(4, type="integer", minimum=4, maximum=MAX_RECORD_BYTES, multipleOf=4)
+    nulls: str = axis("infinity", enum=list(NULLS))
 
     def __post_init__(self) -> None:
         check_records(self.records, self.kept, self.record_bytes, self.nulls)
@@ -229,7 +202,7 @@ class Pairs(Recipe):
     size_axis: ClassVar[str] = "pairs"
     named_by: ClassVar[str] = "pairs"
 
-    pairs: int = _axis(type="integer", minimum=1, maximum=MAX_PAIRS)
+    pairs: int = axis(type="integer", minimum=1, maximum=MAX_PAIRS)
 
     def make(self, seed: int) -> Inputs:
         """Draw the pairs."""
@@ -268,12 +241,12 @@ class Simulation(Recipe):
     size_axis: ClassVar[str] = "particles"
     named_by: ClassVar[str] = "workload"
 
-    workload: str = _axis(type="string")
-    particles: int = _axis(type="integer", minimum=1, maximum=MAX_PARTICLES)
-    skin: float = _axis(0.0, type="number", minimum=0)
-    time_step: float | None = _axis(None, type="number", exclusiveMinimum=0)
-    ranks: int | None = _axis(None, type="integer", minimum=1)
-    decomposition: str | None = _axis(None, enum=list(DECOMPOSITIONS))
+    workload: str = axis(type="string")
+    particles: int = axis(type="integer", minimum=1, maximum=MAX_PARTICLES)
+    skin: float = axis(0.0, type="number", minimum=0)
+    time_step: float | None = axis(None, type="number", exclusiveMinimum=0)
+    ranks: int | None = axis(None, type="integer", minimum=1)
+    decomposition: str | None = axis(None, enum=list(DECOMPOSITIONS))
 
     def __post_init__(self) -> None:
         if self.ranks == 1:
@@ -329,11 +302,11 @@ class Matrices(Recipe):
     size_axis: ClassVar[str] = "particles"
     named_by: ClassVar[str] = "matrix"
 
-    matrix: str = _axis(enum=["density-gradient"])
-    particles: int = _axis(type="integer", minimum=1, maximum=MAX_PARTICLES)
-    per_cell: float = _axis(type="number", exclusiveMinimum=0)
-    distribution: str = _axis("uniform", enum=list(DISTRIBUTIONS))
-    order: str = _axis("random", enum=list(ORDERS))
+    matrix: str = axis(enum=["density-gradient"])
+    particles: int = axis(type="integer", minimum=1, maximum=MAX_PARTICLES)
+    per_cell: float = axis(type="number", exclusiveMinimum=0)
+    distribution: str = axis("uniform", enum=list(DISTRIBUTIONS))
+    order: str = axis("random", enum=list(ORDERS))
 
     @cached_property
     def _particles(self) -> Particles:
@@ -379,47 +352,6 @@ class Matrices(Recipe):
 
 
 @dataclass(frozen=True)
-class Surfaces(Recipe):
-    """A closed mesh and how often it is subdivided; see inputs.loop_meshes."""
-
-    kind: ClassVar[str] = "surfaces"
-    size_axis: ClassVar[str] = "faces"
-    named_by: ClassVar[str] = "surface"
-
-    surface: str = _axis(enum=list(SURFACES))
-    faces: int = _axis(type="integer", minimum=1, maximum=MAX_FACES)
-    depth: int = _axis(type="integer", minimum=1, maximum=DEEPEST)
-
-    def __post_init__(self) -> None:
-        check_faces(self.surface, self.faces)
-        check_depth(self.faces, self.depth)
-
-    def make(self, seed: int) -> Inputs:
-        """Draw the mesh."""
-        return make_loop_mesh(self.surface, self.faces, self.depth, seed)
-
-    @property
-    def title(self) -> str:
-        """Shape, size and depth."""
-        return f"{self.surface}, {self.faces:,} triangles, depth {self.depth}"
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """Its axes."""
-        return dataclasses.asdict(self)
-
-    @property
-    def host_bytes(self) -> int:
-        """The neighbourhoods, and the mesh of the last level in float64 with its edges."""
-        return int(self.faces * (1 + 4**self.depth) * 400)
-
-    @property
-    def device_bytes(self) -> int:
-        """Corners of the last level, and the level before with its neighbourhoods."""
-        return int(self.faces * 4**self.depth * (48 + 192 // 4))
-
-
-@dataclass(frozen=True)
 class Keys(Recipe):
     """Keys to be sorted, see inputs.keys."""
 
@@ -427,9 +359,9 @@ class Keys(Recipe):
     size_axis: ClassVar[str] = "key_count"
     named_by: ClassVar[str] = "key_count"
 
-    key_count: int = _axis(type="integer", minimum=1, maximum=MAX_KEYS)
-    value_bytes: int = _axis(enum=list(VALUE_BYTES))
-    key_order: str = _axis(enum=list(KEY_ORDERS))
+    key_count: int = axis(type="integer", minimum=1, maximum=MAX_KEYS)
+    value_bytes: int = axis(enum=list(VALUE_BYTES))
+    key_order: str = axis(enum=list(KEY_ORDERS))
 
     def __post_init__(self) -> None:
         check_keys(self.key_count, self.value_bytes, self.key_order)
@@ -461,15 +393,16 @@ class Keys(Recipe):
 
 
 KINDS: dict[str, type[Recipe]] = {
-    kind.kind: kind for kind in (Particles, Records, Pairs, Simulation, Matrices, Surfaces, Keys)
+    kind.kind: kind
+    for kind in (Particles, Records, Pairs, Simulation, Matrices, Surfaces, Keys, Meshes)
 }
 
 
 def axes(kind: type[Recipe]) -> dict[str, dict[str, Any]]:
     """Return the axes of a kind, each with the JSON Schema of its values."""
-    return {axis.name: axis.metadata["schema"] for axis in dataclasses.fields(kind)}
+    return {each.name: each.metadata["schema"] for each in dataclasses.fields(kind)}
 
 
 def required_axes(kind: type[Recipe]) -> set[str]:
     """Return the axes that have no default."""
-    return {axis.name for axis in dataclasses.fields(kind) if axis.default is dataclasses.MISSING}
+    return {each.name for each in dataclasses.fields(kind) if each.default is dataclasses.MISSING}

@@ -1,8 +1,8 @@
 """Filters of streams whose length is known on the device alone, so that they can be chained.
 
 A filter is made once, for streams of at most `capacity` records. How many there are it reads from
-the device, and leaves there how many it kept: the levels of a traversal follow each other without
-a word to the host, and nothing is compiled or allocated between them.
+the device, and leaves there how many it kept: between the levels of a traversal nothing is read
+back, compiled or allocated.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ class ChainedFilter(ABC):
         self.device, self.capacity, self.words = device, capacity, words
         self.by_predicate, self.both = by_predicate, both
         self.workspace_bytes = 0
-        self._all = device.upload(np.array([capacity], np.int32))
+        self._all = self._allocate(1, "int32")
+        device.write(self._all, np.array([capacity], np.int32))
         self._prepare()
 
     @abstractmethod

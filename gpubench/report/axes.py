@@ -67,6 +67,8 @@ AXES: Mapping[str, Axis] = {
     "key_count": Axis("Keys", "keys", "{} keys", "size"),
     "value_bytes": Axis("Bytes of a value", "bytes of a value", "values of {} bytes", "number"),
     "key_order": Axis("Order of keys", "order of the keys", "{} keys"),
+    "mesh": Axis("Meshes", "meshes", "two of {}"),
+    "pose": Axis("Pose", "pose", "{}"),
     "depth": Axis("Depth", "levels of subdivision", "depth {}", "number"),
     "time_step": Axis("Time step", "time step", "time step {}", "linear"),
     "skin": Axis("Skin", "skin", "skin {}", "linear"),

@@ -25,6 +25,7 @@ from gpubench.core.answers import (
     SortedCells,
 )
 from gpubench.core.block_matrix import Assembled, Product
+from gpubench.core.collision import Collisions
 from gpubench.core.contracts import Algorithm, CellListUpdate
 from gpubench.core.grid import Grid, UnboundedGrid, hash_buckets
 from gpubench.core.key_sort import SortedKeys
@@ -34,13 +35,24 @@ from gpubench.inputs import (
     KeySet,
     LoopMesh,
     MatrixSet,
+    MeshPair,
     PairSet,
     ParticleSet,
     RecordSet,
     SimulationStart,
 )
-from gpubench.inputs.specs import Keys, Matrices, Pairs, Particles, Recipe, Records, Surfaces
+from gpubench.inputs.specs import (
+    Keys,
+    Matrices,
+    Meshes,
+    Pairs,
+    Particles,
+    Recipe,
+    Records,
+    Surfaces,
+)
 from gpubench.verify import oracle
+from gpubench.verify.collision_oracle import CollisionReference
 from gpubench.verify.neighbour_oracle import (
     NeighbourOracle,
     SampledNeighbourOracle,
@@ -381,6 +393,22 @@ class KeySortOracle(Oracle):
         )
 
 
+class MeshCollisionOracle(Oracle):
+    """Check which triangles of two meshes meet; see `CollisionReference`."""
+
+    def __init__(self, inputs: MeshPair, exact: bool = False) -> None:
+        self.reference = CollisionReference(inputs)
+
+    def check(self, algorithm: Any) -> str | None:
+        """Check the pairs."""
+        answer = algorithm.answer
+        if not isinstance(answer, Collisions):
+            raise TypeError(
+                f"{algorithm.name} answers with {type(answer).__name__}, not Collisions"
+            )
+        return self.reference.check(answer, algorithm.download)
+
+
 class WorkloadStepOracle(Oracle):
     """Check a step of a simulation, by what the workload knows of its own physics."""
 
@@ -407,6 +435,7 @@ FAMILIES = {
         Family("sparse-product", SparseProductOracle, Matrices),
         Family("surface-subdivision", SubdivisionOracle, Surfaces),
         Family("key-sort", KeySortOracle, Keys),
+        Family("mesh-collision", MeshCollisionOracle, Meshes),
     )
 }
 

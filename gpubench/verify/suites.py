@@ -25,6 +25,7 @@ from gpubench.inputs import (
     of_particles,
 )
 from gpubench.verify.case import Case
+from gpubench.verify.collision_suites import meshes
 from gpubench.verify.key_sort_suites import keys
 from gpubench.verify.sparse_suites import matrices
 from gpubench.verify.stream_suites import pairs, streams
@@ -481,4 +482,5 @@ _SUITES: dict[str, Callable[[], list[Case]]] = {
     "sparse-product": matrices,
     "surface-subdivision": surfaces,
     "key-sort": keys,
+    "mesh-collision": meshes,
 }

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from posed_meshes import posed_meshes
 
 from gpubench.algorithms.bucket_sort import HostRounds
 from gpubench.algorithms.cell_search import CellSearch
@@ -26,6 +27,7 @@ from gpubench.core.answers import (
     SortedCells,
 )
 from gpubench.core.block_matrix import Assembled, Product
+from gpubench.core.collision import Collisions
 from gpubench.core.contracts import Algorithm, CellListUpdate, HostSearch
 from gpubench.core.errors import NotSupported, UserError
 from gpubench.core.grid import Grid
@@ -44,12 +46,14 @@ from gpubench.inputs import (
     make,
     make_keys,
     make_loop_mesh,
+    make_mesh_pair,
     make_pairs,
     make_records,
     move,
     of_particles,
 )
 from gpubench.inputs.keys import KEY_ORDERS, VALUE_BYTES
+from gpubench.inputs.meshes import POSES, SHAPES
 from gpubench.libraries.numpy_sort import NumpySort
 from gpubench.verify import oracle
 from gpubench.verify.conformance import run_conformance
@@ -120,6 +124,8 @@ def drawn(name: str, size: int, distribution: str = "uniform", seed: int = 0) ->
             return of_particles(make(size, BOX, distribution, seed=seed), seed)
         case "key-sort":
             return make_keys(size, 4, "few-distinct", seed + sum(distribution.encode()))
+        case "mesh-collision":
+            return posed_meshes(seed + sum(distribution.encode()))
         case "surface-subdivision":
             return make_loop_mesh("flipped-sphere", 80, 2, seed + sum(distribution.encode()))
     return make(size, BOX, distribution, seed=seed)
@@ -151,6 +157,7 @@ def whole_suites() -> list[Any]:
     searches are those over linked lists or over sorted cells. A hash grid differs between its forms
     in keys, a matrix in how its blocks are stored. Of others' libraries on the host only the
     adapters are ours. The rounds of `bucket-resort` grow with the square of the fullest cell.
+    Forms of collision differ in their filter.
     """
     return [
         pytest.param(name, form, marks=[pytest.mark.long] * is_long)
@@ -160,6 +167,7 @@ def whole_suites() -> list[Any]:
             form.endswith("original")
             or form == "count-world-limits"
             or name == "bucket-resort"
+            or (name == "obb-collision" and form in ("scan-search", "bitonic"))
             or ((name, form) in SEARCHES and (name, form) not in SEARCH_LISTS)
             or issubclass(registry.find_algorithm(name), HostSearch)
             or ((name, form) in PRODUCTS and (name, form) not in FEW)
@@ -237,6 +245,13 @@ TRIED = {
         st.integers(1, 5000),
         st.sampled_from(VALUE_BYTES),
         st.sampled_from(KEY_ORDERS),
+        st.integers(0, 2**32),
+    ),
+    "mesh-collision": st.builds(
+        make_mesh_pair,
+        st.sampled_from(SHAPES),
+        st.sampled_from([32, 64]),
+        st.sampled_from(POSES),
         st.integers(0, 2**32),
     ),
     "surface-subdivision": st.builds(
@@ -432,6 +447,8 @@ class TestContract:
                 assert isinstance(answer, Assembled if algorithm.task == "assemble" else Product)
             case "key-sort":
                 assert isinstance(answer, SortedKeys)
+            case "mesh-collision":
+                assert isinstance(answer, Collisions)
             case "surface-subdivision":
                 assert isinstance(answer, Subdivided)
             case _:

@@ -33,6 +33,7 @@ from gpubench.inputs import (
     make,
     make_keys,
     make_loop_mesh,
+    make_mesh_pair,
     make_pairs,
     make_records,
     move,
@@ -228,6 +229,8 @@ def drawn(family: str, cls: Any) -> Any:
         return make_pairs(512)
     if family == "key-sort":
         return make_keys(512)
+    if family == "mesh-collision":
+        return make_mesh_pair("sphere", 32, "deep")
     if family == "surface-subdivision":
         return make_loop_mesh("icosphere", 20, 2)
     inputs = make(300, Grid((4, 4, 4), (0.0,) * 3, (4.0,) * 3))

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from posed_meshes import posed_meshes
 
 from gpubench.algorithms.brute_force import BruteForce
 from gpubench.algorithms.cell_search import CellSearch
@@ -91,6 +92,8 @@ def drawn(name: str, distribution: str, seed: int) -> Any:
         return make_pairs(20000, seed)
     if family == "key-sort":
         return make_keys(20000, seed=seed)
+    if family == "mesh-collision":
+        return posed_meshes(seed)
     if family == "surface-subdivision":
         return make_loop_mesh("flipped-sphere", 320, 3, seed)
     is_open = family in (*UNBOUNDED, "sparse-product") or not getattr(cls, "finds_images", True)
@@ -163,6 +166,8 @@ class TestGraphs:
                 device.write(algorithm.values, inputs.values)
             case "surface-subdivision":
                 device.write(algorithm._mesh, inputs.triangles)
+            case "mesh-collision":
+                device.write(algorithm._pose, inputs.pose)
             case "pair-noise":
                 device.write(algorithm.i, inputs.i)
                 device.write(algorithm.j, inputs.j)

@@ -61,6 +61,7 @@ FORMS = [
     and (cls.family != "unbounded-query" or (name, form) == HASH_QUERY)
     and (cls.family != "sparse-product" or (name, form) in PRODUCTS)
     and (cls.family != "key-sort" or name == "bitonic-sort")
+    and (cls.family != "mesh-collision" or form in ("atomic", "no-filter"))
 ]
 
 # Each case is checked twice: what the first launch left behind must not disturb the second.
@@ -73,7 +74,7 @@ from gpubench.devices import open_device
 from gpubench.verify.problems import FAMILIES
 from gpubench.core.grid import Grid
 from gpubench.inputs import NULLS, RECORD_BYTES, make, make_pairs, make_records, move
-from gpubench.inputs import make_keys, make_loop_mesh
+from gpubench.inputs import make_keys, make_loop_mesh, make_mesh_pair
 from gpubench.inputs import of_particles
 from gpubench.verify.sparse_suites import antisymmetric_matrix, matrix_of_lengths
 
@@ -178,6 +179,10 @@ def keys():
         for order in ("uniform", "few-distinct"):
             yield make_keys(size, 4, order), {}
 
+def meshes():
+    for mesh, pose in (("sphere", "deep"), ("soup", "touching")):
+        yield make_mesh_pair(mesh, 32, pose), {"capacity": 2048}
+
 name, form = sys.argv[1:]
 cls = registry.find_algorithm(name)
 cases = {
@@ -189,6 +194,7 @@ cases = {
     "sparse-product": matrices,
     "surface-subdivision": surfaces,
     "key-sort": keys,
+    "mesh-collision": meshes,
 }.get(cls.family, moved if form == "update" else particles)
 problems = []
 with open_device("opencl:oclgrind") as device:

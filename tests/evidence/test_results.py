@@ -74,6 +74,8 @@ def identity(**changes):
         "key_count": None,
         "value_bytes": None,
         "key_order": None,
+        "mesh": None,
+        "pose": None,
         "inputs": None,
         "mode": "hot",
         "input_hash": "0011223344556677",
@@ -479,7 +481,8 @@ def test_fields_that_came_later_are_null_in_older_records(tmp_path):
     }
     later = (
         "destination", "records", "kept", "record_bytes", "nulls", "pairs", "matrix", "surface",
-        "faces", "depth", "key_count", "value_bytes", "key_order", "inputs",
+        "faces", "depth", "key_count", "value_bytes", "key_order", "mesh", "pose",
+        "inputs",
     )  # fmt: skip
     of_simulations = (
         "workload", "skin", "time_step", "ranks", "decomposition", "steps", "particle_steps_per_s",

@@ -1,0 +1,206 @@
+"""Collision of two meshes by trees of oriented boxes, breadth first, over any stream filter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import numpy as np
+
+from gpubench.core.collision import Collisions, MeshCollision
+from gpubench.core.contracts import Form
+from gpubench.core.errors import NotSupported, UserError
+from gpubench.inputs.meshes import MeshPair
+from gpubench.primitives.filters import FILTERS, AtomicFilter, Stream
+
+BLOCK = 128
+FEWEST_PLACES = 2**14
+MOST_UNFILTERED = 24  # levels; each doubles the stream
+SLACK = 2.0**-19  # of the largest coordinate: more than float32 loses where boxes are placed
+UNFILTERED = "no-filter"
+
+
+class ObbCollision(MeshCollision):
+    """A level is test, filter, partition, expand; a form says what filters.
+
+    How long the stream is stays on the device: nothing is read back between levels. `load` follows
+    the stream once, level by level, so that launches cover twice the length that it had there;
+    what outgrows that is counted as lost.
+
+    capacity: pairs that a level, all pairs of leaves, and the answer have room for; 0 for four
+        times the triangles.
+    """
+
+    name = "obb-collision"
+    summary = "breadth-first traversal of two trees of oriented bounding boxes"
+    source = "horn2005, Listing 36-4; Gottschalk, Lin and Manocha 1996"
+    forms: ClassVar[Mapping[str, Form]] = {
+        **{
+            name: Form(
+                f"levels are filtered and parted by filter-{name}"
+                + ("" if how.stable else "; pairs in no order"),
+                requires=how.requires,
+            )
+            for name, how in FILTERS.items()
+        },
+        UNFILTERED: Form("each level is twice as long as the one before, whatever was rejected"),
+    }
+    defaults: ClassVar[Mapping[str, int]] = {"capacity": 0}
+    loses = "lost"
+
+    def prepare(self) -> None:
+        if self.parameters["capacity"] < 0:
+            raise UserError(f"capacity must be at least 0, not {self.parameters['capacity']}")
+        self._room = self.parameters["capacity"] or max(FEWEST_PLACES, 4 * sum(self.faces))
+        self._room += self._room % 2  # pairs of a level come by twos
+        self._pose = self.allocate((3, 4), "float32")
+        self._counts = self.allocate(2, "int32")
+        names = ["begin", "test_boxes", "is_split", "expand", "test_triangles", "finish"]
+        if self.form == UNFILTERED:
+            self._prepare_unfiltered()
+            names = ["begin", "step_unfiltered", "test_unfiltered", "finish"]
+        else:
+            how = FILTERS[self.form]
+            self._drop = how(self.device, self._room, 2)
+            self._part = how(self.device, self._room, 2, both=True)
+            self.workspace_bytes += self._drop.workspace_bytes + self._part.workspace_bytes
+            self._pairs, self._left, self._splits, self._leaves = (
+                self._stream(self._room) for _ in range(4)
+            )
+            self._all_leaves = self.allocate((self._room, 2), "int32")
+        # By level, and past the last: pairs, pairs of leaves on the levels before, what fits.
+        self._lengths, self._before, self._bounds = (
+            self.allocate(self.levels + 2, "int32") for _ in range(3)
+        )
+        self._keep = self.allocate(self._room, "int32")
+        self._found = self._stream(self._room)
+        self._none = self.allocate(1, "int32")
+        self.device.fill(self._none, 0x00)
+        self._kernels = {
+            name: self.device.kernel("obb_collision.cu", name, BLOCK=BLOCK) for name in names
+        }
+        self._most: list[int] = []
+
+    def _prepare_unfiltered(self) -> None:
+        if self.levels > MOST_UNFILTERED:
+            raise NotSupported(
+                f"the trees have {self.levels} levels together, and without a filter each doubles"
+                f" the stream: at most {MOST_UNFILTERED}"
+            )
+        self._room = 2 ** (self.levels + 1)
+        self._pair_levels = [self.allocate((self._room, 2), "int32") for _ in range(2)]
+        self._pairs = Stream(self._pair_levels[0], self.allocate(1, "int32"))
+        self._part = AtomicFilter(self.device, self._room, 2)
+        self.workspace_bytes += self._part.workspace_bytes
+
+    def _stream(self, places: int) -> Stream:
+        return Stream(self.allocate((places, 2), "int32"), self.allocate(1, "int32"))
+
+    def load(self, inputs: MeshPair) -> None:
+        """Upload triangles, trees and pose, and find out how long the stream gets on each level."""
+        upload, trees = self.device.upload, inputs.trees
+        if (levels := inputs.made_for["levels"]) > self.levels:
+            raise UserError(f"made for trees of {self.levels} levels together, not {levels}")
+        self._triangles = [upload(tree.triangles.reshape(-1, 9)) for tree in trees]
+        self._boxes = [upload(tree.boxes.reshape(-1, 4)) for tree in trees]
+        self._links = [upload(tree.links) for tree in trees]
+        self.device.write(self._pose, inputs.pose)
+        self._slack = SLACK * inputs.largest
+        if self.form != UNFILTERED:
+            self._follow()
+
+    def _follow(self) -> None:
+        """Traverse once, reading each length back; bound levels and leaves by the double."""
+        download = self.device.download
+        self._begin()
+        most: list[int] = []
+        bounds = np.zeros(self.levels + 2, np.int32)
+        while len(most) <= self.levels and (length := int(download(self._pairs.size)[0])):
+            bounds[len(most)] = min(self._room, length)
+            self._launch_level(len(most), int(bounds[len(most)]))
+            most.append(min(self._room, 1 << length.bit_length(), 2 ** len(most)))
+        leaves = int(download(self._before)[len(most)])
+        self._most, self._most_leaves = most, min(self._room, 1 << leaves.bit_length())
+        bounds[: len(most) + 1] = [*most, self._most_leaves]
+        self.device.write(self._bounds, bounds)
+
+    def launch(self) -> None:
+        """Find the pairs of the loaded meshes."""
+        self._begin()
+        if self.form == UNFILTERED:
+            self._launch_unfiltered()
+            return
+        for level, most in enumerate(self._most):
+            self._launch_level(level, most)
+        levels, most = len(self._most), self._most_leaves
+        self._kernels["test_triangles"](
+            self.device.blocks(most, BLOCK), BLOCK, self._all_leaves, self._before, levels, most,
+            *self._links, *self._triangles, self._pose, self._keep, self._pairs.size,
+        )  # fmt: skip
+        self._drop.launch(self._all_leaves, self._keep, self._pairs.size, self._found, most=most)
+        self._finish(levels)
+
+    def _begin(self) -> None:
+        self._kernels["begin"](1, 1, *self._pairs, self._lengths, self._before)
+
+    def _finish(self, levels: int) -> None:
+        self._kernels["finish"](
+            1, 1, self._found.size, self._lengths, self._before, self._bounds, levels, self._counts
+        )
+
+    def _launch_level(self, level: int, most: int) -> None:
+        """Queue one level of at most `most` pairs."""
+        grid, kernels, left = (self.device.blocks(most, BLOCK), BLOCK), self._kernels, self._left
+        kernels["test_boxes"](
+            *grid, *self._pairs, most, *self._boxes, self._pose, self._slack, self._keep
+        )
+        self._drop.launch(self._pairs.records, self._keep, self._pairs.size, left, most=most)
+        kernels["is_split"](*grid, *left, most, *self._links, self._keep)
+        self._part.launch(
+            left.records, self._keep, left.size, self._splits, self._leaves, most=most
+        )
+        kernels["expand"](
+            *grid, *self._splits, *self._leaves, *self._links, *self._pairs, self._all_leaves,
+            self._lengths, self._before, level, self._room,
+        )  # fmt: skip
+
+    def _launch_unfiltered(self) -> None:
+        """Queue the levels, each twice as long as the one before."""
+        blocks, (pairs, following) = self.device.blocks, self._pair_levels
+        for level in range(self.levels + 1):
+            n = 2**level
+            self._kernels["step_unfiltered"](
+                blocks(n, BLOCK), BLOCK, pairs, following, n, *self._boxes, *self._links,
+                self._pose, self._slack,
+            )  # fmt: skip
+            pairs, following = following, pairs
+        self._kernels["test_unfiltered"](
+            blocks(self._room, BLOCK), BLOCK, pairs, self._room, *self._links, *self._triangles,
+            self._pose, self._keep,
+        )  # fmt: skip
+        self._part.launch(pairs, self._keep, None, self._found)
+        self._finish(-1)
+
+    @property
+    def answer(self) -> Collisions:
+        return Collisions(self._found.records, self._counts)
+
+    def outcome(self) -> dict[str, int | float | str]:
+        pairs, lost = self.device.download(self._counts).tolist()
+        if self.form == UNFILTERED:
+            lengths, leaves = [2**level for level in range(self.levels + 1)], self._room
+        else:
+            lengths = self.device.download(self._lengths)[: len(self._most)].tolist()
+            leaves = int(self.device.download(self._before)[len(self._most)])
+        return {
+            "levels": len(lengths),
+            "longest": max(lengths),
+            "box_tests": sum(lengths),
+            "triangle_tests": leaves,
+            "pairs_found": pairs,
+            "lost": lost,
+            "lengths": " ".join(map(str, lengths)),
+        }
+
+    def traffic_bytes(self) -> None:
+        """No model: which boxes are read from memory depends on the caches."""

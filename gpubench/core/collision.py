@@ -1,0 +1,46 @@
+"""Collision of two triangle meshes: what an algorithm is given and must answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from gpubench.core.contracts import Algorithm
+
+if TYPE_CHECKING:
+    from gpubench.devices.base import Device
+
+
+@dataclass(frozen=True)
+class Collisions:
+    """The pairs of triangles that meet, in any order.
+
+    pairs: int32, shape (at least counts[0], 2): a triangle of the first mesh, one of the second.
+    counts: int32, shape (2,): the pairs; candidates that found no room.
+    """
+
+    pairs: Any
+    counts: Any
+
+
+class MeshCollision(Algorithm):
+    """An algorithm that finds the pairs of triangles of two rigid meshes that meet.
+
+    faces: triangles of both meshes. levels: sum of the depths of their trees, see `ObbTree`.
+    """
+
+    family: ClassVar[str] = "mesh-collision"
+
+    def __init__(
+        self,
+        device: Device,
+        form: str,
+        parameters: Mapping[str, int],
+        *,
+        faces: tuple[int, int],
+        levels: int,
+    ) -> None:
+        super().__init__(device, form, parameters)
+        self.faces, self.levels = faces, levels
+        self.prepare()

@@ -1,0 +1,264 @@
+/* Collision of two meshes by their trees of oriented boxes, breadth first (Horn 2005, Listing 36-4;
+   Gottschalk, Lin and Manocha 1996).
+
+   In recursion:
+       collide(a, b): if the boxes are apart, return; if both are leaves, test their triangles;
+                      else collide each child of the larger box with the other (a leaf is never larger).
+   Breadth first, a stream holds the pairs of a level: test_boxes says which pairs stay, a filter drops the
+   others, is_split says which of the rest are no leaves, a filter parts them, expand replaces each by
+   two pairs and collects the leaves. At the end test_triangles looks at all pairs of leaves.
+
+   A pair is int2: a node of each tree. boxes: rows (x axis, half edge), (y axis, half edge), (centre, half edge
+   along z). links: first child and size; of a leaf -1 - triangle and -1. pose: rows of rotation and
+   translation, of the second mesh. Boxes are tested in float32 with a slack above its rounding, triangles in
+   float64. BLOCK threads a block. */
+
+#define TRIANGLE_SLACK 1e-14
+#define PARALLEL 1e-6f /* what |R| grows by, so that axes of parallel edges separate nothing */
+
+__device__ __forceinline__ float dot3(float4 a, float4 b)
+{
+    return a.x * b.x + a.y * b.y + a.z * b.z;
+}
+
+__device__ __forceinline__ float4 cross3(float4 a, float4 b)
+{
+    return make_float4(a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x, 0.0f);
+}
+
+__device__ __forceinline__ float4 turned(GLOBAL const float4 *pose, float4 v)
+{
+    return make_float4(dot3(pose[0], v), dot3(pose[1], v), dot3(pose[2], v), 0.0f);
+}
+
+/* Whether one of 15 axes separates box a of the first tree from box b of the second. */
+__device__ int are_apart(GLOBAL const float4 *a, GLOBAL const float4 *b, GLOBAL const float4 *pose, float slack)
+{
+    float4 a_axis[3], b_axis[3];
+    a_axis[0] = a[0];
+    a_axis[1] = a[1];
+    a_axis[2] = cross3(a[0], a[1]);
+    b_axis[0] = turned(pose, b[0]);
+    b_axis[1] = turned(pose, b[1]);
+    b_axis[2] = turned(pose, cross3(b[0], b[1]));
+    float4 to = turned(pose, b[2]);
+    to.x += pose[0].w - a[2].x;
+    to.y += pose[1].w - a[2].y;
+    to.z += pose[2].w - a[2].z;
+    const float a_half[3] = {a[0].w, a[1].w, a[2].w}, b_half[3] = {b[0].w, b[1].w, b[2].w};
+
+    float r[3][3], size[3][3], t[3];
+    for (int i = 0; i < 3; ++i) {
+        t[i] = dot3(to, a_axis[i]);
+        for (int j = 0; j < 3; ++j) {
+            r[i][j] = dot3(a_axis[i], b_axis[j]);
+            size[i][j] = fabsf(r[i][j]) + PARALLEL;
+        }
+    }
+    for (int i = 0; i < 3; ++i) {
+        if (fabsf(t[i]) > a_half[i] + b_half[0] * size[i][0] + b_half[1] * size[i][1] + b_half[2] * size[i][2] + slack)
+            return 1;
+        float along = t[0] * r[0][i] + t[1] * r[1][i] + t[2] * r[2][i];
+        if (fabsf(along)
+            > b_half[i] + a_half[0] * size[0][i] + a_half[1] * size[1][i] + a_half[2] * size[2][i] + slack)
+            return 1;
+    }
+    for (int i = 0; i < 3; ++i) {
+        const int i1 = (i + 1) % 3, i2 = (i + 2) % 3;
+        for (int j = 0; j < 3; ++j) {
+            const int j1 = (j + 1) % 3, j2 = (j + 2) % 3;
+            float along = t[i2] * r[i1][j] - t[i1] * r[i2][j];
+            if (fabsf(along) > a_half[i1] * size[i2][j] + a_half[i2] * size[i1][j] + b_half[j1] * size[i][j2]
+                    + b_half[j2] * size[i][j1] + slack)
+                return 1;
+        }
+    }
+    return 0;
+}
+
+/* Write both pairs that replace one. */
+__device__ __forceinline__ void split(int2 pair, GLOBAL const int2 *a_links, GLOBAL const int2 *b_links,
+                                      GLOBAL int2 *out)
+{
+    int2 a = a_links[pair.x], b = b_links[pair.y];
+    if (__int_as_float(a.y) > __int_as_float(b.y)) {
+        out[0] = make_int2(a.x, pair.y);
+        out[1] = make_int2(a.x + 1, pair.y);
+    } else {
+        out[0] = make_int2(pair.x, b.x);
+        out[1] = make_int2(pair.x, b.x + 1);
+    }
+}
+
+/* Begin with the pair of roots. */
+__global__ void begin(GLOBAL int2 *pairs, GLOBAL int *size, GLOBAL int *lengths, GLOBAL int *leaves_before)
+{
+    pairs[0] = make_int2(0, 0);
+    size[0] = lengths[0] = 1;
+    leaves_before[0] = 0;
+}
+
+__global__ void test_boxes(GLOBAL const int2 *__restrict__ pairs, GLOBAL const int *__restrict__ size, int most,
+                           GLOBAL const float4 *__restrict__ a_boxes, GLOBAL const float4 *__restrict__ b_boxes,
+                           GLOBAL const float4 *__restrict__ pose, float slack, GLOBAL int *__restrict__ keep)
+{
+    int i = blockIdx.x * BLOCK + threadIdx.x;
+    if (i >= min(size[0], most))
+        return;
+    int2 pair = pairs[i];
+    keep[i] = !are_apart(a_boxes + 3 * pair.x, b_boxes + 3 * pair.y, pose, slack);
+}
+
+/* Leaves have no child: -1 - triangle is negative. */
+__global__ void is_split(GLOBAL const int2 *__restrict__ pairs, GLOBAL const int *__restrict__ size, int most,
+                         GLOBAL const int2 *__restrict__ a_links, GLOBAL const int2 *__restrict__ b_links,
+                         GLOBAL int *__restrict__ keep)
+{
+    int i = blockIdx.x * BLOCK + threadIdx.x;
+    if (i >= min(size[0], most))
+        return;
+    keep[i] = a_links[pairs[i].x].x >= 0 || b_links[pairs[i].y].x >= 0;
+}
+
+/* Make the next level of the pairs to split, and put the pairs of leaves behind those of other levels. `room`
+   pairs fit into either; what does not is counted, and left out. */
+__global__ void expand(GLOBAL const int2 *__restrict__ splits, GLOBAL const int *__restrict__ split_count,
+                       GLOBAL const int2 *__restrict__ leaves, GLOBAL const int *__restrict__ leaf_count,
+                       GLOBAL const int2 *__restrict__ a_links, GLOBAL const int2 *__restrict__ b_links,
+                       GLOBAL int2 *__restrict__ next, GLOBAL int *__restrict__ next_size,
+                       GLOBAL int2 *__restrict__ all_leaves, GLOBAL int *lengths, GLOBAL int *leaves_before,
+                       int level, int room)
+{
+    int i = blockIdx.x * BLOCK + threadIdx.x;
+    int before = leaves_before[level];
+    if (i == 0) {
+        next_size[0] = lengths[level + 1] = 2 * split_count[0];
+        leaves_before[level + 1] = before + leaf_count[0];
+    }
+    if (i < split_count[0] && i < room / 2)
+        split(splits[i], a_links, b_links, next + 2 * i);
+    if (i < leaf_count[0] && before + i < room)
+        all_leaves[before + i] = leaves[i];
+}
+
+/* Whether the axis u x w separates the first three points from the others. All lie within `reach`. */
+__device__ int separates(const double *u, const double *w, double (*points)[3], double reach)
+{
+    double x = u[1] * w[2] - u[2] * w[1], y = u[2] * w[0] - u[0] * w[2], z = u[0] * w[1] - u[1] * w[0];
+    double low[2], high[2];
+    for (int side = 0; side < 2; ++side)
+        for (int k = 0; k < 3; ++k) {
+            double *p = points[3 * side + k];
+            double along = x * p[0] + y * p[1] + z * p[2];
+            low[side] = k == 0 || along < low[side] ? along : low[side];
+            high[side] = k == 0 || along > high[side] ? along : high[side];
+        }
+    double size = sqrt((u[0] * u[0] + u[1] * u[1] + u[2] * u[2]) * (w[0] * w[0] + w[1] * w[1] + w[2] * w[2]));
+    double slack = TRIANGLE_SLACK * reach * size;
+    return low[1] - high[0] > slack || low[0] - high[1] > slack;
+}
+
+/* Whether two triangles meet: none of 17 axes separates them, two normals, nine crosses of edges, six of an edge
+   and its triangle's normal. */
+__device__ int triangles_meet(GLOBAL const float *a, GLOBAL const float *b, GLOBAL const float4 *pose)
+{
+    double points[6][3], edges[6][3], normals[2][3], reach = 0;
+    for (int k = 0; k < 3; ++k) {
+        double x = b[3 * k], y = b[3 * k + 1], z = b[3 * k + 2];
+        for (int c = 0; c < 3; ++c) { /* about the first corner, so that few digits cancel */
+            points[k][c] = (double)a[3 * k + c] - a[c];
+            points[3 + k][c] = (pose[c].x * x + pose[c].y * y + pose[c].z * z) + ((double)pose[c].w - a[c]);
+        }
+    }
+    for (int k = 0; k < 6; ++k)
+        for (int c = 0; c < 3; ++c) {
+            reach = fmax(reach, fabs(points[k][c]));
+            edges[k][c] = points[k / 3 * 3 + (k + 1) % 3][c] - points[k][c];
+        }
+    for (int side = 0; side < 2; ++side) {
+        double *u = edges[3 * side], *w = edges[3 * side + 1];
+        if (separates(u, w, points, reach))
+            return 0;
+        normals[side][0] = u[1] * w[2] - u[2] * w[1];
+        normals[side][1] = u[2] * w[0] - u[0] * w[2];
+        normals[side][2] = u[0] * w[1] - u[1] * w[0];
+    }
+    for (int i = 0; i < 3; ++i)
+        for (int j = 3; j < 6; ++j)
+            if (separates(edges[i], edges[j], points, reach))
+                return 0;
+    for (int k = 0; k < 6; ++k)
+        if (separates(edges[k], normals[k / 3], points, reach))
+            return 0;
+    return 1;
+}
+
+/* Turn pairs of leaves into pairs of triangles, and say which meet. count is leaves_before past the last level. */
+__global__ void test_triangles(GLOBAL int2 *pairs, GLOBAL const int *__restrict__ leaves_before, int levels, int most,
+                               GLOBAL const int2 *__restrict__ a_links, GLOBAL const int2 *__restrict__ b_links,
+                               GLOBAL const float *__restrict__ a_triangles,
+                               GLOBAL const float *__restrict__ b_triangles, GLOBAL const float4 *__restrict__ pose,
+                               GLOBAL int *__restrict__ keep, GLOBAL int *__restrict__ size)
+{
+    int i = blockIdx.x * BLOCK + threadIdx.x;
+    int count = leaves_before[levels];
+    if (i == 0)
+        size[0] = count;
+    if (i >= min(count, most))
+        return;
+    int a = -1 - a_links[pairs[i].x].x, b = -1 - b_links[pairs[i].y].x;
+    pairs[i] = make_int2(a, b);
+    keep[i] = triangles_meet(a_triangles + 9 * a, b_triangles + 9 * b, pose);
+}
+
+/* Count what found no room on a level or among the leaves, whose bound is bounds[levels]; nothing without filters,
+   where `levels` is negative. */
+__global__ void finish(GLOBAL const int *found, GLOBAL const int *lengths, GLOBAL const int *leaves_before,
+                       GLOBAL const int *bounds, int levels, GLOBAL int *counts)
+{
+    int lost = 0;
+    if (levels >= 0)
+        lost = max(0, leaves_before[levels] - bounds[levels]) + lengths[levels];
+    for (int level = 0; level < levels; ++level)
+        lost += max(0, lengths[level] - bounds[level]);
+    counts[0] = found[0];
+    counts[1] = lost;
+}
+
+/* Without filters: pair i of n becomes pairs 2i and 2i + 1, whatever it is. A pair is null if x is -1; -2 - node
+   marks a pair of leaves whose boxes meet. */
+__global__ void step_unfiltered(GLOBAL const int2 *__restrict__ pairs, GLOBAL int2 *__restrict__ next, int n,
+                                GLOBAL const float4 *__restrict__ a_boxes, GLOBAL const float4 *__restrict__ b_boxes,
+                                GLOBAL const int2 *__restrict__ a_links, GLOBAL const int2 *__restrict__ b_links,
+                                GLOBAL const float4 *__restrict__ pose, float slack)
+{
+    int i = blockIdx.x * BLOCK + threadIdx.x;
+    if (i >= n)
+        return;
+    int2 pair = pairs[i], null = make_int2(-1, -1);
+    next[2 * i] = next[2 * i + 1] = null;
+    if (pair.x < -1)
+        next[2 * i] = pair;
+    else if (pair.x >= 0 && !are_apart(a_boxes + 3 * pair.x, b_boxes + 3 * pair.y, pose, slack)) {
+        if (a_links[pair.x].x < 0 && b_links[pair.y].x < 0)
+            next[2 * i] = make_int2(-2 - pair.x, pair.y);
+        else
+            split(pair, a_links, b_links, next + 2 * i);
+    }
+}
+
+__global__ void test_unfiltered(GLOBAL int2 *pairs, int n, GLOBAL const int2 *__restrict__ a_links,
+                                GLOBAL const int2 *__restrict__ b_links, GLOBAL const float *__restrict__ a_triangles,
+                                GLOBAL const float *__restrict__ b_triangles, GLOBAL const float4 *__restrict__ pose,
+                                GLOBAL int *__restrict__ keep)
+{
+    int i = blockIdx.x * BLOCK + threadIdx.x;
+    if (i >= n)
+        return;
+    keep[i] = 0;
+    if (pairs[i].x < -1) {
+        int a = -1 - a_links[-2 - pairs[i].x].x, b = -1 - b_links[pairs[i].y].x;
+        pairs[i] = make_int2(a, b);
+        keep[i] = triangles_meet(a_triangles + 9 * a, b_triangles + 9 * b, pose);
+    }
+}
