@@ -76,7 +76,8 @@ def workloads(run: StudyRun) -> Table | None:
 
 def _fastest_steps(run: StudyRun) -> Mapping[str, Mapping[int, Cell]]:
     """Return the fastest step of each workload by its number of particles."""
-    along = [scan for scan in scans(run) if scan.axis == "particles"] if run.is_simulation else []
+    found = scans(run) if run.is_simulation else []
+    along = [scan for scan in found if scan.axis == "particles" and scan.fixed["time_step"]]
     return {
         scan.fixed["workload"]: {r.value: r.cells[0] for r in rankings(run, scan)} for scan in along
     }
@@ -92,8 +93,11 @@ def _per_unit_ms(cell: Cell) -> float:
 
 def _time_steps(run: StudyRun, scan: Scan, ranked: Sequence[Ranking]) -> str:
     """Say with which time step a unit of time takes least, and how much more others take."""
-    mode = next(m for m in MODES if all(r.cells[0].is_timed(m) for r in ranked))
-    best = [ranking.cells[0].modes[mode] for ranking in ranked]
+    first = [ranking.cells[0] for ranking in ranked if ranking.value]
+    mode = next((m for m in MODES if all(cell.is_timed(m) for cell in first)), None)
+    if mode is None or len(first) < 2:
+        return ""
+    best = [cell.modes[mode] for cell in first]
     least = min(best, key=_per_unit_ms)
     over = [_per_unit_ms(cell) / _per_unit_ms(least) for cell in best if cell is not least]
     step = AXES["time_step"]
@@ -127,9 +131,9 @@ def _parts(run: StudyRun, scan: Scan, ranked: Sequence[Ranking]) -> str:
     """Say how much of a step is the sort, in the fastest and in all."""
     best = [r.cells[0] for r in ranked]
     sorting = _percents(best, *SORTING)
-    if not sorting:
-        return ""
     others = [name for name in run.phases if name not in SORTING]
+    if not (sorting and others):
+        return ""
     longest = max(others, key=lambda name: sum(c.phase_share(name) or 0 for c in best))
     every = [cell for r in ranked for cell in r.cells]
     return _capital(

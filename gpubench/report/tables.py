@@ -121,7 +121,8 @@ def _loss(cell: Cell | None) -> str:
 
 def _share(cell: Cell | None) -> str:
     """Say which share of the copy bandwidth its least traffic takes; empty where unknown."""
-    return "" if cell is None or not cell.ok or cell.bound is None else formats.percent(cell.bound)
+    is_known = cell is not None and cell.ok and cell.bound is not None
+    return f"{100 * cell.bound:.0f} %" if is_known and cell else ""
 
 
 def _by_subject(run: StudyRun, scan: Scan) -> dict[Subject, list[Cell | None]]:

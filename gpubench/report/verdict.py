@@ -124,7 +124,9 @@ def _launched(run: StudyRun) -> list[str]:
 
 def _bounds(run: StudyRun) -> list[str]:
     """Say which share of the copy bandwidth the fastest reach at the end of the first scan."""
-    scan = scans(run)[0]
+    scan = next(iter(scans(run)), None)
+    if scan is None:
+        return []
     value = scan.values(run)[-1]
     found = {}
     for ranking in rankings(run, scan):

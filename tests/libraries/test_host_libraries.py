@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -71,9 +73,8 @@ class TestHostRivals:
         assert FAMILIES["neighbour-search"].check(algorithm, inputs) is None
         if peak is None:
             pytest.skip("this system does not tell")
-        if form.startswith("list"):
-            assert peak > 8 * int(algorithm.answer.offsets[-1])
-        assert peak < 2**30
+        # How much it is at least, TestPeak says: here it may fit into what earlier tests freed.
+        assert 0 <= peak < 2**30
 
     def test_positions_are_left_as_they_were(
         self, opencl_device: Device, name: str, form: str
@@ -153,12 +154,21 @@ def test_pairs_become_rows() -> None:
     assert rows_of(np.empty((0, 2), np.uint64), 0).offsets.tolist() == [0]
 
 
+TOUCH = """
+import numpy
+from gpubench.libraries._host_memory import peak_of
+print(peak_of(lambda: numpy.ones(2**23, numpy.uint8).sum()))
+"""
+
+
 class TestPeak:
     def test_it_is_what_work_touched(self) -> None:
-        peak = peak_of(lambda: np.ones(2**23, np.uint8).sum())
-        if peak is None:
+        """In a process of its own, whose C library keeps no freed memory that would serve."""
+        told = subprocess.run([sys.executable, "-c", TOUCH], capture_output=True, text=True)
+        assert told.returncode == 0, told.stderr
+        if told.stdout.strip() == "None":
             pytest.skip("this system does not tell")
-        assert 2**23 * 0.9 < peak < 2**26
+        assert 2**23 * 0.9 < int(told.stdout) < 2**26
 
     def test_what_is_not_told_is_none_but_work_is_done(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
