@@ -76,18 +76,13 @@ __device__ int are_apart(GLOBAL const float4 *a, GLOBAL const float4 *b, GLOBAL 
     return 0;
 }
 
-/* Write both pairs that replace one. */
-__device__ __forceinline__ void split(int2 pair, GLOBAL const int2 *a_links, GLOBAL const int2 *b_links,
-                                      GLOBAL int2 *out)
+/* Return both pairs that replace one. */
+__device__ __forceinline__ int4 split(int2 pair, GLOBAL const int2 *a_links, GLOBAL const int2 *b_links)
 {
     int2 a = a_links[pair.x], b = b_links[pair.y];
-    if (__int_as_float(a.y) > __int_as_float(b.y)) {
-        out[0] = make_int2(a.x, pair.y);
-        out[1] = make_int2(a.x + 1, pair.y);
-    } else {
-        out[0] = make_int2(pair.x, b.x);
-        out[1] = make_int2(pair.x, b.x + 1);
-    }
+    if (__int_as_float(a.y) > __int_as_float(b.y))
+        return make_int4(a.x, pair.y, a.x + 1, pair.y);
+    return make_int4(pair.x, b.x, pair.x, b.x + 1);
 }
 
 /* Begin with the pair of roots. */
@@ -125,7 +120,7 @@ __global__ void is_split(GLOBAL const int2 *__restrict__ pairs, GLOBAL const int
 __global__ void expand(GLOBAL const int2 *__restrict__ splits, GLOBAL const int *__restrict__ split_count,
                        GLOBAL const int2 *__restrict__ leaves, GLOBAL const int *__restrict__ leaf_count,
                        GLOBAL const int2 *__restrict__ a_links, GLOBAL const int2 *__restrict__ b_links,
-                       GLOBAL int2 *__restrict__ next, GLOBAL int *__restrict__ next_size,
+                       GLOBAL int4 *__restrict__ next, GLOBAL int *__restrict__ next_size,
                        GLOBAL int2 *__restrict__ all_leaves, GLOBAL int *lengths, GLOBAL int *leaves_before,
                        int level, int room)
 {
@@ -136,7 +131,7 @@ __global__ void expand(GLOBAL const int2 *__restrict__ splits, GLOBAL const int 
         leaves_before[level + 1] = before + leaf_count[0];
     }
     if (i < split_count[0] && i < room / 2)
-        split(splits[i], a_links, b_links, next + 2 * i);
+        next[i] = split(splits[i], a_links, b_links);
     if (i < leaf_count[0] && before + i < room)
         all_leaves[before + i] = leaves[i];
 }
@@ -227,7 +222,7 @@ __global__ void finish(GLOBAL const int *found, GLOBAL const int *lengths, GLOBA
 
 /* Without filters: pair i of n becomes pairs 2i and 2i + 1, whatever it is. A pair is null if x is -1; -2 - node
    marks a pair of leaves whose boxes meet. */
-__global__ void step_unfiltered(GLOBAL const int2 *__restrict__ pairs, GLOBAL int2 *__restrict__ next, int n,
+__global__ void step_unfiltered(GLOBAL const int2 *__restrict__ pairs, GLOBAL int4 *__restrict__ next, int n,
                                 GLOBAL const float4 *__restrict__ a_boxes, GLOBAL const float4 *__restrict__ b_boxes,
                                 GLOBAL const int2 *__restrict__ a_links, GLOBAL const int2 *__restrict__ b_links,
                                 GLOBAL const float4 *__restrict__ pose, float slack)
@@ -235,16 +230,17 @@ __global__ void step_unfiltered(GLOBAL const int2 *__restrict__ pairs, GLOBAL in
     int i = blockIdx.x * BLOCK + threadIdx.x;
     if (i >= n)
         return;
-    int2 pair = pairs[i], null = make_int2(-1, -1);
-    next[2 * i] = next[2 * i + 1] = null;
+    int2 pair = pairs[i];
+    int4 both = make_int4(-1, -1, -1, -1);
     if (pair.x < -1)
-        next[2 * i] = pair;
+        both = make_int4(pair.x, pair.y, -1, -1);
     else if (pair.x >= 0 && !are_apart(a_boxes + 3 * pair.x, b_boxes + 3 * pair.y, pose, slack)) {
         if (a_links[pair.x].x < 0 && b_links[pair.y].x < 0)
-            next[2 * i] = make_int2(-2 - pair.x, pair.y);
+            both = make_int4(-2 - pair.x, pair.y, -1, -1);
         else
-            split(pair, a_links, b_links, next + 2 * i);
+            both = split(pair, a_links, b_links);
     }
+    next[i] = both;
 }
 
 __global__ void test_unfiltered(GLOBAL int2 *pairs, int n, GLOBAL const int2 *__restrict__ a_links,

@@ -180,8 +180,9 @@ def keys():
             yield make_keys(size, 4, order), {}
 
 def meshes():
-    for mesh, pose in (("sphere", "deep"), ("soup", "touching")):
-        yield make_mesh_pair(mesh, 32, pose), {"capacity": 2048}
+    for seed in range(3):
+        for mesh, pose in (("sphere", "deep"), ("soup", "touching")):
+            yield make_mesh_pair(mesh, 32, pose, seed), {"capacity": 2048}
 
 name, form = sys.argv[1:]
 cls = registry.find_algorithm(name)
