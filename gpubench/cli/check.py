@@ -17,7 +17,7 @@ from gpubench.core.numbers import read_number
 
 if TYPE_CHECKING:
     from gpubench.evidence.physics_results import CheckResults
-    from gpubench.inputs import ParticleSet
+    from gpubench.inputs import MeshPair, ParticleSet
 
 CHECKS = Path("results/checks")
 
@@ -85,6 +85,15 @@ def own_particles(
     return OwnParticles(positions, box, low, cell_size, periodic)
 
 
+def _own_meshes(paths: list[Path]) -> MeshPair:
+    """Read a user's own meshes."""
+    if len(paths) != 2:
+        raise UserError("two meshes collide: give --mesh FILE twice")
+    from gpubench.inputs.mesh_files import read_mesh_pair
+
+    return read_mesh_pair(*paths)
+
+
 def check(
     own: Annotated[OwnParticles, From(own_particles)],
     algorithms: Annotated[
@@ -94,6 +103,14 @@ def check(
             help="Default: all. Or a family of workloads, to check its physics: {families}.",
             show_default=False,
             autocompletion=values.completes(values.algorithms, values.families),
+        ),
+    ] = None,
+    mesh: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Check on your own meshes, given twice: OBJ, STL, PLY, or triangles as .npy.",
+            show_default=False,
         ),
     ] = None,
     device: DeviceOption = "auto",
@@ -123,17 +140,24 @@ def check(
     require.one_process("check")
     families = [name for name in algorithms or () if name in FAMILIES]
     if families:
-        if len(algorithms or ()) > 1 or own.are_given:
-            raise UserError(f"check {families[0]} by itself, without algorithms and particles")
+        if len(algorithms or ()) > 1 or own.are_given or mesh:
+            raise UserError(f"check {families[0]} by itself, without algorithms or inputs")
         _check_family(families[0], device, as_json, long, out)
     elif long or out is not None:
         raise UserError(f"--long and --out are for checks of {', '.join(FAMILIES)}")
+    elif own.are_given and mesh:
+        raise UserError("give either --positions or --mesh")
     else:
-        _check_algorithms(algorithms, device, own, as_json, smallest)
+        inputs = _own_meshes(mesh) if mesh else own.read()
+        _check_algorithms(algorithms, device, inputs, as_json, smallest)
 
 
 def _check_algorithms(
-    names: list[str] | None, device: str, own: OwnParticles, as_json: bool, smallest: bool
+    names: list[str] | None,
+    device: str,
+    inputs: ParticleSet | MeshPair | None,
+    as_json: bool,
+    smallest: bool,
 ) -> None:
     """Check algorithms, all by default; raise Exit(1) where one is not right."""
     from gpubench.cli.conformance import check_forms
@@ -141,7 +165,6 @@ def _check_algorithms(
     from gpubench.devices import open_device
 
     chosen = [registry.find_algorithm(name) for name in dict.fromkeys(names or ())]
-    inputs = own.read()
     with open_device(device) as opened:
         outcomes = check_forms(
             chosen or list(registry.algorithms().values()), opened, inputs, smallest

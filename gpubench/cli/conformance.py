@@ -1,4 +1,4 @@
-"""What `gpubench check` does with algorithms: every form on a suite, or on a user's particles."""
+"""What `gpubench check` does with algorithms: every form on a suite, or on a user's own input."""
 
 from __future__ import annotations
 
@@ -10,17 +10,19 @@ from typing import Any
 from gpubench.core.contracts import Algorithm
 from gpubench.core.errors import UserError
 from gpubench.devices import Device, missing_feature
-from gpubench.inputs import ParticleSet
-from gpubench.inputs.specs import Particles
+from gpubench.inputs import MeshPair, ParticleSet
+from gpubench.inputs.specs import Meshes, Particles
 from gpubench.measure.progress import progress
 from gpubench.studies.bench import verdict_on
 from gpubench.verify import conformance, suites
 from gpubench.verify.problems import FAMILIES, first_launch
 from gpubench.verify.smallest import smallest_failure
 
+Own = ParticleSet | MeshPair | None  # what a user gave in place of the suite
+
 
 def check_forms(
-    chosen: list[type[Algorithm]], device: Device, inputs: ParticleSet | None, smallest: bool
+    chosen: list[type[Algorithm]], device: Device, inputs: Own, smallest: bool
 ) -> list[dict[str, Any]]:
     """Check every form of the algorithms; return the results, ready for JSON."""
     forms = [(cls, name, form) for cls in chosen for name, form in cls.forms.items()]
@@ -38,12 +40,13 @@ def check_forms(
 
 
 def _check_form(
-    cls: type[Algorithm], form: str, device: Device, inputs: ParticleSet | None, smallest: bool
+    cls: type[Algorithm], form: str, device: Device, inputs: Own, smallest: bool
 ) -> dict[str, Any]:
     make: Callable[..., Algorithm] = partial(cls, device, form=form)
     family = FAMILIES[cls.family]
-    if inputs is not None and family.kind is not Particles:
-        return _outcome("skipped", f"takes {family.kind.kind}, not particles")
+    given = Meshes if isinstance(inputs, MeshPair) else Particles
+    if inputs is not None and family.kind is not given:
+        return _outcome("skipped", f"takes {family.kind.kind}, not {given.kind}")
     try:
         if inputs is None:
             conforming = partial(make, parameters=cls.conformance_parameters)
@@ -56,12 +59,12 @@ def _check_form(
         wrong = first_launch(algorithm, inputs, oracle)
     except (Exception, SystemExit) as error:
         if inputs is not None and type(error) is UserError:
-            raise  # of the user's own particles
+            raise  # of the user's own input
         return _outcome(*verdict_on(error, device))
     if not wrong:
         return _outcome("ok")
     outcome = _outcome("wrong", wrong)
-    if smallest:
+    if smallest and given is Particles:
         outcome["smallest"] = _smallest(partial(make, parameters={}), cls.family, inputs)
     return outcome
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from gpubench.algorithms.neighbour_query import NeighbourQuery
 from gpubench.algorithms.obb_collision import ObbCollision
+from gpubench.cli.conformance import check_forms
 from gpubench.core.errors import NotSupported, UserError
 from gpubench.devices import Device
 from gpubench.inputs import MeshPair, make_mesh_pair, mesh_pair
+from gpubench.inputs.mesh_files import read_mesh_pair
 from gpubench.inputs.meshes import SHAPES
 from gpubench.inputs.obb_tree import ObbTree, obb_tree
 from gpubench.verify import collision_oracle
@@ -85,6 +89,50 @@ def test_meshes_that_do_not_fit_are_one_line(first: Any, pose: Any, sentence: st
 def test_shapes_that_do_not_exist_are_one_line(arguments: Any, sentence: str) -> None:
     with pytest.raises(UserError, match=sentence):
         make_mesh_pair(*arguments)
+
+
+def test_files_of_meshes(device: Device, tmp_path: Path) -> None:
+    pair = make_mesh_pair("sphere", 32, "deep", 1)
+    np.save(tmp_path / "a.npy", pair.first)
+    np.save(tmp_path / "b.npy", pair.placed)
+    read = read_mesh_pair(tmp_path / "a.npy", tmp_path / "b.npy")
+    assert np.array_equal(read.first, pair.first) and np.array_equal(read.pose, HERE)
+    assert len(CollisionReference(read).must) == len(CollisionReference(pair).must) > 0
+    found = {
+        each["form"]: each["status"] for each in check_forms([ObbCollision], device, read, True)
+    }
+    assert found["atomic"] == found["no-filter"] == "ok"
+    (particles,) = check_forms([NeighbourQuery], device, read, False)[:1]
+    assert particles["reason"] == "takes particles, not meshes"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("a.npy", b"", "cannot read .*a.npy"),
+        ("a.npy", np.zeros((3, 3, 3), complex), "holds complex128"),
+        ("a.npy", np.zeros((3, 9)), "needs triangles"),
+        ("a.obj", b"v a b\nf 1 2 zz\n", "cannot read .*a.obj|needs trimesh"),
+        ("a.mesh", b"", "cannot read .*a.mesh|needs trimesh"),
+    ],
+)
+def test_files_that_hold_no_mesh_are_one_line(
+    tmp_path: Path, name: str, content: Any, sentence: str
+) -> None:
+    if isinstance(content, bytes):
+        (tmp_path / name).write_bytes(content)
+    else:
+        np.save(tmp_path / name, content)
+    with pytest.raises(UserError, match=sentence) as raised:
+        read_mesh_pair(tmp_path / name, tmp_path / name)
+    assert "\n" not in str(raised.value)
+
+
+def test_an_obj_file_has_the_triangles_of_its_quads(tmp_path: Path) -> None:
+    pytest.importorskip("trimesh")
+    (tmp_path / "a.obj").write_text("v 0 0 0\nv 1 0 0\nv 1 1 0\nv 0 1 0\nf 1 2 3 4\n")
+    read = read_mesh_pair(tmp_path / "a.obj", tmp_path / "a.obj")
+    assert read.first.shape == (2, 3, 3) and read.first.max() == 1
 
 
 # Trees

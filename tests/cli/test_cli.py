@@ -109,6 +109,9 @@ def written(folder):
         (["check", "right-srot"], "did you mean right-sort"),
         (["check", "--device", "abacus"], "no device 'abacus'"),
         (["check", "--box", "1,1,1"], "add --positions"),
+        (["check", "--mesh", "x.npy"], "give --mesh FILE twice"),
+        (["check", "--mesh", "x.npy", "--mesh", "y.npy"], "no file x.npy"),
+        (["check", "--mesh", "x.npy", "--box", "1,1,1"], "either --positions or --mesh"),
         (["check", "--positions", "absent.npy"], "needs --box"),
         (
             ["check", "--positions", "absent.npy", "--box", "1,1,1", "--cell-size", "1"],
