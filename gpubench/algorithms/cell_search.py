@@ -22,11 +22,13 @@ from gpubench.core.poison import arrays_of, empty, poison
 from gpubench.core.tasks import COUNTS, TASKS
 from gpubench.devices import Device, missing_feature
 from gpubench.inputs import ParticleSet
+from gpubench.primitives import simd_query
 from gpubench.primitives.cell_ids import CellIds
 from gpubench.primitives.cell_query import CellQuery
 
 # Forms of cell lists that searches are over, best first: positions come along, the host does not.
 PREFERRED = ("gather", "reorder", "device-loop")
+PREFERRED_SIMD = ("order", "device-loop")  # the query makes copies of its own
 MOST_PARTS = 5
 
 
@@ -49,7 +51,7 @@ class CellSearch(NeighbourSearch):
     def prepare(self) -> None:
         device, particles = self.device, self.particles
         shape = LinkedCells if self.cells.shape() is LinkedCells else SortedCells
-        parts = self.parameters.get("parts") or self.parts(particles, self.grid)
+        parts = self.parameters.get("parts") or self.parts(device, particles, self.grid)
         grid, form = _cut(self.grid, parts), self.preferred_form(device)
         self._cells = self.cells(device, particles, grid, form, {})
         self._ids = CellIds(device, grid)
@@ -65,22 +67,23 @@ class CellSearch(NeighbourSearch):
         self.workspace_bytes += self._cells.workspace_bytes + self._query.workspace_bytes
 
     @classmethod
-    def parts(cls, particles: int, grid: Grid) -> int:
+    def parts(cls, device: Device, particles: int, grid: Grid) -> int:
         """Return how many cells stand for one along x."""
         return 1
 
     @classmethod
     def preferred_form(cls, device: Device) -> str:
         """Return the form of the cell list that is used on a device."""
+        preferred = PREFERRED_SIMD if simd_query.suits(device) else PREFERRED
         return min(
             (f for f, of in cls.cells.forms.items() if not missing_feature(of.requires, device)),
-            key=lambda form: (form not in PREFERRED, form),
+            key=lambda form: (form not in preferred, form),
         )
 
     @classmethod
     def layout(cls, device: Device, particles: int, grid: Grid) -> tuple[Grid, str]:
         """Return the cells that this search looks through, and the form of their list."""
-        return _cut(grid, cls.parts(particles, grid)), cls.preferred_form(device)
+        return _cut(grid, cls.parts(device, particles, grid)), cls.preferred_form(device)
 
     def load(self, inputs: ParticleSet) -> None:
         """Upload the positions of all states; make room for a list, build what is updated."""
@@ -163,7 +166,8 @@ class SortedSearch(CellSearch):
 
     A row of cells is one stretch of particles anyway, and fewer of those are out of reach. By
     default (0) cells are cut into as many parts as leave about one particle to each, at most five:
-    more parts spare fewer candidates than their bounds cost.
+    more parts spare fewer candidates than their bounds cost. On a CPU the particles of a cell share
+    candidates, and about eight are left to each.
     """
 
     defaults: ClassVar[Mapping[str, int]] = {"parts": 0}
@@ -171,8 +175,10 @@ class SortedSearch(CellSearch):
     conformance_parameters: ClassVar[Mapping[str, int]] = {"parts": 3}
 
     @classmethod
-    def parts(cls, particles: int, grid: Grid) -> int:
-        return max(1, min(round(particles / grid.count), MOST_PARTS, MAX_CELLS // grid.count))
+    def parts(cls, device: Device, particles: int, grid: Grid) -> int:
+        in_part = simd_query.SHARING if simd_query.suits(device) else 1
+        wanted = round(particles / grid.count / in_part)
+        return max(1, min(wanted, MOST_PARTS, MAX_CELLS // grid.count))
 
 
 def _cut(grid: Grid, parts: int) -> Grid:

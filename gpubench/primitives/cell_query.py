@@ -11,6 +11,7 @@ import numpy as np
 from gpubench.core.answers import LinkedCells, Neighbours, SortedCells
 from gpubench.core.grid import EPSILON, Grid
 from gpubench.devices.base import Device
+from gpubench.primitives import simd_query
 from gpubench.primitives.gather import Gather
 from gpubench.primitives.scan import ExclusiveScan
 
@@ -65,30 +66,34 @@ class CellQuery:
         self._grid = device.upload(grid.packed().view("uint8"))
         self._counts = self._allocate(particles, "int32")
         self._offsets = self._allocate(particles + 1 if lists else 0, "int64")
+        self._neighbours = device.empty(0, "int32")
+        kept = {"PERIODIC": int(any(grid.periodic)), "REACH": reach, "HALF": int(half)}
+        if lists:
+            self._scan = ExclusiveScan(device, particles, sum_type="int64")
+            self.workspace_bytes += self._scan.workspace_bytes
+        self._simd = self._gather = None
+        if simd_query.suits(device) and not self._linked:
+            self._simd = simd_query.SimdQuery(device, particles, self._grid, self._cutoff2, **kept)
+            self.workspace_bytes += self._simd.workspace_bytes
+            return
         self._masks = self._allocate(ROWS * particles if self._has_masks else 0, "uint32")
         self._gather = Gather(device, particles) if gathers else None
         if self._gather:
             self.workspace_bytes += self._gather.workspace_bytes
-        self._neighbours = device.empty(0, "int32")
         constants = {
             "LINKED": int(self._linked),
-            "PERIODIC": int(any(grid.periodic)),
-            "REACH": reach,
             "MASKS": int(self._has_masks),
-            "HALF": int(half),
             "STAGED": STAGED if "cuda" in device.features else 0,
+            **kept,
         }
         kernel = partial(device.kernel, "neighbour_query.cu")
         self._count = kernel("query", FILL=0, BLOCK=BLOCK, **constants)
         if lists:
             self._fill = kernel("query", FILL=1, BLOCK=FILL_BLOCK, **constants)
             if self._lanes:
-                kept = {name: constants[name] for name in ("PERIODIC", "REACH", "HALF")}
                 self._fill = device.kernel(
                     "neighbour_fill_wide.cu", "fill", LANES=self._lanes, **kept
                 )
-            self._scan = ExclusiveScan(device, particles, sum_type="int64")
-            self.workspace_bytes += self._scan.workspace_bytes
 
     @property
     def _has_masks(self) -> bool:
@@ -108,6 +113,8 @@ class CellQuery:
         match cells:
             case LinkedCells(head, next):
                 return positions, head, next
+            case SortedCells(start, order, _) if self._simd:
+                return self._simd.gather(order, positions), start, order
             case SortedCells(start, order, None):
                 assert self._gather is not None
                 self._gather.launch(order, positions)
@@ -130,6 +137,9 @@ class CellQuery:
 
     def count(self, arrays: tuple[Any, Any, Any]) -> None:
         """Queue the count of each particle's neighbours."""
+        if self._simd:
+            self._simd.launch(False, *arrays, self._counts, self._offsets, self._neighbours)
+            return
         self._query(self._count, BLOCK, arrays)
 
     def list(self, arrays: tuple[Any, Any, Any]) -> None:
@@ -144,6 +154,9 @@ class CellQuery:
 
     def fill(self, arrays: tuple[Any, Any, Any]) -> None:
         """Queue the list of what was counted, as far as there is room."""
+        if self._simd:
+            self._simd.launch(True, *arrays, self._counts, self._offsets, self._neighbours)
+            return
         if not self._lanes:
             self._query(self._fill, FILL_BLOCK, arrays)
             return
@@ -169,7 +182,8 @@ class CellQuery:
     @property
     def gathered_bytes(self) -> int:
         """The bytes of bringing positions into order, where that is done here."""
-        return self._gather.traffic_bytes() if self._gather else 0
+        brings = self._simd or self._gather
+        return brings.traffic_bytes() if brings else 0
 
     @property
     def found(self) -> Neighbours:

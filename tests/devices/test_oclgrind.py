@@ -42,8 +42,11 @@ pytestmark = [
 ]
 
 # Searches are made of cell lists and of queries over each of the two shapes, which are all here by
-# themselves, and of cell ids; what the libraries of others launch is theirs.
-SEARCHES = {("search-atomic-list", "list"), ("brute-force", "count")}
+# themselves, and of cell ids; what the libraries of others launch is theirs. A search over sorted
+# cells runs the query of CPUs, `neighbour-query` that of GPUs.
+SEARCHES = {
+    ("search-atomic-list", "list"), ("search-counting-sort", "list"), ("brute-force", "count"),
+}  # fmt: skip
 # The list form launches the kernels of the count forms, over either table: those are here too.
 HASH_QUERY = ("hash-query", "list-world-limits")
 # Every kernel of each layout; blocks in planes are read as those in float4 are.
@@ -76,6 +79,7 @@ from gpubench.core.grid import Grid
 from gpubench.inputs import NULLS, RECORD_BYTES, make, make_pairs, make_records, move
 from gpubench.inputs import make_keys, make_loop_mesh, make_mesh_pair
 from gpubench.inputs import of_particles
+from gpubench.primitives import simd_query
 from gpubench.verify.sparse_suites import antisymmetric_matrix, matrix_of_lengths
 
 class HostSort:
@@ -185,6 +189,8 @@ def meshes():
             yield make_mesh_pair(mesh, 32, pose, seed), {"capacity": 2048}
 
 name, form = sys.argv[1:]
+if name == "neighbour-query":
+    simd_query.suits = lambda device: False
 cls = registry.find_algorithm(name)
 cases = {
     "cell-list-update": moved,

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from gpubench import NeighbourList
 from gpubench.core.errors import UserError
 from gpubench.neighbours.method import methods
+from gpubench.primitives import simd_query
 
 EDGES = (5.0, 4.0, 7.0)
 
@@ -158,6 +159,16 @@ def test_open_space_is_measured_and_grows_with_the_particles():
 def test_all_in_one_place():
     found = NeighbourList(1.0, EDGES, True)(np.full((500, 3), 0.1, np.float32))
     assert set(found.counts.tolist()) == {499} and found.distances().max() == 0
+
+
+@pytest.mark.parametrize("periodic", [False, True])
+def test_kernels_of_gpus_list_halves_on_a_cpu(periodic, monkeypatch):
+    monkeypatch.setattr(simd_query, "suits", lambda device: False)
+    search = NeighbourList(1.0, EDGES, periodic, half=True)
+    positions = drawn(700)
+    found = search(positions)
+    bounds = search.bound(), EDGES, (periodic,) * 3
+    assert_right(found, positions, 1.0, *bounds, half=True)
 
 
 def test_rows_in_the_order_of_cells():

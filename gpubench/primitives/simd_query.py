@@ -1,0 +1,69 @@
+"""Neighbours of particles from sorted cells, on a CPU through OpenCL."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpubench.devices.base import Device
+
+BLOCK = 256
+WIDTH = 16  # of the vectors of kernels/neighbour_query_simd.cl
+SLOTS = 64  # particles of a work-item
+TARGETS = 16  # particles of a cell that share a buffer of candidates
+SHARING = (
+    8  # particles that a cell keeps: it is not cut into parts of fewer (Xeon, 16 to 200 neighbours)
+)
+
+
+def suits(device: Device) -> bool:
+    """Say whether a device has vectors rather than threads."""
+    return device.is_cpu and "opencl" in device.features
+
+
+class SimdQuery:
+    """The launches of a CellQuery over sorted cells, with explicit vectors.
+
+    grid: the packed grid, on the device. constants: PERIODIC, REACH, HALF.
+    workspace_bytes: of the positions in cell order.
+    """
+
+    def __init__(
+        self, device: Device, particles: int, grid: Any, cutoff2: np.float32, **constants: int
+    ) -> None:
+        self._device, self._particles, self._grid, self._cutoff2 = device, particles, grid, cutoff2
+        self._pitch = (particles // WIDTH + 2) * WIDTH  # a vector past the last is still inside
+        self._sorted = device.empty(3 * self._pitch, "float32")
+        self.workspace_bytes = int(self._sorted.nbytes)
+        self._gather, self._count, self._fill = (
+            device.kernel(
+                "neighbour_query_simd.cl", name,
+                FILL=fill, SLOTS=SLOTS, TARGETS=TARGETS, **constants,
+            )
+            for name, fill in (("gather", 0), ("query", 0), ("query", 1))
+        )  # fmt: skip
+
+    def gather(self, order: Any, positions: Any) -> Any:
+        """Queue a copy of positions in the order of the cells; return it, as `launch` reads it."""
+        self._gather(
+            self._device.blocks(self._pitch, BLOCK), BLOCK,
+            order, positions, self._sorted, self._particles, self._pitch,
+        )  # fmt: skip
+        return self._sorted
+
+    def launch(self, fills: bool, *arrays: Any) -> None:
+        """Queue a count or a fill.
+
+        arrays: positions as `gather` returns them, start, order; counts, offsets, neighbours.
+        """
+        *read, counts, offsets, neighbours = arrays
+        (self._fill if fills else self._count)(
+            self._device.blocks(self._particles, SLOTS), 1, *read, self._grid, self._cutoff2,
+            self._particles, self._pitch, counts, offsets, neighbours,
+            np.int64(neighbours.shape[0]),
+        )  # fmt: skip
+
+    def traffic_bytes(self) -> int:
+        """Return the bytes of a gather: an index and a position read, three numbers written."""
+        return 32 * self._particles
