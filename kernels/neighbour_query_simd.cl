@@ -186,7 +186,8 @@ query(GLOBAL const float *restrict sorted, GLOBAL const int *restrict start, GLO
         const int cx = cell_along(grid, 0, t.x[slot]), cy = cell_along(grid, 1, t.y[slot]);
         const int cz = cell_along(grid, 2, t.z[slot]);
         t.slot = slot;
-        t.number = min(min(end, start[cell_number(grid, cx, cy, cz) + 1]) - slot, TARGETS);
+        /* One at least, so that cells that were overwritten for a check cannot stop this loop. */
+        t.number = max(1, min(min(end, start[cell_number(grid, cx, cy, cz) + 1]) - slot, TARGETS));
         for (int n = 0; n < t.number; ++n) {
             t.found[n] = 0;
             t.place[n] = FILL ? offsets[order[slot + n]] : 0;

@@ -33,6 +33,7 @@ class ScipyCKDTree(HostSearch):
     forms: ClassVar[Mapping[str, Form]] = {
         **{task: Form(TASKS[task]) for task in ("build", "count", "ten-counts", "list")},
         "list-pairs": Form("build, then list the pairs, from both sides, unsorted"),
+        "list-pairs-once": Form("build, then list the pairs, each once: less work than the others"),
     }
 
     _tree: Any
@@ -55,7 +56,7 @@ class ScipyCKDTree(HostSearch):
             self._count()
         if self.task == "list":
             pairs = self._tree.query_pairs(self._radius, output_type="ndarray")
-            self._pairs = np.concatenate((pairs, pairs[:, ::-1]))
+            self._pairs = pairs if self.form == "list-pairs-once" else both_sides(pairs)
             if self.form == "list":
                 self._list = rows_of(self._pairs, self.particles)
 
@@ -83,13 +84,15 @@ class ScipyCKDTree(HostSearch):
             return rows
         if self.form == "list-pairs":
             return rows_of(self._pairs, self.particles)
+        if self.form == "list-pairs-once":
+            return rows_of(both_sides(self._pairs), self.particles)
         if self.form == "build" and self._tree is not None:
             self._count()
         return Neighbours(self._counts)
 
     def poison(self) -> None:
         self._tree = None  # its arrays may be read-only: the next launch makes another
-        if self.form == "list-pairs":
+        if self.form.startswith("list-pairs"):
             self._pairs[...] = 0  # pairs of a particle with itself
         else:
             poison(self.device, *arrays_of(self.answer))
@@ -106,6 +109,11 @@ class ScipyCKDTree(HostSearch):
             "self_pairs": "not in query_pairs; in query_ball_point, subtracted by us",
             "ties": "at the cutoff included: we ask for the next smaller float64",
         }
+
+
+def both_sides(pairs: Ints) -> Ints:
+    """Return pairs that were found once, shape (pairs, 2), from both sides."""
+    return np.concatenate((pairs, pairs[:, ::-1]))
 
 
 def rows_of(pairs: Ints, particles: int) -> Neighbours:

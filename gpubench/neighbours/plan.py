@@ -80,6 +80,7 @@ class Plan:
         self.kernel = partial(device.kernel, "neighbour_list.cu", REAL=real, STRIDE=self._stride)
         self._place, self._note = self.kernel("place"), self.kernel("note_pairs")
         self._blocks = device.blocks(self.particles, BLOCK)
+        self._read: tuple[Any, Any, Any]
 
     @cached_property
     def numbers(self) -> Any:
@@ -95,7 +96,25 @@ class Plan:
 
     def count(self, positions: Any, rows: Rows) -> None:
         """Queue all but the list: cells, counts, offsets."""
-        device, n = self._device, self.particles
+        self._build(positions)
+        if self._in_cells:
+            in_order, start, order = self._read
+            self._device.copy(order, rows.ids)
+            self._read = in_order, start, self.numbers
+        self._query.write_to(rows.counts, rows.offsets)
+        self._query.count(self._read)
+        self._query.sum()
+        self._note(1, 32, rows.offsets, self.particles, self.status)
+
+    def count_only(self, positions: Any, counts: Any) -> None:
+        """Queue cells and counts, by particle."""
+        self._build(positions)
+        self._query.write_to(counts)
+        self._query.count(self._read)
+
+    def _build(self, positions: Any) -> None:
+        """Queue the cells, and what the query reads of them."""
+        n = self.particles
         self._place(
             self._blocks, BLOCK, positions, self.packed_box, self._grid, n,
             self._placed, self._cell_of, self.status,
@@ -104,14 +123,6 @@ class Plan:
         self._cells.cell_of = self._cell_of
         cells: Any = self._cells.answer
         self._read = self._query.arrays(cells, self._placed)
-        if self._in_cells:
-            in_order, start, order = self._read
-            device.copy(order, rows.ids)
-            self._read = in_order, start, self.numbers
-        self._query.write_to(rows.counts, rows.offsets)
-        self._query.count(self._read)
-        self._query.sum()
-        self._note(1, 32, rows.offsets, n, self.status)
 
     def fill(self, rows: Rows) -> None:
         """Queue the list, as far as there is room."""

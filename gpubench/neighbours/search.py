@@ -86,12 +86,31 @@ class NeighbourList:
         out: a result of an earlier search of as many particles, whose arrays are written anew;
             only with a capacity.
         """
+        arrays = self._arrays_of(positions)
+        with arrays.lock, arrays.on_stream():
+            return self._search(arrays, arrays.take(positions), out)
+
+    def count(self, positions: Any) -> Any:
+        """Return how many neighbours each particle has: int32, shape (n,).
+
+        As `Found.counts`, without the list; rows are particles, whatever `order` is.
+        """
+        arrays = self._arrays_of(positions)
+        with arrays.lock, arrays.on_stream():
+            taken, self.searches = arrays.take(positions), self.searches + 1
+            counts = arrays.empty(taken.shape[0], "int32")
+            if taken.shape[0]:
+                plan = self._plan_for(arrays, taken)
+                plan.count_only(taken, counts)
+                if self._capacity is None:
+                    plan.require_sound()
+            return arrays.give(counts)
+
+    def _arrays_of(self, positions: Any) -> Arrays:
         kind = kind_of(positions)
         if kind not in self._arrays:
             self._arrays[kind] = arrays_for(kind, self._device)
-        arrays = self._arrays[kind]
-        with arrays.lock, arrays.on_stream():
-            return self._search(arrays, arrays.take(positions), out)
+        return self._arrays[kind]
 
     def update(self, positions: Any) -> Found:
         """Return the neighbours as of the last search, unless a particle moved by half the skin.

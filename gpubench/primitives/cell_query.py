@@ -166,9 +166,11 @@ class CellQuery:
             self._neighbours, np.int64(self.pairs),
         )  # fmt: skip
 
-    def write_to(self, counts: Any, offsets: Any, neighbours: Any = None) -> None:
-        """Take arrays for the next answer, as in `Neighbours`, in place of those made here."""
-        self._counts, self._offsets = counts, offsets
+    def write_to(self, counts: Any, offsets: Any = None, neighbours: Any = None) -> None:
+        """Take arrays for the next answer, as in `Neighbours`, in place of those before."""
+        self._counts = counts
+        if offsets is not None:
+            self._offsets = offsets
         if neighbours is not None:
             self._neighbours = neighbours
 

@@ -137,6 +137,18 @@ def test_every_method_finds_the_same(name):
     assert {*map(tuple, rows_of(found).tolist())} == {*map(tuple, rows_of(plain).tolist())}
 
 
+@pytest.mark.parametrize("order", ["input", "cells"])
+def test_counts_are_those_of_the_list(order):
+    search = NeighbourList(1.0, EDGES, True, half=True, order=order)
+    for n in (400, 0):
+        found, counts = search(drawn(n)), search.count(drawn(n))
+        expected = np.zeros(n, np.int32)
+        expected[slice(None) if order == "input" else found.ids] = found.counts
+        assert np.array_equal(counts, expected) and counts.dtype == np.int32
+    with pytest.raises(UserError, match="position 3 is not finite"):
+        search.count(np.where(np.arange(5)[:, None] == 3, np.nan, drawn(5)))
+
+
 @pytest.mark.parametrize("n", [0, 1])
 @pytest.mark.parametrize("box", [EDGES, None])
 def test_few_particles_have_no_neighbours(n, box):

@@ -1,0 +1,156 @@
+"""`gpubench.NeighbourList`, called as users call it, beside the libraries that it may replace."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+import gpubench
+from gpubench.core.answers import Neighbours
+from gpubench.core.contracts import Form, NeighbourSearch
+from gpubench.core.grid import EPSILON
+from gpubench.core.tasks import TASKS, task_of
+from gpubench.inputs import ParticleSet
+from gpubench.libraries._host_memory import peak_of
+from gpubench.libraries._library import need
+from gpubench.libraries._library_sort import CUDA
+from gpubench.libraries._torch import Torch
+
+OPENCL = frozenset({"opencl"})
+
+
+class NeighbourListCall(NeighbourSearch):
+    """A call of `NeighbourList`, from the user's array to those of the answer.
+
+    A variant names the kind of array: NumPy's with float64 numbers, as vesin and SciPy get them,
+    CuPy's and PyTorch's with float32. `kept` has a capacity and writes into the arrays of an
+    earlier answer; the others allocate, and wait for the number of pairs.
+    """
+
+    name = "neighbour-list"
+    summary = "gpubench.NeighbourList, called on arrays of NumPy, CuPy or PyTorch"
+    source = "docs/use.md; the search is search-counting-sort unless others were faster"
+    forms: ClassVar[Mapping[str, Form]] = {
+        **{
+            f"{task}-{kind}": Form(f"{TASKS[task]}, in arrays of {kind}", needs, allocates=True)
+            for kind, needs in (("numpy", OPENCL), ("cupy", CUDA), ("torch", CUDA))
+            for task in ("count", "list")
+        },
+        "list-torch-kept": Form(f"{TASKS['list']}, in arrays of torch that are kept", CUDA),
+    }
+
+    def prepare(self) -> None:
+        self._kind = self.form.split("-")[1]
+        self._on_host = self._kind == "numpy"
+        if self._kind == "torch":
+            self._torch = Torch(self.device)
+        if not self._on_host:
+            self._cupy: Any = need("cupy", "CuPy", "cuda13")
+        self._pool = self._used()
+        self._points: Any = None
+        self._found: Any = None
+        self._counts: Any = None
+        self._out: Any = None
+        self._search = self._make()
+
+    def _make(self, **more: Any) -> Any:
+        grid = self.grid
+        low, size = np.asarray(grid.low), np.asarray(grid.size)
+        # Particles at an open wall are where float32 has it, which may be outside.
+        corner = np.where(grid.periodic, low, np.minimum(low, low.astype(np.float32)))
+        margin = EPSILON * np.maximum(abs(low), abs(low + size))
+        edges = np.where(grid.periodic, size, low + size + margin - corner)
+        return gpubench.NeighbourList(
+            self.cutoff, edges, grid.periodic, low=corner,
+            device=self.device.spec if self._on_host else None, **more,
+        )  # fmt: skip
+
+    def _used(self) -> int:
+        return 0 if self._on_host else int(self._cupy.get_default_memory_pool().used_bytes())
+
+    def _stream(self) -> AbstractContextManager[Any]:
+        """Return a context in which the user's library works in the stream that is timed."""
+        if self._on_host:
+            return nullcontext()
+        if self._kind == "torch":
+            return self._torch.on_stream()  # type: ignore[no-any-return]
+        handle = self.device.stream.handle  # type: ignore[attr-defined]  # of a CUDADevice
+        return self._cupy.cuda.ExternalStream(handle)  # type: ignore[no-any-return]
+
+    def load(self, inputs: ParticleSet) -> None:
+        """Make the user's array, room where that is kept, and search once."""
+        xyz = np.ascontiguousarray(inputs.positions[:, :3])
+        self._points = xyz.astype(np.float64) if self._on_host else self.device.upload(xyz)
+        with self._stream():
+            if self._kind == "torch" and self.particles:
+                self._points = self._torch.view(self._points)
+            self._found = self._counts = self._out = None
+            if self.form.endswith("kept"):
+                pairs = len(self._search(self._points))
+                self._search = self._make(capacity=pairs)
+                self._out = self._search(self._points)
+        self.launch()
+        self._pool = max(0, self._used() - self._pool)
+
+    def launch(self) -> None:
+        """Call it."""
+        if self._on_host:
+            self.device.synchronize()
+        with self._stream():
+            if self.task == "count":
+                self._counts = self._search.count(self._points)
+            else:
+                self._found = self._search(self._points, self._out)
+                self._arrays()
+
+    def _arrays(self) -> list[Any]:
+        """Return the arrays of the answer, in the user's kind."""
+        if self.task == "count":
+            return [self._counts]
+        return [self._found.counts, self._found.offsets, self._found.neighbours]
+
+    def neighbours(self) -> Neighbours:
+        with self._stream():
+            return Neighbours(*(self._to_host(array) for array in self._arrays()))
+
+    def _to_host(self, array: Any) -> NDArray[Any]:
+        if isinstance(array, np.ndarray):
+            return array
+        host: NDArray[Any] = array.get() if hasattr(array, "get") else array.cpu().numpy()
+        return host
+
+    def poison(self) -> None:
+        with self._stream():
+            for array in self._arrays():
+                array[...] = -1
+
+    def download(self, array: Any) -> NDArray[Any]:
+        """Return an array of the answer, which is on the host."""
+        return np.asarray(array)
+
+    @property
+    def no_graph(self) -> str | None:
+        """Why there is no graph."""
+        if self._on_host:
+            return "it works on the host, which no CUDA graph can hold"
+        return super().no_graph
+
+    def peak_bytes(self) -> int | None:
+        """Return what host memory grows by in a launch, or what a GPU's pool grew by."""
+        if not self._on_host:
+            return self._pool
+        self._found = self._counts = None
+        self._search = self._make()
+        return peak_of(self.launch)
+
+    def outcome(self) -> dict[str, int | float | str]:
+        pairs = {"pairs": len(self._found)} if task_of(self.form) == "list" else {}
+        return {"method": self._search.chosen, **pairs}
+
+    def traffic_bytes(self) -> int | None:
+        """No model: it is the whole call that counts."""
+        return None
