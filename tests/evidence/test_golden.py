@@ -1,8 +1,8 @@
 """What the report of before the rules of evidence showed, beside what it shows now.
 
 The files in `golden` are tables of the report at 8f1575c. They may differ from what is shown now
-in what the rules ask for: times of several timings are pooled, intervals are widened, and what newer
-code measured takes the place of what older code did.
+in what the rules ask for: times of several timings are pooled, intervals are widened, and times by
+newer code take the place of those by older code.
 """
 
 from __future__ import annotations
