@@ -54,6 +54,7 @@ from gpubench.inputs import (
 )
 from gpubench.inputs.keys import KEY_ORDERS, VALUE_BYTES
 from gpubench.inputs.meshes import POSES, SHAPES
+from gpubench.libraries.fcl_collision import FclCollision
 from gpubench.libraries.numpy_sort import NumpySort
 from gpubench.primitives import simd_query
 from gpubench.verify import oracle
@@ -348,7 +349,9 @@ class TestContract:
             assert algorithm.workspace_bytes == sum(allocated)
         algorithm.load(inputs)
         algorithm.launch()
-        if isinstance(algorithm, HostSearch | NumpySort):  # what it allocates is not the device's
+        if isinstance(
+            algorithm, HostSearch | NumpySort | FclCollision
+        ):  # what it allocates is not the device's
             assert algorithm.workspace_bytes == sum(allocated) == 0
             return
         if pair[0] == "search-radix-grid" and device.backend == "opencl":

@@ -1,0 +1,93 @@
+"""The Flexible Collision Library on the host, through python-fcl."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpubench.core.collision import Collisions, MeshCollision
+from gpubench.core.contracts import Form
+from gpubench.inputs.meshes import MeshPair
+from gpubench.libraries._host_memory import peak_of
+from gpubench.libraries._library import name_with_version, need
+
+MOST_CONTACTS = 2**31 - 1
+
+
+class FclCollision(MeshCollision):
+    """`fcl.collide` of two models, all contacts without their points. One core.
+
+    The trees, of boxes and rectangle swept spheres (OBBRSS), are built when the input is loaded.
+    The contacts, a Python list that python-fcl makes in the call, become arrays outside the time.
+    """
+
+    name = "fcl-collision"
+    summary = "fcl.collide on the host, all pairs of triangles"
+    source = "FCL through python-fcl"
+    forms: ClassVar[Mapping[str, Form]] = {
+        "host": Form("depth first over trees of boxes, in float64", capturable=False)
+    }
+
+    def prepare(self) -> None:
+        self._fcl: Any = need("fcl", "python-fcl", "meshes")
+        self.library = name_with_version("python-fcl")
+        self._result: Any = None
+
+    def load(self, inputs: MeshPair) -> None:
+        """Build both models."""
+        fcl, pose = self._fcl, inputs.pose.astype(np.float64)
+        places = fcl.Transform(), fcl.Transform(pose[:, :3], pose[:, 3])
+        self._objects = [
+            fcl.CollisionObject(self._model(mesh), place)
+            for mesh, place in zip((inputs.first, inputs.second), places, strict=True)
+        ]
+
+    def _model(self, triangles: NDArray[np.float32]) -> Any:
+        model, corners = self._fcl.BVHModel(), triangles.reshape(-1, 3).astype(np.float64)
+        model.beginModel(len(corners), len(triangles))
+        model.addSubModel(corners, np.arange(len(corners)).reshape(-1, 3))
+        model.endModel()
+        return model
+
+    def launch(self) -> None:
+        """Wait until the device has nothing left to do, then collide."""
+        self.device.synchronize()
+        self._collide()
+
+    def _collide(self) -> None:
+        self._result = self._fcl.CollisionResult()
+        request = self._fcl.CollisionRequest(num_max_contacts=MOST_CONTACTS, enable_contact=False)
+        self._fcl.collide(*self._objects, request, self._result)
+
+    @property
+    def answer(self) -> Collisions:
+        if self._result is None:  # nothing was launched since: no number of pairs
+            return Collisions(np.zeros((0, 2), np.int32), np.array([-1, 0], np.int32))
+        contacts = [(each.b1, each.b2) for each in self._result.contacts]
+        pairs = np.array(contacts, np.int32).reshape(-1, 2)
+        return Collisions(pairs, np.array([len(pairs), 0], np.int32))
+
+    def poison(self) -> None:
+        """Drop the last result."""
+        self._result = None
+
+    def outcome(self) -> dict[str, int | float | str]:
+        return {"pairs_found": len(self._result.contacts)}
+
+    def download(self, array: Any) -> NDArray[Any]:
+        """Return an array of the answer, which is on the host."""
+        return np.asarray(array)
+
+    @property
+    def no_graph(self) -> str:
+        """Why there is no graph."""
+        return "it works on the host, which no CUDA graph can hold"
+
+    def traffic_bytes(self) -> None:
+        """No model: nothing moves through device memory."""
+
+    def peak_bytes(self) -> int | None:
+        return peak_of(self._collide)
