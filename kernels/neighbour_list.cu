@@ -57,10 +57,10 @@ __global__ void place(GLOBAL const REAL *__restrict__ given, GLOBAL const Box *_
     cell_of[i] = cell_number(grid, cell_along(grid, 0, x), cell_along(grid, 1, y), cell_along(grid, 2, z));
 }
 
-/* Remember the most pairs that any search found. One thread. */
-__global__ void note_pairs(GLOBAL const int64 *offsets, int particles, GLOBAL int64 *status)
+/* Note how many pairs a search found, or with `keeps_most` the most that any did. One thread. */
+__global__ void note_pairs(GLOBAL const int64 *offsets, int particles, int keeps_most, GLOBAL int64 *status)
 {
-    if (blockIdx.x == 0 && threadIdx.x == 0 && offsets[particles] > status[MOST_PAIRS])
+    if (blockIdx.x == 0 && threadIdx.x == 0 && (!keeps_most || offsets[particles] > status[MOST_PAIRS]))
         status[MOST_PAIRS] = offsets[particles];
 }
 

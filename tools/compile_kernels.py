@@ -262,7 +262,8 @@ def make_neighbour_lists(device: Recorder) -> None:
         box = Box((0.0,) * 3, (20.0,) * 3, (repeats,) * 3)
         positions = np.zeros((16_000, columns), dtype)
         plan = Plan(
-            device, CountingSortSearch, positions, box, cutoff, half=half, in_cells=False
+            device, CountingSortSearch, positions, box, cutoff,
+            half=half, in_cells=False, keeps_most=False,
         )  # fmt: skip
         for name in ("has_moved", "write_pairs", "write_geometry"):
             plan.kernel(name)

@@ -6,6 +6,7 @@ measures; this is for arrays that the user's own code holds.
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import importlib
 import tempfile
@@ -66,7 +67,16 @@ class CuPyDevice(Device):
             self.synchronize()  # the host array may be gone after this
 
     def download(self, array: Any) -> NDArray[Any]:
-        host: NDArray[Any] = array.get()  # waits for the current stream
+        if array.size == 0 or not array.flags.c_contiguous:
+            given: NDArray[Any] = array.get()
+            return given
+        runtime, stream = self.cupy.cuda.runtime, self.cupy.cuda.get_current_stream().ptr
+        host = np.empty(array.shape, array.dtype)
+        address, _ = host.__array_interface__["data"]
+        runtime.memcpyAsync(
+            address, array.data.ptr, host.nbytes, runtime.memcpyDeviceToHost, stream
+        )
+        runtime.streamSynchronize(stream)
         return host
 
     def fill(self, array: Any, byte: int) -> None:
@@ -81,12 +91,7 @@ class CuPyDevice(Device):
         key = file, tuple(sorted(constants.items()))
         if key not in self._modules:
             self._modules[key] = self._module(file, [f"-D{k}={v}" for k, v in key[1]])
-        function = self._modules[key].get_function(name)
-
-        def launch(blocks: int, threads: int, *arguments: Any) -> None:
-            function((blocks,), (threads,), tuple(map(scalar, arguments)))
-
-        return launch
+        return Launch(self.cupy, self._modules[key].get_function(name))
 
     def _module(self, file: str, defines: list[str]) -> Any:
         """Load a file of kernels: from the user's cache folder if it is there, or compiled."""
@@ -137,6 +142,42 @@ class CuPyDevice(Device):
 
     def close(self) -> None:
         self._modules.clear()
+
+
+class Launch:
+    """Launches of one kernel, without what CuPy does anew for each.
+
+    Arguments stay in memory of its own, one 64-bit word for each, from which the driver copies
+    them. Not for several threads at once.
+    """
+
+    def __init__(self, cupy: Any, kernel: Any) -> None:
+        self._kernel, self._array = kernel, cupy.ndarray
+        self._queue, self._stream = cupy.cuda.driver.launchKernel, cupy.cuda.get_current_stream
+        self._held: list[Any] = []
+
+    def _lay_out(self, number: int) -> None:
+        self._function = self._kernel.kernel.ptr
+        self._held = [None] * number
+        self._words = (ctypes.c_uint64 * number)()
+        begin = ctypes.addressof(self._words)
+        self._pointers = (ctypes.c_uint64 * number)(*range(begin, begin + 8 * number, 8))
+        self._address = ctypes.addressof(self._pointers)
+
+    def __call__(self, blocks: int, threads: int, *arguments: Any) -> None:
+        """Queue a launch on the current stream; see `Kernel`."""
+        if len(self._held) != len(arguments):
+            self._lay_out(len(arguments))
+        words, held, array = self._words, self._held, self._array
+        for k, argument in enumerate(arguments):
+            if isinstance(argument, array):
+                words[k] = argument.data.ptr
+            elif argument is not held[k]:
+                held[k] = argument
+                words[k] = int.from_bytes(scalar(argument).tobytes(), "little")
+        self._queue(
+            self._function, blocks, 1, 1, threads, 1, 1, 0, self._stream().ptr, self._address, 0
+        )
 
 
 def compile_to_cubin(nvrtc: Any, source: str, defines: list[str], architecture: str) -> bytes:

@@ -18,6 +18,7 @@ from gpubench.devices import open_device
 from gpubench.devices.base import Device
 from gpubench.devices.cupy import CuPyDevice, import_cupy
 
+TYPES = frozenset((np.dtype("float32"), np.dtype("float64")))
 HOST, CUDA, CUDA_MANAGED = 1, 2, 13  # device types of DLPack
 KINDS = (
     "positions take an array of shape (n, 3) or (n, 4): NumPy's, or anything with DLPack or"
@@ -112,11 +113,12 @@ class CudaArrays(Arrays):
     def __init__(self, number: int, torch: Any) -> None:
         self.device, self.lock = _cuda(number)
         self._cupy, self._torch = self.device.cupy, torch
+        self._stream: tuple[int, Any] = 0, self._cupy.cuda.Stream.null
 
     def take(self, positions: Any) -> Any:
         if hasattr(positions, "__dlpack__"):
-            given = positions.detach() if self._torch is not None else positions
-            array = self._cupy.from_dlpack(given)
+            has_gradient = self._torch is not None and positions.requires_grad
+            array = self._cupy.from_dlpack(positions.detach() if has_gradient else positions)
         else:
             array = self._cupy.asarray(positions)
         array = checked(array)
@@ -143,7 +145,10 @@ class CudaArrays(Arrays):
         if self._torch is None:
             return cuda.Device(self.device.number)  # type: ignore[no-any-return]
         handle = self._torch.cuda.current_stream(self.device.number).cuda_stream
-        stream = cuda.Stream.from_external(_Handle(handle)) if handle else cuda.Stream.null
+        known, stream = self._stream
+        if handle != known:
+            stream = cuda.Stream.from_external(_Handle(handle)) if handle else cuda.Stream.null
+            self._stream = handle, stream
         return _OnStream(cuda.Device(self.device.number), stream)
 
 
@@ -177,7 +182,7 @@ def checked(array: Any) -> Any:
     """Return positions as they are, or raise UserError for a wrong shape or type."""
     if array.ndim != 2 or array.shape[1] not in (3, 4):
         raise UserError(f"positions take the shape (n, 3) or (n, 4), not {tuple(array.shape)}")
-    if array.dtype not in (np.float32, np.float64):
+    if array.dtype not in TYPES:
         raise UserError(f"positions take float32 or float64, not {array.dtype}")
     if array.shape[0] >= 2**31:
         raise UserError(f"positions take less than 2^31 particles, not {array.shape[0]}")

@@ -43,6 +43,7 @@ class Plan:
 
     method: the class of the search. box, cutoff: of the query, with the skin. half: whether each
     pair is listed once. in_cells: whether rows, and neighbours, are numbered in cell order.
+    keeps_most: whether `require_sound` returns the most pairs of several searches.
     """
 
     def __init__(
@@ -55,7 +56,9 @@ class Plan:
         *,
         half: bool,
         in_cells: bool,
+        keeps_most: bool,
     ) -> None:
+        self._keeps_most = keeps_most
         self._device, self.box, self._in_cells = device, box, in_cells
         self.particles, self._stride = positions.shape
         if shape_of(method) is LinkedCells and (half or in_cells):
@@ -104,7 +107,7 @@ class Plan:
         self._query.write_to(rows.counts, rows.offsets)
         self._query.count(self._read)
         self._query.sum()
-        self._note(1, 32, rows.offsets, self.particles, self.status)
+        self._note(1, 32, rows.offsets, self.particles, self._keeps_most, self.status)
 
     def count_only(self, positions: Any, counts: Any) -> None:
         """Queue cells and counts, by particle."""
@@ -130,12 +133,14 @@ class Plan:
         self._query.fill(self._read)
 
     def require_sound(self) -> int:
-        """Wait; return the most pairs that a search found since the last call.
+        """Wait; return the pairs of the last search, or the most since the last call.
 
         Raises UserError for a particle that could not be placed. Either is forgotten.
         """
-        not_finite, outside, most = map(int, self._device.download(self.status))
-        self._device.fill(self.status, 0)
+        status: list[int] = self._device.download(self.status).tolist()
+        not_finite, outside, most = status
+        if not_finite or outside or self._keeps_most:
+            self._device.fill(self.status, 0)
         if not_finite:
             raise UserError(f"position {not_finite - 1} is not finite")
         if outside:

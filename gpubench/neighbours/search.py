@@ -198,6 +198,7 @@ class NeighbourList:
                 plan = Plan(
                     arrays.device, search, taken, box, self.reach,
                     half=self._half, in_cells=self._in_cells,
+                    keeps_most=self._capacity is not None,
                 )  # fmt: skip
             except UserError as error:
                 if self._method != "auto":
