@@ -50,7 +50,7 @@ class NeighbourListCall(NeighbourSearch):
             self._torch = Torch(self.device)
         if not self._on_host:
             self._cupy: Any = need("cupy", "CuPy", "cuda13")
-        self._pool = self._used()
+        self._before, self._pool = self._used(), 0
         self._points: Any = None
         self._found: Any = None
         self._counts: Any = None
@@ -94,7 +94,7 @@ class NeighbourListCall(NeighbourSearch):
                 self._search = self._make(capacity=pairs)
                 self._out = self._search(self._points)
         self.launch()
-        self._pool = max(0, self._used() - self._pool)
+        self._pool = max(0, self._used() - self._before)
 
     def launch(self) -> None:
         """Call it."""
