@@ -9,8 +9,9 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import importlib
+import struct
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,10 @@ from gpubench.core.user_cache import keep, usable_cache
 from gpubench.devices.base import Device, Kernel, scalar
 
 INSTALL = f"{install.hint('neighbours-cuda13')} (or [neighbours-cuda12], to match `nvidia-smi`)"
+
+
+# How `struct` packs a scalar of each of NumPy's types into 64 bits.
+WORDS = {"i": "i4x", "I": "I4x", "f": "f4x", "d": "d", "l": "q", "q": "q", "L": "Q", "Q": "Q"}
 
 
 @cache
@@ -147,34 +152,39 @@ class CuPyDevice(Device):
 class Launch:
     """Launches of one kernel, without what CuPy does anew for each.
 
-    Arguments stay in memory of its own, one 64-bit word for each, from which the driver copies
-    them. Not for several threads at once.
+    Arguments are packed into memory of its own, from which the driver copies them: a word of 64
+    bits for each, whose type is that of the first launch. Not for several threads at once.
     """
 
     def __init__(self, cupy: Any, kernel: Any) -> None:
         self._kernel, self._array = kernel, cupy.ndarray
         self._queue, self._stream = cupy.cuda.driver.launchKernel, cupy.cuda.get_current_stream
-        self._held: list[Any] = []
+        self._pack: Any = None
+        self._values: list[Any] = []
 
-    def _lay_out(self, number: int) -> None:
+    def _lay_out(self, arguments: Sequence[Any]) -> None:
         self._function = self._kernel.kernel.ptr
-        self._held = [None] * number
-        self._words = (ctypes.c_uint64 * number)()
+        arrays = [type(each) is self._array for each in arguments]
+        words = [
+            "Q" if is_array else WORDS[np.dtype(type(scalar(each))).char]
+            for each, is_array in zip(arguments, arrays, strict=True)
+        ]
+        number = len(words)
+        self._words = ctypes.create_string_buffer(8 * number)
         begin = ctypes.addressof(self._words)
         self._pointers = (ctypes.c_uint64 * number)(*range(begin, begin + 8 * number, 8))
         self._address = ctypes.addressof(self._pointers)
+        self._pack = struct.Struct("<" + "".join(words)).pack_into
 
     def __call__(self, blocks: int, threads: int, *arguments: Any) -> None:
         """Queue a launch on the current stream; see `Kernel`."""
-        if len(self._held) != len(arguments):
-            self._lay_out(len(arguments))
-        words, held, array = self._words, self._held, self._array
-        for k, argument in enumerate(arguments):
-            if isinstance(argument, array):
-                words[k] = argument.data.ptr
-            elif argument is not held[k]:
-                held[k] = argument
-                words[k] = int.from_bytes(scalar(argument).tobytes(), "little")
+        if self._pack is None:
+            self._lay_out(arguments)
+        array = self._array
+        values = [each.data.ptr if type(each) is array else each for each in arguments]
+        if values != self._values:
+            self._pack(self._words, 0, *values)
+            self._values = values
         self._queue(
             self._function, blocks, 1, 1, threads, 1, 1, 0, self._stream().ptr, self._address, 0
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -163,7 +163,7 @@ class CellQuery:
         self._fill(
             self._device.blocks(self._particles * self._lanes, FILL_BLOCK), FILL_BLOCK, *arrays,
             self._grid, self._cutoff2, self._slack, self._particles, self._offsets,
-            self._neighbours, int64(self.pairs),
+            self._neighbours, np.int64(self.pairs),
         )  # fmt: skip
 
     def write_to(self, counts: Any, offsets: Any = None, neighbours: Any = None) -> None:
@@ -178,7 +178,7 @@ class CellQuery:
         kernel(
             self._device.blocks(self._particles, block), block, *arrays, self._grid,
             self._cutoff2, self._slack, self._particles, self._counts, self._offsets,
-            self._neighbours, int64(self.pairs), self._masks,
+            self._neighbours, np.int64(self.pairs), self._masks,
         )  # fmt: skip
 
     @property
@@ -200,12 +200,6 @@ class CellQuery:
         if not self._lists:
             return once
         return 2 * once + (8 + 8) * self._particles + 4 * self.pairs
-
-
-@lru_cache(maxsize=64)
-def int64(value: int) -> np.int64:
-    """Return the same object each time: launches look at what differs from the last."""
-    return np.int64(value)
 
 
 def lanes_for(particles: int, grid: Grid, cutoff: float) -> int:
