@@ -6,9 +6,10 @@ Its search for uninitialised values is not used. In Oclgrind 21.10 it takes the 
 atomic for uninitialised, constants too, and it abandons kernels at LLVM's `freeze`. Instead
 test_algorithms.py fills memory with rubbish before algorithms get it.
 
-`radix-grid` and the hash grids run here with NumPy's sort, so that only the kernels of this
-package are judged. PyOpenCL's scan, which its radix sort is made of, has a race by the letter of
-the standard: it reads a sum from global memory behind a barrier that orders local memory only.
+`radix-grid`, the hash grids and the linear BVH run here with NumPy's sort, so that only the kernels
+of this package are judged. PyOpenCL's scan, which its radix sort is made of, has a race by the
+letter of the standard: it reads a sum from global memory behind a barrier that orders local memory
+only.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ FORMS = [
     and (cls.family != "unbounded-query" or (name, form) == HASH_QUERY)
     and (cls.family != "sparse-product" or (name, form) in PRODUCTS)
     and (cls.family != "key-sort" or name == "bitonic-sort")
-    and (cls.family != "mesh-collision" or form in ("atomic", "no-filter"))
+    and (cls.family != "mesh-collision" or form in ("atomic", "no-filter", "given-tree"))
 ]
 
 # Each case is checked twice: what the first launch left behind must not disturb the second.
@@ -73,6 +74,7 @@ import json, sys
 import numpy as np
 from gpubench.core import registry
 from gpubench.algorithms import adaptive_bitonic, hash_grid, radix_grid
+from gpubench.primitives import linear_bvh
 from gpubench.devices import open_device
 from gpubench.verify.problems import FAMILIES
 from gpubench.core.grid import Grid
@@ -94,7 +96,7 @@ class HostSort:
         self.keys = self.device.upload(keys[order])
         self.values = self.device.upload(values[order])
 
-radix_grid.RadixSort = hash_grid.RadixSort = HostSort
+radix_grid.RadixSort = hash_grid.RadixSort = linear_bvh.RadixSort = HostSort
 # So small that few particles have trees that one launch does not split.
 adaptive_bitonic.SPLIT_BLOCK, adaptive_bitonic.MAX_STAGES = 64, 6
 

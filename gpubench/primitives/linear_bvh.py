@@ -1,0 +1,63 @@
+"""Linear bounding volume hierarchies on the device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpubench.devices.base import Device
+from gpubench.primitives.radix_sort import RadixSort
+
+BLOCK = 128
+CODE_BITS = 30
+ALONG = 1024  # cells of a Morton code along an axis
+
+
+class LinearBvh:
+    """A binary tree over boxes in the order of their Morton codes (Karras 2012).
+
+    After a launch: `order`, int32, shape (items,), the box of each leaf; `children`, int32, shape
+    (items - 1, 2), inner nodes, or -1 - leaf; `node_boxes`, float32, shape (2 (items - 1), 4), low
+    and high of each inner node; `leaf_boxes`, likewise, its first `items` boxes. The root is inner
+    node 0; a single box has none.
+    """
+
+    def __init__(self, device: Device, items: int) -> None:
+        self._device, self._items = device, items
+        self._counts = [items]  # boxes of aligned blocks of leaves, by level
+        while self._counts[-1] > 1:
+            self._counts.append((self._counts[-1] + 1) // 2)
+        self._codes, self._order = (device.empty(items, "int32") for _ in range(2))
+        self._sort = RadixSort(device, items, CODE_BITS)
+        self.leaf_boxes = device.empty((2 * sum(self._counts), 4), "float32")
+        self.children = device.empty((max(1, items - 1), 2), "int32")
+        self.node_boxes = device.empty((2 * max(1, items - 1), 4), "float32")
+        arrays = self._codes, self._order, self.leaf_boxes, self.children, self.node_boxes
+        self.workspace_bytes = sum(a.nbytes for a in arrays) + self._sort.workspace_bytes
+        names = ["make_codes", "gather_leaves", "unite_blocks", "make_nodes"]
+        self._kernels = {n: device.kernel("linear_bvh.cu", n, BLOCK=BLOCK) for n in names}
+
+    @property
+    def order(self) -> Any:
+        """The boxes in the order of the leaves."""
+        return self._sort.values
+
+    def launch(self, boxes: Any, low: tuple[float, float, float], edge: float) -> None:
+        """Queue building the tree.
+
+        boxes: float32, shape (2 items, 4), low and high of each. low, edge: a cube about their
+            middles; what lies outside counts as at its wall.
+        """
+        n, blocks = self._items, self._device.blocks
+        grid = blocks(n, BLOCK), BLOCK
+        scale = ALONG / edge if edge > 0 else 0.0
+        self._kernels["make_codes"](*grid, boxes, n, *low, scale, self._codes, self._order)
+        self._sort.launch(self._codes, self._order)
+        self._kernels["gather_leaves"](*grid, boxes, self._sort.values, n, self.leaf_boxes)
+        first = 0
+        for count in self._counts[:-1]:
+            half = blocks((count + 1) // 2, BLOCK)
+            self._kernels["unite_blocks"](half, BLOCK, self.leaf_boxes, first, count)
+            first += count
+        self._kernels["make_nodes"](
+            *grid, self._sort.keys, self.leaf_boxes, n, self.children, self.node_boxes
+        )
