@@ -33,6 +33,11 @@ class LbvhCollision(MeshCollision):
     defaults: ClassVar[Mapping[str, int]] = {"capacity": 0}
     loses = "lost"
 
+    @classmethod
+    def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
+        """Return the task: whether the tree is built too."""
+        return ("build-and-collide" if form == "built-tree" else "collide"), None
+
     def prepare(self) -> None:
         if self.parameters["capacity"] < 0:
             raise UserError(f"capacity must be at least 0, not {self.parameters['capacity']}")

@@ -44,3 +44,8 @@ class MeshCollision(Algorithm):
         super().__init__(device, form, parameters)
         self.faces, self.levels = faces, levels
         self.prepare()
+
+    @classmethod
+    def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
+        """Return the task, of a form whose trees are given; to build them too is more work."""
+        return "collide", None
