@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -18,6 +19,8 @@ FEWEST_PLACES = 2**14
 MOST_UNFILTERED = 24  # levels; each doubles the stream
 SLACK = 2.0**-19  # of the largest coordinate: more than float32 loses where boxes are placed
 UNFILTERED = "no-filter"
+
+Step = tuple[int, str, Callable[[], None]]
 
 
 class ObbCollision(MeshCollision):
@@ -117,7 +120,8 @@ class ObbCollision(MeshCollision):
         bounds = np.zeros(self.levels + 2, np.int32)
         while len(most) <= self.levels and (length := int(download(self._pairs.size)[0])):
             bounds[len(most)] = min(self._room, length)
-            self._launch_level(len(most), int(bounds[len(most)]))
+            for _, _, queue in self._level(len(most), int(bounds[len(most)])):
+                queue()
             most.append(min(self._room, 1 << length.bit_length(), 2 ** len(most)))
         leaves = int(download(self._before)[len(most)])
         self._most, self._most_leaves = most, min(self._room, 1 << leaves.bit_length())
@@ -130,15 +134,30 @@ class ObbCollision(MeshCollision):
         if self.form == UNFILTERED:
             self._launch_unfiltered()
             return
-        for level, most in enumerate(self._most):
-            self._launch_level(level, most)
+        for _, _, queue in self.steps():
+            queue()
+        self._finish(len(self._most))
+
+    def steps(self) -> list[Step]:
+        """Return what a launch queues with a filter: on which level, what, and how.
+
+        The level past the last stands for the triangles.
+        """
         levels, most = len(self._most), self._most_leaves
-        self._kernels["test_triangles"](
-            self.device.blocks(most, BLOCK), BLOCK, self._all_leaves, self._before, levels, most,
-            *self._links, *self._triangles, self._pose, self._keep, self._pairs.size,
+        test = partial(
+            self._kernels["test_triangles"], self.device.blocks(most, BLOCK), BLOCK,
+            self._all_leaves, self._before, levels, most, *self._links, *self._triangles,
+            self._pose, self._keep, self._pairs.size,
         )  # fmt: skip
-        self._drop.launch(self._all_leaves, self._keep, self._pairs.size, self._found, most=most)
-        self._finish(levels)
+        last = partial(
+            self._drop.launch, self._all_leaves, self._keep, self._pairs.size, self._found,
+            most=most,
+        )  # fmt: skip
+        return [
+            *(step for level, most in enumerate(self._most) for step in self._level(level, most)),
+            (levels, "test triangles", test),
+            (levels, "filter", last),
+        ]
 
     def _begin(self) -> None:
         self._kernels["begin"](1, 1, *self._pairs, self._lengths, self._before)
@@ -148,21 +167,32 @@ class ObbCollision(MeshCollision):
             1, 1, self._found.size, self._lengths, self._before, self._bounds, levels, self._counts
         )
 
-    def _launch_level(self, level: int, most: int) -> None:
-        """Queue one level of at most `most` pairs."""
+    def _level(self, level: int, most: int) -> list[Step]:
+        """Return the steps of one level of at most `most` pairs."""
         grid, kernels, left = (self.device.blocks(most, BLOCK), BLOCK), self._kernels, self._left
-        kernels["test_boxes"](
-            *grid, *self._pairs, most, *self._boxes, self._pose, self._slack, self._keep
-        )
-        self._drop.launch(self._pairs.records, self._keep, self._pairs.size, left, most=most)
-        kernels["is_split"](*grid, *left, most, *self._links, self._keep)
-        self._part.launch(
-            left.records, self._keep, left.size, self._splits, self._leaves, most=most
-        )
-        kernels["expand"](
-            *grid, *self._splits, *self._leaves, *self._links, *self._pairs, self._all_leaves,
-            self._lengths, self._before, level, self._room,
+        test = partial(
+            kernels["test_boxes"], *grid, *self._pairs, most, *self._boxes, self._pose,
+            self._slack, self._keep,
         )  # fmt: skip
+        drop = partial(
+            self._drop.launch, self._pairs.records, self._keep, self._pairs.size, left, most=most
+        )
+        find = partial(kernels["is_split"], *grid, *left, most, *self._links, self._keep)
+        part = partial(
+            self._part.launch, left.records, self._keep, left.size, self._splits, self._leaves,
+            most=most,
+        )  # fmt: skip
+        expand = partial(
+            kernels["expand"], *grid, *self._splits, *self._leaves, *self._links, *self._pairs,
+            self._all_leaves, self._lengths, self._before, level, self._room,
+        )  # fmt: skip
+        return [
+            (level, "test boxes", test),
+            (level, "filter", drop),
+            (level, "find leaves", find),
+            (level, "filter", part),
+            (level, "expand", expand),
+        ]
 
     def _launch_unfiltered(self) -> None:
         """Queue the levels, each twice as long as the one before."""
