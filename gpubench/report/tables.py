@@ -26,6 +26,7 @@ SHORT_NOTE = (
     f"{_SHORT} marks a time whose samples are less than {LONG} times as long as one of nothing, so"
     f" that more than {100 // LONG} % of it may be what a measurement adds."
 )
+_WORDS = 24  # letters; more may take several lines
 _UNITS = {"us/record": "µs per record"}  # how a unit is written, where not as it is
 
 
@@ -248,7 +249,10 @@ def _per_second(cell: Cell, name: str) -> Item:
 def _reported(value: float | str | None) -> Item:
     if value is None:
         return NOTHING
-    return Item(formats.significant(value) if isinstance(value, float) else formats.plain(value))
+    if isinstance(value, float):
+        return Item(formats.significant(value))
+    text = formats.plain(value)
+    return Item(text, "words" if len(text) > _WORDS else "number")
 
 
 def comparison(machines: Sequence[Machine], name: str) -> Table | None:
