@@ -15,31 +15,29 @@ from gpubench.core.errors import UserError
 from gpubench.primitives.scan import ExclusiveScan
 
 LEAST_USED = 8  # of so many places at least one holds a block
+WORTHWHILE = 2**31 - 1  # the width that is taken where none is given
 ENOUGH_ROWS, SHARE_OF_ROWS = 4096, 3  # Bell and Garland's rule for a column worth its padding
 
 
 class EllpackBlocks(BlockRowsProduct):
     """One thread a row, column-major, the diagonal apart.
 
-    width: blocks of a row that are in columns; what a row has beyond is kept, row after row. 0
-    stands for the longest row, which pads memory but moves no more of it; or where fewer than one
-    place in eight would be used, for as many columns as at least max(4096, rows / 3) rows fill.
+    width: blocks of a row that are in columns; what a row has beyond is kept, row after row. By
+    default that of the longest row, which pads memory but moves no more of it; or where fewer than
+    one place in eight would be used, as many columns as at least max(4096, rows / 3) rows fill.
     """
 
     name = "ellpack-blocks"
     summary = "1x3 blocks in ELLPACK layout, one thread a row"
     source = "ftests slides; Bell and Garland, NVR-2008-004, for the width"
     file = "ellpack_blocks.cu"
-    defaults: ClassVar[Mapping[str, int]] = {**BlockRowsProduct.defaults, "width": 0}
+    defaults: ClassVar[Mapping[str, int]] = {**BlockRowsProduct.defaults, "width": WORTHWHILE}
     conformance_parameters: ClassVar[Mapping[str, int]] = {"width": 5}  # narrower than many rows
     forms: ClassVar[Mapping[str, Form]] = forms("float4", "planes")
 
     def prepare(self) -> None:
-        if self.parameters["width"] < 0:
-            raise UserError(
-                "width must be at least 1 (or 0: as wide as the rows make worthwhile), not"
-                f" {self.parameters['width']}"
-            )
+        if self.parameters["width"] < 1:
+            raise UserError(f"width must be at least 1, not {self.parameters['width']}")
         super().prepare()
         self._rest = self.allocate(self.rows, "int32")
         self._count_rest = self._kernel("count_rest")
@@ -48,7 +46,9 @@ class EllpackBlocks(BlockRowsProduct):
         self.start = self.allocate(self.rows + 1, "int64")
 
     def make_room(self, lengths: NDArray[np.int32]) -> None:
-        self.width = self.parameters["width"] or worthwhile_width(lengths)
+        self.width = self.parameters["width"]
+        if self.width == WORTHWHILE:
+            self.width = worthwhile_width(lengths)
         rest = np.maximum(lengths.astype(np.int64) - self.width, 0)
         self._spilled, self._longer = int(rest.sum()), int(np.count_nonzero(rest))
         self.width = min(self.width, int(lengths.max(initial=1)))

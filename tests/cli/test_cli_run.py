@@ -44,7 +44,7 @@ def run(open_once, environment_once, monkeypatch, tmp_path):
         (["rozen2008-table3", "--parameter", "capacity=x"], "NAME=VALUE"),
         (["rozen2008-table3", "--parameter", "capacity=0"], "at least 1 particle a cell, not 0"),
         (["rozen2008-partial-update", "--parameter", "parts=100"], "1 to 64, not 100"),
-        (["slides-ellpack", "--parameter", "width=-1"], "width must be at least 1 (or 0"),
+        (["slides-ellpack", "--parameter", "width=0"], "width must be at least 1, not 0"),
         (["horn2005-subdivision", "--parameter", "pixels=-1"], "pixels must be at least 0, not -1"),
     ],
 )
