@@ -15,13 +15,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, get_type_hints
 import numpy as np
 
 from gpubench.core.answers import (
-    Compacted,
-    LimitedCells,
-    LinkedCells,
-    Neighbours,
-    Noise,
-    SortedCells,
-)
+    Compacted, LimitedCells, LinkedCells, Neighbours, Noise, SortedCells
+)  # fmt: skip
 from gpubench.core.errors import NotSupported, UserError
 from gpubench.core.poison import arrays_of, poison
 from gpubench.core.tasks import task_of
