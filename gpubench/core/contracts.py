@@ -1,7 +1,6 @@
 """What an algorithm is given and what it must return.
 
-Arrays are device arrays: anything with ``shape``, ``dtype`` and ``nbytes`` that the
-device that made them can download (CuPy's under CUDA, PyOpenCL's under OpenCL).
+Arrays are those of a device: with `shape`, `dtype` and `nbytes`, and downloadable by their device.
 """
 
 from __future__ import annotations
@@ -15,8 +14,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, get_type_hints
 import numpy as np
 
 from gpubench.core.answers import (
-    Compacted, LimitedCells, LinkedCells, Neighbours, Noise, SortedCells
-)  # fmt: skip
+    Compacted,
+    LimitedCells,
+    LinkedCells,
+    Neighbours,
+    Noise,
+    SortedCells,
+)
 from gpubench.core.errors import NotSupported, UserError
 from gpubench.core.poison import arrays_of, poison
 from gpubench.core.tasks import task_of
@@ -403,9 +407,8 @@ class StreamFilter(Algorithm):
     """An algorithm that removes the null records of a stream and closes the gaps.
 
     It is made for streams of at most `records` of them. A record is `record_bytes` long, a whole
-    number of float32 words. Which are null, `nulls`
-    says: with "infinity" those whose first float is +infinity (horn2005); with "predicate" those
-    whose entry of `keep` is 0, whatever the record holds.
+    number of float32 words. Which are null, `nulls` says: with "infinity" those whose first float
+    is +infinity (horn2005); with "predicate" those whose entry of `keep` is 0.
     """
 
     family: ClassVar[str] = "stream-filter"
