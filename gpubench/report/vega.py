@@ -357,7 +357,8 @@ def _axis(chart: Chart, which: str) -> Any:
         low, high = min(positive), max(positive)
         margin = (high / low) ** 0.04 if high > 1.1 * low else 1.5
         scale = alt.Scale(type="log", domain=[low / margin, high * margin], nice=False)
-        if which == "y" or len(places) > _MOST_PLACES:
+        is_odd = own.kind == "number" and any(float(f"{place:.3g}") != place for place in places)
+        if which == "y" or is_odd or len(places) > _MOST_PLACES:
             places = _round(low / margin, high * margin)
         if own.kind == "size":
             words = lambda value: formats.power(int(value))  # noqa: E731
