@@ -209,9 +209,11 @@ def spoiled(device: Device, algorithm: Any, change: Callable[[Any], None], name:
     return algorithm
 
 
-def scaled(index: Any, by: float) -> Callable[[Any], None]:
+def scaled(index: Any, by: Any) -> Callable[[Any], None]:
+    """Return what multiplies an entry by a number, or replaces it by what a function makes of it."""
+
     def change(array: Any) -> None:
-        array[index] *= by
+        array[index] = by(array[index]) if callable(by) else array[index] * by
 
     return change
 
@@ -227,12 +229,12 @@ def scaled(index: Any, by: float) -> Callable[[Any], None]:
         ("assemble", "lengths", -1, 0),
         ("assemble", "blocks", (0, 3), 1 + 1e-4),
         ("assemble", "diagonal", (2, -1), -1.0),
-        ("assemble", "columns", 2, -1),
+        ("assemble", "columns", 2, lambda column: -1 - column),
     ],
 )
 def test_what_is_wrong_is_seen(
     device: Device, monkeypatch: pytest.MonkeyPatch,
-    rows: int, task: str, array: str, index: Any, by: float,
+    rows: int, task: str, array: str, index: Any, by: Any,
 ) -> None:  # fmt: skip
     monkeypatch.setattr(sparse_oracle, "MOST_ROWS", rows)
     oracle = SparseProductOracle(SOME)
