@@ -210,7 +210,7 @@ def spoiled(device: Device, algorithm: Any, change: Callable[[Any], None], name:
 
 
 def scaled(index: Any, by: Any) -> Callable[[Any], None]:
-    """Return what multiplies an entry by a number, or replaces it by what a function makes of it."""
+    """Return what multiplies an entry by a number, or puts what a function makes of it there."""
 
     def change(array: Any) -> None:
         array[index] = by(array[index]) if callable(by) else array[index] * by
