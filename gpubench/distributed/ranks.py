@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import atexit
+import fcntl
 import json
 import os
 import re
+import resource
 import select
 import signal
 import socket
@@ -246,7 +248,7 @@ class Watcher:
         address = f"\0gpubench-{os.getuid()}-{launcher}"  # abstract: it leaves no file behind
         about = _encoded({"rank": int(rank), "process": os.getpid()})
         for _ in range(ATTEMPTS):
-            line = socket.socket(socket.AF_UNIX)
+            line = _closed_first(socket.socket(socket.AF_UNIX))
             try:
                 _introduce(line, about, address, size)
             except OSError:
@@ -289,6 +291,18 @@ class Watcher:
         with suppress(OSError):
             return self._line.recv(1) == watch.ANSWER
         return False
+
+
+def _closed_first(line: socket.socket) -> socket.socket:
+    """Move a socket to a high number.
+
+    Linux closes the files of a killed process from the highest number down. So the watcher learns
+    of a death before the launcher does, which then kills the other ranks.
+    """
+    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    number = min(most, 4096) // 2 if most > 0 else 2048
+    with line:
+        return socket.socket(fileno=fcntl.fcntl(line.fileno(), fcntl.F_DUPFD_CLOEXEC, number))
 
 
 def _encoded(message: dict[str, Any]) -> bytes:

@@ -81,6 +81,10 @@ class TestEnds:
         done = run_ranks(2, "ending.py", "ignored-interrupt", "1")
         assert (done.returncode, done.stderr) == (0, "")
 
+    def test_a_death_is_told_before_the_launcher_learns_of_it(self):
+        done = run_ranks(4, "ending.py", "slow-kill", "2")
+        assert our_line(done.stderr).startswith("gpubench: rank 2 of 4 was killed or crashed")
+
     @pytest.mark.parametrize(("size", "rank"), [(2, 0), (2, 1), (4, 2)])
     @pytest.mark.parametrize("how", ["kill", "crash"])
     def test_a_rank_that_dies_ends_all_and_is_named(self, how, size, rank):

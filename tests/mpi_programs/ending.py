@@ -1,7 +1,8 @@
 """End in the way that the first argument names, in the rank that the second one does.
 
 The other ranks wait for a message that never comes. With `shared-memory`, rank 0 first tells where
-MPI's shared memory is; with `unwatched`, rank 1 finds no watcher.
+MPI's shared memory is; with `unwatched`, rank 1 finds no watcher. With `slow-kill`, time passes
+between the end of the line to the launcher and that of files with lower numbers.
 """
 
 from __future__ import annotations
@@ -34,6 +35,13 @@ def end(how: str) -> None:
         case "interrupt":
             signal.raise_signal(signal.SIGINT)
         case "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "slow-kill":
+            large = os.memfd_create("large")
+            for _ in range(24):
+                os.write(large, bytes(2**24))
+            os.dup2(large, int(os.environ["PMI_FD"]) - 1)
+            os.close(large)
             os.kill(os.getpid(), signal.SIGKILL)
         case "crash":
             os.kill(os.getpid(), signal.SIGSEGV)
