@@ -22,6 +22,7 @@ from gpubench.core.answers import (
     SortedCells,
 )
 from gpubench.core.errors import NotSupported, UserError
+from gpubench.core.host_work import HostWork
 from gpubench.core.poison import arrays_of, poison
 from gpubench.core.tasks import task_of
 
@@ -369,7 +370,7 @@ class NeighbourSearch(ParticleAlgorithm):
         raise NotImplementedError(f"{self.name} updates nothing")
 
 
-class HostSearch(NeighbourSearch):
+class HostSearch(HostWork, NeighbourSearch):
     """A neighbour search that works on the host, beside the device whose events time it.
 
     xyz: float32, shape (particles, 3), the loaded positions.
@@ -389,18 +390,6 @@ class HostSearch(NeighbourSearch):
     @abstractmethod
     def work(self) -> None:
         """Search the loaded positions; return when it is done."""
-
-    def download(self, array: Any) -> NDArray[Any]:
-        """Return an array of the answer, which is on the host."""
-        return np.asarray(array)
-
-    @property
-    def no_graph(self) -> str:
-        """Why there is no graph."""
-        return "it works on the host, which no CUDA graph can hold"
-
-    def traffic_bytes(self) -> None:
-        """No model: nothing moves through device memory."""
 
 
 class StreamFilter(Algorithm):

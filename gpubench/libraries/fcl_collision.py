@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from gpubench.core.collision import Collisions, MeshCollision
 from gpubench.core.contracts import Form
+from gpubench.core.host_work import HostWork
 from gpubench.inputs.meshes import MeshPair
 from gpubench.libraries._host_memory import peak_of
 from gpubench.libraries._library import name_with_version, need
@@ -17,7 +18,7 @@ from gpubench.libraries._library import name_with_version, need
 MOST_CONTACTS = 2**31 - 1
 
 
-class FclCollision(MeshCollision):
+class FclCollision(HostWork, MeshCollision):
     """`fcl.collide` of two models, all contacts without their points. One core.
 
     The trees, of boxes and rectangle swept spheres (OBBRSS), are built when the input is loaded.
@@ -76,18 +77,6 @@ class FclCollision(MeshCollision):
 
     def outcome(self) -> dict[str, int | float | str]:
         return {"pairs_found": len(self._result.contacts)}
-
-    def download(self, array: Any) -> NDArray[Any]:
-        """Return an array of the answer, which is on the host."""
-        return np.asarray(array)
-
-    @property
-    def no_graph(self) -> str:
-        """Why there is no graph."""
-        return "it works on the host, which no CUDA graph can hold"
-
-    def traffic_bytes(self) -> None:
-        """No model: nothing moves through device memory."""
 
     def peak_bytes(self) -> int | None:
         return peak_of(self._collide)

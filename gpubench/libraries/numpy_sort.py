@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gpubench.core.contracts import Form
+from gpubench.core.host_work import HostWork
 from gpubench.core.key_sort import KeySort, SortedKeys
 from gpubench.inputs.keys import KeySet
 from gpubench.libraries._host_memory import peak_of
 from gpubench.libraries._library import name_with_version
 
 
-class NumpySort(KeySort):
+class NumpySort(HostWork, KeySort):
     """`numpy.sort` of keys alone; of pairs, `numpy.argsort` and two gathers. One core."""
 
     name = "numpy-sort"
@@ -51,18 +51,6 @@ class NumpySort(KeySort):
     @property
     def answer(self) -> SortedKeys:
         return self._answer
-
-    def download(self, array: Any) -> NDArray[Any]:
-        """Return an array of the answer, which is on the host."""
-        return np.asarray(array)
-
-    @property
-    def no_graph(self) -> str:
-        """Why there is no graph."""
-        return "it works on the host, which no CUDA graph can hold"
-
-    def traffic_bytes(self) -> None:
-        """No model: nothing moves through device memory."""
 
     def peak_bytes(self) -> int | None:
         return peak_of(self._sort)

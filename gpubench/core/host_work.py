@@ -1,0 +1,24 @@
+"""What algorithms share that work on the host, such as libraries for CPUs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class HostWork:
+    """Comes before the contract of a family among the bases of a class."""
+
+    def download(self, array: Any) -> NDArray[Any]:
+        """Return an array of the answer, which is on the host."""
+        return np.asarray(array)
+
+    @property
+    def no_graph(self) -> str:
+        """Why there is no graph."""
+        return "it works on the host, which no CUDA graph can hold"
+
+    def traffic_bytes(self) -> None:
+        """No model: nothing moves through device memory."""
