@@ -74,12 +74,9 @@ class NeighbourListCall(NeighbourSearch):
 
     def _stream(self) -> AbstractContextManager[Any]:
         """Return a context in which the user's library works in the stream that is timed."""
-        if self._on_host:
-            return nullcontext()
         if self._kind == "torch":
             return self._torch.on_stream()  # type: ignore[no-any-return]
-        handle = self.device.stream.handle  # type: ignore[attr-defined]  # of a CUDADevice
-        return self._cupy.cuda.ExternalStream(handle)  # type: ignore[no-any-return]
+        return nullcontext()  # CuPy works in our device's stream, which that made the current one
 
     def load(self, inputs: ParticleSet) -> None:
         """Make the user's array, room where that is kept, and search once."""
@@ -90,7 +87,7 @@ class NeighbourListCall(NeighbourSearch):
                 self._points = self._torch.view(self._points)
             self._found = self._counts = self._out = None
             if self.form.endswith("kept"):
-                pairs = len(self._search(self._points))
+                pairs = len(self._make()(self._points))
                 self._search = self._make(capacity=pairs)
                 self._out = self._search(self._points)
         self.launch()
