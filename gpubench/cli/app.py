@@ -1,4 +1,4 @@
-"""The command line. What was asked for goes to standard output, all else to standard error."""
+"""The command line. Results go to standard output, everything else to standard error."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ for name, command in COMMANDS.items():
 
 
 def main() -> None:
-    """Run the command line; whatever is no answer ends with exit status 2, see `exits`."""
+    """Run the command line; without an answer the exit status is 2, see `exits`."""
     stdout = sys.stdout
     try:
         exits.open_output()

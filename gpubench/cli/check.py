@@ -34,11 +34,11 @@ class OwnParticles:
 
     @property
     def are_given(self) -> bool:
-        """Whether anything is said of them."""
+        """Whether any option describes them."""
         return (self.positions, self.box, self.cell_size) != (None, None, None)
 
     def read(self) -> ParticleSet | None:
-        """Read them, or return None where none are given; UserError for what is missing."""
+        """Read them, or return None if none are given; raise UserError for a missing option."""
         if self.positions is None:
             if self.are_given:
                 raise UserError(
@@ -67,7 +67,7 @@ def own_particles(
     box: Annotated[
         str | None, typer.Option(metavar="X,Y,Z", help="Edges of the box of --positions.")
     ] = None,
-    low: Annotated[str, typer.Option(metavar="X,Y,Z", help="Its lower corner.")] = "0,0,0",
+    low: Annotated[str, typer.Option(metavar="X,Y,Z", help="Lower corner of the box.")] = "0,0,0",
     cell_size: Annotated[
         float | None,
         typer.Option(
@@ -81,7 +81,7 @@ def own_particles(
         ),
     ] = "",
 ) -> OwnParticles:
-    """Return what is said of a user's own particles."""
+    """Return the description of a user's own particles."""
     return OwnParticles(positions, box, low, cell_size, periodic)
 
 
@@ -123,12 +123,12 @@ def check(
         bool,
         typer.Option(
             "--long",
-            help="Of a family: sizes for a GPU, stored in results/checks.",
+            help="With a family: use the sizes for a GPU and store the findings in results/checks.",
         ),
     ] = False,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Of a family: store the findings in this file instead."),
+        typer.Option(metavar="FILE", help="With a family: store the findings in this file."),
     ] = None,
 ) -> None:
     """Check the answers of algorithms, in every variant. Exit 1 if one is wrong.
@@ -141,7 +141,9 @@ def check(
     families = [name for name in algorithms or () if name in FAMILIES]
     if families:
         if len(algorithms or ()) > 1 or own.are_given or mesh:
-            raise UserError(f"check {families[0]} by itself, without algorithms or inputs")
+            raise UserError(
+                f"`check {families[0]}` checks physics: leave out algorithms, particles and meshes"
+            )
         _check_family(families[0], device, as_json, long, out)
     elif long or out is not None:
         raise UserError(f"--long and --out are for checks of {', '.join(FAMILIES)}")
@@ -159,7 +161,7 @@ def _check_algorithms(
     as_json: bool,
     smallest: bool,
 ) -> None:
-    """Check algorithms, all by default; raise Exit(1) where one is not right."""
+    """Check algorithms, all by default; raise Exit(1) if one is not right."""
     from gpubench.cli.conformance import check_forms
     from gpubench.core import registry
     from gpubench.devices import open_device
@@ -197,7 +199,7 @@ def _print_outcomes(outcomes: list[dict[str, Any]]) -> None:
 
 
 def _check_family(family: str, device: str, as_json: bool, is_long: bool, out: Path | None) -> None:
-    """Check the physics of a family of workloads; raise Exit(1) where something is not right."""
+    """Check the physics of a family of workloads; raise Exit(1) if something is not right."""
     from gpubench.devices import open_device
     from gpubench.evidence import physics_results
     from gpubench.physics_checks.runner import run as run_checks
@@ -225,7 +227,7 @@ def _check_family(family: str, device: str, as_json: bool, is_long: bool, out: P
 
 
 def _print_checks(found: CheckResults) -> None:
-    """Print a row for each quantity, and for each check that came to no end."""
+    """Print a row for each quantity, and one for each check that failed."""
     table = new_table("check", "quantity", "value", "reference", "verdict", "note")
     for check in found.checks:
         if check.failure:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Asked:
-    """What is asked about particles, as the command line has it; see `choose.question.Question`."""
+    """The options that describe a question; see `choose.question.Question`."""
 
     particles: int | None
     per_cell: float | None
@@ -107,8 +107,8 @@ def asked(
         str | None,
         typer.Option(
             metavar="D",
-            help="Where they moved to: one of {destinations}. Default: next, a cell beside their"
-            " own.",
+            help="Where they moved to: one of {destinations}. Default: next, a cell beside"
+            " their own.",
             autocompletion=values.completes(values.destinations),
             show_default=False,
         ),
@@ -136,7 +136,7 @@ def asked(
         ),
     ] = None,
 ) -> Asked:
-    """Return what is asked about particles."""
+    """Return the options that describe a question."""
     return Asked(
         particles, per_cell, moved, task, distribution, order, destination, density, cutoff,
         neighbours,
@@ -150,7 +150,7 @@ def choose(
         str | None,
         typer.Option(
             metavar="BACKEND",
-            help="One of {backends}. Default: cuda where it was measured.",
+            help="One of {backends}. Default: cuda if there are results of it.",
             autocompletion=values.completes(values.backends),
             show_default=False,
         ),
@@ -159,8 +159,8 @@ def choose(
         list[Path] | None,
         typer.Option(
             metavar="PATH",
-            help="Results, or a folder of them; may be repeated. Default: what the study of"
-            " `choose` measured here, else what came with the package.",
+            help="Results, or a folder of them; may be repeated. Default: those of the study"
+            " `regimes` measured here, otherwise those shipped with the package.",
             show_default=False,
         ),
     ] = None,
@@ -182,14 +182,14 @@ def choose(
     if validate:
         fields = {field.name for field in dataclasses.fields(Asked)}
         if given := [word for word in words_of(context, fields) if word.startswith("--")]:
-            raise UserError(f"--validate tells of all questions: leave out {', '.join(given)}")
+            raise UserError(f"--validate answers no single question: leave out {', '.join(given)}")
         _validate(results or [], device, as_json)
     else:
         _answer(asked, results or [], device, as_json)
 
 
 def _validate(results: list[Path], device: str | None, as_json: bool) -> None:
-    """Print what advice is worth on inputs that were held out."""
+    """Print how good the advice is on inputs that were held out."""
     from gpubench.choose import output
     from gpubench.choose.chooser import Chooser
 
@@ -225,7 +225,7 @@ def _answer(asked: Asked, results: list[Path], device: str | None, as_json: bool
 
 
 def _elsewhere(machine: Machine) -> str | None:
-    """Say that the evidence is of another GPU than this machine has, or return None."""
+    """Say that the evidence comes from a GPU that this machine does not have, or return None."""
     from gpubench.choose.evidence import STUDY
     from gpubench.devices.cuda import gpu_names
 

@@ -1,4 +1,4 @@
-"""What all commands have in common, whatever they do."""
+"""The base class of all commands."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from gpubench.core.errors import UserError
 
 
 class Command(TyperCommand):
-    """A command that refuses repeated options, and whose help looks up what values there are."""
+    """A command that refuses repeated options, and whose help looks up the possible values."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the command line.
 
-        Raises UserError for an option that takes one value and is given twice: the last would
-        count, and the first be lost silently.
+        Raises UserError for an option that takes one value and is given twice: otherwise the last
+        value would silently replace the first.
         """
         if not ctx.resilient_parsing:
             *_, order = self.make_parser(ctx).parse_args(args=list(args))
@@ -26,7 +26,7 @@ class Command(TyperCommand):
                 takes_several = each.multiple or each.nargs != 1 or is_idempotent
                 if order.count(each) > 1 and not takes_several:
                     raise UserError(
-                        f"{'/'.join([*each.opts, *each.secondary_opts])} is there twice: give it"
+                        f"{'/'.join([*each.opts, *each.secondary_opts])} was given twice: give it"
                         " once, with commas between its values where it takes several"
                     )
         return super().parse_args(ctx, args)

@@ -36,7 +36,7 @@ def compare(
     base: Annotated[
         str,
         typer.Argument(
-            metavar="BASE", help="Before: a file or folder of results, or a commit, which is built."
+            metavar="BASE", help="Before the change: a file or folder of results, or a commit."
         ),
     ],
     what: Annotated[Compared, From(compared)],
@@ -45,7 +45,7 @@ def compare(
         str | None,
         typer.Argument(
             metavar="[HEAD]",
-            help="After, likewise. Default: the working tree, if BASE is a commit.",
+            help="After the change, likewise. Default: the working tree, if BASE is a commit.",
             show_default=False,
         ),
     ] = None,
@@ -98,7 +98,7 @@ REPEATED = {
 
 
 def _require_outputs(out: Path | None, markdown: Path | None, as_json: bool) -> None:
-    """Raise UserError where what was found could not be put where it was asked for."""
+    """Raise UserError if the results could not be written where the options say."""
     if as_json and markdown == STDOUT:
         raise UserError("--json and --markdown - both want stdout: give --markdown a file")
     if markdown is not None and markdown != STDOUT:

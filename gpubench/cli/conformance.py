@@ -1,4 +1,4 @@
-"""What `gpubench check` does with algorithms: every form on a suite, or on a user's own input."""
+"""Check every variant of algorithms, on a conformance suite or on a user's own input."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gpubench.verify import conformance, suites
 from gpubench.verify.problems import FAMILIES, first_launch
 from gpubench.verify.smallest import smallest_failure
 
-Own = ParticleSet | MeshPair | None  # what a user gave in place of the suite
+Own = ParticleSet | MeshPair | None  # an input that replaces the suite
 
 
 def check_forms(
@@ -88,7 +88,7 @@ def _smallest(
 
 
 def _summarised(results: list[conformance.CaseResult]) -> dict[str, Any]:
-    """Return what came of a suite: wrong if any case is, skipped if all are."""
+    """Return the outcome of a suite: wrong if any case is, skipped if all are."""
     cases = [dataclasses.asdict(result) for result in results]
     for status in ("wrong", "skipped"):
         found = [result for result in results if result.status == status]

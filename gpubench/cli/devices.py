@@ -1,4 +1,4 @@
-"""`gpubench devices`: what can be used here."""
+"""`gpubench devices`: the usable devices."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gpubench.cli.output import new_table, print_json, print_table
 
 
 def devices(as_json: JsonOption = False) -> None:
-    """List the devices that can be used here, and for the others what is missing."""
+    """List the usable devices, and what is missing for the others."""
     from gpubench.devices import survey
 
     require.one_process("devices")

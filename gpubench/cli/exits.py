@@ -1,6 +1,6 @@
 """How a command ends: its exit status, and what standard error says.
 
-Statuses 0, 1 and 3 are answers. Whatever keeps a command from an answer is status 2.
+Statuses 0, 1 and 3 are answers. Anything that prevents an answer is status 2.
 """
 
 from __future__ import annotations
@@ -55,17 +55,15 @@ def open_output() -> None:
     if sys.stderr is None:
         sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115  # stays open until the end
     if sys.stdout is None:
-        raise OutputLost(
-            "standard output is closed: redirect it to /dev/null where it is not wanted"
-        )
+        raise OutputLost("standard output is closed: redirect it to /dev/null to discard it")
     sys.stdout = Output(sys.stdout)
 
 
 def status_of(error: Exception) -> int:
     """Say on standard error what ended a command, and return the exit status.
 
-    Bad input, lost output and lack of memory are one line, and nothing where the reader of a pipe
-    has gone. An error of the program itself is its traceback and one line.
+    Bad input, lost output and lack of memory take one line; a pipe whose reader has closed it takes
+    none. An error in the program prints its traceback and one line.
     """
     with suppress(OSError):  # standard error may be full too
         if isinstance(error, UserError):
@@ -80,7 +78,7 @@ def status_of(error: Exception) -> int:
             )
         else:
             traceback.print_exception(error)
-            say_why(f"ended without an answer, by {type(error).__name__}: {error}")
+            say_why(f"ended without an answer because of {type(error).__name__}: {error}")
     # What cannot be written would make the interpreter's last flush choose the exit status.
     for stream in (sys.stdout, sys.stderr):
         try:

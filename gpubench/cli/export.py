@@ -13,7 +13,7 @@ from gpubench.cli import require, values
 def export(
     search: Annotated[str, typer.Argument(metavar="SEARCH", help="See `gpubench list search`.")],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the files.")],
-    task: Annotated[str, typer.Option(metavar="TASK", help="What to do: count or list.")] = "list",
+    task: Annotated[str, typer.Option(metavar="TASK", help="Task: count or list.")] = "list",
     periodic: Annotated[
         str,
         typer.Option(
@@ -25,8 +25,8 @@ def export(
         typer.Option(
             metavar="N",
             parser=values.whole,
-            help="Cells along x to a cutoff, 1 to 5: about as many as there are particles in a"
-            " cube of the cutoff.",
+            help="Cells per cutoff along x, 1 to 5: best about the number of particles in a cube"
+            " whose edge is the cutoff.",
         ),
     ] = 3,
     neighbours: Annotated[
@@ -34,13 +34,13 @@ def export(
         typer.Option(
             metavar="K",
             parser=values.number,
-            help="Of a particle, about: many are listed by several threads.",
+            help="Neighbours per particle, about: if there are many, threads share a particle.",
         ),
     ] = 16,
 ) -> None:
     """Write the source of a search, to take into your own code.
 
-    A header for CUDA C++ that needs the CUDA runtime alone, an example with
+    A header for CUDA C++ that needs only the CUDA runtime, an example with
     CMakeLists.txt, and a file for CuPy. Prints their paths.
     """
     from gpubench.neighbours.export.folder import write

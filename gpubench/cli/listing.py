@@ -24,7 +24,7 @@ def list_everything(
         str | None,
         typer.Argument(
             metavar="[WORD]",
-            help="Only entries with this in name or description, such as sort or cuda.",
+            help="Only entries whose name or description contains this word, such as sort or cuda.",
             show_default=False,
         ),
     ] = None,
@@ -57,7 +57,7 @@ def _everything() -> dict[str, list[dict[str, Any]]]:
 
 
 def _mentions(entry: object, word: str) -> bool:
-    """Say whether a word, or a part of one, is anywhere in an entry."""
+    """Say whether an entry contains this text anywhere."""
     if isinstance(entry, dict):
         return any(_mentions(each, word) for each in (*entry.values(), *entry.get("forms", ())))
     if isinstance(entry, list):
@@ -70,7 +70,7 @@ def _print(
     workloads: list[dict[str, Any]],
     studies: list[dict[str, Any]],
 ) -> None:
-    """Print a table of each kind of which there is something."""
+    """Print a table for each kind that has entries."""
     if algorithms:
         table = new_table("algorithm", "form", "what it is", "needs")
         for entry in algorithms:

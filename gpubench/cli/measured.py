@@ -1,4 +1,4 @@
-"""Tables of times, ranked among equal work, and of what has none."""
+"""Tables of times, ranked among equal work, and of measurements without a time."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def _reasons(rows: Sequence[Row]) -> list[list[str]]:
 
 
 def _shared(rows: Sequence[Row]) -> dict[str, Any]:
-    """Return the axes along which all rows agree, of which there is at least one."""
+    """Return the axes along which all rows agree. There must be at least one row."""
     first = rows[0]
     return {name: first[name] for name in AXES if all(row[name] == first[name] for row in rows)}
 
@@ -143,7 +143,7 @@ def _grouped(rows: Iterable[Row], *names: str) -> dict[tuple[Any, ...], list[Row
 
 
 def _plain(row: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return a row in plain types; pandas has several values for what is missing."""
+    """Return a row in plain types; pandas has several values for missing data."""
     return {str(name): _plain_value(value) for name, value in row.items()}
 
 

@@ -1,4 +1,4 @@
-"""Options that several commands share, and the values that commands are given of them.
+"""Options that several commands share, and the values that commands make of them.
 
 A command asks for such a value by its type: `selection: Annotated[Selection, From(selection)]`.
 `From` names a function whose parameters are the options and which returns the value; the options
@@ -39,7 +39,7 @@ TransportOption = Annotated[
     str,
     typer.Option(
         metavar="T",
-        help="What carries data between ranks: one of {transports}; peer is for GPUs of one host.",
+        help="How data travels between ranks: one of {transports}; peer is for GPUs of one host.",
         autocompletion=completes(values.transports),
     ),
 ]
@@ -141,7 +141,7 @@ def selection(
         typer.Option(
             metavar="N,N",
             parser=values.wholes,
-            help="In place of the study's numbers of particles, records or pairs.",
+            help="Numbers of particles, records or pairs, in place of the study's.",
         ),
     ] = None,
     per_cell: Annotated[
@@ -149,19 +149,21 @@ def selection(
         typer.Option(
             metavar="P,P",
             parser=values.numbers,
-            help="In place of the study's particles per cell.",
+            help="Particles per cell, in place of the study's.",
         ),
     ] = None,
     moved: Annotated[
         Wholes | None,
         typer.Option(
-            metavar="N,N", parser=values.wholes, help="In place of the study's moved particles."
+            metavar="N,N", parser=values.wholes, help="Moved particles, in place of the study's."
         ),
     ] = None,
     kept: Annotated[
         Numbers | None,
         typer.Option(
-            metavar="F,F", parser=values.numbers, help="In place of the study's fractions kept."
+            metavar="F,F",
+            parser=values.numbers,
+            help="Fractions of records kept, in place of the study's.",
         ),
     ] = None,
     inputs: Annotated[
@@ -169,15 +171,17 @@ def selection(
         typer.Option(
             metavar="N",
             parser=values.whole,
-            help="Let N inputs take turns, so that none stays in the cache.",
+            help="Let N inputs take turns, so that the cache does not keep any of them.",
         ),
     ] = None,
     parameter: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="For algorithms that have it; may be repeated."),
+        typer.Option(
+            metavar="NAME=VALUE", help="A parameter of algorithms that have it; may be repeated."
+        ),
     ] = None,
 ) -> Selection:
-    """Return what of a study is measured."""
+    """Return the part of a study to measure."""
     return Selection(
         quick=quick,
         algorithms=names_in(algorithms),
@@ -193,7 +197,7 @@ def selection(
 
 @dataclass(frozen=True)
 class Compared:
-    """What is measured of two codes: a study on a device, in part."""
+    """The part of a study that is measured with two codes, and the device."""
 
     study: str
     device: str
@@ -229,7 +233,7 @@ def compared(
 
 @dataclass(frozen=True)
 class Rule:
-    """By which rule a code is called slower: shares from 0 to 1.
+    """The rule that calls a code slower; fractions from 0 to 1.
 
     threshold: None for that of the device.
     """
@@ -252,7 +256,7 @@ def rule(
         typer.Option(metavar="SHARE", help="Confidence with which all intervals hold."),
     ] = "99%",
 ) -> Rule:
-    """Return by which rule a code is called slower."""
+    """Return the rule that calls a code slower."""
     least = None if threshold is None else share("--threshold", threshold)
     return Rule(least, share("--confidence", confidence))
 
@@ -275,14 +279,16 @@ def words_of(context: typer.Context, names: Collection[str]) -> list[str]:
 
 
 def share(option: str, text: str) -> float:
-    """Read a share between 0 and 1, as a number or as a percentage."""
+    """Read a fraction between 0 and 1, as a number or as a percentage."""
     number = text.strip()
     try:
         found = float(number[:-1]) / 100 if number.endswith("%") else float(number)
     except ValueError:
         found = math.nan
     if not 0 < found < 1:
-        raise UserError(f"{option} takes a share between 0 and 1 such as 3% or 0.03, not {text!r}")
+        raise UserError(
+            f"{option} takes a fraction between 0 and 1 such as 3% or 0.03, not {text!r}"
+        )
     return found
 
 

@@ -24,7 +24,7 @@ def new_table(*columns: str) -> Table:
 
 
 def console_on(stream: TextIO) -> Console:
-    """Return what prints tables to a stream, as wide as the terminal if it is one."""
+    """Return a console for tables on a stream, as wide as the terminal if it is one."""
     from rich.console import Console
 
     width = None if stream.isatty() else PIPE_WIDTH

@@ -22,7 +22,7 @@ def report(
         typer.Argument(
             metavar="[RESULT]...",
             help="Results files or folders of them. Default: those of `gpubench run`,"
-            " else those that came with the checkout.",
+            " otherwise those of the checkout.",
             show_default=False,
         ),
     ] = None,
@@ -40,7 +40,7 @@ def report(
 
 
 def default_results() -> list[Path]:
-    """Return the folder of `gpubench run`, else those of the checkout; UserError without any."""
+    """Return the folder of `gpubench run`, or those of the checkout; UserError if all are empty."""
     repository = paths.repository()
     shipped = [repository / "results" / name for name in REPORTED] if repository else []
     for folders in ([RESULTS], shipped):

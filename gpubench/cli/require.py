@@ -18,7 +18,7 @@ def one_process(command: str) -> None:
 
 
 def folder(option: str, folder: Path) -> None:
-    """Raise UserError where a folder cannot be made or written."""
+    """Raise UserError if a folder cannot be made or written."""
     existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if not existing.is_dir():
         raise UserError(f"{option} takes a folder, but {existing} is a file")
@@ -27,7 +27,7 @@ def folder(option: str, folder: Path) -> None:
 
 
 def file(option: str, path: Path) -> None:
-    """Raise UserError where a file cannot be written."""
+    """Raise UserError if a file cannot be written."""
     if path.is_dir():
         raise UserError(f"{option} takes a file, but {path} is a folder")
     existing = next(folder for folder in path.absolute().parents if folder.exists())

@@ -36,7 +36,7 @@ StudiesArgument = Annotated[
     list[str],
     typer.Argument(
         metavar="STUDY...",
-        help="See `gpubench list`; or a file.toml.",
+        help="A name from `gpubench list`, or a file.toml.",
         show_default=False,
         autocompletion=values.completes(values.studies),
     ),
@@ -111,7 +111,7 @@ def _measure(
     fresh: bool,
     ranks: int,
 ) -> list[RunSummary]:
-    """Measure one study after another, and say what came of each; raise Exit(130) at Ctrl-C."""
+    """Measure one study after another, and report each; raise Exit(130) on Ctrl-C."""
     from gpubench.studies import runner
 
     say(f"measuring on {engine.device.name} ({engine.device.spec})")
@@ -122,10 +122,10 @@ def _measure(
             summaries.append(summary)
             empty = summary.overhead_ms.items()
             each = ", ".join(f"{1e3 * ms:.3g} us ({mode})" for mode, ms in empty)
-            say(f"a sample of nothing takes {each}")
+            say(f"an empty sample takes {each}")
             say(
                 f"{study.name}: {summary.measured} measured,"
-                f" {summary.resumed} there already, {summary.skipped} skipped,"
+                f" {summary.resumed} reused, {summary.skipped} skipped,"
                 f" {summary.wrong} wrong, {summary.failed} failed,"
                 f" in {summary.seconds:.0f} s"
             )
@@ -137,7 +137,7 @@ def _measure(
 
 
 def _print_measured(summaries: Sequence[RunSummary]) -> None:
-    """Print what the runs measured, or found there already, on standard error."""
+    """Print what the runs measured or reused, on standard error."""
     from gpubench.cli.show import print_measured
     from gpubench.evidence.frame import frame
     from gpubench.evidence.records import identity_of

@@ -24,7 +24,7 @@ def show(
         typer.Argument(
             metavar="[RESULT]...",
             help="Results files or folders of them. Default: those of `gpubench run`,"
-            " else those that came with the checkout.",
+            " otherwise those of the checkout.",
             show_default=False,
         ),
     ] = None,
@@ -40,7 +40,8 @@ def show(
 ) -> None:
     """Print measurements: times with intervals, ranked among equal work.
 
-    Only right and complete answers have a rank. `=` after a rank: no other is known to be faster.
+    Only right and complete answers have a rank. `=` after a rank: as fast as the best, within the
+    uncertainty.
     """
     from gpubench.cli import measured
     from gpubench.evidence.files import load_results

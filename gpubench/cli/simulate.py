@@ -37,13 +37,15 @@ def setup(
         str | None,
         typer.Option(
             metavar="A",
-            help="What builds the cells; see `gpubench list`. Default: {cells}.",
+            help="Algorithm that builds the cells; see `gpubench list`. Default: {cells}.",
             autocompletion=values.completes(values.algorithms),
         ),
     ] = None,
     form: Annotated[
         str | None,
-        typer.Option(metavar="F", help="Default: the first runnable one that reorders."),
+        typer.Option(
+            metavar="F", help="Variant. Default: the first that can run here and reorders."
+        ),
     ] = None,
     skin: Annotated[
         float | None,
@@ -57,7 +59,7 @@ def setup(
         int | None, typer.Option(metavar="N", parser=values.whole, help="Default: 1.")
     ] = None,
 ) -> dict[str, Any]:
-    """Return what is asked of a simulation, as fields of `simulate.setup.Setup`."""
+    """Return the options of a simulation, as fields of `simulate.setup.Setup`."""
     return {
         "particles": particles, "algorithm": algorithm, "form": form, "skin": skin, "seed": seed,
     }  # fmt: skip
@@ -66,7 +68,9 @@ def setup(
 def outputs(
     frames: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Write pictures, an animation and a panel there."),
+        typer.Option(
+            metavar="DIR", help="Write pictures, an animation and a panel into this folder."
+        ),
     ] = None,
     frame_every: Annotated[
         int | None,
@@ -80,7 +84,7 @@ def outputs(
         str | None,
         typer.Option(
             metavar="R",
-            help="What draws the pictures, in perspective or a slab: one of {renderers}. Default:"
+            help="How pictures are drawn, in perspective or as a slab: one of {renderers}. Default:"
             " auto, in perspective where that is possible and colours show the speed.",
             autocompletion=values.completes(values.renderers),
         ),
@@ -150,12 +154,15 @@ def simulate(
     parameter: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME=VALUE", help="Of the workload or the algorithm; may be repeated."
+            metavar="NAME=VALUE",
+            help="A parameter of the workload or the algorithm; may be repeated.",
         ),
     ] = None,
     resume: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Resume from a checkpoint, with its options."),
+        typer.Option(
+            metavar="FILE", help="Resume from a checkpoint, with the options stored in it."
+        ),
     ] = None,
     decomposition: DecompositionOption = None,
     device: DeviceOption = "auto",
@@ -189,13 +196,13 @@ def simulate(
         if stopped:
             kept = told["checkpoint"]
             way_on = f"the same command with --resume {kept} resumes"
-            without = "nothing was kept to resume from: next time, --checkpoint FILE keeps it"
+            without = "there is no checkpoint to resume from: next time, add --checkpoint FILE"
             say(f"stopped after step {told['steps']:,}: {way_on if kept else without}")
             raise typer.Exit(130)
 
 
 class _Session:
-    """A simulation that was asked for: checked at once, then run."""
+    """A requested simulation: its options are checked at once, then it runs."""
 
     def __init__(
         self,
@@ -206,7 +213,7 @@ class _Session:
         steps: int | None,
         resume: Path | None,
     ) -> None:
-        """Raise UserError for what cannot be run or written, before anything is."""
+        """Raise UserError if it cannot run or write, before anything is written."""
         from gpubench.core import registry
         from gpubench.simulate import checkpoint, session, setup
 
@@ -230,7 +237,7 @@ class _Session:
         )
 
     def run(self, device: Device, sharing: str | None) -> tuple[dict[str, Any], bool]:
-        """Run it; return the account of it, and whether it was stopped."""
+        """Run it; return its account, and whether it was stopped."""
         from gpubench.simulate import runner, session
 
         outputs, saved = self._outputs, self._saved
@@ -239,7 +246,7 @@ class _Session:
             if saved is not None:
                 saved.resume(made)
                 for reason in saved.why_inexact(device):
-                    say(f"going on, but not bit for bit: {reason}")
+                    say(f"resuming, but not bit for bit: {reason}")
             say(f"simulating {made.particles:,} particles on {device.name} ({device.spec})")
             done = runner.simulate(
                 made,
@@ -262,7 +269,7 @@ class _Session:
 
 
 def _print_simulation(told: dict[str, Any]) -> None:
-    """Print what `account` told as tables."""
+    """Print the result of `account` as tables."""
     rate = told["particle_steps_per_s"]
     table = new_table(told["workload"], "")
     table.add_row("device", f"{told['device_name']} ({told['device']})")

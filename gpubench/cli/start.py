@@ -19,7 +19,7 @@ from gpubench.distributed.ranks import INTERRUPTED, Ranks, ends_all, launched_si
 
 
 def start() -> None:
-    """Run the command line, together with the other ranks where a launcher started several.
+    """Run the command line, together with the other ranks if a launcher started several.
 
     Ctrl-C is blocked when this is called.
     """

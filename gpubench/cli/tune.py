@@ -34,7 +34,7 @@ def tune(
         str | None,
         typer.Option(
             metavar="X,Y,Z",
-            help="Edges of the box. Default: that of the file, else around the particles.",
+            help="Edges of the box. Default: those in the file, or the smallest around them.",
             show_default=False,
         ),
     ] = None,
@@ -42,7 +42,7 @@ def tune(
         str | None,
         typer.Option(
             metavar="X,Y,Z",
-            help="Its lower corner. Default: that of the file, else the origin.",
+            help="Lower corner of the box. Default: that of the file, otherwise the origin.",
             show_default=False,
         ),
     ] = None,
@@ -65,7 +65,7 @@ def tune(
 ) -> None:
     """Time all neighbour searches on your own particles, and print the line of code to write.
 
-    On a trajectory also what updates and skins are worth. Exit 1 if an answer is wrong.
+    On a trajectory, also evaluate updates and skins. Exit 1 if an answer is wrong.
     """
     from gpubench.neighbours.tune import tune as tuned
 
@@ -87,7 +87,7 @@ def tune(
 
 
 def _print(found: Tuned, cutoff: float) -> None:
-    """Print ranks, what motion is worth, and last the line to write."""
+    """Print ranks, the results for a trajectory, and last the line to write."""
     _print_ranks("on these particles", found.ranked)
     if found.moved_share is not None:
         print(f"{found.moved_share:.2%} of the particles change cells from frame to frame")

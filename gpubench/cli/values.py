@@ -1,6 +1,6 @@
-"""What options take: numbers, written in several ways, and names of which there are some.
+"""The values that options take: numbers, written in several ways, and names from a set.
 
-`65536`, `1e6` and `2**20` are numbers. Where a list is taken, commas stand between them.
+`65536`, `1e6` and `2**20` are numbers. Lists are separated by commas.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ class Numbers(tuple[float, ...]):
 
 
 def whole(text: str | int) -> int:
-    """Read a whole number; raises BadParameter for what is none."""
+    """Read a whole number; raises BadParameter for anything else."""
     return text if isinstance(text, int) else _read(read_whole, text)
 
 
 def count(text: str | int) -> int:
-    """Read a whole number of at least 1; raises BadParameter for what is none."""
+    """Read a whole number of at least 1; raises BadParameter for anything else."""
     found = whole(text)
     if found < 1:
         raise typer.BadParameter(f"it must be at least 1, not {text}")
@@ -44,7 +44,7 @@ def count(text: str | int) -> int:
 
 
 def number(text: str | float) -> float:
-    """Read a number; raises BadParameter for what is none."""
+    """Read a number; raises BadParameter for anything else."""
     return _read(read_number, text) if isinstance(text, str) else text
 
 
@@ -101,7 +101,7 @@ def backends() -> Iterable[str]:
 
 
 def transports() -> Iterable[str]:
-    """Return what can carry data between ranks."""
+    """Return the transports between ranks."""
     from gpubench.distributed.transport import NAMES
 
     return ("auto", *NAMES)
@@ -115,7 +115,7 @@ def decompositions() -> Iterable[str]:
 
 
 def renderers() -> Iterable[str]:
-    """Return what can draw the pictures of a simulation."""
+    """Return the renderers of pictures of a simulation."""
     from gpubench.simulate.renderers import NAMES
 
     return NAMES
@@ -188,7 +188,7 @@ def filled(help_text: str) -> str:
 
 
 def completes(*values: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
-    """Return what completes a word of the command line, or the last of a list with commas."""
+    """Return the function that completes a word of the command line, or the last of a list."""
 
     def complete(incomplete: str) -> list[str]:
         before, comma, last = incomplete.rpartition(",")

@@ -1,1 +1,1 @@
-"""What an algorithm is, and what every other part stands on."""
+"""The contracts of algorithms, and what every other package builds on."""

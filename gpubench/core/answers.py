@@ -1,4 +1,4 @@
-"""The shapes in which algorithms answer."""
+"""The answers of algorithms, as dataclasses of arrays."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class Compacted:
 
 @dataclass(frozen=True)
 class Noise:
-    """Random numbers of pairs of particles, uniform from -1 to 1.
+    """Random numbers for pairs of particles, uniform from -1 to 1.
 
     values: float32, shape (steps, pairs), those of successive steps.
     """

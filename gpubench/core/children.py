@@ -1,4 +1,4 @@
-"""Start Python processes that end with this one, and import nothing from the present folder.
+"""Start Python processes that end with this one and import nothing from the current folder.
 
 `command` is for the process that starts another one, which runs this file as a plain script first:
 also with the Python and the package of another commit, so nothing of the package is imported here.

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Collisions:
-    """The pairs of triangles that meet, in any order.
+    """The pairs of triangles that intersect, in any order.
 
     pairs: int32, shape (at least counts[0], 2): a triangle of the first mesh, one of the second.
     counts: int32, shape (2,): the pairs; candidates that found no room.
@@ -25,7 +25,7 @@ class Collisions:
 
 
 class MeshCollision(Algorithm):
-    """An algorithm that finds the pairs of triangles of two rigid meshes that meet.
+    """An algorithm that finds the intersecting pairs of triangles of two rigid meshes.
 
     faces: triangles of both meshes. levels: sum of the depths of their trees, see `ObbTree`.
     """

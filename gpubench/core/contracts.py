@@ -106,7 +106,7 @@ class Algorithm(ABC):
 
     @classmethod
     def declared(cls, form: str) -> dict[str, str | None]:
-        """Return what results say of a form, so that reading them takes no algorithm.
+        """Return the fields of results that describe a form: reading them needs no algorithm.
 
         problem: what is asked. task: how far a search goes, see TASKS. answer: the kind of answer;
         only what has the same problem, task and answer does equal work. replaces, loses: as above.
@@ -122,7 +122,7 @@ class Algorithm(ABC):
 
     @classmethod
     def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
-        """Return the task of a form and the kind of its answer, None where there is one only."""
+        """Return the task of a form and the kind of its answer; None where there is only one."""
         return None, None
 
     def prepare(self) -> None:  # noqa: B027  # an algorithm may need nothing
@@ -141,11 +141,11 @@ class Algorithm(ABC):
 
     @property
     def answer(self) -> Any:
-        """What the last launch left, as the family has it: a dataclass of arrays."""
+        """The answer of the last launch: the dataclass of arrays that the family prescribes."""
         raise NotImplementedError(f"{self.name} has no answer")
 
     def poison(self) -> None:
-        """Queue overwriting what launches left with what no right answer holds; not timed.
+        """Queue overwriting the answer with values that no right answer contains; not timed.
 
         A launch must make all of it again: this comes before each launch whose answer is checked
         after timing, and an answer that is right without that launch is refused. By default the
@@ -163,7 +163,7 @@ class Algorithm(ABC):
 
     @property
     def no_graph(self) -> str | None:
-        """Say why no graph can hold a launch, or return None where one can."""
+        """Say why no graph can hold a launch, or return None if one can."""
         form = self.forms[self.form]
         if form.allocates:
             return "its library allocates while it works, in memory that no CUDA graph would own"
@@ -306,11 +306,11 @@ class CellListUpdate(CellList):
 
 
 class NeighbourSearch(ParticleAlgorithm):
-    """An algorithm from positions to neighbours; its forms say how far it goes: see TASKS.
+    """An algorithm from positions to neighbours; a form begins with the name of its task (TASKS).
 
     Neighbours are strictly nearer than `cutoff`, the shortest edge of the grid's cells, each pair
-    is there from both sides, and no particle is its own neighbour. Of the grid's cells nothing else
-    counts: a search cuts space as it likes.
+    appears from both sides, and no particle is its own neighbour. Nothing else about the grid's
+    cells matters: a search may divide space as it likes.
 
     One launch of an `update` goes to the newest state of the particles and back, as those of
     `CellListUpdate` do; all other tasks start from the positions of the newest state.
@@ -346,7 +346,7 @@ class NeighbourSearch(ParticleAlgorithm):
 
     @property
     def answer(self) -> Neighbours:
-        """What the last launch found; where it only built, what a query finds in that.
+        """What the last launch found; for `build`, what a query finds in the structure.
 
         An update has ended in the oldest state.
         """
@@ -354,7 +354,7 @@ class NeighbourSearch(ParticleAlgorithm):
 
     @abstractmethod
     def neighbours(self) -> Neighbours:
-        """Return the answer, see there."""
+        """Return the `answer`, see above."""
 
     def poison(self) -> None:
         """Overwrite the answer; a search that only builds overwrites what it built."""
@@ -366,7 +366,7 @@ class NeighbourSearch(ParticleAlgorithm):
         super().poison()
 
     def move_to(self, state: int) -> None:
-        """Bring what was built to a state of the input, 0 for the oldest, and count."""
+        """Update the structure to a state of the input, 0 for the oldest, and count."""
         raise NotImplementedError(f"{self.name} updates nothing")
 
 
@@ -383,7 +383,7 @@ class HostSearch(HostWork, NeighbourSearch):
         self.xyz = np.ascontiguousarray(inputs.positions[:, :3])
 
     def launch(self) -> None:
-        """Wait until the device has nothing left to do, then work."""
+        """Wait until the device is idle, then work."""
         self.device.synchronize()
         self.work()
 

@@ -203,7 +203,7 @@ def hash_buckets(coordinates: NDArray[np.int32], buckets: int) -> NDArray[np.int
 
 
 def _balanced_factors(count: int) -> tuple[int, int, int]:
-    """Return three factors of count, largest first, whose sum is least."""
+    """Return three factors of count, largest first, with the smallest sum."""
 
     def split(number: int) -> tuple[int, int]:
         low = next(d for d in range(math.isqrt(number), 0, -1) if number % d == 0)

@@ -1,4 +1,4 @@
-"""What algorithms share that work on the host, such as libraries for CPUs."""
+"""A mixin for algorithms that work on the host, such as libraries for CPUs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 
 class HostWork:
-    """Comes before the contract of a family among the bases of a class."""
+    """List it before the contract of a family among the bases of a class."""
 
     def download(self, array: Any) -> NDArray[Any]:
         """Return an array of the answer, which is on the host."""

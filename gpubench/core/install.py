@@ -1,4 +1,4 @@
-"""What to install where something is missing: the only place that names the distribution."""
+"""What to install if something is missing: the only place that names the distribution."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def hint(extra: str) -> str:
 
 
 def require(extra: str, what: str) -> None:
-    """Raise UserError in one line where a module of an extra is missing.
+    """Raise UserError in one line if a module of an extra is missing.
 
     extra: a key of MODULES. what: needs it, e.g. "gpubench report".
     """

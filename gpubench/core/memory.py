@@ -1,4 +1,4 @@
-"""Memory that an input takes, compared with what there is before any is allocated."""
+"""Memory that an input takes, compared with the available memory before any is allocated."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ GROUPS = Path("/sys/fs/cgroup")
 
 
 class HasMemory(Protocol):
-    """What is known of a device; see `Device`."""
+    """The facts about a device that this module needs; see `Device`."""
 
     @property
     def name(self) -> str:
-        """The maker's name of it."""
+        """The vendor's name for it."""
 
     @property
     def memory_bytes(self) -> int:
@@ -27,7 +27,7 @@ class HasMemory(Protocol):
 
 
 def why_too_large(recipe: Recipe, device: HasMemory, inputs: int = 1) -> str | None:
-    """Say in words which memory is too small for so many inputs; None where it may do."""
+    """Say in words which memory is too small for so many inputs; None if all may suffice."""
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     allowed = min(_limits(), default=machine)
     for needed, available, place in (

@@ -6,18 +6,18 @@ _is_quiet = False
 
 
 def be_quiet(quiet: bool) -> None:
-    """Let `say` print nothing from now on, or everything."""
+    """Silence `say` from now on, or let it print again."""
     global _is_quiet
     _is_quiet = quiet
 
 
 def is_quiet() -> bool:
-    """Say whether nothing but errors is wanted."""
+    """Say whether only errors are printed."""
     return _is_quiet
 
 
 def say(message: str) -> None:
-    """Print one line for people on standard error, unless nothing but errors is wanted."""
+    """Print one line for people on standard error, unless only errors are wanted."""
     if not _is_quiet:
         say_why(message)
 

@@ -13,7 +13,7 @@ POWER = re.compile(r"(-?\d{1,4})\*\*(\d{1,2})")
 
 
 def read_whole(text: str) -> int:
-    """Return a whole number; raises ValueError for what is none, and for what takes 65 bits."""
+    """Return a whole number; raises ValueError for anything else, and for more than 64 bits."""
     found = _decimal(text)
     if not found.is_finite() or found.copy_abs() > LARGEST or found != found.to_integral_value():
         raise ValueError(f"a whole number such as 65536, 1e6 or 2**20, not {text!r}")
@@ -21,7 +21,7 @@ def read_whole(text: str) -> int:
 
 
 def read_number(text: str) -> float:
-    """Return a number, which may be infinite or NaN; raises ValueError for what is none."""
+    """Return a number, which may be infinite or NaN; raises ValueError for anything else."""
     return float(_decimal(text))
 
 
@@ -58,6 +58,6 @@ def listing(words: Iterable[str]) -> str:
 
 
 def percent(share: float) -> str:
-    """Write a share in percent with two digits: 3 %, 0.25 %, 120 %."""
+    """Write a fraction in percent with two digits: 3 %, 0.25 %, 120 %."""
     text = digits(100 * share, 2)
     return f"{text.rstrip('0').rstrip('.') if '.' in text else text} %"

@@ -1,4 +1,4 @@
-"""Places on disk: kernels, results that came along, the cache for compiled code, the repository."""
+"""Places on disk: kernels, shipped results, the cache for compiled code, the repository."""
 
 from pathlib import Path
 
@@ -9,13 +9,13 @@ PACKAGE = Path(__file__).resolve().parents[1]
 
 
 def kernel_folder() -> Path:
-    """Return the folder of kernel sources: in an installed wheel, else beside the package."""
+    """Return the folder of kernel sources: in an installed wheel, or beside the package."""
     installed = PACKAGE / "kernels"
     return installed if installed.is_dir() else PACKAGE.parent / "kernels"
 
 
 def measured_folder() -> Path:
-    """Return the folder of results that came along, a folder for each machine; it may be missing.
+    """Return the folder of shipped results, a folder for each machine; it may be missing.
 
     A checkout holds those of every study, an installed wheel those that `choose` needs.
     """

@@ -21,7 +21,7 @@ def arrays_of(answer: Any) -> list[Any]:
 
 
 def poison(device: Device, *arrays: Any) -> None:
-    """Queue filling arrays with what no right answer holds: negative integers, and NaN.
+    """Queue filling arrays with values that no right answer contains: negative integers, and NaN.
 
     arrays: of the device; those of NumPy are filled at once, unless they are read-only.
     """

@@ -1,6 +1,6 @@
 """Find algorithms, workloads and studies by scanning their folders; refuse collisions.
 
-A file is all that a new one needs: nothing is listed anywhere else. Modules that were added from
+A new one needs only its file: nothing is listed anywhere else. Modules that were added from
 outside the package are looked through like its own.
 """
 
@@ -29,7 +29,7 @@ NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
 class RegistryError(UserError):
-    """Two things have one name, or a name that scripts cannot use: their author's mistake."""
+    """Two things share a name, or a name is unusable in scripts: a mistake of their author."""
 
 
 def add(given: Iterable[Path]) -> None:
@@ -69,14 +69,14 @@ def studies() -> list[str]:
 
 
 def find_algorithm(name: str) -> type[Algorithm]:
-    """Return the algorithm of that name, or raise UserError with the names that come close."""
+    """Return the algorithm of that name, or raise UserError with similar names."""
     known = algorithms()
     require_known("algorithm", name, known, OWN)
     return known[name]
 
 
 def find_workload(name: str) -> type[Workload]:
-    """Return the workload of that name, or raise UserError with the names that come close."""
+    """Return the workload of that name, or raise UserError with similar names."""
     known = workloads()
     require_known("workload", name, known, OWN)
     return known[name]

@@ -1,14 +1,14 @@
-"""What a neighbour search may be asked for."""
+"""The tasks of a neighbour search."""
 
 from __future__ import annotations
 
 # Equal work for all that do a task, from positions on.
 TASKS = {
-    "build": "make of the positions what neighbours are found in",
+    "build": "build the structure in which neighbours are found",
     "count": "build, then count the neighbours of each particle",
     "ten-counts": "build, then count the neighbours of each particle ten times",
     "list": "build, then list the neighbours of each particle",
-    "update": "particles have moved: bring what was built up to date, then count",
+    "update": "particles have moved: update the structure, then count",
 }
 
 
@@ -20,7 +20,7 @@ COUNTS = {"build": 0, "count": 1, "ten-counts": 10, "list": 0, "update": 1}
 
 
 def may_be_launches(particles: float, ms: float) -> bool:
-    """Say whether a time of a search on a GPU, launched again and again, may say little of it."""
+    """Say whether a search's time on a GPU, launched repeatedly, may be mostly launch overhead."""
     return particles <= LAUNCHES_PARTICLES and ms < LAUNCHES_MS
 
 

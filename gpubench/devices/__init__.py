@@ -17,7 +17,7 @@ NEEDS = {
 
 
 def survey() -> list[DeviceReport]:
-    """Return every device of both back ends, usable or not, with the reason where not."""
+    """Return every device of both back ends, with the reason if it is not usable."""
     from gpubench.devices import cuda, opencl
 
     return cuda.survey() + opencl.survey()
@@ -50,7 +50,7 @@ def open_device(spec: str = "auto") -> Device:
 
 
 def missing_feature(requires: Collection[str], device: Device) -> str | None:
-    """Say in words what a device lacks of the features required, and the next step; or None."""
+    """Say in words which required features a device lacks, and the next step; or return None."""
     for feature in sorted(set(requires) - device.features):
         return NEEDS.get(feature, f"needs {feature}, which {device.spec} does not offer")
     return None

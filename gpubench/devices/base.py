@@ -1,4 +1,4 @@
-"""What every back end offers: memory, kernels from the one set of sources, events."""
+"""The interface of every back end: memory, kernels from shared sources, events."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Kernel = Callable[..., None]
 
 @dataclass(frozen=True)
 class DeviceReport:
-    """What `gpubench devices` says of one device.
+    """What `gpubench devices` reports about one device.
 
     spec: what `--device` would name it. reason: why it is not usable, and what to install.
     """
@@ -44,7 +44,7 @@ class Device(AbstractContextManager["Device"], ABC):
 
     backend: "cuda" or "opencl".
     spec: what `--device` would name it, e.g. "cuda:0", "opencl:pocl".
-    name: the maker's name of it.
+    name: the vendor's name for it.
     features: what a form may require; contains the back end's name, "graphs" where launches
         can be recorded.
     compute_units, cache_bytes, memory_bytes: multiprocessors or cores; last-level cache;
@@ -96,14 +96,14 @@ class Device(AbstractContextManager["Device"], ABC):
         """Queue a copy of whole rows, from `first` on, into a host buffer, which they fill.
 
         array: contiguous; a row is what its first axis counts. host: from `host_buffer`, or a
-        slice of one, at least one row long. Returns what waits for this copy alone.
+        slice of one, at least one row long. Returns a function that waits for this copy only.
         """
         raise NotImplementedError(f"{self.spec} reads no rows")
 
     def write_rows(self, array: Any, first: int, host: NDArray[np.uint8]) -> Callable[[], None]:
         """Queue a copy of a host buffer into whole rows, as `read_rows` does out of them.
 
-        The buffer must stay as it is until this is done: what is returned waits for that.
+        The buffer must not change until the copy is done; the returned function waits for that.
         """
         raise NotImplementedError(f"{self.spec} writes no rows")
 
@@ -140,12 +140,12 @@ class Device(AbstractContextManager["Device"], ABC):
         """Read clocks, power, temperature, throttle reasons now, or None where none can be read."""
 
     def throttled_by(self, state: Mapping[str, Any] | None) -> tuple[str, ...]:
-        """Say what of a state made the device slower than it would be, in words; often nothing."""
+        """Say in words what throttled the device in a state; usually nothing."""
         return ()
 
     @abstractmethod
     def close(self) -> None:
-        """Free what the device holds; it is not used again."""
+        """Free the device's resources; it must not be used again."""
 
     def __exit__(self, *_: object) -> None:
         self.close()

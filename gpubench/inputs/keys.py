@@ -1,4 +1,4 @@
-"""Keys to be sorted: seeded, of several distributions."""
+"""Keys to sort: seeded, from several distributions."""
 
 from __future__ import annotations
 

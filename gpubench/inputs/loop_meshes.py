@@ -131,7 +131,7 @@ def loop_mesh(
 
 
 def _check_fans(faces: Faces, valence: NDArray[np.int64]) -> None:
-    """Raise UserError where the triangles of a vertex are more than one fan."""
+    """Raise UserError if the triangles of a vertex form more than one fan."""
     key, third = directed_edges(faces)
     about, first = key & 0xFFFFFFFF, key >> 32
     ring, steps = first, np.zeros(len(key), np.int64)
@@ -194,7 +194,7 @@ def edge_numbers(faces: Faces) -> tuple[Faces, Faces]:
 
 
 def split_faces(points: NDArray[Any], faces: Faces) -> tuple[NDArray[Any], Faces]:
-    """Split each face into four at the middles of its edges; children in the order of the forms."""
+    """Split each face into four at the midpoints of its edges; children as in `Subdivision`."""
     edges, of_face = edge_numbers(faces)
     points = np.concatenate((points, points[edges].mean(axis=1)))
     return points, children_of(faces, of_face + points.shape[0] - len(edges))

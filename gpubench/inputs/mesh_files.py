@@ -1,4 +1,4 @@
-"""A user's own meshes, read from files that may be of any content."""
+"""A user's own meshes, read from files with unknown content."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gpubench.inputs.positions import mapped
 
 
 def read_mesh_pair(first: Path, second: Path) -> MeshPair:
-    """Return two meshes that lie where their files say.
+    """Return two meshes at the positions stored in their files.
 
     A `.npy` file holds triangles, of shape (n, 3 corners, 3); trimesh reads the others (OBJ, STL,
     PLY, ...). Raises UserError for what is no mesh, and for what `mesh_pair` refuses.

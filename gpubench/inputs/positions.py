@@ -1,4 +1,4 @@
-"""A user's own positions, read from a file that may be of any content."""
+"""A user's own positions, read from a file with unknown content."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def read_particles(path: Path, grid: Grid) -> ParticleSet:
     """
     array = mapped(path)
     if array.ndim == 2 and len(array) == 0:
-        raise UserError(f"{path} holds no particles: nothing can be checked on none")
+        raise UserError(f"{path} holds no particles: give at least one")
     try:
         return from_positions(array, grid)
     except MemoryError as error:

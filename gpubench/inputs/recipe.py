@@ -1,4 +1,4 @@
-"""What every kind of input declares: its axes, how it is drawn, and what it takes."""
+"""What every kind of input declares: its axes, how to draw it, and the memory it needs."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class Recipe(ABC):
     @property
     @abstractmethod
     def title(self) -> str:
-        """What a progress bar says of it."""
+        """Its description in a progress bar."""
 
     @property
     @abstractmethod
     def identity(self) -> dict[str, Any]:
-        """The fields of a record that say which input it is, but for seed and hash."""
+        """The fields of a record that identify the input, except seed and hash."""
 
     @property
     @abstractmethod

@@ -1,4 +1,4 @@
-"""Inputs of every kind, as arrays on the host, and what may be asked of them."""
+"""Inputs of every kind, as arrays on the host, and their properties."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Inputs(Protocol):
 
     @property
     def made_for(self) -> dict[str, Any]:
-        """What the constructor of an algorithm for it takes, beside device and form."""
+        """The constructor arguments of an algorithm for it, apart from device and form."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +91,7 @@ class ParticleSet:
 
     @property
     def moved(self) -> int | None:
-        """How many particles are in another cell than before; None where nothing was before."""
+        """The number of particles that changed cells; None if there is no earlier state."""
         if self.before is None:
             return None
         return int(np.count_nonzero(self.cell_of != self.before.cell_of))
@@ -195,7 +195,7 @@ class PairSet:
 
 @dataclass(frozen=True)
 class SimulationStart:
-    """What a simulation begins from; the workload draws its particles from the seed itself.
+    """The start of a simulation; the workload itself draws its particles from the seed.
 
     workload: its name. skin: how much further than the cutoff its lists of neighbours reach; 0
         for none. time_step: None for the workload's own. ranks, decomposition: how many ranks

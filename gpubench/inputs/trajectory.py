@@ -50,7 +50,7 @@ def frames_of(positions: object) -> Frames:
             f"positions must have shape (particles, 3) or (frames, particles, 3), not {array.shape}"
         )
     if 0 in array.shape:
-        raise UserError("there are no particles: nothing can be timed on none")
+        raise UserError("there are no particles: give at least one")
     return Frames(array)
 
 

@@ -1,4 +1,4 @@
-"""How samples are taken, as a study says it: in which mode, and when there are enough.
+"""How a study has samples taken: in which mode, and when there are enough.
 
 Apart from `sampling`, so that reading a study imports no statistics.
 """

@@ -87,7 +87,7 @@ def _added() -> dict[str, Any]:
 def _code_of(files: Sequence[Path]) -> tuple[str | None, bool | None]:
     """Return the commit of files in a repository, and whether they differ from it.
 
-    None for both where git knows nothing of them.
+    None for both if git does not know them.
     """
     names = [str(path) for path in files]
     if not files or not git(files[0].parent, "ls-files", "--", *names):
@@ -169,7 +169,7 @@ def _host() -> dict[str, Any]:
 
 
 def _cpu_model(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
-    """Return the processor's name as the operating system has it, else Python."""
+    """Return the processor's name from the operating system, or from Python."""
     text = cpuinfo.read_text() if cpuinfo.exists() else ""
     found = re.search(r"^model name\s*:\s*(\S.*?)\s*$", text, re.MULTILINE)
     return found[1] if found else platform.processor() or platform.machine() or "unknown"
@@ -189,7 +189,7 @@ def _operating_system() -> str:
 
 
 def _slug(name: str) -> str:
-    """Turn a maker's name of a processor into a short name without marks and clock rates."""
+    """Turn a vendor's processor name into a short name without trademarks and clock rates."""
     plain = re.sub(r"\((r|tm|c)\)|@.*|\b(\d+-core|processor|cpu)\b", " ", name.lower())
     return re.sub(r"[^a-z0-9]+", "-", plain).strip("-") or "unknown"
 
@@ -204,7 +204,7 @@ def _version(distributions: tuple[str, ...]) -> str | None:
 
 
 def commit_of(repository: Path | None) -> tuple[str | None, bool | None]:
-    """Return the commit, and whether the sources differ from it; None for what git cannot say.
+    """Return the commit, and whether the sources differ from it; None for unknown values.
 
     Results and reports that a run leaves in the tree do not make it dirty. A copy of the sources
     without their history, on an offline machine say, is told its commit through GPUBENCH_COMMIT.
@@ -217,7 +217,7 @@ def commit_of(repository: Path | None) -> tuple[str | None, bool | None]:
 
 
 def git(repository: Path, *arguments: str) -> str | None:
-    """Return what a git command prints, or None without git or where it fails."""
+    """Return what a git command prints, or None without git or if it fails."""
     try:
         done = subprocess.run(
             ["git", "-C", str(repository), *arguments], capture_output=True, text=True, check=True

@@ -71,7 +71,7 @@ def picture_time(workload: Workload, repeats: int) -> PhaseTime:
 
 
 def _keep_busy(workload: Workload, steps: int) -> None:
-    """Queue fills that last longer than the host needs to queue so many steps."""
+    """Queue fills that outlast the host's queueing of so many steps."""
     device = workload.device
     _queue_step(workload)  # lazy initialization happens here
     device.synchronize()

@@ -24,7 +24,7 @@ SHOWN_AFTER_S = 2.0
 
 
 class RateColumn(ProgressColumn):
-    """How many of something are done in a second, once that is known."""
+    """The rate of progress per second, once it is known."""
 
     def __init__(self, unit: str) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ class RateColumn(ProgressColumn):
 
 
 class Bar:
-    """How far the work has come."""
+    """The progress of the work."""
 
     def __init__(self, total: int, title: str, console: Console, done: int, unit: str) -> None:
         self._progress = Progress(
@@ -58,7 +58,7 @@ class Bar:
         self._progress.advance(self._task, n)
 
     def describe(self, text: str) -> None:
-        """Say what is being done now."""
+        """Show the current work."""
         self._progress.update(self._task, description=text)
 
     def show(self) -> None:

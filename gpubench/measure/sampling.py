@@ -100,7 +100,7 @@ def sample(
     seed: int,
     on_progress: Callable[[int], None] | None = None,
 ) -> list[Sampled]:
-    """Time the tasks as `take_samples` does; return what was measured."""
+    """Time the tasks as `take_samples` does; return the measurements."""
     return [run.sampled() for run in take_samples(device, tasks, budget, seed, on_progress)]
 
 
@@ -170,7 +170,7 @@ def _nothing() -> None:
 
 
 def scratch_for(device: Device, tasks: Sequence[Task]) -> Any:
-    """Allocate what is overwritten before a cold sample; None where no task is cold.
+    """Allocate the array that is overwritten before a cold sample; None if no task is cold.
 
     Twice the cache, to leave nothing in it.
     """

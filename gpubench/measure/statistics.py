@@ -57,7 +57,7 @@ def summarise(samples_ms: Sequence[float], confidence: float = 0.95) -> Summary:
 
 
 def remarks_on(samples_ms: Sequence[float]) -> list[str]:
-    """Say in words what is odd about samples in the order in which they were taken.
+    """Describe unusual features of samples, given in the order in which they were taken.
 
     Drift: Kendall's tau between samples and their order, and the slope of Theil and Sen. Bimodal:
     the samples fall into two clusters, and hardly any lie between the clusters' medians; that is

@@ -81,7 +81,7 @@ class Outputs:
         path = self.checkpoint
         if path is None or not path.exists() or (resumed and resumed.samefile(path)):
             return
-        raise UserError(f"{path} is there already: go on with --resume {path}, or name a new file")
+        raise UserError(f"{path} already exists: continue with --resume {path}, or name a new file")
 
     def contents(self) -> list[object]:
         """Return what differs once another process has written to an output."""

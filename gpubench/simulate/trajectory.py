@@ -49,7 +49,7 @@ class Trajectory(ABC):
         if not path.exists():
             return
         if not is_resumed:
-            raise UserError(f"{path} is there already: name a new file for the trajectory")
+            raise UserError(f"{path} already exists: name a new file for the trajectory")
         last = self._last_moment()
         if last.run != run:
             raise UserError(f"{path} is the trajectory of another run: name a new file")

@@ -273,7 +273,7 @@ def _make_and_check(
 
 
 def _shrunk(subject: Subject, device: Device, family: str, inputs: Inputs) -> str:
-    """Say on how few particles a search is still wrong, where that is quickly found."""
+    """Find a small input on which a search is still wrong, if that takes little time."""
     if family != "neighbour-search" or not isinstance(inputs, ParticleSet):
         return ""
     cls = registry.find_algorithm(subject.algorithm)
@@ -283,7 +283,7 @@ def _shrunk(subject: Subject, device: Device, family: str, inputs: Inputs) -> st
 
 
 def _do_alone(device: Device, seconds: list[float], work: Callable[[], None]) -> None:
-    """Do something, wait for it, and append how long it took on the host's clock."""
+    """Do some work, wait for it, and append its duration on the host's clock."""
 
     def whole() -> None:
         work()
@@ -293,7 +293,7 @@ def _do_alone(device: Device, seconds: list[float], work: Callable[[], None]) ->
 
 
 def _task(trial: Trial, mode: Mode) -> Task:
-    """Return what is to be timed; what it raises names its trial."""
+    """Return the works to time; their exceptions name the trial."""
     works = [_named(trial, algorithm.launch) for algorithm in trial.algorithms]
     launches = trial.algorithms[0].launches
     return Task(f"{trial.subject.label} {mode}", works, mode, launches, compared_with=mode)

@@ -1,4 +1,4 @@
-"""A child process that measures one input after another, and may die of it.
+"""A child process that measures one input after another, and may crash.
 
 `gpubench.studies.child SOCKET` is started by `Child`. Requests and answers are pickled: both sides
 are the same code. The process ends as soon as the other side has gone, whatever it is doing, so
@@ -74,7 +74,7 @@ class Child:
         return value
 
     def close(self) -> None:
-        """Let it close its device and end; kill it if it does not."""
+        """Tell it to close its device and end; kill it if it does not."""
         with suppress(OSError):
             self._connection.send(None)
         self._end()
@@ -140,7 +140,7 @@ class Worker:
         return {name: getattr(device, name) for name in names}
 
     def conditions(self) -> dict[str, Any]:
-        """Return what of the environment is not measured."""
+        """Return the part of the environment that is not measured."""
         assert self._device is not None
         return conditions(self._device)
 

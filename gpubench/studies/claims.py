@@ -1,4 +1,4 @@
-"""What papers claim about their own tables, if a study file cannot express it."""
+"""Claims of papers about their own tables that a study file cannot express."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an algorithm says of itself, made fit for a record; it may come from outside the package."""
+"""What an algorithm reports about itself, made fit for a record; its code may be foreign."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _text_or_none(name: str, value: Any) -> str | None:
 
 
 def _outcome(outcome: Any) -> dict[str, Any]:
-    """Return what a launch found out, as plain values by name."""
+    """Return the outcome of a launch, as plain values by name."""
     if not isinstance(outcome, Mapping) or not all(isinstance(name, str) for name in outcome):
         raise TypeError(f"outcome must be values by their names, not {outcome!r}")
     return {printable(name): _value(name, value) for name, value in outcome.items()}

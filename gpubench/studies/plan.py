@@ -1,4 +1,4 @@
-"""What a run measures: the inputs of a study, and what is to be timed on each."""
+"""The plan of a run: the inputs of a study, and what is timed on each."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Described(Protocol):
 
     @property
     def name(self) -> str:
-        """The maker's name of it."""
+        """The vendor's name for it."""
 
     @property
     def is_cpu(self) -> bool:
@@ -57,7 +57,7 @@ class Group:
 
     @property
     def ranks(self) -> int | None:
-        """How many ranks it takes; None for one."""
+        """The number of ranks it needs; None for one."""
         return self.recipe.ranks if isinstance(self.recipe, Simulation) else None
 
     def described(self, device: Described, subject: Subject, mode: Mode) -> dict[str, Any]:
@@ -120,7 +120,7 @@ def plan(study: Study, selection: Selection = WHOLE) -> list[Group]:
 
 
 def _require_selectable(study: Study, selection: Selection) -> None:
-    """Raise UserError where a study does not have what is selected of it."""
+    """Raise UserError if the selection names something that the study does not have."""
     for name, numbers in (("particles", selection.particles), ("inputs", (selection.inputs,))):
         for number in numbers or ():
             if number is not None and number < 1:
@@ -142,7 +142,7 @@ def _require_selectable(study: Study, selection: Selection) -> None:
 
 
 def _selected(sweep: Sweep, selection: Selection) -> Sweep:
-    """Return what is selected of a sweep; without subjects where that is nothing."""
+    """Return the selected part of a sweep; without subjects if nothing is selected."""
     if selection.algorithms is not None:
         chosen = tuple(s for s in sweep.subjects if s.algorithm in selection.algorithms)
         sweep = replace(sweep, subjects=chosen)

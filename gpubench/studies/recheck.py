@@ -1,4 +1,4 @@
-"""Whether what was timed does its work: overwrite its answer, launch as it was timed, check."""
+"""Check that what was timed does its work: overwrite its answer, launch as timed, check."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Right answers: oracles, and the inputs on which an algorithm must give them."""
+"""Oracles for right answers, and the inputs on which an algorithm must give them."""

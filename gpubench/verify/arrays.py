@@ -1,4 +1,4 @@
-"""What is wrong with an array of an answer, in words."""
+"""Descriptions of what is wrong with an array of an answer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def bits(words: NDArray[np.uint32]) -> str:
 def check_array(
     name: str, array: NDArray[Any], shape: tuple[int, ...], dtype: DTypeLike
 ) -> str | None:
-    """Compare shape and type with what a contract says."""
+    """Compare shape and type with the contract."""
     if array.shape != shape:
         return f"{name} has shape {array.shape}, expected {shape}"
     if array.dtype != dtype:

@@ -1,4 +1,4 @@
-"""Which triangles of two meshes meet: float64, with a band about contact."""
+"""The intersecting triangles of two meshes: float64, with a tolerance around contact."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def separations(first: Floats, second: Floats) -> Floats:
     """Return how far apart pairs of triangles are, along the axis that separates them the most.
 
     first, second: float64, shape (n, 3 corners, 3). Axes: both normals, the crosses of edges, and
-    of each edge with its triangle's normal; all normalized. Below zero the triangles meet.
+    of each edge with its triangle's normal; all normalized. Below zero the triangles intersect.
     """
     origin = first[:, :1]
     points = np.concatenate((first - origin, second - origin), axis=1)
@@ -50,7 +50,7 @@ def separations(first: Floats, second: Floats) -> Floats:
 
 
 def _candidates(first: Floats, second: Floats) -> Iterator[tuple[Ints, Ints]]:
-    """Yield pairs of triangles whose axis-aligned boxes meet; no pair that meets is left out."""
+    """Yield pairs of triangles whose axis-aligned boxes overlap, among them all that intersect."""
     if len(first) * len(second) <= MOST_BROADCAST:
         rows = np.arange(0, len(first), max(1, MOST_BROADCAST // 4 // len(second)))
         for low, high in zip(rows, [*rows[1:], len(first)], strict=True):
@@ -106,7 +106,7 @@ class CollisionReference:
         )
 
     def check(self, answer: Collisions, download: Callable[[Any], Any]) -> str | None:
-        """Check that all pairs are there, once each, and no others."""
+        """Check that every required pair is listed once, and no others."""
         pairs, counts = download(answer.pairs), download(answer.counts)
         if problem := check_array("counts", counts, (2,), np.int32):
             return problem
@@ -127,7 +127,7 @@ class CollisionReference:
                 return problem
         keys = np.sort(first * self.sizes[1] + second)
         if (k := first_true(keys[1:] == keys[:-1])) is not None:
-            return f"pair {self._name(int(keys[k]))} is there twice"
+            return f"pair {self._name(int(keys[k]))} occurs twice"
         if (missing := first_absent(self.must, keys[~np.isin(keys, self.may)])) is not None:
             return f"pair {self._name(missing)} is missing; {len(self.must)} must be there"
         extra = keys[~np.isin(keys, self.must) & ~np.isin(keys, self.may)]

@@ -1,4 +1,4 @@
-"""The meshes of the suite of collision."""
+"""The inputs of the conformance suite of mesh collision."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _copies(size: int, other: int, shift: float) -> MeshPair:
 
 
 def _far(shift: float) -> MeshPair:
-    """Return two soups that meet far from the origin of either."""
+    """Return two triangle soups that intersect far from both origins."""
     pair = make_mesh_pair("soup", 64, "deep", 5)
     pose = pair.pose.copy()
     turned = pose[:, :3].astype(np.float64) @ np.full(3, shift)

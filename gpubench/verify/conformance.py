@@ -18,7 +18,7 @@ from gpubench.verify.problems import FAMILIES, Oracle, first_launch
 
 @dataclass(frozen=True)
 class CaseResult:
-    """What came of a case: status `ok`, `wrong` or `skipped`; reason is empty for `ok`."""
+    """The outcome of a case: status `ok`, `wrong` or `skipped`; reason is empty for `ok`."""
 
     name: str
     status: str
@@ -46,7 +46,7 @@ def run_conformance(make_algorithm: Callable[..., Algorithm], family: str) -> li
 
 
 def run_case(make_algorithm: Callable[..., Algorithm], family: str, case: Case) -> CaseResult:
-    """Run one case, as run_conformance does."""
+    """Run one case as run_conformance does."""
     inputs = case.make()
     return _run(make_algorithm, case.name, inputs, FAMILIES[family].oracle(inputs, case.exact))
 

@@ -1,4 +1,4 @@
-"""The keys of the suite of sorting."""
+"""The inputs of the conformance suite of key sorts."""
 
 from __future__ import annotations
 

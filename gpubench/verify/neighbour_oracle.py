@@ -1,4 +1,4 @@
-"""Which neighbours are right: all pairs in float64, or a sample where there are too many."""
+"""The right neighbours: all pairs in float64, or a sample if there are too many."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ class NeighbourOracle:
 def _tolerance(
     positions: NDArray[np.float32], grid: Grid | None, cutoff: float, exact: bool
 ) -> float:
-    """Return by how much a distance may be wrong that float32 computed, cells included."""
+    """Return the largest error of a distance computed in float32, including that of its cells."""
     if exact:
         return 0.0
     # With u = 2^-24, half of float32's epsilon, and no coordinate or edge above `scale`:
@@ -192,7 +192,7 @@ def _check_rows(particles: int, counts: Ints, offsets: Ints, neighbours: Ints) -
 def neighbour_oracle(
     positions: NDArray[np.float32], grid: Grid, cutoff: float, exact: bool = False
 ) -> NeighbourOracle | SampledNeighbourOracle:
-    """Return the oracle of all pairs where they are few enough, else that of samples."""
+    """Return the oracle of all pairs if they are few enough, otherwise that of samples."""
     if len(positions) <= FULL_PARTICLES:
         inside = np.bincount(grid.cell_ids(positions), minlength=1).astype(np.float64)
         if float((inside**2).sum()) <= FULL_CANDIDATES:
@@ -246,7 +246,7 @@ class SampledNeighbourOracle:
         self._counts: Ints | None = None
 
     def _sample(self, place: NDArray[np.float32], rng: np.random.Generator) -> _Sample:
-        """Find the neighbours of particles in a cube about a place."""
+        """Find the neighbours of particles in a cube around a position."""
         per_cutoff = self.particles * self.cutoff**3 / float(np.prod(self._grid.size))
         half = self.cutoff * max(2.0, (SAMPLES / per_cutoff) ** (1 / 3) / 2)
         near, inside = self._near(place, half)

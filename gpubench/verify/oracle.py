@@ -1,4 +1,4 @@
-"""Right answers by NumPy and SciPy, to compare every algorithm's answer with.
+"""Right answers from NumPy and SciPy, with which every algorithm's answer is compared.
 
 Each check returns None for a right answer, else one sentence that names the first thing wrong.
 Answers are not trusted: shapes, types and ranges are checked before any value is used as an

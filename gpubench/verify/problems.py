@@ -1,4 +1,4 @@
-"""Families of algorithms: what each must answer, and the oracle that says whether it did.
+"""Problems (families of algorithms): the answer that each requires, and the oracle for it.
 
 An oracle is made from an input before anything is launched on it, and then checks any number
 of algorithms, before they are timed and after.
@@ -72,10 +72,10 @@ class Oracle(ABC):
 
     @abstractmethod
     def check(self, algorithm: Any) -> str | None:
-        """Download what the last launch answered; return None, or a sentence on what is wrong."""
+        """Download the answer of the last launch; return None, or a sentence on what is wrong."""
 
     def poison(self, algorithm: Any) -> None:
-        """Overwrite what launches left, so that none but the next can make it right."""
+        """Overwrite the answer, so that only the next launch can make it right."""
         algorithm.poison()
 
 
@@ -240,7 +240,7 @@ class NeighbourQueryOracle(Oracle):
 
 
 class NeighbourSearchOracle(Oracle):
-    """Check what is found from positions on; see `contracts.NeighbourSearch`."""
+    """Check searches from positions to neighbours; see `contracts.NeighbourSearch`."""
 
     def __init__(self, inputs: ParticleSet, exact: bool = False) -> None:
         self.states = [SearchOracle(state, exact) for state in inputs.history]
@@ -410,13 +410,13 @@ class MeshCollisionOracle(Oracle):
 
 
 class WorkloadStepOracle(Oracle):
-    """Check a step of a simulation, by what the workload knows of its own physics."""
+    """Check a step of a simulation with the workload's own float64 reference."""
 
     def __init__(self, inputs: SimulationStart, exact: bool = False) -> None:
         """Take nothing of the inputs: a step is checked from the state before it."""
 
     def check(self, algorithm: Any) -> str | None:
-        """Let the simulation do one step more, and check that."""
+        """Advance the simulation by one step, and check that step."""
         problem: str | None = algorithm.check()
         return problem
 

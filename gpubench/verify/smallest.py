@@ -136,7 +136,7 @@ def _pieces_of(inputs: ParticleSet, particles: int, pieces: int) -> list[Particl
 
 
 def _without(inputs: ParticleSet, which: slice) -> ParticleSet:
-    """Return the particles but for some, in every state."""
+    """Return the particles without some of them, in every state."""
     return _only(inputs, np.delete(np.arange(inputs.particles), which))
 
 

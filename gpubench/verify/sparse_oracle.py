@@ -209,7 +209,7 @@ def _sample(particles: ParticleSet) -> Ids:
 
 
 def _of_particles(particles: ParticleSet, which: Ids) -> tuple[BlockRows, Floats]:
-    """Return rows of the matrix of inputs.matrices, and how far each block may be off."""
+    """Return rows of the matrix of inputs.matrices, and the error bound of each block."""
     xyz = particles.positions[:, :3].astype(np.float64)
     cutoff = min(particles.grid.cell_size)
     near = cKDTree(xyz).query_ball_point(xyz[which], cutoff) if len(which) else []

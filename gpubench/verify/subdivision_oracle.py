@@ -141,7 +141,7 @@ def closed(triangles: NDArray[np.float32], euler: int) -> str | None:
     order = np.argsort(key, kind="stable")
     if (k := first_true(np.diff(key[order]) == 0)) is not None:
         triangle = int(order[k]) // 3
-        return f"an edge of triangle {triangle} is there twice: {triangles[triangle].tolist()}"
+        return f"an edge of triangle {triangle} occurs twice: {triangles[triangle].tolist()}"
     opposite = np.sort((end << 32 | start).ravel())
     lone = np.flatnonzero(~np.isin(key, opposite, assume_unique=True))
     if len(lone):

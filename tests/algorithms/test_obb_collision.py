@@ -228,7 +228,7 @@ def test_a_changed_answer_is_wrong(device: Device) -> None:
         return str(check(made, pair))
 
     assert "is missing" in problem(0, right[0], found - 1)
-    assert "is there twice" in problem(0, right[1])
+    assert "occurs twice" in problem(0, right[1])
     assert "expected 0 to 127" in problem(0, (0, 128))
     assert "do not meet" in problem(found, (0, 0), found + 1)
     assert "found no room" in problem(0, right[0], found, 3)

@@ -354,11 +354,11 @@ def test_run_prints_the_path_and_what_to_do_next(gpubench_command, tmp_path):
     path = Path(out.strip())
     assert path.is_relative_to("results/local")
     assert len(results.load(path).records) == 2
-    assert "2 measured, 0 there already" in err
+    assert "2 measured, 0 reused" in err
     assert "gpubench report" in err
     code, again, err = gpubench_command("run", "a-study", "--algorithms", "right-sort")
     assert (code, again) == (0, out)
-    assert "0 measured, 2 there already" in err
+    assert "0 measured, 2 reused" in err
 
 
 def test_run_exits_1_where_an_answer_was_wrong(gpubench_command):

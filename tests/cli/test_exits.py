@@ -40,7 +40,7 @@ def test_a_verdict_that_cannot_be_printed_is_status_2(slower):
 @pytest.mark.parametrize(
     ("redirection", "message"),
     [
-        (">&-", "standard output is closed: redirect it to /dev/null where it is not wanted"),
+        (">&-", "standard output is closed: redirect it to /dev/null to discard it"),
         (">/dev/full 2>/dev/full", ""),
         (">&- 2>&-", ""),
     ],
@@ -75,5 +75,5 @@ def test_an_error_of_the_program_is_its_traceback_and_status_2(slower, monkeypat
     out, err = capsys.readouterr()
     assert (ended.value.code, out) == (2, "")
     assert err.startswith("Traceback") and "in crash" in err
-    last = "gpubench: ended without an answer, by ZeroDivisionError: a step of 0 s"
+    last = "gpubench: ended without an answer because of ZeroDivisionError: a step of 0 s"
     assert err.splitlines()[-1] == last

@@ -157,7 +157,7 @@ def test_thresholds_are_shares_or_percentages(compare, tmp_path, text):
 def test_what_is_no_share_is_refused(compare, sides, option, text):
     code, out, err = compare(*sides, option, text)
     assert (code, out) == (2, "")
-    assert f"{option} takes a share between 0 and 1" in err
+    assert f"{option} takes a fraction between 0 and 1" in err
 
 
 def test_one_file_each_cannot_tell_and_says_what_to_do(compare, tmp_path):

@@ -739,7 +739,7 @@ def test_a_trajectory_of_another_run_is_left_alone(tmp_path, name):
     path = tmp_path / name
     write(path, (0, 10))
     content = path.read_bytes()
-    with pytest.raises(UserError, match="is there already"):
+    with pytest.raises(UserError, match="already exists"):
         write(path, (0,))
     with pytest.raises(UserError, match="it has 50 particles, and not 60"):
         write(path, (20,), particles=60, is_resumed=True)

@@ -197,7 +197,7 @@ def test_ctrl_c_says_how_to_go_on(simulate, monkeypatch):
     assert f"stopped after step {told['steps']}: the same command with --resume run.npz" in err
     assert Path("pictures/animation.gif").exists()
     code, _, err = simulate(*options)
-    assert code == 130 and "--checkpoint FILE keeps it" in err
+    assert code == 130 and "next time, add --checkpoint FILE" in err
 
 
 def test_a_blow_up_is_one_line_that_names_the_checkpoint(simulate):
@@ -262,9 +262,9 @@ def test_what_is_there_is_left_alone(simulate):
     shutil.copy("run.npz", "other.npz")
     kept = {path: Path(path).read_bytes() for path in written()}
     for arguments, message in [
-        (["--checkpoint", "run.npz"], "go on with --resume run.npz, or name a new file"),
-        (["--checkpoint", "other.npz", "--resume", "run.npz"], "other.npz is there already"),
-        (["--trajectory", "run.xyz"], "run.xyz is there already"),
+        (["--checkpoint", "run.npz"], "continue with --resume run.npz, or name a new file"),
+        (["--checkpoint", "other.npz", "--resume", "run.npz"], "other.npz already exists"),
+        (["--trajectory", "run.xyz"], "run.xyz already exists"),
         (["--frames", "pictures"], "has the frames of another run"),
         (["--frames", "run.xyz"], "--frames takes a folder"),
         (["--trajectory", "pictures"], "--trajectory takes a file, but pictures is"),

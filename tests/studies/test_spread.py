@@ -113,7 +113,7 @@ def test_a_crash_costs_one_input_and_is_made_good(mortal, tmp_path, open_once):
     out = tmp_path / "out"
     done = spread_over(3, study, algorithm, out)
     assert done.returncode == 1, done.stderr
-    assert "10 measured, 0 there already, 1 skipped, 0 wrong, 2 failed" in done.stderr
+    assert "10 measured, 0 reused, 1 skipped, 0 wrong, 2 failed" in done.stderr
     records = records_in(out)
     lost = [record for record in records if record["status"] == "failed"]
     assert {(r["particles"], r["per_cell"], r["algorithm"]) for r in lost} == {
@@ -132,7 +132,7 @@ def test_a_crash_costs_one_input_and_is_made_good(mortal, tmp_path, open_once):
     fate.unlink()
     again = spread_over(2, study, algorithm, out)
     assert again.returncode == 0, again.stderr
-    assert "2 measured, 11 there already, 0 skipped, 0 wrong, 0 failed" in again.stderr
+    assert "2 measured, 11 reused, 0 skipped, 0 wrong, 0 failed" in again.stderr
     everything = records_in(out)
     assert everything[: len(records)] == records
     # A single worker does not share; the key of a crashed input is that of the same work done.
