@@ -14,7 +14,7 @@ from gpubench.report.axes import AXES
 from gpubench.report.cells import Cell, Place, grouped
 from gpubench.report.figures import Axis, Chart, Point, line_chart, panel
 from gpubench.report.pages import NOTHING, Item, Row, Section, Table
-from gpubench.report.rankings import Comparison, Race, Searches, find, lines_over, moved_share, task
+from gpubench.report.rankings import Comparison, Race, Searches, lines_over, moved_share, task
 from gpubench.report.vega import draw_all
 
 SHORT = ("particles", "per_cell")  # axes that a sentence has room for
@@ -24,6 +24,10 @@ HABITS = {
 }  # fmt: skip
 _WHERE = ("particles", "per_cell", "moved", "distribution", "order")
 _NUMBER = re.compile(r"\d[\d.,]*\d|\d")
+_BUILDS = (
+    "What is built differs: linked lists in one pass, or sorted particles; the time of a count has"
+    " both in it."
+)
 _NOT_TIMED = {"wrong": "wrong", "failed": "failed", "skipped": "not run"}
 
 
@@ -68,28 +72,6 @@ def _by_task(lost: Sequence[Comparison], compared: Sequence[Comparison]) -> list
         said.append(
             f"in \u201c{name}\u201d {rivals} on {len(own)} of {counts[name]} inputs,"
             f" where the best of ours takes {formats.span(times)} times as long"
-        )
-    return said
-
-
-def wrong(searches: Searches) -> list[str]:
-    """Say of each algorithm that gave a wrong answer on which inputs, and the first reason."""
-    said = []
-    checked = [
-        cell
-        for cell in searches.run.cells.values()
-        if any(record["status"] in ("ok", "wrong") for record in cell.every_record)
-    ]
-    for subject, cells in grouped(checked, lambda cell: cell.subject).items():
-        found = [cell for cell in cells if cell.record["status"] == "wrong"]
-        if not found:
-            continue
-        library = _library(searches, subject.algorithm)
-        name = f"{subject.algorithm} {subject.form}" + (f" ({library})" if library else "")
-        on = _phrases([cell.place for cell in found], _WHERE)
-        said.append(
-            f"Wrong answer, so no time: {name}, on {len(found)} of {len(cells)} inputs ({on}):"
-            f" {found[0].record['reason']}."
         )
     return said
 
@@ -139,12 +121,6 @@ def chart(searches: Searches, slug: str) -> Chart | None:
     )
 
 
-def _library(searches: Searches, algorithm: str) -> str | None:
-    """Return name and version of the library that an algorithm calls."""
-    own = (r for r in searches.run.records if r["algorithm"] == algorithm)
-    return next((str(r["library"]) for r in own if r["library"] is not None), None)
-
-
 def where(places: Sequence[Place], axes: Sequence[str] = _WHERE) -> str:
     """Say where some inputs lie along some axes: the ends of each, or the names."""
     counted = f" ({len(places)} inputs)" if len(places) > 1 else ""
@@ -192,7 +168,7 @@ def _table(searches: Searches, task: str) -> Table:
          "Peak memory"],
         rows,
         notes=[
-            *(_builds(searches, places) if task == "build" else []),
+            *([_BUILDS] if task == "build" else []),
             *_reasons(searches, found),
             "Graph: the same replayed from a CUDA graph. Over ours: time over that of the best of"
             " ours, both launched from the host; below 1 the library is faster. First call: what a"
@@ -200,26 +176,6 @@ def _table(searches: Searches, task: str) -> Table:
         ],
         groups=[*((AXES["particles"].say(place.particles), 2) for place in places), ("", 3)],
     )  # fmt: skip
-
-
-def _builds(searches: Searches, places: Sequence[Place]) -> list[str]:
-    """Say that what is built differs, and what the fastest to build then takes to count."""
-    said = "What is built differs: linked lists in one pass, or sorted particles."
-    races = [(searches.race("build", place), searches.race("count", place)) for place in places]
-    slower = [
-        (built[0].subject.algorithm, cell)
-        for built, counted in races
-        if built and counted
-        and (cell := find(counted, built[0].subject.algorithm)) and cell is not counted[0]
-    ]  # fmt: skip
-    for name, each in grouped(slower, lambda pair: pair[0]).items():
-        ratios = formats.listing(formats.significant(c.over_first.value) for _, c in each)
-        sizes = formats.listing(formats.power(c.place.particles or 0) for _, c in each)
-        said += (
-            f" To build and count, {name}, the fastest to build, takes {ratios} times as long as"
-            f" the fastest at {sizes} particles."
-        )
-    return [said]
 
 
 def _reasons(searches: Searches, found: Mapping[Subject, Tried]) -> list[str]:

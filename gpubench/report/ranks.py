@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from gpubench.evidence.ranking import Subject
-from gpubench.evidence.records import is_waiting
 from gpubench.report import formats, tables
 from gpubench.report.axes import AXES
 from gpubench.report.cells import Cell
@@ -109,63 +108,6 @@ def _way_of(quantity: Quantity) -> Way:
 # What is said
 
 
-def sentences(run: StudyRun) -> list[str]:
-    """Return what is to be said of several ranks, and of the published table beside them."""
-    subject = leader(run)
-    if subject is None:
-        return []
-    said = [_speed_ups(run, subject), _communication(run, subject)]
-    published = run.study.published
-    if published is not None and published.quantities:
-        said += [_against_published(run, published)]
-    return [sentence for sentence in [*said, _waiting(run)] if sentence]
-
-
-def _speed_ups(run: StudyRun, subject: Subject) -> str:
-    parts = []
-    for way in ways(run):
-        pairs = {
-            n: speed_up(find(run, subject, ALONE, n), find(run, subject, way, n))
-            for n in sizes(run)
-        }
-        if found := {factor: n for n, factor in pairs.items() if factor}:
-            most = ", most at" if len(found) > 1 else " at"
-            at = _SIZE.say(found[max(found)])
-            parts.append(f"{formats.span(list(found))} times as fast on {way.said}{most} {at}")
-    label = run.labels[subject]
-    return f"Against one rank, a step of {label} is {'; '.join(parts)}." if parts else ""
-
-
-def _communication(run: StudyRun, subject: Subject) -> str:
-    parts: list[str] = []
-    for way in ways(run):
-        cells = (find(run, subject, way, size) for size in sizes(run))
-        shares = [s for cell in cells if cell and (s := cell.communication) is not None]
-        if shares:
-            share = f"{formats.span([100 * s for s in shares])} %"
-            parts.append(f"{share}{'' if parts else ' of a step'} on {way.said}")
-    return f"Communication takes {formats.listing(parts)}." if parts else ""
-
-
-def _against_published(run: StudyRun, published: Published) -> str:
-    """Say how many times as many frames there are in a second as published."""
-    subject = run.best_form(published.algorithm)
-    parts = []
-    for index, quantity in enumerate(published.quantities):
-        ratios = _ratios(run, subject, published, index)
-        if quantity.what == "frames_per_s" and ratios:
-            parts.append(
-                f"{formats.span(ratios)} times as many on {_way_of(quantity).said}"
-                f" ({len(ratios)} of {len(published.rows)} rows)"
-            )
-    if not parts or subject is None:
-        return f"No frame of {run.study.table or 'the published table'} was measured here."
-    return (
-        f"Frames per second against those published for {published.device}, with"
-        f" {run.labels[subject]}: {formats.listing(parts)}."
-    )
-
-
 def _ratios(
     run: StudyRun, subject: Subject | None, published: Published, index: int
 ) -> list[float]:
@@ -178,19 +120,6 @@ def _ratios(
     ]
     is_time = quantity.what == "frame_ms"
     return [theirs / here if is_time else here / theirs for here, theirs in pairs]
-
-
-def _waiting(run: StudyRun) -> str:
-    missing = {r["ranks"] or 1 for r in run.records if is_waiting(r)}
-    if not missing:
-        return ""
-    ranks = formats.listing(f"{number:,}" for number in sorted(missing))
-    measured = {r["ranks"] or 1 for r in run.records if r["status"] == "ok"}
-    some = "Some of what" if missing & measured else "What"
-    return (
-        f"{some} takes {ranks} rank{'s' if missing != {1} else ''} was not measured on this"
-        " machine; the commands are below."
-    )
 
 
 # What is shown

@@ -20,23 +20,15 @@ def every_record(run: StudyRun) -> Table:
     """Return one row for each record: all modes, with the command that repeats it."""
     axes = shown_axes(run, {*COUNTS, "per_cell", "order"})
     columns = ["Algorithm", "Form", *(AXES[a].heading for a in axes), "Mode", "Median, ms"]
-    columns += ["95 % interval, ms", "Samples", "Set aside", "Stopped by", "Batch", "SM clock, MHz"]
-    columns += ["Workspace", "Copy bandwidth", "Remarks", "Repeat"]
+    columns += ["95 % interval, ms", "Samples", "Batch", "Workspace", "Copy bandwidth", "Repeat"]
     cells = _in_each_mode(run)
     rows = [_record_row(cell, axes) for cell in cells]
-    notes = [
-        "Set aside: samples that were taken while the device was throttled, and count for nothing."
-        " Stopped by: why there are no more samples. SM clock: lowest and highest that was read"
-        " around blocks of samples."
-    ]
-    if any(cell.is_short for cell in cells):
-        notes.append(SHORT_NOTE)
+    notes = [SHORT_NOTE] if any(cell.is_short for cell in cells) else []
     return Table("Every cell in every mode", columns, rows, notes=notes)
 
 
 def _record_row(cell: Cell, axes: Sequence[str]) -> Row:
     record, share = cell.record, cell.bound
-    clocks = dict.fromkeys(record["clocks_sm_mhz"] or ())
     parameters = ", ".join(f"{name}={value:.12g}" for name, value in cell.subject.parameters)
     form = f"{record['form']} ({parameters})" if parameters else record["form"]
     return Row(
@@ -53,14 +45,9 @@ def _record_row(cell: Cell, axes: Sequence[str]) -> Row:
             if cell.ok
             else NOTHING,
             Item(formats.plain(len(record["samples_ms"]) if cell.ok else None)),
-            # Older results do not know of any, and have no reason why sampling stopped.
-            Item(formats.plain(len(record["throttled_ms"] or ()) if record["stopped"] else None)),
-            Item(record["stopped"] or formats.DASH, "name"),
             Item(formats.plain(record["batch"])),
-            Item(" to ".join(map(formats.plain, clocks)) or formats.DASH),
             Item(formats.size(record["workspace_bytes"])),
             Item(formats.DASH if share is None else f"{formats.significant(100 * share)} %"),
-            Item("; ".join(_remarks(record)) or formats.DASH, "name"),
             Item(command_of(record), "code"),
         ],
     )

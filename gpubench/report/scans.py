@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from gpubench.evidence.declared import Group, declared
+from gpubench.evidence.declared import Group
 from gpubench.report.axes import AXES, COUNTS, Axis
 from gpubench.report.cells import Cell, grouped
 from gpubench.report.machines import StudyRun
@@ -172,9 +172,3 @@ def words_of(group: Group, groups: Collection[Group]) -> str:
     problem = (group.problem or "").replace("-", " ")
     alike = [other for other in groups if other.answer == group.answer]
     return answer if answer and len(alike) == 1 else f"{answer} ({problem})" if answer else problem
-
-
-def kinds_of_answer(run: StudyRun) -> dict[str | None, set[str]]:
-    """Return the algorithms of each kind of answer."""
-    kinds = grouped(run.cells.values(), lambda cell: declared(cell.record).answer)
-    return {kind: {cell.subject.algorithm for cell in cells} for kind, cells in kinds.items()}

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import statistics
-from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
 
-from gpubench.report import formats
 from gpubench.report.axes import AXES
 from gpubench.report.cells import Cell, fastest, grouped
 from gpubench.report.figures import Axis, Chart, Line, line_chart, panel, time_point
@@ -70,24 +68,6 @@ def gather(run: StudyRun) -> list[Steps]:
         for (workload, particles), own in sorted(groups.items(), key=lambda group: group[0])
     ]
     return [steps for steps in found if len(steps.by_time_step) > 1]
-
-
-def sentences(run: StudyRun) -> list[str]:
-    """Say which of the options makes the fastest step at how many time steps of each size."""
-    said = []
-    for steps in gather(run):
-        told = [best for best in steps.best.values() if len(best) > 1]
-        clear = Counter(option(one) for one, other, *_ in told if not other.over(one).is_open)
-        parts = [f"a {name} at {count}" for name, count in clear.most_common()]
-        if unclear := len(told) - clear.total():
-            parts.append(f"inconclusive at {unclear}")
-        if parts:
-            size = AXES["particles"].say(steps.particles)
-            said.append(
-                f"In whole steps of {steps.workload}, {size}, the fastest of {len(told)} time"
-                f" steps is {formats.listing(parts)}."
-            )
-    return said
 
 
 def chart(run: StudyRun, slug: str) -> Chart | None:

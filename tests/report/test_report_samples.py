@@ -63,18 +63,6 @@ def test_a_long_list_is_folded_up(count: int, folded: int, tmp_path: Path) -> No
     assert len(page.tables[ODD]) == 1 + count
 
 
-def test_every_measurement_tells_how_its_sampling_ended(tmp_path: Path) -> None:
-    head, *rows = every_row([results(odd_records())], tmp_path)
-    names = ("Set aside", "Stopped by", "SM clock, MHz", "Remarks")
-    found = [[row[head.index(name)] for name in names] for row in rows]
-    dash = formats.DASH
-    assert found == [
-        [dash, dash, dash, dash],  # an older result, which knows nothing of it
-        ["0", "time", "1,755 to 1,980", f"{DRIFT}; {HUMPS}"],
-        ["2", "narrow", dash, "throttled: 2 of 5 samples set aside (power and heat)"],
-    ]
-
-
 def test_csv_tells_the_same(tmp_path: Path) -> None:
     report.write([results(odd_records())], tmp_path)
     read = pd.read_csv(tmp_path / f"{STUDY}-records.csv.gz")
