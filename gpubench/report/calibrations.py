@@ -6,20 +6,7 @@ from collections.abc import Sequence
 
 from gpubench.evidence.calibration import Calibration, Rates
 from gpubench.report import formats
-from gpubench.report.figures import Axis, Chart, Line, Panel
 from gpubench.report.pages import Collection, Item, Part, Row, Table
-from gpubench.report.vega import draw_all
-
-COLUMNS = [
-    "Cell",
-    "False alarms",
-    "Inconclusive",
-    "Slowed by",
-    "Found",
-    "9 in 10 from",
-    "Pairs",
-    "Processes",
-]
 
 
 def collection(found: Sequence[Calibration]) -> Collection:
@@ -39,7 +26,6 @@ def _part(slug: str, found: Calibration) -> Part:
         f"{device['name']}, {found.study}",
         _sentences(found),
         [_table(found)],
-        draw_all([_chart(f"{slug}-pairs", found)]),
         slug=slug,
         command=f"gpubench calibrate --device {device['backend']} --pairs {len(found.started)}",
     )
@@ -76,7 +62,8 @@ def _sentences(found: Calibration) -> list[str]:
 def _table(found: Calibration) -> Table:
     return Table(
         "Each cell",
-        COLUMNS,
+        ["Cell", "False alarms", "Inconclusive", "Slowed by", "Found", "9 in 10 from", "Pairs",
+         "Processes"],
         [_row(name, rates) for name, rates in found.verdicts.cells.items()],
         notes=[
             f"Head's processes put in extra launches, {_share(found.injected)} of those counted."
@@ -85,7 +72,7 @@ def _table(found: Calibration) -> Table:
             " 9 times in 10 is looked for by multiplying head's times. Pairs and processes: their"
             " standard deviations, of log ratios and of log medians."
         ],
-    )
+    )  # fmt: skip
 
 
 def _row(name: str, rates: Rates) -> Row:
@@ -93,42 +80,6 @@ def _row(name: str, rates: Rates) -> Row:
     shares = (rates.false_alarms, rates.cannot_tell, rates.slowed, rates.found)
     items = [*map(_share, shares), smallest, _share(rates.between), _share(rates.spread)]
     return Row(name.partition("/")[2] or name, [Item(item) for item in items])
-
-
-def _chart(slug: str, found: Calibration) -> Chart:
-    """Return the difference of head and base in each pair, a panel for each sweep."""
-    sweeps: dict[str, list[Line]] = {}
-    for name, series in found.pairs.items():
-        sweep, _, cell = name.partition(": ")
-        numbers = [number for number, each in enumerate(series, 1) if each is not None]
-        apart = [100 * abs(each.ratio - 1) for each in series if each is not None]
-        lines = sweeps.setdefault(sweep.rpartition("/")[2], [])
-        label = cell.partition(",")[0] + (f", {word}" if (word := _workload(cell)) else "")
-        lines.append(Line.through(label, numbers, apart, len(lines)))
-    panels = [Panel(sweep, lines, _described(lines)) for sweep, lines in sweeps.items()]
-    return Chart(
-        slug,
-        "The code against itself, pair by pair",
-        "How far head and base were apart, though they are the same.",
-        Axis("pair of processes", "linear"),
-        Axis("difference, %", "linear"),
-        panels,
-    )
-
-
-def _described(lines: Sequence[Line]) -> str:
-    """Return what a panel shows, in words."""
-    apart = [value for line in lines for value in line.y]
-    return (
-        f"Differences of head and base pair by pair, of {len(lines)} cells: from {min(apart):.2g}"
-        f" to {max(apart):.2g} %."
-    )
-
-
-def _workload(cell: str) -> str:
-    """Return the workload in a cell's name, if there is one."""
-    words = [word for word in cell.split(", ") if "=" not in word][1:]
-    return next((word for word in words if "-" in word), "")
 
 
 def _share(value: float) -> str:
