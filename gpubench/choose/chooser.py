@@ -302,8 +302,8 @@ def _number(axis: str, value: float) -> str:
 
 def _why_none(barred: Sequence[Barred]) -> str:
     told = [f"{each.subject.label}: {each.reason}" for each in barred[:3]]
-    more = f"; and {len(barred) - 3} more" if len(barred) > 3 else ""
-    return f"nothing has a right answer around there: {'; '.join(told)}{more}"
+    told += [f"and {len(barred) - 3} more"] if len(barred) > 3 else []
+    return f"nothing has a right answer around there: {'; '.join(told)}"
 
 
 def _command(question: Question, place: Place, model: Model) -> str | None:

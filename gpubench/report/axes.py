@@ -105,6 +105,19 @@ SIZES = ("particles", "per_cell", "records", "kept", "pairs", "faces", "depth", 
 COUNTS = tuple(dict.fromkeys(kind.size_axis for kind in KINDS.values()))  # an input has one
 
 
+def between(places: Iterable[Any], names: Iterable[str]) -> str:
+    """Say where places or records lie along some axes: between which sizes, and at which names."""
+    said = []
+    for axis, found in ((AXES[name], [getattr(p, name) for p in places]) for name in names):
+        values = [value for value in found if value is not None]
+        if values and axis.kind in ("size", "number"):
+            ends = dict.fromkeys(map(axis.write, (min(values), max(values))))
+            said.append(axis.phrase.format(" to ".join(ends)))
+        elif values:
+            said.append(axis.say(*axis.order(values)))
+    return ", ".join(said)
+
+
 def describe(
     place: Any, names: Iterable[str], write: Callable[[Axis, Any], str] = Axis.write
 ) -> str:

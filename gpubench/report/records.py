@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from gpubench.evidence.frame import command_of
 from gpubench.evidence.records import Record
 from gpubench.report import formats
-from gpubench.report.axes import AXES, COUNTS, SIZES, describe
+from gpubench.report.axes import AXES, COUNTS, SIZES, between, describe
 from gpubench.report.cells import MODES, Cell, grouped
 from gpubench.report.machines import StudyRun
 from gpubench.report.pages import NOTHING, Item, Row, Table
@@ -116,13 +116,5 @@ def _reason(run: StudyRun, record: Record) -> str:
 
 
 def _where(records: Sequence[Record]) -> str:
-    parts = []
-    for name in SIZES:
-        values = sorted({r[name] for r in records if r[name] is not None})
-        if values and AXES[name].kind == "size":
-            ends = dict.fromkeys((values[0], values[-1]))
-            parts.append(AXES[name].phrase.format(" to ".join(AXES[name].write(v) for v in ends)))
-        elif values:
-            parts.append(AXES[name].phrase.format(", ".join(map(formats.plain, values))))
-    parts.append(", ".join(dict.fromkeys(r["mode"] for r in records)))
-    return "; ".join(parts)
+    modes = formats.listing(dict.fromkeys(record.mode for record in records))
+    return ", ".join(filter(None, (between(records, SIZES), modes)))

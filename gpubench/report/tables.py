@@ -176,9 +176,10 @@ def _saved(cell: Cell, full: Cell) -> Item:
 
 def _full_sort(run: StudyRun, cell: Cell) -> Cell | None:
     """Return the full sort that a re-sort saves: on the same input, or on one that never moved."""
-    full = run.full_sort(cell.subject)
-    if full is None:
+    algorithm = run.full_sorts.get(cell.subject.algorithm)
+    if algorithm is None:
         return None
+    full = Subject(algorithm, cell.subject.form)
     sizes = {name: getattr(cell.place, name) for name in SIZES}
     return run.cells.get((full, cell.place)) or run.find(full, **sizes)
 

@@ -201,7 +201,7 @@ def test_reasons_are_grouped_and_escaped(tmp_path: Path) -> None:
             "skipped",
             "10",
             "atomic-list one-pass",
-            "2¹⁶ to 2²⁰ particles; 2, 4 per cell; hot",
+            "2¹⁶ to 2²⁰ particles, 2 to 4 per cell, hot",
             reason,
         ]
     ]

@@ -180,7 +180,7 @@ def test_a_wrong_answer_is_told_with_its_reason_and_on_the_front_page(tmp_path: 
     report.write([results(records)], tmp_path)
     page = Page((tmp_path / "regimes.html").read_text("utf-8"))
     rows = page.tables["Measurements without a time"]
-    where = "2¹⁶ particles; 4 per cell; hot"
+    where = "2¹⁶ particles, 4 per cell, hot"
     assert rows[1] == ["wrong", "1", "vesin list-pairs", where, "it loses pairs"]
     front = (tmp_path / "index.html").read_text("utf-8")
     assert "Wrong on some inputs: vesin." in front and "1 wrong" in front
