@@ -72,11 +72,6 @@ def span(values: Sequence[float]) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def counts(values: Sequence[int]) -> str:
-    """Write the least and greatest of some counts in full: "176 to 1,702"."""
-    return " to ".join(f"{value:,}" for value in dict.fromkeys((min(values), max(values))))
-
-
 def ratio(value: float) -> str:
     """Write a factor: 1.90 and a multiplication sign."""
     return f"{significant(value)}\N{MULTIPLICATION SIGN}"

@@ -152,8 +152,10 @@ def measured(run: StudyRun, published: Published) -> Table | None:
 def _beside(match: Match, marks: Mapping[str, str]) -> Item:
     if match.here is None or match.cell is None or match.factor is None:
         return NOTHING
-    detail = "" if match.what == "speed_up" else formats.ratio(match.factor)
-    return Item(formats.significant(match.here), detail=detail, mark=marks.get(match.cell.mode, ""))
+    text = formats.significant(match.here)
+    if match.what == "speed_up":
+        return Item(text)
+    return Item(text, detail=formats.ratio(match.factor), mark=marks.get(match.cell.mode, ""))
 
 
 def overview(run: StudyRun, published: Published, link: str) -> list[Row]:

@@ -71,16 +71,6 @@ class Ranking(NamedTuple):
         return self.cells[1].over_first.value
 
 
-def largest_size(run: StudyRun) -> int | None:
-    """Return the largest particle count of the published table that was timed, else of any."""
-    timed = {cell.place.particles for cell in run.timed}
-    sizes = [size for size in run.values("particles") if size in timed]
-    published = run.study.published
-    if published is not None and published.row_axis == "particles":
-        sizes = [size for size in sizes if size in published.rows] or sizes
-    return max(sizes, default=None)
-
-
 @lru_cache(maxsize=64)
 def scans(run: StudyRun) -> list[Scan]:
     """Return the ways through a study: the first is that of its published table.
@@ -97,7 +87,11 @@ def scans(run: StudyRun) -> list[Scan]:
     if published is not None:
         main = published.row_axis if published.column_axis == "algorithm" else main
         fixed = {k: v for k, v in published.axes.items() if v in run.values(k)}
-    size = largest_size(run)
+    timed = {cell.place.particles for cell in run.timed}
+    sizes = [size for size in run.values("particles") if size in timed]
+    if published is not None and published.row_axis == "particles":
+        sizes = [size for size in sizes if size in published.rows] or sizes
+    size = max(sizes, default=None)
     if main != "particles" and size is not None:
         fixed = {"particles": size} | fixed
     fixed.pop(main, None)
