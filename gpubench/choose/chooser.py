@@ -144,9 +144,9 @@ class Chooser:
         """Return a chooser for one task, with all that does not depend on the question done."""
         one = copy.copy(self)
         one._models = {task: self._models[task]} if task in self._models else {}
+        one.cross_validate()
         for model in one._models.values():
             model.prepare()
-        one.cross_validate()
         return one
 
     def cross_validate(self) -> list[Validation]:
