@@ -10,10 +10,10 @@ from gpubench.report import formats
 from gpubench.report.axes import AXES, COUNTS, SIZES, between, describe
 from gpubench.report.cells import MODES, Cell, grouped
 from gpubench.report.machines import StudyRun
-from gpubench.report.pages import NOTHING, Item, Row, Table
-from gpubench.report.tables import SHORT_NOTE, axis_item, in_order, shown_axes, timed
+from gpubench.report.pages import Item, Row, Table
+from gpubench.report.tables import SHORT_NOTE, in_order, shown_axes, timed
 
-MOST_ODD = 100  # measurements with remarks that a page lists
+MOST_ODD = 12  # measurements with remarks that a page lists
 
 
 def every_record(run: StudyRun) -> Table:
@@ -28,29 +28,27 @@ def every_record(run: StudyRun) -> Table:
 
 
 def _record_row(cell: Cell, axes: Sequence[str]) -> Row:
-    record, share = cell.record, cell.bound
-    parameters = ", ".join(f"{name}={value:.12g}" for name, value in cell.subject.parameters)
-    form = f"{record['form']} ({parameters})" if parameters else record["form"]
+    record, values = cell.record, [getattr(cell.place, name) for name in axes]
+    interval = map(formats.significant, cell.interval_ms if cell.ok else ())
+    numbers = [
+        f" {formats.DASH} ".join(interval) or formats.DASH,
+        formats.plain(len(record.samples_ms or ()) or None),
+        formats.plain(record.batch),
+        formats.size(record.workspace_bytes),
+        formats.DASH if cell.bound is None else formats.percent(cell.bound),
+    ]
     return Row(
-        record["algorithm"],
+        record.algorithm,
         [
-            Item(form, "name"),
-            *(
-                Item(formats.plain(getattr(cell.place, a)), axis_item(cell.place, a).kind)
-                for a in axes
-            ),
-            Item(record["mode"], "name"),
+            Item(cell.subject.label.removeprefix(f"{record.algorithm} "), "name"),
+            *(Item(formats.plain(v), "name" if isinstance(v, str | tuple) else "number")
+              for v in values),
+            Item(record.mode, "name"),
             timed(cell, {}),
-            Item(f" {formats.DASH} ".join(map(formats.significant, cell.interval_ms)))
-            if cell.ok
-            else NOTHING,
-            Item(formats.plain(len(record["samples_ms"]) if cell.ok else None)),
-            Item(formats.plain(record["batch"])),
-            Item(formats.size(record["workspace_bytes"])),
-            Item(formats.DASH if share is None else f"{formats.significant(100 * share)} %"),
+            *map(Item, numbers),
             Item(command_of(record), "code"),
         ],
-    )
+    )  # fmt: skip
 
 
 def _remarks(record: Record) -> list[str]:

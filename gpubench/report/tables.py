@@ -317,13 +317,6 @@ def shown_axes(run: StudyRun, always: set[str]) -> list[str]:
     return [a for a in AXES if a in varying or a in always & had]
 
 
-def axis_item(place: Place, name: str) -> Item:
-    """Return the value of an input on an axis."""
-    value = getattr(place, name)
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return Item(AXES[name].count(value), "number" if number or value is None else "name")
-
-
 def in_order(run: StudyRun) -> list[Cell]:
     """Return the cells by size, then the usual input before others, then by subject."""
     rank = {subject: index for index, subject in enumerate(run.subjects)}

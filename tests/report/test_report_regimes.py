@@ -558,7 +558,7 @@ def test_numbers_of_the_figures_are_in_csv_files(folder: Path) -> None:
         ([search("search-counting-sort", "count")], "No library was timed"),
         (
             [search("search-radix-grid", "count", status="failed", reason="bad luck", mode="hot")],
-            "What has no time, and why",
+            "Measurements without a time",
         ),
         (
             [search("vesin", "list-pairs", status="wrong", reason="loses pairs", mode="hot")],
