@@ -1,4 +1,4 @@
-"""Radix sort of pairs, by the libraries that the radix grid uses."""
+"""CUB's radix sort of keys."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from gpubench.inputs.keys import KeySet
 from gpubench.primitives.radix_sort import RadixSort
 
 
-class RadixKeySort(KeySort):
-    """CUB's DeviceRadixSort::SortPairs on CUDA, PyOpenCL's RadixSort elsewhere."""
+class CubSort(KeySort):
+    """CUB's DeviceRadixSort::SortPairs."""
 
-    name = "radix-sort"
-    summary = "least-significant-digit radix sort of pairs: CUB on CUDA, PyOpenCL elsewhere"
-    source = "NVIDIA CUB, cub::DeviceRadixSort::SortPairs; PyOpenCL, RadixSort"
-    forms: ClassVar[Mapping[str, Form]] = {"pairs": Form("stable; keys with a value only")}
+    name = "cub-sort"
+    summary = "CUB's least-significant-digit radix sort of pairs"
+    source = "NVIDIA CUB, cub::DeviceRadixSort::SortPairs"
+    forms: ClassVar[Mapping[str, Form]] = {
+        "pairs": Form("stable; keys with a value only", frozenset({"cuda"}))
+    }
 
     def prepare(self) -> None:
         if not self.value_bytes:
@@ -29,7 +31,7 @@ class RadixKeySort(KeySort):
         self.workspace_bytes += self._sort.workspace_bytes
 
     def load(self, inputs: KeySet) -> None:
-        """Upload keys and values; the libraries read the bits of int32 keys as unsigned."""
+        """Upload keys and values; CUB reads the bits of int32 keys as unsigned."""
         self.keys = self.device.upload(inputs.keys.view(np.int32))
         assert inputs.values is not None  # else the constructor refused
         self.values = self.device.upload(inputs.values)
