@@ -210,9 +210,10 @@ def surfaces() -> Iterator[Inputs]:
 
 
 def key_sets() -> Iterator[Inputs]:
-    """Yield keys with values and alone."""
-    for value_bytes in (4, 0):
-        yield make_keys(5000, value_bytes)
+    """Yield keys of each width with values and alone, and floats with a payload."""
+    for value_bytes, key_type in itertools.product((4, 0), ("uint32", "uint64")):
+        yield make_keys(5000, value_bytes, key_type=key_type)
+    yield make_keys(5000, 16, key_type="float32")
 
 
 def mesh_pairs() -> Iterator[Inputs]:

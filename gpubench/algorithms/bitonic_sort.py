@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from gpubench.core.contracts import Form
 from gpubench.core.key_sort import KeySort, SortedKeys
 from gpubench.primitives.bitonic_merge import BLOCK, TILE, BitonicMerge
+from gpubench.primitives.digit_sorts import key_constants
 
 
 class BitonicSort(KeySort):
@@ -18,16 +19,21 @@ class BitonicSort(KeySort):
     source = "Batcher 1968"
     forms: ClassVar[Mapping[str, Form]] = {"index": Form("stable: equal keys differ in the index")}
 
+    key_types = ("uint32", "int32", "float32")
+
     def prepare(self) -> None:
         self._words = self.allocate(self.size, "uint64")
-        self._sorted = self.allocate(self.size, "uint32")
-        self._gathered = self.allocate(self.size if self.value_bytes else 1, "int32")
+        self._sorted = self.allocate(self.size, self.key_type)
+        shape = (self.size, 4) if self.value_bytes == 16 else self.size
+        self._gathered = self.allocate(shape if self.value_bytes else 0, "int32")
         self._merge = BitonicMerge(self.device, self.size)
-        self._sort_tiles = self.device.kernel(
-            "bitonic_sort.cu", "sort_tiles", BLOCK=BLOCK, TILE=TILE, VALUES=0
-        )
-        self._unpack = self.device.kernel(
-            "bitonic_sort.cu", "unpack", BLOCK=BLOCK, TILE=TILE, VALUES=int(self.value_bytes > 0)
+        constants = {
+            **key_constants(self.key_type), "BLOCK": BLOCK, "TILE": TILE,
+            "VALUES": self.value_bytes // 4,
+        }  # fmt: skip
+        self._sort_tiles, self._unpack = (
+            self.device.kernel("bitonic_sort.cu", name, **constants)
+            for name in ("sort_tiles", "unpack")
         )
 
     def launch(self) -> None:

@@ -8,7 +8,6 @@ from typing import ClassVar
 import numpy as np
 
 from gpubench.core.contracts import Form
-from gpubench.core.errors import NotSupported
 from gpubench.core.key_sort import KeySort, SortedKeys
 from gpubench.inputs.keys import KeySet
 from gpubench.primitives.radix_sort import RadixSort
@@ -24,10 +23,11 @@ class CubSort(KeySort):
         "pairs": Form("stable; keys with a value only", frozenset({"cuda"}))
     }
 
+    key_types = ("uint32",)
+    widths = (4,)
+
     def prepare(self) -> None:
-        if not self.value_bytes:
-            raise NotSupported(f"{self.name} sorts keys with a value of 4 bytes, not keys alone")
-        self._sort = RadixSort(self.device, self.size, 32)
+        self._sort = RadixSort(self.device, self.size, self.bits)
         self.workspace_bytes += self._sort.workspace_bytes
 
     def load(self, inputs: KeySet) -> None:

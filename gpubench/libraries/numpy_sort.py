@@ -27,6 +27,8 @@ class NumpySort(HostWork, KeySort):
         )
     }
 
+    equal_zeros = True
+
     _answer: SortedKeys
 
     def prepare(self) -> None:

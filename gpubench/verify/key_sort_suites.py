@@ -6,7 +6,8 @@ from functools import partial
 
 import numpy as np
 
-from gpubench.inputs.keys import KEY_ORDERS, KeySet, make_keys
+from gpubench.core.key_sort import KEY_TYPES
+from gpubench.inputs.keys import ENTROPIES, KEY_ORDERS, KeySet, make_keys
 from gpubench.verify.case import Case
 
 
@@ -16,15 +17,44 @@ def _extremes() -> KeySet:
     return KeySet(keys, np.arange(len(keys), dtype=np.int32))
 
 
+def _types() -> list[Case]:
+    """Return keys of every type with every width of value, fewer bits, and less entropy."""
+    cases = [
+        Case(
+            f"{key_type}, {order}, values of {width} bytes",
+            partial(make_keys, 3000, width, order, width, key_type=key_type),
+        )
+        for key_type in KEY_TYPES
+        for width, order in ((0, "uniform"), (4, "few-distinct"), (16, "reversed"))
+    ]
+    cases += [
+        Case(f"{bits} bits", partial(make_keys, 2000, 4, "uniform", bits, bits=bits))
+        for bits in (1, 7, 8, 9, 20, 31)
+    ]
+    cases += [
+        Case(f"entropy {each}", partial(make_keys, 2000, 4, "uniform", entropy=each))
+        for each in ENTROPIES[1:]
+    ]
+    return cases
+
+
 def keys() -> list[Case]:
     """Return keys of every order, about the sizes of blocks and tiles, alone and with values."""
     sizes = (1, 2, 31, 33, 511, 513, 1023, 1024, 1025, 2049, 5000)
     return [
         Case("extreme keys", _extremes),
+        *_types(),
         *(
             Case(
                 f"{size} keys, {order}, values of {width} bytes",
-                partial(make_keys, size, width, order, size),
+                partial(
+                    make_keys,
+                    size,
+                    width,
+                    order,
+                    size,
+                    moved=0.1 if order == "nearly-sorted" else None,
+                ),
             )
             for size in sizes
             for order in (KEY_ORDERS if size in (1025, 5000) else ("uniform", "few-distinct"))

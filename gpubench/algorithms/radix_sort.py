@@ -1,0 +1,57 @@
+"""Radix sort of keys, of our own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from gpubench.core.contracts import Form
+from gpubench.core.key_sort import KeySort, SortedKeys
+from gpubench.primitives.digit_sorts import DigitSort, OnesweepSort, ThreeKernelSort
+from gpubench.primitives.gather import Gather
+
+
+class RadixSort(KeySort):
+    """Least significant digit first, on the bits that matter.
+
+    A payload of 16 bytes moves once: indices are sorted in its place, and it is gathered.
+    """
+
+    name = "radix-sort"
+    summary = "least-significant-digit radix sort"
+    source = "Adinolfi and Merrill 2022 (Onesweep); Zagha and Blelloch 1991"
+    forms: ClassVar[Mapping[str, Form]] = {
+        "onesweep": Form("stable; one sweep a digit of 8 bits", frozenset({"cuda"})),
+        "three-kernels": Form("stable; count, scan and scatter for each digit"),
+    }
+
+    def prepare(self) -> None:
+        sorts: dict[str, type[DigitSort]]
+        sorts = {"onesweep": OnesweepSort, "three-kernels": ThreeKernelSort}
+        has_payload = self.value_bytes == 16
+        self._sort = sorts[self.form](
+            self.device, self.size, self.key_type, self.bits,
+            has_values=self.value_bytes > 0, makes_index=has_payload,
+        )  # fmt: skip
+        self._gather = Gather(self.device, self.size) if has_payload else None
+        self.workspace_bytes += self._sort.workspace_bytes
+        if self._gather:
+            self.workspace_bytes += self._gather.workspace_bytes
+
+    def launch(self) -> None:
+        """Sort the loaded keys."""
+        self._sort.launch(self.keys, None if self._gather else self.values)
+        if self._gather:
+            self._gather.launch(self._sort.values, self.values)
+
+    @property
+    def answer(self) -> SortedKeys:
+        if self._gather:
+            return SortedKeys(self._sort.keys, self._gather.sorted)
+        return SortedKeys(self._sort.keys, self._sort.values if self.value_bytes else None)
+
+    def traffic_bytes(self) -> int:
+        # Keys and values are read and written once a pass; a payload once, by its index.
+        moved = self.key_bytes + (4 if self.value_bytes else 0)
+        gathered = self._gather.traffic_bytes() if self._gather else 0
+        return 2 * moved * self._sort.passes * self.size + gathered
