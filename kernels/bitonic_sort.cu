@@ -38,3 +38,24 @@ __global__ void unpack(GLOBAL const uint64 *__restrict__ words, GLOBAL const Val
     if (VALUES)
         sorted_values[slot] = values[(unsigned)words[slot]];
 }
+
+/* Many small sorts: a block sorts a segment, from starts[segment] to starts[segment + 1], of at most TILE keys. */
+__global__ void sort_segments(GLOBAL const int *__restrict__ starts,
+                              GLOBAL const Key *__restrict__ keys,
+                              GLOBAL const Value *__restrict__ values,
+                              GLOBAL Key *__restrict__ sorted_keys,
+                              GLOBAL Value *__restrict__ sorted_values)
+{
+    __shared__ uint64 tile[TILE_WORDS(TILE)];
+    unsigned begin = starts[blockIdx.x], length = starts[blockIdx.x + 1] - begin, size = 1;
+    while (size < length)
+        size *= 2;
+    for (unsigned k = threadIdx.x; k < size; k += BLOCK)
+        tile[AT(k)] = k < length ? pair_key((int)to_ordered(keys[begin + k]), begin + k) : INFINITE;
+    sort_tile(tile, size);
+    for (unsigned k = threadIdx.x; k < length; k += BLOCK) {
+        sorted_keys[begin + k] = from_ordered((Key)(tile[AT(k)] >> 32));
+        if (VALUES)
+            sorted_values[begin + k] = values[(unsigned)tile[AT(k)]];
+    }
+}

@@ -137,9 +137,10 @@ class Recorder(Device):
         self.wanted[Unit(file, tuple(sorted(constants.items())))].add(name)
         return lambda *arguments: None
 
-    def library(self, file: str) -> Any:
+    def library(self, file: str, **constants: int | str) -> Any:
         """Note the library, and each function that is called while an algorithm is made."""
-        wanted = self.wanted[Unit(file, (), is_library=True)]
+        unit = Unit(file, tuple(sorted(constants.items())), is_library=True)
+        wanted = self.wanted[unit]
 
         class Library:
             def __getattr__(self, name: str) -> Callable[..., int]:
@@ -210,10 +211,11 @@ def surfaces() -> Iterator[Inputs]:
 
 
 def key_sets() -> Iterator[Inputs]:
-    """Yield keys of each width with values and alone, and floats with a payload."""
-    for value_bytes, key_type in itertools.product((4, 0), ("uint32", "uint64")):
-        yield make_keys(5000, value_bytes, key_type=key_type)
+    """Yield keys of both widths, with values of every width, in one go and in segments."""
+    yield make_keys(5000)
+    yield make_keys(5000, 0, key_type="uint64")
     yield make_keys(5000, 16, key_type="float32")
+    yield make_keys(5000, segment_keys=30)
 
 
 def mesh_pairs() -> Iterator[Inputs]:
@@ -345,9 +347,11 @@ def compile_library(unit: Unit, architecture: str, folder: Path) -> str | None:
     """Compile a unit to a shared library as the CUDA device would; return what is wrong."""
     source = plugins.kernel_folders(unit.file)[0] / unit.file
     built = folder / "unit.so"
+    defines = [f"-D{name}={value}" for name, value in unit.constants]
     return _nvcc(
-        "-shared", "-Xcompiler", "-fPIC", f"-arch={architecture}", "-o", str(built), str(source)
-    )
+        "-shared", "-Xcompiler", "-fPIC", *defines, f"-arch={architecture}", "-o", str(built),
+        str(source),
+    )  # fmt: skip
 
 
 def _nvcc(*arguments: str) -> str | None:

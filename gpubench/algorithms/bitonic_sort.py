@@ -18,7 +18,6 @@ class BitonicSort(KeySort):
     summary = "bitonic merge sort of (key, index), then a gather of the values"
     source = "Batcher 1968"
     forms: ClassVar[Mapping[str, Form]] = {"index": Form("stable: equal keys differ in the index")}
-
     key_types = ("uint32", "int32", "float32")
 
     def prepare(self) -> None:

@@ -41,8 +41,8 @@ class KeySort(Algorithm):
     bits: how many low bits of the keys matter, as the others are zero.
     segments: how many runs are each to be sorted, or None for all keys together.
     keys, values, starts: the loaded input on the device, see `KeySet`.
-    key_types, widths, sorts_segments: what it sorts; for the rest the constructor raises
-        NotSupported.
+    key_types, widths: what it sorts; for the rest the constructor raises NotSupported.
+    segment_forms: the forms that sort segments, and nothing else.
     equal_zeros: whether -0.0 equals 0.0; otherwise it comes before it. NaNs come last, but those
         with a sign, which no input has, wherever an algorithm puts them.
     """
@@ -50,7 +50,7 @@ class KeySort(Algorithm):
     family: ClassVar[str] = "key-sort"
     key_types: ClassVar[tuple[str, ...]] = KEY_TYPES
     widths: ClassVar[tuple[int, ...]] = VALUE_BYTES
-    sorts_segments: ClassVar[bool] = False
+    segment_forms: ClassVar[tuple[str, ...]] = ()
     equal_zeros: ClassVar[bool] = False
 
     keys: Any
@@ -78,8 +78,9 @@ class KeySort(Algorithm):
             raise NotSupported(f"{self.name} sorts no keys of {key_type}")
         if value_bytes not in self.widths:
             raise NotSupported(f"{self.name} sorts no keys with values of {value_bytes} bytes")
-        if segments is not None and not self.sorts_segments:
-            raise NotSupported(f"{self.name} sorts no segments")
+        if (segments is not None) != (form in self.segment_forms):
+            what = "segments" if segments is not None else "keys that are not in segments"
+            raise NotSupported(f"{self.name} sorts no {what} in the form {form}")
         self.prepare()
 
     @classmethod

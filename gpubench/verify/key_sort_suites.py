@@ -32,6 +32,17 @@ def _types() -> list[Case]:
         for bits in (1, 7, 8, 9, 20, 31)
     ]
     cases += [
+        Case(
+            f"{size} keys of {key_type} in segments of {mean}, values of {width} bytes",
+            partial(make_keys, size, width, order, mean, key_type=key_type, segment_keys=mean),
+        )
+        for size, mean, order in (
+            (1, 1, "uniform"), (500, 1, "few-distinct"), (3000, 30, "uniform"),
+            (5000, 900, "few-distinct"), (4000, 4000, "uniform"),
+        )
+        for width, key_type in ((0, "uint32"), (4, "uint32"), (16, "uint64"))
+    ]  # fmt: skip
+    cases += [
         Case(f"entropy {each}", partial(make_keys, 2000, 4, "uniform", entropy=each))
         for each in ENTROPIES[1:]
     ]

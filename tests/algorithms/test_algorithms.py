@@ -193,7 +193,7 @@ def test_conformance(device: Device, name: str, form: str, monkeypatch: pytest.M
         results = [r for r in results if r not in refused]
     if cls.family == "key-sort":
         results = [r for r in results if f"{name} sorts no" not in r.reason]
-        assert len(results) > 30
+        assert len(results) > 5
     if form.startswith("transpose") and not cls.transposes_any:
         results = [r for r in results if "which needs blocks with B_ji = -B_ij" not in r.reason]
         assert len(results) > 30
