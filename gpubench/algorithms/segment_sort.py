@@ -27,9 +27,7 @@ class SegmentSort(KeySort):
     key_types = ("uint32", "int32", "float32")
 
     def prepare(self) -> None:
-        self._sorted = self.allocate(self.size, self.key_type)
-        shape = (self.size, 4) if self.value_bytes == 16 else self.size
-        self._sorted_values = self.allocate(shape if self.value_bytes else 0, "int32")
+        self._sorted, self._sorted_values = self.allocate_answer()
         self._kernels = {
             (block, tile): self.device.kernel(
                 "bitonic_sort.cu", "sort_segments", **key_constants(self.key_type), BLOCK=block,

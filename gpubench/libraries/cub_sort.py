@@ -39,9 +39,7 @@ class CubSort(KeySort):
             SORT_BY=list(self.forms).index(self.form),
         )
         self._stream = ctypes.c_void_p(device.stream.handle)
-        self._sorted = self.allocate(self.size, self.key_type)
-        shape = (self.size, 4) if self.value_bytes == 16 else self.size
-        self._sorted_values = self.allocate(shape if self.value_bytes else 0, "int32")
+        self._sorted, self._sorted_values = self.allocate_answer()
         self._scratch_bytes = ctypes.c_size_t()
         nothing = (ctypes.c_void_p(),) * 4
         self._call(ctypes.c_void_p(), nothing, ctypes.c_void_p())

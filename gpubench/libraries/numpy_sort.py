@@ -95,5 +95,5 @@ class PandasSort(NumpySort):
         if self.values is not None:
             frame["value"] = self.values
         frame = frame.sort_values("key", kind="stable")
-        values = None if self.values is None else frame["value"].to_numpy()
-        self._answer = SortedKeys(frame["key"].to_numpy(), values)
+        columns = [frame[name].to_numpy(copy=True) for name in frame]
+        self._answer = SortedKeys(*columns)

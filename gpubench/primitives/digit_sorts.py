@@ -132,10 +132,12 @@ class OnesweepSort(DigitSort):
 class ThreeKernelSort(DigitSort):
     """Count, scan and scatter for each digit: for any device."""
 
+    # Bits of a digit, threads of a block and keys of a thread, on a CPU and elsewhere. A core of a
+    # CPU runs a block alone: few threads, whose counters stay in its cache.
+    shapes: ClassVar[dict[bool, tuple[int, int, int]]] = {True: (8, 4, 4096), False: (4, 256, 16)}
+
     def _set_up(self) -> None:
-        # A core of a CPU runs a block alone: few threads, whose counters stay in its cache.
-        cpu = self._device.is_cpu
-        self.digit_bits, self._block, items = (8, 4, 4096) if cpu else (4, 256, 16)
+        self.digit_bits, self._block, items = self.shapes[self._device.is_cpu]
         self._constants |= {"DIGIT_BITS": self.digit_bits, "BLOCK": self._block, "ITEMS": items}
         self._tiles = self._device.blocks(self._items, self._block * items)
 

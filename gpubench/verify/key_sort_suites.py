@@ -28,8 +28,12 @@ def _types() -> list[Case]:
         for width, order in ((0, "uniform"), (4, "few-distinct"), (16, "reversed"))
     ]
     cases += [
-        Case(f"{bits} bits", partial(make_keys, 2000, 4, "uniform", bits, bits=bits))
+        Case(
+            f"{size} keys of {bits} bits, values of {width} bytes",
+            partial(make_keys, size, width, "uniform", bits, bits=bits),
+        )
         for bits in (1, 7, 8, 9, 20, 31)
+        for size, width in ((33, 0), (2000, 4), (5000, 16))
     ]
     cases += [
         Case(

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from key_sets import keys_for
 from posed_meshes import posed_meshes
 
 from gpubench.algorithms.bucket_sort import HostRounds
@@ -126,7 +127,7 @@ def drawn(name: str, size: int, distribution: str = "uniform", seed: int = 0) ->
         case "sparse-product":
             return of_particles(make(size, BOX, distribution, seed=seed), seed)
         case "key-sort":
-            return make_keys(size, 4, "few-distinct", seed + sum(distribution.encode()))
+            return keys_for(cls, size, "few-distinct", seed + sum(distribution.encode()))
         case "mesh-collision":
             return posed_meshes(seed + sum(distribution.encode()))
         case "surface-subdivision":

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from key_sets import keys_for
 from posed_meshes import posed_meshes
 
 from gpubench.algorithms.brute_force import BruteForce
@@ -28,7 +29,6 @@ from gpubench.devices import Device, cuda
 from gpubench.inputs import (
     Inputs,
     make,
-    make_keys,
     make_loop_mesh,
     make_pairs,
     make_records,
@@ -91,7 +91,7 @@ def drawn(name: str, distribution: str, seed: int) -> Any:
     if family == "pair-noise":
         return make_pairs(20000, seed)
     if family == "key-sort":
-        return make_keys(20000, seed=seed)
+        return keys_for(cls, 20000, seed=seed)
     if family == "mesh-collision":
         return posed_meshes(seed)
     if family == "surface-subdivision":
