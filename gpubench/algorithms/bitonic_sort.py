@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from gpubench.core.contracts import Form
-from gpubench.core.key_sort import KeySort, SortedKeys
+from gpubench.core.key_sort import KeySort
 from gpubench.primitives.adaptive_merge import AdaptiveMerge
 from gpubench.primitives.bitonic_merge import BLOCK, TILE, BitonicMerge
 from gpubench.primitives.digit_sorts import key_constants
@@ -18,7 +18,7 @@ class WordSort(KeySort):
     key_types: ClassVar[tuple[str, ...]] = ("uint32", "int32", "float32")
 
     def prepare(self) -> None:
-        self._sorted, self._gathered = self.allocate_answer()
+        self.allocate_answer()
         self._constants = {
             **key_constants(self.key_type), "BLOCK": BLOCK, "TILE": TILE,
             "VALUES": self.value_bytes // 4,
@@ -27,13 +27,9 @@ class WordSort(KeySort):
 
     def unpack(self, words: Any) -> None:
         """Queue writing the answer from sorted words, uint64, shape (size,)."""
-        n, values = self.size, self.values if self.value_bytes else self._gathered
-        arrays = words, values, self._sorted, self._gathered
+        n, values = self.size, self.values if self.value_bytes else self.sorted_values
+        arrays = words, values, self.sorted_keys, self.sorted_values
         self._unpack_words(self.device.blocks(n, BLOCK), BLOCK, *arrays, n)
-
-    @property
-    def answer(self) -> SortedKeys:
-        return SortedKeys(self._sorted, self._gathered if self.value_bytes else None)
 
 
 class BitonicSort(WordSort):
@@ -56,11 +52,6 @@ class BitonicSort(WordSort):
         self._sort_tiles(blocks, BLOCK, self.keys, self._words, self.size)
         self._merge.launch(self._words)
         self.unpack(self._words)
-
-    def traffic_bytes(self) -> int:
-        # Words are read and written once a pass, made from the keys, and unpacked.
-        gather = 2 * self.value_bytes
-        return (12 + 16 * self._merge.passes + 12 + gather) * self.size
 
 
 class AdaptiveBitonicSort(WordSort):
@@ -86,7 +77,3 @@ class AdaptiveBitonicSort(WordSort):
     def launch(self) -> None:
         """Sort the loaded keys."""
         self.unpack(self._merge.launch(self.keys))
-
-    def traffic_bytes(self) -> int:
-        # The sort; its words read again, keys written, values read and written.
-        return self._merge.traffic_bytes + (12 + 2 * self.value_bytes) * self.size

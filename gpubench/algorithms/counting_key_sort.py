@@ -9,7 +9,7 @@ from gpubench.algorithms.counting_sort import CountingSort
 from gpubench.core.contracts import Form
 from gpubench.core.errors import NotSupported
 from gpubench.core.grid import Grid
-from gpubench.core.key_sort import KeySort, SortedKeys
+from gpubench.core.key_sort import KeySort
 
 BLOCK = 256
 MOST_BITS = 22
@@ -33,7 +33,7 @@ class CountingKeySort(KeySort):
         grid = Grid((cells, 1, 1), (0.0,) * 3, (float(cells), 1.0, 1.0))
         self._counting = CountingSort(self.device, self.size, grid, "order", {})
         self.workspace_bytes += self._counting.workspace_bytes
-        self._sorted, self._sorted_values = self.allocate_answer()
+        self.allocate_answer()
         self._take = self.device.kernel(
             "counting_key_sort.cu", "take", BLOCK=BLOCK, VALUES=self.value_bytes // 4
         )
@@ -41,16 +41,8 @@ class CountingKeySort(KeySort):
     def launch(self) -> None:
         """Sort the loaded keys."""
         self._counting.build(self.keys, self.keys)
-        values = self.values if self.value_bytes else self._sorted_values
+        values = self.values if self.value_bytes else self.sorted_values
         self._take(
             self.device.blocks(self.size, BLOCK), BLOCK, self._counting.answer.order, self.keys,
-            values, self._sorted, self._sorted_values, self.size,
+            values, self.sorted_keys, self.sorted_values, self.size,
         )  # fmt: skip
-
-    @property
-    def answer(self) -> SortedKeys:
-        return SortedKeys(self._sorted, self._sorted_values if self.value_bytes else None)
-
-    def traffic_bytes(self) -> int:
-        # The sort of indices; these again, keys and values read and written.
-        return self._counting.traffic_bytes() + (12 + 2 * self.value_bytes) * self.size

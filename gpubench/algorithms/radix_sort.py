@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from gpubench.core.contracts import Form
-from gpubench.core.key_sort import KeySort, SortedKeys
+from gpubench.core.key_sort import KeySort
 from gpubench.primitives.digit_sorts import DigitSort, OnesweepSort, ThreeKernelSort
 from gpubench.primitives.gather import Gather
 
@@ -35,23 +35,13 @@ class RadixSort(KeySort):
         )  # fmt: skip
         self._gather = Gather(self.device, self.size) if has_payload else None
         self.workspace_bytes += self._sort.workspace_bytes
+        self.sorted_keys, self.sorted_values = self._sort.keys, self._sort.values
         if self._gather:
             self.workspace_bytes += self._gather.workspace_bytes
+            self.sorted_values = self._gather.sorted
 
     def launch(self) -> None:
         """Sort the loaded keys."""
         self._sort.launch(self.keys, None if self._gather else self.values)
         if self._gather:
             self._gather.launch(self._sort.values, self.values)
-
-    @property
-    def answer(self) -> SortedKeys:
-        if self._gather:
-            return SortedKeys(self._sort.keys, self._gather.sorted)
-        return SortedKeys(self._sort.keys, self._sort.values if self.value_bytes else None)
-
-    def traffic_bytes(self) -> int:
-        # Keys and values are read and written once a pass; a payload once, by its index.
-        moved = self.key_bytes + (4 if self.value_bytes else 0)
-        gathered = self._gather.traffic_bytes() if self._gather else 0
-        return 2 * moved * self._sort.passes * self.size + gathered

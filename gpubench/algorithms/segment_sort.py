@@ -9,7 +9,7 @@ import numpy as np
 
 from gpubench.core.contracts import Form
 from gpubench.core.errors import NotSupported
-from gpubench.core.key_sort import KeySort, SortedKeys
+from gpubench.core.key_sort import KeySort
 from gpubench.inputs.keys import KeySet
 from gpubench.primitives.digit_sorts import key_constants
 
@@ -27,7 +27,7 @@ class SegmentSort(KeySort):
     key_types = ("uint32", "int32", "float32")
 
     def prepare(self) -> None:
-        self._sorted, self._sorted_values = self.allocate_answer()
+        self.allocate_answer()
         self._kernels = {
             (block, tile): self.device.kernel(
                 "bitonic_sort.cu", "sort_segments", **key_constants(self.key_type), BLOCK=block,
@@ -47,12 +47,8 @@ class SegmentSort(KeySort):
 
     def launch(self) -> None:
         """Sort the segments."""
-        values: Any = self.values if self.value_bytes else self._sorted_values
+        values: Any = self.values if self.value_bytes else self.sorted_values
         self._kernels[self._shape](
-            self.segments, self._shape[0], self.starts, self.keys, values, self._sorted,
-            self._sorted_values,
+            self.segments, self._shape[0], self.starts, self.keys, values, self.sorted_keys,
+            self.sorted_values,
         )  # fmt: skip
-
-    @property
-    def answer(self) -> SortedKeys:
-        return SortedKeys(self._sorted, self._sorted_values if self.value_bytes else None)

@@ -41,6 +41,7 @@ class KeySort(Algorithm):
     bits: how many low bits of the keys matter, as the others are zero.
     segments: how many runs are each to be sorted, or None for all keys together.
     keys, values, starts: the loaded input on the device, see `KeySet`.
+    sorted_keys, sorted_values: the arrays of the answer.
     key_types, widths: what it sorts; for the rest the constructor raises NotSupported.
     segment_forms: the forms that sort segments, and nothing else.
     equal_zeros: whether -0.0 equals 0.0; otherwise it comes before it. NaNs come last, but those
@@ -56,6 +57,8 @@ class KeySort(Algorithm):
     keys: Any
     values: Any
     starts: Any
+    sorted_keys: Any
+    sorted_values: Any
 
     def __init__(
         self,
@@ -95,14 +98,20 @@ class KeySort(Algorithm):
         self.starts = None if inputs.starts is None else self.device.upload(inputs.starts)
 
     def traffic_bytes(self) -> int | None:
-        """Return the bytes of reading the input and writing the answer once."""
+        """Return the bytes of reading the input and writing the answer once, of any sort."""
         return 2 * (self.key_bytes + self.value_bytes) * self.size
 
-    def allocate_answer(self) -> tuple[Any, Any]:
-        """Allocate keys, and values as they were given, of length 0 where there are none."""
+    def allocate_answer(self) -> None:
+        """Allocate sorted_keys, and sorted_values, of length 0 where there are none."""
         length = self.size if self.value_bytes else 0
         shape = (length, 4) if self.value_bytes == 16 else length
-        return self.allocate(self.size, self.key_type), self.allocate(shape, "int32")
+        self.sorted_keys = self.allocate(self.size, self.key_type)
+        self.sorted_values = self.allocate(shape, "int32")
+
+    @property
+    def answer(self) -> SortedKeys:
+        """Return what the last launch sorted; overwritten by the next."""
+        return SortedKeys(self.sorted_keys, self.sorted_values if self.value_bytes else None)
 
     def outcome(self) -> dict[str, int | float | str]:
         """Return what becomes of -0.0, where keys are floats."""

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from gpubench.algorithms.cell_search import SortedSearch
 from gpubench.core.answers import SortedCells
 from gpubench.core.contracts import CellList, Form
-from gpubench.core.key_sort import KeySort, SortedKeys
+from gpubench.core.key_sort import KeySort
 from gpubench.core.tasks import TASKS
 
 CUDA = frozenset({"cuda"})
@@ -65,7 +65,7 @@ class LibraryKeySort(KeySort):
     equal_zeros = True
 
     def prepare(self) -> None:
-        self._sorted, self._sorted_values = self.allocate_answer()
+        self.allocate_answer()
         self._pool: int | None = None
 
     def launch(self) -> None:
@@ -82,10 +82,6 @@ class LibraryKeySort(KeySort):
     @abstractmethod
     def measured(self) -> int:
         """Sort, and return how many bytes the library took for itself at most."""
-
-    @property
-    def answer(self) -> SortedKeys:
-        return SortedKeys(self._sorted, self._sorted_values if self.value_bytes else None)
 
     def peak_bytes(self) -> int:
         """Return our arrays and what the library took for itself, in the first launch."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from gpubench.core.contracts import Form
-from gpubench.core.key_sort import KeySort, SortedKeys
+from gpubench.core.key_sort import KeySort
 
 CUDA = frozenset({"cuda"})
 TYPES = {"float32": "float"}  # as C has them; those of integers end in _t
@@ -39,7 +39,7 @@ class CubSort(KeySort):
             SORT_BY=list(self.forms).index(self.form),
         )
         self._stream = ctypes.c_void_p(device.stream.handle)
-        self._sorted, self._sorted_values = self.allocate_answer()
+        self.allocate_answer()
         self._scratch_bytes = ctypes.c_size_t()
         nothing = (ctypes.c_void_p(),) * 4
         self._call(ctypes.c_void_p(), nothing, ctypes.c_void_p())
@@ -55,12 +55,8 @@ class CubSort(KeySort):
 
     def launch(self) -> None:
         """Sort the loaded keys."""
-        arrays = (self.keys, self._sorted, self.values, self._sorted_values)
+        arrays = (self.keys, self.sorted_keys, self.values, self.sorted_values)
         self._call(_address(self._scratch), map(_address, arrays), _address(self.starts))
-
-    @property
-    def answer(self) -> SortedKeys:
-        return SortedKeys(self._sorted, self._sorted_values if self.value_bytes else None)
 
 
 def _address(array: Any) -> ctypes.c_void_p:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gpubench.core.contracts import Form
-from gpubench.core.key_sort import KeySort, SortedKeys
+from gpubench.core.key_sort import KeySort
 from gpubench.core.tasks import TASKS
 from gpubench.libraries._library import name_with_version, need
 from gpubench.libraries._library_sort import CUDA, SEARCHES, LibrarySort, LibrarySortSearch
@@ -115,7 +115,7 @@ class CudaComputeKeySort(KeySort):
     def prepare(self) -> None:
         compute: Any = need("cuda.compute", "cuda-cccl", "rivals-cuda13")
         self.library = name_with_version("cuda-cccl")
-        self._sorted, self._sorted_values = self.allocate_answer()
+        self.allocate_answer()
         self._stream = _Stream(self.device.stream.handle)  # type: ignore[attr-defined]  # CUDA's
         given = self.device.empty(self.size, self.key_type), self.device.empty(self.size, "int32")
         self._sorter = compute.make_radix_sort(
@@ -126,9 +126,9 @@ class CudaComputeKeySort(KeySort):
     def _arrays(self, keys: Any, values: Any) -> dict[str, Any]:
         return {
             "d_in_keys": keys,
-            "d_out_keys": self._sorted,
+            "d_out_keys": self.sorted_keys,
             "d_in_values": values if self.value_bytes else None,
-            "d_out_values": self._sorted_values if self.value_bytes else None,
+            "d_out_values": self.sorted_values if self.value_bytes else None,
         }
 
     def _run(self, keys: Any, values: Any, scratch: Any) -> int:
@@ -146,7 +146,3 @@ class CudaComputeKeySort(KeySort):
     def launch(self) -> None:
         """Sort the loaded keys."""
         self._run(self.keys, self.values, self._scratch)
-
-    @property
-    def answer(self) -> SortedKeys:
-        return SortedKeys(self._sorted, self._sorted_values if self.value_bytes else None)

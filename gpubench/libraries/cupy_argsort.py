@@ -91,11 +91,11 @@ class CupyKeySort(LibraryKeySort):
     def sort(self) -> None:
         cupy = self._cupy
         if self.values is None:
-            cupy.copyto(self._sorted, cupy.sort(self.keys))
+            cupy.copyto(self.sorted_keys, cupy.sort(self.keys))
             return
         order = cupy.argsort(self.keys)
-        cupy.take(self.keys, order, out=self._sorted)
-        cupy.take(self.values.view("int32"), order, axis=0, out=self._sorted_values)
+        cupy.take(self.keys, order, out=self.sorted_keys)
+        cupy.take(self.values.view("int32"), order, axis=0, out=self.sorted_values)
 
     def measured(self) -> int:
         hook = _hook(self._cupy)

@@ -75,9 +75,9 @@ class TorchKeySort(LibraryKeySort):
     def load(self, inputs: KeySet) -> None:
         """Upload the keys, and make the views of all arrays, which cost the host time."""
         super().load(inputs)
-        arrays: list[Any] = [self.keys, self._sorted, self._indices]
+        arrays: list[Any] = [self.keys, self.sorted_keys, self._indices]
         if self.values is not None:
-            arrays += [self.values.view("int32"), self._sorted_values]
+            arrays += [self.values.view("int32"), self.sorted_values]
         self._views = [self._torch.view(array) for array in arrays]
 
     def sort(self) -> None:

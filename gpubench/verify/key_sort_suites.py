@@ -55,7 +55,7 @@ def _types() -> list[Case]:
 
 def keys() -> list[Case]:
     """Return keys of every order, about the sizes of blocks and tiles, alone and with values."""
-    sizes = (1, 2, 31, 33, 511, 513, 1023, 1024, 1025, 2049, 5000)
+    sizes = (1, 2, 31, 33, 511, 513, 1023, 1024, 1025, 2049, 5000, 50001)
     return [
         Case("extreme keys", _extremes),
         *_types(),
@@ -72,7 +72,7 @@ def keys() -> list[Case]:
                 ),
             )
             for size in sizes
-            for order in (KEY_ORDERS if size in (1025, 5000) else ("uniform", "few-distinct"))
+            for order in (KEY_ORDERS if size in (1025, 50001) else ("uniform", "few-distinct"))
             for width in (4, 0)
         ),
     ]
