@@ -214,6 +214,7 @@ def key_sets() -> Iterator[Inputs]:
     """Yield keys of both widths, with values of every width, in one go and in segments."""
     yield make_keys(5000)
     yield make_keys(5000, bits=8)
+    yield make_keys(5000, 4, "nearly-sorted", moved=0.1)
     yield make_keys(5000, 0, key_type="uint64")
     yield make_keys(5000, 16, key_type="float32")
     yield make_keys(5000, segment_keys=30)

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-import numpy as np
-
 from gpubench.core.contracts import Form
 from gpubench.core.errors import NotSupported
 from gpubench.core.key_sort import KeySort
-from gpubench.inputs.keys import KeySet
 from gpubench.primitives.digit_sorts import key_constants
 
 TILE = 4096  # keys that the shared memory of a block holds
+SHAPES = ((32, 256), (128, 1024), (512, TILE))  # threads, for so many keys at most
 
 
 class SegmentSort(KeySort):
@@ -27,28 +25,20 @@ class SegmentSort(KeySort):
     key_types = ("uint32", "int32", "float32")
 
     def prepare(self) -> None:
-        self.allocate_answer()
-        self._kernels = {
-            (block, tile): self.device.kernel(
-                "bitonic_sort.cu", "sort_segments", **key_constants(self.key_type), BLOCK=block,
-                TILE=tile, VALUES=self.value_bytes // 4,
-            )
-            for block, tile in ((32, 256), (128, 1024), (512, TILE))
-        }  # fmt: skip
-
-    def load(self, inputs: KeySet) -> None:
-        """Upload the keys, and take as many threads as the longest segment asks for."""
-        super().load(inputs)
-        assert inputs.starts is not None  # else the constructor refused
-        longest = int(np.diff(inputs.starts).max())
+        longest = self.longest or 0
         if longest > TILE:
             raise NotSupported(f"{self.name} sorts no segments of more than {TILE} keys: {longest}")
-        self._shape = min(shape for shape in self._kernels if shape[1] >= longest)
+        self.allocate_answer()
+        self._block, tile = next(shape for shape in SHAPES if shape[1] >= longest)
+        self._sort = self.device.kernel(
+            "bitonic_sort.cu", "sort_segments", **key_constants(self.key_type), BLOCK=self._block,
+            TILE=tile, VALUES=self.value_bytes // 4,
+        )  # fmt: skip
 
     def launch(self) -> None:
         """Sort the segments."""
         values: Any = self.values if self.value_bytes else self.sorted_values
-        self._kernels[self._shape](
-            self.segments, self._shape[0], self.starts, self.keys, values, self.sorted_keys,
+        self._sort(
+            self.segments, self._block, self.starts, self.keys, values, self.sorted_keys,
             self.sorted_values,
         )  # fmt: skip

@@ -39,7 +39,9 @@ class KeySort(Algorithm):
 
     size: number of keys. key_type: one of KEY_TYPES. value_bytes: one of VALUE_BYTES.
     bits: how many low bits of the keys matter, as the others are zero.
-    segments: how many runs are each to be sorted, or None for all keys together.
+    segments: how many runs are each to be sorted, or None for all keys together. longest: how many
+        keys the longest of them has. was_sorted: whether the input says what the keys were when
+        they were sorted.
     keys, values, starts: the loaded input on the device, see `KeySet`.
     sorted_keys, sorted_values: the arrays of the answer.
     key_types, widths: what it sorts; for the rest the constructor raises NotSupported.
@@ -71,12 +73,14 @@ class KeySort(Algorithm):
         key_type: str = "uint32",
         bits: int | None = None,
         segments: int | None = None,
+        longest: int | None = None,
+        was_sorted: bool = False,
     ) -> None:
         super().__init__(device, form, parameters)
         self.size, self.value_bytes, self.key_type = keys, value_bytes, key_type
         self.key_bytes = np.dtype(key_type).itemsize
         self.bits = bits or 8 * self.key_bytes
-        self.segments = segments
+        self.segments, self.longest, self.was_sorted = segments, longest, was_sorted
         if key_type not in self.key_types:
             raise NotSupported(f"{self.name} sorts no keys of {key_type}")
         if value_bytes not in self.widths:

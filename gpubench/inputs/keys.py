@@ -30,6 +30,7 @@ class KeySet:
     values: int32, shape (n,), not negative; or uint32, shape (n, 4); or None.
     bits: how many low bits of unsigned keys are not all zero; None for all.
     starts: where segments begin and the last one ends, int32, shape (segments + 1,); or None.
+    before: nearly sorted keys as they were when they were sorted; or None.
     """
 
     keys: NDArray[Any]
@@ -37,6 +38,7 @@ class KeySet:
     seed: int | None = None
     bits: int | None = None
     starts: NDArray[np.int32] | None = None
+    before: NDArray[Any] | None = None
 
     @property
     def made_for(self) -> dict[str, Any]:
@@ -48,6 +50,8 @@ class KeySet:
             "key_type": self.keys.dtype.name,
             "bits": self.bits,
             "segments": None if self.starts is None else len(self.starts) - 1,
+            "longest": None if self.starts is None else int(np.diff(self.starts).max()),
+            "was_sorted": self.before is not None,
         }
 
     @cached_property
@@ -105,7 +109,8 @@ def make_keys(
         drawn = drawn[np.argsort(ordered_bits(drawn), kind="stable")]
     if key_order == "reversed":
         drawn = drawn[::-1].copy()
-    if key_order == "nearly-sorted":
+    before = drawn.copy() if key_order == "nearly-sorted" else None
+    if before is not None:
         places = rng.choice(keys, round((moved or 0) * keys), replace=False)
         drawn[places] = draw(len(places))
     values: NDArray[Any] | None = None
@@ -118,7 +123,7 @@ def make_keys(
         segments = max(1, keys // segment_keys)
         lengths = np.bincount(rng.integers(0, segments, keys), minlength=segments)
         starts = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
-    return KeySet(drawn, values, seed, bits, starts)
+    return KeySet(drawn, values, seed, bits, starts, before)
 
 
 def check_keys(

@@ -47,6 +47,14 @@ def _types() -> list[Case]:
         for width, key_type in ((0, "uint32"), (4, "uint32"), (16, "uint64"))
     ]  # fmt: skip
     cases += [
+        Case(
+            f"{size} keys of {key_type}, {moved:.0%} moved, values of {width} bytes",
+            partial(make_keys, size, width, "nearly-sorted", size, key_type=key_type, moved=moved),
+        )
+        for size, key_type, width in ((1, "uint32", 4), (700, "float32", 0), (40000, "int64", 4))
+        for moved in (0, 0.01, 1)
+    ]
+    cases += [
         Case(f"entropy {each}", partial(make_keys, 2000, 4, "uniform", entropy=each))
         for each in ENTROPIES[1:]
     ]

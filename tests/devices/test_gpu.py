@@ -162,8 +162,12 @@ class TestGraphs:
                 device.write(algorithm.records, inputs.records)
                 device.write(algorithm.keep, inputs.keep)
             case "key-sort":
-                device.write(algorithm.keys, inputs.keys.view(algorithm.keys.dtype))
+                device.write(algorithm.keys, inputs.keys)
                 device.write(algorithm.values, inputs.values)
+                if inputs.starts is not None:
+                    device.write(algorithm.starts, inputs.starts)
+                if inputs.before is not None:
+                    device.write(algorithm._before, inputs.before)
             case "surface-subdivision":
                 device.write(algorithm._mesh, inputs.triangles)
             case "mesh-collision":

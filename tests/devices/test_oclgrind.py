@@ -186,8 +186,10 @@ def keys():
     given = {"chunk": 32} if name == "adaptive-bitonic-sort" else {}
     axes = {"segment_keys": 9} if name == "segment-sort" else {}
     axes |= {"bits": 7} if name == "counting-key-sort" else {}
+    axes |= {"moved": 0.2} if name == "key-resort" else {}
     for size, width in ((1, 4), (33, 16), (130, 0), (700, 4)):
-        for order in ("uniform", "few-distinct"):
+        orders = ("nearly-sorted",) * 2 if axes.get("moved") else ("uniform", "few-distinct")
+        for order in orders:
             yield make_keys(size, width, order, **axes), given
 
 def meshes():
