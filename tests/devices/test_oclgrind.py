@@ -190,7 +190,7 @@ def keys():
     for size, width in ((1, 4), (33, 16), (130, 0), (700, 4)):
         orders = ("nearly-sorted",) * 2 if axes.get("moved") else ("uniform", "few-distinct")
         for order in orders:
-            yield make_keys(size, width, order, **axes), given
+            yield make_keys(size, min(width, max(cls.widths)), order, **axes), given
 
 def meshes():
     for seed in range(3):
