@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from gpubench.evidence.ranking import Subject
-from gpubench.report import formats, published, ranks, steps
+from gpubench.report import formats, overtaking, published, ranks, steps
 from gpubench.report.axes import AXES, Axis, describe
 from gpubench.report.cells import grouped
 from gpubench.report.machines import StudyRun
@@ -30,6 +30,7 @@ def sentences(run: StudyRun) -> list[str]:
         return [NOTHING_TIMED, *_trouble(run)]
     return [
         *(_winners(run, scan) for scan in scans(run) if scan.axis not in _STEPS),
+        *overtaking.sentences(run),
         *_launched(run),
         *_bounds(run),
         *_orders(run),
@@ -133,6 +134,9 @@ def _bounds(run: StudyRun) -> list[str]:
         best = ranking.cells[0]
         if ranking.value == value and best.bound is not None:
             found[ranking.answer] = formats.percent(best.bound)
+            if best.place.key_count:
+                rate = formats.significant(best.place.key_count / best.median_ms / 1e6)
+                found[ranking.answer] += f" ({rate} Gkeys/s)"
     where = f"At {AXES[scan.axis].say(value)}, the" if value is not None else "The"
     if "" in found:
         return [
