@@ -159,8 +159,8 @@ def choose(
         list[Path] | None,
         typer.Option(
             metavar="PATH",
-            help="Results, or a folder of them; may be repeated. Default: those of the study"
-            " `regimes` measured here, otherwise those shipped with the package.",
+            help="Results, or a folder of them; may be repeated. Default: those of `choose`'s own"
+            " study measured here, otherwise those shipped with the package.",
             show_default=False,
         ),
     ] = None,

@@ -151,7 +151,7 @@ class CuPyDevice(Device):
             module.compile()  # reads the file now: it is gone after this
             return module
 
-    def library(self, file: str) -> Any:
+    def library(self, file: str, **constants: int | str) -> Any:
         """Host templates need nvcc, which this device does without: always NotSupported."""
         raise NotSupported(f"{file} needs nvcc to compile, and `gpubench` on CuPy alone has none")
 

@@ -40,6 +40,8 @@ _NAMED = {
     ),
     "record_bytes": ("Effect of the record size", "As many records, each of more bytes."),
     "nulls": ("Effect of how nulls are marked", "By a value of the record, or beside it."),
+    "key_order": ("Effect of the order of keys", "As many keys, in other orders."),
+    "key_type": ("Effect of the type of keys", "As many keys, of other types."),
     "inputs": (
         "Effect of inputs that take turns",
         "The same work on one input again and again, and on several of as many particles in turn,"

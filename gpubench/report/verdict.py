@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from gpubench.evidence.ranking import Subject
-from gpubench.report import formats, published, steps
+from gpubench.report import formats, overtaking, published, steps
 from gpubench.report.axes import AXES, Axis
 from gpubench.report.cells import grouped
 from gpubench.report.machines import StudyRun
@@ -26,7 +26,7 @@ def sentences(run: StudyRun) -> list[str]:
     if not run.timed:
         return [NOTHING_TIMED]
     won = [_winners(run, scan) for scan in scans(run) if scan.axis not in ("skin", "time_step")]
-    return [*won, *_launched(run), *published.claim(run)]
+    return [*won, *overtaking.sentences(run), *_launched(run), *published.claim(run)]
 
 
 def gist(run: StudyRun) -> str:
