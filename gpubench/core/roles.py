@@ -7,7 +7,7 @@ from functools import cache
 
 from gpubench.core.paths import PACKAGE
 
-ROLES = ("choose", "compare")  # the commands that have a study of their own
+ROLES = ("choose", "choose-sort", "compare")  # the commands that have a study of their own
 
 
 @cache
