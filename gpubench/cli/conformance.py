@@ -15,9 +15,11 @@ from gpubench.inputs.specs import Meshes, Particles
 from gpubench.measure.progress import progress
 from gpubench.studies.bench import verdict_on
 from gpubench.verify import conformance, suites
+from gpubench.verify.allocations import UndeclaredMemory, soiled_memory
 from gpubench.verify.problems import FAMILIES, first_launch
 from gpubench.verify.smallest import smallest_failure
 
+READ_CELLS = ("neighbour-query", "unbounded-query")  # a cell list that is input, not workspace
 Own = ParticleSet | MeshPair | None  # an input that replaces the suite
 
 
@@ -42,7 +44,20 @@ def check_forms(
 def _check_form(
     cls: type[Algorithm], form: str, device: Device, inputs: Own, smallest: bool
 ) -> dict[str, Any]:
-    make: Callable[..., Algorithm] = partial(cls, device, form=form)
+    with soiled_memory(device) as memory:
+        make: Callable[..., Algorithm] = partial(cls, device, form=form)
+        if not cls.forms[form].allocates and cls.family not in READ_CELLS:
+            make = memory.declared_by(make)
+        return _check_made(make, cls, device, inputs, smallest)
+
+
+def _check_made(
+    make: Callable[..., Algorithm],
+    cls: type[Algorithm],
+    device: Device,
+    inputs: Own,
+    smallest: bool,
+) -> dict[str, Any]:
     family = FAMILIES[cls.family]
     given = Meshes if isinstance(inputs, MeshPair) else Particles
     if inputs is not None and family.kind is not given:
@@ -57,6 +72,8 @@ def _check_form(
         oracle = family.oracle(inputs, False)
         algorithm = make(parameters={}, **inputs.made_for)
         wrong = first_launch(algorithm, inputs, oracle)
+    except UndeclaredMemory as error:
+        return _outcome("failed", str(error))
     except (Exception, SystemExit) as error:
         if inputs is not None and type(error) is UserError:
             raise  # of the user's own input

@@ -1,0 +1,81 @@
+"""Memory while algorithms are checked: never zero by chance, and declared in full."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpubench.core.contracts import Algorithm
+from gpubench.core.poison import FLOATS
+
+if TYPE_CHECKING:
+    from gpubench.devices.base import Device
+
+# Small, and with room behind each array: an index made of it gives a wrong answer, and no crash.
+INTEGER = 3
+ROOM = 2**20  # items
+
+
+class UndeclaredMemory(Exception):
+    """`workspace_bytes` leaves out memory that an algorithm allocated."""
+
+
+class Allocations:
+    """What is allocated on a device: `total` counts the bytes of `empty`, not those of `upload`."""
+
+    def __init__(self) -> None:
+        self.total = 0
+
+    def declared_by(self, make: Callable[..., Algorithm]) -> Callable[..., Algorithm]:
+        """Return a constructor that raises UndeclaredMemory for less than it has allocated."""
+
+        def made(**options: Any) -> Algorithm:
+            before = self.total
+            algorithm = make(**options)
+            allocated = self.total - before
+            if algorithm.workspace_bytes < allocated:
+                raise UndeclaredMemory(
+                    f"workspace_bytes is {algorithm.workspace_bytes:,}, but {allocated:,} bytes"
+                    " were allocated: use self.allocate, and add the workspace_bytes of each"
+                    " primitive"
+                )
+            return algorithm
+
+        return made
+
+
+@contextmanager
+def soiled_memory(device: Device) -> Iterator[Allocations]:
+    """Let `device.empty` return arrays full of NaN or small integers, and count their bytes.
+
+    Fresh memory is often zero, so an algorithm that relies on zeros would only fail by chance.
+    """
+    empty, found = device.empty, Allocations()
+
+    def soiled(shape: Any, dtype: Any) -> Any:
+        items = int(np.prod(shape, dtype=np.int64))
+        if not items:
+            return empty(shape, dtype)
+        array = empty(items + ROOM, dtype)[:items].reshape(shape)
+        found.total += array.nbytes
+        if array.dtype.kind in "iu":
+            device.write(array, np.full(array.shape, INTEGER, array.dtype))
+        else:
+            device.fill(array, FLOATS)
+        return array
+
+    def upload(host: Any) -> Any:
+        array = empty(host.shape, host.dtype)
+        device.write(array, host)
+        return array
+
+    replaced = {"empty": soiled, "upload": upload}
+    vars(device).update(replaced)
+    try:
+        yield found
+    finally:
+        for name in replaced:
+            del vars(device)[name]
