@@ -43,19 +43,13 @@ def verdict(searches: Searches) -> str:
         )
     unclear = [each for each in compared if each.ratio.is_open]
     lost = [each for each in compared if each.ratio.high < 1]
-    first = len(compared) - len(lost) - len(unclear)
-    if lost:
-        wins = "; ".join(_by_task(lost, compared))
-        said = f"Where a library wins: {wins}. Ours are first in {first}"
-        said += f" of {len(compared)} comparisons"
-    elif unclear:
-        said = f"No library wins. Ours are first in {first} of {len(compared)} comparisons"
-    else:
-        return f"Ours are first in all {len(compared)} comparisons with libraries.{short}"
+    first, every = len(compared) - len(lost) - len(unclear), len(compared)
+    said = f"Where a library wins: {'; '.join(_by_task(lost, compared))}. " if lost else ""
+    which = f"all {every}" if first == every else f"{first} of {every}"
+    said += f"Ours are first in {which} comparisons with libraries"
     if unclear:
         tasks = formats.listing(dict.fromkeys(task(each.ours) for each in unclear))
-        verb = "is" if len(unclear) == 1 else "are"
-        said += f"; {len(unclear)} {verb} inconclusive ({tasks})"
+        said += f"; inconclusive in {len(unclear)} ({tasks})"
     return f"{said}.{short}"
 
 

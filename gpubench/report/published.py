@@ -65,12 +65,6 @@ def column_algorithm(published: Published, index: int) -> str:
     return published.algorithms[index] if published.algorithms else published.algorithm
 
 
-def best_forms(run: StudyRun, published: Published) -> dict[str, Subject | None]:
-    """Return the best form of each algorithm of a published table."""
-    names = published.algorithms or (published.algorithm,)
-    return {name: run.best_form(name) for name in names}
-
-
 def paper_forms(run: StudyRun, published: Published) -> dict[str, Subject | None]:
     """Return the forms that the paper describes: the first of each algorithm that a study names."""
     first = {subject.algorithm: subject for subject in reversed(run.subjects)}
@@ -133,7 +127,8 @@ def measured(run: StudyRun, published: Published) -> list[Table]:
     if published.quantities:
         table = ranks.measured(run, published)
         return [table] if table else []
-    paper, best = paper_forms(run, published), best_forms(run, published)
+    paper = paper_forms(run, published)
+    best = {name: run.best_form(name) for name in paper}
     which = "the paper's form" + ", which is the best" * (best == paper)
     tables = [_measured(run, published, paper, which)]
     if best != paper:

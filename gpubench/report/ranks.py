@@ -44,11 +44,6 @@ class Way:
         """A short name for people: "2 ranks, slab"."""
         return "1 rank" if self.ranks == 1 else f"{self.ranks} ranks, {self.decomposition}"
 
-    @property
-    def said(self) -> str:
-        """The same within a sentence."""
-        return "1 rank" if self.ranks == 1 else f"{self.ranks} ranks ({self.decomposition})"
-
 
 ALONE = Way(1, None)
 
@@ -137,7 +132,7 @@ def measured(run: StudyRun, published: Published) -> Table | None:
         Row(_SIZE.count(row), [_beside(match, marks) for match in line])
         for row, line in zip(published.rows, grid, strict=True)
     ]
-    several = formats.listing(sorted({_way_of(q).said for q in published.quantities if q.ranks}))
+    several = formats.listing(sorted({_way_of(q).label for q in published.quantities if q.ranks}))
     notes = [
         note,
         f"{_FRAME} Several GPUs are {several}.",
@@ -179,7 +174,7 @@ def overview(run: StudyRun, published: Published, link: str) -> list[Row]:
             items.append(NOTHING if here is None else time)
         theirs = f"{published.texts[known[-1]][index]} ms"
         at = Item(_SIZE.say(published.rows[known[-1]]), "words")
-        head = f"{run.study.title}: a frame on {_way_of(quantity).said}"
+        head = f"{run.study.title}: a frame on {_way_of(quantity).label}"
         rows.append(Row(head, [at, Item(theirs, "words", published.device), *items], link))
     return rows
 

@@ -309,7 +309,7 @@ def test_a_rival_that_wins_is_said_first() -> None:
     said = regimes.sentences(field_of(records))[0]
     assert said.startswith(
         "Where a library wins: in “count” warp-hash-grid on 1 of 1 inputs, where the best of ours"
-        " takes 2.00 times as long. Ours are first in 1 of 2 comparisons."
+        " takes 2.00 times as long. Ours are first in 1 of 2 comparisons with libraries."
     )
     assert regimes.gist(field_of(records)) == said
 
@@ -327,7 +327,7 @@ def test_ours_are_first_only_where_they_can_be_told_to_be() -> None:
 
     assert said(2.0) == "Ours are first in all 1 comparisons with libraries."
     assert said(1.01) == (
-        "No library wins. Ours are first in 0 of 1 comparisons; 1 is inconclusive (count)."
+        "Ours are first in 0 of 1 comparisons with libraries; inconclusive in 1 (count)."
     )
     assert said(0.5).startswith("Where a library wins: in “count” warp-hash-grid")
 
