@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gpubench.core.numbers import percent
 from gpubench.evidence.calibration import Calibration, Rates
 from gpubench.report import formats
 from gpubench.report.pages import Collection, Item, Part, Row, Table
@@ -12,7 +13,7 @@ from gpubench.report.pages import Collection, Item, Part, Row, Table
 def collection(found: Sequence[Calibration]) -> Collection:
     """Return the page of all calibrations, in their order."""
     gist = "; ".join(
-        f"{each.environment['device']['name']}: {_share(each.verdicts.false_alarms)} false alarms"
+        f"{each.environment['device']['name']}: {percent(each.verdicts.false_alarms)} false alarms"
         for each in found
     )
     title = "Calibration: false alarms and detectable slow-downs"
@@ -39,11 +40,11 @@ def _sentences(found: Calibration) -> list[str]:
         f"{len(found.started)} pairs of processes of one code were measured, from"
         f" {found.started[0]} to {found.started[-1]}, and {verdicts.comparisons:,} comparisons of"
         f" {len(verdicts.cells)} cells drawn from them, each with looks at {looks} pairs, a"
-        f" threshold of {_share(verdicts.threshold)}, and intervals that hold together with"
-        f" {_share(verdicts.confidence)} confidence.",
-        f"{_share(verdicts.false_alarms)} of these comparisons called the code slower than"
-        f" itself; {_share(verdicts.cannot_tell)} more were inconclusive. One took {median:g} pairs"
-        f" at the median, {most:g} at the 95th percentile.",
+        f" threshold of {percent(verdicts.threshold)}, and intervals that hold together with"
+        f" {percent(verdicts.confidence)} confidence.",
+        f"{percent(verdicts.false_alarms)} of these comparisons called the code slower than"
+        f" itself; {percent(verdicts.cannot_tell)} more were inconclusive. One took {median:g}"
+        f" pairs at the median, {most:g} at the 95th percentile.",
         f"Of {verdicts.separate} that have no pair in common, {verdicts.separate_alarms} called it"
         " slower.",
     ]
@@ -53,7 +54,7 @@ def _sentences(found: Calibration) -> list[str]:
         missing = len(smallest) - len(known)
         rest = f"; in {missing} cells none that was tried" if missing else ""
         said.append(
-            f"A slow-down of {_share(max(known))} is found 9 times in 10 in each of"
+            f"A slow-down of {percent(max(known))} is found 9 times in 10 in each of"
             f" {len(known)} cells{rest}."
         )
     return said
@@ -66,7 +67,7 @@ def _table(found: Calibration) -> Table:
          "Processes"],
         [_row(name, rates) for name, rates in found.verdicts.cells.items()],
         notes=[
-            f"Head's processes put in extra launches, {_share(found.injected)} of those counted."
+            f"Head's processes put in extra launches, {percent(found.injected)} of those counted."
             " In a cache they may cost less or more: what they added was measured (slowed by), and"
             " how many comparisons called it slower (found). The smallest slow-down that is found"
             " 9 times in 10 is looked for by multiplying head's times. Pairs and processes: their"
@@ -76,11 +77,7 @@ def _table(found: Calibration) -> Table:
 
 
 def _row(name: str, rates: Rates) -> Row:
-    smallest = formats.DASH if rates.smallest is None else _share(rates.smallest)
+    smallest = formats.DASH if rates.smallest is None else percent(rates.smallest)
     shares = (rates.false_alarms, rates.cannot_tell, rates.slowed, rates.found)
-    items = [*map(_share, shares), smallest, _share(rates.between), _share(rates.spread)]
+    items = [*map(percent, shares), smallest, percent(rates.between), percent(rates.spread)]
     return Row(name.partition("/")[2] or name, [Item(item) for item in items])
-
-
-def _share(value: float) -> str:
-    return f"{float(f'{100 * value:.2g}'):g} %"
