@@ -137,9 +137,10 @@ class Recorder(Device):
         self.wanted[Unit(file, tuple(sorted(constants.items())))].add(name)
         return lambda *arguments: None
 
-    def library(self, file: str) -> Any:
+    def library(self, file: str, **constants: int | str) -> Any:
         """Note the library, and each function that is called while an algorithm is made."""
-        wanted = self.wanted[Unit(file, (), is_library=True)]
+        unit = Unit(file, tuple(sorted(constants.items())), is_library=True)
+        wanted = self.wanted[unit]
 
         class Library:
             def __getattr__(self, name: str) -> Callable[..., int]:
@@ -210,9 +211,13 @@ def surfaces() -> Iterator[Inputs]:
 
 
 def key_sets() -> Iterator[Inputs]:
-    """Yield keys with values and alone."""
-    for value_bytes in (4, 0):
-        yield make_keys(5000, value_bytes)
+    """Yield keys of both widths, with values of every width, in one go and in segments."""
+    yield make_keys(5000)
+    yield make_keys(5000, bits=8)
+    yield make_keys(5000, 4, "nearly-sorted", moved=0.1)
+    yield make_keys(5000, 0, key_type="uint64")
+    yield make_keys(5000, 16, key_type="float32")
+    yield make_keys(5000, segment_keys=30)
 
 
 def mesh_pairs() -> Iterator[Inputs]:
@@ -344,9 +349,11 @@ def compile_library(unit: Unit, architecture: str, folder: Path) -> str | None:
     """Compile a unit to a shared library as the CUDA device would; return what is wrong."""
     source = plugins.kernel_folders(unit.file)[0] / unit.file
     built = folder / "unit.so"
+    defines = [f"-D{name}={value}" for name, value in unit.constants]
     return _nvcc(
-        "-shared", "-Xcompiler", "-fPIC", f"-arch={architecture}", "-o", str(built), str(source)
-    )
+        "-shared", "-Xcompiler", "-fPIC", *defines, f"-arch={architecture}", "-o", str(built),
+        str(source),
+    )  # fmt: skip
 
 
 def _nvcc(*arguments: str) -> str | None:

@@ -20,7 +20,7 @@ import cupy
 import numpy as np
 
 from gpubench import NeighbourList
-from gpubench.devices.cupy import Launch
+from gpubench.neighbours.arrays import open_cuda
 
 EDGE, REPEATS = 8.0, 50
 
@@ -28,20 +28,14 @@ EDGE, REPEATS = 8.0, 50
 def launches_of(call: Callable[[], Any]) -> list[tuple[Any, ...]]:
     """Return the arguments of the launches of a call."""
     noted: list[tuple[Any, ...]] = []
-    plain = Launch.__call__
+    device = open_cuda(0)[0]
+    queue = device.queue
 
-    def note(launch: Any, *arguments: Any) -> None:
-        queue = launch._queue
+    def noting(*given: Any) -> None:
+        noted.append(given)
+        queue(*given)
 
-        def noting(*given: Any) -> None:
-            noted.append(given)
-            queue(*given)
-
-        launch._queue = noting
-        plain(launch, *arguments)
-        launch._queue = queue
-
-    with mock.patch.object(Launch, "__call__", note):
+    with mock.patch.object(device, "queue", noting):
         call()
     return noted
 

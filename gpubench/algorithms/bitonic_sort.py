@@ -1,4 +1,4 @@
-"""Bitonic merge sort of keys."""
+"""Bitonic merge sorts of keys: the fixed network, and the adaptive sort."""
 
 from __future__ import annotations
 
@@ -6,11 +6,33 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from gpubench.core.contracts import Form
-from gpubench.core.key_sort import KeySort, SortedKeys
+from gpubench.core.key_sort import KeySort
+from gpubench.primitives.adaptive_merge import AdaptiveMerge
 from gpubench.primitives.bitonic_merge import BLOCK, TILE, BitonicMerge
+from gpubench.primitives.digit_sorts import key_constants
 
 
-class BitonicSort(KeySort):
+class WordSort(KeySort):
+    """What sorts words of a key above its index, and gathers the values at the end."""
+
+    key_types: ClassVar[tuple[str, ...]] = ("uint32", "int32", "float32")
+
+    def prepare(self) -> None:
+        self.allocate_answer()
+        self._constants = {
+            **key_constants(self.key_type), "BLOCK": BLOCK, "TILE": TILE,
+            "VALUES": self.value_bytes // 4,
+        }  # fmt: skip
+        self._unpack_words = self.device.kernel("bitonic_sort.cu", "unpack", **self._constants)
+
+    def unpack(self, words: Any) -> None:
+        """Queue writing the answer from sorted words, uint64, shape (size,)."""
+        n, values = self.size, self.values if self.value_bytes else self.sorted_values
+        arrays = words, values, self.sorted_keys, self.sorted_values
+        self._unpack_words(self.device.blocks(n, BLOCK), BLOCK, *arrays, n)
+
+
+class BitonicSort(WordSort):
     """Batcher's network over (key, index); values are gathered at the end."""
 
     name = "bitonic-sort"
@@ -19,30 +41,39 @@ class BitonicSort(KeySort):
     forms: ClassVar[Mapping[str, Form]] = {"index": Form("stable: equal keys differ in the index")}
 
     def prepare(self) -> None:
+        super().prepare()
         self._words = self.allocate(self.size, "uint64")
-        self._sorted = self.allocate(self.size, "uint32")
-        self._gathered = self.allocate(self.size if self.value_bytes else 1, "int32")
         self._merge = BitonicMerge(self.device, self.size)
-        self._sort_tiles = self.device.kernel(
-            "bitonic_sort.cu", "sort_tiles", BLOCK=BLOCK, TILE=TILE, VALUES=0
-        )
-        self._unpack = self.device.kernel(
-            "bitonic_sort.cu", "unpack", BLOCK=BLOCK, TILE=TILE, VALUES=int(self.value_bytes > 0)
-        )
+        self._sort_tiles = self.device.kernel("bitonic_sort.cu", "sort_tiles", **self._constants)
 
     def launch(self) -> None:
         """Sort the loaded keys."""
-        n, blocks = self.size, self.device.blocks
-        self._sort_tiles(blocks(n, TILE), BLOCK, self.keys, self._words, n)
+        blocks = self.device.blocks(self.size, TILE)
+        self._sort_tiles(blocks, BLOCK, self.keys, self._words, self.size)
         self._merge.launch(self._words)
-        values: Any = self.values if self.value_bytes else self._gathered
-        self._unpack(blocks(n, BLOCK), BLOCK, self._words, values, self._sorted, self._gathered, n)
+        self.unpack(self._words)
 
-    @property
-    def answer(self) -> SortedKeys:
-        return SortedKeys(self._sorted, self._gathered if self.value_bytes else None)
 
-    def traffic_bytes(self) -> int:
-        # Words are read and written once a pass, made from the keys, and unpacked.
-        gather = 2 * self.value_bytes
-        return (12 + 16 * self._merge.passes + 12 + gather) * self.size
+class AdaptiveBitonicSort(WordSort):
+    """Bitonic trees, or runs cut by binary search: O(n log n) comparisons."""
+
+    name = "adaptive-bitonic-sort"
+    summary = "adaptive bitonic sort of (key, index), then a gather of the values"
+    source = "Bilardi and Nicolau 1989; Greß and Zachmann 2006 (GPU-ABiSort)"
+    forms: ClassVar[Mapping[str, Form]] = {
+        "trees": Form("stable; bitonic trees"),
+        "intervals": Form("stable; runs cut by binary search in place of trees"),
+    }
+    defaults: ClassVar[Mapping[str, int]] = {"chunk": 2048}
+    key_types = ("uint32",)
+
+    def prepare(self) -> None:
+        super().prepare()
+        self._merge = AdaptiveMerge(
+            self.device, self.size, has_trees=self.form == "trees", chunk=self.parameters["chunk"]
+        )
+        self.workspace_bytes += self._merge.workspace_bytes
+
+    def launch(self) -> None:
+        """Sort the loaded keys."""
+        self.unpack(self._merge.launch(self.keys))

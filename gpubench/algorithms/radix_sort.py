@@ -1,43 +1,47 @@
-"""Radix sort of pairs, by the libraries that the radix grid uses."""
+"""Radix sort of keys, of our own."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import ClassVar
 
-import numpy as np
-
 from gpubench.core.contracts import Form
-from gpubench.core.errors import NotSupported
-from gpubench.core.key_sort import KeySort, SortedKeys
-from gpubench.inputs.keys import KeySet
-from gpubench.primitives.radix_sort import RadixSort
+from gpubench.core.key_sort import KeySort
+from gpubench.primitives.digit_sorts import DigitSort, OnesweepSort, ThreeKernelSort
+from gpubench.primitives.gather import Gather
 
 
-class RadixKeySort(KeySort):
-    """CUB's DeviceRadixSort::SortPairs on CUDA, PyOpenCL's RadixSort elsewhere."""
+class RadixSort(KeySort):
+    """Least significant digit first, on the bits that matter.
+
+    A payload of 16 bytes moves once: indices are sorted in its place, and it is gathered.
+    """
 
     name = "radix-sort"
-    summary = "least-significant-digit radix sort of pairs: CUB on CUDA, PyOpenCL elsewhere"
-    source = "NVIDIA CUB, cub::DeviceRadixSort::SortPairs; PyOpenCL, RadixSort"
-    forms: ClassVar[Mapping[str, Form]] = {"pairs": Form("stable; keys with a value only")}
+    summary = "least-significant-digit radix sort"
+    source = "Adinolfi and Merrill 2022 (Onesweep); Zagha and Blelloch 1991"
+    forms: ClassVar[Mapping[str, Form]] = {
+        "onesweep": Form("stable; one sweep a digit of 8 bits", frozenset({"cuda"})),
+        "three-kernels": Form("stable; count, scan and scatter for each digit"),
+    }
 
     def prepare(self) -> None:
-        if not self.value_bytes:
-            raise NotSupported(f"{self.name} sorts keys with a value of 4 bytes, not keys alone")
-        self._sort = RadixSort(self.device, self.size, 32)
+        sorts: dict[str, type[DigitSort]]
+        sorts = {"onesweep": OnesweepSort, "three-kernels": ThreeKernelSort}
+        has_payload = self.value_bytes == 16
+        self._sort = sorts[self.form](
+            self.device, self.size, self.key_type, self.bits,
+            has_values=self.value_bytes > 0, makes_index=has_payload,
+        )  # fmt: skip
+        self._gather = Gather(self.device, self.size) if has_payload else None
         self.workspace_bytes += self._sort.workspace_bytes
-
-    def load(self, inputs: KeySet) -> None:
-        """Upload keys and values; the libraries read the bits of int32 keys as unsigned."""
-        self.keys = self.device.upload(inputs.keys.view(np.int32))
-        assert inputs.values is not None  # else the constructor refused
-        self.values = self.device.upload(inputs.values)
+        self.sorted_keys, self.sorted_values = self._sort.keys, self._sort.values
+        if self._gather:
+            self.workspace_bytes += self._gather.workspace_bytes
+            self.sorted_values = self._gather.sorted
 
     def launch(self) -> None:
-        """Sort the loaded pairs."""
-        self._sort.launch(self.keys, self.values)
-
-    @property
-    def answer(self) -> SortedKeys:
-        return SortedKeys(self._sort.keys, self._sort.values)
+        """Sort the loaded keys."""
+        self._sort.launch(self.keys, None if self._gather else self.values)
+        if self._gather:
+            self._gather.launch(self._sort.values, self.values)

@@ -144,9 +144,9 @@ class Chooser:
         """Return a chooser for one task, with all that does not depend on the question done."""
         one = copy.copy(self)
         one._models = {task: self._models[task]} if task in self._models else {}
+        one.cross_validate()
         for model in one._models.values():
             model.prepare()
-        one.cross_validate()
         return one
 
     def cross_validate(self) -> list[Validation]:
@@ -302,8 +302,8 @@ def _number(axis: str, value: float) -> str:
 
 def _why_none(barred: Sequence[Barred]) -> str:
     told = [f"{each.subject.label}: {each.reason}" for each in barred[:3]]
-    more = f"; and {len(barred) - 3} more" if len(barred) > 3 else ""
-    return f"nothing has a right answer around there: {'; '.join(told)}{more}"
+    told += [f"and {len(barred) - 3} more"] if len(barred) > 3 else []
+    return f"nothing has a right answer around there: {'; '.join(told)}"
 
 
 def _command(question: Question, place: Place, model: Model) -> str | None:

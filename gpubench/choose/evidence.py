@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
+import msgspec
 import numpy as np
 
 from gpubench.choose.surface import Floats
@@ -165,7 +166,11 @@ def tables(found: Sequence[results.Results]) -> dict[str, Table]:
         record = measured.record
         if (task := _task(record)) is not None:
             subject = Subject.of(record)
-            lean = replace(measured, results=sources[measured.results.path], timings=())
+            source = sources[measured.results.path]
+            record = msgspec.structs.replace(
+                record, samples_ms=None, state_before=None, state_after=None
+            )
+            lean = replace(measured, record=record, results=source, timings=())
             collected[task].setdefault(subject, {})[_place(record)] = lean
     return {task: table for task, table in collected.items() if table}
 

@@ -153,9 +153,12 @@ class Model:
         return bool(corners.inside[0])
 
     def prepare(self) -> None:
-        """Make the regions and surfaces that answers on any input read."""
-        for place in self.places:
-            self.contains(place)
+        """Make the regions and surfaces that answers on any input read, and forget all others."""
+        self._regions.clear()
+        for inputs in self._in.values():
+            measured = [own & inputs for own in self._is_measured.values()]
+            for own in (each for each in (inputs, *measured) if each.any()):
+                self._corners_in(own, self._octaves[:1])
         for subject in self.subjects:
             for field in (MS, *SIZES):
                 self._surface(subject, field)

@@ -94,57 +94,57 @@ def as_json(answer: Answer, chooser: Chooser) -> dict[str, Any]:
     margins = {margin.other: margin for margin in answer.margins}
     return {
         "schema": 1,
-        "question": dataclasses.asdict(answer.question) | {"task": answer.question.its_task},
-        "machine": dataclasses.asdict(answer.machine),
+        "question": _plain(answer.question) | {"task": answer.question.its_task},
+        "machine": _plain(answer.machine),
         "files": [str(path) for path in chooser.files],
         "verdict": answer.verdict,
         "sentence": sentence(answer),
         "reason": answer.reason,
         "command": answer.command,
-        "best": _subject(answer.best.subject) if answer.best else None,
-        "runner_up": _subject(answer.margins[0].other) if answer.margins else None,
-        "tied": [_subject(subject) for subject in answer.tied],
+        "best": _plain(answer.best and answer.best.subject),
+        "runner_up": _plain(answer.margins[0].other if answer.margins else None),
+        "tied": _plain(answer.tied),
         "candidates": [
             _candidate_as_json(each, margins.get(each.subject))
             for each in answer.estimates.values()
         ],
-        "barred": [
-            {"subject": _subject(each.subject), "status": each.status, "reason": each.reason}
-            for each in answer.barred
-        ],
+        "barred": _plain(answer.barred),
         "nearest": [_near_as_json(near) for near in answer.nearest],
-        "changes": [
-            dataclasses.asdict(change) | {"winner": _subject(change.winner)}
-            for change in answer.changes
-        ],
+        "changes": _plain(answer.changes),
         "warnings": list(answer.warnings),
         "validation": _validation(answer.validation) if answer.validation else None,
     }
 
 
+def _plain(value: Any) -> Any:
+    """Return what JSON can hold: a subject as an object, null for what nothing bounds."""
+    match value:
+        case Subject():
+            return value._asdict() | {"parameters": dict(value.parameters)}
+        case list() | tuple():
+            return [_plain(each) for each in value]
+        case float() if not math.isfinite(value):
+            return None
+    if dataclasses.is_dataclass(value):
+        names = [field.name for field in dataclasses.fields(value)]
+        return {name: _plain(getattr(value, name)) for name in names}
+    return value
+
+
 def _candidate_as_json(estimate: Estimate, margin: Margin | None) -> dict[str, Any]:
-    return {
-        "subject": _subject(estimate.subject),
-        "ms": estimate.ms,
-        "low_ms": estimate.low_ms,
-        "high_ms": _finite(estimate.high_ms),
-        "workspace_bytes": estimate.workspace_bytes,
-        "peak_bytes": estimate.peak_bytes,
-        "ratio": margin.ratio if margin else 1.0,
-        "ratio_low": margin.low if margin else None,
-        "ratio_high": _finite(margin.high) if margin else None,
-    }
+    found: dict[str, Any] = _plain(estimate)
+    del found["measured"], found["corners"]
+    ratio, low, high = (margin.ratio, margin.low, margin.high) if margin else (1.0, None, None)
+    return found | {"ratio": ratio, "ratio_low": low, "ratio_high": _plain(high)}
 
 
 def _near_as_json(near: Near) -> dict[str, Any]:
     place, record = near.place, near.record
     return {
-        "particles": place.particles,
-        "per_cell": place.per_cell,
-        "moved": place.moved,
+        **{name: getattr(place, name) for name in ("particles", "per_cell", "moved")},
         "differs": dict(near.axes),
         "octaves": near.octaves,
-        "subject": _subject(near.subject),
+        "subject": _plain(near.subject),
         "ms": record.median_ms,
         "low_ms": record.ci95_low_ms,
         "high_ms": record.ci95_high_ms,
@@ -158,33 +158,18 @@ def validations_as_json(validations: Sequence[Validation], chooser: Chooser) -> 
     """Return what cross-validation found as answer.schema.json has it."""
     return {
         "schema": 1,
-        "machine": dataclasses.asdict(chooser.machine),
+        "machine": _plain(chooser.machine),
         "files": [str(path) for path in chooser.files],
         "validations": [_validation(each) for each in validations],
         "together": _validation(together(validations)),
     }
 
 
-def _subject(subject: Subject) -> dict[str, Any]:
-    return {
-        "algorithm": subject.algorithm,
-        "form": subject.form,
-        "parameters": dict(subject.parameters),
-    }
-
-
 def _validation(found: Validation) -> dict[str, Any]:
     worst = max(found.held_out, key=lambda each: each.loss or 0.0, default=None)
     return {
-        "task": found.task,
+        **_plain(found),
         "held_out": len(found.held_out),
-        "beyond": found.beyond,
-        "failures": found.failures,
-        "loss": dataclasses.asdict(found.loss) if found.loss else None,
-        "favourite": _subject(found.favourite) if found.favourite else None,
-        "favourite_loss": dataclasses.asdict(found.favourite_loss)
-        if found.favourite_loss
-        else None,
         "worst_at": f"{worst.place.words} ({worst.place.setting.words})"
         if worst and found.loss
         else None,
@@ -268,7 +253,3 @@ def _figures(margin: Margin) -> str:
 
 def _ms(value: float) -> str:
     return f"{digits(value)} ms"
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

@@ -164,6 +164,12 @@ def _simplices(points: Floats) -> Integers:
     return np.zeros((0, axes + 1), np.intp)
 
 
+def _cross(a: Floats, b: Floats) -> Floats:
+    """Return products of vectors; numpy.cross takes ten times as long for so few."""
+    found: Floats = a[:, [1, 2, 0]] * b[:, [2, 0, 1]] - a[:, [2, 0, 1]] * b[:, [1, 2, 0]]
+    return found
+
+
 def _inverses(edges: Floats) -> Floats:
     """Return the inverses of matrices up to 3 by 3 by Cramer's rule, shape (n, axes, axes).
 
@@ -173,7 +179,7 @@ def _inverses(edges: Floats) -> Floats:
     rows = np.tile(np.eye(3), (n, 1, 1))
     rows[:, :axes, :axes] = edges
     a, b, c = rows[:, 0], rows[:, 1], rows[:, 2]
-    columns = np.stack([np.cross(b, c), np.cross(c, a), np.cross(a, b)], axis=2)
+    columns = np.stack([_cross(b, c), _cross(c, a), _cross(a, b)], axis=2)
     volume = np.einsum("ni,ni->n", a, columns[:, :, 0])
     volume[np.abs(volume) < NOTHING] = np.nan
     found: Floats = columns[:, :axes, :axes] / volume[:, None, None]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +35,9 @@ class Asked:
     density: float | None
     cutoff: float | None
     neighbours: float | None
+    keys: int | None
+    value_bytes: int
+    key_type: str
 
     def question(self) -> Question:
         """Return the question; raises UserError if it is missing or impossible."""
@@ -54,8 +58,8 @@ TaskOption = Annotated[
     str | None,
     typer.Option(
         metavar="TASK",
-        help="One of {tasks}. Default: count, or with --moved update.",
-        autocompletion=values.completes(values.tasks),
+        help="One of {tasks_to_choose}. Default: count, or with --moved update; sort with --keys.",
+        autocompletion=values.completes(values.tasks_to_choose),
         show_default=False,
     ),
 ]
@@ -135,11 +139,21 @@ def asked(
             show_default=False,
         ),
     ] = None,
+    keys: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", parser=values.whole, help="Number of keys to sort.", show_default=False
+        ),
+    ] = None,
+    value_bytes: Annotated[
+        int, typer.Option(metavar="W", parser=values.whole, help="Bytes of a key's value.")
+    ] = 4,
+    key_type: Annotated[str, typer.Option(metavar="T", help="Type of the keys.")] = "uint32",
 ) -> Asked:
     """Return the options that describe a question."""
     return Asked(
         particles, per_cell, moved, task, distribution, order, destination, density, cutoff,
-        neighbours,
+        neighbours, keys, value_bytes, key_type,
     )  # fmt: skip
 
 
@@ -159,8 +173,8 @@ def choose(
         list[Path] | None,
         typer.Option(
             metavar="PATH",
-            help="Results, or a folder of them; may be repeated. Default: those of the study"
-            " `regimes` measured here, otherwise those shipped with the package.",
+            help="Results, or a folder of them; may be repeated. Default: those of `choose`'s own"
+            " study measured here, otherwise those shipped with the package.",
             show_default=False,
         ),
     ] = None,
@@ -169,7 +183,7 @@ def choose(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Say which neighbour search to use, with the evidence.
+    """Say which neighbour search or which sort of keys to use, with the evidence.
 
     Nothing is measured. Exit 0 with an answer, 2 on an error, 3 if the
     answer is inconclusive or nothing was measured nearby.
@@ -184,8 +198,24 @@ def choose(
         if given := [word for word in words_of(context, fields) if word.startswith("--")]:
             raise UserError(f"--validate answers no single question: leave out {', '.join(given)}")
         _validate(results or [], device, as_json)
+    elif asked.keys is not None or asked.task == "sort":
+        _answer_sort(asked, results or [], device, as_json)
     else:
         _answer(asked, results or [], device, as_json)
+
+
+def _answer_sort(asked: Asked, results: list[Path], device: str | None, as_json: bool) -> NoReturn:
+    """Print which sort of keys to use; raise Exit with its status."""
+    from gpubench.choose.sorts import SortQuestion, choose
+
+    if asked.keys is None or asked.task not in (None, "sort") or asked.particles is not None:
+        raise UserError("sorting takes --task sort and --keys N, and no particles")
+    answer = choose(SortQuestion(asked.keys, asked.value_bytes, asked.key_type), results, device)
+    if as_json:
+        print_json(answer.as_json)
+    else:
+        print("\n".join(answer.sentences))
+    raise typer.Exit(0 if answer.is_known else 3)
 
 
 def _validate(results: list[Path], device: str | None, as_json: bool) -> None:
@@ -211,8 +241,12 @@ def _answer(asked: Asked, results: list[Path], device: str | None, as_json: bool
     from gpubench.core.registry import search_forms
 
     question = asked.question()
-    chooser = chooser_for(question.its_task, results, device, search_forms)
-    answer = chooser.choose(question)
+    gc.disable()  # nothing dies before the answer; to look for it takes a tenth of the time
+    try:
+        chooser = chooser_for(question.its_task, results, device, search_forms)
+        answer = chooser.choose(question)
+    finally:
+        gc.enable()
     if as_json:
         print_json(output.as_json(answer, chooser))
     else:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from gpubench.core.markdown import table
 from gpubench.evidence.frame import AXES
 
 if TYPE_CHECKING:
@@ -50,12 +51,8 @@ def texts(frame: pd.DataFrame) -> list[Text]:
 
 def markdown(frame: pd.DataFrame) -> str:
     """Return the tables as Markdown."""
-    parts = []
-    for text in texts(frame):
-        lines = [text.columns, ["---"] * len(text.columns), *text.rows]
-        table = "\n".join(f"| {' | '.join(map(_escaped, line))} |" for line in lines)
-        parts.append(f"{text.title}:\n\n{table}\n")
-    return "\n".join(parts)
+    found = texts(frame)
+    return "\n".join(f"{each.title}:\n\n{table(each.columns, each.rows)}\n" for each in found)
 
 
 def as_json(frame: pd.DataFrame) -> list[dict[str, Any]]:
@@ -153,7 +150,3 @@ def _plain_value(value: Any) -> Any:
     plain = value.item() if hasattr(value, "item") else value
     is_missing = plain is None or (isinstance(plain, float) and math.isnan(plain))
     return None if is_missing or type(plain).__name__ == "NAType" else plain
-
-
-def _escaped(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")

@@ -72,6 +72,11 @@ def tasks() -> Iterable[str]:
     return TASKS
 
 
+def tasks_to_choose() -> Iterable[str]:
+    """Return what `choose` gives advice on: the tasks of a neighbour search, and sorting keys."""
+    return (*tasks(), "sort")
+
+
 def distributions() -> Iterable[str]:
     """Return how particles can fill a box."""
     from gpubench.inputs import DISTRIBUTIONS
@@ -172,8 +177,8 @@ def studies() -> Iterable[str]:
 IN_HELP: dict[str, Callable[[], Iterable[str]]] = {
     each.__name__: each
     for each in (
-        tasks, distributions, orders, destinations, backends, transports, decompositions,
-        renderers, families, formats, cells,
+        tasks, tasks_to_choose, distributions, orders, destinations, backends, transports,
+        decompositions, renderers, families, formats, cells,
     )
 }  # fmt: skip
 

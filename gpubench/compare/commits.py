@@ -10,7 +10,6 @@ import subprocess
 import sys
 import tarfile
 import tomllib
-from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 
@@ -160,28 +159,18 @@ def _extras(source: Path) -> str:
         not in OURS
     ):
         return ""
-    here = [extra for extra, name in EXTRAS.items() if _is_installed(name)]
+    installed = {each.name for each in metadata.distributions()}
+    here = [extra for extra, name in EXTRAS.items() if name in installed]
     return f"[{','.join(here)}]" if here else ""
 
 
-def _is_installed(distribution: str) -> bool:
-    try:
-        metadata.version(distribution)
-    except metadata.PackageNotFoundError:
-        return False
-    return True
-
-
 def _install(command: list[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, env=_plain_environment())
+    # Without what would let another Python's packages in.
+    variables = {n: v for n, v in os.environ.items() if n not in ("PYTHONPATH", "PYTHONHOME")}
+    done = subprocess.run(command, capture_output=True, text=True, env=variables)
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if line.strip()]
         raise UserError(
             f"cannot build the environment: {lines[-1] if lines else command[0]}:"
             " mend it, or try --same-python"
         )
-
-
-def _plain_environment() -> Mapping[str, str]:
-    """Return the variables without those that would let another Python's packages in."""
-    return {name: v for name, v in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import html
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +10,8 @@ from typing import Any
 
 from gpubench.compare.procedure import Found
 from gpubench.compare.verdict import Comparison, Fault, Judgement, LeftOut, risk
+from gpubench.core.markdown import escaped
+from gpubench.core.markdown import table as table_of
 from gpubench.core.numbers import percent
 
 SCHEMA_FILE = Path(__file__).with_name("comparison.schema.json")
@@ -30,23 +31,16 @@ def headline(comparison: Comparison) -> str:
 
     It says what all cells lack that are inconclusive, and where calibration stands in.
     """
-    return "; ".join([_verdict(comparison), *_lacking(comparison), *_calibrated(comparison)])
-
-
-def _lacking(comparison: Comparison) -> list[str]:
-    """Return the one reason why cells are inconclusive; nothing where there are several."""
-    reasons = {each.reason for each in comparison.judgements if each.verdict == "cannot tell"}
-    is_one = comparison.verdict == "cannot tell" and len(reasons) == 1
-    return [reason for reason in reasons if is_one and reason]
-
-
-def _calibrated(comparison: Comparison) -> list[str]:
-    """Say for how many cells the machine's calibration stands in for processes, if for any."""
-    resting = sum(each.rests_on == "calibration" for each in comparison.judgements)
-    if not resting:
-        return []
-    cells = _of(resting, len(comparison.judgements))
-    return [f"in {cells} the spread between processes is that of this machine's calibration"]
+    said, every = [_verdict(comparison)], comparison.judgements
+    reasons = {each.reason for each in every if each.verdict == "cannot tell"}
+    if comparison.verdict == "cannot tell" and len(reasons) == 1:
+        said += filter(None, reasons)
+    if resting := sum(each.rests_on == "calibration" for each in every):
+        cells = _of(resting, len(every))
+        said.append(
+            f"in {cells} the spread between processes is that of this machine's calibration"
+        )
+    return "; ".join(said)
 
 
 def _verdict(comparison: Comparison) -> str:
@@ -115,15 +109,15 @@ def markdown(found: Found, command: str) -> str:
     """
     comparison = found.comparison
     first, _, rest = headline(comparison).partition(":")
-    parts = [f"**{first.capitalize()}**: {_escaped(rest)}"]
+    parts = [f"**{first.capitalize()}**: {escaped(rest)}"]
     folded = ("left out: ", "remark: ")
     lines = [line for line in notes(found)[:-2] if not line.startswith(folded)]
     if lines:
-        parts.append("\n".join(f"- {_escaped(line)}" for line in lines))
+        parts.append("\n".join(f"- {escaped(line)}" for line in lines))
     changed = table(comparison)
     if changed:
         parts.append(_markdown_table(COLUMNS, changed))
-    parts.append(_escaped(f"{_counts(comparison)}. {_terms(comparison)}."))
+    parts.append(escaped(f"{_counts(comparison)}. {_terms(comparison)}."))
     same = [row for row in table(comparison, every=True) if row not in changed]
     if same:
         parts.append(_folded(f"{len(same)} the same", _markdown_table(COLUMNS, same)))
@@ -249,20 +243,10 @@ def _terms(comparison: Comparison) -> str:
     )
 
 
-def _escaped(text: str) -> str:
-    """Return one line of text that Markdown shows as it is, also in a table."""
-    plain = html.escape(" ".join(text.split()), quote=False)
-    for mark in "\\`*_|[]":
-        plain = plain.replace(mark, f"\\{mark}")
-    return plain
-
-
 def _markdown_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    shown = [[_escaped(cell) for cell in row] for row in rows[:ROWS]]
-    lines = [f"| {' | '.join(line)} |" for line in ([*columns], [":---"] * len(columns), *shown)]
-    if len(rows) > ROWS:
-        lines.append(f"\nand {len(rows) - ROWS} more, which `--all` and `--json` show")
-    return "\n".join(lines)
+    shown = table_of(columns, rows[:ROWS])
+    more = f"\n\nand {len(rows) - ROWS} more, which `--all` and `--json` show"
+    return shown + (more if len(rows) > ROWS else "")
 
 
 def _folded(title: str, body: str) -> str:

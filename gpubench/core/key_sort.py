@@ -6,19 +6,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from gpubench.core.contracts import Algorithm
+from gpubench.core.errors import NotSupported
 
 if TYPE_CHECKING:
     from gpubench.devices.base import Device
     from gpubench.inputs.keys import KeySet
+
+KEY_TYPES = ("uint32", "uint64", "int32", "int64", "float32")
+VALUE_BYTES = (0, 4, 16)
 
 
 @dataclass(frozen=True)
 class SortedKeys:
     """Keys in rising order, each with its value.
 
-    keys: 32 bits each, shape (keys,), read as unsigned.
-    values: int32, shape (keys,), or None where keys have no values.
+    keys: as wide as those given, shape (keys,), with their bits.
+    values: 4 bytes each, shape (keys,), or 16 bytes each, shape (keys, 4); None for keys alone.
     """
 
     keys: Any
@@ -26,18 +33,34 @@ class SortedKeys:
 
 
 class KeySort(Algorithm):
-    """An algorithm that sorts unsigned 32-bit keys, alone or with a 32-bit value each.
+    """An algorithm that sorts keys, alone or with a value each, in one go or in segments.
 
     The input stays as it is. A form that is `stable` keeps the values of equal keys in order.
 
-    size: number of keys. value_bytes: 0 or 4.
-    keys: uint32, shape (size,), on the device. values: int32, shape (size,), or None.
+    size: number of keys. key_type: one of KEY_TYPES. value_bytes: one of VALUE_BYTES.
+    bits: how many low bits of the keys matter, as the others are zero.
+    segments: how many runs are each to be sorted, or None for all keys together. longest: how many
+        keys the longest of them has. was_sorted: whether the input says what the keys were when
+        they were sorted.
+    keys, values, starts: the loaded input on the device, see `KeySet`.
+    sorted_keys, sorted_values: the arrays of the answer.
+    key_types, widths: what it sorts; for the rest the constructor raises NotSupported.
+    segment_forms: the forms that sort segments, and nothing else.
+    equal_zeros: whether -0.0 equals 0.0; otherwise it comes before it. NaNs come last, but those
+        with a sign, which no input has, wherever an algorithm puts them.
     """
 
     family: ClassVar[str] = "key-sort"
+    key_types: ClassVar[tuple[str, ...]] = KEY_TYPES
+    widths: ClassVar[tuple[int, ...]] = VALUE_BYTES
+    segment_forms: ClassVar[tuple[str, ...]] = ()
+    equal_zeros: ClassVar[bool] = False
 
     keys: Any
     values: Any
+    starts: Any
+    sorted_keys: Any
+    sorted_values: Any
 
     def __init__(
         self,
@@ -47,9 +70,24 @@ class KeySort(Algorithm):
         *,
         keys: int,
         value_bytes: int,
+        key_type: str = "uint32",
+        bits: int | None = None,
+        segments: int | None = None,
+        longest: int | None = None,
+        was_sorted: bool = False,
     ) -> None:
         super().__init__(device, form, parameters)
-        self.size, self.value_bytes = keys, value_bytes
+        self.size, self.value_bytes, self.key_type = keys, value_bytes, key_type
+        self.key_bytes = np.dtype(key_type).itemsize
+        self.bits = bits or 8 * self.key_bytes
+        self.segments, self.longest, self.was_sorted = segments, longest, was_sorted
+        if key_type not in self.key_types:
+            raise NotSupported(f"{self.name} sorts no keys of {key_type}")
+        if value_bytes not in self.widths:
+            raise NotSupported(f"{self.name} sorts no keys with values of {value_bytes} bytes")
+        if (segments is not None) != (form in self.segment_forms):
+            what = "segments" if segments is not None else "keys that are not in segments"
+            raise NotSupported(f"{self.name} sorts no {what} in the form {form}")
         self.prepare()
 
     @classmethod
@@ -58,10 +96,53 @@ class KeySort(Algorithm):
         return None, "stable" if cls.forms[form].stable else "unstable"
 
     def load(self, inputs: KeySet) -> None:
-        """Upload the keys, and their values if they have any."""
+        """Upload the keys, with their values and segments if they have any."""
         self.keys = self.device.upload(inputs.keys)
         self.values = None if inputs.values is None else self.device.upload(inputs.values)
+        self.starts = None if inputs.starts is None else self.device.upload(inputs.starts)
 
     def traffic_bytes(self) -> int | None:
-        """Return the bytes of reading the input and writing the answer once."""
-        return 2 * (4 + self.value_bytes) * self.size
+        """Return the bytes of reading the input and writing the answer once, of any sort."""
+        return 2 * (self.key_bytes + self.value_bytes) * self.size
+
+    def allocate_answer(self) -> None:
+        """Allocate sorted_keys, and sorted_values, of length 0 where there are none."""
+        length = self.size if self.value_bytes else 0
+        shape = (length, 4) if self.value_bytes == 16 else length
+        self.sorted_keys = self.allocate(self.size, self.key_type)
+        self.sorted_values = self.allocate(shape, "int32")
+
+    @property
+    def answer(self) -> SortedKeys:
+        """Return what the last launch sorted; overwritten by the next."""
+        return SortedKeys(self.sorted_keys, self.sorted_values if self.value_bytes else None)
+
+    def outcome(self) -> dict[str, int | float | str]:
+        """Return what becomes of -0.0, where keys are floats."""
+        if self.key_type != "float32":
+            return {}
+        return {"zeros": "-0.0 equals 0.0" if self.equal_zeros else "-0.0 before 0.0"}
+
+
+def ordered_bits(keys: NDArray[Any], equal_zeros: bool = False) -> NDArray[Any]:
+    """Return unsigned integers in the order of keys; of floats, in that of their bits.
+
+    equal_zeros: whether -0.0 becomes what 0.0 does, and each NaN the same.
+    """
+    ordered: NDArray[Any] = keys.view(f"u{keys.itemsize}")
+    sign = ordered.dtype.type(1 << (8 * keys.itemsize - 1))
+    if keys.dtype.kind == "i":
+        ordered = ordered ^ sign
+    elif keys.dtype.kind == "f":
+        if equal_zeros:
+            plain = np.where(np.isnan(keys), keys.dtype.type(np.nan), keys + keys.dtype.type(0))
+            ordered = plain.view(ordered.dtype)
+        ordered = np.where(ordered & sign, ~ordered, ordered ^ sign)
+    return ordered
+
+
+def keys_of(bits: NDArray[Any], key_type: str) -> NDArray[Any]:
+    """Return the integer keys whose `ordered_bits` are these."""
+    if key_type.startswith("int"):
+        bits = bits ^ bits.dtype.type(1 << (8 * bits.itemsize - 1))
+    return bits.view(key_type)

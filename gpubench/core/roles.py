@@ -7,7 +7,7 @@ from functools import cache
 
 from gpubench.core.paths import PACKAGE
 
-ROLES = ("choose", "compare")  # the commands that have a study of their own
+ROLES = ("choose", "choose-sort", "compare")  # the commands that have a study of their own
 
 
 @cache
@@ -16,10 +16,12 @@ def study_for(role: str) -> str:
 
     Needs no device and no algorithm. Raises LookupError where none has it, or several have.
     """
-    having = [
-        file.stem
-        for file in sorted((PACKAGE / "studies").glob("*.toml"))
-        if role in tomllib.loads(file.read_text(encoding="utf-8")).get("roles", ())
+    files = sorted((PACKAGE / "studies").glob("*.toml"))
+    texts = {file.stem: file.read_text(encoding="utf-8") for file in files}
+    having = [  # to parse all of them takes as long as to answer a question
+        name
+        for name, text in texts.items()
+        if "roles" in text and role in tomllib.loads(text).get("roles", ())
     ]
     if len(having) != 1:
         raise LookupError(f"the studies that {role} has: {', '.join(having) or 'none'}; not one")

@@ -259,14 +259,16 @@ class CUDADevice(Device):
             keep(kept / name, code)
         return code
 
-    def library(self, file: str) -> ctypes.CDLL:
+    def library(self, file: str, **constants: int | str) -> ctypes.CDLL:
         """Compile a file of kernels to a shared library of host functions and load it.
 
         For what exists only as host templates (CUB). Kept in the user's cache folder, if any, under
-        a hash of the source, the compiler's version and the architecture.
+        a hash of the source, the constants, the compiler's version and the architecture.
         """
         source = kernel_folders(file)[0] / file
-        key = hashlib.sha256(source.read_bytes() + (_nvcc_version() + self.architecture).encode())
+        defines = [f"-D{constant}={value}" for constant, value in sorted(constants.items())]
+        what = "".join((_nvcc_version(), self.architecture, *defines))
+        key = hashlib.sha256(source.read_bytes() + what.encode())
         name = f"{source.stem}-{key.hexdigest()[:16]}.so"
         kept = usable_cache()
         if kept is not None and (kept / name).exists():
@@ -274,7 +276,7 @@ class CUDADevice(Device):
         with tempfile.TemporaryDirectory() as folder:
             built = Path(folder, name)
             command = ["nvcc", "-O3", "-shared", "-Xcompiler", "-fPIC"]
-            command += [f"-arch={self.architecture}", "-o", str(built), str(source)]
+            command += [*defines, f"-arch={self.architecture}", "-o", str(built), str(source)]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode != 0:
                 raise RuntimeError(f"nvcc could not compile {file}:\n{done.stderr}")

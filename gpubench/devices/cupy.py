@@ -11,7 +11,7 @@ import hashlib
 import importlib
 import struct
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -59,19 +59,31 @@ class CuPyDevice(Device):
         self.memory_bytes = properties["totalGlobalMem"]
         self.architecture = f"sm_{properties['major']}{properties['minor']}"
         self._modules: dict[tuple[str, tuple[tuple[str, Any], ...]], Any] = {}
+        self.queue: Any = cupy.cuda.driver.launchKernel
+        self.current_stream: Any = cupy.cuda.get_current_stream
+        self.noted: list[Noted] | None = None
+        """While `replay_of` calls its work: the launches so far, which are not queued."""
+
+    def _require_live(self) -> None:
+        """Raise Unrecordable where launches are noted, since this is none."""
+        if self.noted is not None:
+            raise Unrecordable
 
     def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> Any:
+        self._require_live()
         try:
             return self.cupy.empty(shape, np.dtype(dtype))
         except self.cupy.cuda.memory.OutOfMemoryError as error:
             raise OutOfMemory(f"{self.name} has too little memory left: {error}") from None
 
     def write(self, array: Any, host: NDArray[Any]) -> None:
+        self._require_live()
         if host.size:
             array.set(np.ascontiguousarray(host))
             self.synchronize()  # the host array may be gone after this
 
     def download(self, array: Any) -> NDArray[Any]:
+        self._require_live()
         if array.size == 0 or not array.flags.c_contiguous:
             given: NDArray[Any] = array.get()
             return given
@@ -85,10 +97,12 @@ class CuPyDevice(Device):
         return host
 
     def fill(self, array: Any, byte: int) -> None:
+        self._require_live()
         if array.size:
             array.data.memset_async(byte, array.nbytes)
 
     def copy(self, source: Any, target: Any) -> None:
+        self._require_live()
         if source.size:
             target.data.copy_from_device_async(source.data, source.nbytes)
 
@@ -96,7 +110,27 @@ class CuPyDevice(Device):
         key = file, tuple(sorted(constants.items()))
         if key not in self._modules:
             self._modules[key] = self._module(file, [f"-D{k}={v}" for k, v in key[1]])
-        return Launch(self.cupy, self._modules[key].get_function(name))
+        return Launch(self, self._modules[key].get_function(name))
+
+    def replay_of(self, work: Callable[..., None], arrays: int) -> Replay | None:
+        """Return the launches of `work`, to be queued again and again; None if it does more.
+
+        work: is called, but queues nothing; it takes so many arrays, which a replay is given. The
+            launches must be the same each time.
+        """
+        slots = [Slot(number) for number in range(arrays)]
+        noted: list[list[Noted]] = []
+        try:
+            for _ in range(2):
+                self.noted = []
+                noted.append(self.noted)
+                work(*slots)
+        except Unrecordable:
+            return None
+        finally:
+            self.noted = None
+        words = [[launch.packed(arguments) for launch, _, _, arguments in each] for each in noted]
+        return Replay(self, noted[0], slots) if words[0] == words[1] else None
 
     def _module(self, file: str, defines: list[str]) -> Any:
         """Load a file of kernels: from the user's cache folder if it is there, or compiled."""
@@ -117,7 +151,7 @@ class CuPyDevice(Device):
             module.compile()  # reads the file now: it is gone after this
             return module
 
-    def library(self, file: str) -> Any:
+    def library(self, file: str, **constants: int | str) -> Any:
         """Host templates need nvcc, which this device does without: always NotSupported."""
         raise NotSupported(f"{file} needs nvcc to compile, and `gpubench` on CuPy alone has none")
 
@@ -149,6 +183,20 @@ class CuPyDevice(Device):
         self._modules.clear()
 
 
+class Unrecordable(Exception):
+    """Something other than a launch was asked for while launches were noted."""
+
+
+class Slot:
+    """Stands for an array, in launches that are noted, whose address and length come later."""
+
+    def __init__(self, number: int) -> None:
+        # Neither is an address or a length of anything.
+        self.address, length = (0x5EED << 48) + number, (1 << 61) + number
+        self.shape = (length,)
+        self.size = self.nbytes = length
+
+
 class Launch:
     """Launches of one kernel, without what CuPy does anew for each.
 
@@ -156,38 +204,96 @@ class Launch:
     bits for each, whose type is that of the first launch. Not for several threads at once.
     """
 
-    def __init__(self, cupy: Any, kernel: Any) -> None:
-        self._kernel, self._array = kernel, cupy.ndarray
-        self._queue, self._stream = cupy.cuda.driver.launchKernel, cupy.cuda.get_current_stream
+    def __init__(self, device: CuPyDevice, kernel: Any) -> None:
+        self._device, self._kernel, self._array = device, kernel, device.cupy.ndarray
         self._pack: Any = None
         self._values: list[Any] = []
 
     def _lay_out(self, arguments: Sequence[Any]) -> None:
-        self._function = self._kernel.kernel.ptr
-        arrays = [type(each) is self._array for each in arguments]
+        self.function = self._kernel.kernel.ptr
         words = [
-            "Q" if is_array else WORDS[np.dtype(type(scalar(each))).char]
-            for each, is_array in zip(arguments, arrays, strict=True)
+            "Q" if type(each) in (self._array, Slot) else WORDS[np.dtype(type(scalar(each))).char]
+            for each in arguments
         ]
-        number = len(words)
-        self._words = ctypes.create_string_buffer(8 * number)
-        begin = ctypes.addressof(self._words)
-        self._pointers = (ctypes.c_uint64 * number)(*range(begin, begin + 8 * number, 8))
+        self._words = ctypes.create_string_buffer(8 * len(words))
+        self._pointers = _pointers_to(self._words, len(words))
         self._address = ctypes.addressof(self._pointers)
         self._pack = struct.Struct("<" + "".join(words)).pack_into
 
-    def __call__(self, blocks: int, threads: int, *arguments: Any) -> None:
-        """Queue a launch on the current stream; see `Kernel`."""
+    def _packed_of(self, arguments: Sequence[Any]) -> list[Any]:
+        """Return what is packed of each argument; see `Kernel` for what these are."""
+        array = self._array
+        return [each.data.ptr if type(each) is array else each for each in arguments]
+
+    def packed(self, arguments: Sequence[Any]) -> list[int]:
+        """Return the words of a launch; those of slots are their addresses and lengths."""
         if self._pack is None:
             self._lay_out(arguments)
-        array = self._array
-        values = [each.data.ptr if type(each) is array else each for each in arguments]
+        given = [each.address if type(each) is Slot else each for each in arguments]
+        words = (ctypes.c_uint64 * len(given))()
+        self._pack(words, 0, *self._packed_of(given))
+        return list(words)
+
+    def __call__(self, blocks: int, threads: int, *arguments: Any) -> None:
+        """Queue a launch on the current stream; see `Kernel`."""
+        device = self._device
+        if device.noted is not None:
+            device.noted.append((self, blocks, threads, arguments))
+            return
+        if self._pack is None:
+            self._lay_out(arguments)
+        values = self._packed_of(arguments)
         if values != self._values:
             self._pack(self._words, 0, *values)
             self._values = values
-        self._queue(
-            self._function, blocks, 1, 1, threads, 1, 1, 0, self._stream().ptr, self._address, 0
-        )
+        stream = device.current_stream().ptr
+        device.queue(self.function, blocks, 1, 1, threads, 1, 1, 0, stream, self._address, 0)
+
+
+Noted = tuple[Launch, int, int, tuple[Any, ...]]  # a launch, its blocks and threads, its arguments
+
+
+class Replay:
+    """Launches that were noted once, queued with other arrays in the places of the slots.
+
+    All arguments stay packed; only addresses and lengths of those arrays are written anew.
+    """
+
+    def __init__(self, device: CuPyDevice, noted: Sequence[Noted], slots: Sequence[Slot]) -> None:
+        self._device = device
+        words = [word for launch, _, _, given in noted for word in launch.packed(given)]
+        self._words = (ctypes.c_uint64 * len(words))(*words)
+        self._places = [
+            (
+                [at for at, word in enumerate(words) if word == slot.address],
+                [at for at, word in enumerate(words) if word == slot.size],
+            )
+            for slot in slots
+        ]
+        self._pointers = _pointers_to(self._words, len(words))
+        self._queued, address = [], ctypes.addressof(self._pointers)
+        for launch, blocks, threads, given in noted:
+            self._queued.append((launch.function, blocks, threads, address))
+            address += 8 * len(given)
+
+    def __call__(self, *arrays: Any) -> None:
+        """Queue all launches on the current stream, with these arrays."""
+        words = self._words
+        for array, (addresses, lengths) in zip(arrays, self._places, strict=True):
+            address = array.data.ptr
+            for at in addresses:
+                words[at] = address
+            for at in lengths:
+                words[at] = array.size
+        queue, stream = self._device.queue, self._device.current_stream().ptr
+        for function, blocks, threads, address in self._queued:
+            queue(function, blocks, 1, 1, threads, 1, 1, 0, stream, address, 0)
+
+
+def _pointers_to(words: Any, number: int) -> Any:
+    """Return the addresses of consecutive words of 64 bits, as the driver takes arguments."""
+    begin = ctypes.addressof(words)
+    return (ctypes.c_uint64 * number)(*range(begin, begin + 8 * number, 8))
 
 
 def compile_to_cubin(nvrtc: Any, source: str, defines: list[str], architecture: str) -> bytes:

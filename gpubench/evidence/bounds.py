@@ -132,8 +132,9 @@ def checked(kind: Any, value: object, what: str) -> Any:
 def read(path: Path, kind: type[T], title: str) -> T:
     """Read a file as a type; title: what it should be, for messages.
 
-    Whole numbers may be written as floats. Raises UserError, with one line, for all that
-    `read_json` refuses, and for what the type does.
+    Whole numbers may be written as floats. Raises UserError, with one line, where it is missing,
+    unreadable, no JSON or not of the type, and where it holds NaN, a number beyond float64 or a
+    whole one beyond int64, or text that cannot be written to a file.
     """
     content = _content(path, title)
     is_long = b"0" * 19 in content.translate(_DIGITS)  # a whole number may be beyond 64 bits
@@ -148,15 +149,6 @@ def read(path: Path, kind: type[T], title: str) -> T:
     except ValueError as error:
         raise UserError(str(error)) from error
     return found
-
-
-def read_json(path: Path, title: str = "a gpubench results file") -> Any:
-    """Return the content of a file of JSON; title: what it should be, for messages.
-
-    Raises UserError where it is missing, unreadable, or no JSON, and where it holds NaN, a number
-    beyond float64 or a whole one beyond int64, or text that cannot be written to a file.
-    """
-    return _parsed(path, _content(path, title), title)
 
 
 def _content(path: Path, title: str) -> bytes:

@@ -31,7 +31,7 @@ from gpubench.evidence.bounds import (
     checked,
     read,
 )
-from gpubench.evidence.records import plain
+from gpubench.evidence.records import plain, to_json
 
 Look = Annotated[int, Meta(ge=1, le=1_000_000)]
 Pairs = Annotated[float, Meta(ge=0, le=1_000_000)]
@@ -129,10 +129,10 @@ def save(found: Calibration, path: Path) -> None:
     body = document["calibration"]
     # One cell a line, for files that can be read and compared.
     pairs = ",\n".join(
-        f"  {_json(name)}: {_json(series)}" for name, series in body["pairs"].items()
+        f"  {to_json(name)}: {to_json(series)}" for name, series in body["pairs"].items()
     )
     cells = body["verdicts"]["cells"]
-    rates = ",\n".join(f"  {_json(name)}: {_json(each)}" for name, each in cells.items())
+    rates = ",\n".join(f"  {to_json(name)}: {to_json(each)}" for name, each in cells.items())
     rest = {**body, "pairs": "@pairs", "verdicts": {**body["verdicts"], "cells": "@cells"}}
     text = json.dumps({"schema": 1, "calibration": rest}, indent=1, ensure_ascii=False)
     text = text.replace('"@pairs"', f"{{\n{pairs}\n }}").replace('"@cells"', f"{{\n{rates}\n }}")
@@ -199,7 +199,3 @@ def pace(machine: str) -> tuple[float, int] | None:
     steps = [(after - before).total_seconds() for before, after in itertools.pairwise(times)]
     cells = sum(len(each.pairs) for each in newest)
     return (statistics.median(steps), cells) if steps and cells else None
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)

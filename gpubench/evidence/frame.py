@@ -25,12 +25,13 @@ if TYPE_CHECKING:
 AXES = (
     "particles", "per_cell", "distribution", "order", "moved", "destination", "periodic",
     "records", "kept", "record_bytes", "nulls", "pairs", "matrix", "surface", "faces", "depth",
-    "key_count", "value_bytes", "key_order", "mesh", "pose", "inputs", "workload", "skin",
-    "time_step", "ranks", "decomposition",
+    "key_count", "value_bytes", "key_order", "key_type", "key_entropy", "key_bits", "keys_moved",
+    "segment_keys", "mesh", "pose", "inputs", "workload", "skin", "time_step", "ranks",
+    "decomposition",
 )  # fmt: skip
 WHOLE = (
     "particles", "moved", "records", "record_bytes", "pairs", "faces", "depth", "key_count",
-    "value_bytes", "inputs", "ranks", "rank",
+    "value_bytes", "key_bits", "segment_keys", "inputs", "ranks", "rank",
 )  # fmt: skip
 _COUNTS = ("particles", "records", "pairs", "faces", "key_count")  # an input has one of them
 

@@ -85,17 +85,13 @@ class Device(NamedTuple):
     platform: str
 
 
-def device_of(environment: Mapping[str, Any]) -> Device:
-    """Return what identifies a machine with one of its devices."""
-    device = environment["device"]
-    return Device(environment["machine"], device["backend"], device["name"], device.get("platform"))
-
-
 def by_device(results: Iterable[Results]) -> dict[Device, list[Results]]:
     """Return the results of each device, in their order."""
     found: dict[Device, list[Results]] = {}
     for each in results:
-        found.setdefault(device_of(each.environment), []).append(each)
+        machine, device = each.environment["machine"], each.environment["device"]
+        key = Device(machine, device["backend"], device["name"], device.get("platform"))
+        found.setdefault(key, []).append(each)
     return found
 
 

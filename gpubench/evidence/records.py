@@ -31,13 +31,15 @@ IDENTITY = (
     "study", "sweep", "algorithm", "form", "parameters", "device", "particles", "per_cell",
     "cells", "periodic", "distribution", "order", "moved", "destination", "records", "kept",
     "record_bytes", "nulls", "pairs", "matrix", "surface", "faces", "depth", "key_count",
-    "value_bytes", "key_order", "mesh", "pose", "inputs", "workload", "skin", "time_step", "ranks",
+    "value_bytes", "key_order", "key_type", "key_entropy", "key_bits", "keys_moved",
+    "segment_keys", "mesh", "pose", "inputs", "workload", "skin", "time_step", "ranks",
     "decomposition", "mode", "input_hash", "seed",
 )  # fmt: skip
 # Of these, what came later: where it is null, the key is what it was before.
 CAME_LATER = frozenset((
     "pairs", "matrix", "surface", "faces", "depth", "key_count", "value_bytes", "key_order",
-    "mesh", "pose", "inputs", "workload", "skin", "time_step", "ranks", "decomposition",
+    "key_type", "key_entropy", "key_bits", "keys_moved", "segment_keys", "mesh", "pose", "inputs",
+    "workload", "skin", "time_step", "ranks", "decomposition",
 ))  # fmt: skip
 
 Status = Literal["ok", "wrong", "failed", "skipped"]
@@ -120,6 +122,11 @@ class Record(
     key_count: Count | None = None
     value_bytes: Amount | None = None
     key_order: Name | None = None
+    key_type: Name | None = None
+    key_entropy: Share | None = None
+    key_bits: Count | None = None
+    keys_moved: Share | None = None
+    segment_keys: Count | None = None
     mesh: Name | None = None
     pose: Name | None = None
     inputs: Annotated[int, Meta(ge=2, le=Exact)] | None = None

@@ -1,4 +1,4 @@
-"""Keys to sort: seeded, from several distributions."""
+"""Keys to be sorted: seeded, of several types, distributions and orders."""
 
 from __future__ import annotations
 
@@ -11,63 +11,151 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.core.errors import UserError
+from gpubench.core.key_sort import KEY_TYPES, VALUE_BYTES, keys_of, ordered_bits
 
 MAX_KEYS = 2**28
-VALUE_BYTES = (0, 4)
 FEW = 16  # distinct keys
-KEY_ORDERS = ("uniform", "sorted", "reversed", "few-distinct")
+KEY_ORDERS = ("uniform", "sorted", "nearly-sorted", "reversed", "few-distinct")
+# The entropy of a bit that is the AND of one, two, ... random ones, as CUB's benchmarks have it.
+ENTROPIES = (1.0, 0.811, 0.544, 0.337, 0.201)
+SPECIAL = np.array([0.0, -0.0, np.inf, -np.inf, np.nan], np.float32)
+SPECIAL_SHARE = 1 / 64  # of float keys
 
 
 @dataclass(frozen=True, eq=False)
 class KeySet:
     """Keys to be sorted.
 
-    keys: uint32, shape (n,). values: int32, shape (n,), not negative; or None.
+    keys: of one of KEY_TYPES, shape (n,). No NaN has a sign.
+    values: int32, shape (n,), not negative; or uint32, shape (n, 4); or None.
+    bits: how many low bits of unsigned keys are not all zero; None for all.
+    starts: where segments begin and the last one ends, int32, shape (segments + 1,); or None.
+    before: nearly sorted keys as they were when they were sorted; or None.
     """
 
-    keys: NDArray[np.uint32]
-    values: NDArray[np.int32] | None
+    keys: NDArray[Any]
+    values: NDArray[Any] | None
     seed: int | None = None
+    bits: int | None = None
+    starts: NDArray[np.int32] | None = None
+    before: NDArray[Any] | None = None
 
     @property
     def made_for(self) -> dict[str, Any]:
         """What the constructor of an algorithm for these keys takes."""
-        return {"keys": len(self.keys), "value_bytes": 0 if self.values is None else 4}
+        width = 0 if self.values is None else self.values.strides[0]
+        return {
+            "keys": len(self.keys),
+            "value_bytes": width,
+            "key_type": self.keys.dtype.name,
+            "bits": self.bits,
+            "segments": None if self.starts is None else len(self.starts) - 1,
+            "longest": None if self.starts is None else int(np.diff(self.starts).max()),
+            "was_sorted": self.before is not None,
+        }
 
     @cached_property
     def hash(self) -> str:
-        """SHA-256 over keys and values, first 16 hex digits."""
+        """SHA-256 over keys, values and segments, first 16 hex digits."""
         digest = hashlib.sha256(self.keys.data)
-        if self.values is not None:
-            digest.update(b"values")
-            digest.update(self.values.data)
+        for name, array in (("values", self.values), ("starts", self.starts)):
+            if array is not None:
+                digest.update(name.encode())
+                digest.update(array.data)
         return digest.hexdigest()[:16]
 
 
-def make_keys(keys: int, value_bytes: int = 4, key_order: str = "uniform", seed: int = 0) -> KeySet:
-    """Draw keys over all 32 bits, in an order; values are drawn too, so that they show a swap.
+def make_keys(
+    keys: int,
+    value_bytes: int = 4,
+    key_order: str = "uniform",
+    seed: int = 0,
+    *,
+    key_type: str = "uint32",
+    entropy: float = 1.0,
+    bits: int | None = None,
+    moved: float | None = None,
+    segment_keys: int | None = None,
+) -> KeySet:
+    """Draw keys over all their bits, in an order; values are drawn too, so that they show a swap.
 
-    Orders: `uniform`, independent; `sorted` and `reversed`, the same keys, in rising or falling
-    order; `few-distinct`, independent, of 16 keys. Raises UserError for what does not exist.
+    key_order: `uniform`, independent; `sorted` and `reversed`, the same keys, in rising or falling
+        order; `nearly-sorted`, sorted, then a share `moved` of them drawn anew where they are;
+        `few-distinct`, independent, of FEW keys.
+    entropy: of a bit, one of ENTROPIES; below 1, keys are the AND of several random words.
+    bits: how many low bits are drawn, of unsigned keys. segment_keys: the mean length of segments,
+        whose lengths vary as the numbers of uniform particles in cells do.
+    Floats are normally distributed, with some zeros, -0.0, infinities and NaN among them.
+    Raises UserError for what does not exist.
     """
-    check_keys(keys, value_bytes, key_order)
+    check_keys(keys, value_bytes, key_order, key_type, entropy, bits, moved, segment_keys)
     rng = np.random.default_rng(seed)
-    drawn = rng.integers(0, 2**32, keys, np.uint32)
-    if key_order == "few-distinct":
-        drawn = rng.integers(0, 2**32, FEW, np.uint32)[rng.integers(0, FEW, keys)]
-    elif key_order != "uniform":
-        drawn.sort()
+
+    def draw(count: int) -> NDArray[Any]:
+        if key_type == "float32":
+            floats = rng.standard_normal(count, np.float32)
+            special = np.flatnonzero(rng.random(count) < SPECIAL_SHARE)
+            floats[special] = rng.choice(SPECIAL, len(special))
+            return floats
+        unsigned = np.uint64 if key_type.endswith("64") else np.uint32
+        most = 2 ** (bits or 8 * np.dtype(unsigned).itemsize)
+        drawn = rng.integers(0, most, count, unsigned)
+        for _ in range(ENTROPIES.index(entropy)):
+            drawn &= rng.integers(0, most, count, unsigned)
+        return keys_of(drawn, key_type)
+
+    drawn = draw(FEW)[rng.integers(0, FEW, keys)] if key_order == "few-distinct" else draw(keys)
+    if key_order in ("sorted", "nearly-sorted", "reversed"):
+        drawn = drawn[np.argsort(ordered_bits(drawn), kind="stable")]
     if key_order == "reversed":
         drawn = drawn[::-1].copy()
-    values = rng.integers(0, 2**31, keys, np.int32) if value_bytes else None
-    return KeySet(drawn, values, seed)
+    before = drawn.copy() if key_order == "nearly-sorted" else None
+    if before is not None:
+        places = rng.choice(keys, round((moved or 0) * keys), replace=False)
+        drawn[places] = draw(len(places))
+    values: NDArray[Any] | None = None
+    if value_bytes:
+        values = rng.integers(0, 2**31, keys * value_bytes // 4, np.int32)
+    if value_bytes == 16 and values is not None:
+        values = values.view(np.uint32).reshape(keys, 4)
+    starts = None
+    if segment_keys is not None:
+        segments = max(1, keys // segment_keys)
+        lengths = np.bincount(rng.integers(0, segments, keys), minlength=segments)
+        starts = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
+    return KeySet(drawn, values, seed, bits, starts, before)
 
 
-def check_keys(keys: int, value_bytes: int, key_order: str) -> None:
-    """Raise UserError for a size, a value or an order of keys that does not exist."""
+def check_keys(
+    keys: int,
+    value_bytes: int,
+    key_order: str,
+    key_type: str = "uint32",
+    entropy: float = 1.0,
+    bits: int | None = None,
+    moved: float | None = None,
+    segment_keys: int | None = None,
+) -> None:
+    """Raise UserError for keys that do not exist; see `make_keys`."""
     if not 0 <= keys <= MAX_KEYS:
         raise UserError(f"0 to {MAX_KEYS} keys can be sorted, not {keys}")
-    if value_bytes not in VALUE_BYTES:
-        raise UserError(f"a key has a value of 0 or 4 bytes, not {value_bytes}")
-    if key_order not in KEY_ORDERS:
-        raise UserError(f"no order of keys {key_order!r}: one of {', '.join(KEY_ORDERS)}")
+    for value, known, said in (
+        (value_bytes, VALUE_BYTES, f"a key has no value of {value_bytes} bytes"),
+        (key_order, KEY_ORDERS, f"no order of keys {key_order!r}"),
+        (key_type, KEY_TYPES, f"no type of keys {key_type!r}"),
+        (entropy, ENTROPIES, f"no entropy {entropy:g} of a bit"),
+    ):
+        if value not in known:
+            raise UserError(f"{said}: one of {', '.join(map(str, known))}")
+    if key_type == "float32" and entropy != 1:
+        raise UserError("keys of float32 have an entropy of 1")
+    if bits is not None and not (
+        key_type.startswith("uint") and 0 < bits <= 8 * np.dtype(key_type).itemsize
+    ):
+        raise UserError(f"keys of {key_type} cannot have {bits} bits that matter")
+    if (moved is not None) != (key_order == "nearly-sorted"):
+        raise UserError("nearly sorted keys, and no others, need the share that has moved")
+    if moved is not None and not 0 <= moved <= 1:
+        raise UserError(f"0 to 1 of the keys can have moved, not {moved:g}")
+    if segment_keys is not None and segment_keys < 1:
+        raise UserError(f"segments have at least 1 key on average, not {segment_keys}")

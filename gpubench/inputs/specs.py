@@ -14,7 +14,8 @@ from typing import Any, ClassVar
 
 from gpubench.core.errors import UserError
 from gpubench.core.grid import Grid
-from gpubench.inputs.keys import KEY_ORDERS, MAX_KEYS, VALUE_BYTES, check_keys, make_keys
+from gpubench.core.key_sort import KEY_TYPES, VALUE_BYTES
+from gpubench.inputs.keys import ENTROPIES, KEY_ORDERS, MAX_KEYS, check_keys, make_keys
 from gpubench.inputs.making import (
     check_move,
     check_records,
@@ -362,19 +363,48 @@ class Keys(Recipe):
     key_count: int = axis(type="integer", minimum=1, maximum=MAX_KEYS)
     value_bytes: int = axis(enum=list(VALUE_BYTES))
     key_order: str = axis(enum=list(KEY_ORDERS))
+    key_type: str = axis("uint32", enum=list(KEY_TYPES))
+    key_entropy: float = axis(1.0, enum=list(ENTROPIES))
+    key_bits: int | None = axis(None, type="integer", minimum=1, maximum=64)
+    keys_moved: float | None = axis(None, type="number", minimum=0, maximum=1)
+    segment_keys: int | None = axis(None, type="integer", minimum=1, maximum=MAX_KEYS)
 
     def __post_init__(self) -> None:
-        check_keys(self.key_count, self.value_bytes, self.key_order)
+        first, named = self._arguments
+        check_keys(*first, **named)
+
+    @property
+    def _arguments(self) -> tuple[tuple[int, int, str], dict[str, Any]]:
+        named = {
+            "key_type": self.key_type,
+            "entropy": self.key_entropy,
+            "bits": self.key_bits,
+            "moved": self.keys_moved,
+            "segment_keys": self.segment_keys,
+        }
+        return (self.key_count, self.value_bytes, self.key_order), named
 
     def make(self, seed: int) -> Inputs:
         """Draw the keys."""
-        return make_keys(self.key_count, self.value_bytes, self.key_order, seed)
+        first, named = self._arguments
+        return make_keys(*first, seed, **named)
 
     @property
     def title(self) -> str:
-        """Size, value and order."""
-        values = f", values of {self.value_bytes} bytes" if self.value_bytes else ""
-        return f"{self.key_count:,} keys{values}, {self.key_order}"
+        """Size, type, value, order, and what is unusual."""
+        parts = [f"{self.key_count:,} keys of {self.key_type}"]
+        if self.value_bytes:
+            parts.append(f"values of {self.value_bytes} bytes")
+        parts.append(self.key_order)
+        if self.keys_moved is not None:
+            parts.append(f"{self.keys_moved:.1%} moved")
+        if self.key_entropy < 1:
+            parts.append(f"entropy {self.key_entropy:g}")
+        if self.key_bits is not None:
+            parts.append(f"{self.key_bits} bits")
+        if self.segment_keys is not None:
+            parts.append(f"segments of {self.segment_keys:,}")
+        return ", ".join(parts)
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -384,12 +414,13 @@ class Keys(Recipe):
     @property
     def host_bytes(self) -> int:
         """Input, the sorted order in 64 bits, the expected answer and one downloaded."""
-        return self.key_count * 64
+        return self.key_count * (80 + 4 * self.value_bytes)
 
     @property
     def device_bytes(self) -> int:
         """Input and answer."""
-        return self.key_count * 2 * (4 + self.value_bytes)
+        key_bytes = 8 if self.key_type.endswith("64") else 4
+        return self.key_count * 2 * (key_bytes + self.value_bytes)
 
 
 KINDS: dict[str, type[Recipe]] = {

@@ -1,4 +1,4 @@
-"""Cell lists by the sort of a library, and the searches over them."""
+"""Cell lists by the sort of a library, the searches over them, and its sort of keys alone."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from gpubench.algorithms.cell_search import SortedSearch
 from gpubench.core.answers import SortedCells
 from gpubench.core.contracts import CellList, Form
+from gpubench.core.key_sort import KeySort
 from gpubench.core.tasks import TASKS
 
 CUDA = frozenset({"cuda"})
@@ -55,6 +56,36 @@ class LibrarySort(CellList):
     def traffic_bytes(self) -> int | None:
         """No model: the library decides what is moved."""
         return None
+
+
+class LibraryKeySort(KeySort):
+    """Keys sorted by a library, which allocates for itself; its answer is copied to ours."""
+
+    forms: ClassVar[Mapping[str, Form]] = {"sort": Form("stable", CUDA, allocates=True)}
+    equal_zeros = True
+
+    def prepare(self) -> None:
+        self.allocate_answer()
+        self._pool: int | None = None
+
+    def launch(self) -> None:
+        """Sort the loaded keys; the first time note what the library takes."""
+        if self._pool is None:
+            self._pool = self.measured()
+        else:
+            self.sort()
+
+    @abstractmethod
+    def sort(self) -> None:
+        """Sort the loaded keys."""
+
+    @abstractmethod
+    def measured(self) -> int:
+        """Sort, and return how many bytes the library took for itself at most."""
+
+    def peak_bytes(self) -> int:
+        """Return our arrays and what the library took for itself, in the first launch."""
+        return self.workspace_bytes + (self._pool or 0)
 
 
 class LibrarySortSearch(SortedSearch):

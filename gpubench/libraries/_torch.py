@@ -32,6 +32,10 @@ class Torch:
         """Return a tensor over an array of ours, which is not copied and not empty."""
         return self.torch.from_dlpack(array)
 
+    def allocated(self) -> int:
+        """Return the bytes that PyTorch's arrays hold."""
+        return int(self.torch.cuda.memory_allocated(self.device))
+
     def peak_of(self, work: Callable[[], None]) -> int:
         """Do some work; return by how many bytes PyTorch's memory grew at its peak."""
         cuda = self.torch.cuda

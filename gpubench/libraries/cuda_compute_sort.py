@@ -1,4 +1,4 @@
-"""Cells by CUB's radix sort through cuda.compute, and what searches over them."""
+"""Cells by CUB's radix sort through cuda.compute, what searches over them, and sorts of keys."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gpubench.core.contracts import Form
+from gpubench.core.key_sort import KeySort
 from gpubench.core.tasks import TASKS
 from gpubench.libraries._library import name_with_version, need
 from gpubench.libraries._library_sort import CUDA, SEARCHES, LibrarySort, LibrarySortSearch
@@ -99,3 +100,49 @@ class CudaComputeSortSearch(LibrarySortSearch):
     source = "NVIDIA CUDA Core Compute Libraries, cuda.compute.make_radix_sort"
     cells = CudaComputeSort
     forms: ClassVar[Mapping[str, Form]] = {task: Form(TASKS[task], CUDA) for task in SEARCHES}
+
+
+class CudaComputeKeySort(KeySort):
+    """CUB's radix sort of keys through cuda.compute, into arrays of ours: nothing allocates."""
+
+    name = "cuda-compute-key-sort"
+    summary = "CUB's radix sort of keys through cuda.compute"
+    source = "NVIDIA CUDA Core Compute Libraries, cuda.compute.make_radix_sort"
+    forms: ClassVar[Mapping[str, Form]] = {"radix": Form("stable", CUDA)}
+    widths = (0, 4)
+    equal_zeros = True
+
+    def prepare(self) -> None:
+        compute: Any = need("cuda.compute", "cuda-cccl", "rivals-cuda13")
+        self.library = name_with_version("cuda-cccl")
+        self.allocate_answer()
+        self._stream = _Stream(self.device.stream.handle)  # type: ignore[attr-defined]  # CUDA's
+        given = self.device.empty(self.size, self.key_type), self.device.empty(self.size, "int32")
+        self._sorter = compute.make_radix_sort(
+            **self._arrays(*given), order=compute.SortOrder.ASCENDING
+        )
+        self._scratch = self.allocate(max(1, self._run(*given, None)), "uint8")
+
+    def _arrays(self, keys: Any, values: Any) -> dict[str, Any]:
+        return {
+            "d_in_keys": keys,
+            "d_out_keys": self.sorted_keys,
+            "d_in_values": values if self.value_bytes else None,
+            "d_out_values": self.sorted_values if self.value_bytes else None,
+        }
+
+    def _run(self, keys: Any, values: Any, scratch: Any) -> int:
+        """Sort; without scratch only return how many bytes of it are needed."""
+        needed: int = self._sorter(
+            temp_storage=scratch,
+            num_items=self.size,
+            begin_bit=0,
+            end_bit=self.bits,
+            stream=self._stream,
+            **self._arrays(keys, values),
+        )
+        return needed
+
+    def launch(self) -> None:
+        """Sort the loaded keys."""
+        self._run(self.keys, self.values, self._scratch)

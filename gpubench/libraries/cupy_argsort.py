@@ -1,11 +1,18 @@
-"""Cells by cupy.argsort, and what searches over them."""
+"""Cells by cupy.argsort, what searches over them, and CuPy's sorts of keys."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
+from gpubench.core.contracts import Form
 from gpubench.libraries._library import need
-from gpubench.libraries._library_sort import LibrarySort, LibrarySortSearch
+from gpubench.libraries._library_sort import (
+    CUDA,
+    LibraryKeySort,
+    LibrarySort,
+    LibrarySortSearch,
+)
 
 
 class CupyArgsort(LibrarySort):
@@ -64,3 +71,34 @@ class CupyArgsortSearch(LibrarySortSearch):
     summary = "positions to neighbours over cupy-argsort"
     source = "CuPy, cupy.argsort, cupy.searchsorted"
     cells = CupyArgsort
+
+
+class CupyKeySort(LibraryKeySort):
+    """`cupy.sort` of keys alone; of pairs, `cupy.argsort` and `cupy.take`."""
+
+    name = "cupy-key-sort"
+    summary = "cupy.sort of keys; pairs by cupy.argsort and cupy.take"
+    source = "CuPy, cupy.sort, cupy.argsort"
+    forms: ClassVar[Mapping[str, Form]] = {
+        "sort": Form("the order of equal keys is not promised", CUDA, stable=False, allocates=True)
+    }
+
+    def prepare(self) -> None:
+        self._cupy: Any = need("cupy", "CuPy", "cuda13")
+        self.library = f"cupy {self._cupy.__version__}"
+        super().prepare()
+
+    def sort(self) -> None:
+        cupy = self._cupy
+        if self.values is None:
+            cupy.copyto(self.sorted_keys, cupy.sort(self.keys))
+            return
+        order = cupy.argsort(self.keys)
+        cupy.take(self.keys, order, out=self.sorted_keys)
+        cupy.take(self.values.view("int32"), order, axis=0, out=self.sorted_values)
+
+    def measured(self) -> int:
+        hook = _hook(self._cupy)
+        with hook:
+            self.sort()
+        return int(hook.peak)

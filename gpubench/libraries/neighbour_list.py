@@ -70,7 +70,10 @@ class NeighbourListCall(NeighbourSearch):
         )  # fmt: skip
 
     def _used(self) -> int:
-        return 0 if self._on_host else int(self._cupy.get_default_memory_pool().used_bytes())
+        if self._on_host:
+            return 0
+        used = int(self._cupy.get_default_memory_pool().used_bytes())
+        return used + (self._torch.allocated() if self._kind == "torch" else 0)
 
     def _stream(self) -> AbstractContextManager[Any]:
         """Return a context in which the user's library works in the stream that is timed."""

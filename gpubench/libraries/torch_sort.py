@@ -1,4 +1,4 @@
-"""Cells by torch.sort, and what searches over them."""
+"""Cells by torch.sort, what searches over them, and torch.sort of keys."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gpubench.libraries._library_sort import LibrarySort, LibrarySortSearch
+from gpubench.inputs.keys import KeySet
+from gpubench.libraries._library_sort import LibraryKeySort, LibrarySort, LibrarySortSearch
 from gpubench.libraries._torch import Torch
 
 
@@ -55,3 +56,37 @@ class TorchSortSearch(LibrarySortSearch):
     summary = "positions to neighbours over torch-sort"
     source = "PyTorch, torch.sort, torch.searchsorted"
     cells = TorchSort
+
+
+class TorchKeySort(LibraryKeySort):
+    """`torch.sort` of keys; values are taken by the indices that it gives in any case."""
+
+    name = "torch-key-sort"
+    summary = "torch.sort of keys; values by torch.index_select"
+    source = "PyTorch, torch.sort"
+    key_types = ("int32", "int64", "float32")
+
+    def prepare(self) -> None:
+        self._torch = Torch(self.device)
+        self.library = self._torch.library
+        super().prepare()
+        self._indices = self.allocate(self.size, "int64")
+
+    def load(self, inputs: KeySet) -> None:
+        """Upload the keys, and make the views of all arrays, which cost the host time."""
+        super().load(inputs)
+        arrays: list[Any] = [self.keys, self.sorted_keys, self._indices]
+        if self.values is not None:
+            arrays += [self.values.view("int32"), self.sorted_values]
+        self._views = [self._torch.view(array) for array in arrays]
+
+    def sort(self) -> None:
+        torch = self._torch.torch
+        keys, in_order, indices, *values = self._views
+        with self._torch.on_stream():
+            torch.sort(keys, stable=True, out=(in_order, indices))
+            if values:
+                torch.index_select(values[0], 0, indices, out=values[1])
+
+    def measured(self) -> int:
+        return self._torch.peak_of(self.sort)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.core.errors import DeviceUnavailable, UserError
+from gpubench.core.errors import DeviceUnavailable, OutOfMemory, UserError
 from gpubench.devices import open_device
 from gpubench.devices.base import Device
 from gpubench.devices.cupy import CuPyDevice, import_cupy
@@ -111,18 +111,38 @@ class CudaArrays(Arrays):
     device: CuPyDevice
 
     def __init__(self, number: int, torch: Any) -> None:
-        self.device, self.lock = _cuda(number)
+        self.device, self.lock = open_cuda(number)
         self._cupy, self._torch = self.device.cupy, torch
         self._stream: tuple[int, Any] = 0, self._cupy.cuda.Stream.null
+        if torch is None:
+            return
+        self._torch_device = torch.device("cuda", number)
+        self._types = {
+            getattr(torch, name): np.dtype(name)
+            for name in ("float32", "float64", "int32", "int64")
+        }
+        # A class of CuPy's, whose objects take no attributes; those of a class over it do.
+        self._lent: Any = type("Lent", (self._cupy.cuda.UnownedMemory,), {})
 
     def take(self, positions: Any) -> Any:
-        if hasattr(positions, "__dlpack__"):
-            has_gradient = self._torch is not None and positions.requires_grad
-            array = self._cupy.from_dlpack(positions.detach() if has_gradient else positions)
+        if type(positions) is self._cupy.ndarray:
+            array = positions
+        elif self._torch is not None and positions.dtype in self._types:
+            array = self._lend(positions.detach().contiguous())
+        elif hasattr(positions, "__dlpack__"):
+            array = self._cupy.from_dlpack(positions)
         else:
             array = self._cupy.asarray(positions)
         array = checked(array)
         return array if array.flags.c_contiguous else self._cupy.ascontiguousarray(array)
+
+    def _lend(self, tensor: Any) -> Any:
+        """Return an array over the memory of a tensor, which it keeps; see `give`."""
+        cuda, size = self._cupy.cuda, tensor.numel() * tensor.element_size()
+        memory = self._lent(tensor.data_ptr(), size, tensor, self.device.number)
+        memory.tensor = tensor
+        dtype = self._types[tensor.dtype]
+        return self._cupy.ndarray(tuple(tensor.shape), dtype, cuda.MemoryPointer(memory, 0))
 
     def bounds(self, taken: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         xyz = taken[:, :3]
@@ -130,15 +150,21 @@ class CudaArrays(Arrays):
         return low.astype(np.float64), high.astype(np.float64)
 
     def empty(self, shape: int | tuple[int, ...], dtype: str) -> Any:
-        return self.device.empty(shape, dtype)
+        if self._torch is None:
+            return self.device.empty(shape, dtype)
+        try:
+            tensor = self._torch.empty(
+                shape, dtype=getattr(self._torch, dtype), device=self._torch_device
+            )
+        except self._torch.OutOfMemoryError as error:
+            raise OutOfMemory(f"{self.device.name} has too little memory left: {error}") from None
+        return self._lend(tensor)
 
     def give(self, array: Any) -> Any:
         if self._torch is None:
             return array
-        if array.size == 0:
-            kind = getattr(self._torch, array.dtype.name)
-            return self._torch.empty(array.shape, dtype=kind, device=self.device.spec)
-        return self._torch.from_dlpack(array)
+        tensor = getattr(array.data.mem, "tensor", None)
+        return self._torch.from_dlpack(array) if tensor is None else tensor
 
     def on_stream(self) -> AbstractContextManager[Any]:
         cuda = self._cupy.cuda
@@ -233,7 +259,7 @@ def _opencl(spec: str) -> tuple[Any, threading.RLock]:
 
 
 @cache
-def _cuda(number: int) -> tuple[CuPyDevice, threading.RLock]:
+def open_cuda(number: int) -> tuple[CuPyDevice, threading.RLock]:
     """Open an NVIDIA GPU once a process."""
     if number >= import_cupy().cuda.runtime.getDeviceCount():
         raise DeviceUnavailable(f"there is no cuda:{number}")

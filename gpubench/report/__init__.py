@@ -25,15 +25,10 @@ def write(
 ) -> Path:
     """Write a report on all that is given, and return the path of its front page.
 
-    Writes pages that load `gpubench.js` beside them and nothing else: `index.html`, for each study
-    `<study>.html` and `<study>-measurements.html`, and `simulations.html`, `checks.html` and
-    `calibration.html` where there are any.
-    Beside them `report.md` with `figures/*.svg`, and as CSV `<study>-records.csv.gz` (the frame of
-    measurements with their ranks and commands, without samples, states of the device and empty
-    columns), for each study with simulation steps `<study>-phases.csv`, and for neighbour searches
-    where they cross. `folder.replace` says
-    what becomes of the files that are there. Raises UserError where the folder belongs to others
-    or cannot be written.
+    Pages load `gpubench.js` beside them and nothing else: `index.html`, `<study>.html`,
+    `<study>-measurements.html`, `simulations.html`, `checks.html` and `calibration.html`. Beside
+    them are `report.md` with `figures/*.svg`, and CSV, see `spreadsheets.files`. Raises UserError
+    where the folder belongs to others or cannot be written, see `folder.replace`.
     """
     folder.require_own(out)
     found = machines(results)

@@ -67,6 +67,11 @@ AXES: Mapping[str, Axis] = {
     "key_count": Axis("Keys", "keys", "{} keys", "size"),
     "value_bytes": Axis("Bytes of a value", "bytes of a value", "values of {} bytes", "number"),
     "key_order": Axis("Order of keys", "order of the keys", "{} keys"),
+    "key_type": Axis("Type of keys", "type of the keys", "keys of {}"),
+    "key_entropy": Axis("Entropy", "entropy of a bit", "entropy {}", "linear"),
+    "key_bits": Axis("Bits", "bits of a key that matter", "{} bits", "number"),
+    "keys_moved": Axis("Moved", "share of the keys moved", "a share of {} moved", "linear"),
+    "segment_keys": Axis("Keys a segment", "keys in a segment", "segments of {} keys", "number"),
     "mesh": Axis("Meshes", "meshes", "two of {}"),
     "pose": Axis("Pose", "pose", "{}"),
     "depth": Axis("Depth", "levels of subdivision", "depth {}", "number"),
@@ -103,6 +108,19 @@ AXES: Mapping[str, Axis] = {
 }
 SIZES = ("particles", "per_cell", "records", "kept", "pairs", "faces", "depth", "key_count")
 COUNTS = tuple(dict.fromkeys(kind.size_axis for kind in KINDS.values()))  # an input has one
+
+
+def between(places: Iterable[Any], names: Iterable[str]) -> str:
+    """Say where places or records lie along some axes: between which sizes, and at which names."""
+    said = []
+    for axis, found in ((AXES[name], [getattr(p, name) for p in places]) for name in names):
+        values = [value for value in found if value is not None]
+        if values and axis.kind in ("size", "number"):
+            ends = dict.fromkeys(map(axis.write, (min(values), max(values))))
+            said.append(axis.phrase.format(" to ".join(ends)))
+        elif values:
+            said.append(axis.say(*axis.order(values)))
+    return ", ".join(said)
 
 
 def describe(

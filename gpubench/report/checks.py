@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from gpubench.evidence import physics_results
-from gpubench.evidence.physics_results import CheckResults, CheckRun, Finding, Reference
+from gpubench.evidence.physics_results import CheckResults, CheckRun, Finding
 from gpubench.report import formats
 from gpubench.report.figures import Axis, Chart, Line, Panel
 from gpubench.report.figures import panel as described
@@ -88,47 +88,31 @@ def _plain(value: object) -> str:
 
 
 def _row(finding: Finding) -> Row:
-    reference = finding.reference
-    remarks = [finding.note] if finding.note else []
+    reference, expected = finding.reference, formats.DASH
     if reference:
-        remarks.insert(0, reference.source)
+        within = f" ± {reference.tolerance:g}" if reference.tolerance else ""
+        expected = f"{reference.value:.4g}{within}"
+    remarks = filter(None, (reference.source if reference else "", finding.note))
     return Row(
         finding.quantity,
         [
             Item(finding.written),
-            Item(_tolerated(reference) if reference else formats.DASH),
+            Item(expected),
             Item(finding.verdict, "name", strong=finding.verdict == "differs"),
             Item("; ".join(remarks), "words"),
         ],
     )
 
 
-def _tolerated(reference: Reference) -> str:
-    within = f" ± {reference.tolerance:g}" if reference.tolerance else ""
-    return f"{reference.value:.4g}{within}"
-
-
 def _chart(slug: str, figure: physics_results.Figure) -> Chart:
-    return Chart(
-        slug,
-        figure.title,
-        figure.caption,
-        Axis(figure.x.label, _KINDS[figure.x.scale]),
-        Axis(figure.y.label, _KINDS[figure.y.scale]),
-        [_panel(figure, panel) for panel in figure.panels],
-    )
+    x, y = (Axis(axis.label, _KINDS[axis.scale]) for axis in (figure.x, figure.y))
+    panels = [_panel(figure, panel) for panel in figure.panels]
+    return Chart(slug, figure.title, figure.caption, x, y, panels)
 
 
 def _panel(figure: physics_results.Figure, found: physics_results.Panel) -> Panel:
     lines = [
-        Line.through(
-            series.label,
-            series.x,
-            series.y,
-            index,
-            variant=_DASHES[series.role],
-            marked=series.role == "measured",
-        )
-        for index, series in enumerate(found.series)
+        Line.through(s.label, s.x, s.y, index, variant=_DASHES[s.role], marked=s.role == "measured")
+        for index, s in enumerate(found.series)
     ]
     return described(found.title, lines, f"{figure.title} against {figure.x.label}", figure.y.label)

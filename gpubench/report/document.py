@@ -39,7 +39,6 @@ from gpubench.report.vega import FigurePart, draw_all
 MEASUREMENTS = "-measurements"  # follows the stem in the name of the page of all measurements
 _OTHER_PAGES = ("index", "simulations", "checks", "calibration")  # names that no study's page takes
 _MOST_RECORDS = 500  # of a study of regimes; more rows are left to the CSV
-_MOST_ODD = 12  # rows of odd samples; more are folded up
 _ANSWER_HEIGHT = 240  # pixels of a map on the front page
 
 
@@ -232,16 +231,10 @@ def _part(run: StudyRun, searches: Searches | None, stem: str, slug: str) -> Stu
         gist, said = verdict.gist(run), verdict.sentences(run)
         sections = _sections(run, slug)
     is_short = searches is None or len(run.records) <= _MOST_RECORDS
-    oddities, troubles = records.oddities(run), records.troubles(run)
-    is_long = oddities is not None and len(oddities.rows) > _MOST_ODD
-    odd = [oddities] if oddities else []
     last = [
-        Section(
-            "What is odd about these samples",
-            tables=[] if is_long else odd,
-            folded=odd if is_long else [],
-        ),
-        Section("What has no time, and why", tables=[troubles] if troubles else []),
+        Section(table.caption, tables=[table])
+        for table in (records.oddities(run), records.troubles(run))
+        if table is not None
     ]
     findings = [sentence for sentence in said if sentence not in gist]
     shown = [section for section in (*sections, *last) if not section.is_empty]

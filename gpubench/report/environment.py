@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from gpubench.report import formats
@@ -21,15 +21,19 @@ _OF_RUNS = ("started", "commit", "dirty", "code_hash")  # which the table of run
 def environment(machine: Machine) -> Table:
     """Return what the machine was: device, host, libraries, state of the clocks."""
     found: dict[str, dict[str, None]] = {}
+    states: dict[str, list[Any]] = {}
     for run in machine.runs:
         for label, value in _flat(run.environment):
             found.setdefault(label, {})[value] = None
+        for state in (s for r in run.records for s in (r.state_before, r.state_after) if s):
+            for name, reading in state.items():
+                label = f"while measuring: {name.replace('_', ' ')}"
+                states.setdefault(label, []).append(reading)
     shown = {label: _together(list(values)) for label, values in found.items()}
-    rows = [
-        Row(label, [Item(value, "words")]) for label, value in (shown | _states(machine)).items()
-    ]
+    shown |= {label: _summary(values) for label, values in states.items()}
     known = {key for run in machine.runs for key, value in run.environment.items() if value}
     notes = [_OVERHEAD] if known & {"overhead_ms", "empty_launch_ms"} else []
+    rows = [Row(label, [Item(value, "words")]) for label, value in shown.items()]
     return Table("The machine", ["What", "Value"], rows, notes=notes)
 
 
@@ -40,6 +44,14 @@ def _together(values: Sequence[str]) -> str:
             numbers = {float(v.removesuffix(unit).replace(",", "")): v for v in values}
             return f"{numbers[min(numbers)].removesuffix(unit)} to {numbers[max(numbers)]}"
     return "; ".join(values)
+
+
+def _summary(values: Sequence[Any]) -> str:
+    """Write what was read several times: the least and the greatest number, or all words."""
+    if all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):
+        return " to ".join(dict.fromkeys(map(formats.plain, (min(values), max(values)))))
+    flat = [each for v in values for each in (v if isinstance(v, list) else [v])]
+    return ", ".join(dict.fromkeys(formats.plain(v) for v in flat if v is not None)) or "none"
 
 
 def runs(machine: Machine) -> Table:
@@ -57,19 +69,15 @@ def runs(machine: Machine) -> Table:
     return Table("Runs", columns, rows)
 
 
-def _flat(environment: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _flat(environment: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Flatten an environment into labelled values, without what the table of runs shows."""
-    rows = []
     for name, value in environment.items():
         if isinstance(value, dict):
             unit_of = name if name.endswith(tuple(_ENDINGS)) else ""
-            rows += [
-                (f"{_words(name)}: {_words(key)}", _measure(unit_of or key, item))
-                for key, item in value.items()
-            ]
+            for key, item in value.items():
+                yield f"{_words(name)}: {_words(key)}", _measure(unit_of or key, item)
         elif name not in _OF_RUNS:
-            rows.append((_words(name), _measure(name, value)))
-    return rows
+            yield _words(name), _measure(name, value)
 
 
 def _words(name: str) -> str:
@@ -89,24 +97,3 @@ def _measure(name: str, value: Any) -> str:
         return ", ".join(formats.plain(v) for v in value) or "none"
     unit = next((unit for ending, unit in _ENDINGS.items() if name.endswith(ending)), "")
     return f"{formats.significant(value)}{unit}" if unit else formats.plain(value)
-
-
-def _states(machine: Machine) -> dict[str, str]:
-    """Summarise the state read before and after each measurement: least to greatest, or all."""
-    found: dict[str, list[Any]] = {}
-    for run in machine.runs:
-        for record in run.records:
-            for state in (record["state_before"], record["state_after"]):
-                for name, value in (state or {}).items():
-                    found.setdefault(name, []).append(value)
-    rows = {}
-    for name, values in found.items():
-        numbers = [v for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
-        if len(numbers) == len(values):
-            words = dict.fromkeys((formats.plain(min(numbers)), formats.plain(max(numbers))))
-            text = " to ".join(words)
-        else:
-            flat = [w for v in values for w in (v if isinstance(v, list) else [v])]
-            text = ", ".join(dict.fromkeys(formats.plain(w) for w in flat if w is not None))
-        rows[f"while measuring: {name.replace('_', ' ')}"] = text or "none"
-    return rows

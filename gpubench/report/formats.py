@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 
 from gpubench.core import numbers
 from gpubench.core.numbers import listing as listing
 
+significant = numbers.digits  # 0.0226, 1.41, 1,410
 DASH = "\N{EN DASH}"  # stands for what is not there
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-
-
-def significant(value: float, digits: int = 3) -> str:
-    """Write a number to so many significant digits: 0.0226, 1.41, 1,410."""
-    if value == 0 or not math.isfinite(value):
-        return f"{value:g}"
-    rounded = float(f"{value:.{digits - 1}e}")
-    decimals = max(0, digits - 1 - math.floor(math.log10(abs(rounded))))
-    return f"{rounded:,.{decimals}f}"
 
 
 def power(number: int) -> str:
@@ -70,11 +61,6 @@ def span(values: Sequence[float]) -> str:
     """Write the least and greatest of some values: "2.1 to 3.4", or one where they print alike."""
     low, high = significant(min(values)), significant(max(values))
     return low if low == high else f"{low} to {high}"
-
-
-def counts(values: Sequence[int]) -> str:
-    """Write the least and greatest of some counts in full: "176 to 1,702"."""
-    return " to ".join(f"{value:,}" for value in dict.fromkeys((min(values), max(values))))
 
 
 def ratio(value: float) -> str:

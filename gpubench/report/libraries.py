@@ -10,52 +10,47 @@ from gpubench.core.tasks import TASKS
 from gpubench.evidence.ranking import Subject
 from gpubench.evidence.records import Record
 from gpubench.report import formats
-from gpubench.report.axes import AXES
+from gpubench.report.axes import AXES, between
 from gpubench.report.cells import Cell, Place, grouped
 from gpubench.report.figures import Axis, Chart, Point, line_chart, panel
 from gpubench.report.pages import NOTHING, Item, Row, Section, Table
-from gpubench.report.rankings import Comparison, Race, Searches, find, lines_over, moved_share, task
+from gpubench.report.rankings import Comparison, Race, Searches, lines_over, moved_share, task
 from gpubench.report.vega import draw_all
 
-SHORT = ("particles", "per_cell")  # axes that a sentence has room for
 HABITS = {
     "overflow": "Overflow", "wrapping": "Wrapping", "order": "Order", "self_pairs": "Self-pairs",
     "ties": "Ties",
 }  # fmt: skip
-_WHERE = ("particles", "per_cell", "moved", "distribution", "order")
 _NUMBER = re.compile(r"\d[\d.,]*\d|\d")
+_BUILDS = (
+    "What is built differs: linked lists in one pass, or sorted particles; the time of a count has"
+    " both in it."
+)
 _NOT_TIMED = {"wrong": "wrong", "failed": "failed", "skipped": "not run"}
 
 
 def verdict(searches: Searches) -> str:
     """Say where a library wins, or that ours are first; computed from all that can be compared."""
-    compared, short = searches.comparisons, _too_short(searches)
+    compared, short = searches.comparisons, ""
+    if searches.too_short:  # counted whatever they would be compared with
+        short = (
+            " Times left out as too short for the clock, since their 95 % intervals begin at 0:"
+            f" {searches.too_short}."
+        )
     if not compared:
         return (
             f"No library was timed beside ours here, so nothing is said of which is first.{short}"
         )
     unclear = [each for each in compared if each.ratio.is_open]
     lost = [each for each in compared if each.ratio.high < 1]
-    first = len(compared) - len(lost) - len(unclear)
-    if lost:
-        wins = "; ".join(_by_task(lost, compared))
-        said = f"Where a library wins: {wins}. Ours are first in {first}"
-        said += f" of {len(compared)} comparisons"
-    elif unclear:
-        said = f"No library wins. Ours are first in {first} of {len(compared)} comparisons"
-    else:
-        return f"Ours are first in all {len(compared)} comparisons with libraries.{short}"
+    first, every = len(compared) - len(lost) - len(unclear), len(compared)
+    said = f"Where a library wins: {'; '.join(_by_task(lost, compared))}. " if lost else ""
+    which = f"all {every}" if first == every else f"{first} of {every}"
+    said += f"Ours are first in {which} comparisons with libraries"
     if unclear:
         tasks = formats.listing(dict.fromkeys(task(each.ours) for each in unclear))
-        verb = "is" if len(unclear) == 1 else "are"
-        said += f"; {len(unclear)} {verb} inconclusive ({tasks})"
+        said += f"; inconclusive in {len(unclear)} ({tasks})"
     return f"{said}.{short}"
-
-
-def _too_short(searches: Searches) -> str:
-    """Say how many times were left out of all comparisons; empty without any."""
-    why = "as too short for the clock, since their 95 % intervals begin at 0"
-    return f" Times left out {why}: {searches.too_short}." if searches.too_short else ""
 
 
 def _by_task(lost: Sequence[Comparison], compared: Sequence[Comparison]) -> list[str]:
@@ -68,28 +63,6 @@ def _by_task(lost: Sequence[Comparison], compared: Sequence[Comparison]) -> list
         said.append(
             f"in \u201c{name}\u201d {rivals} on {len(own)} of {counts[name]} inputs,"
             f" where the best of ours takes {formats.span(times)} times as long"
-        )
-    return said
-
-
-def wrong(searches: Searches) -> list[str]:
-    """Say of each algorithm that gave a wrong answer on which inputs, and the first reason."""
-    said = []
-    checked = [
-        cell
-        for cell in searches.run.cells.values()
-        if any(record["status"] in ("ok", "wrong") for record in cell.every_record)
-    ]
-    for subject, cells in grouped(checked, lambda cell: cell.subject).items():
-        found = [cell for cell in cells if cell.record["status"] == "wrong"]
-        if not found:
-            continue
-        library = _library(searches, subject.algorithm)
-        name = f"{subject.algorithm} {subject.form}" + (f" ({library})" if library else "")
-        on = _phrases([cell.place for cell in found], _WHERE)
-        said.append(
-            f"Wrong answer, so no time: {name}, on {len(found)} of {len(cells)} inputs ({on}):"
-            f" {found[0].record['reason']}."
         )
     return said
 
@@ -139,35 +112,12 @@ def chart(searches: Searches, slug: str) -> Chart | None:
     )
 
 
-def _library(searches: Searches, algorithm: str) -> str | None:
-    """Return name and version of the library that an algorithm calls."""
-    own = (r for r in searches.run.records if r["algorithm"] == algorithm)
-    return next((str(r["library"]) for r in own if r["library"] is not None), None)
-
-
-def where(places: Sequence[Place], axes: Sequence[str] = _WHERE) -> str:
-    """Say where some inputs lie along some axes: the ends of each, or the names."""
+def _where(places: Sequence[Place], *names: str) -> str:
+    """Say where some inputs lie along some axes, and which share of the particles moved."""
+    shares = [100 * share for p in places if (share := moved_share(p)) is not None]
+    moved = f"{formats.span(shares)} % moved" if shares else ""
     counted = f" ({len(places)} inputs)" if len(places) > 1 else ""
-    return f"{_phrases(places, [a for a in _WHERE if a in axes or a == 'moved'])}{counted}"
-
-
-def _phrases(places: Sequence[Place], axes: Sequence[str]) -> str:
-    """Say between which ends inputs lie along each of some axes, as far as they have it."""
-    phrases = {name: AXES[name].phrase for name in _WHERE} | {"moved": "{} % moved"}
-    return ", ".join(phrases[name].format(ends) for name in axes if (ends := _ends(places, name)))
-
-
-def _ends(places: Sequence[Place], axis: str) -> str:
-    """Write the least and greatest value along an axis, or all names; empty without any."""
-    if axis == "moved":
-        shares = sorted({100 * share for p in places if (share := moved_share(p)) is not None})
-        return " to ".join(dict.fromkeys(f"{share:.3g}" for share in (*shares[:1], *shares[-1:])))
-    values = AXES[axis].order([v for p in places if (v := getattr(p, axis)) is not None])
-    if axis not in SHORT:
-        return formats.listing(values) if values else ""
-    values = sorted(values)
-    written = (AXES[axis].write(value) for value in (*values[:1], *values[-1:]))
-    return " to ".join(dict.fromkeys(written))
+    return ", ".join(filter(None, (between(places, names), moved))) + counted
 
 
 # A subject's cell and record on each of some inputs; None where it was not tried.
@@ -185,14 +135,14 @@ def _table(searches: Searches, task: str) -> Table:
         _row(searches, subject, tried, best)
         for subject, tried in sorted(found.items(), key=lambda each: _last(each[1]))
     ]
-    rest = where(places[-1:]).partition(", ")[2]
+    rest = _where(places[-1:], "per_cell", "distribution", "order")
     return Table(
         f"{task.capitalize()} ({rest})",
         ["Algorithm", *(["Median, ms", "Over ours"] * len(places)), "Library", "First call, ms",
          "Peak memory"],
         rows,
         notes=[
-            *(_builds(searches, places) if task == "build" else []),
+            *([_BUILDS] if task == "build" else []),
             *_reasons(searches, found),
             "Graph: the same replayed from a CUDA graph. Over ours: time over that of the best of"
             " ours, both launched from the host; below 1 the library is faster. First call: what a"
@@ -200,26 +150,6 @@ def _table(searches: Searches, task: str) -> Table:
         ],
         groups=[*((AXES["particles"].say(place.particles), 2) for place in places), ("", 3)],
     )  # fmt: skip
-
-
-def _builds(searches: Searches, places: Sequence[Place]) -> list[str]:
-    """Say that what is built differs, and what the fastest to build then takes to count."""
-    said = "What is built differs: linked lists in one pass, or sorted particles."
-    races = [(searches.race("build", place), searches.race("count", place)) for place in places]
-    slower = [
-        (built[0].subject.algorithm, cell)
-        for built, counted in races
-        if built and counted
-        and (cell := find(counted, built[0].subject.algorithm)) and cell is not counted[0]
-    ]  # fmt: skip
-    for name, each in grouped(slower, lambda pair: pair[0]).items():
-        ratios = formats.listing(formats.significant(c.over_first.value) for _, c in each)
-        sizes = formats.listing(formats.power(c.place.particles or 0) for _, c in each)
-        said += (
-            f" To build and count, {name}, the fastest to build, takes {ratios} times as long as"
-            f" the fastest at {sizes} particles."
-        )
-    return [said]
 
 
 def _reasons(searches: Searches, found: Mapping[Subject, Tried]) -> list[str]:
@@ -240,7 +170,7 @@ def _reason(searches: Searches, subject: Subject, record: Record) -> str:
     """Say why there is no time: not what a sweep asks for, of what was timed in another."""
     places = searches.timed_at(subject)
     if record["status"] == "skipped" and str(record["reason"]).startswith("needs ") and places:
-        return f"not run on these inputs; timed at {where(places, SHORT)}"
+        return f"not run on these inputs; timed at {_where(places, 'particles', 'per_cell')}"
     return f"{_NOT_TIMED[record['status']]}: {record['reason']}"
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from functools import cached_property
 from typing import Any
 
@@ -71,11 +70,6 @@ class StudyRun:
         found = {cell.subject.algorithm: cell.replaces for cell in self.cells.values()}
         return {update: full for update, full in found.items() if full is not None}
 
-    def full_sort(self, subject: Subject) -> Subject | None:
-        """Return what builds from nothing what a subject updates, in the same form, if it does."""
-        full = self.full_sorts.get(subject.algorithm)
-        return Subject(full, subject.form) if full else None
-
     @cached_property
     def subjects(self) -> list[Subject]:
         """Subjects in the order of the study, then those that it does not name."""
@@ -87,10 +81,8 @@ class StudyRun:
     @cached_property
     def labels(self) -> dict[Subject, str]:
         """Shortest name of each subject that tells it from the others."""
-        forms = Counter(
-            algorithm for algorithm, _ in {(s.algorithm, s.form) for s in self.subjects}
-        )
         sets = Counter((s.algorithm, s.form) for s in self.subjects)
+        forms = Counter(algorithm for algorithm, _ in sets)
         labels = {}
         for subject in self.subjects:
             label = subject.algorithm
@@ -261,7 +253,8 @@ class Machine:
 
 def machines(results: Sequence[Results]) -> list[Machine]:
     """Group results by device, GPUs first; each cell has the one time that `pool` says."""
-    found = [_machine(sorted(runs, key=_started)) for runs in by_device(results).values()]
+    in_order = sorted(results, key=lambda each: started(each.environment))
+    found = [_machine(runs) for runs in by_device(in_order).values()]
     return sorted(found, key=lambda machine: machine.is_cpu)
 
 
@@ -296,28 +289,13 @@ def study_of(name: str, text: str | None = None) -> Study:
             return parse_study(name, text)
         except StudyError as error:
             why = f"The study in these results cannot be read: {error}."
-    return Study(
-        name=name,
-        title=name,
-        paper=None,
-        table=None,
-        question=why,
-        seed=0,
-        published=None,
-        sweeps=(),
-        subjects=(),
-    )
+    return Study(name, name, None, None, why, 0, None, (), ())
 
 
 def _text_of(name: str, runs: Sequence[Results]) -> str | None:
-    """Return the newest text of a study in results."""
-    found = [run for run in runs if run.study is not None and run.records]
-    of_study = [run for run in found if run.records[0]["study"] == name]
-    return max(of_study, key=_started).study if of_study else None
-
-
-def _started(result: Results) -> datetime:
-    return started(result.environment)
+    """Return the newest text of a study in results, which are in the order of time."""
+    found = [run.study for run in runs if run.records and run.records[0].study == name]
+    return next((text for text in reversed(found) if text is not None), None)
 
 
 def _day(result: Results) -> str:

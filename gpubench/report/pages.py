@@ -106,17 +106,16 @@ class Picture:
 
 @dataclass(frozen=True)
 class Section:
-    """A stretch of a study's page: figures, then tables, then sentences and what opens.
+    """A stretch of a study's page: figures, then tables, then sentences.
 
     notes: said of all tables, before them. side_by_side: whether tables stand so.
-    folded: tables that open. in_text: whether the first figure stands in Markdown too.
+    in_text: whether the first figure stands in Markdown too.
     """
 
     title: str
     sentences: Sequence[str] = ()
     tables: Sequence[Table] = ()
     figures: Sequence[FigurePart] = ()
-    folded: Sequence[Table] = ()
     notes: Sequence[str] = ()
     side_by_side: bool = False
     in_text: bool = True
@@ -129,7 +128,7 @@ class Section:
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to show."""
-        return not (self.sentences or self.tables or self.figures or self.folded)
+        return not (self.sentences or self.tables or self.figures)
 
 
 @dataclass(frozen=True, kw_only=True)

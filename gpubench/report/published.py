@@ -12,7 +12,7 @@ from gpubench.report.axes import AXES
 from gpubench.report.cells import MODES, Cell, grouped
 from gpubench.report.machines import StudyRun
 from gpubench.report.pages import NOTHING, Item, Row, Table
-from gpubench.report.scans import rankings, scans, words_of
+from gpubench.report.scans import words_of
 from gpubench.report.tables import TIMES, modes, timed, unit_name
 from gpubench.studies.claims import CLAIMS
 from gpubench.studies.study import Published
@@ -63,12 +63,6 @@ def matches(run: StudyRun, published: Published, forms: Mapping[str, Subject | N
 def column_algorithm(published: Published, index: int) -> str:
     """Return which of our algorithms the numbers of a published column belong beside."""
     return published.algorithms[index] if published.algorithms else published.algorithm
-
-
-def best_forms(run: StudyRun, published: Published) -> dict[str, Subject | None]:
-    """Return the best form of each algorithm of a published table."""
-    names = published.algorithms or (published.algorithm,)
-    return {name: run.best_form(name) for name in names}
 
 
 def paper_forms(run: StudyRun, published: Published) -> dict[str, Subject | None]:
@@ -133,7 +127,8 @@ def measured(run: StudyRun, published: Published) -> list[Table]:
     if published.quantities:
         table = ranks.measured(run, published)
         return [table] if table else []
-    paper, best = paper_forms(run, published), best_forms(run, published)
+    paper = paper_forms(run, published)
+    best = {name: run.best_form(name) for name in paper}
     which = "the paper's form" + ", which is the best" * (best == paper)
     tables = [_measured(run, published, paper, which)]
     if best != paper:
@@ -184,54 +179,19 @@ def _over(published: Published, what: str) -> str:
 # What is said.
 
 
-def sentences(run: StudyRun) -> list[str]:
-    """Say how each algorithm of the published table does against it and the fastest."""
+def claim(run: StudyRun) -> list[str]:
+    """Set the ratio of two columns beside what the paper claims of it, if it claims any."""
     published = run.study.published
-    if published is None or published.quantities:
+    if published is None or run.study.name not in CLAIMS:
         return []
-    if published.algorithms:
-        return _claim(run, published)
-    said = []
-    main = next(iter(scans(run)), None)
-    ranked = [cell for r in (rankings(run, main) if main else ()) for cell in r.cells]
-    for subject in run.subjects:
-        if subject.algorithm != published.algorithm:
-            continue
-        parts = []
-        grid = matches(run, published, {published.algorithm: subject})
-        if faster := [m.speedup for line in grid for m in line if m.speedup is not None]:
-            cells = len(published.rows) * len(published.columns)
-            parts.append(
-                f"runs {formats.span(faster)} times faster here than published for"
-                f" {published.device} ({len(faster)} of {cells} cells of"
-                f" {run.study.table or 'the published table'})"
-            )
-        own = [cell for cell in ranked if cell.subject == subject]
-        behind = [cell.over_first.value for cell in own if not cell.is_first]
-        if behind and main:
-            where = "" if len(behind) == len(own) else f" in {len(behind)} of {len(own)} columns"
-            parts.append(
-                f"takes {formats.span(behind)} times as long as the fastest at"
-                f" {main.title()}{where}"
-            )
-        if parts:
-            label = run.labels[subject]
-            said.append(f"The algorithm of the paper, {label}, {', and '.join(parts)}.")
-    return said
-
-
-def _claim(run: StudyRun, published: Published) -> list[str]:
-    """Set the ratio of two columns beside what the paper claims of it."""
-    if run.study.name not in CLAIMS:
-        return []
-    name, claim = CLAIMS[run.study.name]
+    name, claimed = CLAIMS[run.study.name]
     theirs, here = ratios(run, published)
     if not theirs or not here:
         return []
     words = published.claim or f"the ratio is {name}"
     return [
         f"The paper says: \u201c{words}\u201d, which is"
-        f" {formats.span([claim(row) for row in published.rows])} in its table. Its own numbers"
+        f" {formats.span([claimed(row) for row in published.rows])} in its table. Its own numbers"
         f" give {formats.span(theirs)}; here the ratio of the paper's forms is"
         f" {formats.span(here)}."
     ]

@@ -7,11 +7,11 @@ a published table, which is of the algorithm of the paper.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from gpubench.evidence.ranking import Subject
-from gpubench.evidence.records import is_waiting
 from gpubench.report import formats, tables
 from gpubench.report.axes import AXES
 from gpubench.report.cells import Cell
@@ -44,24 +44,13 @@ class Way:
         """A short name for people: "2 ranks, slab"."""
         return "1 rank" if self.ranks == 1 else f"{self.ranks} ranks, {self.decomposition}"
 
-    @property
-    def said(self) -> str:
-        """The same within a sentence."""
-        return "1 rank" if self.ranks == 1 else f"{self.ranks} ranks ({self.decomposition})"
-
 
 ALONE = Way(1, None)
 
 
-def speed_up(one: Cell | None, several: Cell | None) -> float | None:
-    """Return the time of a step on one rank over that on several; None where one is missing."""
-    return one.median_ms / several.median_ms if one and several else None
-
-
-def frame_speed_up(one: Cell | None, several: Cell | None) -> float | None:
-    """Return the same of frames; None where none were drawn."""
-    times = (one.frame_ms if one else None, several.frame_ms if several else None)
-    return times[0] / times[1] if times[0] and times[1] else None
+def ratio(one: float | None, several: float | None) -> float | None:
+    """Divide a time on one rank by that on several; None where one of them is missing."""
+    return one / several if one and several else None
 
 
 def ways(run: StudyRun) -> list[Way]:
@@ -88,112 +77,45 @@ def sizes(run: StudyRun) -> list[int]:
     return sorted({cell.place.count for cell in run.timed})
 
 
-def value(run: StudyRun, subject: Subject, quantity: Quantity, particles: float) -> float | None:
-    """Return what was measured of a quantity of a published table; None where it was not."""
-    cell = find(run, subject, _way_of(quantity), particles)
-    frame_ms = cell.frame_ms if cell else None
-    if frame_ms is None:
-        return None
-    if quantity.what == "frame_ms":
-        return frame_ms
-    if quantity.what == "frames_per_s":
-        return 1e3 / frame_ms
-    one = find(run, subject, ALONE, particles)
-    return one.frame_ms / frame_ms if one and one.frame_ms else None
+class Match(NamedTuple):
+    """A published number, and what was measured of it: the value and its cell, where it was."""
+
+    what: str
+    published: float
+    cell: Cell | None
+    here: float | None
+
+    @property
+    def factor(self) -> float | None:
+        """How many times better than published it is."""
+        if self.here is None:
+            return None
+        is_time = self.what == "frame_ms"
+        return self.published / self.here if is_time else self.here / self.published
+
+
+def _matches(run: StudyRun, published: Published, subject: Subject | None) -> list[list[Match]]:
+    """Return the published table with what was measured: rows and columns as published."""
+
+    def match(row: float, quantity: Quantity, theirs: float) -> Match:
+        cell = find(run, subject, _way_of(quantity), row) if subject else None
+        frame_ms = cell.frame_ms if cell else None
+        here = frame_ms
+        if quantity.what == "frames_per_s":
+            here = 1e3 / frame_ms if frame_ms else None
+        elif quantity.what == "speed_up" and subject:
+            one = find(run, subject, ALONE, row)
+            here = ratio(one.frame_ms if one else None, frame_ms)
+        return Match(quantity.what, theirs, cell, here)
+
+    return [
+        [match(row, *each) for each in zip(published.quantities, values, strict=True)]
+        for row, values in zip(published.rows, published.values, strict=True)
+    ]
 
 
 def _way_of(quantity: Quantity) -> Way:
     return Way(quantity.ranks or 1, quantity.decomposition)
-
-
-# What is said
-
-
-def sentences(run: StudyRun) -> list[str]:
-    """Return what is to be said of several ranks, and of the published table beside them."""
-    subject = leader(run)
-    if subject is None:
-        return []
-    said = [_speed_ups(run, subject), _communication(run, subject)]
-    published = run.study.published
-    if published is not None and published.quantities:
-        said += [_against_published(run, published)]
-    return [sentence for sentence in [*said, _waiting(run)] if sentence]
-
-
-def _speed_ups(run: StudyRun, subject: Subject) -> str:
-    parts = []
-    for way in ways(run):
-        pairs = {
-            n: speed_up(find(run, subject, ALONE, n), find(run, subject, way, n))
-            for n in sizes(run)
-        }
-        if found := {factor: n for n, factor in pairs.items() if factor}:
-            most = ", most at" if len(found) > 1 else " at"
-            at = _SIZE.say(found[max(found)])
-            parts.append(f"{formats.span(list(found))} times as fast on {way.said}{most} {at}")
-    label = run.labels[subject]
-    return f"Against one rank, a step of {label} is {'; '.join(parts)}." if parts else ""
-
-
-def _communication(run: StudyRun, subject: Subject) -> str:
-    parts: list[str] = []
-    for way in ways(run):
-        cells = (find(run, subject, way, size) for size in sizes(run))
-        shares = [s for cell in cells if cell and (s := cell.communication) is not None]
-        if shares:
-            share = f"{formats.span([100 * s for s in shares])} %"
-            parts.append(f"{share}{'' if parts else ' of a step'} on {way.said}")
-    return f"Communication takes {formats.listing(parts)}." if parts else ""
-
-
-def _against_published(run: StudyRun, published: Published) -> str:
-    """Say how many times as many frames there are in a second as published."""
-    subject = run.best_form(published.algorithm)
-    parts = []
-    for index, quantity in enumerate(published.quantities):
-        ratios = _ratios(run, subject, published, index)
-        if quantity.what == "frames_per_s" and ratios:
-            parts.append(
-                f"{formats.span(ratios)} times as many on {_way_of(quantity).said}"
-                f" ({len(ratios)} of {len(published.rows)} rows)"
-            )
-    if not parts or subject is None:
-        return f"No frame of {run.study.table or 'the published table'} was measured here."
-    return (
-        f"Frames per second against those published for {published.device}, with"
-        f" {run.labels[subject]}: {formats.listing(parts)}."
-    )
-
-
-def _ratios(
-    run: StudyRun, subject: Subject | None, published: Published, index: int
-) -> list[float]:
-    """Return how many times better than published a column is, for each row that was measured."""
-    quantity = published.quantities[index]
-    pairs = [
-        (here, values[index])
-        for row, values in zip(published.rows, published.values, strict=True)
-        if subject and (here := value(run, subject, quantity, row)) is not None
-    ]
-    is_time = quantity.what == "frame_ms"
-    return [theirs / here if is_time else here / theirs for here, theirs in pairs]
-
-
-def _waiting(run: StudyRun) -> str:
-    missing = {r["ranks"] or 1 for r in run.records if is_waiting(r)}
-    if not missing:
-        return ""
-    ranks = formats.listing(f"{number:,}" for number in sorted(missing))
-    measured = {r["ranks"] or 1 for r in run.records if r["status"] == "ok"}
-    some = "Some of what" if missing & measured else "What"
-    return (
-        f"{some} takes {ranks} rank{'s' if missing != {1} else ''} was not measured on this"
-        " machine; the commands are below."
-    )
-
-
-# What is shown
 
 
 def measured(run: StudyRun, published: Published) -> Table | None:
@@ -202,22 +124,15 @@ def measured(run: StudyRun, published: Published) -> Table | None:
     None where nothing of it was measured.
     """
     subject = run.best_form(published.algorithm)
-    if subject is None:
+    grid = _matches(run, published, subject)
+    if subject is None or all(match.here is None for line in grid for match in line):
         return None
-    every = [
-        [find(run, subject, _way_of(q), row) for q in published.quantities]
-        for row in published.rows
+    marks, note = tables.modes(match.cell for line in grid for match in line if match.cell)
+    rows = [
+        Row(_SIZE.count(row), [_beside(match, marks) for match in line])
+        for row, line in zip(published.rows, grid, strict=True)
     ]
-    marks, note = tables.modes(cell for cells in every for cell in cells if cell)
-    rows = []
-    for row, values, cells in zip(published.rows, published.values, every, strict=True):
-        items = []
-        for quantity, theirs, cell in zip(published.quantities, values, cells, strict=True):
-            here = value(run, subject, quantity, row)
-            mark = marks.get(cell.mode, "") if cell else ""
-            items.append(NOTHING if here is None else _beside(quantity, here, theirs, mark))
-        rows.append(Row(_SIZE.count(row), items))
-    several = formats.listing(sorted({_way_of(q).said for q in published.quantities if q.ranks}))
+    several = formats.listing(sorted({_way_of(q).label for q in published.quantities if q.ranks}))
     notes = [
         note,
         f"{_FRAME} Several GPUs are {several}.",
@@ -226,47 +141,41 @@ def measured(run: StudyRun, published: Published) -> Table | None:
     ]
     columns = [_SIZE.heading, *map(str, published.columns)]
     caption = f"Measured: {run.labels[subject]}, times in {tables.unit_name(run.unit)}"
-    found = any(item is not NOTHING for row in rows for item in row.items)
-    return Table(caption, columns, rows, notes=notes) if found else None
+    return Table(caption, columns, rows, notes=notes)
 
 
-def _beside(quantity: Quantity, here: float, theirs: float, mark: str) -> Item:
-    if quantity.what == "speed_up":
-        return Item(formats.significant(here))
-    faster = here / theirs if quantity.what == "frames_per_s" else theirs / here
-    return Item(formats.significant(here), detail=formats.ratio(faster), mark=mark)
+def _beside(match: Match, marks: Mapping[str, str]) -> Item:
+    if match.here is None or match.cell is None or match.factor is None:
+        return NOTHING
+    text = formats.significant(match.here)
+    if match.what == "speed_up":
+        return Item(text)
+    return Item(text, detail=formats.ratio(match.factor), mark=marks.get(match.cell.mode, ""))
 
 
 def overview(run: StudyRun, published: Published, link: str) -> list[Row]:
     """Return a row of the front page for each column of times, at its last row measured."""
+    paper = next((s for s in run.subjects if s.algorithm == published.algorithm), None)
+    if paper is None:
+        return []
+    grids = [(s, _matches(run, published, s)) for s in (paper, leader(run) or paper)]
     rows = []
-    forms = [s for s in run.subjects if s.algorithm == published.algorithm][:1]
     for index, quantity in enumerate(published.quantities):
-        if quantity.what != "frame_ms" or not forms:
+        columns = [(subject, [line[index] for line in grid]) for subject, grid in grids]
+        known = [n for n, match in enumerate(columns[0][1]) if match.here is not None]
+        if quantity.what != "frame_ms" or not known:
             continue
-        subjects = (forms[0], leader(run) or forms[0])
-        at = [row for row in published.rows if value(run, forms[0], quantity, row) is not None]
-        if not at:
-            continue
-        theirs = published.texts[published.rows.index(at[-1])][index]
         items = []
-        for subject in subjects:
-            here = value(run, subject, quantity, at[-1])
-            factors = _ratios(run, subject, published, index)
+        for subject, column in columns:
+            factors = [match.factor for match in column if match.factor is not None]
+            here = column[known[-1]].here
             detail = f"{run.labels[subject]}, {formats.span(factors)}{tables.TIMES}"
-            text = formats.significant(here) if here is not None else ""
-            items.append(Item(f"{text} ms", "words", detail) if text else NOTHING)
-        rows.append(
-            Row(
-                f"{run.study.title}: a frame on {_way_of(quantity).said}",
-                [
-                    Item(_SIZE.say(at[-1]), "words"),
-                    Item(f"{theirs} ms", "words", published.device),
-                    *items,
-                ],
-                link,
-            )
-        )
+            time = Item(f"{formats.significant(here or 0)} ms", "words", detail)
+            items.append(NOTHING if here is None else time)
+        theirs = f"{published.texts[known[-1]][index]} ms"
+        at = Item(_SIZE.say(published.rows[known[-1]]), "words")
+        head = f"{run.study.title}: a frame on {_way_of(quantity).label}"
+        rows.append(Row(head, [at, Item(theirs, "words", published.device), *items], link))
     return rows
 
 
@@ -293,8 +202,8 @@ def comparison(run: StudyRun) -> Table | None:
                 tables.timed(cell, marks),
                 _number(cell.frame_ms),
                 _number(1e3 / cell.frame_ms if cell.frame_ms else None),
-                _number(speed_up(one, cell)),
-                _number(frame_speed_up(one, cell)),
+                _number(ratio(one.median_ms if one else None, cell.median_ms)),
+                _number(ratio(one.frame_ms if one else None, cell.frame_ms)),
                 _number(cell.communication, formats.percent),
             ],
         )
@@ -351,8 +260,7 @@ def _lines(run: StudyRun, subject: Subject, of: Callable[[Cell], float | None]) 
 
     def point(way: Way, size: int) -> Point | None:
         one, cell = (find(run, subject, each, size) for each in (ALONE, way))
-        alone, own = of(one) if one else None, of(cell) if cell else None
-        return rate_point(size, cell, alone / own) if cell and alone and own else None
+        return rate_point(size, cell, ratio(of(one), of(cell))) if one and cell else None
 
     counts = sorted({1, *(way.ranks for way in ways(run))})
     order = AXES["decomposition"].order([way.decomposition for way in ways(run)])

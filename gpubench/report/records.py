@@ -7,63 +7,48 @@ from collections.abc import Sequence
 from gpubench.evidence.frame import command_of
 from gpubench.evidence.records import Record
 from gpubench.report import formats
-from gpubench.report.axes import AXES, COUNTS, SIZES, describe
+from gpubench.report.axes import AXES, COUNTS, SIZES, between, describe
 from gpubench.report.cells import MODES, Cell, grouped
 from gpubench.report.machines import StudyRun
-from gpubench.report.pages import NOTHING, Item, Row, Table
-from gpubench.report.tables import SHORT_NOTE, axis_item, in_order, shown_axes, timed
+from gpubench.report.pages import Item, Row, Table
+from gpubench.report.tables import SHORT_NOTE, in_order, shown_axes, timed
 
-MOST_ODD = 100  # measurements with remarks that a page lists
+MOST_ODD = 12  # measurements with remarks that a page lists
 
 
 def every_record(run: StudyRun) -> Table:
     """Return one row for each record: all modes, with the command that repeats it."""
     axes = shown_axes(run, {*COUNTS, "per_cell", "order"})
     columns = ["Algorithm", "Form", *(AXES[a].heading for a in axes), "Mode", "Median, ms"]
-    columns += ["95 % interval, ms", "Samples", "Set aside", "Stopped by", "Batch", "SM clock, MHz"]
-    columns += ["Workspace", "Copy bandwidth", "Remarks", "Repeat"]
+    columns += ["95 % interval, ms", "Samples", "Batch", "Workspace", "Copy bandwidth", "Repeat"]
     cells = _in_each_mode(run)
     rows = [_record_row(cell, axes) for cell in cells]
-    notes = [
-        "Set aside: samples that were taken while the device was throttled, and count for nothing."
-        " Stopped by: why there are no more samples. SM clock: lowest and highest that was read"
-        " around blocks of samples."
-    ]
-    if any(cell.is_short for cell in cells):
-        notes.append(SHORT_NOTE)
+    notes = [SHORT_NOTE] if any(cell.is_short for cell in cells) else []
     return Table("Every cell in every mode", columns, rows, notes=notes)
 
 
 def _record_row(cell: Cell, axes: Sequence[str]) -> Row:
-    record, share = cell.record, cell.bound
-    clocks = dict.fromkeys(record["clocks_sm_mhz"] or ())
-    parameters = ", ".join(f"{name}={value:.12g}" for name, value in cell.subject.parameters)
-    form = f"{record['form']} ({parameters})" if parameters else record["form"]
+    record, values = cell.record, [getattr(cell.place, name) for name in axes]
+    interval = map(formats.significant, cell.interval_ms if cell.ok else ())
+    numbers = [
+        f" {formats.DASH} ".join(interval) or formats.DASH,
+        formats.plain(len(record.samples_ms or ()) or None),
+        formats.plain(record.batch),
+        formats.size(record.workspace_bytes),
+        formats.DASH if cell.bound is None else formats.percent(cell.bound),
+    ]
     return Row(
-        record["algorithm"],
+        record.algorithm,
         [
-            Item(form, "name"),
-            *(
-                Item(formats.plain(getattr(cell.place, a)), axis_item(cell.place, a).kind)
-                for a in axes
-            ),
-            Item(record["mode"], "name"),
+            Item(cell.subject.label.removeprefix(f"{record.algorithm} "), "name"),
+            *(Item(formats.plain(v), "name" if isinstance(v, str | tuple) else "number")
+              for v in values),
+            Item(record.mode, "name"),
             timed(cell, {}),
-            Item(f" {formats.DASH} ".join(map(formats.significant, cell.interval_ms)))
-            if cell.ok
-            else NOTHING,
-            Item(formats.plain(len(record["samples_ms"]) if cell.ok else None)),
-            # Older results do not know of any, and have no reason why sampling stopped.
-            Item(formats.plain(len(record["throttled_ms"] or ()) if record["stopped"] else None)),
-            Item(record["stopped"] or formats.DASH, "name"),
-            Item(formats.plain(record["batch"])),
-            Item(" to ".join(map(formats.plain, clocks)) or formats.DASH),
-            Item(formats.size(record["workspace_bytes"])),
-            Item(formats.DASH if share is None else f"{formats.significant(100 * share)} %"),
-            Item("; ".join(_remarks(record)) or formats.DASH, "name"),
+            *map(Item, numbers),
             Item(command_of(record), "code"),
         ],
-    )
+    )  # fmt: skip
 
 
 def _remarks(record: Record) -> list[str]:
@@ -129,13 +114,5 @@ def _reason(run: StudyRun, record: Record) -> str:
 
 
 def _where(records: Sequence[Record]) -> str:
-    parts = []
-    for name in SIZES:
-        values = sorted({r[name] for r in records if r[name] is not None})
-        if values and AXES[name].kind == "size":
-            ends = dict.fromkeys((values[0], values[-1]))
-            parts.append(AXES[name].phrase.format(" to ".join(AXES[name].write(v) for v in ends)))
-        elif values:
-            parts.append(AXES[name].phrase.format(", ".join(map(formats.plain, values))))
-    parts.append(", ".join(dict.fromkeys(r["mode"] for r in records)))
-    return "; ".join(parts)
+    modes = formats.listing(dict.fromkeys(record.mode for record in records))
+    return ", ".join(filter(None, (between(records, SIZES), modes)))

@@ -11,7 +11,7 @@ from gpubench.report.vega import draw_all
 
 def sentences(searches: Searches) -> list[str]:
     """Return what was found, one statement a string: first of all whether a library wins."""
-    return [libraries.verdict(searches), *libraries.wrong(searches), *_launches(searches)]
+    return [libraries.verdict(searches), *_launches(searches)]
 
 
 def gist(searches: Searches) -> str:
@@ -34,7 +34,6 @@ def sections(searches: Searches, slug: str) -> list[Section]:
         Section("The fastest, input by input", figures=[drawn for drawn in tiled if drawn]),
         Section(
             "Rebuild, re-sort, or a skin",
-            time_steps.sentences(run),
             tables=[resorts] if resorts else [],
             figures=draw_all(moved),
         ),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Collection, Mapping
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from gpubench import __version__
+from gpubench.core.markdown import code, escaped
 from gpubench.report import figures, tables, vega
 from gpubench.report.document import MEASUREMENTS, Document
 
@@ -60,8 +60,7 @@ def markdown(
 ) -> dict[str, str | bytes]:
     """Return a report as Markdown with figures and pictures: content of each file by its name."""
     environment = _environment(autoescape=False)
-    environment.filters["md"] = escape_markdown
-    environment.filters["code"] = code_in_markdown
+    environment.filters |= {"md": escaped, "code": code}
     names = _names(report, spreadsheets)
     files: dict[str, str | bytes] = {
         "report.md": environment.get_template("report.md.j2").render(**names)
@@ -80,21 +79,6 @@ def markdown(
         if part.picture is not None:
             files[f"figures/{part.slug}.png"] = part.picture.png
     return files
-
-
-def escape_markdown(text: object) -> str:
-    """Escape what Markdown or HTML inside it would take for markup; keep it on one line."""
-    flat = " ".join(str(text).split())
-    for sign in "\\`*_[]|":
-        flat = flat.replace(sign, f"\\{sign}")
-    return flat.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
-def code_in_markdown(text: object) -> str:
-    """Write a text as code, between more backticks than it has in a row."""
-    flat = " ".join(str(text).split())
-    fence = "`" * (1 + max(map(len, re.findall("`+", flat)), default=0))
-    return f"{fence} {flat} {fence}" if len(fence) > 1 else f"`{flat}`"
 
 
 def _environment(autoescape: bool) -> Environment:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from gpubench.evidence.declared import Group, declared
+from gpubench.evidence.declared import Group
 from gpubench.report.axes import AXES, COUNTS, Axis
 from gpubench.report.cells import Cell, grouped
 from gpubench.report.machines import StudyRun
@@ -20,18 +20,27 @@ ANSWERS = {
     "limited": "cells of limited size",
     "ordered": "filters that keep the order",
     "unordered": "filters that do not keep the order",
+    "stable": "stable sorts",
+    "unstable": "sorts that are not stable",
     "count": "counts",
     "list": "lists",
 }
+KEY_AXES = (
+    "value_bytes", "key_order", "key_type", "key_entropy", "key_bits", "keys_moved", "segment_keys",
+)  # fmt: skip
 _FEWEST_STEPS = 3  # time steps that make a scan
 
 
 @dataclass(frozen=True)
 class Scan:
-    """One axis to go along, and what stays as it is meanwhile."""
+    """One axis to go along, and what stays as it is meanwhile.
+
+    usual: axes that stay as they mostly are, of which the title says nothing.
+    """
 
     axis: str
     fixed: dict[str, Any] = field(default_factory=dict)
+    usual: frozenset[str] = frozenset()
 
     def values(self, run: StudyRun) -> list[Any]:
         """Return the values along the axis at which anything was measured."""
@@ -44,7 +53,9 @@ class Scan:
     def title(self, write: Callable[[Axis, Any], str] = Axis.write) -> str:
         """Say what stays as it is."""
         return ", ".join(
-            AXES[name].phrase.format(write(AXES[name], value)) for name, value in self.fixed.items()
+            AXES[name].phrase.format(write(AXES[name], value))
+            for name, value in self.fixed.items()
+            if name not in self.usual
         )
 
 
@@ -71,16 +82,6 @@ class Ranking(NamedTuple):
         return self.cells[1].over_first.value
 
 
-def largest_size(run: StudyRun) -> int | None:
-    """Return the largest particle count of the published table that was timed, else of any."""
-    timed = {cell.place.particles for cell in run.timed}
-    sizes = [size for size in run.values("particles") if size in timed]
-    published = run.study.published
-    if published is not None and published.row_axis == "particles":
-        sizes = [size for size in sizes if size in published.rows] or sizes
-    return max(sizes, default=None)
-
-
 @lru_cache(maxsize=64)
 def scans(run: StudyRun) -> list[Scan]:
     """Return the ways through a study: the first is that of its published table.
@@ -97,9 +98,15 @@ def scans(run: StudyRun) -> list[Scan]:
     if published is not None:
         main = published.row_axis if published.column_axis == "algorithm" else main
         fixed = {k: v for k, v in published.axes.items() if v in run.values(k)}
-    size = largest_size(run)
+    timed = {cell.place.particles for cell in run.timed}
+    sizes = [size for size in run.values("particles") if size in timed]
+    if published is not None and published.row_axis == "particles":
+        sizes = [size for size in sizes if size in published.rows] or sizes
+    size = max(sizes, default=None)
     if main != "particles" and size is not None:
         fixed = {"particles": size} | fixed
+    if main == "key_count":
+        return [scan for scan in _of_keys(run) if rankings(run, scan)]
     fixed.pop(main, None)
     found = [Scan(main, fixed)]
     if main == "moved":
@@ -111,6 +118,31 @@ def scans(run: StudyRun) -> list[Scan]:
         rest = {k: v for k, v in fixed.items() if k != "kept"}
         found.append(Scan("kept", {"records": run.common["records"]} | rest))
     return [scan for scan in found if rankings(run, scan)]
+
+
+def _of_keys(run: StudyRun) -> list[Scan]:
+    """Return scans along the number of keys, for each width of value, then along all else."""
+    usual = {name: run.common[name] for name in KEY_AXES}
+    widths = run.values("value_bytes", **{n: v for n, v in usual.items() if n != "value_bytes"})
+    widths.sort(key=lambda width: width != usual["value_bytes"])  # the usual one first
+    found = [Scan("key_count", usual | {"value_bytes": width}) for width in widths]
+    for axis in ("keys_moved", "key_entropy", "key_bits", "segment_keys"):
+        tried: dict[Any, set[Any]] = {}
+        for _, place in run.cells:
+            if getattr(place, axis) is not None:
+                rest = tuple(getattr(place, n) for n in ("key_count", *KEY_AXES) if n != axis)
+                tried.setdefault(rest, set()).add(getattr(place, axis))
+        names = [name for name in ("key_count", *KEY_AXES) if name != axis]
+        found += [
+            Scan(axis, dict(zip(names, rest, strict=True)))
+            for rest, values in tried.items()
+            if len(values) > 1
+        ]
+    return [
+        Scan(scan.axis, scan.fixed, frozenset(n for n, v in usual.items() if scan.fixed.get(n) == v)
+             - {"value_bytes"})
+        for scan in found
+    ]  # fmt: skip
 
 
 def _simulations(run: StudyRun) -> list[Scan]:
@@ -172,9 +204,3 @@ def words_of(group: Group, groups: Collection[Group]) -> str:
     problem = (group.problem or "").replace("-", " ")
     alike = [other for other in groups if other.answer == group.answer]
     return answer if answer and len(alike) == 1 else f"{answer} ({problem})" if answer else problem
-
-
-def kinds_of_answer(run: StudyRun) -> dict[str | None, set[str]]:
-    """Return the algorithms of each kind of answer."""
-    kinds = grouped(run.cells.values(), lambda cell: declared(cell.record).answer)
-    return {kind: {cell.subject.algorithm for cell in cells} for kind, cells in kinds.items()}

@@ -18,6 +18,10 @@ from gpubench.report.rankings import Searches
 
 RECORDS = "records.csv.gz"
 KINDS = (RECORDS, "phases.csv", "crossovers.csv", "moved.csv")
+_OF_STEPS = (
+    "workload", "algorithm", "form", "parameters", "particles", "time_step", "skin", "ranks",
+    "decomposition", "mode",
+)  # fmt: skip
 Rows = list[dict[str, Any]]
 
 
@@ -104,17 +108,9 @@ def _more(record: Record) -> dict[str, Any]:
 def phases(run: StudyRun) -> Rows:
     """Return what the steps of a study are made of: a row for each cell and phase."""
     return [
-        {
-            "workload": cell.place.workload,
-            "algorithm": cell.subject.algorithm,
-            "form": cell.subject.form,
-            "parameters": json.dumps(dict(cell.subject.parameters)),
-            "particles": cell.place.particles,
-            "time_step": cell.place.time_step,
-            "skin": cell.place.skin,
-            "ranks": cell.place.ranks,
-            "decomposition": cell.place.decomposition,
-            "mode": cell.mode,
+        {name: getattr(cell, name) for name in _OF_STEPS}
+        | {
+            "parameters": json.dumps(cell.parameters),
             "step_ms": cell.median_ms,
             "particle_steps_per_s": cell.record.particle_steps_per_s,
             "phase": phase,

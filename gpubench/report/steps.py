@@ -2,31 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from gpubench.report import formats
-from gpubench.report.axes import AXES, Axis
-from gpubench.report.cells import MODES, Cell, fastest, told_apart
+from gpubench.report.axes import AXES
+from gpubench.report.cells import Cell
 from gpubench.report.machines import StudyRun
 from gpubench.report.pages import NOTHING, Item, Row, Table
-from gpubench.report.scans import Ranking, Scan, rankings, scans
-
-SORTING = ("cell ids", "sort")  # phases that the algorithm of a step is behind
-MILLION = 1e6
-
-
-def sentences(run: StudyRun) -> list[str]:
-    """Return what is to be said of steps beyond which is fastest."""
-    said = [beside(run)]
-    for scan in scans(run) if run.is_simulation else ():
-        ranked = rankings(run, scan)
-        if scan.axis == "particles":
-            said += [_rates(run, scan, ranked), _parts(run, scan, ranked)]
-        elif scan.axis == "skin":
-            said += [_skins(run, scan)]
-        else:
-            said += [_time_steps(run, scan, ranked)]
-    return [sentence for sentence in said if sentence]
+from gpubench.report.scans import rankings, scans
 
 
 def beside(run: StudyRun) -> str:
@@ -89,88 +72,3 @@ def _per_step_ms(cell: Cell) -> float:
 
 def _per_unit_ms(cell: Cell) -> float:
     return float(cell.median_ms / cell.place.time_step)
-
-
-def _time_steps(run: StudyRun, scan: Scan, ranked: Sequence[Ranking]) -> str:
-    """Say with which time step a unit of time takes least, and how much more others take."""
-    first = [ranking.cells[0] for ranking in ranked if ranking.value]
-    mode = next((m for m in MODES if all(cell.is_timed(m) for cell in first)), None)
-    if mode is None or len(first) < 2:
-        return ""
-    best = [cell.modes[mode] for cell in first]
-    least = min(best, key=_per_unit_ms)
-    over = [_per_unit_ms(cell) / _per_unit_ms(least) for cell in best if cell is not least]
-    step = AXES["time_step"]
-    return (
-        f"In {scan.title(Axis.count)}, a unit of time takes least with"
-        f" {step.say(least.place.time_step)}: {formats.significant(_per_unit_ms(least))} ms, with"
-        f" the others {formats.span(over)} times as long."
-    )  # fmt: skip
-
-
-def _in(run: StudyRun, scan: Scan) -> str:
-    """Name the workload where there are several."""
-    return f"In {scan.fixed['workload']}, " if len(run.values("workload")) > 1 else ""
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
-def _rates(run: StudyRun, scan: Scan, ranked: Sequence[Ranking]) -> str:
-    """Say how many particles the fastest step advances in a second, and where that is most."""
-    best = max((r.cells[0] for r in ranked), key=lambda cell: cell.record.particle_steps_per_s or 0)
-    rate = best.record.particle_steps_per_s
-    return _capital(
-        f"{_in(run, scan)}at most {formats.significant(rate / MILLION)} million particle-steps per"
-        f" second, with {run.labels[best.subject]} at {AXES[scan.axis].say(best.place.particles)}."
-    ) if rate else ""  # fmt: skip
-
-
-def _parts(run: StudyRun, scan: Scan, ranked: Sequence[Ranking]) -> str:
-    """Say how much of a step is the sort, in the fastest and in all."""
-    best = [r.cells[0] for r in ranked]
-    sorting = _percents(best, *SORTING)
-    others = [name for name in run.phases if name not in SORTING]
-    if not (sorting and others):
-        return ""
-    longest = max(others, key=lambda name: sum(c.phase_share(name) or 0 for c in best))
-    every = [cell for r in ranked for cell in r.cells]
-    return _capital(
-        f"{_in(run, scan)}cell ids and sort together are {sorting} of the fastest step, the phase"
-        f" \u201c{longest}\u201d is {_percents(best, longest)}; over all algorithms cell ids and"
-        f" sort are {_percents(every, *SORTING)}."
-    )
-
-
-def _percents(cells: Sequence[Cell], *names: str) -> str:
-    """Say which share of steps some phases take; empty where it is not known."""
-    shares = [100 * share for c in cells if (share := c.phase_share(*names)) is not None]
-    return f"{formats.span(shares)} %" if shares else ""
-
-
-def _skins(run: StudyRun, scan: Scan) -> str:
-    """Say which step is the fastest of all skins, and what a skin brings to each algorithm."""
-    timed = [cell for value in scan.values(run) for cell in scan.at(run, value) if cell.ok]
-    found: dict[str, list[str]] = {}
-    for subject in run.subjects:
-        own = {cell.place.skin: cell for cell in timed if cell.subject == subject}
-        none = own.pop(0, None)
-        if none is not None and own:
-            found.setdefault(_effect(fastest(own.values()), none), []).append(run.labels[subject])
-    if not found:
-        return ""
-    first = fastest(timed)
-    skin = f"with {AXES['skin'].say(first.place.skin)}" if first.place.skin else "without a skin"
-    parts = [f"{effect} with {formats.listing(labels)}" for effect, labels in found.items()]
-    return (
-        f"In {scan.title(Axis.count)}, {run.labels[first.subject]} {skin} makes the fastest step;"
-        f" a skin makes it {'; '.join(parts)}."
-    )
-
-
-def _effect(best: Cell, none: Cell) -> str:
-    if told_apart(best, none):
-        factor = formats.significant(none.median_ms / best.median_ms)
-        return f"{factor} times as fast at best ({AXES['skin'].say(best.place.skin)})"
-    return "slower" if told_apart(none, best) else "neither faster nor slower"

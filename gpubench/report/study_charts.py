@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Sequence
 
 from gpubench.evidence.ranking import Subject
 from gpubench.report import formats, ranks, tables
@@ -40,6 +40,8 @@ _NAMED = {
     ),
     "record_bytes": ("Effect of the record size", "As many records, each of more bytes."),
     "nulls": ("Effect of how nulls are marked", "By a value of the record, or beside it."),
+    "key_order": ("Effect of the order of keys", "As many keys, in other orders."),
+    "key_type": ("Effect of the type of keys", "As many keys, of other types."),
     "inputs": (
         "Effect of inputs that take turns",
         "The same work on one input again and again, and on several of as many particles in turn,"
@@ -148,24 +150,18 @@ def _times(run: StudyRun, slug: str) -> list[Chart | None]:
                 f"{slug}-time" if not made else f"{slug}-time-{formats.slug(name)}",
                 what,
                 "Bands are the 95 % intervals of the medians.",
-                _figure_axis(name),
+                Axis(AXES[name].label, AXES[name].kind),
                 _time_axis(run),
-                _panels(run, own, _in_unit(run), what, tables.unit_name(run.unit)),
+                _panels(run, own, what),
             )
         )
     return made
 
 
-def _panels(
-    run: StudyRun,
-    along: Sequence[Scan],
-    point: Callable[[float, Cell], Point | None],
-    what: str,
-    unit: str,
-) -> list[Panel]:
+def _panels(run: StudyRun, along: Sequence[Scan], what: str) -> list[Panel]:
     """Return a panel for each scan, but for those with more lines than can be told apart."""
     made = [
-        panel(title, _lines(run, _columns(run, scan), point), what, unit)
+        panel(title, _lines(run, _columns(run, scan)), what, tables.unit_name(run.unit))
         for scan, title in zip(along, _titles(along), strict=True)
     ]
     return [each for each in made if len(each.lines) <= MOST_LINES]
@@ -189,7 +185,7 @@ def _named(run: StudyRun, slug: str, axis: str) -> Chart | None:
         columns = _in_common_modes(columns)
         if sum(any(cell.ok for cell in cells) for _, cells in columns) < 2:
             continue
-        lines = [line for line in _lines(run, columns, _in_unit(run)) if len(line.points) > 1]
+        lines = [line for line in _lines(run, columns) if len(line.points) > 1]
         title = ", ".join(AXES[name].say(value) for name, value in at.items())
         what = f"Time against {AXES[axis].label}"
         panels.append(panel(title, lines, what, tables.unit_name(run.unit)))
@@ -228,34 +224,22 @@ def _columns(run: StudyRun, scan: Scan) -> Columns:
     return _in_common_modes(found) if scan.axis == "time_step" else found
 
 
-def _in_unit(run: StudyRun) -> Callable[[float, Cell], Point]:
-    return lambda x, cell: time_point(x, cell, 1 / cell.unit_ms(run.unit))
-
-
 def _time_axis(run: StudyRun) -> Axis:
     return Axis(f"median time, {tables.unit_name(run.unit)}", "number")
 
 
-def _figure_axis(name: str) -> Axis:
-    return Axis(AXES[name].label, AXES[name].kind)
-
-
-def _lines(
-    run: StudyRun,
-    columns: Columns,
-    point: Callable[[float, Cell], Point | None],
-    only: Collection[Subject | None] | None = None,
-) -> list[Line]:
-    """Make one line for each subject, or of those `only`, from the cells at each x."""
-    timed = ((x, cell) for x, cells in columns for cell in cells if cell.ok and cell.median_ms)
-    by_subject = grouped(timed, lambda each: each[1].subject)
-    lines = []
-    for subject in run.subjects:
-        if subject in by_subject and (only is None or subject in only):
-            points = [made for x, cell in by_subject[subject] if (made := point(x, cell))]
-            if points:
-                lines.append(Line(run.labels[subject], points, *_look(run, subject)))
-    return lines
+def _lines(run: StudyRun, columns: Columns) -> list[Line]:
+    """Make one line for each subject from the times of the cells at each x."""
+    found: dict[Subject, list[Point]] = {}
+    for x, cell in ((x, cell) for x, cells in columns for cell in cells):
+        if cell.ok and cell.median_ms:
+            point = time_point(x, cell, 1 / cell.unit_ms(run.unit))
+            found.setdefault(cell.subject, []).append(point)
+    return [
+        Line(run.labels[subject], found[subject], *_look(run, subject))
+        for subject in run.subjects
+        if subject in found
+    ]
 
 
 def _look(run: StudyRun, subject: Subject) -> tuple[int, int]:

@@ -176,9 +176,10 @@ def _saved(cell: Cell, full: Cell) -> Item:
 
 def _full_sort(run: StudyRun, cell: Cell) -> Cell | None:
     """Return the full sort that a re-sort saves: on the same input, or on one that never moved."""
-    full = run.full_sort(cell.subject)
-    if full is None:
+    algorithm = run.full_sorts.get(cell.subject.algorithm)
+    if algorithm is None:
         return None
+    full = Subject(algorithm, cell.subject.form)
     sizes = {name: getattr(cell.place, name) for name in SIZES}
     return run.cells.get((full, cell.place)) or run.find(full, **sizes)
 
@@ -314,13 +315,6 @@ def shown_axes(run: StudyRun, always: set[str]) -> list[str]:
     varying = _varying(places)
     had = {a for a in AXES if any(getattr(place, a) is not None for place in places)}
     return [a for a in AXES if a in varying or a in always & had]
-
-
-def axis_item(place: Place, name: str) -> Item:
-    """Return the value of an input on an axis."""
-    value = getattr(place, name)
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return Item(AXES[name].count(value), "number" if number or value is None else "name")
 
 
 def in_order(run: StudyRun) -> list[Cell]:

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import statistics
-from collections import Counter
-from dataclasses import dataclass
-from functools import cached_property
-from operator import attrgetter
+from collections.abc import Mapping, Sequence
 
-from gpubench.report import formats
 from gpubench.report.axes import AXES
 from gpubench.report.cells import Cell, fastest, grouped
 from gpubench.report.figures import Axis, Chart, Line, line_chart, panel, time_point
@@ -16,92 +12,52 @@ from gpubench.report.machines import StudyRun
 
 SHARE = "moved_share"  # of an outcome: the share of particles that change cells in a step
 _NANOSECONDS = 1e6  # in a millisecond
-REBUILD, RESORT, SKIN = "rebuild", "re-sort", "skin"
-_OPTIONS = (REBUILD, RESORT, SKIN)
+_OPTIONS = ("rebuild", "re-sort", "skin")
 
 
-def option(cell: Cell) -> str:
-    """Return which way a step goes about its cells."""
+def _option(cell: Cell) -> int:
+    """Return which of the options a step takes to bring its cells up to date."""
     if cell.place.skin:
-        return SKIN
-    return RESORT if cell.replaces else REBUILD
+        return 2
+    return 1 if cell.replaces else 0
 
 
-@dataclass(frozen=True)
-class Steps:
-    """The steps of one workload and size over the time step; by_time_step: ascending."""
-
-    workload: str
-    particles: int
-    by_time_step: dict[float, list[Cell]]
-
-    @cached_property
-    def shares(self) -> dict[float, float] | None:
-        """Which share changes cells in a step of each time step; None where some is unknown."""
-        found = {}
-        for time_step, cells in self.by_time_step.items():
-            reported = [(cell.skin, cell.reported.get(SHARE)) for cell in cells]
-            told = [(skin, share) for skin, share in reported if isinstance(share, int | float)]
-            # Without a skin at best, which has cells of another size.
-            known = [share for skin, share in told if not skin] or [share for _, share in told]
-            if not known:
-                return None
-            found[time_step] = float(statistics.median(known))
-        return found
-
-    @cached_property
-    def best(self) -> dict[float, list[Cell]]:
-        """The fastest cell of each option at each time step, fastest first."""
-        return {
-            time_step: sorted(
-                map(fastest, grouped(cells, option).values()), key=attrgetter("median_ms")
-            )
-            for time_step, cells in self.by_time_step.items()
-        }
-
-
-def gather(run: StudyRun) -> list[Steps]:
-    """Return the whole steps of a study, where there are two time steps or more."""
-    cells = [c for c in run.timed if c.place.workload and c.place.time_step and c.place.ranks == 1]
-    cells.sort(key=lambda cell: cell.place.time_step or 0.0)
-    groups = grouped(cells, lambda c: (c.place.workload or "", c.place.particles or 0))
-    found = [
-        Steps(workload, particles, grouped(own, lambda cell: cell.place.time_step or 0.0))
-        for (workload, particles), own in sorted(groups.items(), key=lambda group: group[0])
-    ]
-    return [steps for steps in found if len(steps.by_time_step) > 1]
-
-
-def sentences(run: StudyRun) -> list[str]:
-    """Say which of the options makes the fastest step at how many time steps of each size."""
-    said = []
-    for steps in gather(run):
-        told = [best for best in steps.best.values() if len(best) > 1]
-        clear = Counter(option(one) for one, other, *_ in told if not other.over(one).is_open)
-        parts = [f"a {name} at {count}" for name, count in clear.most_common()]
-        if unclear := len(told) - clear.total():
-            parts.append(f"inconclusive at {unclear}")
-        if parts:
-            size = AXES["particles"].say(steps.particles)
-            said.append(
-                f"In whole steps of {steps.workload}, {size}, the fastest of {len(told)} time"
-                f" steps is {formats.listing(parts)}."
-            )
-    return said
+def _shares(by_time_step: Mapping[float, Sequence[Cell]]) -> dict[float, float] | None:
+    """Return which share changes cells in a step of each time step; None where some is unknown."""
+    found = {}
+    for time_step, cells in by_time_step.items():
+        reported = [(cell.skin, cell.reported.get(SHARE)) for cell in cells]
+        told = [(skin, share) for skin, share in reported if isinstance(share, int | float)]
+        # Without a skin at best, which has cells of another size.
+        known = [share for skin, share in told if not skin] or [share for _, share in told]
+        if not known:
+            return None
+        found[time_step] = float(statistics.median(known))
+    return found
 
 
 def chart(run: StudyRun, slug: str) -> Chart | None:
-    """Draw the time of a step against the share that changes cells, or the time step."""
-    found = gather(run)
-    is_share = all(steps.shares is not None for steps in found)
+    """Draw the time of a step against the share that changes cells, or the time step.
+
+    There is a panel for each workload and size with two time steps or more.
+    """
+    cells = [c for c in run.timed if c.place.workload and c.place.time_step and c.place.ranks == 1]
+    cells.sort(key=lambda cell: (cell.workload, cell.particles, cell.time_step))
+    groups = {
+        key: grouped(own, lambda cell: cell.time_step)
+        for key, own in grouped(cells, lambda cell: (cell.workload, cell.particles)).items()
+    }
+    found = {key: own for key, own in groups.items() if len(own) > 1}
+    shares = {key: _shares(own) for key, own in found.items()}
+    is_share = None not in shares.values()
     panels = [
         panel(
-            f"{steps.workload}, {AXES['particles'].say(steps.particles)}",
-            _lines(steps, is_share),
+            f"{workload}, {AXES['particles'].say(particles)}",
+            _lines(own, shares[workload, particles] if is_share else None, particles),
             "Time of a step",
             "ns per particle",
         )
-        for steps in found
+        for (workload, particles), own in found.items()
     ]
     x = "% of the particles that change cells in a step" if is_share else "time step"
     return line_chart(
@@ -116,21 +72,19 @@ def chart(run: StudyRun, slug: str) -> Chart | None:
     )
 
 
-def _lines(steps: Steps, is_share: bool) -> list[Line]:
-    def key(cell: Cell) -> tuple[int, float]:
-        return _OPTIONS.index(option(cell)), cell.place.skin or 0.0
-
-    cells = [cell for own in steps.by_time_step.values() for cell in own]
-    skins = sorted({cell.place.skin or 0.0 for cell in cells})
-    scale = _NANOSECONDS / steps.particles
+def _lines(
+    by_time_step: Mapping[float, Sequence[Cell]], shares: dict[float, float] | None, particles: int
+) -> list[Line]:
+    """Make a line of the fastest for each option and skin, over shares if they are known."""
+    cells = [cell for own in by_time_step.values() for cell in own]
+    skins = sorted({cell.skin or 0.0 for cell in cells})
+    options = grouped(cells, lambda cell: (_option(cell), cell.skin or 0.0))
     lines = []
-    for (kind, skin), own in sorted(grouped(cells, key).items(), key=lambda line: line[0]):
+    for (kind, skin), own in sorted(options.items(), key=lambda line: line[0]):
         points = []
-        for time_step, alike in grouped(own, lambda cell: cell.place.time_step or 0.0).items():
-            x = time_step
-            if is_share and steps.shares is not None:
-                x = float(f"{100 * steps.shares[time_step]:.3g}")
-            points.append(time_point(x, fastest(alike), scale))
+        for time_step, alike in grouped(own, lambda cell: cell.time_step).items():
+            x = float(f"{100 * shares[time_step]:.3g}") if shares else time_step
+            points.append(time_point(x, fastest(alike), _NANOSECONDS / particles))
         label = f"skin {skin:g}" if skin else _OPTIONS[kind]
         lines.append(Line(label, points, 1 + skins.index(skin) if skin else kind, kind))
     return lines

@@ -7,38 +7,26 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from gpubench.evidence.ranking import Subject
-from gpubench.report import formats, published, ranks, steps
-from gpubench.report.axes import AXES, Axis, describe
+from gpubench.report import formats, overtaking, published, steps
+from gpubench.report.axes import AXES, Axis
 from gpubench.report.cells import grouped
 from gpubench.report.machines import StudyRun
 from gpubench.report.scans import (
     Ranking,
     Scan,
-    kinds_of_answer,
     rankings,
     scans,
 )
 
-_NO_TIME = {"skipped": "could not be made here", "failed": "failed"}
-_STEPS = ("skin", "time_step")  # axes of which `steps` speaks
 NOTHING_TIMED = "Nothing was timed, so there is nothing to compare."
 
 
 def sentences(run: StudyRun) -> list[str]:
     """Return the verdict, one statement a string."""
     if not run.timed:
-        return [NOTHING_TIMED, *_trouble(run)]
-    return [
-        *(_winners(run, scan) for scan in scans(run) if scan.axis not in _STEPS),
-        *_launched(run),
-        *_bounds(run),
-        *_orders(run),
-        *steps.sentences(run),
-        *ranks.sentences(run),
-        *published.sentences(run),
-        *_products(run),
-        *_trouble(run),
-    ]
+        return [NOTHING_TIMED]
+    won = [_winners(run, scan) for scan in scans(run) if scan.axis not in ("skin", "time_step")]
+    return [*won, *overtaking.sentences(run), *_launched(run), *published.claim(run)]
 
 
 def gist(run: StudyRun) -> str:
@@ -120,84 +108,3 @@ def _launched(run: StudyRun) -> list[str]:
     if not parts:
         return []
     return [f"Launched from the host instead of from a graph, others lead: {'; '.join(parts)}."]
-
-
-def _bounds(run: StudyRun) -> list[str]:
-    """Say which share of the copy bandwidth the fastest reach at the end of the first scan."""
-    scan = next(iter(scans(run)), None)
-    if scan is None:
-        return []
-    value = scan.values(run)[-1]
-    found = {}
-    for ranking in rankings(run, scan):
-        best = ranking.cells[0]
-        if ranking.value == value and best.bound is not None:
-            found[ranking.answer] = formats.percent(best.bound)
-    where = f"At {AXES[scan.axis].say(value)}, the" if value is not None else "The"
-    if "" in found:
-        return [
-            f"{where} fastest reaches {found['']} of the copy bandwidth with the bytes that it must"
-            " move."
-        ]
-    told = ", ".join(f"{answer} {share}" for answer, share in found.items())
-    return [
-        f"{where} fastest reach these shares of the copy bandwidth with the bytes that they must"
-        f" move: {told}."
-    ] if told else []  # fmt: skip
-
-
-def _orders(run: StudyRun) -> list[str]:
-    """Say what it costs that particles come in the least ordered way, at the largest size."""
-    orders = AXES["order"].order(list({place.order for _, place in run.cells} - {None}))
-    if run.is_simulation or len(orders) < 2:
-        return []
-    most, least = orders[-1], orders[0]
-    sizes = [cell.place for cell in run.timed if cell.place.order == least]
-    if not sizes:
-        return []
-    place = max(sizes, key=lambda place: (place.count, place.per_cell or 0))
-    at = {"particles": place.particles, "per_cell": place.per_cell}
-    known = [[run.find(s, **at, order=order) for order in (most, least)] for s in run.subjects]
-    both = [(one, two) for one, two in known if one and two and one.ok and two.ok]
-    if not both:
-        return []
-    ratios = {two.subject: two.median_ms / one.median_ms for one, two in both}
-    low, high = (run.labels[pick(ratios, key=lambda s: ratios[s])] for pick in (min, max))
-    return [
-        f"At {describe(place, at)}, {least} order takes {formats.span(list(ratios.values()))} times"
-        f" as long as {most} order: least with {low}, most with {high}."
-    ]
-
-
-def _products(run: StudyRun) -> list[str]:
-    """Say where what is compared does not leave the same thing behind."""
-    kinds = kinds_of_answer(run)
-    if {"ordered", "unordered"} <= kinds.keys():
-        loose = sorted(kinds["unordered"])
-        verb = "does" if len(loose) == 1 else "do"
-        return [
-            f"{formats.listing(loose)} {verb} not keep the order of the records; the others do."
-        ]
-    table = run.study.published
-    if table is None or table.algorithms or not {"linked", "sorted"} <= kinds.keys():
-        return []
-    return [
-        "Linked lists and sorted orders are not the same product: a list leaves the particles"
-        " where they are, which saves time in building it and costs time in every query."
-    ]
-
-
-def _trouble(run: StudyRun) -> list[str]:
-    statuses = Counter(record["status"] for record in run.records)
-    wrong, total = statuses["wrong"], len(run.records)
-    said = []
-    if wrong:
-        said.append(f"{wrong} of {total} measurements gave a wrong answer and have no time.")
-    elif statuses["ok"]:
-        said.append("Every answer was checked, and none was wrong.")
-    rest = [f"{statuses[s]} {words}" for s, words in _NO_TIME.items() if statuses[s]]
-    if rest:
-        said.append(f"Of {total} measurements, {formats.listing(rest)}.")
-    if wrong or rest:
-        said.append("The reasons are below.")
-    return [" ".join(said)] if said else []

@@ -6,7 +6,8 @@ from functools import partial
 
 import numpy as np
 
-from gpubench.inputs.keys import KEY_ORDERS, KeySet, make_keys
+from gpubench.core.key_sort import KEY_TYPES
+from gpubench.inputs.keys import ENTROPIES, KEY_ORDERS, KeySet, make_keys
 from gpubench.verify.case import Case
 
 
@@ -16,18 +17,70 @@ def _extremes() -> KeySet:
     return KeySet(keys, np.arange(len(keys), dtype=np.int32))
 
 
+def _types() -> list[Case]:
+    """Return keys of every type with every width of value, fewer bits, and less entropy."""
+    cases = [
+        Case(
+            f"{key_type}, {order}, values of {width} bytes",
+            partial(make_keys, 3000, width, order, width, key_type=key_type),
+        )
+        for key_type in KEY_TYPES
+        for width, order in ((0, "uniform"), (4, "few-distinct"), (16, "reversed"))
+    ]
+    cases += [
+        Case(
+            f"{size} keys of {bits} bits, values of {width} bytes",
+            partial(make_keys, size, width, "uniform", bits, bits=bits),
+        )
+        for bits in (1, 7, 8, 9, 20, 31)
+        for size, width in ((33, 0), (2000, 4), (5000, 16))
+    ]
+    cases += [
+        Case(
+            f"{size} keys of {key_type} in segments of {mean}, values of {width} bytes",
+            partial(make_keys, size, width, order, mean, key_type=key_type, segment_keys=mean),
+        )
+        for size, mean, order in (
+            (1, 1, "uniform"), (500, 1, "few-distinct"), (3000, 30, "uniform"),
+            (5000, 900, "few-distinct"), (4000, 4000, "uniform"),
+        )
+        for width, key_type in ((0, "uint32"), (4, "uint32"), (16, "uint64"))
+    ]  # fmt: skip
+    cases += [
+        Case(
+            f"{size} keys of {key_type}, {moved:.0%} moved, values of {width} bytes",
+            partial(make_keys, size, width, "nearly-sorted", size, key_type=key_type, moved=moved),
+        )
+        for size, key_type, width in ((1, "uint32", 4), (700, "float32", 0), (40000, "int64", 4))
+        for moved in (0, 0.01, 1)
+    ]
+    cases += [
+        Case(f"entropy {each}", partial(make_keys, 2000, 4, "uniform", entropy=each))
+        for each in ENTROPIES[1:]
+    ]
+    return cases
+
+
 def keys() -> list[Case]:
     """Return keys of every order, about the sizes of blocks and tiles, alone and with values."""
-    sizes = (1, 2, 31, 33, 511, 513, 1023, 1024, 1025, 2049, 5000)
+    sizes = (1, 2, 31, 33, 511, 513, 1023, 1024, 1025, 2049, 5000, 50001)
     return [
         Case("extreme keys", _extremes),
+        *_types(),
         *(
             Case(
                 f"{size} keys, {order}, values of {width} bytes",
-                partial(make_keys, size, width, order, size),
+                partial(
+                    make_keys,
+                    size,
+                    width,
+                    order,
+                    size,
+                    moved=0.1 if order == "nearly-sorted" else None,
+                ),
             )
             for size in sizes
-            for order in (KEY_ORDERS if size in (1025, 5000) else ("uniform", "few-distinct"))
+            for order in (KEY_ORDERS if size in (1025, 50001) else ("uniform", "few-distinct"))
             for width in (4, 0)
         ),
     ]

@@ -292,33 +292,3 @@ def noise(
             clock = (step + after) % 2**64
             values[after, block] = pair_noise(first[block], second[block], clock, key, generator)
     return values
-
-
-def check_sorted_keys(
-    keys: NDArray[np.uint32],
-    values: NDArray[np.int32] | None,
-    found_keys: NDArray[Any],
-    found_values: NDArray[Any] | None,
-    stable: bool,
-) -> str | None:
-    """Compare sorted keys of 32 bits, and their values, with those expected of a stable sort."""
-    if found_keys.shape != keys.shape or found_keys.dtype.itemsize != 4:
-        return f"{found_keys.shape} keys of {found_keys.dtype}, expected {keys.shape} of 32 bits"
-    bits = found_keys.view(np.uint32)
-    if len(wrong := np.flatnonzero(bits != keys)):
-        at = wrong[0]
-        return f"key {at} is {bits[at]}, expected {keys[at]}; {len(wrong)} keys differ"
-    if values is None or found_values is None:
-        return None if values is found_values else "keys have values, or the answer, but not both"
-    if found_values.shape != values.shape:
-        return f"{found_values.shape} values, expected {values.shape}"
-    if not stable:
-        values = values[np.lexsort((values, keys))]
-        found_values = found_values[np.lexsort((found_values, keys))]
-    if len(wrong := np.flatnonzero(found_values != values)):
-        at = wrong[0]
-        return (
-            f"value {at}, of key {keys[at]}, is {found_values[at]}, expected {values[at]};"
-            f" {len(wrong)} values differ"
-        )
-    return None

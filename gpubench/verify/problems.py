@@ -53,6 +53,7 @@ from gpubench.inputs.specs import (
 )
 from gpubench.verify import oracle
 from gpubench.verify.collision_oracle import CollisionReference
+from gpubench.verify.key_sort_oracle import KeySortReference
 from gpubench.verify.neighbour_oracle import (
     NeighbourOracle,
     SampledNeighbourOracle,
@@ -372,24 +373,23 @@ class SubdivisionOracle(Oracle):
 
 
 class KeySortOracle(Oracle):
-    """Check sorted keys and their values; in their order where the form is stable."""
+    """Check sorted keys and their values; see `KeySortReference`."""
 
     def __init__(self, inputs: KeySet, exact: bool = False) -> None:
-        order = np.argsort(inputs.keys, kind="stable")
-        self.keys = inputs.keys[order]
-        self.values = None if inputs.values is None else inputs.values[order]
+        self.reference = KeySortReference(inputs)
 
     def check(self, algorithm: Any) -> str | None:
         """Check every key, and every value: of equal keys, as a set where unstable."""
-        download, answer = algorithm.download, algorithm.answer
+        answer = algorithm.answer
         if not isinstance(answer, SortedKeys):
             raise TypeError(
                 f"{algorithm.name} answers with {type(answer).__name__}, not SortedKeys"
             )
-        values = None if answer.values is None else download(answer.values)
-        stable = algorithm.forms[algorithm.form].stable
-        return oracle.check_sorted_keys(
-            self.keys, self.values, download(answer.keys), values, stable
+        return self.reference.check(
+            answer,
+            algorithm.download,
+            stable=algorithm.forms[algorithm.form].stable,
+            equal_zeros=algorithm.equal_zeros,
         )
 
 

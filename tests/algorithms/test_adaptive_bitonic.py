@@ -11,11 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from gpubench.algorithms.adaptive_bitonic import MAX_COUNTED, MAX_STAGES, AdaptiveBitonic
+from gpubench.algorithms.adaptive_bitonic import AdaptiveBitonic
 from gpubench.core.errors import UserError
 from gpubench.core.grid import Grid
 from gpubench.devices import Device
 from gpubench.inputs import make
+from gpubench.primitives.adaptive_merge import MAX_COUNTED, MAX_STAGES
 from gpubench.verify.conformance import run_conformance
 from gpubench.verify.problems import FAMILIES
 

@@ -12,7 +12,7 @@ from gpubench.core.errors import UserError
 from gpubench.devices import Device
 from gpubench.inputs import KeySet, make_keys
 from gpubench.inputs.keys import FEW
-from gpubench.verify.oracle import check_sorted_keys
+from gpubench.verify.key_sort_oracle import check_sorted_keys
 from gpubench.verify.problems import FAMILIES
 
 
@@ -27,7 +27,7 @@ def test_orders_are_what_they_are_named(order: str) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
-    [((-1,), "not -1"), ((9, 8), "not 8"), ((9, 4, "up"), "no order of keys 'up'")],
+    [((-1,), "not -1"), ((9, 8), "no value of 8 bytes"), ((9, 4, "up"), "no order of keys 'up'")],
 )
 def test_keys_that_do_not_exist_are_one_line(arguments: Any, sentence: str) -> None:
     with pytest.raises(UserError, match=sentence):

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -253,7 +254,8 @@ def test_what_was_added_comes_from_the_commit_too(repository, monkeypatch, tmp_p
 
 def test_extras_are_those_that_are_installed_here(monkeypatch, tmp_path):
     here = {"intel-opencl-rt", "cupy-cuda13x"}
-    monkeypatch.setattr(commits, "_is_installed", lambda name: name in here)
+    found = lambda: [SimpleNamespace(name=name) for name in here]  # noqa: E731
+    monkeypatch.setattr(commits.metadata, "distributions", found)
     ours = tmp_path / "ours"
     ours.mkdir()
     shutil.copy(PACKAGE.parent / "pyproject.toml", ours)
@@ -349,5 +351,13 @@ def test_the_environment_of_a_commit_is_kept_and_that_of_the_working_tree_is_not
 def test_nothing_of_another_python_leaks_into_what_is_installed(monkeypatch):
     monkeypatch.setenv("PYTHONPATH", "/elsewhere")
     monkeypatch.setenv("PYTHONHOME", "/elsewhere")
-    assert not {"PYTHONPATH", "PYTHONHOME"} & commits._plain_environment().keys()
-    assert commits._plain_environment()["PATH"] == os.environ["PATH"]
+    found = {}
+
+    def run(command, env, **_):
+        found.update(env)
+        return SimpleNamespace(returncode=0)
+
+    monkeypatch.setattr(commits.subprocess, "run", run)
+    commits._install(["pip"])
+    assert not {"PYTHONPATH", "PYTHONHOME"} & found.keys()
+    assert found["PATH"] == os.environ["PATH"]

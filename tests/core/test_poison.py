@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from key_sets import keys_for
 
 from gpubench.algorithms.atomic_list import AtomicList
 from gpubench.algorithms.atomic_resort import AtomicResort
@@ -31,7 +32,6 @@ from gpubench.core.grid import Grid
 from gpubench.devices import missing_feature
 from gpubench.inputs import (
     make,
-    make_keys,
     make_loop_mesh,
     make_mesh_pair,
     make_pairs,
@@ -228,7 +228,7 @@ def drawn(family: str, cls: Any) -> Any:
     if family == "pair-noise":
         return make_pairs(512)
     if family == "key-sort":
-        return make_keys(512)
+        return keys_for(cls, 512)
     if family == "mesh-collision":
         return make_mesh_pair("sphere", 32, "deep")
     if family == "surface-subdivision":

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from key_sets import keys_for
 from posed_meshes import posed_meshes
 
 from gpubench.algorithms.brute_force import BruteForce
@@ -28,7 +29,6 @@ from gpubench.devices import Device, cuda
 from gpubench.inputs import (
     Inputs,
     make,
-    make_keys,
     make_loop_mesh,
     make_pairs,
     make_records,
@@ -91,7 +91,7 @@ def drawn(name: str, distribution: str, seed: int) -> Any:
     if family == "pair-noise":
         return make_pairs(20000, seed)
     if family == "key-sort":
-        return make_keys(20000, seed=seed)
+        return keys_for(cls, 20000, seed=seed)
     if family == "mesh-collision":
         return posed_meshes(seed)
     if family == "surface-subdivision":
@@ -162,8 +162,12 @@ class TestGraphs:
                 device.write(algorithm.records, inputs.records)
                 device.write(algorithm.keep, inputs.keep)
             case "key-sort":
-                device.write(algorithm.keys, inputs.keys.view(algorithm.keys.dtype))
+                device.write(algorithm.keys, inputs.keys)
                 device.write(algorithm.values, inputs.values)
+                if inputs.starts is not None:
+                    device.write(algorithm.starts, inputs.starts)
+                if inputs.before is not None:
+                    device.write(algorithm._before, inputs.before)
             case "surface-subdivision":
                 device.write(algorithm._mesh, inputs.triangles)
             case "mesh-collision":

@@ -25,6 +25,7 @@ import needs
 import pytest
 
 from gpubench.core import registry
+from gpubench.core.host_work import HostWork
 
 LIBRARIES = [
     Path(folder, "liboclgrind-rt-icd.so")
@@ -64,7 +65,7 @@ FORMS = [
     and (cls.family != "neighbour-search" or (name, form) in SEARCHES)
     and (cls.family != "unbounded-query" or (name, form) == HASH_QUERY)
     and (cls.family != "sparse-product" or (name, form) in PRODUCTS)
-    and (cls.family != "key-sort" or name == "bitonic-sort")
+    and (cls.family != "key-sort" or not issubclass(cls, HostWork))
     and (cls.family != "mesh-collision" or form in ("atomic", "no-filter", "given-tree"))
 ]
 
@@ -73,8 +74,8 @@ CHECK = """
 import json, sys
 import numpy as np
 from gpubench.core import registry
-from gpubench.algorithms import adaptive_bitonic, hash_grid, radix_grid
-from gpubench.primitives import linear_bvh
+from gpubench.algorithms import hash_grid, radix_grid
+from gpubench.primitives import adaptive_merge, digit_sorts, linear_bvh
 from gpubench.devices import open_device
 from gpubench.verify.problems import FAMILIES
 from gpubench.core.grid import Grid
@@ -97,8 +98,9 @@ class HostSort:
         self.values = self.device.upload(values[order])
 
 radix_grid.RadixSort = hash_grid.RadixSort = linear_bvh.RadixSort = HostSort
+digit_sorts.ThreeKernelSort.shapes = {True: (4, 32, 4)}
 # So small that few particles have trees that one launch does not split.
-adaptive_bitonic.SPLIT_BLOCK, adaptive_bitonic.MAX_STAGES = 64, 6
+adaptive_merge.SPLIT_BLOCK, adaptive_merge.MAX_STAGES = 64, 6
 
 def particles():
     torus = Grid((8, 6, 7), (0.0,) * 3, (8.0, 6.0, 7.0), (True,) * 3)
@@ -181,9 +183,14 @@ def surfaces():
     yield make_loop_mesh("icosphere", 80, 1), {"pixels": 10**6, "bend_percent": 10**5}
 
 def keys():
-    for size in (1, 33, 513, 1500):
-        for order in ("uniform", "few-distinct"):
-            yield make_keys(size, 4, order), {}
+    given = {"chunk": 32} if name == "adaptive-bitonic-sort" else {}
+    axes = {"segment_keys": 9} if name == "segment-sort" else {}
+    axes |= {"bits": 7} if name == "counting-key-sort" else {}
+    axes |= {"moved": 0.2} if name == "key-resort" else {}
+    for size, width in ((1, 4), (33, 16), (130, 0), (700, 4)):
+        orders = ("nearly-sorted",) * 2 if axes.get("moved") else ("uniform", "few-distinct")
+        for order in orders:
+            yield make_keys(size, min(width, max(cls.widths)), order, **axes), given
 
 def meshes():
     for seed in range(3):

@@ -74,6 +74,11 @@ def identity(**changes):
         "key_count": None,
         "value_bytes": None,
         "key_order": None,
+        "key_type": None,
+        "key_entropy": None,
+        "key_bits": None,
+        "keys_moved": None,
+        "segment_keys": None,
         "mesh": None,
         "pose": None,
         "inputs": None,
@@ -481,8 +486,8 @@ def test_fields_that_came_later_are_null_in_older_records(tmp_path):
     }
     later = (
         "destination", "records", "kept", "record_bytes", "nulls", "pairs", "matrix", "surface",
-        "faces", "depth", "key_count", "value_bytes", "key_order", "mesh", "pose",
-        "inputs",
+        "faces", "depth", "key_count", "value_bytes", "key_order", "key_type",
+        "key_entropy", "key_bits", "keys_moved", "segment_keys", "mesh", "pose", "inputs",
     )  # fmt: skip
     of_simulations = (
         "workload", "skin", "time_step", "ranks", "decomposition", "steps", "particle_steps_per_s",

@@ -155,9 +155,6 @@ def test_verdict_names_the_winner_and_its_lead() -> None:
         " 16 per cell" in text
     )
     assert "counting-sort order is fastest of sorted cells" in text
-    assert "bucket-sort device-loop, runs 227 to 1,380 times faster here than published" in text
-    assert "takes 6.00 to 36.4 times as long as the fastest" in text
-    assert "none was wrong" in text
 
 
 def test_verdict_claims_no_winner_where_intervals_overlap() -> None:
@@ -191,7 +188,6 @@ def test_a_wrong_answer_in_any_mode_leaves_the_cell_without_a_time() -> None:
     run = run_of([record(), record(mode="graph", status="wrong", reason="two are missing")])
     [cell] = run.cells.values()
     assert not cell.ok
-    assert "1 of 2 measurements gave a wrong answer" in " ".join(verdict.sentences(run))
 
 
 def test_reasons_are_grouped_and_escaped(tmp_path: Path) -> None:
@@ -205,7 +201,7 @@ def test_reasons_are_grouped_and_escaped(tmp_path: Path) -> None:
             "skipped",
             "10",
             "atomic-list one-pass",
-            "2¹⁶ to 2²⁰ particles; 2, 4 per cell; hot",
+            "2¹⁶ to 2²⁰ particles, 2 to 4 per cell, hot",
             reason,
         ]
     ]
@@ -707,11 +703,6 @@ def test_resort_shares_the_colour_of_its_full_sort() -> None:
     assert charts["s-time"].panels[0].lines[0].x == list(MOVED)
 
 
-def test_lists_and_sorted_orders_are_not_called_one_product() -> None:
-    said = " ".join(verdict.sentences(run_of(full_records())))
-    assert "Linked lists and sorted orders are not the same product" in said
-
-
 def noise_records() -> list[dict[str, Any]]:
     no_particles = ("particles", "per_cell", "cells", "periodic", "distribution", "order")
     made = []
@@ -782,15 +773,8 @@ def test_time_is_drawn_against_pairs() -> None:
     assert panel.description.startswith("Time against pairs. At the right end, ms: noise-philox")
 
 
-def test_shares_of_the_copy_bandwidth_and_effects_of_the_order_are_told():
-    records = [
-        record("counting-sort", "order", 1048576, 4, median=median, order=order, bytes_moved=moved)
-        for order, median, moved in (("cell", 0.5, 10**9), ("random", 1.5, 3 * 10**9))
-    ]
-    run = run_of(records)
-    text = " ".join(verdict.sentences(run))
-    assert "the fastest reaches 50.0 % of the copy bandwidth" in text
-    assert "random order takes 3.00 times as long as cell order" in text
-    shown, notes = tables.subjects(run)
+def test_shares_of_the_copy_bandwidth_are_told():
+    cell = record("counting-sort", "order", 1048576, 4, median=0.5, bytes_moved=10**9)
+    shown, notes = tables.subjects(run_of([cell]))
     assert shown[0].rows[0].items[0].detail == "50 %"
     assert any("share of the copy bandwidth" in note for note in notes)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from xml.etree import ElementTree
-
 import calibrations as made
 import compare_results
 import pytest
@@ -12,7 +10,6 @@ from msgspec.structs import replace
 
 from gpubench import report
 from gpubench.evidence import calibration
-from gpubench.evidence.calibration import Measured
 from gpubench.report.calibrations import collection
 from gpubench.report.sources import sort_out
 
@@ -101,30 +98,6 @@ def test_a_row_has_the_rates_of_a_cell(written, small):
     assert "| \N{EN DASH} |" in open_row  # no slow-down that was tried is found
     assert "&lt;radix-grid&gt;" in page and "<radix-grid>" not in page
     assert "5 % of those counted" in text
-
-
-def test_the_figure_has_a_panel_for_each_sweep_and_a_line_for_each_cell(small):
-    ((figure,),) = (part.figures for part in collection([small]).parts)
-    labels = {panel.title: [line.label for line in panel.lines] for panel in figure.chart.panels}
-    assert labels == {
-        "cells": ["counting-sort order", "<radix-grid> order"],
-        "steps": ["counting-sort reorder, dpd-standard"],
-    }
-    ElementTree.fromstring(figure.svg)
-    assert "difference, %" in figure.json and "<radix-grid>" not in figure.json
-
-
-def test_a_line_shows_how_far_each_pair_was_apart():
-    ratios = (1.0, 0.98, 1.05, None, 1.0, 1.001, 1.0, 1.0, 1.0)
-    series = [ratio and Measured(1.0, ratio, 1.05) for ratio in ratios]
-    ((figure,),) = (
-        part.figures for part in collection([made.calibration({NAMES[0]: series})]).parts
-    )
-    (panel,) = figure.chart.panels
-    (line,) = panel.lines
-    assert line.x == [1, 2, 3, 5, 6, 7, 8, 9]
-    assert line.y == pytest.approx([0, 2, 5, 0, 0.1, 0, 0, 0])
-    assert "of 1 cells: from 0 to 5 %" in panel.description
 
 
 def test_the_front_page_names_every_device_and_leads_to_the_page(written, small, tmp_path):

@@ -131,42 +131,6 @@ def test_the_fastest_step_is_named_at_each_size(page):
     ) in page.text
 
 
-def test_the_rate_and_the_share_of_the_sort_are_said(page):
-    rate = formats.significant(1 / (0.02 + 0.12 + 0.40 + 0.08) * 1e3)
-    assert (
-        f"At most {rate} million particle-steps per second, with counting-sort reorder" in page.text
-    )
-    assert "Cell ids and sort together are 22.6 % of the fastest step" in page.text
-    assert "the phase “force” is 64.5 %" in page.text
-    assert "over all algorithms cell ids and sort are 3.50 to 83.9 %" in page.text
-
-
-def test_what_a_skin_brings_is_said_for_each_time_step(page):
-    at = "In dpd-standard, 2²⁰ (1,048,576) particles, time step"
-    for time_step in (0.01, 0.04):
-        assert (
-            f"{at} {time_step:g}, counting-sort reorder with skin 0.3 makes the fastest step"
-        ) in page.text
-    none, best = (step("atomic-list", "one-pass", skin=s, time_step=0.01) for s in (0.0, 0.3))
-    factor = formats.significant(none["median_ms"] / best["median_ms"])
-    assert f"{factor} times as fast at best (skin 0.3) with atomic-list" in page.text
-
-
-@pytest.mark.parametrize(
-    ("skinny", "effect"),
-    [(2.0, "1.50 times as fast at best (skin 0.3)"), (3.0, "neither faster nor slower"),
-     (4.0, "slower")],
-)  # fmt: skip
-def test_a_skin_may_help_or_not(skinny, effect):
-    records = [
-        step("counting-sort", "order")
-        | {"median_ms": 3.0, "ci95_low_ms": 2.9, "ci95_high_ms": 3.1},
-        step("counting-sort", "order", skin=0.3)
-        | {"median_ms": skinny, "ci95_low_ms": skinny - 0.1, "ci95_high_ms": skinny + 0.1},
-    ]
-    assert any(f"a skin makes it {effect} with" in s for s in steps.sentences(run_of(records)))
-
-
 # What is shown
 
 
@@ -285,14 +249,6 @@ def test_what_steps_report_is_told_of_each_time_step():
     along = next(table for table in found if "time step 2" in table.columns[-1])
     [iterations] = [row for row in along.rows if row.head == "Iterations of a step"]
     assert [item.text for item in iterations.items] == ["2.00", "4.00", "8.00"]
-
-
-def test_the_time_step_of_the_least_time_is_said():
-    assert any(
-        "a unit of time takes least with time step 2" in sentence
-        and "the others 2.00 to 4.00 times as long" in sentence
-        for sentence in steps.sentences(run_of(two_fluids()))
-    )
 
 
 def test_one_workload_has_no_table_beside_others():

@@ -1,0 +1,88 @@
+"""Re-sort of keys that were sorted before some of them changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import numpy as np
+
+from gpubench.core.contracts import Form
+from gpubench.core.errors import NotSupported
+from gpubench.core.key_sort import KeySort
+from gpubench.inputs.keys import KeySet
+from gpubench.primitives.digit_sorts import OnesweepSort, ThreeKernelSort, key_constants
+from gpubench.primitives.scan import ExclusiveScan
+
+BLOCK = 256
+
+
+class KeyResort(KeySort):
+    """What changed since the keys were sorted is taken out, sorted alone, and merged with the rest.
+
+    As the re-sorts of particles do, it knows the keys as they were. Room for those that changed is
+    made when an input is loaded.
+    """
+
+    name = "key-resort"
+    summary = "of nearly sorted keys: those that changed are sorted alone and merged"
+    source = "after the re-sort of rozen2008, section 2.2; merge by ranks"
+    forms: ClassVar[Mapping[str, Form]] = {
+        "merge": Form("not stable; keys that were sorted before", stable=False)
+    }
+    widths = (0, 4)
+
+    def prepare(self) -> None:
+        if not self.was_sorted:
+            raise NotSupported(f"{self.name} sorts no keys that were not sorted before")
+        self.allocate_answer()
+        self._word = f"uint{8 * self.key_bytes}"
+        length = self.size if self.value_bytes else 0
+        self._kept, self._kept_values, self._moved, self._moved_values = (
+            self.allocate(shape, dtype)
+            for _ in range(2)
+            for shape, dtype in ((self.size, self._word), (length, "int32"))
+        )
+        self._changed = self.allocate(self.size, "int32")
+        self._ranks = self.allocate(self.size + 1, "int32")
+        self._scan = ExclusiveScan(self.device, self.size)
+        self.workspace_bytes += self._scan.workspace_bytes
+        constants = {
+            **key_constants(self.key_type), "BLOCK": BLOCK, "VALUES": self.value_bytes // 4,
+        }  # fmt: skip
+        self._mark, self._split, self._merge = (
+            self.device.kernel("key_resort.cu", name, **constants)
+            for name in ("mark", "split", "merge_runs")
+        )
+        self._workspace, self._moves = self.workspace_bytes, -1
+
+    def load(self, inputs: KeySet) -> None:
+        """Upload the keys as they are and were, and make what sorts those that changed."""
+        super().load(inputs)
+        assert inputs.before is not None  # else the constructor refused
+        self._before = self.device.upload(inputs.before)
+        changed = inputs.keys.view(self._word) != inputs.before.view(self._word)
+        moves = int(np.count_nonzero(changed))
+        if moves == self._moves:
+            return
+        sort = OnesweepSort if "cuda" in self.device.features else ThreeKernelSort
+        self._sort = sort(self.device, moves, self._word, has_values=self.value_bytes > 0)
+        self.workspace_bytes, self._moves = self._workspace + self._sort.workspace_bytes, moves
+
+    def launch(self) -> None:
+        """Sort the loaded keys."""
+        n, grid = self.size, (self.device.blocks(self.size, BLOCK), BLOCK)
+        values = self.values if self.value_bytes else self.sorted_values
+        runs = self._kept, self._kept_values, self._moved, self._moved_values
+        self._mark(*grid, self.keys, self._before, self._changed, n)
+        self._scan.launch(self._changed, self._ranks)
+        self._split(*grid, self.keys, values, self._ranks, *runs, n)
+        if self._moves:
+            self._sort.launch(self._moved, self._moved_values)
+        self._merge(
+            *grid, *runs[:2], self._sort.keys, self._sort.values, self.sorted_keys,
+            self.sorted_values, self._moves, n,
+        )  # fmt: skip
+
+    def outcome(self) -> dict[str, int | float | str]:
+        return {**super().outcome(), "moved": self._moves}

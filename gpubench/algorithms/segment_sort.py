@@ -1,0 +1,44 @@
+"""Many small sorts of keys: one for each segment, as cells are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from gpubench.core.contracts import Form
+from gpubench.core.errors import NotSupported
+from gpubench.core.key_sort import KeySort
+from gpubench.primitives.digit_sorts import key_constants
+
+TILE = 4096  # keys that the shared memory of a block holds
+SHAPES = ((32, 256), (128, 1024), (512, TILE))  # threads, for so many keys at most
+
+
+class SegmentSort(KeySort):
+    """A block sorts a segment in shared memory, by Batcher's network over (key, index)."""
+
+    name = "segment-sort"
+    summary = f"a block sorts each segment, of at most {TILE} keys, by the bitonic network"
+    source = "Batcher 1968"
+    forms: ClassVar[Mapping[str, Form]] = {"bitonic": Form("stable: keys differ in the index")}
+    segment_forms = ("bitonic",)
+    key_types = ("uint32", "int32", "float32")
+
+    def prepare(self) -> None:
+        longest = self.longest or 0
+        if longest > TILE:
+            raise NotSupported(f"{self.name} sorts no segments of more than {TILE} keys: {longest}")
+        self.allocate_answer()
+        self._block, tile = next(shape for shape in SHAPES if shape[1] >= longest)
+        self._sort = self.device.kernel(
+            "bitonic_sort.cu", "sort_segments", **key_constants(self.key_type), BLOCK=self._block,
+            TILE=tile, VALUES=self.value_bytes // 4,
+        )  # fmt: skip
+
+    def launch(self) -> None:
+        """Sort the segments."""
+        values: Any = self.values if self.value_bytes else self.sorted_values
+        self._sort(
+            self.segments, self._block, self.starts, self.keys, values, self.sorted_keys,
+            self.sorted_values,
+        )  # fmt: skip

@@ -1,0 +1,64 @@
+"""CUB's and Thrust's sorts of keys."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from gpubench.core.contracts import Form
+from gpubench.core.key_sort import KeySort
+
+CUDA = frozenset({"cuda"})
+TYPES = {"float32": "float"}  # as C has them; those of integers end in _t
+VALUES = {0: "char", 4: "int", 16: "uint4"}
+
+
+class CubSort(KeySort):
+    """CUB's device algorithms, through a library that nvcc compiles."""
+
+    name = "cub-sort"
+    summary = "CUB's radix sort, its sort of segments, and Thrust's sort"
+    source = "NVIDIA CUB, cub::DeviceRadixSort, cub::DeviceSegmentedSort; Thrust"
+    forms: ClassVar[Mapping[str, Form]] = {
+        "radix": Form("stable; DeviceRadixSort on the bits that matter", CUDA),
+        "segmented": Form("stable; DeviceSegmentedSort", CUDA, capturable=False),
+        "thrust": Form("stable; a copy, sorted in place by thrust::stable_sort", CUDA,
+                       allocates=True),
+    }  # fmt: skip
+    segment_forms = ("segmented",)
+    equal_zeros = True
+
+    def prepare(self) -> None:
+        device: Any = self.device
+        self._library = device.library(
+            "cub_key_sort.cu",
+            SORT_KEY=TYPES.get(self.key_type, f"{self.key_type}_t"),
+            SORT_VALUE=VALUES[self.value_bytes],
+            SORT_PAIRS=int(self.value_bytes > 0),
+            SORT_BY=list(self.forms).index(self.form),
+        )
+        self._stream = ctypes.c_void_p(device.stream.handle)
+        self.allocate_answer()
+        self._scratch_bytes = ctypes.c_size_t()
+        nothing = (ctypes.c_void_p(),) * 4
+        self._call(ctypes.c_void_p(), nothing, ctypes.c_void_p())
+        self._scratch = self.allocate(max(1, self._scratch_bytes.value), "uint8")
+
+    def _call(self, scratch: Any, arrays: Any, starts: Any) -> None:
+        error = self._library.sort_keys(
+            scratch, ctypes.byref(self._scratch_bytes), *arrays, self.size, self.bits, starts,
+            self.segments or 0, self._stream,
+        )  # fmt: skip
+        if error != 0:
+            raise RuntimeError(f"the sort failed with CUDA error {error}")
+
+    def launch(self) -> None:
+        """Sort the loaded keys."""
+        arrays = (self.keys, self.sorted_keys, self.values, self.sorted_values)
+        self._call(_address(self._scratch), map(_address, arrays), _address(self.starts))
+
+
+def _address(array: Any) -> ctypes.c_void_p:
+    """Return where an array lies, null for none."""
+    return ctypes.c_void_p() if array is None else ctypes.c_void_p(array.data.ptr)

@@ -1,0 +1,126 @@
+"""Adaptive bitonic sort of (key, index) words, by trees or by intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from gpubench.core.errors import UserError
+from gpubench.devices.base import Device
+
+KEYS_PER_THREAD = 8  # that the threads of a chunk hold in registers
+SEARCHERS = 32  # threads that search one end of an interval
+SPLIT_BLOCK = 256  # threads that split trees
+MAX_STAGES = SPLIT_BLOCK.bit_length() - 1  # how often a tree is split in one launch
+MAX_CHUNK = 4096  # keys that the 48 KiB of shared memory of a block hold
+MAX_COUNTED = 1 << 24  # particles whose comparisons 32 bits can count
+
+
+class AdaptiveMerge:
+    """Bitonic trees, or runs cut by binary search, merged in O(n log n) comparisons.
+
+    chunk: down to how many keys a merge splits, before the fixed network sorts them.
+    comparisons: int32, shape (1,) where they are counted, else (0,).
+    """
+
+    def __init__(
+        self, device: Device, items: int, *, has_trees: bool, chunk: int, counts: int = 0
+    ) -> None:
+        if not 2 <= chunk <= MAX_CHUNK or chunk.bit_count() != 1:
+            raise UserError(f"chunk must be a power of two from 2 to {MAX_CHUNK}, not {chunk}")
+        if counts not in (0, 1):
+            raise UserError(f"count_comparisons must be 0 or 1, not {counts}")
+        if counts and items > MAX_COUNTED:
+            raise UserError(
+                f"comparisons are counted for at most {MAX_COUNTED} particles, not {items}"
+            )
+        self.device, self.particles, self._has_trees = device, items, has_trees
+        self._chunk, self.workspace_bytes = chunk, 0
+        self._keys = self.allocate(items, "uint64")
+        # What a merge reads, and what it writes: nodes of 16 bytes, or keys. With them the
+        # trees, 8 bytes each, before and after a launch that splits them.
+        self._chunks = device.blocks(items, chunk)
+        nodes = items if has_trees else 0
+        self._nodes = [self.allocate((nodes, 2), "uint64") for _ in range(2)]
+        self._trees = [
+            self.allocate((self._chunks if has_trees else 0, 2), "int32") for _ in range(2)
+        ]
+        self._merged_keys = self.allocate(0 if has_trees else items, "uint64")
+        self.comparisons = self._comparisons = self.allocate(counts, "int32")
+        self._log2_chunk = chunk.bit_length() - 1
+        self._log2_size = max(self._log2_chunk, (items - 1).bit_length() if items else 0)
+        self._block = max(2 * SEARCHERS, chunk // KEYS_PER_THREAD)
+        constants = {
+            "CHUNK": chunk, "BLOCK": self._block, "SPLIT_BLOCK": SPLIT_BLOCK,
+            "SEARCHERS": SEARCHERS, "COUNT": counts,
+        }  # fmt: skip
+        self._sort_chunks, self._split, self._merge_chunks, self._merge_intervals = (
+            device.kernel("adaptive_bitonic.cu", name, **constants)
+            for name in ("sort_chunks", "split_trees", "merge_chunks", "merge_intervals")
+        )
+
+    def allocate(self, shape: int | tuple[int, ...], dtype: Any) -> Any:
+        """Allocate a device array and count it as workspace."""
+        array = self.device.empty(shape, dtype)
+        self.workspace_bytes += array.nbytes
+        return array
+
+    def launch(self, keys: Any) -> Any:
+        """Queue the sort of 32-bit keys; return words of a key above its index, uint64 (items,)."""
+        self.device.fill(self._comparisons, 0x00)
+        return self._sort_by_trees(keys) if self._has_trees else self._sort_by_intervals(keys)
+
+    @property
+    def traffic_bytes(self) -> int:
+        """The bytes of a launch: keys read, nodes (16) or keys (8) moved by each pass, words."""
+        # Not the nodes that splits touch: a few in each chunk.
+        passes = 2 * len(self._merges()) * (16 if self._has_trees else 8)
+        return (4 + passes + 8) * self.particles
+
+    def _sort_by_trees(self, cell_of: Any) -> Any:
+        n, source, target = self.particles, *self._nodes
+        self._sort_chunks(
+            self._chunks, self._block, cell_of, source, self._keys, self._log2_chunk,
+            int(self._log2_chunk == self._log2_size), n, self._comparisons,
+        )  # fmt: skip
+        for log2_size in self._merges():
+            trees, parts = self._trees
+            for log2_tree, stages in self._splits(log2_size):
+                threads = self.device.blocks(n, 1 << log2_tree) << stages
+                self._split(
+                    self.device.blocks(threads, SPLIT_BLOCK), SPLIT_BLOCK, source, trees, parts,
+                    log2_size, log2_tree, stages, n, self._comparisons,
+                )  # fmt: skip
+                trees, parts = parts, trees
+            self._merge_chunks(
+                self._chunks, self._block, source, trees, target, self._keys, log2_size,
+                self._log2_chunk, int(log2_size == self._log2_size), n, self._comparisons,
+            )  # fmt: skip
+            source, target = target, source
+        return self._keys
+
+    def _sort_by_intervals(self, cell_of: Any) -> Any:
+        source, target = self._keys, self._merged_keys
+        self._sort_chunks(
+            self._chunks, self._block, cell_of, self._nodes[0], source, self._log2_chunk, 1,
+            self.particles, self._comparisons,
+        )  # fmt: skip
+        for log2_size in self._merges():
+            self._merge_intervals(
+                self._chunks, self._block, source, target, log2_size, self._log2_chunk,
+                self.particles, self._comparisons,
+            )  # fmt: skip
+            source, target = target, source
+        return source
+
+    def _merges(self) -> range:
+        """Return the binary logarithms of the sizes of all merges."""
+        return range(self._log2_chunk + 1, self._log2_size + 1)
+
+    def _splits(self, log2_size: int) -> Iterator[tuple[int, int]]:
+        """Yield the size of the trees that a launch splits, as its logarithm, and how often."""
+        log2_tree = log2_size
+        while log2_tree > self._log2_chunk:
+            stages = min(MAX_STAGES, log2_tree - self._log2_chunk)
+            yield log2_tree, stages
+            log2_tree -= stages

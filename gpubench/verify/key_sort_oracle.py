@@ -1,0 +1,99 @@
+"""Right answers to sorts of keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpubench.core.key_sort import SortedKeys, ordered_bits
+from gpubench.inputs.keys import KeySet
+
+
+class KeySortReference:
+    """What a stable sort of keys gives, with -0.0 before 0.0 or equal to it."""
+
+    def __init__(self, inputs: KeySet) -> None:
+        self.keys = inputs.keys.copy()
+        self.values = None if inputs.values is None else inputs.values.copy()
+        self.segment: NDArray[np.int64] | None = None
+        if inputs.starts is not None:
+            lengths = np.diff(inputs.starts)
+            self.segment = np.repeat(np.arange(len(lengths)), lengths)
+        self._sorted: dict[bool, tuple[NDArray[Any], NDArray[Any] | None]] = {}
+
+    def sorted(self, equal_zeros: bool) -> tuple[NDArray[Any], NDArray[Any] | None]:
+        """Return keys and values as a stable sort leaves them."""
+        if equal_zeros not in self._sorted:
+            bits = ordered_bits(self.keys, equal_zeros)
+            if self.segment is None:
+                order = np.argsort(bits, kind="stable")
+            else:
+                order = np.lexsort((bits, self.segment))
+            values = None if self.values is None else self.values[order]
+            self._sorted[equal_zeros] = self.keys[order], values
+        return self._sorted[equal_zeros]
+
+    def check(
+        self,
+        answer: SortedKeys,
+        download: Callable[[Any], NDArray[Any]],
+        *,
+        stable: bool,
+        equal_zeros: bool,
+    ) -> str | None:
+        """Return None, or a sentence on what is wrong."""
+        keys, values = self.sorted(equal_zeros)
+        found_values = None if answer.values is None else download(answer.values)
+        return check_sorted_keys(
+            keys, values, download(answer.keys), found_values, stable, equal_zeros, self.segment
+        )
+
+
+def check_sorted_keys(
+    keys: NDArray[Any],
+    values: NDArray[Any] | None,
+    found_keys: NDArray[Any],
+    found_values: NDArray[Any] | None,
+    stable: bool,
+    equal_zeros: bool = False,
+    segment: NDArray[np.int64] | None = None,
+) -> str | None:
+    """Compare sorted keys, and their values, with those expected of a stable sort.
+
+    segment: of each place, where keys were sorted in segments.
+    """
+    if found_keys.shape != keys.shape or found_keys.itemsize != keys.itemsize:
+        return f"{found_keys.shape} keys of {found_keys.dtype}, expected {keys.shape} {keys.dtype}"
+    found = found_keys.view(keys.dtype)
+    ranks = ordered_bits(keys, equal_zeros)
+    if len(wrong := np.flatnonzero(ordered_bits(found, equal_zeros) != ranks)):
+        at = wrong[0]
+        return f"key {at} is {found[at]}, expected {keys[at]}; {len(wrong)} keys differ"
+    if values is None or found_values is None:
+        return None if values is found_values else "keys have values, or the answer, but not both"
+    if found_values.shape != values.shape or found_values.itemsize != values.itemsize:
+        return f"{found_values.shape} values, expected {values.shape}"
+    values, found_values = _rows(values), _rows(found_values)
+    if not stable:
+        places = (ranks,) if segment is None else (ranks, segment)
+        values = values[np.lexsort((*values.T, *places))]
+        found_values = found_values[np.lexsort((*found_values.T, *places))]
+    if len(wrong := np.flatnonzero((found_values != values).any(axis=1))):
+        at = wrong[0]
+        return (
+            f"value {at}, of key {keys[at]}, is {_shown(found_values[at])}, expected"
+            f" {_shown(values[at])}; {len(wrong)} values differ"
+        )
+    return None
+
+
+def _rows(values: NDArray[Any]) -> NDArray[np.uint32]:
+    """Return values as rows of words."""
+    return values.view(np.uint32).reshape(len(values), -1)
+
+
+def _shown(row: NDArray[np.uint32]) -> Any:
+    return int(row[0]) if len(row) == 1 else row.tolist()

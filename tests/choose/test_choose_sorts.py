@@ -1,0 +1,98 @@
+"""Advice on sorting keys."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from key_sets import key_records
+from report_pages import ENVIRONMENT
+
+from gpubench.choose.sorts import SortQuestion, choose
+from gpubench.cli import app
+from gpubench.core.errors import UserError
+from gpubench.evidence.records import as_json
+
+TIMES = {
+    "bitonic-sort": {1024: 0.01, 16384: 0.16},
+    "radix-sort": {1024: 0.04, 16384: 0.08},
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    records: list[dict[str, Any]] = [
+        *key_records(TIMES),
+        *key_records({"radix-sort": {1024: 9.0, 16384: 9.0}}, key_bits=8),
+        *key_records({"cub-sort": {1024: 0.001}}),
+    ]
+    return write(tmp_path / "2000-01-02-0123456-key-sort.json", records)
+
+
+def write(file: Path, records: list[Any]) -> Path:
+    document = {
+        "schema": 1, "environment": ENVIRONMENT, "records": [as_json(each) for each in records],
+    }  # fmt: skip
+    file.write_text(json.dumps(document), encoding="utf-8")
+    return file
+
+
+def status_of(monkeypatch: pytest.MonkeyPatch, *words: str) -> Any:
+    monkeypatch.setattr(sys, "argv", ["gpubench", "choose", *words])
+    with pytest.raises(SystemExit) as end:
+        app.main()
+    return end.value.code
+
+
+def test_times_lie_on_a_line_between_measured_sizes(folder: Path) -> None:
+    answer = choose(SortQuestion(4096), [folder], None)
+    times = dict(answer.times)
+    assert times["radix-sort onesweep"].median == pytest.approx(math.sqrt(0.04 * 0.08))
+    assert answer.sentences[0].startswith(
+        "bitonic-sort index: about 0.04 ms at 4,096 keys of uint32"
+    )
+    assert answer.is_known and list(times) == ["bitonic-sort index", "radix-sort onesweep"]
+
+
+def test_at_a_measured_size_all_that_was_measured_there_counts(folder: Path) -> None:
+    answer = choose(SortQuestion(1024), [folder], "cuda")
+    assert answer.times[0][0] == "cub-sort radix"
+
+
+def test_where_nothing_was_measured_nothing_is_chosen(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for question in (SortQuestion(100), SortQuestion(4096, 16), SortQuestion(4096, 4, "int64")):
+        answer = choose(question, [folder], None)
+        assert not answer.is_known and answer.sentences[0].startswith("inconclusive: no two sizes")
+    assert status_of(monkeypatch, "--task", "sort", "--keys", "100", "--results", str(folder)) == 3
+    assert "inconclusive" in capsys.readouterr().out
+
+
+def test_close_times_are_inconclusive(tmp_path: Path) -> None:
+    close = key_records({"bitonic-sort": {1024: 0.01}, "radix-sort": {1024: 0.01001}})
+    file = write(tmp_path / "2000-01-02-0123456-key-sort.json", close)
+    answer = choose(SortQuestion(1024), [file], None)
+    assert answer.tied == 2 and "inconclusive against radix-sort onesweep" in answer.sentences[0]
+    assert answer.as_json["verdict"] == "cannot tell"
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [((0,), "--keys"), ((9, 8), "--value-bytes takes one of"), ((9, 4, "text"), "--key-type")],
+)
+def test_questions_that_make_no_sense(question: Any, said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        SortQuestion(*question)
+
+
+@pytest.mark.parametrize("words", [["--task", "sort"], ["--keys", "9", "--task", "count"]])
+def test_a_sort_needs_keys_and_no_other_task(
+    words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert status_of(monkeypatch, *words) == 2
+    assert "--keys N" in capsys.readouterr().err

@@ -1,0 +1,54 @@
+"""What the page of a study of sorts says."""
+
+from __future__ import annotations
+
+from key_sets import key_records
+from report_pages import run_of
+
+from gpubench.report import overtaking, study_charts, verdict
+from gpubench.report.scans import scans
+
+# Made up: the second is twice as fast from the third size on.
+CROSSING = {
+    "bitonic-sort": {1024: 0.01, 4096: 0.04, 16384: 0.16, 65536: 0.64},
+    "radix-sort": {1024: 0.04, 4096: 0.08, 16384: 0.16 / 2, 65536: 0.32},
+}
+
+
+def test_a_page_of_sorts_goes_along_each_axis_that_varies() -> None:
+    records = [
+        *key_records(CROSSING),
+        *key_records(CROSSING, value_bytes=16),
+        *[
+            each
+            for moved in (0.01, 0.5)
+            for each in key_records(
+                {"radix-sort": {1024: 0.1}}, key_order="nearly-sorted", keys_moved=moved
+            )
+        ],
+    ]
+    found = scans(run_of(records))
+    assert [(scan.axis, scan.title()) for scan in found] == [
+        ("key_count", "values of 4 bytes"),
+        ("key_count", "values of 16 bytes"),
+        ("keys_moved", "2¹⁰ keys, values of 4 bytes, nearly-sorted keys"),
+    ]
+    assert found[2].values(run_of(records)) == [0.01, 0.5]
+
+
+def test_where_a_sort_overtakes_another_is_said_with_its_interval() -> None:
+    run = run_of(key_records(CROSSING))
+    [said] = overtaking.sentences(run)
+    assert said.startswith("values of 4 bytes: radix-sort overtakes bitonic-sort at about 8,192")
+    text = " ".join(verdict.sentences(run))
+    assert "bitonic-sort is fastest at 2¹⁰ and 2¹² keys" in text
+    assert said in text
+    assert "(0.205 Gkeys/s)" in text  # 65536 keys in 0.32 ms
+    alone = run_of(key_records({"radix-sort": CROSSING["radix-sort"]}))
+    assert overtaking.sentences(alone) == []
+
+
+def test_orders_of_keys_are_drawn() -> None:
+    records = [*key_records(CROSSING), *key_records(CROSSING, key_order="sorted")]
+    charts = {chart.slug: chart for chart in study_charts.charts(run_of(records), "s")}
+    assert len(charts["s-key-order"].panels) == 4
