@@ -31,6 +31,12 @@ FIXED: dict[str, dict[str, Any]] = {
 OF_FAMILY: dict[str, dict[str, Any]] = {
     "cell-list-update": {"periodic": True, "destination": "step"},
 }
+# And what an algorithm needs that sorts keys of one kind alone.
+OF_ALGORITHM: dict[str, dict[str, Any]] = {
+    "counting-key-sort": {"key_bits": 16},
+    "key-resort": {"key_order": "nearly-sorted", "keys_moved": 0.01},
+    "segment-sort": {"segment_keys": 64},
+}
 
 
 def _class_of(name: str, about: dict[str, Any]) -> type:
@@ -40,6 +46,7 @@ def _class_of(name: str, about: dict[str, Any]) -> type:
     def make_case(form: str, *values: Any) -> Case:
         along = dict(zip(names, values, strict=True))
         along |= FIXED[about["kind"]] | OF_FAMILY.get(about["family"], {})
+        along |= OF_ALGORITHM.get(name, {})
         return Case(name, form, values[0], SIZES_HERE, along, about["parameters"])
 
     forms = list(about["forms"])

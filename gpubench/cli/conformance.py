@@ -15,11 +15,10 @@ from gpubench.inputs.specs import Meshes, Particles
 from gpubench.measure.progress import progress
 from gpubench.studies.bench import verdict_on
 from gpubench.verify import conformance, suites
-from gpubench.verify.allocations import UndeclaredMemory, soiled_memory
+from gpubench.verify.allocations import READ_CELLS, UndeclaredMemory, soiled_memory
 from gpubench.verify.problems import FAMILIES, first_launch
 from gpubench.verify.smallest import smallest_failure
 
-READ_CELLS = ("neighbour-query", "unbounded-query")  # a cell list that is input, not workspace
 Own = ParticleSet | MeshPair | None  # an input that replaces the suite
 
 

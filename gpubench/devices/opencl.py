@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -163,7 +163,6 @@ class OpenCLDevice(Device):
     def __init__(self, device: Any) -> None:
         self._cl = cl = _opencl()
         import pyopencl.array
-        import pyopencl.tools
 
         self._array = pyopencl.array
         self._device = device
@@ -171,8 +170,6 @@ class OpenCLDevice(Device):
         self.queue = cl.CommandQueue(
             self.context, properties=cl.command_queue_properties.PROFILING_ENABLE
         )
-        # Scratch of PyOpenCL's own algorithms comes from a pool: no allocation when they repeat.
-        self.pool = pyopencl.tools.MemoryPool(pyopencl.tools.ImmediateAllocator(self.queue))
         self.spec = _spec(device)
         self.name = device.name.strip()
         self.is_cpu = bool(device.type & cl.device_type.CPU)
@@ -286,21 +283,6 @@ class OpenCLDevice(Device):
 
         return launch
 
-    @cached_property
-    def radix_sort(self) -> Any:
-        """PyOpenCL's radix sort of int32 keys with int32 values."""
-        from pyopencl.algorithm import RadixSort
-
-        return self._cache.build(
-            lambda: RadixSort(
-                self.context,
-                "int *keys, int *values",
-                key_expr="keys[i]",
-                sort_arg_names=["keys", "values"],
-                key_dtype=np.int32,
-            )
-        )
-
     def record(self) -> Any:
         return self._cl.enqueue_marker(self.queue)
 
@@ -326,7 +308,6 @@ class OpenCLDevice(Device):
 
     def close(self) -> None:
         self.queue.finish()
-        self.pool.stop_holding()
 
     @contextmanager
     def _memory_errors(self, shape: Any, dtype: DTypeLike) -> Iterator[None]:

@@ -96,11 +96,6 @@ class StudyPage:
     comparison: Table | None
     of_machines: Sequence[tuple[MachinePart, StudyPart]]
 
-    @property
-    def has_measurements(self) -> bool:
-        """Whether there is a page of all its measurements."""
-        return any(study.every_record is not None for _, study in self.of_machines)
-
 
 @dataclass(frozen=True)
 class Document:
@@ -145,7 +140,7 @@ def build(
     ]
     return Document(
         parts,
-        [_page(name, stem, parts) for name, stem in stems.items()],
+        [_page(stem, parts) for stem in stems.values()],
         [collection for collection in collections if collection.parts],
     )
 
@@ -179,13 +174,12 @@ def _answers(searches: Searches, stem: str, slug: str) -> list[AnswerPart]:
     return [AnswerPart(stem, drawn)] if drawn else []
 
 
-def _page(name: str, stem: str, machines: Sequence[MachinePart]) -> StudyPage:
+def _page(stem: str, machines: Sequence[MachinePart]) -> StudyPage:
     own = [(part, study) for part in machines for study in part.studies if study.stem == stem]
-    run = own[0][1].run
-    study = run.study
-    comparison = None
-    if not run.study.views:  # which begins with what was found
-        comparison = tables.comparison([part.machine for part in machines], name)
+    study = own[0][1].run.study
+    # A study of neighbour searches begins with what was found.
+    every = [part.machine for part in machines]
+    comparison = None if study.views else tables.comparison(every, study.name)
     return StudyPage(stem, study.title, study.question, comparison, own)
 
 

@@ -264,7 +264,7 @@ def _machine(runs: list[Results]) -> Machine:
     ranks = {id(each.measurement): each for race in ranked for each in race}
     every = [Cell(ranks[id(each)]) for each in measured]
     studies = []
-    for name, of_study in grouped(every, lambda cell: cell.study).items():
+    for name, of_study in sorted(grouped(every, lambda cell: cell.study).items()):
         cells = {}
         for key, own in grouped(of_study, lambda cell: (cell.subject, cell.place)).items():
             modes = {cell.mode: cell for cell in own}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpubench.core.tasks import LAUNCHES_MS, LAUNCHES_PARTICLES, may_be_launches
-from gpubench.report import formats, incremental_updates, libraries, maps, time_steps
+from gpubench.report import formats, incremental_updates, libraries, maps, steps
 from gpubench.report.pages import Section
 from gpubench.report.rankings import Searches
 from gpubench.report.vega import draw_all
@@ -28,7 +28,7 @@ def sections(searches: Searches, slug: str) -> list[Section]:
     """
     run, views = searches.run, searches.run.study.views
     tiled = [maps.figure(searches, task, slug) for task in searches.tasks]
-    moved = [incremental_updates.chart(searches, slug), time_steps.chart(run, slug)]
+    moved = [incremental_updates.chart(searches, slug), steps.over_time_steps(run, slug)]
     resorts = incremental_updates.table(searches)
     found = [
         Section("The fastest, input by input", figures=[drawn for drawn in tiled if drawn]),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Collection, Mapping
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -48,7 +47,7 @@ def html(report: Document, spreadsheets: Mapping[str, Collection[str]]) -> dict[
     pages = {"index": fill("index")}
     for page in report.studies:
         pages[page.stem] = fill("study", page=page)
-        if page.has_measurements:
+        if any(study.every_record for _, study in page.of_machines):
             pages[f"{page.stem}{MEASUREMENTS}"] = fill("measurements", page=page)
     for collection in report.collections:
         pages[collection.stem] = fill("parts", collection=collection)
@@ -66,13 +65,9 @@ def markdown(
         "report.md": environment.get_template("report.md.j2").render(**names)
     }
     parts = [part for collection in report.collections for part in collection.parts]
-    studies = [study for machine in report.machines for study in machine.studies]
-    drawn = [part.drawn for part in (*parts, *(s for study in studies for s in study.sections))]
-    drawn += [
-        [figure for part in machine.answers for *_, figure in part.tasks]
-        for machine in report.machines
-    ]
-    figures = list(itertools.chain.from_iterable(drawn))
+    sections = [s for m in report.machines for study in m.studies for s in study.sections]
+    figures = [figure for section in (*parts, *sections) for figure in section.drawn]
+    figures += [map for m in report.machines for part in m.answers for *_, map in part.tasks]
     for figure in figures:
         files[f"figures/{figure.chart.slug}.svg"] = figure.svg
     for part in parts:

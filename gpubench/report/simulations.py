@@ -38,6 +38,10 @@ def _part(index: int, path: Path) -> Part:
     told = load(path)
     slug = f"simulation-{index + 1}"
     panel = path.with_name(PANEL)
+    shown = (
+        f"Up to six moments of {told['workload']} from time 0 to {told['time']:g}: its particles,"
+        " x to the right, z upwards."
+    )
     return Part(
         slug=slug,
         title=_title(told),
@@ -45,7 +49,7 @@ def _part(index: int, path: Path) -> Part:
         tables=[_facts(told), *_phases(told)],
         figures=draw_all(_charts(slug, told)),
         command=_command(told),
-        picture=Picture.read(panel, _alternative(told)) if panel.exists() else None,
+        picture=Picture.read(panel, shown) if panel.exists() else None,
     )
 
 
@@ -89,13 +93,6 @@ def _phases(told: Mapping[str, Any]) -> list[Table]:
     ]
     note = "Timed apart, launch by launch: a step replayed from a graph is shorter."
     return [Table("Phases of a step", ["phase", "mean, ms", "share"], rows, notes=[note])]
-
-
-def _alternative(told: Mapping[str, Any]) -> str:
-    return (
-        f"Up to six moments of {told['workload']} from time 0 to {told['time']:g}:"
-        " its particles, x to the right, z upwards."
-    )
 
 
 def _charts(slug: str, told: Mapping[str, Any]) -> list[Chart]:

@@ -424,7 +424,7 @@ def test_json_alone_is_on_stdout(command, small, tmp_path):
     [
         (("--threshold", "5%"), "--threshold is for --again"),
         (("--again", "nowhere.json"), "nowhere.json"),
-        (("--again", "earlier.json", "--threshold", "5"), "takes a share"),
+        (("--again", "earlier.json", "--threshold", "5"), "takes a fraction"),
         (("--pairs", "3"), "at least 8 pairs"),
         (("--study", "nowhere"), "nowhere"),
     ],

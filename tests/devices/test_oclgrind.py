@@ -5,11 +5,6 @@ Each algorithm runs in a process of its own, whose only OpenCL runtime is Oclgri
 Its search for uninitialised values is not used. In Oclgrind 21.10 it takes the operand of every
 atomic for uninitialised, constants too, and it abandons kernels at LLVM's `freeze`. Instead
 test_algorithms.py fills memory with rubbish before algorithms get it.
-
-`radix-grid`, the hash grids and the linear BVH run here with NumPy's sort, so that only the kernels
-of this package are judged. PyOpenCL's scan, which its radix sort is made of, has a race by the
-letter of the standard: it reads a sum from global memory behind a barrier that orders local memory
-only.
 """
 
 from __future__ import annotations
@@ -74,8 +69,7 @@ CHECK = """
 import json, sys
 import numpy as np
 from gpubench.core import registry
-from gpubench.algorithms import hash_grid, radix_grid
-from gpubench.primitives import adaptive_merge, digit_sorts, linear_bvh
+from gpubench.primitives import adaptive_merge, digit_sorts
 from gpubench.devices import open_device
 from gpubench.verify.problems import FAMILIES
 from gpubench.core.grid import Grid
@@ -85,19 +79,6 @@ from gpubench.inputs import of_particles
 from gpubench.primitives import simd_query
 from gpubench.verify.sparse_suites import antisymmetric_matrix, matrix_of_lengths
 
-class HostSort:
-    form, workspace_bytes = "host", 0
-
-    def __init__(self, device, items, bits):
-        self.device = device
-
-    def launch(self, keys, values):
-        keys, values = self.device.download(keys), self.device.download(values)
-        order = np.argsort(keys, kind="stable")
-        self.keys = self.device.upload(keys[order])
-        self.values = self.device.upload(values[order])
-
-radix_grid.RadixSort = hash_grid.RadixSort = linear_bvh.RadixSort = HostSort
 digit_sorts.ThreeKernelSort.shapes = {True: (4, 32, 4)}
 # So small that few particles have trees that one launch does not split.
 adaptive_merge.SPLIT_BLOCK, adaptive_merge.MAX_STAGES = 64, 6

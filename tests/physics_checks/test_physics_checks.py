@@ -358,8 +358,8 @@ def test_a_check_without_a_quick_size_is_long_only(intel, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["dpd", "counting-sort"], "dpd by itself"),
-        (["dpd", "--cell-size", "1"], "dpd by itself"),
+        (["dpd", "counting-sort"], "leave out algorithms, particles and meshes"),
+        (["dpd", "--cell-size", "1"], "leave out algorithms, particles and meshes"),
         (["counting-sort", "--long"], "--long and --out are for checks of dpd"),
         (["--out", "found.json"], "--long and --out are for checks of dpd"),
         (["dpd", "--out", "."], "--out takes a file"),

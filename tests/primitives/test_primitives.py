@@ -132,7 +132,7 @@ class TestRadixSort:
         keys = np.random.default_rng(bits).integers(0, 1 << bits, 3000).astype(np.int32)
         self.check(device, keys, bits)
 
-    @pytest.mark.parametrize("bits", [2, 8, 20])  # even: PyOpenCL sorts two bits a pass
+    @pytest.mark.parametrize("bits", [8, 16])  # whole digits
     def test_higher_bits_cost_no_pass(self, device: Device, bits: int) -> None:
         keys = np.random.default_rng(bits).integers(0, 2**31, 3000).astype(np.int32)
         self.check(device, keys, bits)

@@ -32,8 +32,8 @@ from gpubench.report import (
     libraries,
     records,
     regimes,
-    time_steps,
 )
+from gpubench.report import steps as whole_steps
 from gpubench.report.rankings import Searches, is_open, margin
 
 
@@ -286,8 +286,8 @@ def test_all_shares_between_which_a_resort_pays_are_told(
 
 
 def test_steps_stand_over_the_time_step_where_the_share_is_not_known() -> None:
-    known = time_steps.chart(run_of(steps()), "slug")
-    unknown = time_steps.chart(run_of(steps(shares=False)), "slug")
+    known = whole_steps.over_time_steps(run_of(steps()), "slug")
+    unknown = whole_steps.over_time_steps(run_of(steps(shares=False)), "slug")
     assert known is not None and unknown is not None
     assert known.x.label == "% of the particles that change cells in a step"
     assert unknown.x.label == "time step"

@@ -43,7 +43,6 @@ def test_where_a_sort_overtakes_another_is_said_with_its_interval() -> None:
     text = " ".join(verdict.sentences(run))
     assert "bitonic-sort is fastest at 2¹⁰ and 2¹² keys" in text
     assert said in text
-    assert "(0.205 Gkeys/s)" in text  # 65536 keys in 0.32 ms
     alone = run_of(key_records({"radix-sort": CROSSING["radix-sort"]}))
     assert overtaking.sentences(alone) == []
 
