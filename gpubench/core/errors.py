@@ -15,3 +15,7 @@ class NotSupported(UserError):
 
 class OutOfMemory(UserError):
     """More memory was asked for than the device has."""
+
+
+class CompileError(Exception):
+    """A kernel does not compile: the first line is the compiler's first error, then its log."""

@@ -44,8 +44,9 @@ def algorithms() -> dict[str, type[Algorithm]]:
     """Return every algorithm class by its name, in order of the names."""
     found = named_classes(ALGORITHMS, Algorithm, _added_modules())
     for algorithm in found.values():
-        if not algorithm.forms:
-            raise RegistryError(f"{_place(algorithm)} declares no forms")
+        for required in ("forms", "family", "summary", "source"):
+            if not getattr(algorithm, required, None):
+                raise RegistryError(f"{_place(algorithm)} declares no {required}")
         for form in algorithm.forms:
             _require_name(form, _place(algorithm))
     _require_use_of_additions()

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from gpubench.core import install
-from gpubench.core.errors import DeviceUnavailable, OutOfMemory
+from gpubench.core.errors import CompileError, DeviceUnavailable, OutOfMemory
 from gpubench.core.plugins import kernel_folders
 from gpubench.core.user_cache import keep, usable_cache
 from gpubench.devices.base import Device, DeviceReport, Kernel, scalar
@@ -146,6 +146,14 @@ def open_opencl(which: str = "") -> OpenCLDevice:
     raise DeviceUnavailable(f"no OpenCL platform or device matches {which!r}: there is {names}")
 
 
+def _why_not_compiled(error: Exception) -> Exception:
+    """Return the error of a build with the compiler's first error first, if it has one."""
+    first = re.search(r"^.*\berror:.*$", str(error), re.MULTILINE)
+    if first is None:
+        return error
+    return CompileError(f"{first[0].strip().removeprefix('error: ')}\n{error}")
+
+
 class OpenCLDevice(Device):
     """One OpenCL device with one in-order queue that keeps times."""
 
@@ -250,9 +258,12 @@ class OpenCLDevice(Device):
             options += [f"-D{constant}={value}" for constant, value in constants.items()]
             source = f'#include "prelude/opencl.h"\n#include "{file}"\n'
             program = self._cl.Program
-            self._programs[key] = self._cache.build(
-                lambda: program(self.context, source).build(options)
-            )
+            try:
+                self._programs[key] = self._cache.build(
+                    lambda: program(self.context, source).build(options)
+                )
+            except self._cl.RuntimeError as error:
+                raise _why_not_compiled(error) from None
         if (key, name) not in self._kernels:
             self._kernels[key, name] = self._launcher(self._programs[key], name)
         return self._kernels[key, name]

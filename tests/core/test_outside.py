@@ -44,7 +44,7 @@ KERNEL = "__global__ void mark(GLOBAL int *out) { out[0] = VALUE; }\n"
 
 @pytest.fixture(autouse=True)
 def alone(tmp_path):
-    with nothing_added(tmp_path, EXAMPLE):
+    with nothing_added(tmp_path, EXAMPLE.parent):
         yield
 
 
@@ -133,6 +133,27 @@ def test_the_example_with_shared_memory_is_right(opencl_device):
     (checked,) = json.loads(result.stdout)["checks"]
     assert checked["status"] == "ok"
     assert len(checked["cases"]) > 40
+
+
+@pytest.mark.parametrize("missing", ["family", "summary", "source", "forms"])
+def test_an_algorithm_must_declare_what_lists_and_results_show(tmp_path, missing):
+    lines = ALGORITHM.format(name="own").splitlines(keepends=True)
+    kept = "".join(line for line in lines if not line.strip().startswith(f"{missing} ="))
+    registry.add([write(tmp_path / "own", own__py=kept)])
+    with pytest.raises(RegistryError, match=f"declares no {missing}"):
+        registry.algorithms()
+
+
+def test_a_kernel_that_does_not_compile_says_where(tmp_path, opencl_device):
+    write(tmp_path, broken_sort__py=(EXAMPLE.parent / "tile-sort" / "tile_sort.py").read_text())
+    kernel = (EXAMPLE.parent / "tile-sort" / "tile_sort.cu").read_text()
+    write(tmp_path, tile_sort__cu=kernel + "int broken = ;\n")
+    added = "--add", tmp_path / "broken_sort.py"
+    result = invoke(*added, "check", "tile-sort", "--device", opencl_device.spec, "--json")
+    (checked,) = json.loads(result.stdout)["checks"]
+    line = len(kernel.splitlines()) + 1
+    assert result.exit_code == 1 and checked["status"] == "failed"
+    assert f"tile_sort.cu:{line}:" in checked["reason"]
 
 
 class TestModules:

@@ -22,7 +22,7 @@ def check_with(folder, device, line):
     lines = (EXAMPLE / "tile_sort.py").read_text(encoding="utf-8").splitlines()
     kept = [text for text in lines if not text.strip().startswith(line)]
     assert len(kept) == len(lines) - 1
-    (folder / "tile_sort.py").write_text("\n".join(kept))
+    (folder / "broken_tile_sort.py").write_text("\n".join(kept))
     with nothing_added(folder):
         words = ["--add", str(folder), "check", "tile-sort", "--device", device.spec, "--json"]
         result = CliRunner().invoke(app.app, words)
