@@ -18,6 +18,7 @@ from gpubench.inputs import MeshPair, make_mesh_pair, mesh_pair
 from gpubench.inputs.mesh_files import read_mesh_pair
 from gpubench.inputs.meshes import SHAPES
 from gpubench.inputs.obb_tree import ObbTree, obb_tree
+from gpubench.measure.phases import level_times
 from gpubench.verify import collision_oracle
 from gpubench.verify.collision_oracle import CollisionReference, separations
 from gpubench.verify.problems import FAMILIES
@@ -297,3 +298,14 @@ def test_a_pose_is_the_same_as_moving_the_mesh(device: Device) -> None:
         device.download(collided(device, "atomic", each).answer.counts)[0] for each in (pair, moved)
     ]
     assert abs(counts[0] - counts[1]) <= len(CollisionReference(pair).may) + 1 and counts[0] > 10
+
+
+def test_steps_by_level_repeat_the_launch(device: Device) -> None:
+    pair = make_mesh_pair("sphere", 64, "deep")
+    made = collided(device, "atomic", pair)
+    found = made.outcome()
+    kinds, levels = level_times(made)
+    assert kinds["filter"] > 0
+    assert len(levels) == found["levels"] + 1  # the last stands for the triangles
+    assert made.outcome() == found
+    assert level_times(collided(device, "no-filter", pair)) == ({}, [])
