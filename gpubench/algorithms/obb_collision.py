@@ -134,15 +134,15 @@ class ObbCollision(MeshCollision):
         if self.form == UNFILTERED:
             self._launch_unfiltered()
             return
-        for _, _, queue in self.steps():
+        for _, _, queue in self._steps():
             queue()
         self._finish(len(self._most))
 
-    def steps(self) -> list[Step]:
-        """Return what a launch queues with a filter: on which level, what, and how.
+    def level_steps(self) -> list[Step]:
+        """Return the steps of a launch with a filter; the last level is that of the triangles."""
+        return [] if self.form == UNFILTERED else [(0, "begin", self._begin), *self._steps()]
 
-        The level past the last stands for the triangles.
-        """
+    def _steps(self) -> list[Step]:
         levels, most = len(self._most), self._most_leaves
         test = partial(
             self._kernels["test_triangles"], self.device.blocks(most, BLOCK), BLOCK,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, get_type_hints
 
@@ -174,6 +174,13 @@ class Algorithm(ABC):
     def outcome(self) -> dict[str, int | float | str]:
         """Return what the last launch reports beside its answer, e.g. its round count."""
         return {}
+
+    def level_steps(self) -> list[tuple[int, str, Callable[[], None]]]:
+        """Return what a launch that goes level by level queues: on which level, what, and how.
+
+        The queued work repeats the last launch. Empty where a launch has no levels.
+        """
+        return []
 
     def peak_bytes(self) -> int | None:
         """Return the most device memory that the work took, where not all is `workspace_bytes`.

@@ -7,13 +7,16 @@ import os
 import stat
 import sys
 import tempfile
+import zipfile
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
+import numpy as np
 import platformdirs
+from numpy.typing import NDArray
 
 from gpubench.core.errors import UserError
 from gpubench.core.messages import say
@@ -75,6 +78,31 @@ def remembered(name: str, content: Iterable[bytes], make: Callable[[], T]) -> T:
     value = pickle.dumps(made, pickle.HIGHEST_PROTOCOL)
     with suppress(UserError), whole_file(path) as file:
         file.write(key + _digest([key, value]) + value)
+    return made
+
+
+def remembered_arrays(
+    group: str, key: str, most: int, make: Callable[[], dict[str, NDArray[Any]]]
+) -> dict[str, NDArray[Any]]:
+    """Return the arrays that `make` makes for a key, from the cache where they were made before.
+
+    group: of files, of which the latest `most` stay. A file that is damaged is made anew; without
+    a usable cache nothing is kept.
+    """
+    folder = _folder_to_remember_in()
+    if folder is None:
+        return make()
+    path = folder / f"{group}-{key}.npz"
+    damage = ValueError, EOFError, zipfile.BadZipFile
+    with suppress(OSError, *damage), path.open("rb") as file, np.load(file) as found:
+        return dict(found)
+    made = make()
+    with suppress(UserError), whole_file(path) as whole:
+        np.savez(whole, **made)  # type: ignore[arg-type]  # of its stubs, for names of arrays
+    with suppress(OSError):
+        files = sorted(folder.glob(f"{group}-*.npz"), key=lambda each: each.stat().st_mtime)
+        for old in files[:-most]:
+            old.unlink()
     return made
 
 

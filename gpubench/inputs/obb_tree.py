@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpubench.core.user_cache import remembered_arrays
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-KEPT = 4  # trees that stay in memory
+KEPT = 4  # trees that stay in memory, and on the disk
+LARGE = 2**15  # triangles; smaller trees are built sooner than read
+VERSION = 1  # of what `_build` makes
 # Boxes grow by this share of their size and of the largest coordinate, more than what rounding
 # their axes, centre and edges to float32 takes from them.
 PADDING, ROUNDING = 1e-6, 2.0**-20
@@ -36,7 +41,9 @@ class ObbTree:
 
 
 def obb_tree(triangles: NDArray[np.float32]) -> ObbTree:
-    """Return the tree of triangles, float32, shape (n, 3, 3); the last ones are kept in memory.
+    """Return the tree of triangles, float32, shape (n, 3, 3).
+
+    The last ones are kept in memory, and large ones in the user's cache folder.
 
     Axes are the eigenvectors of the covariance of the surface in a node (Gottschalk, Lin and
     Manocha 1996, section 4). A node is split at its mean along its longest axis, by centroids; if
@@ -46,8 +53,17 @@ def obb_tree(triangles: NDArray[np.float32]) -> ObbTree:
     if digest not in _kept:
         while len(_kept) >= KEPT:
             del _kept[next(iter(_kept))]
-        _kept[digest] = _build(triangles)
+        _kept[digest] = _build(triangles) if len(triangles) < LARGE else _cached(digest, triangles)
     return _kept[digest]
+
+
+def _cached(digest: str, triangles: NDArray[np.float32]) -> ObbTree:
+    def make() -> dict[str, NDArray[Any]]:
+        tree = _build(triangles)
+        return {"boxes": tree.boxes, "links": tree.links, "depth": np.array(tree.depth)}
+
+    found = remembered_arrays("obb-tree", f"{VERSION}-{digest[:32]}", KEPT, make)
+    return ObbTree(found["boxes"], found["links"], int(found["depth"]), triangles)
 
 
 def _moments(corners: Floats) -> Floats:

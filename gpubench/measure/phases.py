@@ -6,17 +6,20 @@ import itertools
 import math
 import statistics
 from collections import defaultdict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from gpubench.measure import clock
 
 if TYPE_CHECKING:
+    from gpubench.core.contracts import Algorithm
     from gpubench.devices.base import Device
     from gpubench.workloads.workload import Workload
 
+LEVEL_REPEATS = 20
 SCRATCH_BYTES = 256 << 20  # of a fill that keeps the device busy
 LEAD = 2.0  # how much longer it is kept busy than the host needs to queue the steps
 MOST_FILLS = 100
@@ -34,7 +37,41 @@ class PhaseTime:
     mean_ms: float
 
 
-def phase_times(workload: Workload, repeats: int) -> dict[str, PhaseTime]:
+class Phased(Protocol):
+    """What queues its work launch by launch, each with a name: a simulation, or a traversal."""
+
+    device: Device
+
+    def phases(self) -> Sequence[tuple[str, Callable[[], None]]]:
+        """Return the launches of a step in their order."""
+
+
+@dataclass(frozen=True)
+class _Steps:
+    device: Device
+    named: list[tuple[str, Callable[[], None]]]
+
+    def phases(self) -> list[tuple[str, Callable[[], None]]]:
+        return self.named
+
+
+def level_times(algorithm: Algorithm) -> tuple[dict[str, float], list[float]]:
+    """Return the median ms of each kind of step of a launch, and of each of its levels."""
+    steps = algorithm.level_steps()
+    kinds, levels = (
+        phase_times(_Steps(algorithm.device, named), LEVEL_REPEATS) if named else {}
+        for named in (
+            [(what, queue) for _, what, queue in steps],
+            [(str(level), queue) for level, _, queue in steps],
+        )
+    )
+    return (
+        {name: time.median_ms for name, time in kinds.items()},
+        [time.median_ms for time in levels.values()],
+    )
+
+
+def phase_times(workload: Phased, repeats: int) -> dict[str, PhaseTime]:
     """Time the phases of that many steps, in the order in which they first appear.
 
     Launches of one name in a step add up. All steps are queued before the first event is read,
@@ -70,7 +107,7 @@ def picture_time(workload: Workload, repeats: int) -> PhaseTime:
     return PhaseTime(_six_digits(statistics.median(times)), _six_digits(statistics.fmean(times)))
 
 
-def _keep_busy(workload: Workload, steps: int) -> None:
+def _keep_busy(workload: Phased, steps: int) -> None:
     """Queue fills that outlast the host's queueing of so many steps."""
     device = workload.device
     _queue_step(workload)  # lazy initialization happens here
@@ -86,7 +123,7 @@ def _keep_busy(workload: Workload, steps: int) -> None:
         device.fill(scratch, 0xFF)
 
 
-def _queue_step(workload: Workload) -> list[tuple[str, Any]]:
+def _queue_step(workload: Phased) -> list[tuple[str, Any]]:
     """Queue a step; return an event of its beginning, and one after each launch with its name."""
     marks = [("", workload.device.record())]
     for name, launch in workload.phases():

@@ -17,6 +17,7 @@ from gpubench.devices import Device, missing_feature
 from gpubench.evidence.records import AnyRecord, make_record
 from gpubench.inputs import Inputs, ParticleSet, SimulationStart
 from gpubench.measure.clock import timed
+from gpubench.measure.phases import level_times
 from gpubench.measure.sampling import Budget, Mode, Run, Sampled, Task, take_samples
 from gpubench.measure.statistics import Summary
 from gpubench.studies.facts import facts_of, printable, require_countable
@@ -329,6 +330,11 @@ def _check_again(
         trial.facts["steps"] = first.launches
         if phases:
             trial.facts["phases_ms"] = first.phases_ms()
+    elif phases:
+        by_kind, by_level = level_times(first)
+        if by_kind:
+            trial.facts["phases_ms"] = by_kind
+            trial.facts["outcome"]["level_ms"] = " ".join(f"{each:.3g}" for each in by_level)
     return None
 
 

@@ -12,12 +12,15 @@ import pytest
 from gpubench.algorithms.neighbour_query import NeighbourQuery
 from gpubench.algorithms.obb_collision import ObbCollision
 from gpubench.cli.conformance import check_forms
+from gpubench.core import user_cache
 from gpubench.core.errors import NotSupported, UserError
 from gpubench.devices import Device
 from gpubench.inputs import MeshPair, make_mesh_pair, mesh_pair
+from gpubench.inputs import obb_tree as tree_module
 from gpubench.inputs.mesh_files import read_mesh_pair
 from gpubench.inputs.meshes import SHAPES
 from gpubench.inputs.obb_tree import ObbTree, obb_tree
+from gpubench.measure.phases import level_times
 from gpubench.verify import collision_oracle
 from gpubench.verify.collision_oracle import CollisionReference, separations
 from gpubench.verify.problems import FAMILIES
@@ -297,3 +300,39 @@ def test_a_pose_is_the_same_as_moving_the_mesh(device: Device) -> None:
         device.download(collided(device, "atomic", each).answer.counts)[0] for each in (pair, moved)
     ]
     assert abs(counts[0] - counts[1]) <= len(CollisionReference(pair).may) + 1 and counts[0] > 10
+
+
+def test_steps_by_level_repeat_the_launch(device: Device) -> None:
+    pair = make_mesh_pair("sphere", 64, "deep")
+    made = collided(device, "atomic", pair)
+    found = made.outcome()
+    kinds, levels = level_times(made)
+    assert kinds["filter"] > 0
+    assert (
+        len(levels) == len(str(found["lengths"]).split()) + 1
+    )  # the last stands for the triangles
+    assert made.outcome() == found
+    assert level_times(collided(device, "no-filter", pair)) == ({}, [])
+
+
+def test_large_trees_are_kept_on_the_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    triangles = make_mesh_pair("sphere", 64, "deep").first
+    monkeypatch.setattr(tree_module, "LARGE", 1)
+    monkeypatch.setattr(user_cache, "_folder_to_remember_in", lambda: tmp_path)
+
+    def fresh() -> ObbTree:
+        monkeypatch.setattr(tree_module, "_kept", {})
+        return obb_tree(triangles)
+
+    built = fresh()
+    (file,) = tmp_path.glob("obb-tree-*.npz")
+    with monkeypatch.context() as patched:
+        patched.setattr(tree_module, "_build", lambda _: pytest.fail("was built again"))
+        read = fresh()
+    for name in ("boxes", "links", "depth"):
+        assert np.array_equal(getattr(read, name), getattr(built, name))
+    file.write_bytes(file.read_bytes()[:100])
+    assert np.array_equal(fresh().links, built.links)
+    monkeypatch.setattr(user_cache, "_folder_to_remember_in", lambda: tmp_path / "file" / "x")
+    (tmp_path / "file").touch()
+    assert np.array_equal(fresh().links, built.links)
