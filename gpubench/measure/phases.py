@@ -46,7 +46,7 @@ class Phased(Protocol):
         """Return the launches of a step in their order."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Steps:
     device: Device
     named: list[tuple[str, Callable[[], None]]]

@@ -26,7 +26,7 @@ def check_with(folder, device, line):
     with nothing_added(folder):
         words = ["--add", str(folder), "check", "tile-sort", "--device", device.spec, "--json"]
         result = CliRunner().invoke(app.app, words)
-    assert result.exit_code == 1
+    assert result.exit_code == 1 and result.stdout, (result.output, result.exception)
     (outcome,) = json.loads(result.stdout)["checks"]
     return outcome
 
