@@ -12,15 +12,16 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
 import platformdirs
-from numpy.typing import NDArray
 
 from gpubench.core.errors import UserError
 from gpubench.core.messages import say
 from gpubench.core.writing import whole_file
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 T = TypeVar("T")
 
@@ -89,6 +90,8 @@ def remembered_arrays(
     group: of files, of which the latest `most` stay. A file that is damaged is made anew; without
     a usable cache nothing is kept.
     """
+    import numpy as np  # here, for the command line imports this module
+
     folder = _folder_to_remember_in()
     if folder is None:
         return make()

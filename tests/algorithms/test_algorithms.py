@@ -53,7 +53,7 @@ from gpubench.inputs import (
     move,
     of_particles,
 )
-from gpubench.inputs.keys import KEY_ORDERS, VALUE_BYTES
+from gpubench.inputs.keys import KEY_ORDERS, KEY_TYPES, VALUE_BYTES
 from gpubench.inputs.meshes import POSES, SHAPES
 from gpubench.libraries.fcl_collision import FclCollision
 from gpubench.libraries.numpy_sort import NumpySort
@@ -244,12 +244,23 @@ TRIED = {
     ),
     "pair-noise": st.builds(make_pairs, st.integers(0, 5000), st.integers(0, 2**32)),
     "sparse-product": st.builds(of_particles, particle_sets(may_repeat=False)),
-    "key-sort": st.builds(
-        make_keys,
-        st.integers(1, 5000),
-        st.sampled_from(VALUE_BYTES),
-        st.sampled_from(KEY_ORDERS),
-        st.integers(0, 2**32),
+    "key-sort": st.one_of(
+        st.builds(
+            make_keys,
+            st.integers(1, 5000),
+            st.sampled_from(VALUE_BYTES),
+            st.sampled_from([order for order in KEY_ORDERS if order != "nearly-sorted"]),
+            st.integers(0, 2**32),
+            key_type=st.sampled_from(KEY_TYPES),
+        ),
+        st.builds(
+            make_keys,
+            st.integers(1, 5000),
+            st.sampled_from(VALUE_BYTES),
+            st.just("nearly-sorted"),
+            st.integers(0, 2**32),
+            moved=st.floats(0, 1),
+        ),
     ),
     "mesh-collision": st.builds(
         make_mesh_pair,
