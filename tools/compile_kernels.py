@@ -259,6 +259,18 @@ def wanted_units(only: str = "") -> dict[Unit, set[str]]:
     return dict(chosen.wanted)
 
 
+def without_repeats(wanted: dict[Unit, set[str]]) -> dict[Unit, set[str]]:
+    """Leave out libraries, which take many seconds each, all of whose constants others have."""
+    seen: set[tuple[str, tuple[str, int | str]]] = set()
+    kept = {}
+    for unit, names in wanted.items():
+        constants = {(unit.file, constant) for constant in unit.constants}
+        if not (unit.is_library and constants and constants <= seen):
+            kept[unit] = names
+        seen |= constants
+    return kept
+
+
 def make_neighbour_lists(device: Recorder) -> None:
     """Make what lists neighbours of a user's arrays: few and many, half lists and whole ones."""
     for dtype, columns, half, repeats, cutoff in itertools.product(
@@ -388,7 +400,7 @@ def main() -> int:
     if shutil.which("nvcc") is None:
         print("nvcc is missing: install the CUDA toolkit and put its bin folder on PATH")
         return 1
-    wanted = wanted_units(given.only)
+    wanted = without_repeats(wanted_units(given.only))
     folders = [kernel_folder()]
     folders += [folder for addition in plugins.additions() for folder in addition.kernel_folders]
     files = {file.name for folder in folders for file in folder.glob("*.cu")}

@@ -150,10 +150,8 @@ def test_gives_right_answers(run, installed):
     assert run(*command).count("right") == len(forms)
 
 
-@pytest.fixture(scope="module")
-def alone(wheel, tmp_path_factory):
+def installed_alone(wheel, folder):
     """Install the wheel with its core dependencies, and nothing else; return its command."""
-    folder = tmp_path_factory.mktemp("alone")
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
     pip = [str(folder / "bin/python"), *PIP[1:], "install"]
     subprocess.run([*pip, str(wheel)], check=True)
@@ -172,28 +170,29 @@ CORE = {
 }
 
 
-@pytest.mark.parametrize("words", CORE)
-def test_core_commands_need_no_extra(alone, words, tmp_path):
-    done = subprocess.run([alone, *words.split()], cwd=tmp_path, capture_output=True, text=True)
-    assert CORE[words] in done.stdout
-    assert "Traceback" not in done.stderr
+EXTRAS = {
+    f"report {ROOT / 'results/measured/cpu-intel-xeon'}": (
+        "gpubench: gpubench report needs altair, jinja2, PIL, vl_convert:"
+        " pip install 'gpubench-particles[report]'\n"
+    ),
+    "simulate dpd-standard": (
+        "gpubench: gpubench simulate needs gsd, matplotlib, PIL:"
+        " pip install 'gpubench-particles[simulation]'\n"
+    ),
+}
 
 
-@pytest.mark.parametrize(
-    ("words", "line"),
-    [
-        (
-            f"report {ROOT / 'results/measured/cpu-intel-xeon'}",
-            "gpubench: gpubench report needs altair, jinja2, PIL, vl_convert:"
-            " pip install 'gpubench-particles[report]'\n",
-        ),
-        (
-            "simulate dpd-standard",
-            "gpubench: gpubench simulate needs gsd, matplotlib, PIL:"
-            " pip install 'gpubench-particles[simulation]'\n",
-        ),
-    ],
-)
-def test_a_missing_extra_is_one_line(alone, words, line, tmp_path):
-    done = subprocess.run([alone, *words.split()], cwd=tmp_path, capture_output=True, text=True)
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", line)
+def test_core_commands_need_no_extra_and_a_missing_one_is_one_line(wheel, tmp_path):
+    """One test, for the installation takes most of its time and each worker would make its own."""
+    command = installed_alone(wheel, tmp_path / "alone")
+    for words, expected in CORE.items():
+        done = run_in(tmp_path, command, words)
+        assert expected in done.stdout, (words, done)
+        assert "Traceback" not in done.stderr, (words, done)
+    for words, line in EXTRAS.items():
+        done = run_in(tmp_path, command, words)
+        assert (done.returncode, done.stdout, done.stderr) == (2, "", line), words
+
+
+def run_in(folder, command, words):
+    return subprocess.run([command, *words.split()], cwd=folder, capture_output=True, text=True)
