@@ -28,10 +28,8 @@ class KeySortReference:
         """Return keys and values as a stable sort leaves them."""
         if equal_zeros not in self._sorted:
             bits = ordered_bits(self.keys, equal_zeros)
-            if self.segment is None:
-                order = np.argsort(bits, kind="stable")
-            else:
-                order = np.lexsort((bits, self.segment))
+            segment = self.segment
+            order = stable_order(bits) if segment is None else np.lexsort((bits, segment))
             values = None if self.values is None else self.values[order]
             self._sorted[equal_zeros] = self.keys[order], values
         return self._sorted[equal_zeros]
@@ -88,6 +86,20 @@ def check_sorted_keys(
             f" {_shown(values[at])}; {len(wrong)} values differ"
         )
     return None
+
+
+def stable_order(bits: NDArray[Any]) -> NDArray[np.integer[Any]]:
+    """Return the order that sorts unsigned integers and keeps equal ones as they stand.
+
+    Keys of 32 bits are sorted with their places behind them: NumPy sorts 64 bits in half the time
+    in which it finds the stable order of 32.
+    """
+    if bits.itemsize != 4 or len(bits) >= 2**32:
+        return np.argsort(bits, kind="stable")
+    packed = bits.astype(np.uint64) << np.uint64(32)
+    packed |= np.arange(len(bits), dtype=np.uint64)
+    packed.sort()
+    return packed.astype(np.uint32)
 
 
 def _rows(values: NDArray[Any]) -> NDArray[np.uint32]:

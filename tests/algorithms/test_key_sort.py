@@ -17,7 +17,7 @@ from gpubench.core.key_sort import KEY_TYPES, ordered_bits
 from gpubench.devices import Device
 from gpubench.inputs import KeySet, make_keys
 from gpubench.inputs.keys import ENTROPIES, FEW
-from gpubench.verify.key_sort_oracle import KeySortReference, check_sorted_keys
+from gpubench.verify.key_sort_oracle import KeySortReference, check_sorted_keys, stable_order
 from gpubench.verify.problems import FAMILIES
 
 
@@ -48,6 +48,14 @@ def test_only_an_unstable_sort_may_exchange_values_of_equal_keys() -> None:
     moved = values[[2, 1, 0]]  # a value of another key
     assert "values differ" in str(check_sorted_keys(keys, values, keys, moved, False))
     assert "not both" in str(check_sorted_keys(keys, values, keys, None, True))
+
+
+@pytest.mark.parametrize("count", [0, 1, 5000])
+@pytest.mark.parametrize("unsigned", [np.uint32, np.uint64])
+def test_the_stable_order_is_that_of_numpy(count: int, unsigned: Any) -> None:
+    bits = np.random.default_rng(4).integers(0, np.iinfo(unsigned).max, 50, unsigned, endpoint=True)
+    bits = np.append(bits, np.iinfo(unsigned).max)[np.arange(count) * 7 % 51]
+    assert np.array_equal(stable_order(bits), np.argsort(bits, kind="stable"))
 
 
 def test_a_changed_answer_is_wrong(device: Device) -> None:
