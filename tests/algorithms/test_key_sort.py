@@ -50,6 +50,18 @@ def test_only_an_unstable_sort_may_exchange_values_of_equal_keys() -> None:
     assert "not both" in str(check_sorted_keys(keys, values, keys, None, True))
 
 
+@pytest.mark.parametrize("stable", [True, False])
+def test_ties_are_found_among_many_keys_and_none(stable: bool) -> None:
+    rng = np.random.default_rng(5)
+    keys = np.sort(rng.integers(0, 40, 100, np.uint32))
+    values = rng.integers(0, 9, (100, 4), np.uint32)
+    mixed = values[np.lexsort((rng.random(100), keys))]
+    assert (check_sorted_keys(keys, values, keys, mixed, stable) is None) is not stable
+    mixed[50, 3] += 1
+    assert "differ" in str(check_sorted_keys(keys, values, keys, mixed, stable))
+    assert check_sorted_keys(keys[:0], values[:0], keys[:0], values[:0], stable) is None
+
+
 @pytest.mark.parametrize("count", [0, 1, 5000])
 @pytest.mark.parametrize("unsigned", [np.uint32, np.uint64])
 def test_the_stable_order_is_that_of_numpy(count: int, unsigned: Any) -> None:
