@@ -1,6 +1,6 @@
 /* The neighbours of each particle within the cutoff, written at the offsets that a count gave, where
    they are many: LANES threads a particle test LANES candidates at a time, and write those that are
-   near side by side. Over sorted cells; HALF, PERIODIC and REACH as in neighbour_query.cu, whose
+   near side by side. Over sorted cells; HALF, PERIODIC and REACH as in neighbour_count.cu, whose
    distance test this repeats to the bit. Needs warps (CUDA). */
 #include "common/stretch.h"
 

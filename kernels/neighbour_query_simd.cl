@@ -4,9 +4,10 @@
        for each particle i, for each particle j of the 27 cells around its own:
            if |x[j] - x[i] + shift| < cutoff and j != i: j is a neighbour of i
 
-   The distance test, its rounding, FILL, HALF, PERIODIC and REACH are those of neighbour_query.cu. A work-item
-   takes SLOTS sorted particles, TARGETS of one cell at a time. Rows of cells are short, and vectors over each
-   would be mostly empty: candidates are copied into one buffer, which stays in the L1 cache. */
+   FILL is 1 to list, 0 to count; the distance test, its rounding, HALF, PERIODIC and REACH are those of
+   neighbour_count.cu. A work-item takes SLOTS sorted particles, TARGETS of one cell at a time. Rows of cells are
+   short, and vectors over each would be mostly empty: candidates are copied into one buffer, which stays in the
+   L1 cache. */
 #include "common/grid.h"
 
 #define WIDTH 16
@@ -166,15 +167,15 @@ inline void look_around(Candidates *c, Targets *t, GLOBAL const Grid *grid, GLOB
 
 /* The hint keeps a compiler from making vectors of work-items, which are vectors of candidates here. */
 __attribute__((reqd_work_group_size(1, 1, 1), vec_type_hint(float16))) __kernel void
-query(GLOBAL const float *restrict sorted, GLOBAL const int *restrict start, GLOBAL const int *restrict order,
+query(GLOBAL const float *restrict positions, GLOBAL const int *restrict start, GLOBAL const int *restrict order,
       GLOBAL const Grid *restrict grid, float cutoff2, int particles, int pitch, GLOBAL int *restrict counts,
       GLOBAL const int64 *restrict offsets, GLOBAL int *restrict neighbours, int64 capacity)
 {
     Candidates c;
     Targets t;
-    t.x = sorted;
-    t.y = sorted + pitch;
-    t.z = sorted + 2 * (size_t)pitch;
+    t.x = positions;
+    t.y = positions + pitch;
+    t.z = positions + 2 * (size_t)pitch;
     t.order = order;
     t.neighbours = neighbours;
     t.capacity = capacity;

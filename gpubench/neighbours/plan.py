@@ -85,7 +85,7 @@ class Plan:
         self.kernel = partial(device.kernel, "neighbour_list.cu", REAL=real, STRIDE=self._stride)
         self._place, self._note = self.kernel("place"), self.kernel("note_pairs")
         self._blocks = device.blocks(self.particles, BLOCK)
-        self._read: tuple[Any, Any, Any]
+        self._read: dict[str, Any]
         self._queue_count: Callable[..., None] = self._count
         self._queue_count_only: Callable[..., None] = self._count_only
         self._queue_fill: Callable[..., None] = self._fill
@@ -113,9 +113,8 @@ class Plan:
             self._queue_count(positions, rows.counts, rows.offsets)
             return
         self._build(positions)
-        in_order, start, order = self._read
-        self._device.copy(order, rows.ids)
-        self._sum(rows.counts, rows.offsets, (in_order, start, self.numbers))
+        self._device.copy(self._read["order"], rows.ids)
+        self._sum(rows.counts, rows.offsets, {**self._read, "order": self.numbers})
 
     def count_only(self, positions: Any, counts: Any) -> None:
         """Queue cells and counts, by particle."""
@@ -130,7 +129,7 @@ class Plan:
         self._build(positions)
         self._sum(counts, offsets, self._read)
 
-    def _sum(self, counts: Any, offsets: Any, read: tuple[Any, Any, Any]) -> None:
+    def _sum(self, counts: Any, offsets: Any, read: dict[str, Any]) -> None:
         """Queue the counts over cells, and their sums."""
         self._read = read
         self._query.write_to(counts, offsets)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from functools import partial
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from gpubench.core.answers import LinkedCells, Neighbours, SortedCells
 from gpubench.core.grid import EPSILON, Grid
 from gpubench.devices.base import Device
+from gpubench.devices.named import NamedKernel
 from gpubench.primitives import simd_query
 from gpubench.primitives.gather import Gather
 from gpubench.primitives.scan import ExclusiveScan
@@ -76,24 +77,28 @@ class CellQuery:
             self._simd = simd_query.SimdQuery(device, particles, self._grid, self._cutoff2, **kept)
             self.workspace_bytes += self._simd.workspace_bytes
             return
-        self._masks = self._allocate(ROWS * particles if self._has_masks else 0, "uint32")
         self._gather = Gather(device, particles) if gathers else None
         if self._gather:
             self.workspace_bytes += self._gather.workspace_bytes
-        constants = {
-            "LINKED": int(self._linked),
-            "MASKS": int(self._has_masks),
-            "STAGED": STAGED if "cuda" in device.features else 0,
-            **kept,
-        }
-        kernel = partial(device.kernel, "neighbour_query.cu")
-        self._count = kernel("query", FILL=0, BLOCK=BLOCK, **constants)
-        if lists:
-            self._fill = kernel("query", FILL=1, BLOCK=FILL_BLOCK, **constants)
-            if self._lanes:
-                self._fill = device.kernel(
-                    "neighbour_fill_wide.cu", "fill", LANES=self._lanes, **kept
-                )
+        self._given = {"grid": self._grid, "cutoff2": self._cutoff2, "particles": particles}
+        if self._linked:
+            blocks = {"COUNT_BLOCK": BLOCK, "FILL_BLOCK": FILL_BLOCK}
+            constants = {"PERIODIC": kept["PERIODIC"], "REACH": reach, **blocks}
+            self._count, self._fill = (
+                NamedKernel(device, "neighbour_linked.cu", name, **constants)
+                for name in ("count", "fill")
+            )
+            return
+        self._given["slack"] = self._slack
+        counts = "neighbour_mark.cu" if self._has_masks else "neighbour_count.cu"
+        self._count = NamedKernel(device, counts, "count", BLOCK=BLOCK, **kept)
+        if self._lanes:
+            wide = "neighbour_fill_wide.cu"
+            self._fill = NamedKernel(device, wide, "fill", LANES=self._lanes, **kept)
+        elif lists:
+            kept |= {"BLOCK": FILL_BLOCK, "STAGED": STAGED if "cuda" in device.features else 0}
+            self._fill = NamedKernel(device, "neighbour_fill.cu", "fill", **kept)
+            self._masks = self._allocate(ROWS * particles, "uint32")
 
     @property
     def _has_masks(self) -> bool:
@@ -104,25 +109,26 @@ class CellQuery:
         self.workspace_bytes += array.nbytes
         return array
 
-    def arrays(self, cells: LinkedCells | SortedCells, positions: Any) -> tuple[Any, Any, Any]:
-        """Return what a query reads: positions, and two arrays of the cells.
+    def arrays(self, cells: LinkedCells | SortedCells, positions: Any) -> dict[str, Any]:
+        """Return what a query reads, by the names of its kernels: positions, arrays of the cells.
 
         positions: float32, shape (particles, 4), as they were given; those in the order of the
         cells take their place, and are gathered first where they are not yet.
         """
         match cells:
             case LinkedCells(head, next):
-                return positions, head, next
+                return {"positions": positions, "head": head, "next": next}
             case SortedCells(start, order, _) if self._simd:
-                return self._simd.gather(order, positions), start, order
+                positions = self._simd.gather(order, positions)
             case SortedCells(start, order, None):
                 assert self._gather is not None
                 self._gather.launch(order, positions)
-                return self._gather.sorted, start, order
+                positions = self._gather.sorted
             case SortedCells(start, order, in_order):
-                return in_order, start, order
+                positions = in_order
+        return {"positions": positions, "start": start, "order": order}
 
-    def make_room(self, arrays: tuple[Any, Any, Any]) -> None:
+    def make_room(self, arrays: Mapping[str, Any]) -> None:
         """Count the pairs, and allocate a list for so many."""
         self.count(arrays)
         self.sum()
@@ -135,14 +141,16 @@ class CellQuery:
         """For how many pairs there is room, each from both sides."""
         return int(self._neighbours.shape[0])
 
-    def count(self, arrays: tuple[Any, Any, Any]) -> None:
+    def count(self, arrays: Mapping[str, Any]) -> None:
         """Queue the count of each particle's neighbours."""
         if self._simd:
-            self._simd.launch(False, *arrays, self._counts, self._offsets, self._neighbours)
+            self._simd.launch(False, arrays, self._counts, self._offsets, self._neighbours)
             return
-        self._query(self._count, BLOCK, arrays)
+        marks = {"masks": self._masks} if self._has_masks else {}
+        blocks = self._device.blocks(self._particles, BLOCK)
+        self._count(blocks, BLOCK, **arrays, **self._given, counts=self._counts, **marks)
 
-    def list(self, arrays: tuple[Any, Any, Any]) -> None:
+    def list(self, arrays: Mapping[str, Any]) -> None:
         """Queue count, scan and fill."""
         self.count(arrays)
         self.sum()
@@ -152,18 +160,16 @@ class CellQuery:
         """Queue the offsets of the rows: the exclusive sum of the counts."""
         self._scan.launch(self._counts, self._offsets)
 
-    def fill(self, arrays: tuple[Any, Any, Any]) -> None:
+    def fill(self, arrays: Mapping[str, Any]) -> None:
         """Queue the list of what was counted, as far as there is room."""
         if self._simd:
-            self._simd.launch(True, *arrays, self._counts, self._offsets, self._neighbours)
+            self._simd.launch(True, arrays, self._counts, self._offsets, self._neighbours)
             return
-        if not self._lanes:
-            self._query(self._fill, FILL_BLOCK, arrays)
-            return
+        marks = {"masks": self._masks} if self._has_masks else {}
+        blocks = self._device.blocks(self._particles * max(self._lanes, 1), FILL_BLOCK)
         self._fill(
-            self._device.blocks(self._particles * self._lanes, FILL_BLOCK), FILL_BLOCK, *arrays,
-            self._grid, self._cutoff2, self._slack, self._particles, self._offsets,
-            self._neighbours, np.int64(self.pairs),
+            blocks, FILL_BLOCK, **arrays, **self._given, offsets=self._offsets,
+            neighbours=self._neighbours, capacity=np.int64(self.pairs), **marks,
         )  # fmt: skip
 
     def write_to(self, counts: Any, offsets: Any = None, neighbours: Any = None) -> None:
@@ -173,13 +179,6 @@ class CellQuery:
             self._offsets = offsets
         if neighbours is not None:
             self._neighbours = neighbours
-
-    def _query(self, kernel: Any, block: int, arrays: tuple[Any, Any, Any]) -> None:
-        kernel(
-            self._device.blocks(self._particles, block), block, *arrays, self._grid,
-            self._cutoff2, self._slack, self._particles, self._counts, self._offsets,
-            self._neighbours, np.int64(self.pairs), self._masks,
-        )  # fmt: skip
 
     @property
     def gathered_bytes(self) -> int:

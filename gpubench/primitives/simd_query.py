@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from gpubench.devices.base import Device
+from gpubench.devices.named import NamedKernel
 
 BLOCK = 256
 WIDTH = 16  # of the vectors of kernels/neighbour_query_simd.cl
@@ -37,8 +39,8 @@ class SimdQuery:
         self._sorted = device.empty(3 * self._pitch, "float32")
         self.workspace_bytes = int(self._sorted.nbytes)
         self._gather, self._count, self._fill = (
-            device.kernel(
-                "neighbour_query_simd.cl", name,
+            NamedKernel(
+                device, "neighbour_query_simd.cl", name,
                 FILL=fill, SLOTS=SLOTS, TARGETS=TARGETS, **constants,
             )
             for name, fill in (("gather", 0), ("query", 0), ("query", 1))
@@ -48,20 +50,22 @@ class SimdQuery:
         """Queue a copy of positions in the order of the cells; return it, as `launch` reads it."""
         self._gather(
             self._device.blocks(self._pitch, BLOCK), BLOCK,
-            order, positions, self._sorted, self._particles, self._pitch,
+            order=order, positions=positions, sorted=self._sorted, particles=self._particles,
+            pitch=self._pitch,
         )  # fmt: skip
         return self._sorted
 
-    def launch(self, fills: bool, *arrays: Any) -> None:
+    def launch(
+        self, fills: bool, arrays: Mapping[str, Any], counts: Any, offsets: Any, neighbours: Any
+    ) -> None:
         """Queue a count or a fill.
 
-        arrays: positions as `gather` returns them, start, order; counts, offsets, neighbours.
+        arrays: positions as `gather` returns them, start, order.
         """
-        *read, counts, offsets, neighbours = arrays
         (self._fill if fills else self._count)(
-            self._device.blocks(self._particles, SLOTS), 1, *read, self._grid, self._cutoff2,
-            self._particles, self._pitch, counts, offsets, neighbours,
-            np.int64(neighbours.shape[0]),
+            self._device.blocks(self._particles, SLOTS), 1, **arrays, grid=self._grid,
+            cutoff2=self._cutoff2, particles=self._particles, pitch=self._pitch, counts=counts,
+            offsets=offsets, neighbours=neighbours, capacity=np.int64(neighbours.shape[0]),
         )  # fmt: skip
 
     def traffic_bytes(self) -> int:

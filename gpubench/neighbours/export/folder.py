@@ -69,10 +69,8 @@ def write(
 
 def _header(task: str, periodic: str, parts: int, lanes: int) -> str:
     lists = task == "list"
-    query: Constants = {
-        "LINKED": 0, "PERIODIC": int(bool(periodic)), "REACH": parts, "HALF": 0,
-        "MASKS": int(lists and not lanes), "STAGED": cell_query.STAGED,
-    }  # fmt: skip
+    query: Constants = {"PERIODIC": int(bool(periodic)), "REACH": parts, "HALF": 0}
+    counted = "neighbour_mark.cu" if lists and not lanes else "neighbour_count.cu"
     once: Constants = {"BLOCK": scan.BLOCK, "ITEMS": scan.ITEMS}
     scans, sorts = ("common/lookback.h", "scan.cu"), ("counting_sort.cu",)
     detail = [
@@ -81,20 +79,21 @@ def _header(task: str, periodic: str, parts: int, lanes: int) -> str:
         namespace("scan_cells", scans, {**once, "SUM": "int", "CLEAR": 1}),
         namespace("gather", ["gather.cu"], GATHER),
         namespace(
-            "count_neighbours", ["common/stretch.h", "neighbour_query.cu"],
-            {**query, "FILL": 0, "BLOCK": cell_query.BLOCK},
+            "count_neighbours", ["common/stretch.h", counted],
+            {**query, "BLOCK": cell_query.BLOCK},
         ),
     ]  # fmt: skip
     if lists:
-        filled = "neighbour_fill_wide.cu" if lanes else "neighbour_query.cu"
-        constants = {**query, "FILL": 1, "BLOCK": cell_query.FILL_BLOCK, "LANES": lanes}
+        filled = "neighbour_fill_wide.cu" if lanes else "neighbour_fill.cu"
+        own = {"BLOCK": cell_query.FILL_BLOCK, "STAGED": cell_query.STAGED, "LANES": lanes}
+        constants = {**query, **own}
         detail += [
             namespace("scan_counts", scans, {**once, "SUM": "int64", "CLEAR": 0}),
             namespace("fill_neighbours", ["common/stretch.h", filled], constants),
         ]
     common = namespace("detail", ["prelude/cuda.h", "common/grid.h"], {})
     inner = common.rstrip().removesuffix("}") + "\n" + "\n".join(detail) + "\n}\n"
-    chosen = {"LISTS": int(lists), "LANES": lanes}
+    chosen = {"LISTS": int(lists), "LANES": lanes, "HAS_MASKS": int(lists and not lanes)}
     host = resolved(_text("host.cuh"), chosen)
     values = {
         "REPEATS": _repeats(periodic),

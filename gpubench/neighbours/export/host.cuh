@@ -91,8 +91,12 @@ class NeighbourList {
         counting_sort::scatter_by_rank<<<blocks(n, counting_sort::BLOCK * counting_sort::ITEMS), counting_sort::BLOCK, 0, stream>>>(
             cell_of_, start_, rank_, order_, positions, sorted_, n);
         gather::gather<<<blocks(n, gather::BLOCK), gather::BLOCK, 0, stream>>>(order_, positions, sorted_, n);
-        count_neighbours::query<<<blocks(n, count_neighbours::BLOCK), count_neighbours::BLOCK, 0, stream>>>(
-            sorted_, start_, order_, device_grid_, cutoff2_, slack_, n, counts, nullptr, nullptr, 0, masks_);
+        count_neighbours::count<<<blocks(n, count_neighbours::BLOCK), count_neighbours::BLOCK, 0, stream>>>(
+#if HAS_MASKS
+            sorted_, start_, order_, device_grid_, cutoff2_, slack_, n, counts, masks_);
+#else
+            sorted_, start_, order_, device_grid_, cutoff2_, slack_, n, counts);
+#endif
         return cudaGetLastError();
     }
 
@@ -115,8 +119,8 @@ class NeighbourList {
         fill_neighbours::fill<<<blocks((int64_t)n * LANES, 256), 256, 0, stream>>>(
             sorted_, start_, order_, device_grid_, cutoff2_, slack_, n, (const int64 *)offsets, neighbours, capacity);
 #else
-        fill_neighbours::query<<<blocks(n, fill_neighbours::BLOCK), fill_neighbours::BLOCK, 0, stream>>>(
-            sorted_, start_, order_, device_grid_, cutoff2_, slack_, n, nullptr, (const int64 *)offsets, neighbours, capacity, masks_);
+        fill_neighbours::fill<<<blocks(n, fill_neighbours::BLOCK), fill_neighbours::BLOCK, 0, stream>>>(
+            sorted_, start_, order_, device_grid_, cutoff2_, slack_, n, (const int64 *)offsets, neighbours, capacity, masks_);
 #endif
         return cudaGetLastError();
     }

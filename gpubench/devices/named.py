@@ -1,0 +1,36 @@
+"""Kernels whose launches name their arguments."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any
+
+from gpubench.core.plugins import kernel_folders
+from gpubench.devices.base import Device
+
+
+class NamedKernel:
+    """A kernel of a device, launched with its arguments by the names that its source gives them."""
+
+    def __init__(self, device: Device, file: str, name: str, **constants: int | str) -> None:
+        self._kernel, self._what = device.kernel(file, name, **constants), f"{name} of {file}"
+        self._names = parameters_of(file, name)
+
+    def __call__(self, blocks: int, threads: int, **arguments: Any) -> None:
+        """Queue a launch; see `Kernel`. Raises TypeError for an argument too many or too few."""
+        if arguments.keys() != set(self._names):
+            wrong = ", ".join(sorted(arguments.keys() ^ set(self._names)))
+            raise TypeError(f"{self._what} takes {', '.join(self._names)}; wrong: {wrong}")
+        self._kernel(blocks, threads, *[arguments[name] for name in self._names])
+
+
+@cache
+def parameters_of(file: str, name: str) -> tuple[str, ...]:
+    """Return the names of a kernel's parameters, which are the same in all its variants."""
+    text = (kernel_folders(file)[0] / file).read_text(encoding="utf-8")
+    lists = re.findall(rf"(?:__global__|__kernel)\s+void\s+(?:\w+\s+)?{name}\(([^)]*)\)", text)
+    found = {tuple(re.findall(r"(\w+)(?:,|$)", each)) for each in lists}
+    if len(found) != 1:
+        raise ValueError(f"{file} has {len(found)} lists of parameters for {name}")
+    return found.pop()

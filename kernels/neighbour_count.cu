@@ -1,0 +1,80 @@
+/* Count the neighbours of each particle within the cutoff: 27 cells, exact distance test, strictly
+   nearer. After the near-field test of "Some GPU-based algorithms" (slides). Plainly, over the particles
+   sorted by cell:
+
+       for each particle i, for each particle j of the 27 cells around its own:
+           if |x[j] - x[i] + shift| < cutoff and j != i: ++counts[i]
+
+   One thread a particle; every pair is found from both sides, and both sides compute the same distance
+   to the bit. The 27 cells are nine rows along x, and a row is one stretch of the sorted particles: its
+   ends are cut to what the cutoff reaches.
+
+   PERIODIC is 0 for boxes that are open along every axis, which then pay nothing for images. The cutoff
+   is at most the shortest cell edge (along x, REACH edges), and a periodic axis is at least three
+   cutoffs long, so that no cell is met twice. With HALF each pair is found once, in the row of the
+   particle that comes first in the order of the cells. BLOCK threads a block. */
+#include "common/stretch.h"
+
+/* In an open box the count fits into 32 registers, but for one; with more of them an SM would hold
+   three quarters of the warps. */
+#if defined(__CUDACC__) && !PERIODIC
+#define OCCUPANCY __launch_bounds__(BLOCK, 2048 / BLOCK)
+#else
+#define OCCUPANCY
+#endif
+
+__global__ void OCCUPANCY count(GLOBAL const float4 *__restrict__ positions,
+                                GLOBAL const int *__restrict__ start, GLOBAL const int *__restrict__ order,
+                                GLOBAL const Grid *__restrict__ grid, float cutoff2, float slack,
+                                int particles, GLOBAL int *__restrict__ counts)
+{
+    unsigned slot = blockIdx.x * BLOCK + threadIdx.x;
+    if (slot >= particles)
+        return;
+    float4 p = positions[slot];
+    int cy = cell_along(grid, 1, p.y), cz = cell_along(grid, 2, p.z);
+    float gap_y[3], before, behind, shift_z;
+    gaps(grid, 1, cy, p.y, slack, &gap_y[0], &gap_y[2]);
+    gaps(grid, 2, cz, p.z, slack, &before, &behind);
+    gap_y[1] = 0.0f;
+    int found = 0;
+    for (int dz = 0; dz < 3; ++dz) {
+        float gap_z = dz == 0 ? before : dz == 2 ? behind : 0.0f;
+        int z = neighbour_cell(grid, 2, cz + dz - 1, &shift_z);
+        if (z < 0)
+            continue;
+        /* The bounds of three rows first: their loads overlap. */
+        Stretch row[3];
+        float shift_y[3];
+#pragma unroll
+        for (int dy = 0; dy < 3; ++dy) {
+            int y = neighbour_cell(grid, 1, cy + dy - 1, &shift_y[dy]);
+            float gap2 = fmaf(gap_y[dy], gap_y[dy], gap_z * gap_z);
+            row[dy] = stretch_of(grid, start, cell_number(grid, 0, max(y, 0), z), p.x,
+                                 y < 0 ? 2.0f * cutoff2 : gap2, cutoff2, slack);
+        }
+#pragma unroll
+        for (int dy = 0; dy < 3; ++dy) {
+            const Stretch s = row[dy];
+            int j = s.begin, end = s.end;
+            float shift_x = 0.0f;
+            for (int piece = 0; piece < (PERIODIC ? 2 : 1); ++piece, j = s.far_begin, end = s.far_end) {
+                if (piece)
+                    shift_x = s.far_begin < s.begin ? grid->size[0] : -grid->size[0];
+                if (HALF)
+                    j = max(j, (int)slot + 1);
+                /* Two at a time: their loads overlap. */
+                for (; j + 1 < end; j += 2) {
+                    float4 q = positions[j], next = positions[j + 1];
+                    int near = is_near(p, q, shift_x, shift_y[dy], shift_z, cutoff2);
+                    int near_next = is_near(p, next, shift_x, shift_y[dy], shift_z, cutoff2);
+                    found += near + near_next;
+                }
+                for (; j < end; ++j)
+                    found += is_near(p, positions[j], shift_x, shift_y[dy], shift_z, cutoff2);
+            }
+        }
+    }
+    /* A particle is in its own row, too. */
+    counts[order[slot]] = HALF ? found : found - 1;
+}
