@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import importlib
+import math
 import struct
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -84,15 +85,13 @@ class CuPyDevice(Device):
 
     def download(self, array: Any) -> NDArray[Any]:
         self._require_live()
-        if array.size == 0 or not array.flags.c_contiguous:
-            given: NDArray[Any] = array.get()
-            return given
-        runtime, stream = self.cupy.cuda.runtime, self.cupy.cuda.get_current_stream().ptr
+        if type(array) is not View and not array.flags.c_contiguous:
+            array = self.cupy.ascontiguousarray(array)
+        runtime, stream = self.cupy.cuda.runtime, self.current_stream().ptr
         host = np.empty(array.shape, array.dtype)
         address, _ = host.__array_interface__["data"]
-        runtime.memcpyAsync(
-            address, array.data.ptr, host.nbytes, runtime.memcpyDeviceToHost, stream
-        )
+        to_host = runtime.memcpyDeviceToHost
+        runtime.memcpyAsync(address, array.data.ptr, host.nbytes, to_host, stream)
         runtime.streamSynchronize(stream)
         return host
 
@@ -104,7 +103,9 @@ class CuPyDevice(Device):
     def copy(self, source: Any, target: Any) -> None:
         self._require_live()
         if source.size:
-            target.data.copy_from_device_async(source.data, source.nbytes)
+            runtime, stream = self.cupy.cuda.runtime, self.current_stream().ptr
+            within = runtime.memcpyDeviceToDevice
+            runtime.memcpyAsync(target.data.ptr, source.data.ptr, source.nbytes, within, stream)
 
     def kernel(self, file: str, name: str, **constants: int | str) -> Kernel:
         key = file, tuple(sorted(constants.items()))
@@ -197,6 +198,36 @@ class Slot:
         self.size = self.nbytes = length
 
 
+class View:
+    """An array that something else holds, for kernels and copies, without CuPy's array over it.
+
+    owner: what holds the memory. at: its first byte there; None where it is all of the owner.
+    """
+
+    __slots__ = ("at", "dtype", "owner", "ptr", "shape", "size")
+
+    def __init__(
+        self,
+        address: int,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        owner: Any,
+        at: int | None = None,
+    ) -> None:
+        self.ptr, self.shape, self.dtype, self.owner, self.at = address, shape, dtype, owner, at
+        self.size = math.prod(shape)
+
+    @property
+    def data(self) -> View:
+        """Itself, which has an address as CuPy's memory does."""
+        return self
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all items."""
+        return self.size * self.dtype.itemsize
+
+
 class Launch:
     """Launches of one kernel, without what CuPy does anew for each.
 
@@ -205,14 +236,14 @@ class Launch:
     """
 
     def __init__(self, device: CuPyDevice, kernel: Any) -> None:
-        self._device, self._kernel, self._array = device, kernel, device.cupy.ndarray
+        self._device, self._kernel, self._arrays = device, kernel, (device.cupy.ndarray, View)
         self._pack: Any = None
         self._values: list[Any] = []
 
     def _lay_out(self, arguments: Sequence[Any]) -> None:
         self.function = self._kernel.kernel.ptr
         words = [
-            "Q" if type(each) in (self._array, Slot) else WORDS[np.dtype(type(scalar(each))).char]
+            "Q" if type(each) in (*self._arrays, Slot) else WORDS[np.dtype(type(scalar(each))).char]
             for each in arguments
         ]
         self._words = ctypes.create_string_buffer(8 * len(words))
@@ -222,8 +253,8 @@ class Launch:
 
     def _packed_of(self, arguments: Sequence[Any]) -> list[Any]:
         """Return what is packed of each argument; see `Kernel` for what these are."""
-        array = self._array
-        return [each.data.ptr if type(each) is array else each for each in arguments]
+        arrays = self._arrays
+        return [each.data.ptr if type(each) in arrays else each for each in arguments]
 
     def packed(self, arguments: Sequence[Any]) -> list[int]:
         """Return the words of a launch; those of slots are their addresses and lengths."""

@@ -7,7 +7,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from gpubench.core.errors import DeviceUnavailable, OutOfMemory, UserError
 from gpubench.devices import open_device
 from gpubench.devices.base import Device
-from gpubench.devices.cupy import CuPyDevice, import_cupy
+from gpubench.devices.cupy import CuPyDevice, View, import_cupy
 
 TYPES = frozenset((np.dtype("float32"), np.dtype("float64")))
 HOST, CUDA, CUDA_MANAGED = 1, 2, 13  # device types of DLPack
+ALIGNMENT = 256  # bytes, of arrays in one allocation
 KINDS = (
     "positions take an array of shape (n, 3) or (n, 4): NumPy's, or anything with DLPack or"
     " __cuda_array_interface__ on an NVIDIA GPU"
@@ -46,6 +47,10 @@ class Arrays(ABC):
     @abstractmethod
     def empty(self, shape: int | tuple[int, ...], dtype: str) -> Any:
         """Allocate an array of a result."""
+
+    def empty_each(self, *sizes: tuple[int, str]) -> list[Any]:
+        """Allocate arrays of one result, by length and type."""
+        return [self.empty(*size) for size in sizes]
 
     @abstractmethod
     def give(self, array: Any) -> Any:
@@ -113,22 +118,22 @@ class CudaArrays(Arrays):
     def __init__(self, number: int, torch: Any) -> None:
         self.device, self.lock = open_cuda(number)
         self._cupy, self._torch = self.device.cupy, torch
-        self._stream: tuple[int, Any] = 0, self._cupy.cuda.Stream.null
+        self._on_stream: tuple[int | None, Any] = None, None
         if torch is None:
             return
         self._torch_device = torch.device("cuda", number)
-        self._types = {
-            getattr(torch, name): np.dtype(name)
-            for name in ("float32", "float64", "int32", "int64")
-        }
-        # A class of CuPy's, whose objects take no attributes; those of a class over it do.
-        self._lent: Any = type("Lent", (self._cupy.cuda.UnownedMemory,), {})
+        names = ("float32", "float64", "int32", "int64")
+        self._types = {getattr(torch, name): np.dtype(name) for name in names}
+        self._torch_types = {of_numpy: of_torch for of_torch, of_numpy in self._types.items()}
+        # As torch.cuda.current_stream().cuda_stream, without an object for each call.
+        self._current_stream = torch._C._cuda_getCurrentRawStream
 
     def take(self, positions: Any) -> Any:
         if type(positions) is self._cupy.ndarray:
             array = positions
         elif self._torch is not None and positions.dtype in self._types:
-            array = self._lend(positions.detach().contiguous())
+            tensor = positions.detach() if positions.requires_grad else positions
+            return checked(self._view(tensor.contiguous()))
         elif hasattr(positions, "__dlpack__"):
             array = self._cupy.from_dlpack(positions)
         else:
@@ -136,15 +141,16 @@ class CudaArrays(Arrays):
         array = checked(array)
         return array if array.flags.c_contiguous else self._cupy.ascontiguousarray(array)
 
-    def _lend(self, tensor: Any) -> Any:
-        """Return an array over the memory of a tensor, which it keeps; see `give`."""
-        cuda, size = self._cupy.cuda, tensor.numel() * tensor.element_size()
-        memory = self._lent(tensor.data_ptr(), size, tensor, self.device.number)
-        memory.tensor = tensor
+    def _view(self, tensor: Any) -> View:
+        """Return the memory of a contiguous tensor, which it keeps; see `give`."""
         dtype = self._types[tensor.dtype]
-        return self._cupy.ndarray(tuple(tensor.shape), dtype, cuda.MemoryPointer(memory, 0))
+        return View(tensor.data_ptr(), tuple(tensor.shape), dtype, tensor)
 
     def bounds(self, taken: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        if type(taken) is View:
+            cuda = self._cupy.cuda
+            memory = cuda.UnownedMemory(taken.ptr, taken.nbytes, taken.owner, self.device.number)
+            taken = self._cupy.ndarray(taken.shape, taken.dtype, cuda.MemoryPointer(memory, 0))
         xyz = taken[:, :3]
         low, high = xyz.min(axis=0).get(), xyz.max(axis=0).get()
         return low.astype(np.float64), high.astype(np.float64)
@@ -152,30 +158,44 @@ class CudaArrays(Arrays):
     def empty(self, shape: int | tuple[int, ...], dtype: str) -> Any:
         if self._torch is None:
             return self.device.empty(shape, dtype)
+        return self._view(self._tensor(shape, getattr(self._torch, dtype)))
+
+    def _tensor(self, shape: int | tuple[int, ...], dtype: Any) -> Any:
         try:
-            tensor = self._torch.empty(
-                shape, dtype=getattr(self._torch, dtype), device=self._torch_device
-            )
+            return self._torch.empty(shape, dtype=dtype, device=self._torch_device)
         except self._torch.OutOfMemoryError as error:
             raise OutOfMemory(f"{self.device.name} has too little memory left: {error}") from None
-        return self._lend(tensor)
+
+    def empty_each(self, *sizes: tuple[int, str]) -> list[Any]:
+        """Allocate arrays of one result in one go: an allocation, and an array, takes time."""
+        total, places = _places(sizes)
+        if self._torch is None:
+            block = self.device.empty(total, "uint8")
+            address = block.data.ptr
+        else:
+            block = self._tensor(total, self._torch.uint8)
+            address = block.data_ptr()
+        return [View(address + at, shape, dtype, block, at) for at, shape, dtype in places]
 
     def give(self, array: Any) -> Any:
+        if type(array) is not View:
+            return array if self._torch is None else self._torch.from_dlpack(array)
+        at, owner = array.at, array.owner
+        if at is None:
+            return owner
         if self._torch is None:
-            return array
-        tensor = getattr(array.data.mem, "tensor", None)
-        return self._torch.from_dlpack(array) if tensor is None else tensor
+            return self._cupy.ndarray(array.shape, array.dtype, owner.data + at)
+        return owner[at : at + array.nbytes].view(self._torch_types[array.dtype])
 
     def on_stream(self) -> AbstractContextManager[Any]:
-        cuda = self._cupy.cuda
+        cuda, number = self._cupy.cuda, self.device.number
         if self._torch is None:
-            return cuda.Device(self.device.number)  # type: ignore[no-any-return]
-        handle = self._torch.cuda.current_stream(self.device.number).cuda_stream
-        known, stream = self._stream
-        if handle != known:
+            return cuda.Device(number)  # type: ignore[no-any-return]
+        handle = self._current_stream(number)
+        if handle != self._on_stream[0]:
             stream = cuda.Stream.from_external(_Handle(handle)) if handle else cuda.Stream.null
-            self._stream = handle, stream
-        return _OnStream(cuda.Device(self.device.number), stream)
+            self._on_stream = handle, _OnStream(cuda.Device(number), stream)
+        return self._on_stream[1]  # type: ignore[no-any-return]
 
 
 class _Handle:
@@ -204,9 +224,22 @@ class _OnStream(AbstractContextManager[None]):
             each.__exit__(*error)
 
 
+@lru_cache(maxsize=16)
+def _places(
+    sizes: tuple[tuple[int, str], ...],
+) -> tuple[int, list[tuple[int, tuple[int], np.dtype[Any]]]]:
+    """Return the bytes of one allocation for several arrays; of each its place, shape and type."""
+    places, end = [], 0
+    for items, name in sizes:
+        dtype = np.dtype(name)
+        places.append((end, (items,), dtype))
+        end += -(-items * dtype.itemsize // ALIGNMENT) * ALIGNMENT
+    return end, places
+
+
 def checked(array: Any) -> Any:
     """Return positions as they are, or raise UserError for a wrong shape or type."""
-    if array.ndim != 2 or array.shape[1] not in (3, 4):
+    if len(array.shape) != 2 or array.shape[1] not in (3, 4):
         raise UserError(f"positions take the shape (n, 3) or (n, 4), not {tuple(array.shape)}")
     if array.dtype not in TYPES:
         raise UserError(f"positions take float32 or float64, not {array.dtype}")
@@ -220,6 +253,8 @@ def kind_of(positions: Any) -> tuple[int, int, str]:
     module = type(positions).__module__.partition(".")[0]
     if isinstance(positions, np.ndarray):
         return HOST, 0, "numpy"
+    if module == "torch" and positions.is_cuda:
+        return CUDA, positions.get_device(), module  # sooner than DLPack says it
     if hasattr(positions, "__dlpack_device__"):
         kind, number = positions.__dlpack_device__()
         if int(kind) in (HOST, CUDA, CUDA_MANAGED):

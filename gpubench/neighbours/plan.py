@@ -102,10 +102,11 @@ class Plan:
 
     def rows(self, arrays: Arrays, capacity: int) -> Rows:
         """Allocate the arrays of a result."""
-        counts = arrays.empty(self.particles, "int32")
-        offsets = arrays.empty(self.particles + 1, "int64")
-        ids = arrays.empty(self.particles, "int32") if self._in_cells else None
-        return Rows(counts, offsets, arrays.empty(capacity, "int32"), ids)
+        n = self.particles
+        sizes = [(n, "int32"), (n + 1, "int64"), (capacity, "int32")]
+        sizes += [(n, "int32")] * self._in_cells
+        counts, offsets, neighbours, *ids = arrays.empty_each(*sizes)
+        return Rows(counts, offsets, neighbours, ids[0] if ids else None)
 
     def count(self, positions: Any, rows: Rows) -> None:
         """Queue all but the list: cells, counts, offsets."""

@@ -437,11 +437,9 @@ def test_arrays_of_a_gpu_stay_there(to_gpu, dtype, half, cutoff):
 
 
 @pytest.mark.cuda
-def test_a_graph_holds_a_search_with_a_capacity(to_gpu):
-    module, up, down = to_gpu
-    if module.__name__ != "cupy":
-        pytest.skip("CuPy captures")
-    positions = up(drawn(5000, edges=(15.0,) * 3))
+def test_a_graph_of_cupy_holds_a_search():
+    module = pytest.importorskip("cupy")
+    positions = module.asarray(drawn(5000, edges=(15.0,) * 3))
     search = NeighbourList(1.0, (15, 15, 15), True, capacity=400_000, method="counting-sort")
     stream = module.cuda.Stream(non_blocking=True)
     with stream:
@@ -456,8 +454,46 @@ def test_a_graph_holds_a_search_with_a_capacity(to_gpu):
             stream.synchronize()
             again = NeighbourList(1.0, (15, 15, 15), True)(other)
             fresh = found.at(positions)
-            assert np.array_equal(down(fresh.offsets), again.offsets)
+            assert np.array_equal(fresh.offsets.get(), again.offsets)
             fresh.check()
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("reuses", [False, True])
+def test_a_graph_of_torch_holds_a_search(reuses):
+    torch = pytest.importorskip("torch")
+    positions = torch.from_numpy(drawn(5000, edges=(15.0,) * 3)).cuda()
+    search = NeighbourList(1.0, (15, 15, 15), True, capacity=400_000, method="counting-sort")
+    out = search(positions).check() if reuses else None
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        found = search(positions, out=out)
+    other = drawn(5000, seed=1, edges=(15.0,) * 3)
+    positions.copy_(torch.from_numpy(other))
+    graph.replay()
+    torch.cuda.synchronize()
+    again = NeighbourList(1.0, (15, 15, 15), True)(other)
+    assert np.array_equal(found.check().offsets.cpu().numpy(), again.offsets)
+
+
+@pytest.mark.cuda
+def test_what_else_a_gpu_does(to_gpu):
+    _, up, down = to_gpu
+    positions = drawn(3000, edges=(9.0,) * 3)
+    given = up(positions)
+    plain = {*map(tuple, NeighbourList(1.0)(positions).pairs().tolist())}
+    assert {*map(tuple, down(NeighbourList(1.0)(given).pairs()).tolist())} == plain
+    cells = NeighbourList(1.0, (9, 9, 9), order="cells")(given)
+    ids = down(cells.ids)
+    assert {*map(tuple, ids[down(cells.pairs())].tolist())} == plain
+    # As many arrays at once as a list has, none in the memory of another.
+    assert sorted(ids) == list(range(3000)) and down(cells.offsets)[-1] == len(plain)
+    skin = NeighbourList(1.0, (10, 10, 10), skin=0.4)
+    for step in (0.0, 0.1, 0.1):
+        given += step
+        found = skin.update(given)
+    assert skin.searches == 2
+    assert int((down(found.distances()) < 1.0 - 1e-5).sum()) <= len(plain) <= len(found)
 
 
 @pytest.mark.cuda
