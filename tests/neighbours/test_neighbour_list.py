@@ -464,10 +464,10 @@ def test_a_graph_of_torch_holds_a_search(reuses):
     torch = pytest.importorskip("torch")
     positions = torch.from_numpy(drawn(5000, edges=(15.0,) * 3)).cuda()
     search = NeighbourList(1.0, (15, 15, 15), True, capacity=400_000, method="counting-sort")
-    out = search(positions).check() if reuses else None
+    out = search(positions).check()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        found = search(positions, out=out)
+        found = search(positions, out=out if reuses else None)
     other = drawn(5000, seed=1, edges=(15.0,) * 3)
     positions.copy_(torch.from_numpy(other))
     graph.replay()
