@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -28,10 +29,8 @@ class KeySortReference:
         """Return keys and values as a stable sort leaves them."""
         if equal_zeros not in self._sorted:
             bits = ordered_bits(self.keys, equal_zeros)
-            if self.segment is None:
-                order = np.argsort(bits, kind="stable")
-            else:
-                order = np.lexsort((bits, self.segment))
+            segment = self.segment
+            order = stable_order(bits) if segment is None else np.lexsort((bits, segment))
             values = None if self.values is None else self.values[order]
             self._sorted[equal_zeros] = self.keys[order], values
         return self._sorted[equal_zeros]
@@ -78,9 +77,11 @@ def check_sorted_keys(
         return f"{found_values.shape} values, expected {values.shape}"
     values, found_values = _rows(values), _rows(found_values)
     if not stable:
-        places = (ranks,) if segment is None else (ranks, segment)
-        values = values[np.lexsort((*values.T, *places))]
-        found_values = found_values[np.lexsort((*found_values.T, *places))]
+        tied = _tied(ranks, segment)
+        places = (ranks[tied],) if segment is None else (ranks[tied], segment[tied])
+        values, found_values = values.copy(), found_values.copy()
+        for rows in (values, found_values):
+            rows[tied] = rows[tied][np.lexsort((*rows[tied].T, *places))]
     if len(wrong := np.flatnonzero((found_values != values).any(axis=1))):
         at = wrong[0]
         return (
@@ -90,9 +91,33 @@ def check_sorted_keys(
     return None
 
 
+def _tied(ranks: NDArray[Any], segment: NDArray[np.int64] | None) -> NDArray[np.int64]:
+    """Return the places of sorted keys that equal the key before or behind, in their segment."""
+    same = ranks[1:] == ranks[:-1]
+    if segment is not None:
+        same &= segment[1:] == segment[:-1]
+    return np.flatnonzero(np.append(False, same) | np.append(same, False))
+
+
+def stable_order(bits: NDArray[Any]) -> NDArray[np.integer[Any]]:
+    """Return the order that sorts unsigned integers and keeps equal ones as they stand.
+
+    Keys of 32 bits are sorted with their places behind them: NumPy sorts 64 bits in half the time
+    in which it finds the stable order of 32.
+    """
+    if bits.itemsize != 4 or len(bits) >= 2**32:
+        return np.argsort(bits, kind="stable")
+    packed = bits.astype(np.uint64) << np.uint64(32)
+    packed |= np.arange(len(bits), dtype=np.uint64)
+    packed.sort()
+    return packed.astype(np.uint32)
+
+
 def _rows(values: NDArray[Any]) -> NDArray[np.uint32]:
     """Return values as rows of words."""
-    return values.view(np.uint32).reshape(len(values), -1)
+    return values.view(np.uint32).reshape(
+        len(values), math.prod(values.shape[1:]) * values.itemsize // 4
+    )
 
 
 def _shown(row: NDArray[np.uint32]) -> Any:

@@ -17,7 +17,7 @@ from gpubench.core.key_sort import KEY_TYPES, ordered_bits
 from gpubench.devices import Device
 from gpubench.inputs import KeySet, make_keys
 from gpubench.inputs.keys import ENTROPIES, FEW
-from gpubench.verify.key_sort_oracle import KeySortReference, check_sorted_keys
+from gpubench.verify.key_sort_oracle import KeySortReference, check_sorted_keys, stable_order
 from gpubench.verify.problems import FAMILIES
 
 
@@ -48,6 +48,26 @@ def test_only_an_unstable_sort_may_exchange_values_of_equal_keys() -> None:
     moved = values[[2, 1, 0]]  # a value of another key
     assert "values differ" in str(check_sorted_keys(keys, values, keys, moved, False))
     assert "not both" in str(check_sorted_keys(keys, values, keys, None, True))
+
+
+@pytest.mark.parametrize("stable", [True, False])
+def test_ties_are_found_among_many_keys_and_none(stable: bool) -> None:
+    rng = np.random.default_rng(5)
+    keys = np.sort(rng.integers(0, 40, 100, np.uint32))
+    values = rng.integers(0, 9, (100, 4), np.uint32)
+    mixed = values[np.lexsort((rng.random(100), keys))]
+    assert (check_sorted_keys(keys, values, keys, mixed, stable) is None) is not stable
+    mixed[50, 3] += 1
+    assert "differ" in str(check_sorted_keys(keys, values, keys, mixed, stable))
+    assert check_sorted_keys(keys[:0], values[:0], keys[:0], values[:0], stable) is None
+
+
+@pytest.mark.parametrize("count", [0, 1, 5000])
+@pytest.mark.parametrize("unsigned", [np.uint32, np.uint64])
+def test_the_stable_order_is_that_of_numpy(count: int, unsigned: Any) -> None:
+    bits = np.random.default_rng(4).integers(0, np.iinfo(unsigned).max, 50, unsigned, endpoint=True)
+    bits = np.append(bits, np.iinfo(unsigned).max)[np.arange(count) * 7 % 51]
+    assert np.array_equal(stable_order(bits), np.argsort(bits, kind="stable"))
 
 
 def test_a_changed_answer_is_wrong(device: Device) -> None:
