@@ -44,7 +44,7 @@ __global__ void find_movers(GLOBAL const int *__restrict__ cell_of,
     }
 }
 
-/* Mend the lists that something left. Any number of blocks. */
+/* Repair the lists that particles left. Any number of blocks. */
 __global__ void mend_lists(GLOBAL const int *__restrict__ cell_of, GLOBAL int *head, GLOBAL int *next,
                            GLOBAL int *is_touched, GLOBAL const int *counts,
                            GLOBAL const int *__restrict__ touched)

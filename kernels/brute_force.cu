@@ -1,4 +1,4 @@
-/* Neighbours of each particle by a look at all others, in tiles that a block shares (Nyland,
+/* Neighbours of each particle by testing all others, in tiles that a block shares (Nyland,
    Harris and Prins, Fast N-body simulation with CUDA, GPU Gems 3 (2007), chapter 31). One thread
    a particle, BLOCK threads a block and particles a tile. PERIODIC is 0 for boxes that are open
    along every axis. The nearest image counts: a periodic axis is at least three cutoffs long. */

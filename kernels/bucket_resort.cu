@@ -42,7 +42,7 @@ __global__ void clear_moved(GLOBAL const int *__restrict__ cell_of,
 #define AT_ONCE 4 /* elements whose loads a thread has in flight */
 
 /* The whole re-sort in one launch, over a grid that is resident as a whole. Each warp owns an
-   equal stretch of the elements and keeps its movers, and the lists it has to mend, in its
+   equal stretch of the elements and keeps its movers, and the lists it has to repair, in its
    stretch of `movers` and `touched`.
 
    listed_in: the bucket whose list holds each element.
@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(RESIDENT_THREADS, RESIDENT_BLOCKS)
     uint64 drawn = 0;
 
     if (left > 0) {
-        /* Mend the lists. */
+        /* Repair the lists. */
         for (unsigned k = lane; k < lists; k += 32) {
             int bucket = touched[begin + k];
             unlink_movers(head, next, cell_of, bucket);

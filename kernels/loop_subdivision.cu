@@ -9,7 +9,7 @@
    vertex are sorted, edges are symmetric, no product is fused with a sum, and no zero is negative.
 
    TEST 0: split all. 1, 2: an edge is finished if it is short on the screen, or the surface bends little across
-   it, or both its ends are frozen. The end of a finished edge is frozen: it stays where it is for ever, so a
+   it, or both its ends are frozen. The end of a finished edge is frozen: it never moves again, so a
    triangle (P, Q, m) closes the gap between PQ and the halves of a neighbour that goes on. w of a vertex: 1 if it
    is frozen; of corner A, 2 if nothing that goes on lies across AB any more, likewise B for BC and C for CA. */
 

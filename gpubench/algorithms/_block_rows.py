@@ -20,7 +20,7 @@ BLOCK = 256
 MOST_UNROLLED = 16
 TASK_WORDS = {
     "assemble": "from a list of neighbours and positions",
-    "product": "times a 3-vector a row",
+    "product": "product with one 3-vector per row",
     "transpose": "the transpose, through the rows, times a number a row; needs B_ji = -B_ij",
 }
 

@@ -19,7 +19,7 @@ class AtomicResort(CellListUpdate):
 
     name = "atomic-resort"
     replaces = "atomic-list"
-    summary = "re-sort of atomic linked lists: unlink what moved, push it to its new list"
+    summary = "re-sort of atomic linked lists: unlink moved particles, push each to its new list"
     source = "the atomic successor of rozen2008, section 2.2"
     forms: ClassVar[Mapping[str, Form]] = {"one-pass": Form("find, unlink, push")}
 

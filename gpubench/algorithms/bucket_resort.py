@@ -28,7 +28,7 @@ class BucketResort(CellListUpdate):
 
     name = "bucket-resort"
     replaces = "bucket-sort"
-    summary = "re-sort of the bucket sort's lists: unlink what moved, sort that in again"
+    summary = "re-sort of the bucket sort's lists: unlink moved particles and sort them in again"
     source = "rozen2008, section 2.2"
     forms: ClassVar[Mapping[str, Form]] = {
         "host-loop": Form(

@@ -17,7 +17,7 @@ class BucketSortPartial(HostLoop):
     """
 
     name = "bucket-sort-partial"
-    summary = "bucket sort whose parts join one by one as those before them finish"
+    summary = "bucket sort in parts, each of which starts when the one before has nearly finished"
     source = "rozen2008, section 2.1, partial update"
     forms: ClassVar[Mapping[str, Form]] = {
         "host-loop": Form("the host reads back each part's count every round", capturable=False)

@@ -24,7 +24,7 @@ class CountingResort(CellListUpdate):
 
     name = "counting-resort"
     replaces = "counting-sort"
-    summary = "re-sort of a counting-sorted order: movers one by one, each cell's stayers at once"
+    summary = "re-sort of a counting-sorted order: moved particles one by one, the others per cell"
     source = "the sorted counterpart of rozen2008, section 2.2"
     forms: ClassVar[Mapping[str, Form]] = {"order": Form("indices only")}
 

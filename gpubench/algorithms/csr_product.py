@@ -19,7 +19,7 @@ class CsrProduct(BlockRowsProduct):
     """Row after row, each block a float4, by a thread a row or by a warp a row."""
 
     name = "csr-product"
-    summary = "1x3 blocks in compressed rows, a thread or a warp a row"
+    summary = "1x3 blocks in compressed rows, one thread or one warp per row"
     source = "Bell and Garland, NVR-2008-004, section 4"
     file = "csr_product.cu"
     forms: ClassVar[Mapping[str, Form]] = {

@@ -31,7 +31,9 @@ class HashGrid(ParticleAlgorithm):
     source = "silva2012, section 5, Algorithm 1; Teschner et al., VMV 2003"
     forms: ClassVar[Mapping[str, Form]] = {
         "original": Form("cells hashed as they are (Teschner)", reorders=True),
-        "world-limits": Form("cells counted from the world's lowest, found anew", reorders=True),
+        "world-limits": Form(
+            "cells relative to the lowest occupied one, found in each build", reorders=True
+        ),
     }
     defaults: ClassVar[Mapping[str, int]] = {"buckets": 0}
     # Other numbers than powers of two are a case of their own in common/hash.h.

@@ -172,5 +172,5 @@ def _install(command: list[str]) -> None:
         lines = [line for line in done.stderr.splitlines() if line.strip()]
         raise UserError(
             f"cannot build the environment: {lines[-1] if lines else command[0]}:"
-            " mend it, or try --same-python"
+            " repair it, or try --same-python"
         )

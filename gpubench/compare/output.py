@@ -87,7 +87,7 @@ def notes(found: Found) -> list[str]:
     lines += [
         f"wrong: {fault.name}: base {fault.base}; head {fault.head}" for fault in comparison.wrong
     ]
-    lines += [f"mended: {fault.name}: base {fault.base}" for fault in comparison.mended]
+    lines += [f"right again: {fault.name}: base {fault.base}" for fault in comparison.mended]
     lines += [
         f"inconclusive: {_of(count, len(comparison.judgements))}: {reason}"
         for reason, count in _common_reasons(comparison).items()

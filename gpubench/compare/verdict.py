@@ -54,7 +54,7 @@ class Cell:
     paired: the i-th process of base ran together with the i-th of head, and so did their samples
         in turns.
     clock_ms: what a sample is known to at best; where samples show a finer clock, that counts.
-    key: for programs, see studies.plan.cell_key. remarks: what is odd about its samples.
+    key: for programs, see studies.plan.cell_key. remarks: what is unusual about its samples.
     """
 
     name: str
@@ -82,12 +82,12 @@ class Judgement:
     base_ms, head_ms: centre of the process medians. ratio: head over base. low, high: its
         interval, which holds for all cells of the comparison together. None where there is none.
     rests_on: what the interval comes from: the spread between these processes, that of a
-        calibration, or in want of both the samples alone, which no verdict is built on.
+        calibration, or, where neither exists, the samples alone, which no verdict is built on.
     processes: of base and of head.
     between: spread between processes, as the standard deviation of log medians; of log ratios
         where they are pairs. within: standard error of a process's median, from its samples, on
         the side where it is larger. Both relative; None where there are too few.
-    reason: why it cannot be told, else None. key, remarks: as in the cell.
+    reason: why it is inconclusive, else None. key, remarks: as in the cell.
     """
 
     name: str

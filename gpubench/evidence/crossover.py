@@ -89,7 +89,7 @@ def compare(places: Sequence[float], ratios: Sequence[Ratio]) -> Compared:
     """Compare two curves from the ratios of the first to the second at ascending places.
 
     Between two places the logarithm of the ratio, and of either end of its interval, is a line.
-    A crossing lies where that of the ratio is 0; what cannot be told is where 0 lies between
+    A crossing lies where that of the ratio is 0; it is inconclusive where 0 lies between
     those of the ends.
     """
     curves = [

@@ -52,7 +52,7 @@ class Finding(Struct, frozen=True):
 
     quantity: what it is and where it was read, in words, with its unit unless that is the fluid's.
     error: its standard error; None for what is counted or computed and has none.
-    reference: None where nothing is known to hold it against.
+    reference: None where no value is known to compare it with.
     """
 
     quantity: Line

@@ -78,7 +78,8 @@ class Record(
     null. skin: how much further than the cutoff lists of neighbours reach. ranks, decomposition:
     how many share a simulation, and how; None for one. inputs: how many took turns in the samples;
     None for one. throttled_ms: samples set aside, because the device was throttled while they were
-    taken. remarks: what is odd about the samples. stopped: why no more were taken. clocks_sm_mhz:
+    taken. remarks: what is unusual about the samples. stopped: why no more were taken.
+    clocks_sm_mhz:
     the lowest and highest read between them. steps: of a simulation in one launch; times are of one
     step. phases_ms: of a step, with events between them and without a graph. peak_bytes: the most
     memory that a library took for itself, without positions, where not all is workspace_bytes.

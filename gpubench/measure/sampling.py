@@ -65,7 +65,7 @@ class Sampled:
     summary: of exactly these samples; None where the device was throttled during all.
     throttled_ms: samples taken while the device was throttled, which are ignored.
     throttled_by: why it was, in words.
-    remarks: what is odd about the samples, in words: drift, bimodal.
+    remarks: what is unusual about the samples, in words: drift, bimodal.
     stopped: why there are no more of them: the interval is "narrow", or the "time" or the number
         of "samples" was spent.
     state_before, state_after: clocks and the like after the warm-up and after the last

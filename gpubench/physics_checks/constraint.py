@@ -254,7 +254,7 @@ CHECKS = (
     ),
     Check(
         "steps",
-        "Is a step that of float64 for its pressures, and its residual the one that it tells?",
+        "Does a step agree with float64 for its pressures, and does it report its residual?",
         steps,
         long={"particles": 131072, "span": 300},
         quick={"particles": 1200, "span": 10},

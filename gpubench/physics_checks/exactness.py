@@ -221,7 +221,7 @@ def trajectories(device: Device, *, particles: int, steps: int) -> Outcome:
     return Outcome(
         [
             Finding(
-                f"cell lists whose trajectory is another after {steps} steps, of {compared}",
+                f"cell lists with a different trajectory after {steps} steps, of {compared}",
                 len(differing), None, NEVER, "; ".join(notes),
             )
         ]
@@ -260,7 +260,7 @@ CHECKS = (
     ),
     Check(
         "steps",
-        "Is a step that of float64, in forces, velocities and places?",
+        "Does a step agree with float64 in forces, velocities and positions?",
         steps,
         long={"particles": 131072},
         quick={"particles": 3000},

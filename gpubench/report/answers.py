@@ -57,5 +57,5 @@ def answer(searches: Searches, task: str) -> Answer | None:
         )
         for rule in shown
     ]
-    caption = f"Its time over that of the fastest, on {len(races)} inputs"
-    return Answer(best, Table(caption, ["Choice", "median", "95 % up to", "worst"], rows))
+    caption = f"Time of a choice over that of the fastest search, on {len(races)} inputs"
+    return Answer(best, Table(caption, ["Choice", "median", "95th percentile", "worst"], rows))

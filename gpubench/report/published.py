@@ -75,7 +75,7 @@ def ratios(run: StudyRun, published: Published) -> tuple[list[float], list[float
     """Divide each column of another algorithm by the nearest of the published algorithm.
 
     Before it if there is one before, else after it: a table may hold both for several cards.
-    Returns all ratios as published, and those of the paper's forms measured here.
+    Returns all ratios as published, and those of the paper's variants measured here.
     """
     grid = matches(run, published, paper_forms(run, published))
     own = [i for i, name in enumerate(published.algorithms) if name == published.algorithm]
@@ -129,10 +129,10 @@ def measured(run: StudyRun, published: Published) -> list[Table]:
         return [table] if table else []
     paper = paper_forms(run, published)
     best = {name: run.best_form(name) for name in paper}
-    which = "the paper's form" + ", which is the best" * (best == paper)
+    which = "the paper's variant" + ", which is the best" * (best == paper)
     tables = [_measured(run, published, paper, which)]
     if best != paper:
-        tables.append(_measured(run, published, best, "the best form"))
+        tables.append(_measured(run, published, best, "the best variant"))
     return [table for table in tables if table]
 
 
@@ -192,14 +192,14 @@ def claim(run: StudyRun) -> list[str]:
     return [
         f"The paper says: \u201c{words}\u201d, which is"
         f" {formats.span([claimed(row) for row in published.rows])} in its table. Its own numbers"
-        f" give {formats.span(theirs)}; here the ratio of the paper's forms is"
+        f" give {formats.span(theirs)}; here the ratio of the paper's variants is"
         f" {formats.span(here)}."
     ]
 
 
 # Rows of the front page.
 
-HEADINGS = ("Row", "Published", "Measured, form of the paper", "Measured, best form")
+HEADINGS = ("Row", "Published", "Measured, variant of the paper", "Measured, best variant")
 
 
 def overview(run: StudyRun, link: str) -> list[Row]:

@@ -55,7 +55,7 @@ def margin(race: Race) -> Ratio | None:
 
 
 def is_open(race: Race) -> bool:
-    """Say whether the winner cannot be told from another one."""
+    """Say whether another one may be as fast as the winner."""
     return any(cell.is_first for cell in race[1:])
 
 

@@ -1,4 +1,4 @@
-"""Every measurement of a study: with its command, what is odd about it, why it has no time."""
+"""Every measurement of a study: with its command, what is unusual about it, why it has no time."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _record_row(cell: Cell, axes: Sequence[str]) -> Row:
 
 
 def _remarks(record: Record) -> list[str]:
-    """Say what is odd about the samples of a record: what was remarked, and what was set aside."""
+    """Say what is unusual about the samples of a record: remarks, and what was set aside."""
     found = list(record["remarks"] or ())
     if record["throttled_ms"]:
         out, left = len(record["throttled_ms"]), len(record["samples_ms"] or ())
@@ -62,7 +62,7 @@ def _remarks(record: Record) -> list[str]:
 
 
 def oddities(run: StudyRun) -> Table | None:
-    """Return what is odd about the samples of each measurement; None where nothing is."""
+    """Return what is unusual about the samples of each measurement; None where nothing is."""
     axes = shown_axes(run, {*COUNTS})
     rows = [
         Row(
@@ -74,14 +74,14 @@ def oddities(run: StudyRun) -> Table | None:
     ]
     more = [f"The first {MOST_ODD} of {len(rows)}; the CSV has all."] if rows[MOST_ODD:] else []
     return Table(
-        "What is odd about these samples",
+        "Unusual samples",
         ["Measurement", "Median, ms", "Remark"],
         rows[:MOST_ODD],
         notes=[
             *more,
-            "Drift: the samples grow or shrink while they are taken. Bimodal: they gather around"
-            " two times, and the median can be either. The times stand as they were measured;"
-            " samples taken while the device was throttled are not in them.",
+            "Drift: the samples grow or shrink while they are taken. Bimodal: they have two modes,"
+            " and the median may fall into either. Times are unchanged; samples taken while the"
+            " device was throttled are left out.",
         ],
     ) if rows else None  # fmt: skip
 

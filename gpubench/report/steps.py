@@ -27,12 +27,16 @@ def beside(run: StudyRun) -> str:
         steps = [own[size].median_ms / base[size].median_ms for size in common]
         units = [_per_unit_ms(own[size]) / _per_unit_ms(base[size]) for size in common]
         if common:
-            told = f", and a unit of time {formats.span(units)} times" if units != steps else ""
+            told = (
+                f"; per unit of simulated time, {formats.span(units)} times"
+                if units != steps
+                else ""
+            )
             said.append(
                 f"a step of {workload} takes {formats.span(steps)} times as long as one of"
                 f" {first}{told}"
             )
-    return f"On as many particles, {formats.listing(said)}." if said else ""
+    return f"With equal numbers of particles, {formats.listing(said)}." if said else ""
 
 
 def workloads(run: StudyRun) -> Table | None:

@@ -16,10 +16,10 @@ from gpubench.report.scans import Scan, grids, rankings, scans
 
 MEANINGS = {
     "graph": "graph (CUDA graph replay, launch gaps removed)",
-    "hot": "hot (launches back to back, caches warm)",
+    "hot": "warm (launches back to back)",
     "cold": "cold (a buffer larger than the cache written before each launch)",
 }
-_MARKS = {"graph": "ᵍ", "hot": "ʰ", "cold": "ᶜ"}
+_MARKS = {"graph": "ᵍ", "hot": "ʷ", "cold": "ᶜ"}
 TIMES = "\N{MULTIPLICATION SIGN}"
 _SHORT = "\N{WARNING SIGN}\N{VARIATION SELECTOR-15}"
 SHORT_NOTE = (
@@ -101,14 +101,14 @@ def subjects(run: StudyRun) -> tuple[list[Table], list[str]]:
         caption = scan.title(lambda axis, value: axis.count(value)) or axis.heading
         made.append(Table(caption, columns, rows, over))
     bold = (
-        "Bold: the fastest of its kind of answer on its input, and what is not known to be slower"
-        " (the 95 % interval of the ratio includes 1), in the mode that comes first."
+        "Bold: the fastest, and all whose ratio to it has a 95 % interval that includes 1; only"
+        " equal answers in one mode (graph, otherwise warm) are compared."
     )
     share = ""
     if any(_share(cell) for _, grid in filled for line in grid.values() for cell in line):
         share = (
-            "Small: the bytes that the algorithm must move, over the time, as a share of the copy"
-            " bandwidth; where they stay in a cache, that can exceed 100 %."
+            "Small: the bytes that the algorithm must move, over the time, as a fraction of the"
+            " copy bandwidth; it exceeds 100 % where they stay in a cache."
         )
     return made, [line for line in (note, bold, share) if line]
 

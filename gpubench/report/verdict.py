@@ -48,7 +48,7 @@ def gist(run: StudyRun) -> str:
 
 
 def _leaders(run: StudyRun, ranking: Ranking) -> list[Subject]:
-    """Return what is fastest at a place, in the order of the study where that cannot be told."""
+    """Return what is fastest at a place, in the order of the study where that is inconclusive."""
     return sorted((cell.subject for cell in ranking.tied), key=run.subjects.index)
 
 

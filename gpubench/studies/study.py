@@ -108,14 +108,14 @@ class Subject:
         """
         size = recipe.size_axis
         if size in self.limits and getattr(recipe, size) > self.limits[size]:
-            return f"the study stops it at {self.limits[size]:,} {size}"
+            return f"not run above {self.limits[size]:,} {size} (limit of the study)"
         most = self.limits.get("neighbours")
         if (
             most is not None
             and isinstance(recipe, Particles | Matrices)
             and recipe.neighbours > most
         ):
-            return f"the study stops it at {most:,} neighbours of all particles together"
+            return f"not run above {most:,} neighbours in total (limit of the study)"
         return None
 
     @property

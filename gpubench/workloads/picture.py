@@ -1,4 +1,4 @@
-"""Pictures that the device draws itself: what a frame of a simulation costs at the least.
+"""Pictures that the device draws itself: the least that a frame of a simulation costs.
 
 silva2012 tells frames per second: a step and a picture. It filters the normals of spheres in
 screen space; here each particle is a flat disc, shaded by its speed.

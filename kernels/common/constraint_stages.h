@@ -83,7 +83,7 @@ __device__ __forceinline__ float push(int i, SOLVE, int slot)
     return square_length(v);
 }
 
-/* The same product of numbers p in the place of pressures, without what walls hold. */
+/* The same product of numbers p instead of pressures, without what walls hold. */
 __device__ __forceinline__ float push_along(int i, SOLVE, int slot)
 {
     uint4 p = points[i];

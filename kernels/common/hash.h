@@ -18,7 +18,7 @@
 #define HASH_Y 19349663u
 #define HASH_Z 83492791u
 
-/* Cell coordinates end here, to either side: the last cell goes on for ever. */
+/* Cell coordinates end here, to either side: the last cell is infinite. */
 #define CELL_REACH 4194304 /* 2^22 */
 
 /* Laid out as UNBOUNDED_DTYPE in gpubench/core/grid.py. */

@@ -49,7 +49,7 @@ __device__ __forceinline__ float pair_noise(unsigned i, unsigned j, uint4 clock)
     unsigned word = philox(first, second, clock.x, clock.y, clock.z, clock.w);
     return (float)((int)word >> 7 | 1) * 5.9604644775390625e-8f; /* 2^-24 */
 #else
-    /* The print leaves open where a pair's sequence begins: a multiplicative hash puts it at one
+    /* The paper leaves open where a pair's sequence begins: a multiplicative hash puts it at one
        of 2^24 fractions, and the fourth draw is taken. */
     unsigned now = clock.x * 0xC2B2AE3Du + clock.y * 0x27D4EB2Fu + clock.z * 0x165667B1u +
                    clock.w * 0x2C1B3C6Du;

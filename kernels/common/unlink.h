@@ -2,7 +2,7 @@
 #ifndef GPUBENCH_COMMON_UNLINK_H
 #define GPUBENCH_COMMON_UNLINK_H
 
-/* Walk one list and mend the pointers around elements whose bucket is no longer this one: any
+/* Walk one list and repair the pointers around elements whose bucket is no longer this one: any
    number of neighbours in the list, its head, its tail, all of it. Pointers that stay right are
    not written. No other thread touches this list meanwhile. Returns how many were taken out. */
 __device__ __forceinline__ int unlink_movers(GLOBAL int *head, GLOBAL int *next,

@@ -608,7 +608,7 @@ def test_who_was_not_measured_is_named():
         }
 
 
-def test_of_those_that_cannot_be_told_the_first_has_its_figures():
+def test_the_first_of_those_that_may_be_as_fast_has_its_figures():
     """A margin that is known may be the smaller one."""
     answer = chooser(*grid(THREE, SIZES, OCCUPANCIES)).choose(Question(CROSSING + 1, 3))
     tied = next(m for m in answer.margins if m.other == answer.tied[0])

@@ -49,7 +49,7 @@ def test_without_noise_nothing_is_an_alarm_and_all_that_matters_is_found():
     assert [found.cells[name].found for name in "ab"] == [1, 0]  # 2 % does not matter
 
 
-def test_much_noise_cannot_be_told():
+def test_much_noise_is_inconclusive():
     found = drawn({"a": pairs(24, noise=0.3), "quiet": pairs(24)})
     assert found.cannot_tell > 0.9 and found.false_alarms < 0.1
     assert found.pairs_taken == (12, 12)

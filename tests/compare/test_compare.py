@@ -280,7 +280,7 @@ def test_calibration_stands_in_for_processes():
 
 
 @pytest.mark.parametrize("zero", [[0.0] * 8, [1.0] * 7 + [0.0]])
-def test_no_time_at_all_cannot_be_told(zero):
+def test_without_times_the_verdict_is_inconclusive(zero):
     (found,) = judge([cell(zero, [1.0] * 8)])
     assert (found.verdict, found.ratio) == ("cannot tell", None)
     assert found.reason == "takes less time than the clock can tell"

@@ -79,7 +79,7 @@ def test_the_verdict_is_the_status_and_the_first_line(compare, tmp_path, factor,
     assert out.startswith(first)
 
 
-def test_the_table_has_what_changed_or_cannot_be_told(compare, sides):
+def test_the_table_has_what_changed_or_is_inconclusive(compare, sides):
     code, out, _ = compare(*sides)
     assert code == 1
     rows = [line.split()[1] for line in out.splitlines() if line.startswith("a-study/table")]

@@ -167,7 +167,7 @@ def test_another_protocol_is_refused(code):
     process.close()
 
 
-def test_nobody_waits_for_ever(code, monkeypatch):
+def test_a_dead_worker_ends_the_wait(code, monkeypatch):
     monkeypatch.setattr(pairs, "PATIENCE_S", 0.01)
     process = Process(code("import sys", "sys.stdin.read()", *saying(b"{}")[1:4], *saying(b"")[5:]))
     with pytest.raises(UserError, match=r"has not answered for 0\.01 s"):

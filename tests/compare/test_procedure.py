@@ -328,7 +328,7 @@ def test_any_culprit_is_found_in_few_steps(commits, clear):
 
 @settings(deadline=None)
 @given(histories())
-def test_what_cannot_be_told_is_said(history):
+def test_the_inconclusive_is_said(history):
     _, culprit, unclear = history
     what, measured = search(*history)
     low, high = int(what.after), int(what.commit)

@@ -292,7 +292,7 @@ def test_it_ends_in_peace_where_nothing_is_asked_of_it(device, answers):
     assert answers() == []
 
 
-def test_what_the_user_must_mend_is_told_and_the_next_request_answered(device, answers):
+def test_a_users_mistake_is_told_and_the_next_request_answered(device, answers):
     text = study("right-sort")
     told = answers(
         {"do": "open", "device": "fake"},

@@ -73,7 +73,7 @@ def test_what_does_not_cross_says_which_is_always_faster(ratios: list[Ratio], fa
     assert compared.faster == faster
 
 
-def test_a_crossing_that_cannot_be_told_at_the_end_is_open_there() -> None:
+def test_a_crossing_that_is_inconclusive_at_the_end_is_open_there() -> None:
     compared = compare([0.0, 1.0], [Ratio(0.5, 0.45, 0.55), Ratio(1.1, 0.9, 1.3)])
     [crossing] = compared.crossings
     assert crossing.low is not None

@@ -174,7 +174,7 @@ def test_a_failure_gives_way_to_its_repetition_of_another_hash():
 # What is said
 
 
-def test_the_print_is_set_beside(page):
+def test_published_values_stand_beside(page):
     run = run_of(every_record())
     radix = run.subjects[2]
     [cell] = run.select(radix, particles=32000, ranks=1)
@@ -186,7 +186,7 @@ def test_the_print_is_set_beside(page):
     assert rows[1][:2] == ["32,000", expected]
 
 
-def test_the_printed_table_keeps_its_last_zeros(page):
+def test_published_values_keep_their_last_zeros(page):
     rows = page.tables["Published: one and two GeForce GTX 580, times in ms"]
     assert rows[1] == ["32,000", "260", "3.84", "310", "3.22", "1.19"]
     assert rows[4] == ["128,000", "80", "12.50", "130", "7.69", "1.62"]
@@ -194,7 +194,7 @@ def test_the_printed_table_keeps_its_last_zeros(page):
     assert "are 111.11 ms, not 4" in page.text
 
 
-def test_the_note_of_the_print_names_the_cells_that_contradict():
+def test_the_note_of_a_published_table_names_the_values_that_contradict():
     """Times are 1000 over the frames per second, and speed-ups their ratio, but for two cells."""
     wrong = [
         (int(row), name)
@@ -266,7 +266,7 @@ def chart(run: Any, slug: str) -> Any:
     return found
 
 
-def test_speed_up_is_drawn_with_the_print():
+def test_speed_up_is_drawn_with_published_values():
     drawn = chart(run_of(every_record()), "s-speed-up")
     steps, frames = drawn.panels
     assert [line.label for line in steps.lines] == [

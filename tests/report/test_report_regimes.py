@@ -57,7 +57,9 @@ def records_in(folder: Path) -> list[dict[str, str]]:
 # Races and maps.
 
 
-def test_the_best_form_of_each_algorithm_runs_and_the_runner_up_is_another() -> None:
+def test_the_best_variant_of_each_algorithm_competes_and_the_runner_up_is_another_algorithm() -> (
+    None
+):
     field = race_of(
         ("a", "list-matrix", 1.0, 0.01), ("a", "list-pairs", 1.1, 0.01), ("b", "list", 2.0, 0.01)
     )
@@ -386,7 +388,7 @@ def test_who_ran_elsewhere_is_not_said_to_be_unable_to() -> None:
         f"scipy-ckdtree list-pairs: not run: {needs}.",
     ]
     assert notes(large)[0] == f"scipy-ckdtree and scipy-ckdtree list-pairs: not run: {needs}."
-    stopped = "the study stops it at 65,536 particles"
+    stopped = "not run above 65,536 particles (limit of the study)"
     large[-2] = remade(large[-2] | {"reason": stopped})
     assert f"scipy-ckdtree: not run: {stopped}." in notes([*small, *large])
 
@@ -494,7 +496,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def test_the_page_begins_with_who_wins_and_so_does_the_front_page(folder: Path) -> None:
+def test_the_page_begins_with_the_winners_and_so_does_the_front_page(folder: Path) -> None:
     for name in ("regimes.html", "rivals.html"):
         verdict = folder.joinpath(name).read_text("utf-8").partition('<p class="verdict">')[2]
         assert verdict.startswith("Where a library wins:")

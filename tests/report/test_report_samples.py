@@ -29,7 +29,7 @@ from gpubench.report.machines import machines
 DRIFT = "drift: slower by 3.1% from first to last"
 HUMPS = "two humps: at 1 and 1.2 ms, 40% of the samples in the slower"
 WARNING = "⚠\ufe0e"
-ODD = "What is odd about these samples"
+ODD = "Unusual samples"
 
 
 def odd_records() -> list[dict[str, Any]]:

@@ -239,8 +239,8 @@ def test_workloads_with_other_time_steps_stand_side_by_side():
     assert float(row.items[3].text) == pytest.approx(long * SIZES[-1] / 1e6, rel=0.01)
     assert row.items[3].detail == formats.ratio(long / short / 4)
     assert steps.beside(run) == (
-        "On as many particles, a step of constraint-fluid takes 7.45 times as long as one of"
-        " sph-dam-break, and a unit of time 1.86 times."
+        "With equal numbers of particles, a step of constraint-fluid takes 7.45 times as long as"
+        " one of sph-dam-break; per unit of simulated time, 1.86 times."
     )
 
 

@@ -817,7 +817,7 @@ def test_a_study_stops_a_subject_at_a_size(device, tmp_path):
     summary = run(study, device, tmp_path, budget=BUDGET)
     found = by_algorithm(results.load(summary.path).records)["right-sort"]
     assert [(r["particles"], r["status"]) for r in found] == [(64, "ok"), (128, "skipped")]
-    assert found[1]["reason"] == "the study stops it at 64 particles"
+    assert found[1]["reason"] == "not run above 64 particles (limit of the study)"
     assert [particles for name, particles, _ in RightSort.made if name == "right-sort"] == [64]
     again = run(study, device, tmp_path, budget=BUDGET)
     assert (again.skipped, again.resumed) == (0, 4)
@@ -838,7 +838,7 @@ def test_a_limit_on_neighbours_counts_how_crowded_an_input_is():
     limited = Subject("right-sort", "plain", limits={"neighbours": even.neighbours})
     assert limited.left_out(even) is None
     assert limited.left_out(crowded) == (
-        f"the study stops it at {even.neighbours:,} neighbours of all particles together"
+        f"not run above {even.neighbours:,} neighbours in total (limit of the study)"
     )
 
 
