@@ -44,10 +44,12 @@ class Arrays(ABC):
     """One kind of array on one device.
 
     device: where the search runs. lock: held while it launches, for kernels and queue are shared.
+    gives_once: whether an array that was given shows what kernels write later.
     """
 
     device: Device
     lock: threading.RLock
+    gives_once = False
 
     @abstractmethod
     def take(self, positions: Any) -> Any:
@@ -127,6 +129,7 @@ class CudaArrays(Arrays):
     """CuPy's, PyTorch's and other arrays on an NVIDIA GPU."""
 
     device: CuPyDevice
+    gives_once = True
 
     def __init__(self, number: int, torch: Any) -> None:
         self.device, self.lock = open_cuda(number)

@@ -11,6 +11,8 @@ from gpubench.core.errors import UserError
 from gpubench.neighbours.arrays import Arrays
 from gpubench.neighbours.plan import BLOCK, Plan, Rows
 
+GIVEN = ("counts", "offsets", "neighbours", "ids")
+
 
 class Found:
     """Neighbours of n particles, in compressed rows.
@@ -98,7 +100,15 @@ class Found:
 
     def at(self, positions: Any) -> Found:
         """Return the same list for positions that have moved, on the device."""
-        return Found(self._arrays, self._plan, self.rows, positions, self._pairs)
+        found = Found(self._arrays, self._plan, self.rows, positions, self._pairs)
+        return found.with_arrays_of(self)
+
+    def with_arrays_of(self, other: Found) -> Found:
+        """Return itself, with the arrays that another result of the same rows has given."""
+        if self._arrays.gives_once:
+            given, own = vars(other), vars(self)
+            own |= {name: given[name] for name in GIVEN if name in given}
+        return self
 
     def _each(self, kernel: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
         """Compute something of each pair."""

@@ -161,7 +161,8 @@ class NeighbourList:
                 raise UserError(f"out is of {rows.counts.shape[0]} particles, not {n}")
             plan.count(taken, rows)
             plan.fill(rows)
-            return Found(arrays, plan, rows, taken, None)
+            found = Found(arrays, plan, rows, taken, None)
+            return found if out is None else found.with_arrays_of(out)
         if out is not None:
             raise UserError("out is for a list with a capacity")
         rows = plan.rows(arrays, 0)

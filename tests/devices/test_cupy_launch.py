@@ -8,7 +8,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from gpubench.devices.cupy import CuPyDevice, Launch, Unrecordable
+from gpubench.devices.cupy import CuPyDevice, Launch, Unrecordable, View
+from gpubench.neighbours.arrays import Layout
 
 
 class Array:
@@ -102,3 +103,20 @@ class TestReplay:
         with pytest.raises(Unrecordable):
             arguments = {"fill": 2, "copy": 2, "write": 2, "download": 1, "empty": 2}[name]
             getattr(CuPyDevice, name)(driver, *[Array(8)] * arguments)
+
+
+def test_arrays_in_one_allocation_lie_apart():
+    layout = Layout((3, "int32"), (65, "int64"), (0, "int32"), (1, "float32"))
+    begins = [begin for begin, _, _ in layout.places]
+    ends = [at + shape[0] * dtype.itemsize for at, shape, dtype in layout.places]
+    assert all(begin % 256 == 0 for begin in begins)
+    assert all(end <= after for end, after in zip(ends, [*begins[1:], layout.bytes], strict=True))
+
+
+def test_a_view_goes_to_kernels_by_its_address():
+    driver = Driver(ctypes.c_uint64, ctypes.c_int32)
+    view = View(2**47 + 256, (4, 3), np.dtype("float64"), owner=None)
+    driver.kernel(5)(1, 32, view, 7)
+    ((*_, arguments, _),) = driver.launched
+    assert arguments == [2**47 + 256, 7]
+    assert (view.size, view.nbytes, view.data.ptr) == (12, 96, view.ptr)

@@ -474,6 +474,7 @@ def test_a_graph_of_torch_holds_a_search(reuses):
     positions = torch.from_numpy(drawn(5000, edges=(15.0,) * 3)).cuda()
     search = NeighbourList(1.0, (15, 15, 15), True, capacity=400_000, method="counting-sort")
     out = search(positions).check()
+    before = out.offsets
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         found = search(positions, out=out if reuses else None)
@@ -482,6 +483,7 @@ def test_a_graph_of_torch_holds_a_search(reuses):
     graph.replay()
     torch.cuda.synchronize()
     again = NeighbourList(1.0, (15, 15, 15), True)(other)
+    assert (found.offsets is before) == reuses
     assert np.array_equal(found.check().offsets.cpu().numpy(), again.offsets)
 
 
