@@ -121,7 +121,8 @@ class CellSearch(NeighbourSearch):
     def _build(self) -> None:
         positions = self._positions[0]
         self._arrays = None  # or a sort whose output is from a pool would need one more
-        self._ids.launch(positions, self._cell_of[0])
+        if self._cells.reads_cells:
+            self._ids.launch(positions, self._cell_of[0])
         self._cells.build(self._cell_of[0], positions)
         self._cells.cell_of = self._cell_of[0]
         self._take(positions)
@@ -155,7 +156,7 @@ class CellSearch(NeighbourSearch):
         if cells is None:
             return None
         # Cell ids: a position read, an id written.
-        ids = (16 + 4) * self.particles
+        ids = (16 + 4) * self.particles * self._cells.reads_cells
         queries = COUNTS[self.task] + (self.task == "list")
         query = queries * self._query.traffic_bytes(self._cells.grid.count)
         return ids + cells + self._query.gathered_bytes + query

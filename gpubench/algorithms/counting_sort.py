@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from gpubench.core.answers import SortedCells
 from gpubench.core.contracts import CellList, Form
+from gpubench.primitives.bucketed_sort import BucketedSort
 from gpubench.primitives.gather import Gather
 from gpubench.primitives.scan import ExclusiveScan
 
@@ -28,6 +29,11 @@ class CountingSort(CellList):
 
     def prepare(self) -> None:
         device, particles, grid, form = self.device, self.particles, self.grid, self.form
+        self._buckets = None
+        if form == "gather" and BucketedSort.suits(device, particles, grid.count):
+            self._buckets = BucketedSort(device, particles, grid)
+            self.workspace_bytes += self._buckets.workspace_bytes
+            return
         self._travel = form == "reorder"
         self._gather = Gather(device, particles) if form == "gather" else None
         if self._gather:
@@ -46,7 +52,14 @@ class CountingSort(CellList):
         self._histogram = device.kernel("counting_sort.cu", "histogram_with_rank", **constants)
         self._scatter = device.kernel("counting_sort.cu", "scatter_by_rank", **constants)
 
+    @property
+    def reads_cells(self) -> bool:
+        return self._buckets is None
+
     def build(self, cell_of: Any, positions: Any) -> None:
+        if self._buckets:
+            self._buckets.launch(positions)
+            return
         self._histogram(self._blocks, BLOCK, cell_of, self._counts, self._rank, self.particles)
         self._scan.launch(self._counts, self._start)
         self._scatter(
@@ -58,13 +71,17 @@ class CountingSort(CellList):
 
     @property
     def answer(self) -> SortedCells:
+        if self._buckets:
+            return SortedCells(self._buckets.start, self._buckets.order, self._buckets.sorted)
         in_order = self._gather.sorted if self._gather else self._sorted if self._travel else None
         return SortedCells(self._start, self._order, in_order)
 
     def outcome(self) -> dict[str, int | float | str]:
-        return {"scan": self._scan.form}
+        return {"levels": 2} if self._buckets else {"scan": self._scan.form}
 
     def traffic_bytes(self) -> int:
+        if self._buckets:
+            return self._buckets.traffic_bytes()
         # Cell twice, count (8 bytes), rank written and read, start, order; 32 with the positions.
         # A cell: count read and cleared, start written.
         gathered = self._gather.traffic_bytes() if self._gather else 0
