@@ -67,8 +67,17 @@ __global__ void OCCUPANCY(2)
         count[b] = 0;
     __syncthreads();
     const size_t stride = (size_t)gridDim.x * BLOCK;
-#pragma unroll 4
-    for (size_t i = blockIdx.x * (size_t)BLOCK + threadIdx.x; i < particles; i += stride)
+    size_t i = blockIdx.x * (size_t)BLOCK + threadIdx.x;
+    for (; i + 3 * stride < particles; i += 4 * stride) {
+        float4 p[4]; /* first, so that their loads overlap */
+#pragma unroll
+        for (int k = 0; k < 4; ++k)
+            p[k] = positions[i + k * stride];
+#pragma unroll
+        for (int k = 0; k < 4; ++k)
+            atomicAdd(&count[bucket_at(grid, p[k], scale)], 1);
+    }
+    for (; i < particles; i += stride)
         atomicAdd(&count[bucket_at(grid, positions[i], scale)], 1);
     __syncthreads();
     for (int b = threadIdx.x; b < buckets; b += BLOCK)
@@ -122,15 +131,18 @@ __global__ void OCCUPANCY(1)
     for (int b = threadIdx.x; b < buckets; b += BLOCK)
         place[b] = 0;
     __syncthreads();
+    float4 p[TILE_ITEMS];
     unsigned ranks[TILE_ITEMS]; /* bucket and rank in it */
 #pragma unroll
-    for (int k = 0; k < TILE_ITEMS; ++k) {
-        const int i = k * BLOCK + threadIdx.x;
-        if (i < in_tile) {
-            const unsigned b = bucket_at(grid, positions[begin + i], scale);
+    for (int k = 0; k < TILE_ITEMS; ++k)
+        if (k * BLOCK + threadIdx.x < in_tile)
+            p[k] = positions[begin + k * BLOCK + threadIdx.x];
+#pragma unroll
+    for (int k = 0; k < TILE_ITEMS; ++k)
+        if (k * BLOCK + threadIdx.x < in_tile) {
+            const unsigned b = bucket_at(grid, p[k], scale);
             ranks[k] = b << 16 | (unsigned)atomicAdd(&place[b], 1);
         }
-    }
     __syncthreads();
 
     const int each = (buckets + BLOCK - 1) / BLOCK, lowest = threadIdx.x * each;
@@ -157,9 +169,9 @@ __global__ void OCCUPANCY(1)
         const int s = k * BLOCK + threadIdx.x;
         if (s < in_tile) {
             const int i = (int)begin + from[s];
-            float4 p = positions[i];
-            p.w = __int_as_float(i);
-            partitioned[place[bucket_at(grid, p, scale)] + s] = p;
+            float4 q = positions[i];
+            q.w = __int_as_float(i);
+            partitioned[place[bucket_at(grid, q, scale)] + s] = q;
         }
     }
 }
