@@ -283,7 +283,9 @@ class Model:
 
     def reach(self, setting: Setting) -> float:
         """Return how far from where it was measured anything is said of a subject, in octaves."""
-        return FURTHER * float(np.median(self._tests[setting][1]))
+        apart = np.sort(self._tests[setting][1])
+        # Not np.median, which imports numpy.ma: a quarter of the first call of a NeighbourList.
+        return FURTHER * float(apart[(len(apart) - 1) // 2] + apart[len(apart) // 2]) / 2
 
     def _distances(self, points: Floats, setting: Setting, subject: Subject) -> Floats:
         """Return how far each point is from where the subject was right nearest, in octaves."""

@@ -30,7 +30,7 @@ def sentence(answer: Answer) -> str:
     question, best = answer.question, answer.best
     if best is None:
         measure = (
-            f"; `{answer.command}` would measure it, among others, where the study's limits let it"
+            f"; to measure it: `{answer.command}`, which skips what is above the study's limits"
             if answer.command
             else ""
         )
@@ -40,19 +40,18 @@ def sentence(answer: Answer) -> str:
         f"{question.particles:,} particles, {question.per_cell:g} per cell{moved}"
         f" on {answer.machine.device}"
     )
-    text = f"{best.subject.label}: about {_ms(best.ms)} at {where}"
+    # What it takes at most: a library's peak, else what was counted.
+    memory = best.workspace_bytes if best.peak_bytes is None else best.peak_bytes
+    needs = "" if memory is None else f", {size(memory)}"
+    text = f"use {best.subject.label}: about {_ms(best.ms)}{needs} at {where}"
     if answer.margins and answer.margins[0].is_known:
         margin = answer.margins[0]
-        text += f"; {_figures(margin)} times as fast as {margin.other.label}"
+        text += f"; {margin.other.label} takes {_longer(margin)}"
     if answer.verdict == "cannot tell":
         margin = next(each for each in answer.margins if each.other == answer.tied[0])
         others = [subject.label for subject in answer.tied[1:]]
-        first = f"{margin.other.label} ({_figures(margin)} times as long)"
-        text += f"; inconclusive against {listing([first, *others])}"
-    # What it takes at most: a library's peak, else what was counted.
-    memory = best.workspace_bytes if best.peak_bytes is None else best.peak_bytes
-    if memory is not None:
-        text += f"; {size(memory)}"
+        first = f"{margin.other.label} ({_longer(margin)})"
+        text += f"; inconclusive: {listing([first, *others])} may be as fast"
     return text
 
 
@@ -68,7 +67,7 @@ def evidence_lines(answer: Answer) -> list[str]:
     if answer.best is not None and not answer.changes:
         lines.append("nothing that was measured around there changes the answer")
     lines += [f"not considered: {each.subject.label}: {each.reason}" for each in answer.barred]
-    lines += [f"mind: {warning}" for warning in answer.warnings]
+    lines += [f"note: {warning}" for warning in answer.warnings]
     if answer.validation is not None:
         lines.append(_validated(answer.validation))
     return lines
@@ -182,11 +181,11 @@ def _candidate(estimate: Estimate, margin: Margin | None) -> str:
         f" ({digits(estimate.low_ms)} to {digits(estimate.high_ms)})"
     )
     if margin:
-        text += f", {_figures(margin)} times as long"
+        text += f", {_longer(margin)}"
     workspace = estimate.workspace_bytes
     text += f"; workspace {'not counted' if workspace is None else size(workspace)}"
-    if estimate.peak_bytes is not None:
-        text += f", at its peak {size(estimate.peak_bytes)}"
+    if estimate.peak_bytes not in (None, workspace):
+        text += f", at its peak {size(estimate.peak_bytes or 0)}"
     return text
 
 
@@ -195,7 +194,7 @@ def _near(near: Near) -> str:
         f"moved {percent(near.place.numbers[axis])} instead of"
         f" {percent(near.place.numbers[axis] - value)}"
         if axis == "moved"
-        else f"{AXES[axis]} x {digits(value)}"
+        else f"{digits(value)} times as many {AXES[axis]}"
         for axis, value in near.axes.items()
         if abs(value - (0 if axis == "moved" else 1)) >= _SAME[axis]
     )
@@ -212,7 +211,7 @@ def _near(near: Near) -> str:
 
 def _change(change: Change) -> str:
     if change.below is None:
-        doubt = "" if change.is_known else ", though not by more than the intervals"
+        doubt = "" if change.is_known else ", but within the uncertainty"
         return f"with {change.axis} {change.value}: {change.winner.label}{doubt}"
     side = "below" if change.below else "above"
     value = float(change.value)
@@ -230,12 +229,12 @@ def _validated(found: Validation) -> str:
     if found.loss is None:
         return f"cross-validation of {found.task}: too few inputs to hold any out"
     text = (
-        f"cross-validation of {found.task}: on {len(found.held_out)} inputs that were held out,"
-        f" advice lost {percent(found.loss.mean)} of time on average,"
+        f"cross-validation of {found.task}: {len(found.held_out)} inputs, left out one by one; the"
+        f" choice took {percent(found.loss.mean)} longer than the best on average,"
         f" {percent(found.loss.worst)} at worst"
     )
     if found.failures:
-        text += f", and {found.failures} times took what has no time there"
+        text += f", and {found.failures} times has no time there"
     if found.favourite and found.favourite_loss:
         text += f"; always {found.favourite.label}: {percent(found.favourite_loss.mean)}"
     return text
@@ -247,8 +246,9 @@ def _shares(loss: Loss | None) -> tuple[str, str, str]:
     return percent(loss.mean), percent(loss.p90), percent(loss.worst)
 
 
-def _figures(margin: Margin) -> str:
-    return f"{digits(margin.ratio)} ({digits(margin.low)} to {digits(margin.high)})"
+def _longer(margin: Margin) -> str:
+    ratio, low, high = digits(margin.ratio), digits(margin.low), digits(margin.high)
+    return f"{ratio} times as long, {low} to {high}"
 
 
 def _ms(value: float) -> str:

@@ -13,6 +13,7 @@ from gpubench.choose.evidence import LOCAL, MODE, Machine, machine
 from gpubench.core import paths
 from gpubench.core.errors import UserError
 from gpubench.core.key_sort import KEY_TYPES, VALUE_BYTES
+from gpubench.core.numbers import digits, listing
 from gpubench.core.roles import study_for
 from gpubench.evidence import results
 from gpubench.evidence.crossover import Timed
@@ -71,15 +72,16 @@ class SortAnswer:
         if not self.times:
             return [f"inconclusive: no two sizes about {where} were measured"]
         (name, best), *others = self.times
-        first = f"{name}: about {best.median:.3g} ms at {where}"
+        first = f"use {name}: about {digits(best.median)} ms at {where}"
         if self.tied > 1:
-            first += f"; inconclusive against {', '.join(o for o, _ in others[: self.tied - 1])}"
+            tied = listing([other for other, _ in others[: self.tied - 1]])
+            first += f"; inconclusive: {tied} may be as fast"
         return [
             first,
             *(
-                f"  {name}: {time.median:.3g} ms ({time.low:.3g} to {time.high:.3g}),"
-                f" {time.median / best.median:.2f} times as long"
-                for name, time in self.times
+                f"  {name}: {digits(time.median)} ms ({digits(time.low)} to {digits(time.high)})"
+                + (f", {digits(time.median / best.median)} times as long" if rank else "")
+                for rank, (name, time) in enumerate(self.times)
             ),
         ]
 

@@ -33,9 +33,10 @@ def bisect(
     minutes: AgainOption = 10.0,
     same_python: SamePythonOption = False,
 ) -> None:
-    """Find the commit that made something slower, among the first parents from GOOD to BAD.
+    """Find the commit that made something slower.
 
-    Exit 0 where it is found, 1 where nothing is slower, 3 where commits beside it are inconclusive.
+    Searches the first parents from GOOD to BAD. Exit 0 where it is found, 1 where nothing is
+    slower, 3 where commits beside it are inconclusive.
     """
     from gpubench.compare import commits, output, procedure
     from gpubench.compare.pairs import Job

@@ -52,9 +52,10 @@ def calibrate(
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of calibrations.")] = CALIBRATION,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare this code with itself many times, and count false alarms.
+    """Measure how reliable `compare` is here.
 
-    Also plants slow-downs, to find the smallest that is detected nine times in ten.
+    Compares this code with itself many times and counts false alarms. Also plants slow-downs, to
+    find the smallest that is detected nine times in ten.
     """
     from gpubench.compare import calibrate as calibrating
     from gpubench.compare import commits

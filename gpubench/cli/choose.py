@@ -164,7 +164,7 @@ def choose(
         str | None,
         typer.Option(
             metavar="BACKEND",
-            help="One of {backends}. Default: cuda if there are results of it.",
+            help="One of {backends}. Default: cuda if there are CUDA results.",
             autocompletion=values.completes(values.backends),
             show_default=False,
         ),
@@ -173,19 +173,19 @@ def choose(
         list[Path] | None,
         typer.Option(
             metavar="PATH",
-            help="Results, or a folder of them; may be repeated. Default: those of `choose`'s own"
-            " study measured here, otherwise those shipped with the package.",
+            help="Results, or a folder of them; may be repeated. Default: those of the"
+            " studies for this command, measured here, otherwise those shipped with the package.",
             show_default=False,
         ),
     ] = None,
     validate: Annotated[
-        bool, typer.Option("--validate", help="Report the quality of such advice, by task.")
+        bool, typer.Option("--validate", help="Cross-validate the recommendations, by task.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Say which neighbour search or which sort of keys to use, with the evidence.
+    """Recommend a neighbour search or a key sort.
 
-    Nothing is measured. Exit 0 with an answer, 2 on an error, 3 if the
+    The evidence is shown; nothing is measured. Exit 0 with an answer, 2 on an error, 3 if the
     answer is inconclusive or nothing was measured nearby.
     """
     require.one_process("choose")

@@ -68,10 +68,11 @@ def compare(
         typer.Option("--force", help="Compare despite different machines, clocks, inputs ..."),
     ] = False,
 ) -> None:
-    """Say whether head is slower than base, per measurement and overall.
+    """Test whether one commit is slower than another.
 
-    Two commits are built, each in an environment of its own, and measured side by side. Exit 0
-    same or faster, 1 slower or no longer right, 2 error, 3 inconclusive.
+    Builds two commits, base and head, each in an environment of its own, measures them side by
+    side, and judges each measurement. Exit 0 same or faster, 1 slower or no longer right, 2 error,
+    3 inconclusive.
     """
     require.one_process("compare")
     _require_outputs(out, markdown, as_json)

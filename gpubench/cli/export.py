@@ -11,7 +11,9 @@ from gpubench.cli import require, values
 
 
 def export(
-    search: Annotated[str, typer.Argument(metavar="SEARCH", help="See `gpubench list search`.")],
+    search: Annotated[
+        str, typer.Argument(metavar="SEARCH", help="A search; another name lists all of them.")
+    ],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the files.")],
     task: Annotated[str, typer.Option(metavar="TASK", help="Task: count or list.")] = "list",
     periodic: Annotated[

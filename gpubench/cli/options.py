@@ -155,7 +155,9 @@ def selection(
     moved: Annotated[
         Wholes | None,
         typer.Option(
-            metavar="N,N", parser=values.wholes, help="Moved particles, in place of the study's."
+            metavar="N,N",
+            parser=values.wholes,
+            help="Numbers of moved particles, not fractions, in place of the study's.",
         ),
     ] = None,
     kept: Annotated[
@@ -171,7 +173,7 @@ def selection(
         typer.Option(
             metavar="N",
             parser=values.whole,
-            help="Let N inputs take turns, so that the cache does not keep any of them.",
+            help="Cycle through N inputs, so that none stays in the cache.",
         ),
     ] = None,
     parameter: Annotated[

@@ -28,7 +28,10 @@ def report(
     ] = None,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the report.")] = REPORT,
 ) -> None:
-    """Write a report as HTML, Markdown, CSV and figures, and print its path."""
+    """Write a report of results, and print its path.
+
+    It consists of HTML, Markdown, CSV and figures.
+    """
     require.one_process("report")
     install.require("report", "gpubench report")
     from gpubench.report import write

@@ -72,8 +72,8 @@ def run(
 ) -> None:
     """Measure studies. Existing measurements are reused, so a stopped run resumes.
 
-    Under mpirun, all ranks share each input that needs as many, unless --spread is given. Exit 1 if
-    an algorithm gave a wrong answer or failed.
+    Under mpirun, all ranks share each input of a study of several ranks; with --spread each rank
+    measures inputs of its own. Exit 1 if an algorithm gave a wrong answer or failed.
     """
     from gpubench.simulate.ranks import Crew
     from gpubench.studies import plan, runner, study

@@ -38,10 +38,10 @@ def show(
         ),
     ] = "table",
 ) -> None:
-    """Print measurements: times with intervals, ranked among equal work.
+    """Print measured times with intervals, ranked.
 
-    Only right and complete answers have a rank. `=` after a rank: as fast as the best, within the
-    uncertainty.
+    Ranks are among equal work. Only right and complete answers have a rank. `=` after a rank: as
+    fast as the best, within the uncertainty.
     """
     from gpubench.cli import measured
     from gpubench.evidence.files import load_results

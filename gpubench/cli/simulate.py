@@ -170,10 +170,11 @@ def simulate(
     oversubscribe: OversubscribeOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Run a simulation; report its speed, the time of each phase, and observations.
+    """Run a simulation and report its speed.
 
-    Ctrl-C ends it after the current steps, with a checkpoint if --checkpoint is given; exit 130.
-    Exit 2 if it blows up. Under mpirun, all ranks share it.
+    Also reports the time of each phase, and observations. Ctrl-C ends it after the current steps,
+    with a checkpoint if --checkpoint is given; exit 130. Exit 2 if it blows up. Under mpirun, all
+    ranks share it.
     """
     from gpubench.simulate.ranks import Crew, choose_decomposition
 

@@ -28,13 +28,17 @@ def tune(
         ),
     ],
     cutoff: Annotated[
-        float, typer.Option(metavar="S", parser=values.number, help="Neighbours are nearer.")
+        float,
+        typer.Option(
+            metavar="S", parser=values.number, help="The cutoff, in the unit of the positions."
+        ),
     ],
     box: Annotated[
         str | None,
         typer.Option(
             metavar="X,Y,Z",
-            help="Edges of the box. Default: those in the file, or the smallest around them.",
+            help="Edges of the box. Default: those in the file, or of the smallest box around"
+            " the particles.",
             show_default=False,
         ),
     ] = None,
@@ -42,14 +46,16 @@ def tune(
         str | None,
         typer.Option(
             metavar="X,Y,Z",
-            help="Lower corner of the box. Default: that of the file, otherwise the origin.",
+            help="Lower corner of the box. Default: that of the file, otherwise the origin or,"
+            " without --box, that of the smallest box.",
             show_default=False,
         ),
     ] = None,
     periodic: Annotated[
         str,
         typer.Option(
-            metavar="AXES", help="Axes along which the box repeats: some of xyz, or none."
+            metavar="AXES",
+            help="Axes along which the box repeats: some of xyz. Default: none.",
         ),
     ] = "",
     task: Annotated[
@@ -63,9 +69,10 @@ def tune(
     device: DeviceOption = "auto",
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the results.")] = RESULTS,
 ) -> None:
-    """Time all neighbour searches on your own particles, and print the line of code to write.
+    """Time all searches on your own particles.
 
-    On a trajectory, also evaluate updates and skins. Exit 1 if an answer is wrong.
+    The last line is the code to write. On a trajectory, also evaluate updates and skins. Exit 1 if
+    an answer is wrong.
     """
     from gpubench.neighbours.tune import tune as tuned
 

@@ -215,7 +215,7 @@ class View:
         at: int | None = None,
     ) -> None:
         self.ptr, self.shape, self.dtype, self.owner, self.at = address, shape, dtype, owner, at
-        self.size = math.prod(shape)
+        self.size = shape[0] if len(shape) == 1 else math.prod(shape)
 
     @property
     def data(self) -> View:

@@ -7,7 +7,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -21,10 +21,23 @@ from gpubench.devices.cupy import CuPyDevice, View, import_cupy
 TYPES = frozenset((np.dtype("float32"), np.dtype("float64")))
 HOST, CUDA, CUDA_MANAGED = 1, 2, 13  # device types of DLPack
 ALIGNMENT = 256  # bytes, of arrays in one allocation
+NOTHING = nullcontext()
 KINDS = (
     "positions take an array of shape (n, 3) or (n, 4): NumPy's, or anything with DLPack or"
     " __cuda_array_interface__ on an NVIDIA GPU"
 )
+
+
+class Layout:
+    """Several arrays in one allocation: its bytes; of each array its first, its shape and type."""
+
+    def __init__(self, *sizes: tuple[int, str]) -> None:
+        self.bytes = 0
+        self.places: list[tuple[int, tuple[int], np.dtype[Any]]] = []
+        for items, name in sizes:
+            dtype = np.dtype(name)
+            self.places.append((self.bytes, (items,), dtype))
+            self.bytes += -(-items * dtype.itemsize // ALIGNMENT) * ALIGNMENT
 
 
 class Arrays(ABC):
@@ -48,9 +61,9 @@ class Arrays(ABC):
     def empty(self, shape: int | tuple[int, ...], dtype: str) -> Any:
         """Allocate an array of a result."""
 
-    def empty_each(self, *sizes: tuple[int, str]) -> list[Any]:
-        """Allocate arrays of one result, by length and type."""
-        return [self.empty(*size) for size in sizes]
+    def empty_each(self, layout: Layout) -> list[Any]:
+        """Allocate the arrays of one result."""
+        return [self.empty(shape, dtype.name) for _, shape, dtype in layout.places]
 
     @abstractmethod
     def give(self, array: Any) -> Any:
@@ -121,7 +134,8 @@ class CudaArrays(Arrays):
         self._on_stream: tuple[int | None, Any] = None, None
         if torch is None:
             return
-        self._torch_device = torch.device("cuda", number)
+        # New tensors are made like this one: sooner than from a type and a device.
+        self._bytes = torch.empty(0, dtype=torch.uint8, device=torch.device("cuda", number))
         names = ("float32", "float64", "int32", "int64")
         self._types = {getattr(torch, name): np.dtype(name) for name in names}
         self._torch_types = {of_numpy: of_torch for of_torch, of_numpy in self._types.items()}
@@ -160,22 +174,21 @@ class CudaArrays(Arrays):
             return self.device.empty(shape, dtype)
         return self._view(self._tensor(shape, getattr(self._torch, dtype)))
 
-    def _tensor(self, shape: int | tuple[int, ...], dtype: Any) -> Any:
+    def _tensor(self, shape: int | tuple[int, ...], dtype: Any = None) -> Any:
         try:
-            return self._torch.empty(shape, dtype=dtype, device=self._torch_device)
+            return self._bytes.new_empty(shape, dtype=dtype)
         except self._torch.OutOfMemoryError as error:
             raise OutOfMemory(f"{self.device.name} has too little memory left: {error}") from None
 
-    def empty_each(self, *sizes: tuple[int, str]) -> list[Any]:
-        """Allocate arrays of one result in one go: an allocation, and an array, takes time."""
-        total, places = _places(sizes)
+    def empty_each(self, layout: Layout) -> list[Any]:
+        """Allocate the arrays of one result in one go: an allocation, and an array, takes time."""
         if self._torch is None:
-            block = self.device.empty(total, "uint8")
+            block = self.device.empty(layout.bytes, "uint8")
             address = block.data.ptr
         else:
-            block = self._tensor(total, self._torch.uint8)
+            block = self._tensor(layout.bytes)
             address = block.data_ptr()
-        return [View(address + at, shape, dtype, block, at) for at, shape, dtype in places]
+        return [View(address + at, shape, dtype, block, at) for at, shape, dtype in layout.places]
 
     def give(self, array: Any) -> Any:
         if type(array) is not View:
@@ -189,9 +202,12 @@ class CudaArrays(Arrays):
 
     def on_stream(self) -> AbstractContextManager[Any]:
         cuda, number = self._cupy.cuda, self.device.number
+        is_current = cuda.runtime.getDevice() == number  # to enter and leave a context takes time
         if self._torch is None:
-            return cuda.Device(number)  # type: ignore[no-any-return]
+            return NOTHING if is_current else cuda.Device(number)
         handle = self._current_stream(number)
+        if is_current and self.device.current_stream().ptr == handle:
+            return NOTHING
         if handle != self._on_stream[0]:
             stream = cuda.Stream.from_external(_Handle(handle)) if handle else cuda.Stream.null
             self._on_stream = handle, _OnStream(cuda.Device(number), stream)
@@ -222,19 +238,6 @@ class _OnStream(AbstractContextManager[None]):
     def __exit__(self, *error: Any) -> None:
         for each in reversed(self._both):
             each.__exit__(*error)
-
-
-@lru_cache(maxsize=16)
-def _places(
-    sizes: tuple[tuple[int, str], ...],
-) -> tuple[int, list[tuple[int, tuple[int], np.dtype[Any]]]]:
-    """Return the bytes of one allocation for several arrays; of each its place, shape and type."""
-    places, end = [], 0
-    for items, name in sizes:
-        dtype = np.dtype(name)
-        places.append((end, (items,), dtype))
-        end += -(-items * dtype.itemsize // ALIGNMENT) * ALIGNMENT
-    return end, places
 
 
 def checked(array: Any) -> Any:

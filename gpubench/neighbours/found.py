@@ -29,6 +29,11 @@ class Found:
         self._arrays, self._plan, self.rows = arrays, plan, rows
         self._positions, self._pairs = positions, pairs
 
+    def __repr__(self) -> str:
+        rows = len(self.rows.counts)
+        pairs = "pairs not counted yet" if self._pairs is None else f"{self._pairs:,} pairs"
+        return f"Found({rows:,} particles, {pairs})"
+
     @cached_property
     def counts(self) -> Any:
         """How many neighbours each row has: int32, shape (n,)."""

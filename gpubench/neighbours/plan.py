@@ -14,7 +14,7 @@ from gpubench.core.answers import LinkedCells, SortedCells
 from gpubench.core.errors import UserError
 from gpubench.devices.base import Device
 from gpubench.devices.cupy import CuPyDevice
-from gpubench.neighbours.arrays import Arrays
+from gpubench.neighbours.arrays import Arrays, Layout
 from gpubench.neighbours.box import Box
 from gpubench.primitives.cell_query import CellQuery
 
@@ -62,6 +62,7 @@ class Plan:
     ) -> None:
         self._keeps_most = keeps_most
         self._device, self.box, self._in_cells = device, box, in_cells
+        self._layouts: dict[int, Layout] = {}
         self.particles, self._stride = positions.shape
         if shape_of(method) is LinkedCells and (half or in_cells):
             what = "half lists" if half else "rows in the order of the cells"
@@ -102,10 +103,12 @@ class Plan:
 
     def rows(self, arrays: Arrays, capacity: int) -> Rows:
         """Allocate the arrays of a result."""
-        n = self.particles
-        sizes = [(n, "int32"), (n + 1, "int64"), (capacity, "int32")]
-        sizes += [(n, "int32")] * self._in_cells
-        counts, offsets, neighbours, *ids = arrays.empty_each(*sizes)
+        if (layout := self._layouts.get(capacity)) is None:
+            n = self.particles
+            sizes = [(n, "int32"), (n + 1, "int64"), (capacity, "int32")]
+            layout = Layout(*sizes, *[(n, "int32")] * self._in_cells)
+            self._layouts[capacity] = layout
+        counts, offsets, neighbours, *ids = arrays.empty_each(layout)
         return Rows(counts, offsets, neighbours, ids[0] if ids else None)
 
     def count(self, positions: Any, rows: Rows) -> None:

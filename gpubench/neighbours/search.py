@@ -133,7 +133,7 @@ class NeighbourList:
 
     def _remember(self, kind: tuple[int, int, str], found: Found) -> None:
         arrays, taken = self._arrays[kind], found.positions
-        if not len(taken) or self._plan is None:
+        if not taken.shape[0] or self._plan is None:
             self._last = None
             return
         with arrays.lock, arrays.on_stream():

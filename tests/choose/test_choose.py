@@ -95,17 +95,17 @@ def test_where_two_cross_it_cannot_tell_between_them():
     assert answer.verdict == "cannot tell"
     assert {answer.best.subject.algorithm, *names(answer.tied)} == set(LAWS)
     said = output.sentence(answer)
-    assert said.startswith(f"{answer.best.subject.label}: about ")
-    assert f"; inconclusive against {answer.margins[0].other.label} (" in said
+    assert said.startswith(f"use {answer.best.subject.label}: about ")
+    assert f"; inconclusive: {answer.margins[0].other.label} (" in said
 
 
 def test_ratios_have_three_digits_also_where_these_are_zeros():
     answer = chooser(*grid(THREE, SIZES, OCCUPANCIES)).choose(Question(CROSSING + 1, 3))
     closest = replace(answer.margins[0], ratio=1.0001, low=0.9994, high=1.0004)
     said = output.sentence(replace(answer, margins=[closest]))
-    assert " (1.00 (0.999 to 1.00) times as long)" in said
+    assert " (1.00 times as long, 0.999 to 1.00)" in said
     far = replace(closest, ratio=14.04, low=13.96, high=math.inf)
-    assert " (14.0 (14.0 to ?) times as long)" in output.sentence(replace(answer, margins=[far]))
+    assert " (14.0 times as long, 14.0 to ?)" in output.sentence(replace(answer, margins=[far]))
 
 
 def test_what_was_measured_nearest_differs_in_plain_percent():
@@ -284,7 +284,7 @@ def test_a_setting_is_told_with_where_particles_moved_to(question, reason):
 
 def test_the_command_is_said_to_measure_more_than_the_input():
     answer = chooser(*grid(THREE, SIZES, OCCUPANCIES)).choose(Question(2**23, 3))
-    assert f"; `{answer.command}` would measure it, among others," in output.sentence(answer)
+    assert f"; to measure it: `{answer.command}`, which skips" in output.sentence(answer)
     skipped = [record("a", None, n, p, status="skipped") for n in SIZES for p in OCCUPANCIES]
     assert chooser(*skipped).choose(Question(2**14, 4)).command is None
 
@@ -614,8 +614,8 @@ def test_of_those_that_cannot_be_told_the_first_has_its_figures():
     tied = next(m for m in answer.margins if m.other == answer.tied[0])
     known = replace(tied, other=tied.other._replace(form="list"), ratio=1.001, low=1.0001)
     said = output.sentence(replace(answer, margins=[known, *answer.margins]))
-    assert f"; 1.00 (1.00 to {known.high:.2f}) times as fast as {known.other.label}; " in said
-    assert f"inconclusive against {tied.other.label} (" in said
+    assert f"; {known.other.label} takes 1.00 times as long, 1.00 to {known.high:.2f}; " in said
+    assert f"inconclusive: {tied.other.label} (" in said
     # Two that are faster have their lines first, and it has its own all the same.
     third = replace(known, other=tied.other._replace(form="build"))
     estimates = dict.fromkeys((known.other, third.other), answer.best) | dict(answer.estimates)
@@ -709,13 +709,13 @@ def test_choose_answers_in_a_sentence_first(gpubench_command, shipped):
     status, out, err = gpubench_command("choose", "--particles", 30_000, "--per-cell", 3)
     assert (status, err) == (0, "")
     first, *rest = out.splitlines()
-    assert first.startswith("quick-to-start count: about 0.0")
-    assert "at 30,000 particles, 3 per cell on A GPU; 1.8" in first
-    assert "times as fast as quick-in-the-end count; 240 kB" in first
+    assert first.startswith("use quick-to-start count: about 0.0")
+    assert "ms, 240 kB at 30,000 particles, 3 per cell on A GPU; " in first
+    assert "; quick-in-the-end count takes 1.8" in first
     text = "\n".join(rest)
     assert "above about 130,000 particles: quick-in-the-end count" in text
     assert "2026-01-31-abc1234-regimes.json" in text
-    assert "cross-validation of count: on 26 inputs" in text
+    assert "cross-validation of count: 26 inputs" in text
 
 
 def test_what_is_kept_between_runs_follows_the_results(
@@ -729,7 +729,7 @@ def test_what_is_kept_between_runs_follows_the_results(
         assert gpubench_command(*asked) == first
     own = Path("results/local/cpu-a/2026-02-01-abc1234-regimes.json")
     write(own, grid({"only": lambda n, p: 1.0}, SIZES, OCCUPANCIES))
-    assert gpubench_command(*asked)[1].startswith("only count: about 1.00 ms")
+    assert gpubench_command(*asked)[1].startswith("use only count: about 1.00 ms")
 
 
 @pytest.mark.parametrize(

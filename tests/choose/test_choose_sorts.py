@@ -53,7 +53,7 @@ def test_times_lie_on_a_line_between_measured_sizes(folder: Path) -> None:
     times = dict(answer.times)
     assert times["radix-sort onesweep"].median == pytest.approx(math.sqrt(0.04 * 0.08))
     assert answer.sentences[0].startswith(
-        "bitonic-sort index: about 0.04 ms at 4,096 keys of uint32"
+        "use bitonic-sort index: about 0.0400 ms at 4,096 keys of uint32"
     )
     assert answer.is_known and list(times) == ["bitonic-sort index", "radix-sort onesweep"]
 
@@ -77,7 +77,7 @@ def test_close_times_are_inconclusive(tmp_path: Path) -> None:
     close = key_records({"bitonic-sort": {1024: 0.01}, "radix-sort": {1024: 0.01001}})
     file = write(tmp_path / "2000-01-02-0123456-key-sort.json", close)
     answer = choose(SortQuestion(1024), [file], None)
-    assert answer.tied == 2 and "inconclusive against radix-sort onesweep" in answer.sentences[0]
+    assert answer.tied == 2 and "inconclusive: radix-sort onesweep" in answer.sentences[0]
     assert answer.as_json["verdict"] == "cannot tell"
 
 

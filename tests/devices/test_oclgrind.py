@@ -1,6 +1,7 @@
 """Every kernel under Oclgrind, a simulator that sees data races and accesses out of bounds.
 
-Each algorithm runs in a process of its own, whose only OpenCL runtime is Oclgrind.
+Each algorithm runs in a process of its own, whose only OpenCL runtime is Oclgrind. All are forked
+by one process, which has imported everything.
 
 Its search for uninitialised values is not used. In Oclgrind 21.10 it takes the operand of every
 atomic for uninitialised, constants too, and it abandons kernels at LLVM's `freeze`. Instead
@@ -13,6 +14,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -311,40 +313,77 @@ class Outcome:
     log: str
 
 
-def under_oclgrind(folder: Path, code: str, *arguments: str) -> Outcome:
-    """Run Python code where Oclgrind is the only OpenCL runtime."""
-    vendors, log = folder / "vendors", folder / "oclgrind.log"
-    vendors.mkdir()
-    (vendors / "oclgrind.icd").write_text(f"{LIBRARY}\n")
-    done = subprocess.run(
-        [sys.executable, "-c", code, *arguments],
-        env={
-            **os.environ,
-            "OCL_ICD_VENDORS": str(vendors),
-            "OCLGRIND_DATA_RACES": "1",
-            "OCLGRIND_MAX_ERRORS": "20",
-            "OCLGRIND_LOG": str(log),
-            "PYOPENCL_NO_CACHE": "1",
-        },
-        capture_output=True,
+# Forks a child for each line of JSON: code, arguments and a folder for what the child prints.
+# Imports take longer than most children. No OpenCL runtime is loaded before the fork.
+PARENT = """
+import json, os, sys
+import pyopencl
+from gpubench.core import registry
+from gpubench.distributed import transport
+from gpubench.verify import problems, sparse_suites
+
+registry.algorithms(), registry.workloads()
+for line in sys.stdin:
+    code, arguments, folder = json.loads(line)
+    child = os.fork()
+    if child == 0:
+        for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
+            kept = os.open(f"{folder}/{name}", os.O_RDWR | os.O_CREAT, 0o600)
+            os.dup2(kept, descriptor)
+        os.environ["OCL_ICD_VENDORS"] = folder
+        os.environ["OCLGRIND_LOG"] = f"{folder}/oclgrind.log"
+        sys.argv = ["-c", *arguments]
+        exec(code, {"__name__": "__main__"})
+        break
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def parent() -> Iterator[subprocess.Popen[str]]:
+    """Return a process that forks programs under Oclgrind."""
+    settings = {
+        "OCLGRIND_DATA_RACES": "1", "OCLGRIND_MAX_ERRORS": "20", "PYOPENCL_NO_CACHE": "1",
+    }  # fmt: skip
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [sys.executable, "-c", PARENT],
+        env=os.environ | settings,
+        stdin=pipe,
+        stdout=pipe,
         text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    return Outcome(done.stdout, log.read_text())
+    ) as started:
+        yield started
+
+
+@pytest.fixture
+def under_oclgrind(parent: subprocess.Popen[str], tmp_path: Path) -> Callable[..., Outcome]:
+    """Return what runs Python code where Oclgrind is the only OpenCL runtime."""
+    (tmp_path / "oclgrind.icd").write_text(f"{LIBRARY}\n")
+
+    def run(code: str, *arguments: str) -> Outcome:
+        assert parent.stdin and parent.stdout
+        print(json.dumps([code, arguments, str(tmp_path)]), file=parent.stdin, flush=True)
+        status, said = int(parent.stdout.readline()), (tmp_path / "stderr").read_text()
+        assert (status, said) == (0, "")
+        return Outcome((tmp_path / "stdout").read_text(), (tmp_path / "oclgrind.log").read_text())
+
+    return run
 
 
 @pytest.mark.parametrize(("name", "form"), FORMS)
-def test_no_race_and_no_access_out_of_bounds(name: str, form: str, tmp_path: Path) -> None:
-    outcome = under_oclgrind(tmp_path, CHECK, name, form)
+def test_no_race_and_no_access_out_of_bounds(
+    name: str, form: str, under_oclgrind: Callable[..., Outcome]
+) -> None:
+    outcome = under_oclgrind(CHECK, name, form)
     problems = json.loads(outcome.printed)
     assert len(problems) >= 12
     assert [problem for problem in problems if problem] == []
     assert outcome.log == ""
 
 
-def test_scan_of_many_tiles(tmp_path: Path) -> None:
-    assert under_oclgrind(tmp_path, SCAN) == Outcome("True\n", "")
+def test_scan_of_many_tiles(under_oclgrind: Callable[..., Outcome]) -> None:
+    assert under_oclgrind(SCAN) == Outcome("True\n", "")
 
 
 @pytest.mark.parametrize(
@@ -359,9 +398,9 @@ def test_scan_of_many_tiles(tmp_path: Path) -> None:
     ],
 )
 def test_steps_of_workloads(
-    name: str, form: str, skin: str, all_variants: str, tmp_path: Path
+    name: str, form: str, skin: str, all_variants: str, under_oclgrind: Callable[..., Outcome]
 ) -> None:
-    outcome = under_oclgrind(tmp_path, STEPS, name, form, skin, all_variants)
+    outcome = under_oclgrind(STEPS, name, form, skin, all_variants)
     said = json.loads(outcome.printed)
     workloads = registry.workloads().values()
     more = len(next(iter(workloads)).variants) - 1 if all_variants == "1" else 0
@@ -371,8 +410,8 @@ def test_steps_of_workloads(
     assert outcome.log == ""
 
 
-def test_steps_of_ranks(tmp_path: Path) -> None:
-    assert under_oclgrind(tmp_path, SHARED) == Outcome("3\n", "")
+def test_steps_of_ranks(under_oclgrind: Callable[..., Outcome]) -> None:
+    assert under_oclgrind(SHARED) == Outcome("3\n", "")
 
 
 @pytest.mark.parametrize(
@@ -396,9 +435,11 @@ def test_steps_of_ranks(tmp_path: Path) -> None:
     ],
     ids=["write-write", "read-write", "no barrier", "write out of bounds", "read out of bounds"],
 )
-def test_faults_are_found(body: str, says: str, tmp_path: Path) -> None:
+def test_faults_are_found(
+    body: str, says: str, under_oclgrind: Callable[..., Outcome], tmp_path: Path
+) -> None:
     source = f"__global__ void faulty(GLOBAL int *values) {{ {body} }}"
-    outcome = under_oclgrind(tmp_path, FAULTY, str(tmp_path), source)
+    outcome = under_oclgrind(FAULTY, str(tmp_path), source)
     assert says in outcome.log
     assert "Kernel: faulty" in outcome.log
 
@@ -413,6 +454,8 @@ def test_faults_are_found(body: str, says: str, tmp_path: Path) -> None:
     ],
     ids=["barrier", "relaxed stores", "atomics"],
 )
-def test_the_right_way_is_silent(body: str, tmp_path: Path) -> None:
+def test_the_right_way_is_silent(
+    body: str, under_oclgrind: Callable[..., Outcome], tmp_path: Path
+) -> None:
     source = f"__global__ void faulty(GLOBAL int *values) {{ {body} }}"
-    assert under_oclgrind(tmp_path, FAULTY, str(tmp_path), source).log == ""
+    assert under_oclgrind(FAULTY, str(tmp_path), source).log == ""

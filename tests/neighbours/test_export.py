@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -19,10 +20,17 @@ from gpubench.neighbours.export.source import namespace, resolved
 from gpubench.verify.neighbour_oracle import NeighbourOracle
 
 ROOT = Path(__file__).resolve().parents[2]
-VARIANTS = [
-    ("list", "xyz", 3, 16), ("list", "", 1, 16), ("list", "y", 2, 100), ("list", "", 5, 400),
-    ("count", "xz", 4, 16), ("count", "", 1, 16),
+COUNTING, RADIX, LINKED = "search-counting-sort", "search-radix-grid", "search-atomic-list"
+HASHED = "hash-query"
+VARIANTS = [  # search, task, axes that repeat, parts, neighbours
+    (COUNTING, "list", "xyz", 3, 16), (COUNTING, "list", "", 1, 16),
+    (COUNTING, "list", "y", 2, 100), (COUNTING, "list", "", 5, 400),
+    (COUNTING, "count", "xz", 4, 16), (COUNTING, "count", "", 1, 16),
+    (RADIX, "list", "xyz", 3, 16), (RADIX, "list", "y", 5, 100), (RADIX, "count", "", 1, 16),
+    (LINKED, "list", "xz", 1, 16), (LINKED, "count", "", 1, 16),
+    (HASHED, "list", "", 1, 16), (HASHED, "count", "", 1, 16),
 ]  # fmt: skip
+LIST_OF_EACH = (VARIANTS[0], VARIANTS[6], VARIANTS[9], VARIANTS[11])
 needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc (CUDA toolkit)")
 
 
@@ -47,11 +55,15 @@ def test_the_licence_is_that_of_the_project():
     assert ours == (ROOT / "LICENSE").read_text().split()[2:]
 
 
-def test_writes_what_it_says(tmp_path):
-    arguments = ["export", "search-counting-sort", "--out", str(tmp_path / "new")]
+@pytest.mark.parametrize("search", [COUNTING, RADIX, LINKED, HASHED])
+def test_writes_what_it_says(search, tmp_path):
+    arguments = ["export", search, "--out", str(tmp_path / "new")]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
     assert result.output.splitlines() == [str(tmp_path / "new" / name) for name in FILES]
+    for name in FILES:  # nothing of the templates is left
+        text = (tmp_path / "new" / name).read_text()
+        assert not re.search(r"_HERE|noqa|^#(if|el|endif) ", text.split("__CUDACC_RTC__")[-1])
     with pytest.raises(UserError, match=r"neighbours.cuh is there already"):
         write(tmp_path / "new")
 
@@ -59,7 +71,11 @@ def test_writes_what_it_says(tmp_path):
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({"search": "search-bitonic"}, "only search-counting-sort can be exported"),
+        (
+            {"search": "search-bitonic"},
+            "search-bitonic cannot be exported, but these can: search-counting-sort, search-radix-",
+        ),
+        ({"search": HASHED, "periodic": "x"}, "has no box that could repeat"),
         ({"task": "build"}, "count or list"),
         ({"periodic": "xx"}, "some of xyz"),
         ({"parts": 6}, "1 to 5"),
@@ -71,8 +87,8 @@ def test_what_it_cannot_write_is_one_line(asked, message, tmp_path):
     assert not (tmp_path / "new").exists()
 
 
-def built(folder, task, periodic, parts, neighbours):
-    write(folder, task=task, periodic=periodic, parts=parts, neighbours=neighbours)
+def built(folder, *variant):
+    write(folder, *variant)
     subprocess.run(
         ["nvcc", "-Werror", "all-warnings", "-std=c++14", "-arch=sm_80", "-o", "example",
          "example.cu"],
@@ -83,22 +99,23 @@ def built(folder, task, periodic, parts, neighbours):
 
 @needs_nvcc
 @pytest.mark.parametrize(
-    "variant", [VARIANTS[0], *(pytest.param(v, marks=pytest.mark.long) for v in VARIANTS[1:])]
+    "variant",
+    [pytest.param(v, marks=() if v in LIST_OF_EACH else pytest.mark.long) for v in VARIANTS],
 )
 def test_compiles_without_a_warning(variant, tmp_path):
     example = built(tmp_path / "it", *variant)
-    repeats = bool(variant[1])
     # Particles, edge and cutoff; the example initializes the search before it asks for a GPU.
-    refused = [("0", "9", "1"), ("10", "-1", "1"), ("10", "9", "nan"), ("10", "inf", "1")]
-    for arguments in refused + [("10", "9", "4")] * repeats:
+    refused = [("0", "9", "1"), ("10", "9", "nan")]
+    refused += [("10", "-1", "1"), ("10", "inf", "1")] * (variant[0] != HASHED)
+    for arguments in refused + [("10", "9", "4")] * bool(variant[2]):
         done = subprocess.run([example, *arguments], capture_output=True, text=True)
         assert (done.returncode, done.stderr) == (1, "invalid argument\n"), arguments
 
 
-@pytest.fixture(params=VARIANTS, ids=lambda v: f"{v[0]}-{v[1] or 'open'}-{v[3]}")
+@pytest.fixture(params=VARIANTS, ids=lambda v: f"{v[0]}-{v[1]}-{v[2] or 'open'}-{v[4]}")
 def case(request, tmp_path):
     """A variant, particles for it, and the oracle of their neighbours."""
-    _, periodic, _, neighbours = request.param
+    *_, periodic, _, neighbours = request.param
     edge, n = 9.0, 3000
     cutoff = (neighbours * edge**3 / n / (4 / 3 * np.pi)) ** (1 / 3)
     positions = np.zeros((n, 4), np.float32)
@@ -124,7 +141,7 @@ def test_the_example_finds_the_neighbours(case):
     found = (folder / "found").read_bytes()
     counts = np.frombuffer(found, np.int32, n)
     oracle = NeighbourOracle(positions, grid, float(np.float32(cutoff)))
-    if variant[0] == "count":
+    if variant[1] == "count":
         assert oracle.check_counts(counts) is None
         return
     offsets = np.frombuffer(found, np.int64, n + 1, 4 * n)
@@ -135,17 +152,18 @@ def test_the_example_finds_the_neighbours(case):
 @pytest.mark.cuda
 def test_the_file_for_cupy_finds_the_neighbours(case):
     cupy = pytest.importorskip("cupy")
-    folder, (task, periodic, parts, neighbours), positions, edge, cutoff, grid = case
-    write(folder, task=task, periodic=periodic, parts=parts, neighbours=neighbours)
+    folder, variant, positions, edge, cutoff, grid = case
+    write(folder, *variant)
     spec = importlib.util.spec_from_file_location("taken", folder / "cupy_neighbours.py")
     taken = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(taken)
     cutoff = float(np.float32(cutoff))
-    search = taken.NeighbourList(len(positions), (0, 0, 0), (edge,) * 3, cutoff)
+    box = () if variant[0] == HASHED else ((0, 0, 0), (edge,) * 3)
+    search = taken.NeighbourList(len(positions), *box, cutoff)
     oracle = NeighbourOracle(positions, grid, cutoff)
     for _ in range(2):
         counts = search.count(cupy.asarray(positions)).get()
         assert oracle.check_counts(counts) is None
-        if task == "list":
+        if variant[1] == "list":
             offsets, found = (array.get() for array in search.list(cupy.asarray(positions)))
             assert oracle.check_list(counts, offsets, found) is None

@@ -1,4 +1,4 @@
-/* Lists the neighbours of random particles, or of those in a file.
+/* Finds the neighbours of random particles, or of those in a file.
 
    example PARTICLES BOX CUTOFF [POSITIONS OUT]
 
@@ -39,7 +39,6 @@ int main(int argc, char **argv)
         return std::fprintf(stderr, "example PARTICLES BOX CUTOFF [POSITIONS OUT]\n"), 2;
     const int particles = std::atoi(argv[1]);
     const float edge = (float)std::atof(argv[2]), cutoff = (float)std::atof(argv[3]);
-    const float low[3] = {0.0f, 0.0f, 0.0f}, size[3] = {edge, edge, edge};
 
     std::vector<float4> host(particles > 0 ? particles : 0);
     for (float4 &p : host)
@@ -53,7 +52,12 @@ int main(int argc, char **argv)
     }
 
     gpubench::NeighbourList search;
+#if HASHED
+    check(search.init(particles, cutoff));
+#else
+    const float low[3] = {0.0f, 0.0f, 0.0f}, size[3] = {edge, edge, edge};
     check(search.init(particles, low, size, cutoff));
+#endif
     void *workspace = room<char>(search.workspace_bytes());
     float4 *positions = room<float4>(particles);
     int *counts = room<int>(particles);

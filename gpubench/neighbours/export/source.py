@@ -57,7 +57,7 @@ def _holds(condition: str, known: Constants) -> bool:
     text = _WORD.sub(lambda found: str(known.get(found[0], 0)), text)
     text = text.replace("&&", " and ").replace("||", " or ")
     text = re.sub(r"!(?!=)", " not ", text)
-    if not re.fullmatch(r"[\d\s()<>=+*/%-]*(?:(?:and|or|not)[\d\s()<>=+*/%-]*)*", text):
+    if not re.fullmatch(r"[\d\s()<>!=+*/%-]*(?:(?:and|or|not)[\d\s()<>!=+*/%-]*)*", text):
         raise ValueError(f"a condition that cannot be resolved: {condition}")
     return bool(eval(text, {"__builtins__": {}}))
 
