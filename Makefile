@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 # With an NVIDIA GPU, what nvcc's version asks for; without one, the CPU alone.
-# `make reproduce EXTRAS=cpu` leaves a GPU aside.
+# `make reproduce EXTRAS=cpu` uses the CPU even where there is a GPU.
 GPU := $(shell nvidia-smi -L 2>/dev/null | grep -c '^GPU')
 CUDA := $(shell nvcc --version 2>/dev/null | sed -n 's/.*release \([0-9]*\)\..*/\1/p')
 ifeq ($(GPU),0)
@@ -37,11 +37,12 @@ BENCH := algorithms\.(AtomicList|CountingSort|FilterScanSearch)\.track_time.*, (
 endif
 ASV_RUN = --machine "$$($(BIN)/python tools/asv_machine.py)" $(if $(BENCH),--bench '$(BENCH)')
 
-.PHONY: help reproduce test test-all test-long test-gpu attack lint docs docs-benchmarks pictures lock kernels \
+.PHONY: help install reproduce test test-all test-long test-gpu attack lint docs docs-benchmarks pictures lock kernels \
   guard benchmark benchmark-history benchmark-regressions clean
 
 help:
 	@echo 'make reproduce   measure Table 1 on this machine and write the report'
+	@echo 'make install     install into .venv what the other targets need; they do it themselves'
 	@echo 'make test        run the tests that need no GPU, in some minutes'
 	@echo 'make test-all    run the long ones as well, as CI does'
 	@echo 'make test-gpu    run the tests that need an NVIDIA GPU'
@@ -70,6 +71,9 @@ test-all: test test-long
 
 test-long: $(DEV_STAMP)
 	$(BIN)/pytest -n 2 --dist worksteal -m 'long and not cuda'
+
+# Everything that the other targets need, so that two of them may run at once.
+install: $(DEV_STAMP) $(DOCS_STAMP)
 
 # Without a usable GPU these fail, where they would be skipped.
 test-gpu: $(DEV_STAMP)
