@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from gpubench.core.answers import SortedCells
 from gpubench.core.contracts import CellList, Form
+from gpubench.core.errors import NotSupported, UserError
 from gpubench.primitives.bucketed_sort import BucketedSort
 from gpubench.primitives.gather import Gather
 from gpubench.primitives.scan import ExclusiveScan
@@ -16,7 +17,11 @@ ITEMS = 4
 
 
 class CountingSort(CellList):
-    """Histogram with rank, scan, scatter."""
+    """Histogram with rank, scan, scatter.
+
+    levels: of `gather`, 2 sorts into buckets of cells first, which is for more particles than the
+        cache holds.
+    """
 
     name = "counting-sort"
     summary = "histogram with rank, scan, scatter"
@@ -26,11 +31,18 @@ class CountingSort(CellList):
         "reorder": Form("positions travel in the scatter pass", reorders=True),
         "gather": Form("positions gathered when the indices are in order", reorders=True),
     }
+    defaults: ClassVar[Mapping[str, int]] = {"levels": 1}
+    variants: ClassVar[Sequence[Mapping[str, int]]] = ({}, {"levels": 2})
 
     def prepare(self) -> None:
         device, particles, grid, form = self.device, self.particles, self.grid, self.form
+        levels = self.parameters["levels"]
+        if levels not in (1, 2):
+            raise UserError(f"levels must be 1 or 2, not {levels}")
+        if levels == 2 and form != "gather":
+            raise NotSupported(f"only gather has two levels, not {form}")
         self._buckets = None
-        if form == "gather" and BucketedSort.suits(device, particles, grid.count):
+        if levels == 2:
             self._buckets = BucketedSort(device, particles, grid)
             self.workspace_bytes += self._buckets.workspace_bytes
             return

@@ -6,12 +6,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from gpubench.core.errors import NotSupported
 from gpubench.core.grid import Grid
 from gpubench.devices.base import Device, Kernel
 from gpubench.devices.named import parameters_of
 
 FILE = "bucketed_sort.cu"
-LEAST = 2**23  # particles; fewer are sorted in one level (H200)
 BLOCKS_PER_UNIT = 2
 
 
@@ -22,6 +22,7 @@ class BucketedSort:
     block: threads. tile_items, items: particles of a thread when tiles, and buckets, are sorted.
     in_bucket: particles of a bucket, at most, if all have as many; no bucket has more than `width`
         cells, nor are there more than `most_buckets`.
+    Raises NotSupported if there would be more.
     start, order, sorted: the answer, as in SortedCells; overwritten by the next launch.
     workspace_bytes: all that is allocated here.
     """
@@ -36,6 +37,11 @@ class BucketedSort:
     def __init__(self, device: Device, particles: int, grid: Grid) -> None:
         self._device, self._particles, self._cells = device, particles, grid.count
         self._buckets = self.buckets_of(particles, grid.count)
+        if self._buckets > self.most_buckets:
+            raise NotSupported(
+                f"two levels sort into at most {self.most_buckets:,} buckets, and {particles:,}"
+                f" particles in {grid.count:,} cells need {self._buckets:,}"
+            )
         self.workspace_bytes = 0
         self.start = self._allocate(grid.count + 1, "int32")
         self.order = self._allocate(particles, "int32")
@@ -65,12 +71,6 @@ class BucketedSort:
             "scatter_large": some,
         }
         self._kernels = {name: self._kernel(name) for name in self._blocks}
-
-    @classmethod
-    def suits(cls, device: Device, particles: int, cells: int) -> bool:
-        """Say whether a GPU sorts so many particles faster in two levels than in one."""
-        fits = cls.buckets_of(particles, cells) <= cls.most_buckets
-        return "cuda" in device.features and particles >= LEAST and fits
 
     @classmethod
     def buckets_of(cls, particles: int, cells: int) -> int:

@@ -10,6 +10,7 @@ import pytest
 
 from gpubench.algorithms import cell_search, counting_sort
 from gpubench.core import registry
+from gpubench.core.errors import NotSupported, UserError
 from gpubench.core.grid import Grid
 from gpubench.devices import Device
 from gpubench.primitives.bucketed_sort import BucketedSort
@@ -71,25 +72,30 @@ def test_buckets_that_do_not_fit_are_sorted_too(device: Device):
     assert sorts.large_buckets() == 0
 
 
-def test_two_levels_are_for_many_particles_on_a_gpu(device: Device):
-    on_gpu = "cuda" in device.features
-    assert BucketedSort.suits(device, 2**24, 2**24) == on_gpu
-    assert not BucketedSort.suits(device, 2**20, 2**20)
-    assert not BucketedSort.suits(device, 2**24, 2**25)
+def test_more_buckets_than_one_block_places_are_refused(device: Device):
+    assert BucketedSort.buckets_of(2**24, 2**24) <= BucketedSort.most_buckets
+    with pytest.raises(NotSupported, match="at most 64 buckets"):
+        SmallSort(device, 64 * 40 + 1, GRID)
+
+
+def test_two_levels_are_those_of_gather(device: Device):
+    with pytest.raises(NotSupported, match="only gather"):
+        counting_sort.CountingSort(device, 10, GRID, "order", {"levels": 2})
+    with pytest.raises(UserError, match="not 3"):
+        counting_sort.CountingSort(device, 10, GRID, "gather", {"levels": 3})
 
 
 @pytest.mark.parametrize("algorithm", ["counting-sort", "search-counting-sort"])
 def test_algorithms_over_two_levels_conform(
     device: Device, algorithm: str, monkeypatch: pytest.MonkeyPatch
 ):
-    """What takes two levels only of many particles answers every case with them."""
-    monkeypatch.setattr(counting_sort.BucketedSort, "suits", lambda *_: True)
+    """Also from small inputs."""
     monkeypatch.setattr(cell_search.CellSearch, "preferred_form", lambda *_: "gather")
     monkeypatch.setattr(counting_sort, "BucketedSort", SmallSort)
     monkeypatch.setattr(SmallSort, "most_buckets", 4096)
     cls = registry.algorithms()[algorithm]
     form = {"counting-sort": "gather", "search-counting-sort": "count"}[algorithm]
-    made = partial(cls, device, form=form, parameters=cls.conformance_parameters)
+    made = partial(cls, device, form=form, parameters={**cls.conformance_parameters, "levels": 2})
     results = run_conformance(made, cls.family)
     assert {result.status for result in results} <= {"ok", "skipped"}, results
     assert sum(result.status == "ok" for result in results) > 10
