@@ -41,9 +41,11 @@ class CellSearch(NeighbourSearch):
     """Cell ids, a cell list, and a query over 27 cells, or what stands for them.
 
     cells: the cell list, in its preferred form that the device can run.
+    cells_take: names of the parameters that are the cell list's.
     """
 
     cells: ClassVar[type[CellList]]
+    cells_take: ClassVar[tuple[str, ...]] = ()
     _arrays: Any
     forms: ClassVar[Mapping[str, Form]] = tasks("build", "count", "ten-counts", "list")
     source = "rozen2008, section 2.3, over the cell list's own source"
@@ -53,7 +55,8 @@ class CellSearch(NeighbourSearch):
         shape = LinkedCells if self.cells.shape() is LinkedCells else SortedCells
         parts = self.parameters.get("parts") or self.parts(device, particles, self.grid)
         grid, form = _cut(self.grid, parts), self.preferred_form(device)
-        self._cells = self.cells(device, particles, grid, form, {})
+        given = {name: self.parameters[name] for name in self.cells_take}
+        self._cells = self.cells(device, particles, grid, form, given)
         self._ids = CellIds(device, grid)
         self._cell_of = [
             self.allocate(particles, "int32") for _ in range(2 if self.task == "update" else 1)
@@ -121,7 +124,8 @@ class CellSearch(NeighbourSearch):
     def _build(self) -> None:
         positions = self._positions[0]
         self._arrays = None  # or a sort whose output is from a pool would need one more
-        self._ids.launch(positions, self._cell_of[0])
+        if self._cells.reads_cells:
+            self._ids.launch(positions, self._cell_of[0])
         self._cells.build(self._cell_of[0], positions)
         self._cells.cell_of = self._cell_of[0]
         self._take(positions)
@@ -155,7 +159,7 @@ class CellSearch(NeighbourSearch):
         if cells is None:
             return None
         # Cell ids: a position read, an id written.
-        ids = (16 + 4) * self.particles
+        ids = (16 + 4) * self.particles * self._cells.reads_cells
         queries = COUNTS[self.task] + (self.task == "list")
         query = queries * self._query.traffic_bytes(self._cells.grid.count)
         return ids + cells + self._query.gathered_bytes + query
@@ -227,6 +231,8 @@ class CountingSortSearch(SortedSearch):
     name = "search-counting-sort"
     summary = "positions to neighbours over counting-sort"
     cells = CountingSort
+    cells_take = tuple(CountingSort.defaults)
+    defaults: ClassVar[Mapping[str, int]] = {**SortedSearch.defaults, **CountingSort.defaults}
 
 
 class RadixGridSearch(SortedSearch):

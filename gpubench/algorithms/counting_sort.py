@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from gpubench.core.answers import SortedCells
 from gpubench.core.contracts import CellList, Form
+from gpubench.core.errors import NotSupported, UserError
+from gpubench.primitives.bucketed_sort import BucketedSort
 from gpubench.primitives.gather import Gather
 from gpubench.primitives.scan import ExclusiveScan
 
@@ -15,7 +17,11 @@ ITEMS = 4
 
 
 class CountingSort(CellList):
-    """Histogram with rank, scan, scatter."""
+    """Histogram with rank, scan, scatter.
+
+    levels: of `gather`, 2 sorts into buckets of cells first, which is for more particles than the
+        cache holds.
+    """
 
     name = "counting-sort"
     summary = "histogram with rank, scan, scatter"
@@ -25,9 +31,21 @@ class CountingSort(CellList):
         "reorder": Form("positions travel in the scatter pass", reorders=True),
         "gather": Form("positions gathered when the indices are in order", reorders=True),
     }
+    defaults: ClassVar[Mapping[str, int]] = {"levels": 1}
+    variants: ClassVar[Sequence[Mapping[str, int]]] = ({}, {"levels": 2})
 
     def prepare(self) -> None:
         device, particles, grid, form = self.device, self.particles, self.grid, self.form
+        levels = self.parameters["levels"]
+        if levels not in (1, 2):
+            raise UserError(f"levels must be 1 or 2, not {levels}")
+        if levels == 2 and form != "gather":
+            raise NotSupported(f"only gather has two levels, not {form}")
+        self._buckets = None
+        if levels == 2:
+            self._buckets = BucketedSort(device, particles, grid)
+            self.workspace_bytes += self._buckets.workspace_bytes
+            return
         self._travel = form == "reorder"
         self._gather = Gather(device, particles) if form == "gather" else None
         if self._gather:
@@ -46,7 +64,14 @@ class CountingSort(CellList):
         self._histogram = device.kernel("counting_sort.cu", "histogram_with_rank", **constants)
         self._scatter = device.kernel("counting_sort.cu", "scatter_by_rank", **constants)
 
+    @property
+    def reads_cells(self) -> bool:
+        return self._buckets is None
+
     def build(self, cell_of: Any, positions: Any) -> None:
+        if self._buckets:
+            self._buckets.launch(positions)
+            return
         self._histogram(self._blocks, BLOCK, cell_of, self._counts, self._rank, self.particles)
         self._scan.launch(self._counts, self._start)
         self._scatter(
@@ -58,13 +83,17 @@ class CountingSort(CellList):
 
     @property
     def answer(self) -> SortedCells:
+        if self._buckets:
+            return SortedCells(self._buckets.start, self._buckets.order, self._buckets.sorted)
         in_order = self._gather.sorted if self._gather else self._sorted if self._travel else None
         return SortedCells(self._start, self._order, in_order)
 
     def outcome(self) -> dict[str, int | float | str]:
-        return {"scan": self._scan.form}
+        return {"levels": 2} if self._buckets else {"scan": self._scan.form}
 
     def traffic_bytes(self) -> int:
+        if self._buckets:
+            return self._buckets.traffic_bytes()
         # Cell twice, count (8 bytes), rank written and read, start, order; 32 with the positions.
         # A cell: count read and cleared, start written.
         gathered = self._gather.traffic_bytes() if self._gather else 0

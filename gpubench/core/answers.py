@@ -29,8 +29,8 @@ class SortedCells:
 
     start: int32, shape (cells + 1,); cell c holds order[start[c]:start[c + 1]].
     order: int32, shape (particles,), a permutation of the particles.
-    positions: float32, shape (particles, 4), positions[order], or None where the form does
-        not reorder.
+    positions: float32, shape (particles, 4), positions[order], whose fourth number means nothing,
+        or None where the form does not reorder.
     empty_byte: as in LinkedCells.
     """
 

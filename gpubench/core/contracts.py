@@ -245,6 +245,11 @@ class CellList(ParticleAlgorithm):
         """
 
     @property
+    def reads_cells(self) -> bool:
+        """Whether `build` reads the cell ids; a search need not compute them for another."""
+        return True
+
+    @property
     @abstractmethod
     def answer(self) -> LinkedCells | SortedCells | LimitedCells:
         """The cell list that the last ``build`` made; overwritten by the next."""

@@ -29,7 +29,9 @@ class NamedKernel:
 def parameters_of(file: str, name: str) -> tuple[str, ...]:
     """Return the names of a kernel's parameters, which are the same in all its variants."""
     text = (kernel_folders(file)[0] / file).read_text(encoding="utf-8")
-    lists = re.findall(rf"(?:__global__|__kernel)\s+void\s+(?:\w+\s+)?{name}\(([^)]*)\)", text)
+    attribute = r"(?:\w+(?:\([^()]*\))?\s+)?"
+    kernel = rf"(?:__global__|__kernel)\s+void\s+{attribute}{name}\(([^)]*)\)"
+    lists = re.findall(kernel, text)
     found = {tuple(re.findall(r"(\w+)(?:,|$)", each)) for each in lists}
     if len(found) != 1:
         raise ValueError(f"{file} has {len(found)} lists of parameters for {name}")

@@ -1,0 +1,101 @@
+"""Sorting particles by cell in two levels, on every device there is."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from gpubench.algorithms import cell_search, counting_sort
+from gpubench.core import registry
+from gpubench.core.errors import NotSupported, UserError
+from gpubench.core.grid import Grid
+from gpubench.devices import Device
+from gpubench.primitives.bucketed_sort import BucketedSort
+from gpubench.verify.conformance import run_conformance
+from gpubench.verify.oracle import check_sorted
+
+pytestmark = pytest.mark.second_runtime
+
+GRID = Grid((30, 7, 5), (-1.0, 0.0, 2.0), (6.0, 3.5, 2.5))
+
+
+class SmallSort(BucketedSort):
+    """Tiles and buckets so small that a thousand particles fill many."""
+
+    block: ClassVar[int] = 32
+    tile_items: ClassVar[int] = 4
+    items: ClassVar[int] = 2
+    in_bucket: ClassVar[int] = 40
+    width: ClassVar[int] = 256
+    most_buckets: ClassVar[int] = 64
+
+
+def particles_of(kind: str, particles: int) -> np.ndarray:
+    """Return positions that lie evenly in the box, mostly in a corner, or in one cell."""
+    unit = np.random.default_rng(7).random((particles, 3), np.float32)
+    if kind == "corner":
+        unit[particles // 4 :] *= 0.2
+    if kind == "cell":
+        unit *= 0.01
+    positions = np.zeros((particles, 4), np.float32)
+    positions[:, :3] = np.float32(GRID.low) + unit * np.float32(GRID.size)
+    return positions
+
+
+@pytest.mark.parametrize("sort", [BucketedSort, SmallSort])
+@pytest.mark.parametrize("kind", ["even", "corner", "cell"])
+@pytest.mark.parametrize("particles", [1, 127, 2300])
+def test_particles_lie_in_the_order_of_their_cells(
+    device: Device, sort: type[BucketedSort], kind: str, particles: int
+):
+    positions = particles_of(kind, particles)
+    sorts = sort(device, particles, GRID)
+    given = device.upload(positions)
+    for _ in range(2):  # the second finds what the first left
+        for array in (sorts.start, sorts.order, sorts.sorted):
+            device.fill(array, 0xA5)
+        sorts.launch(given)
+        start, order, moved = map(device.download, (sorts.start, sorts.order, sorts.sorted))
+        cells = GRID.cell_ids(positions)
+        assert check_sorted(cells, GRID.count, start, order, positions, moved) is None
+
+
+def test_buckets_that_do_not_fit_are_sorted_too(device: Device):
+    sorts = SmallSort(device, 2300, GRID)
+    assert sorts.buckets_of(2300, GRID.count) == 58
+    sorts.launch(device.upload(particles_of("corner", 2300)))
+    assert 0 < sorts.large_buckets() < 58
+    sorts.launch(device.upload(particles_of("even", 2300)))
+    assert sorts.large_buckets() == 0
+
+
+def test_more_buckets_than_one_block_places_are_refused(device: Device):
+    assert BucketedSort.buckets_of(2**24, 2**24) <= BucketedSort.most_buckets
+    with pytest.raises(NotSupported, match="at most 64 buckets"):
+        SmallSort(device, 64 * 40 + 1, GRID)
+
+
+def test_two_levels_are_those_of_gather(device: Device):
+    with pytest.raises(NotSupported, match="only gather"):
+        counting_sort.CountingSort(device, 10, GRID, "order", {"levels": 2})
+    with pytest.raises(UserError, match="not 3"):
+        counting_sort.CountingSort(device, 10, GRID, "gather", {"levels": 3})
+
+
+@pytest.mark.parametrize("algorithm", ["counting-sort", "search-counting-sort"])
+def test_algorithms_over_two_levels_conform(
+    device: Device, algorithm: str, monkeypatch: pytest.MonkeyPatch
+):
+    """Also from small inputs."""
+    monkeypatch.setattr(cell_search.CellSearch, "preferred_form", lambda *_: "gather")
+    monkeypatch.setattr(counting_sort, "BucketedSort", SmallSort)
+    monkeypatch.setattr(SmallSort, "most_buckets", 4096)
+    cls = registry.algorithms()[algorithm]
+    form = {"counting-sort": "gather", "search-counting-sort": "count"}[algorithm]
+    made = partial(cls, device, form=form, parameters={**cls.conformance_parameters, "levels": 2})
+    results = run_conformance(made, cls.family)
+    assert {result.status for result in results} <= {"ok", "skipped"}, results
+    assert sum(result.status == "ok" for result in results) > 10
