@@ -107,7 +107,7 @@ def test_printed_table_stands_as_in_the_paper(gpu_page: Page) -> None:
 def test_measured_table_holds_median_and_speedup_of_the_best_variant(gpu_page: Page) -> None:
     published = load_study(STUDY).published
     assert published is not None
-    rows = gpu_page.tables["Measured: bucket-sort device-loop, the best form, median, ms"][2:]
+    rows = gpu_page.tables["Measured: bucket-sort device-loop, the best variant, median, ms"][2:]
     for size, row, printed in zip(SIZES, rows, published.values, strict=True):
         assert row[0] == formats.count(size)
         for per_cell, text, value in zip(OCCUPANCIES, row[1:], printed, strict=True):
@@ -601,7 +601,7 @@ def test_table_of_moved_particles_stands_beside_its_print(tmp_path: Path) -> Non
     page = write_page([results(resort_records())], tmp_path)
     published = load_study(TABLE_2).published
     assert published is not None
-    head, *rows = page.tables["Measured: the paper's form, which is the best, median, ms"][1:]
+    head, *rows = page.tables["Measured: the paper's variant, which is the best, median, ms"][1:]
     assert head == ["Moved", "Sort: bucket-sort", "Re-sort: bucket-resort"]
     for moved, row, printed in zip(MOVED, rows, published.values, strict=True):
         assert row[0] == f"{moved:,}"
@@ -640,7 +640,7 @@ def test_times_per_record_have_the_published_unit(tmp_path: Path) -> None:
     page = write_page([results(filter_records())], tmp_path)
     published = load_study(TABLE_36_1).published
     assert published is not None
-    rows = page.tables["Measured: the paper's form, which is the best, median, µs per record"][2:]
+    rows = page.tables["Measured: the paper's variant, which is the best, median, µs per record"][2:]
     for n, row, printed in zip(published.rows, rows, published.values, strict=True):
         for algorithm, text, value in zip(published.algorithms, row[1:], printed, strict=True):
             each = 1000 * filter_time(algorithm, int(n)) / n
@@ -651,7 +651,7 @@ def test_times_per_record_have_the_published_unit(tmp_path: Path) -> None:
     assert kept["Algorithm"] == ["0", "0.1", "0.5", "1"]
     assert [number(text) for text in kept["filter-scan-search"]] == [0.001, 0.0011, 0.0015, 0.002]
     assert "which is 8.00 to 11.0 in its table." in page.text
-    assert "here the ratio of the paper's forms is 16.0 to 22.0." in page.text
+    assert "here the ratio of the paper's variants is 16.0 to 22.0." in page.text
 
 
 def test_every_record_of_a_stream_shows_its_axes(tmp_path: Path) -> None:
@@ -777,4 +777,4 @@ def test_shares_of_the_copy_bandwidth_are_told():
     cell = record("counting-sort", "order", 1048576, 4, median=0.5, bytes_moved=10**9)
     shown, notes = tables.subjects(run_of([cell]))
     assert shown[0].rows[0].items[0].detail == "50 %"
-    assert any("share of the copy bandwidth" in note for note in notes)
+    assert any("fraction of the copy bandwidth" in note for note in notes)
