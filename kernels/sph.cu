@@ -23,6 +23,7 @@ typedef struct Fluid {
     float wall_stiffness;
     float wall_damping;
     float wall_distance;
+    float wall_epsilon;
     float contact_stiffness;
     float contact_damping;
     float contact_distance;
@@ -152,7 +153,7 @@ __global__ void forces(GLOBAL const uint4 *__restrict__ places,
    particle, `away` its speed away from the wall. */
 __device__ __forceinline__ float repulsion(GLOBAL const Fluid *fluid, float inside, float away)
 {
-    return inside > 0.0f ? fmaf(fluid->wall_stiffness, inside, -(fluid->wall_damping * away)) : 0.0f;
+    return inside > fluid->wall_epsilon ? fmaf(fluid->wall_stiffness, inside, -(fluid->wall_damping * away)) : 0.0f;
 }
 
 /* Acceleration along an axis by the walls at its ends, if there are any. at: distance from the

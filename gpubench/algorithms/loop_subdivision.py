@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,6 +22,8 @@ NEAR = 1e-3  # what lies nearer to the camera, or behind it, is taken to be at t
 BETA = {n: (5 / 8 - (3 / 8 + math.cos(2 * math.pi / n) / 4) ** 2) / n for n in (4, 5)}
 WEIGHTS = {f"BETA_{n}": f"{beta!r}f" for n, beta in BETA.items()}
 WEIGHTS |= {f"OWN_{n}": f"{1 - n * beta!r}f" for n, beta in BETA.items()}
+
+Step = tuple[int, str, Callable[[], None]]
 
 
 class LoopSubdivision(Subdivision):
@@ -94,50 +97,68 @@ class LoopSubdivision(Subdivision):
 
     def launch(self) -> None:
         """Subdivide the loaded mesh."""
+        for _, _, queue in self.level_steps():
+            queue()
+
+    def level_steps(self) -> list[Step]:
+        """Return the steps of a launch; the last level of `uniform` also writes the counts."""
         if self.form == "uniform":
-            self._split_uniformly()
-            return
-        self._kernels["begin"](1, 1, self._counts, self.faces, 0)
+            return self._uniform_steps()
+        steps: list[Step] = [(0, "begin", partial(self._begin, self.faces, 0))]
         source = self._mesh
         for level, size in enumerate(self._sizes):
             # The last of the levels with rings takes the larger buffer.
             target = self._levels[(self.depth - level) % 2]
             room = self._sizes[min(level + 1, self.depth - 1)]
-            self._split_adaptively(source, target, size, room, level)
+            steps += self._adaptive_steps(source, target, size, room, level)
             source = target
+        return steps
 
-    def _split_uniformly(self) -> None:
+    def _begin(self, going_on: int, finished: int) -> None:
+        self._kernels["begin"](1, 1, self._counts, going_on, finished)
+
+    def _uniform_steps(self) -> list[Step]:
+        steps: list[Step] = []
         source, parents = self._mesh, self.faces
         for level in range(self.depth):
             target = self._levels[(self.depth - 1 - level) % 2]
-            self._kernels["split_all"](
-                self.device.blocks(parents, BLOCK), BLOCK, source, target, parents
-            )
+            split = partial(
+                self._kernels["split_all"], self.device.blocks(parents, BLOCK), BLOCK, source,
+                target, parents,
+            )  # fmt: skip
+            steps.append((level, "split", split))
             source, parents = target, 4 * parents
-        self._kernels["begin"](1, 1, self._counts, 0, parents)
+        return [*steps, (self.depth - 1, "count", partial(self._begin, 0, parents))]
 
-    def _split_adaptively(self, source: Any, target: Any, size: int, room: int, level: int) -> None:
-        """Queue a level: classify, two sums, both halves to their places, counts."""
-        blocks, counts, is_last = (
-            self.device.blocks(size, BLOCK),
-            self._counts,
-            level + 1 == self.depth,
-        )
+    def _adaptive_steps(
+        self, source: Any, target: Any, size: int, room: int, level: int
+    ) -> list[Step]:
+        """Return the steps of a level: classify, two sums, both halves to their places, counts."""
+        grid, counts = (self.device.blocks(size, BLOCK), BLOCK), self._counts
+        is_last = level + 1 == self.depth
         plane, next_plane = np.int64(size), np.int64(room)
         capacity = np.int64(self._finished.shape[1])
-        self._kernels["classify"](
-            blocks, BLOCK, source, plane, counts, self._view, self._bound,
+        classify = partial(
+            self._kernels["classify"], *grid, source, plane, counts, self._view, self._bound,
             self._goes_on, self._leaves, size,
         )  # fmt: skip
-        self._scans[level].launch(self._goes_on, self._places)
-        self._scans[level].launch(self._leaves, self._before)
-        self._kernels["split_some"](
-            blocks, BLOCK, source, plane, counts, self._view, self._bound, self._places,
-            self._before, target, next_plane, self._finished, capacity, size, level + 1, is_last,
+        split = partial(
+            self._kernels["split_some"], *grid, source, plane, counts, self._view, self._bound,
+            self._places, self._before, target, next_plane, self._finished, capacity, size,
+            level + 1, is_last,
         )  # fmt: skip
-        self._kernels["advance"](
-            1, 1, counts, self._places, self._before, next_plane, capacity, size, is_last
-        )
+        count = partial(
+            self._kernels["advance"], 1, 1, counts, self._places, self._before, next_plane,
+            capacity, size, is_last,
+        )  # fmt: skip
+        scan = self._scans[level].launch
+        return [
+            (level, "classify", classify),
+            (level, "filter", partial(scan, self._goes_on, self._places)),
+            (level, "filter", partial(scan, self._leaves, self._before)),
+            (level, "split", split),
+            (level, "count", count),
+        ]
 
     @property
     def answer(self) -> Subdivided:

@@ -38,11 +38,13 @@ class Walls:
     """Springs with dampers along the walls of a box (equation 13).
 
     distance: from a wall, below which it pushes. stiffness, damping: as those of Contact.
+    epsilon: what is no deeper than this within the distance is not pushed.
     """
 
     distance: float
     stiffness: float
     damping: float
+    epsilon: float = 0.0
 
     def __post_init__(self) -> None:
         _require_sensible("wall", self)
@@ -88,7 +90,7 @@ def wall_accelerations(positions: Floats, velocities: Floats, walls: Walls, box:
     """Return what the walls of a box do to particles inside it, float64 (particles, 3).
 
     K_s d - K_d (v . n) along the inward normal n of each wall that is nearer than their distance
-    by d. There are walls where the box does not repeat.
+    by d > epsilon. There are walls where the box does not repeat.
     """
     accelerations = np.zeros_like(positions)
     for axis in np.flatnonzero(~np.asarray(box.periodic)):
@@ -98,7 +100,7 @@ def wall_accelerations(positions: Floats, velocities: Floats, walls: Walls, box:
         ):
             inside = walls.distance - away
             push = walls.stiffness * inside - walls.damping * normal * velocities[:, axis]
-            accelerations[:, axis] += np.where(inside > 0, normal * push, 0.0)
+            accelerations[:, axis] += np.where(inside > walls.epsilon, normal * push, 0.0)
     return accelerations
 
 

@@ -34,6 +34,7 @@ FLUID_DTYPE = np.dtype(
         ("wall_stiffness", np.float32),
         ("wall_damping", np.float32),
         ("wall_distance", np.float32),
+        ("wall_epsilon", np.float32),
         ("contact_stiffness", np.float32),
         ("contact_damping", np.float32),
         ("contact_distance", np.float32),
@@ -116,6 +117,8 @@ class SPHFluid:
     cuts: densities below the rest density count as it, so that no pressure is negative.
     wall_stiffness, wall_damping, wall_distance: K_s, K_d and the range of equation 13, as an
         acceleration.
+    wall_epsilon: the collision accuracy of equation 13, how far within that range walls begin to
+        push.
     contact_stiffness, contact_damping, contact_distance: k, eta and t_rad of equations 11 and 12
         over a particle's mass.
     """
@@ -131,6 +134,7 @@ class SPHFluid:
     contact_stiffness: float = 0.0
     contact_damping: float = 0.0
     contact_distance: float = 0.0
+    wall_epsilon: float = 0.0
 
     def __post_init__(self) -> None:
         require_amounts(self)
@@ -173,6 +177,7 @@ class SPHFluid:
         for name in ("wall", "contact"):
             for what in ("stiffness", "damping", "distance"):
                 packed[f"{name}_{what}"] = getattr(self, f"{name}_{what}")
+        packed["wall_epsilon"] = self.wall_epsilon
         packed["density_rounder"] = 1.5 * 2**23 * DENSITY_STEP
         packed["rounder"] = 1.5 * 2**23 * self.force_step
         packed["force_step"], packed["inverse_force_step"] = self.force_step, 1 / self.force_step

@@ -103,7 +103,9 @@ class _Step:
     @property
     def walls(self) -> Walls:
         fluid = self.fluid
-        return Walls(fluid.wall_distance, fluid.wall_stiffness, fluid.wall_damping)
+        return Walls(
+            fluid.wall_distance, fluid.wall_stiffness, fluid.wall_damping, fluid.wall_epsilon
+        )
 
     @property
     def tolerance(self) -> float:

@@ -58,6 +58,7 @@ class SPH(Tank):
         "wall_stiffness": 1.0,
         "wall_damping": 0.5,
         "wall_distance": 0.5,
+        "wall_epsilon": 0.0,
         "contact_stiffness": 1.0,
         "contact_damping": 0.5,
         "contact_distance": 1.15,
@@ -187,6 +188,7 @@ class SPH(Tank):
             self.number("contact_stiffness"),
             self.number("contact_damping"),
             self.number("contact_distance") * spacing,
+            self.number("wall_epsilon") * spacing,
         )
 
     def _allocate(self) -> None:

@@ -15,6 +15,7 @@ from gpubench.core.errors import UserError
 from gpubench.devices import Device
 from gpubench.inputs import LoopMesh, loop_mesh, make_loop_mesh
 from gpubench.inputs.loop_meshes import directed_edges
+from gpubench.measure.phases import level_times
 from gpubench.studies.study import load_study
 from gpubench.verify.problems import FAMILIES
 from gpubench.verify.subdivision_oracle import closed, limit_positions, loop_level
@@ -214,3 +215,19 @@ def test_the_study_tells_what_is_reported(device: Device) -> None:
     made = subdivided(device, "uniform", make_loop_mesh("icosphere", 20, 1))
     assert load_study("horn2005-subdivision").outcomes.keys() == made.outcome().keys()
     assert made.traffic_bytes() == 192 * (20 + 80)
+
+
+@pytest.mark.parametrize(
+    ("form", "kinds"),
+    [
+        ("uniform", {"split", "count"}),
+        ("by-bend", {"begin", "classify", "filter", "split", "count"}),
+    ],
+)
+def test_steps_by_level_repeat_the_launch(device: Device, form: str, kinds: set[str]) -> None:
+    made = subdivided(device, form, make_loop_mesh("torus", 36, 3))
+    before, triangles = made.outcome(), sorted_bits(triangles_of(made))
+    by_kind, by_level = level_times(made)
+    assert set(by_kind) == kinds and by_kind["split"] > 0
+    assert len(by_level) == 3
+    assert made.outcome() == before and sorted_bits(triangles_of(made)) == triangles

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -87,6 +88,13 @@ def test_walls_push_inwards_and_slow_what_comes() -> None:
     # Walls along y only: 0.3 inside the reach of one, then 0.4 inside that of the other.
     assert found[:, 1] == pytest.approx([10 * 0.3 + 2, -(10 * 0.4 + 2), 0, 0])
     assert not found[:, [0, 2]].any()
+
+
+def test_walls_leave_what_is_within_epsilon() -> None:
+    positions = np.array([[1.0, 0.2, 1.0], [1.0, 4.9, 1.0]])
+    walls = replace(WALLS, epsilon=0.35)
+    found = wall_accelerations(positions, np.zeros((2, 3)), walls, BOX)
+    assert found[:, 1] == pytest.approx([0, -10 * 0.4])
 
 
 def test_a_narrow_box_has_both_walls() -> None:

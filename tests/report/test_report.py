@@ -640,7 +640,9 @@ def test_times_per_record_have_the_published_unit(tmp_path: Path) -> None:
     page = write_page([results(filter_records())], tmp_path)
     published = load_study(TABLE_36_1).published
     assert published is not None
-    rows = page.tables["Measured: the paper's variant, which is the best, median, µs per record"][2:]
+    rows = page.tables["Measured: the paper's variant, which is the best, median, µs per record"][
+        2:
+    ]
     for n, row, printed in zip(published.rows, rows, published.values, strict=True):
         for algorithm, text, value in zip(published.algorithms, row[1:], printed, strict=True):
             each = 1000 * filter_time(algorithm, int(n)) / n

@@ -20,6 +20,7 @@ from gpubench.workloads.sph import SPH, SPHDamBreak, SPHRigidBody
 CASES: dict[str, tuple[type[SPH], dict[str, Any]]] = {
     "dam": (SPHDamBreak, {"mach": 0.4}),
     "euler": (SPHDamBreak, {"integrator": "euler", "pressure": "kept", "time_step": 0.1}),
+    "epsilon": (SPHDamBreak, {"mach": 0.4, "wall_distance": 1.0, "wall_epsilon": 0.3}),
     "bodies": (
         SPHRigidBody,
         {"drop": -0.6, "body_size": 0.7, "mach": 0.4, "contact_stiffness": 5.0},
