@@ -250,7 +250,10 @@ def _against(
     ratios = [r for (row, i), c in cells.items() if c and (r := grid[row][i].over(c)) is not None]
     if cell is None or not cell.ok or not ratios:
         return NOTHING
-    time = formats.significant(cell.median_ms / cell.unit_ms(run.unit))
+    time = cell.median_ms / cell.unit_ms(run.unit)
+    unit = unit_name(run.unit)
+    if unit.startswith("µs ") and time < 1e-3:
+        time, unit = 1e6 * time, f"ps {unit[3:]}"
     label = run.labels[cell.subject]
     detail = f"{label}, {formats.span(ratios)}{TIMES}"
-    return Item(f"{time} {unit_name(run.unit)}", "words", detail)
+    return Item(f"{formats.significant(time)} {unit}", "words", detail)

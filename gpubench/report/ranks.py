@@ -154,7 +154,7 @@ def _beside(match: Match, marks: Mapping[str, str]) -> Item:
 
 
 def overview(run: StudyRun, published: Published, link: str) -> list[Row]:
-    """Return a row of the front page for each column of times, at its last row measured."""
+    """Return a row of the front page for each column of frames, at its last row measured."""
     paper = next((s for s in run.subjects if s.algorithm == published.algorithm), None)
     if paper is None:
         return []
@@ -163,18 +163,18 @@ def overview(run: StudyRun, published: Published, link: str) -> list[Row]:
     for index, quantity in enumerate(published.quantities):
         columns = [(subject, [line[index] for line in grid]) for subject, grid in grids]
         known = [n for n, match in enumerate(columns[0][1]) if match.here is not None]
-        if quantity.what != "frame_ms" or not known:
+        if quantity.what != "frames_per_s" or not known:
             continue
         items = []
         for subject, column in columns:
             factors = [match.factor for match in column if match.factor is not None]
             here = column[known[-1]].here
             detail = f"{run.labels[subject]}, {formats.span(factors)}{tables.TIMES}"
-            time = Item(f"{formats.significant(here or 0)} ms", "words", detail)
+            time = Item(f"{formats.significant(here or 0)} frames/s", "words", detail)
             items.append(NOTHING if here is None else time)
-        theirs = f"{published.texts[known[-1]][index]} ms"
+        theirs = f"{published.texts[known[-1]][index]} frames/s"
         at = Item(_SIZE.say(published.rows[known[-1]]), "words")
-        head = f"{run.study.title}: a frame on {_way_of(quantity).label}"
+        head = f"{run.study.title}: {_way_of(quantity).label}"
         rows.append(Row(head, [at, Item(theirs, "words", published.device), *items], link))
     return rows
 
