@@ -79,9 +79,8 @@ def oddities(run: StudyRun) -> Table | None:
         rows[:MOST_ODD],
         notes=[
             *more,
-            "Drift: the samples grow or shrink while they are taken. Bimodal: they have two modes,"
-            " and the median may fall into either. Times are unchanged; samples taken while the"
-            " device was throttled are left out.",
+            "Drift: samples grow or shrink with time. Bimodal: they have two modes, and the median"
+            " may fall into either. Samples of a throttled device are left out.",
         ],
     ) if rows else None  # fmt: skip
 

@@ -101,14 +101,14 @@ def subjects(run: StudyRun) -> tuple[list[Table], list[str]]:
         caption = scan.title(lambda axis, value: axis.count(value)) or axis.heading
         made.append(Table(caption, columns, rows, over))
     bold = (
-        "Bold: the fastest, and all whose ratio to it has a 95 % interval that includes 1; only"
-        " equal answers in one mode (graph, otherwise warm) are compared."
+        "Bold: the fastest, and all whose ratio to it has a 95 % interval that includes 1, among"
+        " equal answers in one mode."
     )
     share = ""
     if any(_share(cell) for _, grid in filled for line in grid.values() for cell in line):
         share = (
-            "Small: the bytes that the algorithm must move, over the time, as a fraction of the"
-            " copy bandwidth; it exceeds 100 % where they stay in a cache."
+            "Small: bytes to move over the time, as a fraction of the copy bandwidth (above 100 %:"
+            " they stay in a cache)."
         )
     return made, [line for line in (note, bold, share) if line]
 
