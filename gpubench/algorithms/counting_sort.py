@@ -19,8 +19,8 @@ ITEMS = 4
 class CountingSort(CellList):
     """Histogram with rank, scan, scatter.
 
-    levels: of `gather`, 2 sorts into buckets of cells first, which is for more particles than the
-        cache holds.
+    levels: of `gather`, 2 sorts into buckets of cells first; 0, the default, takes 2 where that
+        pays: on a GPU, for more particles than its cache holds.
     """
 
     name = "counting-sort"
@@ -31,16 +31,18 @@ class CountingSort(CellList):
         "reorder": Form("positions travel in the scatter pass", reorders=True),
         "gather": Form("positions gathered when the indices are in order", reorders=True),
     }
-    defaults: ClassVar[Mapping[str, int]] = {"levels": 1}
-    variants: ClassVar[Sequence[Mapping[str, int]]] = ({}, {"levels": 2})
+    defaults: ClassVar[Mapping[str, int]] = {"levels": 0}
+    variants: ClassVar[Sequence[Mapping[str, int]]] = ({"levels": 1}, {"levels": 2})
 
     def prepare(self) -> None:
         device, particles, grid, form = self.device, self.particles, self.grid, self.form
         levels = self.parameters["levels"]
-        if levels not in (1, 2):
-            raise UserError(f"levels must be 1 or 2, not {levels}")
+        if levels not in (0, 1, 2):
+            raise UserError(f"levels must be 1 or 2 (or 0: what pays), not {levels}")
         if levels == 2 and form != "gather":
             raise NotSupported(f"only gather has two levels, not {form}")
+        if levels == 0 and form == "gather" and BucketedSort.pays(device, particles, grid):
+            levels = 2
         self._buckets = None
         if levels == 2:
             self._buckets = BucketedSort(device, particles, grid)

@@ -13,6 +13,8 @@ from gpubench.devices.named import parameters_of
 
 FILE = "bucketed_sort.cu"
 BLOCKS_PER_UNIT = 2
+# By one level at random places, a particle: its position, read and written, and two indices.
+BYTES_TOUCHED = 40
 
 
 class BucketedSort:
@@ -77,6 +79,14 @@ class BucketedSort:
         """Return into how many buckets the cells are divided."""
         wanted = max(-(-cells // (cls.width - 2)), -(-particles // cls.in_bucket))
         return max(1, min(wanted, cells))
+
+    @classmethod
+    def pays(cls, device: Device, particles: int, grid: Grid) -> bool:
+        """Say whether it beats one level, as far as known: where that misses the cache of a GPU."""
+        buckets = cls.buckets_of(particles, grid.count)
+        if buckets > cls.most_buckets or particles > buckets * cls.in_bucket:
+            return False
+        return not device.is_cpu and BYTES_TOUCHED * particles > device.cache_bytes
 
     def launch(self, positions: Any) -> None:
         """Queue the sort.

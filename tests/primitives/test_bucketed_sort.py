@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
+from types import SimpleNamespace
 from typing import ClassVar
 
 import numpy as np
 import pytest
 
+import gpubench
 from gpubench.algorithms import cell_search, counting_sort
 from gpubench.core import registry
 from gpubench.core.errors import NotSupported, UserError
@@ -76,6 +78,32 @@ def test_more_buckets_than_one_block_places_are_refused(device: Device):
     assert BucketedSort.buckets_of(2**24, 2**24) <= BucketedSort.most_buckets
     with pytest.raises(NotSupported, match="at most 64 buckets"):
         SmallSort(device, 64 * 40 + 1, GRID)
+
+
+def test_two_levels_pay_past_the_cache_of_a_gpu():
+    gpu = SimpleNamespace(is_cpu=False, cache_bytes=60 << 20)
+    cpu = SimpleNamespace(is_cpu=True, cache_bytes=60 << 20)
+    assert BucketedSort.pays(gpu, 2**21, GRID)
+    assert not BucketedSort.pays(gpu, 2**20, GRID)
+    assert not BucketedSort.pays(cpu, 2**21, GRID)
+    assert not BucketedSort.pays(gpu, 2**25, GRID)  # no cell fits into a bucket
+    assert not BucketedSort.pays(gpu, 2**21, Grid((512, 512, 256), GRID.low, GRID.size))
+
+
+def test_a_neighbour_list_takes_what_pays(opencl_device: Device, monkeypatch: pytest.MonkeyPatch):
+    """Also where a position has no cell."""
+    monkeypatch.setattr(cell_search.CellSearch, "preferred_form", lambda *_: "gather")
+    monkeypatch.setattr(counting_sort, "BucketedSort", SmallSort)
+    positions = particles_of("corner", 2300)[:, :3]
+    expected = gpubench.NeighbourList(cutoff=0.3, method="counting-sort")(positions)
+    monkeypatch.setattr(SmallSort, "pays", lambda *_: True)
+    found = gpubench.NeighbourList(cutoff=0.3, method="counting-sort")(positions)
+    assert found.counts.max() > 10
+    np.testing.assert_array_equal(found.counts, expected.counts)
+    assert set(map(tuple, found.pairs())) == set(map(tuple, expected.pairs()))
+    positions[7] = np.nan
+    with pytest.raises(UserError, match="not finite"):
+        gpubench.NeighbourList(cutoff=0.3, method="counting-sort")(positions)
 
 
 def test_two_levels_are_those_of_gather(device: Device):
