@@ -299,11 +299,13 @@ class CUDADevice(Device):
         self.stream.synchronize()
 
     def capture(self, work: Callable[[], None]) -> Graph:
-        self._cupy_stream.begin_capture()
-        try:
-            work()
-        finally:
-            graph = self._cupy_stream.end_capture()
+        # The current one is of the device that was opened last.
+        with self._cupy_stream:
+            self._cupy_stream.begin_capture()
+            try:
+                work()
+            finally:
+                graph = self._cupy_stream.end_capture()
         graph.upload(self._cupy_stream)
         return CUDAGraph(graph, self._cupy_stream)
 
@@ -366,7 +368,9 @@ class CUDADevice(Device):
         self._open = False
         try:
             self._driver.Context.synchronize()
-            self._outer_stream.use()
+            # Not where a device that was opened later, and is open still, works in its own.
+            if self._cupy.cuda.get_current_stream().ptr == self._cupy_stream.ptr:
+                self._outer_stream.use()
             self._cupy.get_default_memory_pool().free_all_blocks()
         finally:
             self._context.pop()
