@@ -11,7 +11,9 @@
    TEST 0: split all. 1, 2: an edge is finished if it is short on the screen, or the surface bends little across
    it, or both its ends are frozen. The end of a finished edge is frozen: it never moves again, so a
    triangle (P, Q, m) closes the gap between PQ and the halves of a neighbour that goes on. w of a vertex: 1 if it
-   is frozen; of corner A, 2 if nothing that goes on lies across AB any more, likewise B for BC and C for CA. */
+   is frozen; of corner A, 2 if nothing that goes on lies across AB any more, likewise B for BC and C for CA.
+
+   FILTERED: both halves of the stream were numbered by a filter, and only what closes gaps by a scan. */
 
 #ifndef __CUDACC__
 #pragma OPENCL FP_CONTRACT OFF
@@ -242,7 +244,8 @@ __global__ void begin(GLOBAL int *__restrict__ counts, int going_on, int finishe
 }
 
 #if TEST
-/* Which triangles go on, and how many each leaves behind: itself, or what closes its gaps. */
+/* Which triangles go on, and how many each leaves behind: itself (which a filter numbers), or what closes its
+   gaps. */
 __global__ void classify(GLOBAL const float4 *__restrict__ triangles, int64 plane, GLOBAL const int *__restrict__ counts,
                          GLOBAL const float4 *__restrict__ view, float bound, GLOBAL int *__restrict__ goes_on,
                          GLOBAL int *__restrict__ leaves, int places)
@@ -254,11 +257,25 @@ __global__ void classify(GLOBAL const float4 *__restrict__ triangles, int64 plan
     if (i < counts[0]) {
         Split split = split_patch(load_patch(triangles, plane, i), view, bound);
         stays = !split.done;
-        left = split.done ? 1 : split.sliver[0] + split.sliver[1] + split.sliver[2];
+        left = split.done ? !FILTERED : split.sliver[0] + split.sliver[1] + split.sliver[2];
     }
     goes_on[i] = stays;
     leaves[i] = left;
 }
+
+#if FILTERED
+/* The place of each triangle in its half of the stream, from the triangles of both halves. */
+__global__ void number(GLOBAL const int *__restrict__ going_on, GLOBAL const int *__restrict__ going,
+                       GLOBAL const int *__restrict__ done, GLOBAL const int *__restrict__ whole,
+                       GLOBAL int *__restrict__ place_of, int places)
+{
+    int i = blockIdx.x * BLOCK + threadIdx.x;
+    if (i < min(going[0], places))
+        place_of[going_on[i]] = i;
+    if (i < min(whole[0], places))
+        place_of[done[i]] = i;
+}
+#endif
 
 __device__ __forceinline__ void finish(GLOBAL float4 *finished, int64 room, int64 at, float4 a, float4 b, float4 c,
                                        int level)
@@ -270,10 +287,12 @@ __device__ __forceinline__ void finish(GLOBAL float4 *finished, int64 room, int6
 }
 
 /* Both halves of the stream: what is finished, after all that was before, and the children of what goes on; those
-   of the last level are finished too. level: of the children. */
+   of the last level are finished too. level: of the children. going, whole: how many triangles go on, and how many
+   are finished and not counted in `left_before`. */
 __global__ void split_some(GLOBAL const float4 *__restrict__ triangles, int64 plane,
                            GLOBAL const int *__restrict__ counts, GLOBAL const float4 *__restrict__ view, float bound,
                            GLOBAL const int *__restrict__ place_of, GLOBAL const int *__restrict__ left_before,
+                           GLOBAL const int *__restrict__ going, GLOBAL const int *__restrict__ whole,
                            GLOBAL float4 *__restrict__ children, int64 children_plane,
                            GLOBAL float4 *__restrict__ finished, int64 room, int places, int level, int is_last)
 {
@@ -282,7 +301,8 @@ __global__ void split_some(GLOBAL const float4 *__restrict__ triangles, int64 pl
         return;
     Patch patch = load_patch(triangles, plane, i);
     Split split = split_patch(patch, view, bound);
-    int64 at = (int64)counts[1] + left_before[i];
+    const int wholes = FILTERED ? whole[0] : 0;
+    int64 at = (int64)counts[1] + (FILTERED && split.done ? place_of[i] : wholes + left_before[i]);
     if (split.done) {
         finish(finished, room, at, patch.corner[0], patch.corner[2], patch.corner[1], level - 1);
         return;
@@ -291,22 +311,22 @@ __global__ void split_some(GLOBAL const float4 *__restrict__ triangles, int64 pl
         if (split.sliver[c])
             finish(finished, room, at++, patch.corner[c], patch.corner[(c + 2) % 3], split.edge[c], level);
     if (!is_last) {
-        store_children(split, children, children_plane, place_of[places], place_of[i]);
+        store_children(split, children, children_plane, going[FILTERED ? 0 : places], place_of[i]);
         return;
     }
-    at = (int64)counts[1] + left_before[places] + 4 * (int64)place_of[i];
+    at = (int64)counts[1] + wholes + left_before[places] + 4 * (int64)place_of[i];
     for (int c = 0; c < 3; ++c)
         finish(finished, room, at++, split.corner[c], split.edge[c], split.edge[(c + 1) % 3], level);
     finish(finished, room, at, split.edge[0], split.edge[2], split.edge[1], level);
 }
 
 /* Take over the counts of a level; one thread. */
-__global__ void advance(GLOBAL int *__restrict__ counts, GLOBAL const int *__restrict__ place_of,
-                        GLOBAL const int *__restrict__ left_before, int64 children_plane, int64 room, int places,
-                        int is_last)
+__global__ void advance(GLOBAL int *__restrict__ counts, GLOBAL const int *__restrict__ left_before,
+                        GLOBAL const int *__restrict__ going, GLOBAL const int *__restrict__ whole,
+                        int64 children_plane, int64 room, int places, int is_last)
 {
-    int64 children = 4 * (int64)place_of[places];
-    int64 finished = (int64)counts[1] + left_before[places] + (is_last ? children : 0);
+    int64 children = 4 * (int64)going[FILTERED ? 0 : places];
+    int64 finished = (int64)counts[1] + (FILTERED ? whole[0] : 0) + left_before[places] + (is_last ? children : 0);
     int64 going_on = is_last ? 0 : children;
     int64 lost = max(finished - room, (int64)0) + max(going_on - children_plane, (int64)0);
     counts[0] = (int)min(going_on, children_plane);

@@ -13,11 +13,15 @@ from gpubench.core.contracts import Form
 from gpubench.core.errors import UserError
 from gpubench.core.subdivision import Subdivided, Subdivision
 from gpubench.inputs.loop_meshes import LoopMesh
+from gpubench.primitives.filters import FILTERS, Stream
 from gpubench.primitives.scan import ExclusiveScan
 
 BLOCK = 128
 PLANES, BYTES = 12, 192  # float4 of a triangle with its neighbourhood, and their bytes
 TESTS = {"uniform": 0, "by-screen": 1, "by-bend": 2}
+# by-screen, and what numbers what goes on and what is finished in place of a scan of each.
+FILTERED = {f"by-screen-{name}": how for name, how in FILTERS.items()}
+TESTS |= dict.fromkeys(FILTERED, TESTS["by-screen"])
 NEAR = 1e-3  # what lies nearer to the camera, or behind it, is taken to be at this depth
 BETA = {n: (5 / 8 - (3 / 8 + math.cos(2 * math.pi / n) / 4) ** 2) / n for n in (4, 5)}
 WEIGHTS = {f"BETA_{n}": f"{beta!r}f" for n, beta in BETA.items()}
@@ -27,7 +31,10 @@ Step = tuple[int, str, Callable[[], None]]
 
 
 class LoopSubdivision(Subdivision):
-    """A launch a level; adaptive forms filter finished triangles out of the stream, stably.
+    """A launch a level; adaptive forms filter finished triangles out of the stream.
+
+    Filters take the indices of triangles, and a scan counts what closes gaps. The answers are the
+    same triangles, in the order of the filter.
 
     pixels: of `by-screen`, an edge shorter than this on the screen is finished; 0 finishes none.
     bend_percent: of `by-bend`, an edge PQ between triangles PQR and QPS is finished where
@@ -43,10 +50,23 @@ class LoopSubdivision(Subdivision):
         "uniform": Form("every triangle is split; a count takes the filter's place"),
         "by-screen": Form("until edges are short on the screen; a scan filters both halves"),
         "by-bend": Form("until the surface bends little across edges; a scan filters both halves"),
+        **{
+            form: Form(
+                f"as by-screen, both halves by filter-{form.removeprefix('by-screen-')}"
+                + ("" if how.stable else "; triangles in no order"),
+                requires=how.requires,
+            )
+            for form, how in FILTERED.items()
+        },
     }
     defaults: ClassVar[Mapping[str, int]] = {"pixels": 8, "bend_percent": 10, "capacity": 0}
     conformance_parameters: ClassVar[Mapping[str, int]] = {"pixels": 60, "bend_percent": 30}
     loses = "lost"
+
+    @classmethod
+    def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
+        """Return what decides which edges are finished, whatever filters."""
+        return ("by-screen" if form in FILTERED else form), None
 
     def prepare(self) -> None:
         for name in self.defaults:
@@ -58,13 +78,14 @@ class LoopSubdivision(Subdivision):
             float(self.parameters["pixels"]),
             self.parameters["bend_percent"] / 100,
         )[test]
-        constants: dict[str, int | str] = {"BLOCK": BLOCK, "TEST": test, "NEAR": f"{NEAR!r}f"}
+        is_filtered = self.form in FILTERED
+        constants: dict[str, int | str] = {
+            "BLOCK": BLOCK, "TEST": test, "NEAR": f"{NEAR!r}f", "FILTERED": int(is_filtered),
+        }  # fmt: skip
+        names = ["begin", *(["classify", "split_some", "advance"] if test else ["split_all"])]
         self._kernels = {
             name: self.device.kernel("loop_subdivision.cu", name, **constants, **WEIGHTS)
-            for name in (
-                "begin",
-                *(("classify", "split_some", "advance") if test else ("split_all",)),
-            )
+            for name in [*names, *(["number"] if is_filtered else [])]
         }
         self._counts = self.allocate(3, "int32")
         self._view = self.allocate((3, 4), "float32")
@@ -88,7 +109,19 @@ class LoopSubdivision(Subdivision):
         self._goes_on, self._leaves = (self.allocate(self._sizes[-1], "int32") for _ in range(2))
         self._places, self._before = (self.allocate(self._sizes[-1] + 1, "int32") for _ in range(2))
         self._scans = [ExclusiveScan(self.device, size) for size in self._sizes]
+        self._filters = [
+            FILTERED[self.form](self.device, size, both=True)
+            for size in self._sizes
+            if self.form in FILTERED
+        ]
         self.workspace_bytes += sum(scan.workspace_bytes for scan in self._scans)
+        self.workspace_bytes += sum(each.workspace_bytes for each in self._filters)
+        if not self._filters:
+            return
+        places = self._sizes[-1]
+        self._indices, kept, rest = (self.allocate((places, 1), "int32") for _ in range(3))
+        self.device.write(self._indices, np.arange(places, dtype=np.int32)[:, None])
+        self._kept, self._rest = (Stream(half, self.allocate(1, "int32")) for half in (kept, rest))
 
     def load(self, inputs: LoopMesh) -> None:
         """Upload the triangles with their neighbourhood, and the camera."""
@@ -133,7 +166,7 @@ class LoopSubdivision(Subdivision):
     def _adaptive_steps(
         self, source: Any, target: Any, size: int, room: int, level: int
     ) -> list[Step]:
-        """Return the steps of a level: classify, two sums, both halves to their places, counts."""
+        """Return the steps of a level: classify, number both halves, move them, count."""
         grid, counts = (self.device.blocks(size, BLOCK), BLOCK), self._counts
         is_last = level + 1 == self.depth
         plane, next_plane = np.int64(size), np.int64(room)
@@ -142,19 +175,29 @@ class LoopSubdivision(Subdivision):
             self._kernels["classify"], *grid, source, plane, counts, self._view, self._bound,
             self._goes_on, self._leaves, size,
         )  # fmt: skip
+        sizes = (self._kept.size, self._rest.size) if self._filters else (self._places,) * 2
         split = partial(
             self._kernels["split_some"], *grid, source, plane, counts, self._view, self._bound,
-            self._places, self._before, target, next_plane, self._finished, capacity, size,
+            self._places, self._before, *sizes, target, next_plane, self._finished, capacity, size,
             level + 1, is_last,
         )  # fmt: skip
         count = partial(
-            self._kernels["advance"], 1, 1, counts, self._places, self._before, next_plane,
-            capacity, size, is_last,
+            self._kernels["advance"], 1, 1, counts, self._before, *sizes, next_plane, capacity,
+            size, is_last,
         )  # fmt: skip
         scan = self._scans[level].launch
+        numbering = [partial(scan, self._goes_on, self._places)]
+        if self._filters:
+            halves = self._kept, self._rest
+            numbering = [
+                partial(self._filters[level].launch, self._indices, self._goes_on, counts, *halves),
+                partial(
+                    self._kernels["number"], *grid, *self._kept, *self._rest, self._places, size
+                ),
+            ]
         return [
             (level, "classify", classify),
-            (level, "filter", partial(scan, self._goes_on, self._places)),
+            *((level, "filter", queue) for queue in numbering),
             (level, "filter", partial(scan, self._leaves, self._before)),
             (level, "split", split),
             (level, "count", count),

@@ -24,6 +24,7 @@ from gpubench.verify.subdivision_suites import TETRAHEDRON
 CORNERS = np.array([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]], float)
 FACES = np.array(TETRAHEDRON)
 TORUS = "torus", 36
+FORMS = [form for form, of in LoopSubdivision.forms.items() if "cuda" not in of.requires]
 
 
 def subdivided(device: Device, form: str, mesh: LoopMesh, **parameters: int) -> LoopSubdivision:
@@ -165,7 +166,7 @@ def test_a_changed_answer_is_wrong(device: Device, form: str) -> None:
     st.sampled_from([("icosphere", 20), ("flipped-sphere", 20), ("flipped-sphere", 80), TORUS]),
     st.integers(1, 4),
     st.integers(0, 2**32),
-    st.sampled_from(["by-screen", "by-bend"]),
+    st.sampled_from([form for form in FORMS if form != "uniform"]),
     st.integers(1, 400),
 )  # fmt: skip
 def test_no_crack_whatever_is_finished(
@@ -185,6 +186,17 @@ def test_the_ends_of_adaptivity(device: Device, form: str) -> None:
     assert sorted_bits(triangles_of(none)) == sorted_bits(triangles_of(every))
     all_finished = triangles_of(subdivided(device, form, mesh, pixels=10**6, bend_percent=10**5))
     assert np.array_equal(all_finished[..., :3], mesh.vertices[mesh.faces])
+
+
+@pytest.mark.parametrize("form", [form for form in FORMS if form.startswith("by-screen-")])
+def test_every_filter_leaves_the_same_triangles(device: Device, form: str) -> None:
+    mesh = make_loop_mesh("torus", 36, 4, 4)
+    expected, made = (subdivided(device, each, mesh, pixels=40) for each in ("by-screen", form))
+    assert made.outcome() == expected.outcome()
+    found, same = sorted_bits(triangles_of(made)), sorted_bits(triangles_of(expected))
+    assert found == same and len(found) > 36
+    few = subdivided(device, form, mesh, pixels=40, capacity=300)
+    assert few.outcome()["triangles"] == 300 and few.outcome()["lost"] > 0
 
 
 def test_what_is_near_the_camera_is_finer_and_gaps_are_closed(device: Device) -> None:
