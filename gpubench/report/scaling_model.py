@@ -26,8 +26,7 @@ from gpubench.report.ranks import ALONE, Way, find, leader, sizes
 
 RANKS = tuple(2**power for power in range(7))
 STRONG, WEAK = (2**24, 2**26), 2**22  # particles; particles a GPU
-_STUDY, _WORKLOAD = "silva2012-scaling", "sph-dam-break"
-_NEIGHBOURS, _HEIGHT, _DEPTH = 30.0, 2.0, 1.0  # its defaults: of a particle; in column widths
+_NEIGHBOURS, _HEIGHT, _DEPTH = 30.0, 2.0, 1.0  # of a dam break: of a particle; in column widths
 _EDGE_BYTES = 32  # position and flow of a particle of an edge plane
 # GB/s a GPU and direction by the data sheets: NVLink 4 among the GPUs of a host, 400 Gbit/s beyond.
 _HOST_GPUS, _IN_HOST, _BETWEEN_HOSTS = 8, 450.0, 50.0
@@ -110,15 +109,15 @@ def chart(run: StudyRun, studies: Sequence[StudyRun], slug: str) -> Chart | None
     """Draw strong and weak scaling by the model, dashed, beside what was measured.
 
     studies: all of the machine, whose steps of the same subject are fitted and drawn. Returns None
-    for another study than that of scaling.
+    for a study that does not declare a model.
     """
     subject = leader(run)
-    if subject is None or run.study.name != _STUDY:
+    if subject is None or run.study.scaling_model is None:
         return None
     found = {
         Step(way.ranks, size, cell.median_ms): cell
         for each in studies
-        if each.kind["workload"] == _WORKLOAD
+        if each.kind["workload"] == run.kind["workload"]
         for way in [ALONE, *(Way(ranks, "slab") for ranks in RANKS[1:])]
         for size in sizes(each)
         if (cell := find(each, subject, way, size))
