@@ -217,7 +217,7 @@ class Study:
     outcomes: what algorithms report that belongs beside their times, with its heading in a table.
     budget: when to stop sampling a task.
     phases: whether a report draws phases of steps by their "time", or as a "share" of the step.
-    scaling_model: the scene, "dam-break", of which a report draws a model on up to 64 ranks, or None.
+    scaling_model: "dam-break", the scene of which a report draws a model on up to 64 ranks.
     text: of the file that it was read from.
     views: how a report presents a study of neighbour searches; None of all others.
     """
