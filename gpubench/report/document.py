@@ -22,6 +22,7 @@ from gpubench.report import (
     ranks,
     records,
     regimes,
+    scaling_model,
     steps,
     tables,
     verdict,
@@ -150,7 +151,7 @@ def _machine(machine: Machine, stems: Mapping[str, str], slug: str) -> MachinePa
     for run in machine.studies:
         stem = stems[run.study.name]
         searches = Searches(run) if run.study.views else None
-        studies.append(_part(run, searches, stem, f"{slug}-{stem}"))
+        studies.append(_part(run, machine.studies, searches, stem, f"{slug}-{stem}"))
         answered += _answers(searches, stem, slug) if searches else []
     return MachinePart(
         slug,
@@ -183,10 +184,10 @@ def _page(stem: str, machines: Sequence[MachinePart]) -> StudyPage:
     return StudyPage(stem, study.title, study.question, comparison, own)
 
 
-def _sections(run: StudyRun, slug: str) -> list[Section]:
+def _sections(run: StudyRun, of_machine: Sequence[StudyRun], slug: str) -> list[Section]:
     """Return what the page of a study shows, unless it is one of neighbour searches."""
     table = run.study.published
-    drawn = draw_all(charts(run, slug))
+    drawn = draw_all([*charts(run, slug), scaling_model.chart(run, of_machine, slug)])
     subjects, notes = tables.subjects(run)
     kind = tables.kind(run)
     first = [
@@ -216,14 +217,16 @@ def _sections(run: StudyRun, slug: str) -> list[Section]:
     ]
 
 
-def _part(run: StudyRun, searches: Searches | None, stem: str, slug: str) -> StudyPart:
+def _part(
+    run: StudyRun, of_machine: Sequence[StudyRun], searches: Searches | None, stem: str, slug: str
+) -> StudyPart:
     """Tell a study; one of neighbour searches in its own way."""
     if searches is not None:
         gist, said = regimes.gist(searches), regimes.sentences(searches)
         sections = regimes.sections(searches, slug)
     else:
         gist, said = verdict.gist(run), verdict.sentences(run)
-        sections = _sections(run, slug)
+        sections = _sections(run, of_machine, slug)
     is_short = searches is None or len(run.records) <= _MOST_RECORDS
     last = [
         Section(table.caption, tables=[table])
