@@ -57,6 +57,27 @@ __device__ __forceinline__ int sum_before(int value, LOCAL int *sums)
     return sums[threadIdx.x] - value;
 }
 
+/* Into how many pieces a bucket is cut that is too large to be sorted by a block. */
+__device__ __forceinline__ int pieces_of(int size)
+{
+    return size > MOST ? (size + BLOCK - 1) / BLOCK : 0;
+}
+
+/* The place of the thread's particle in a piece, or -1 past its bucket's end. */
+__device__ __forceinline__ int in_piece(GLOBAL const int *begin, GLOBAL const int *pieces, int buckets, int piece)
+{
+    int bucket = 0; /* the last that no more pieces lie before than this one; those have pieces */
+    for (int above = buckets; above - bucket > 1;) {
+        const int middle = (bucket + above) / 2;
+        if (pieces[middle] <= piece)
+            bucket = middle;
+        else
+            above = middle;
+    }
+    const int i = begin[bucket] + (piece - pieces[bucket]) * BLOCK + threadIdx.x;
+    return i < begin[bucket + 1] ? i : -1;
+}
+
 /* sizes[b] += the particles of bucket b. */
 __global__ void OCCUPANCY(2)
     count_buckets(GLOBAL const float4 *__restrict__ positions, GLOBAL const Grid *__restrict__ grid,
@@ -85,34 +106,34 @@ __global__ void OCCUPANCY(2)
             atomicAdd(&sizes[b], count[b]);
 }
 
-/* Where each bucket begins, twice, and which are large: large[0] of them, from large[1] on. One block.
-   Leaves zeros in `sizes` for the next launch. */
+/* Where each bucket begins, twice, and how many pieces of BLOCK particles the large ones before it have. One
+   block. Leaves zeros in `sizes` for the next launch. */
 __global__ void OCCUPANCY(1)
     place_buckets(GLOBAL int *__restrict__ sizes, GLOBAL int *__restrict__ begin, GLOBAL int *__restrict__ cursor,
-                  GLOBAL int *__restrict__ large, int particles, int buckets)
+                  GLOBAL int *__restrict__ pieces, int particles, int buckets)
 {
     __shared__ int sums[BLOCK];
-    __shared__ int found;
-    if (threadIdx.x == 0)
-        found = 0;
     const int each = (buckets + BLOCK - 1) / BLOCK, from = threadIdx.x * each, to = min(from + each, buckets);
-    int sum = 0;
-    for (int b = from; b < to; ++b)
+    int sum = 0, sum_of_pieces = 0;
+    for (int b = from; b < to; ++b) {
         sum += sizes[b];
+        sum_of_pieces += pieces_of(sizes[b]);
+    }
     int at = sum_before(sum, sums);
+    __syncthreads();
+    int piece = sum_before(sum_of_pieces, sums);
     for (int b = from; b < to; ++b) {
         const int size = sizes[b];
         sizes[b] = 0;
         begin[b] = at;
         cursor[b] = at;
+        pieces[b] = piece;
         at += size;
-        if (size > MOST)
-            large[1 + atomicAdd(&found, 1)] = b;
+        piece += pieces_of(size);
     }
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        large[0] = found;
+    if (threadIdx.x == BLOCK - 1) {
         begin[buckets] = particles;
+        pieces[buckets] = piece;
     }
 }
 
@@ -178,29 +199,26 @@ __global__ void OCCUPANCY(1)
 
 /* Count the particles of large buckets by cell, and keep the count before each: its rank. */
 __global__ void rank_large(GLOBAL const float4 *__restrict__ partitioned, GLOBAL const Grid *__restrict__ grid,
-                           GLOBAL const int *__restrict__ begin, GLOBAL const int *__restrict__ large,
-                           GLOBAL int *__restrict__ counts, GLOBAL int *__restrict__ rank)
+                           GLOBAL const int *__restrict__ begin, GLOBAL const int *__restrict__ pieces,
+                           GLOBAL int *__restrict__ counts, GLOBAL int *__restrict__ rank, int buckets)
 {
-    for (int l = 1; l <= large[0]; ++l) {
-        const int end = begin[large[l] + 1];
-        for (int base = begin[large[l]] + blockIdx.x * BLOCK; base < end; base += gridDim.x * BLOCK) {
-            const int i = base + threadIdx.x;
-            const int cell = i < end ? (int)cell_at(grid, partitioned[i]) : -1;
+    for (int piece = blockIdx.x; piece < pieces[buckets]; piece += gridDim.x) {
+        const int i = in_piece(begin, pieces, buckets, piece);
+        const int cell = i >= 0 ? (int)cell_at(grid, partitioned[i]) : -1;
 #ifdef __CUDACC__
-            /* One addition for the lanes of a cell: many particles of few cells would queue up. */
-            const unsigned same = __match_any_sync(0xffffffffu, cell), lane = threadIdx.x % 32;
-            const int leader = __ffs(same) - 1;
-            int before = 0;
-            if (lane == leader && cell >= 0)
-                before = atomicAdd(&counts[cell], __popc(same));
-            before = __shfl_sync(0xffffffffu, before, leader) + __popc(same & ((1u << lane) - 1));
-            if (cell >= 0)
-                rank[i] = before;
+        /* One addition for the lanes of a cell: many particles of few cells would queue up. */
+        const unsigned same = __match_any_sync(0xffffffffu, cell), lane = threadIdx.x % 32;
+        const int leader = __ffs(same) - 1;
+        int before = 0;
+        if (lane == leader && cell >= 0)
+            before = atomicAdd(&counts[cell], __popc(same));
+        before = __shfl_sync(0xffffffffu, before, leader) + __popc(same & ((1u << lane) - 1));
+        if (cell >= 0)
+            rank[i] = before;
 #else
-            if (cell >= 0)
-                rank[i] = atomicAdd(&counts[cell], 1);
+        if (cell >= 0)
+            rank[i] = atomicAdd(&counts[cell], 1);
 #endif
-        }
     }
 }
 
@@ -276,18 +294,19 @@ __global__ void OCCUPANCY(2)
 
 /* Send each particle of a large bucket to its cell's start plus its rank. */
 __global__ void scatter_large(GLOBAL const float4 *__restrict__ partitioned, GLOBAL const Grid *__restrict__ grid,
-                              GLOBAL const int *__restrict__ begin, GLOBAL const int *__restrict__ large,
+                              GLOBAL const int *__restrict__ begin, GLOBAL const int *__restrict__ pieces,
                               GLOBAL const int *__restrict__ start, GLOBAL const int *__restrict__ rank,
-                              GLOBAL int *__restrict__ order, GLOBAL float4 *__restrict__ sorted_positions)
+                              GLOBAL int *__restrict__ order, GLOBAL float4 *__restrict__ sorted_positions,
+                              int buckets)
 {
-    for (int l = 1; l <= large[0]; ++l) {
-        const int end = begin[large[l] + 1];
-        for (int i = begin[large[l]] + blockIdx.x * BLOCK + threadIdx.x; i < end; i += gridDim.x * BLOCK) {
-            float4 p = partitioned[i];
-            const int slot = start[cell_at(grid, p)] + rank[i];
-            order[slot] = __float_as_int(p.w);
-            p.w = 0.0f;
-            sorted_positions[slot] = p;
-        }
+    for (int piece = blockIdx.x; piece < pieces[buckets]; piece += gridDim.x) {
+        const int i = in_piece(begin, pieces, buckets, piece);
+        if (i < 0)
+            continue;
+        float4 p = partitioned[i];
+        const int slot = start[cell_at(grid, p)] + rank[i];
+        order[slot] = __float_as_int(p.w);
+        p.w = 0.0f;
+        sorted_positions[slot] = p;
     }
 }

@@ -51,15 +51,15 @@ class BucketedSort:
         rank = self._allocate(particles, "int32")
         # Both are zero between launches: the kernels clear what they have read.
         sizes, counts = (self._zeros(items) for items in (self._buckets, grid.count))
-        begin = self._allocate(self._buckets + 1, "int32")
+        begin = self._begin = self._allocate(self._buckets + 1, "int32")
         cursor = self._allocate(self._buckets, "int32")
-        self._large = self._allocate(self._buckets + 1, "int32")
+        pieces = self._allocate(self._buckets + 1, "int32")
         scale = np.uint32(min((self._buckets << 32) // grid.count, 2**32 - 1))
         packed = device.upload(grid.packed().view("uint8"))
         partitioned = self._allocate((particles, 4), "float32")
         self._given = {
             "grid": packed, "scale": scale, "sizes": sizes, "particles": particles,
-            "buckets": self._buckets, "begin": begin, "cursor": cursor, "large": self._large,
+            "buckets": self._buckets, "begin": begin, "cursor": cursor, "pieces": pieces,
             "partitioned": partitioned, "counts": counts, "rank": rank, "start": self.start,
             "order": self.order, "sorted_positions": self.sorted, "cells": grid.count,
         }  # fmt: skip
@@ -101,7 +101,8 @@ class BucketedSort:
 
     def large_buckets(self) -> int:
         """Return how many buckets of the last launch did not fit into shared memory."""
-        return int(self._device.download(self._large)[0])
+        sizes = np.diff(self._device.download(self._begin))
+        return int((sizes > self.block * self.items).sum())
 
     def traffic_bytes(self) -> int:
         """Return the bytes of a launch: positions counted, moved to buckets, and put in order."""
