@@ -41,11 +41,11 @@ class CellSearch(NeighbourSearch):
     """Cell ids, a cell list, and a query over 27 cells, or what stands for them.
 
     cells: the cell list, in its preferred form that the device can run.
-    cells_take: names of the parameters that are the cell list's.
+    of_cells: the parameters that are the cell list's, with their defaults here.
     """
 
     cells: ClassVar[type[CellList]]
-    cells_take: ClassVar[tuple[str, ...]] = ()
+    of_cells: ClassVar[Mapping[str, int]] = {}
     _arrays: Any
     forms: ClassVar[Mapping[str, Form]] = tasks("build", "count", "ten-counts", "list")
     source = "rozen2008, section 2.3, over the cell list's own source"
@@ -55,7 +55,7 @@ class CellSearch(NeighbourSearch):
         shape = LinkedCells if self.cells.shape() is LinkedCells else SortedCells
         parts = self.parameters.get("parts") or self.parts(device, particles, self.grid)
         grid, form = _cut(self.grid, parts), self.preferred_form(device)
-        given = {name: self.parameters[name] for name in self.cells_take}
+        given = {name: self.parameters[name] for name in self.of_cells}
         self._cells = self.cells(device, particles, grid, form, given)
         self._ids = CellIds(device, grid)
         self._cell_of = [
@@ -231,8 +231,8 @@ class CountingSortSearch(SortedSearch):
     name = "search-counting-sort"
     summary = "positions to neighbours over counting-sort"
     cells = CountingSort
-    cells_take = tuple(CountingSort.defaults)
-    defaults: ClassVar[Mapping[str, int]] = {**SortedSearch.defaults, **CountingSort.defaults}
+    of_cells: ClassVar[Mapping[str, int]] = {"levels": 0}
+    defaults: ClassVar[Mapping[str, int]] = {**SortedSearch.defaults, **of_cells}
 
 
 class RadixGridSearch(SortedSearch):

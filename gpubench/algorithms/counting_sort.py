@@ -19,8 +19,8 @@ ITEMS = 4
 class CountingSort(CellList):
     """Histogram with rank, scan, scatter.
 
-    levels: of `gather`, 2 sorts into buckets of cells first; 0, the default, takes 2 where that
-        pays: on a GPU, for more particles than its cache holds.
+    levels: of `gather`, 2 sorts into buckets of cells first, which it computes from the positions;
+        0 takes 2 where that pays: on a GPU, for more particles than its cache holds.
     """
 
     name = "counting-sort"
@@ -31,8 +31,8 @@ class CountingSort(CellList):
         "reorder": Form("positions travel in the scatter pass", reorders=True),
         "gather": Form("positions gathered when the indices are in order", reorders=True),
     }
-    defaults: ClassVar[Mapping[str, int]] = {"levels": 0}
-    variants: ClassVar[Sequence[Mapping[str, int]]] = ({"levels": 1}, {"levels": 2})
+    defaults: ClassVar[Mapping[str, int]] = {"levels": 1}
+    variants: ClassVar[Sequence[Mapping[str, int]]] = ({}, {"levels": 2})
 
     def prepare(self) -> None:
         device, particles, grid, form = self.device, self.particles, self.grid, self.form

@@ -69,7 +69,7 @@ class Plan:
             raise UserError(f"{what} need sorted cells, which {method.cells.name} does not make")
         grid = box.grid(self.particles, cutoff)
         cut, form = method.layout(device, self.particles, grid)
-        self._cells = method.cells(device, self.particles, cut, form, {})
+        self._cells = method.cells(device, self.particles, cut, form, method.of_cells)
         self._placed = device.empty((self.particles, 4), "float32")
         self._cell_of = device.empty(self.particles, "int32")
         self._grid = device.upload(cut.packed().view("uint8"))

@@ -305,6 +305,11 @@ class InCells(Workload):
     def _keep_in(self, algorithm: type[CellList], form: str, parameters: dict[str, int]) -> None:
         """Make what keeps the cells, and allocate what depends on it."""
         self.algorithm = algorithm(self.device, self.particles, self.grid, form, parameters)
+        if not self.algorithm.reads_cells:
+            raise UserError(
+                f"{algorithm.name} {form} computes cells from float32 positions here, and this"
+                " workload's are whole numbers"
+            )
         self._allocate()
         self._allocate_for_shape()
         self._allocate_lists()

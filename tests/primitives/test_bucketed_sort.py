@@ -18,6 +18,7 @@ from gpubench.devices import Device
 from gpubench.primitives.bucketed_sort import BucketedSort
 from gpubench.verify.conformance import run_conformance
 from gpubench.verify.oracle import check_sorted
+from gpubench.workloads.dpd import DPDStandard
 
 pytestmark = pytest.mark.second_runtime
 
@@ -104,6 +105,14 @@ def test_a_neighbour_list_takes_what_pays(opencl_device: Device, monkeypatch: py
     positions[7] = np.nan
     with pytest.raises(UserError, match="not finite"):
         gpubench.NeighbourList(cutoff=0.3, method="counting-sort")(positions)
+
+
+def test_no_workload_sorts_in_two_levels(device: Device):
+    """Its places are no float32, from which the cells would be computed."""
+    with pytest.raises(UserError, match="counting-sort gather computes cells"):
+        DPDStandard(device, 700, counting_sort.CountingSort, "gather", {"levels": 2}, 1)
+    simulation = DPDStandard(device, 700, counting_sort.CountingSort, "gather", {}, 1)
+    assert simulation.algorithm.reads_cells
 
 
 def test_two_levels_are_those_of_gather(device: Device):
