@@ -138,7 +138,8 @@ class CudaArrays(Arrays):
         if torch is None:
             return
         # New tensors are made like this one: sooner than from a type and a device.
-        self._bytes = torch.empty(0, dtype=torch.uint8, device=torch.device("cuda", number))
+        like = torch.empty(0, dtype=torch.uint8, device=torch.device("cuda", number))
+        self._new_tensor = like.new_empty
         names = ("float32", "float64", "int32", "int64")
         self._types = {getattr(torch, name): np.dtype(name) for name in names}
         self._torch_types = {of_numpy: of_torch for of_torch, of_numpy in self._types.items()}
@@ -161,7 +162,7 @@ class CudaArrays(Arrays):
     def _view(self, tensor: Any) -> View:
         """Return the memory of a contiguous tensor, which it keeps; see `give`."""
         dtype = self._types[tensor.dtype]
-        return View(tensor.data_ptr(), tuple(tensor.shape), dtype, tensor)
+        return View(tensor.data_ptr(), tensor.shape, dtype, tensor)
 
     def bounds(self, taken: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         if type(taken) is View:
@@ -175,11 +176,11 @@ class CudaArrays(Arrays):
     def empty(self, shape: int | tuple[int, ...], dtype: str) -> Any:
         if self._torch is None:
             return self.device.empty(shape, dtype)
-        return self._view(self._tensor(shape, getattr(self._torch, dtype)))
+        return self._view(self._tensor(shape, dtype=getattr(self._torch, dtype)))
 
-    def _tensor(self, shape: int | tuple[int, ...], dtype: Any = None) -> Any:
+    def _tensor(self, shape: int | tuple[int, ...], **dtype: Any) -> Any:
         try:
-            return self._bytes.new_empty(shape, dtype=dtype)
+            return self._new_tensor(shape, **dtype)
         except self._torch.OutOfMemoryError as error:
             raise OutOfMemory(f"{self.device.name} has too little memory left: {error}") from None
 
