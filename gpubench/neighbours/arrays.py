@@ -82,6 +82,8 @@ class HostArrays(Arrays):
     A CPU reads the user's memory and writes into that of the answers: nothing is copied.
     """
 
+    device: Any  # an OpenCL device, imported where there is one
+
     def __init__(self, spec: str, torch: Any) -> None:
         self.device, self.lock = _opencl(spec)
         self._torch = torch
@@ -89,10 +91,13 @@ class HostArrays(Arrays):
     def take(self, positions: Any) -> Any:
         host = np.asarray(positions) if self._torch is None else positions.detach().numpy()
         self.host = np.ascontiguousarray(checked(host))
-        return _over(self.device, self.host) if self._shares(self.host) else self._upload()
+        return self._over(self.host) if self._shares(self.host) else self.device.upload(self.host)
 
-    def _upload(self) -> Any:
-        return self.device.upload(self.host)
+    def _over(self, host: NDArray[Any]) -> Any:
+        """Return a device array over host memory, which both keep."""
+        array = self.device.over(host)
+        array.gpubench_host = host
+        return array
 
     def _shares(self, host: NDArray[Any]) -> bool:
         return self.device.is_cpu and host.size > 0
@@ -103,14 +108,14 @@ class HostArrays(Arrays):
 
     def empty(self, shape: int | tuple[int, ...], dtype: str) -> Any:
         host = np.empty(shape, dtype)
-        return _over(self.device, host) if self._shares(host) else self.device.empty(shape, dtype)
+        return self._over(host) if self._shares(host) else self.device.empty(shape, dtype)
 
     def give(self, array: Any) -> Any:
         host = getattr(array, "gpubench_host", None)
         if host is None:
             host = self.device.download(array)
         else:
-            _complete(self.device, array, host)
+            self.device.complete(array, host)
         return host if self._torch is None else self._torch.from_numpy(host)
 
     @contextmanager
@@ -306,15 +311,3 @@ def open_cuda(number: int) -> tuple[CuPyDevice, threading.RLock]:
     if number >= import_cupy().cuda.runtime.getDeviceCount():
         raise DeviceUnavailable(f"there is no cuda:{number}")
     return CuPyDevice(number), threading.RLock()
-
-
-def _over(device: Any, host: NDArray[Any]) -> Any:
-    """Return a device array over host memory, which both keep; see `_complete`."""
-    array = device.over(host)
-    array.gpubench_host = host
-    return array
-
-
-def _complete(device: Any, array: Any, host: NDArray[Any]) -> None:
-    """Wait until what kernels wrote into host memory is there for the host."""
-    device.complete(array, host)
