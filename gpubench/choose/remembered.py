@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from gpubench.choose import evidence
 from gpubench.core import plugins
 from gpubench.core.contracts import Form
+from gpubench.core.errors import UserError
 from gpubench.core.user_cache import remembered
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ def chooser_for(
     """Return what answers questions of a task; see `Chooser.load`.
 
     searches: returns the forms of every neighbour search; called where nothing is kept.
+    Raises UserError where the results say nothing of the task, which is kept as well.
     """
 
     def new() -> Chooser:
@@ -37,4 +39,14 @@ def chooser_for(
         content = [part for path in paths for part in (bytes(path), path.read_bytes())]
     except OSError:
         return new()  # says which file cannot be read
-    return remembered(f"choose-{backend or 'any'}-{task}", content, lambda: new().prepared(task))
+
+    def prepared() -> Chooser | UserError:
+        try:
+            return new().prepared(task)
+        except UserError as error:  # no evidence, which takes as long to find out
+            return error
+
+    found = remembered(f"choose-{backend or 'any'}-{task}", content, prepared)
+    if isinstance(found, UserError):
+        raise found
+    return found

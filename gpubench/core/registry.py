@@ -110,7 +110,7 @@ def named_classes(
     found: dict[str, type[Any]] = {}
     own = (module for package in packages for module in _modules(package))
     for module in (*own, *others):
-        for cls in _classes(module, base):
+        for cls in classes_in(module, base):
             _require_name(cls.name, _place(cls))
             if cls.name in found:
                 raise RegistryError(
@@ -130,7 +130,7 @@ def _added_modules() -> list[ModuleType]:
     return [module for addition in plugins.additions() for module in addition.modules]
 
 
-def _classes(module: ModuleType, base: type) -> Iterator[type[Any]]:
+def classes_in(module: ModuleType, base: type) -> Iterator[type[Any]]:
     """Yield the concrete subclasses of `base` with a `name` that a module defines itself."""
     classes: list[tuple[str, type[Any]]] = inspect.getmembers(module, inspect.isclass)
     for _, cls in classes:
@@ -144,7 +144,7 @@ def _require_use_of_additions() -> None:
     """Raise RegistryError for an added module that declares nothing: its author expects it to."""
     for addition in plugins.additions():
         kinds = (Algorithm, Workload)
-        if not any(True for m in addition.modules for kind in kinds for _ in _classes(m, kind)):
+        if not any(True for m in addition.modules for kind in kinds for _ in classes_in(m, kind)):
             raise RegistryError(
                 f"{addition.name} was added, but declares no algorithm and no workload: a subclass"
                 " with a name and without abstract methods belongs into a module of it"

@@ -123,9 +123,11 @@ def _own_files() -> bytes:
     from importlib.metadata import version  # slow to import
 
     package = Path(__file__).parents[1]
-    paths = sorted(p for end in ("py", "toml", "json") for p in package.rglob(f"*.{end}"))
+    # os.walk takes a twentieth of the time of Path.rglob, which a first call would notice.
+    every = (f"{place}{os.sep}{name}" for place, _, names in os.walk(package) for name in names)
+    paths = sorted(path for path in every if path.endswith((".py", ".toml", ".json")))
     versions = (sys.version, *map(version, ("numpy", "scipy", "msgspec")))
-    files = (part for path in paths for part in (bytes(path), path.read_bytes()))
+    files = (part for path in paths for part in (os.fsencode(path), Path(path).read_bytes()))
     return _digest([*(each.encode() for each in versions), *files])
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import importlib
+import itertools
 import math
 import struct
 import tempfile
@@ -204,7 +205,7 @@ class View:
     owner: what holds the memory. at: its first byte there; None where it is all of the owner.
     """
 
-    __slots__ = ("at", "dtype", "owner", "ptr", "shape", "size")
+    __slots__ = ("at", "dtype", "owner", "ptr", "shape")
 
     def __init__(
         self,
@@ -215,7 +216,11 @@ class View:
         at: int | None = None,
     ) -> None:
         self.ptr, self.shape, self.dtype, self.owner, self.at = address, shape, dtype, owner, at
-        self.size = shape[0] if len(shape) == 1 else math.prod(shape)
+
+    @property
+    def size(self) -> int:
+        """The number of items."""
+        return math.prod(self.shape)
 
     @property
     def data(self) -> View:
@@ -247,7 +252,8 @@ class Launch:
             for each in arguments
         ]
         self._words = ctypes.create_string_buffer(8 * len(words))
-        self._pointers = _pointers_to(self._words, len(words))
+        begin = ctypes.addressof(self._words)
+        self._pointers = (ctypes.c_uint64 * len(words))(*range(begin, begin + 8 * len(words), 8))
         self._address = ctypes.addressof(self._pointers)
         self._pack = struct.Struct("<" + "".join(words)).pack_into
 
@@ -287,44 +293,33 @@ Noted = tuple[Launch, int, int, tuple[Any, ...]]  # a launch, its blocks and thr
 class Replay:
     """Launches that were noted once, queued with other arrays in the places of the slots.
 
-    All arguments stay packed; only addresses and lengths of those arrays are written anew.
+    The driver reads each argument through a pointer, so all arguments that are one array share
+    one word: a replay packs a word for each slot, and for the length of each slot that is read.
     """
 
     def __init__(self, device: CuPyDevice, noted: Sequence[Noted], slots: Sequence[Slot]) -> None:
         self._device = device
-        words = [word for launch, _, _, given in noted for word in launch.packed(given)]
+        given = [word for launch, _, _, arguments in noted for word in launch.packed(arguments)]
+        self._measured = [number for number, slot in enumerate(slots) if slot.size in given]
+        shared = [slot.address for slot in slots] + [slots[at].size for at in self._measured]
+        words = [*shared, *(word for word in given if word not in shared)]
         self._words = (ctypes.c_uint64 * len(words))(*words)
-        self._places = [
-            (
-                [at for at, word in enumerate(words) if word == slot.address],
-                [at for at, word in enumerate(words) if word == slot.size],
-            )
-            for slot in slots
-        ]
-        self._pointers = _pointers_to(self._words, len(words))
+        begin, fixed = ctypes.addressof(self._words), itertools.count(len(shared))
+        places = [shared.index(word) if word in shared else next(fixed) for word in given]
+        self._pointers = (ctypes.c_uint64 * len(given))(*(begin + 8 * place for place in places))
+        self._pack = struct.Struct(f"<{len(shared)}Q").pack_into
         self._queued, address = [], ctypes.addressof(self._pointers)
-        for launch, blocks, threads, given in noted:
+        for launch, blocks, threads, arguments in noted:
             self._queued.append((launch.function, blocks, threads, address))
-            address += 8 * len(given)
+            address += 8 * len(arguments)
 
     def __call__(self, *arrays: Any) -> None:
         """Queue all launches on the current stream, with these arrays."""
-        words = self._words
-        for array, (addresses, lengths) in zip(arrays, self._places, strict=True):
-            address = array.data.ptr
-            for at in addresses:
-                words[at] = address
-            for at in lengths:
-                words[at] = array.size
+        lengths = [arrays[number].size for number in self._measured]
+        self._pack(self._words, 0, *[array.data.ptr for array in arrays], *lengths)
         queue, stream = self._device.queue, self._device.current_stream().ptr
         for function, blocks, threads, address in self._queued:
             queue(function, blocks, 1, 1, threads, 1, 1, 0, stream, address, 0)
-
-
-def _pointers_to(words: Any, number: int) -> Any:
-    """Return the addresses of consecutive words of 64 bits, as the driver takes arguments."""
-    begin = ctypes.addressof(words)
-    return (ctypes.c_uint64 * number)(*range(begin, begin + 8 * number, 8))
 
 
 def compile_to_cubin(nvrtc: Any, source: str, defines: list[str], architecture: str) -> bytes:

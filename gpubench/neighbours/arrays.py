@@ -82,6 +82,8 @@ class HostArrays(Arrays):
     A CPU reads the user's memory and writes into that of the answers: nothing is copied.
     """
 
+    device: Any  # an OpenCL device, imported where there is one
+
     def __init__(self, spec: str, torch: Any) -> None:
         self.device, self.lock = _opencl(spec)
         self._torch = torch
@@ -89,10 +91,13 @@ class HostArrays(Arrays):
     def take(self, positions: Any) -> Any:
         host = np.asarray(positions) if self._torch is None else positions.detach().numpy()
         self.host = np.ascontiguousarray(checked(host))
-        return _over(self.device, self.host) if self._shares(self.host) else self._upload()
+        return self._over(self.host) if self._shares(self.host) else self.device.upload(self.host)
 
-    def _upload(self) -> Any:
-        return self.device.upload(self.host)
+    def _over(self, host: NDArray[Any]) -> Any:
+        """Return a device array over host memory, which both keep."""
+        array = self.device.over(host)
+        array.gpubench_host = host
+        return array
 
     def _shares(self, host: NDArray[Any]) -> bool:
         return self.device.is_cpu and host.size > 0
@@ -103,14 +108,14 @@ class HostArrays(Arrays):
 
     def empty(self, shape: int | tuple[int, ...], dtype: str) -> Any:
         host = np.empty(shape, dtype)
-        return _over(self.device, host) if self._shares(host) else self.device.empty(shape, dtype)
+        return self._over(host) if self._shares(host) else self.device.empty(shape, dtype)
 
     def give(self, array: Any) -> Any:
         host = getattr(array, "gpubench_host", None)
         if host is None:
             host = self.device.download(array)
         else:
-            _complete(self.device, array, host)
+            self.device.complete(array, host)
         return host if self._torch is None else self._torch.from_numpy(host)
 
     @contextmanager
@@ -138,7 +143,8 @@ class CudaArrays(Arrays):
         if torch is None:
             return
         # New tensors are made like this one: sooner than from a type and a device.
-        self._bytes = torch.empty(0, dtype=torch.uint8, device=torch.device("cuda", number))
+        like = torch.empty(0, dtype=torch.uint8, device=torch.device("cuda", number))
+        self._new_tensor = like.new_empty
         names = ("float32", "float64", "int32", "int64")
         self._types = {getattr(torch, name): np.dtype(name) for name in names}
         self._torch_types = {of_numpy: of_torch for of_torch, of_numpy in self._types.items()}
@@ -161,7 +167,7 @@ class CudaArrays(Arrays):
     def _view(self, tensor: Any) -> View:
         """Return the memory of a contiguous tensor, which it keeps; see `give`."""
         dtype = self._types[tensor.dtype]
-        return View(tensor.data_ptr(), tuple(tensor.shape), dtype, tensor)
+        return View(tensor.data_ptr(), tensor.shape, dtype, tensor)
 
     def bounds(self, taken: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         if type(taken) is View:
@@ -175,11 +181,11 @@ class CudaArrays(Arrays):
     def empty(self, shape: int | tuple[int, ...], dtype: str) -> Any:
         if self._torch is None:
             return self.device.empty(shape, dtype)
-        return self._view(self._tensor(shape, getattr(self._torch, dtype)))
+        return self._view(self._tensor(shape, dtype=getattr(self._torch, dtype)))
 
-    def _tensor(self, shape: int | tuple[int, ...], dtype: Any = None) -> Any:
+    def _tensor(self, shape: int | tuple[int, ...], **dtype: Any) -> Any:
         try:
-            return self._bytes.new_empty(shape, dtype=dtype)
+            return self._new_tensor(shape, **dtype)
         except self._torch.OutOfMemoryError as error:
             raise OutOfMemory(f"{self.device.name} has too little memory left: {error}") from None
 
@@ -305,15 +311,3 @@ def open_cuda(number: int) -> tuple[CuPyDevice, threading.RLock]:
     if number >= import_cupy().cuda.runtime.getDeviceCount():
         raise DeviceUnavailable(f"there is no cuda:{number}")
     return CuPyDevice(number), threading.RLock()
-
-
-def _over(device: Any, host: NDArray[Any]) -> Any:
-    """Return a device array over host memory, which both keep; see `_complete`."""
-    array = device.over(host)
-    array.gpubench_host = host
-    return array
-
-
-def _complete(device: Any, array: Any, host: NDArray[Any]) -> None:
-    """Wait until what kernels wrote into host memory is there for the host."""
-    device.complete(array, host)

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING
 
+from gpubench.algorithms import cell_search
 from gpubench.algorithms.cell_search import CellSearch
 from gpubench.choose.question import Question
 from gpubench.choose.remembered import chooser_for
 from gpubench.core.errors import UserError
 from gpubench.core.grid import Grid
-from gpubench.core.registry import algorithms, search_forms
+from gpubench.core.registry import classes_in, search_forms
 from gpubench.devices import Device
 
 if TYPE_CHECKING:
@@ -22,16 +23,15 @@ TASK = "list"
 DEFAULT = "counting-sort"  # needs no compiler but that of its kernels, whatever the device
 
 
+@cache
 def methods() -> dict[str, type[CellSearch]]:
-    """Return our searches that list neighbours over cells, by the names that users give."""
-    return {
-        name.removeprefix(PREFIX): search
-        for name, search in algorithms().items()
-        if issubclass(search, CellSearch)
-        and TASK in search.forms
-        # A library's sort brings its own arrays, and its own streams.
-        and search.__module__.startswith("gpubench.algorithms.")
-    }
+    """Return our searches that list neighbours over cells, by the names that users give.
+
+    Not those over a library's sort, which brings its own arrays and streams.
+    """
+    # The registry would import every algorithm, which takes most of a first call from the cache.
+    searches = classes_in(cell_search, CellSearch)
+    return {each.name.removeprefix(PREFIX): each for each in searches if TASK in each.forms}
 
 
 def candidates(

@@ -87,14 +87,16 @@ class Plan:
         self._place, self._note = self.kernel("place"), self.kernel("note_pairs")
         self._blocks = device.blocks(self.particles, BLOCK)
         self._read: dict[str, Any]
-        self._queue_count: Callable[..., None] = self._count
-        self._queue_count_only: Callable[..., None] = self._count_only
-        self._queue_fill: Callable[..., None] = self._fill
-        # Where launches are the same in each search, they are packed once: that spares Python.
-        if isinstance(device, CuPyDevice) and (again := device.replay_of(self._count, 3)):
-            self._queue_count = again
-            self._queue_count_only = device.replay_of(self._count_only, 2) or self._count_only
-            self._queue_fill = device.replay_of(self._fill, 3) or self._fill
+        self._queue_count = self._replayed(self._count, 3)
+        self._queue_fill = self._replayed(self._fill, 3)
+        self.count_only = self._replayed(self._count_only, 2)
+        """Queue cells and counts, by particle: of positions, into counts."""
+        self._queue_list = self._replayed(self._list, 4)
+
+    def _replayed(self, work: Callable[..., None], arrays: int) -> Callable[..., None]:
+        """Return launches that are the same in each search packed once: that spares Python."""
+        device = self._device
+        return (isinstance(device, CuPyDevice) and device.replay_of(work, arrays)) or work
 
     @cached_property
     def numbers(self) -> Any:
@@ -120,18 +122,26 @@ class Plan:
         self._device.copy(self._read["order"], rows.ids)
         self._sum(rows.counts, rows.offsets, {**self._read, "order": self.numbers})
 
-    def count_only(self, positions: Any, counts: Any) -> None:
-        """Queue cells and counts, by particle."""
-        self._queue_count_only(positions, counts)
-
     def fill(self, rows: Rows) -> None:
         """Queue the list, as far as there is room."""
         fill = self._fill if self._in_cells else self._queue_fill
         fill(rows.counts, rows.offsets, rows.neighbours)
 
+    def search(self, positions: Any, rows: Rows) -> None:
+        """Queue counts and the list, as far as there is room."""
+        if self._in_cells:
+            self.count(positions, rows)
+            self.fill(rows)
+        else:
+            self._queue_list(positions, rows.counts, rows.offsets, rows.neighbours)
+
     def _count(self, positions: Any, counts: Any, offsets: Any) -> None:
         self._build(positions)
         self._sum(counts, offsets, self._read)
+
+    def _list(self, positions: Any, counts: Any, offsets: Any, neighbours: Any) -> None:
+        self._count(positions, counts, offsets)
+        self._fill(counts, offsets, neighbours)
 
     def _sum(self, counts: Any, offsets: Any, read: dict[str, Any]) -> None:
         """Queue the counts over cells, and their sums."""

@@ -159,8 +159,7 @@ class NeighbourList:
             rows = plan.rows(arrays, self._capacity) if out is None else out.rows
             if rows.counts.shape[0] != n:
                 raise UserError(f"out is of {rows.counts.shape[0]} particles, not {n}")
-            plan.count(taken, rows)
-            plan.fill(rows)
+            plan.search(taken, rows)
             found = Found(arrays, plan, rows, taken, None)
             return found if out is None else found.with_arrays_of(out)
         if out is not None:

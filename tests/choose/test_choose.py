@@ -18,6 +18,7 @@ from gpubench.choose import evidence, output
 from gpubench.choose.chooser import Chooser
 from gpubench.choose.evidence import Place, Setting
 from gpubench.choose.question import Question
+from gpubench.choose.remembered import chooser_for
 from gpubench.choose.surface import Region, Surface
 from gpubench.choose.validation import HeldOut, Validation
 from gpubench.cli import app
@@ -846,3 +847,17 @@ def test_it_takes_results_by_path(gpubench_command, tmp_path):
     status, _, err = gpubench_command(*asked, tmp_path / "empty")
     assert status == 2
     assert "no results of studies" in err
+
+
+def test_that_there_is_no_evidence_is_remembered(tmp_path, monkeypatch):
+    monkeypatch.setattr(user_cache, "_folder_to_remember_in", lambda: tmp_path)
+    asked = []
+
+    def searches():
+        asked.append(1)
+        return SEARCHES
+
+    for _ in range(2):
+        with pytest.raises(UserError, match=r"no results of the study .* through nothing"):
+            chooser_for("list", [], "nothing", searches)
+    assert asked == [1]
