@@ -36,9 +36,7 @@ from gpubench.report.rankings import Searches
 from gpubench.report.study_charts import charts
 from gpubench.report.vega import FigurePart, draw_all
 
-MEASUREMENTS = "-measurements"  # follows the stem in the name of the page of all measurements
 _OTHER_PAGES = ("index", "simulations", "checks", "calibration")  # names that no study's page takes
-_MOST_RECORDS = 500  # of a study of regimes; more rows are left to the CSV
 _ANSWER_HEIGHT = 240  # pixels of a map on the front page
 
 
@@ -48,7 +46,7 @@ class StudyPart:
 
     stem: the name of the study's page without the ending. slug: the place there.
     gist: the verdict in one short sentence. findings: the rest of the verdict. sections: the
-    first of them has the first figure. every_record: None where there are too many for a page.
+    first of them has the first figure.
     """
 
     stem: str
@@ -57,7 +55,6 @@ class StudyPart:
     gist: str
     findings: Sequence[str]
     sections: Sequence[Section]
-    every_record: Table | None
 
     @property
     def example_command(self) -> str:
@@ -113,8 +110,8 @@ def stems(machines: Sequence[Machine]) -> dict[str, str]:
     for name in dict.fromkeys(run.study.name for machine in machines for run in machine.studies):
         own = formats.slug(name) or "study"
         tried = itertools.chain([own], (f"{own}-{number}" for number in itertools.count(2)))
-        found[name] = next(s for s in tried if not {s, f"{s}{MEASUREMENTS}"} & taken)
-        taken |= {found[name], f"{found[name]}{MEASUREMENTS}"}
+        found[name] = next(stem for stem in tried if stem not in taken)
+        taken.add(found[name])
     return found
 
 
@@ -224,7 +221,6 @@ def _part(run: StudyRun, searches: Searches | None, stem: str, slug: str) -> Stu
     else:
         gist, said = verdict.gist(run), verdict.sentences(run)
         sections = _sections(run, slug)
-    is_short = searches is None or len(run.records) <= _MOST_RECORDS
     last = [
         Section(table.caption, tables=[table])
         for table in (records.oddities(run), records.troubles(run))
@@ -232,5 +228,4 @@ def _part(run: StudyRun, searches: Searches | None, stem: str, slug: str) -> Stu
     ]
     findings = [sentence for sentence in said if sentence not in gist]
     shown = [section for section in (*sections, *last) if not section.is_empty]
-    every_record = records.every_record(run) if is_short else None
-    return StudyPart(stem, slug, run, gist, findings, shown, every_record)
+    return StudyPart(stem, slug, run, gist, findings, shown)
