@@ -35,6 +35,7 @@ from gpubench.report.pages import Collection, Part, Section, Table
 from gpubench.report.rankings import Searches
 from gpubench.report.study_charts import charts
 from gpubench.report.vega import FigurePart, draw_all
+from gpubench.studies.study import Study
 
 _OTHER_PAGES = ("index", "simulations", "checks", "calibration")  # names that no study's page takes
 _ANSWER_HEIGHT = 240  # pixels of a map on the front page
@@ -85,13 +86,15 @@ class MachinePart:
 
 @dataclass(frozen=True)
 class StudyPage:
-    """The page of a study: what each machine did, and the machines compared."""
+    """The page of a study: what each machine did."""
 
     stem: str
-    title: str
-    question: str
-    comparison: Table | None
     of_machines: Sequence[tuple[MachinePart, StudyPart]]
+
+    @property
+    def study(self) -> Study:
+        """The study, as the first machine has it."""
+        return self.of_machines[0][1].run.study
 
 
 @dataclass(frozen=True)
@@ -137,7 +140,10 @@ def build(
     ]
     return Document(
         parts,
-        [_page(stem, parts) for stem in stems.values()],
+        [
+            StudyPage(stem, [(m, s) for m in parts for s in m.studies if s.stem == stem])
+            for stem in stems.values()
+        ],
         [collection for collection in collections if collection.parts],
     )
 
@@ -169,15 +175,6 @@ def _answers(searches: Searches, stem: str, slug: str) -> list[AnswerPart]:
         if (figure := maps.figure(searches, task, f"{slug}-answer", _ANSWER_HEIGHT)) is not None
     ]
     return [AnswerPart(stem, drawn)] if drawn else []
-
-
-def _page(stem: str, machines: Sequence[MachinePart]) -> StudyPage:
-    own = [(part, study) for part in machines for study in part.studies if study.stem == stem]
-    study = own[0][1].run.study
-    # A study of neighbour searches begins with what was found.
-    every = [part.machine for part in machines]
-    comparison = None if study.views else tables.comparison(every, study.name)
-    return StudyPage(stem, study.title, study.question, comparison, own)
 
 
 def _sections(run: StudyRun, slug: str) -> list[Section]:

@@ -191,7 +191,7 @@ def _spec(
             .mark_rule(color="var(--ground)", strokeWidth=2.5, tooltip=False)
             .encode(x="x0:Q", x2="x1:Q", y="y0:Q", y2="y1:Q")
         )
-    return vega.finished(layers, kinds, 0, {"tiles": tiles, "hatches": hatches}, height)
+    return vega.finished(layers, kinds, {"tiles": tiles, "hatches": hatches}, height)
 
 
 def _within(tile: Mapping[str, Any], ends: Sequence[float]) -> dict[str, float]:

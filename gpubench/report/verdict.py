@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from gpubench.evidence.ranking import Subject
-from gpubench.report import formats, overtaking, published, steps
+from gpubench.report import formats, overtaking, published
 from gpubench.report.axes import AXES, Axis
 from gpubench.report.cells import grouped
 from gpubench.report.machines import StudyRun
@@ -34,8 +34,6 @@ def gist(run: StudyRun) -> str:
     scan = next(iter(scans(run)), None)
     if scan is None:
         return NOTHING_TIMED
-    if workloads := steps.beside(run):
-        return workloads
     by_kind = grouped(rankings(run, scan), lambda ranking: ranking.answer)
     leaders = {kind: [_leaders(run, r) for r in own] for kind, own in by_kind.items()}
     if all(each == own[0] for own in leaders.values() for each in own):

@@ -457,20 +457,6 @@ def test_repeated_attempt_replaces_the_failed_one_before_it() -> None:
     assert cell.ok
 
 
-def test_machines_are_compared_at_their_largest_common_size(tmp_path: Path) -> None:
-    page = write_page([results(full_records()), cpu_results()], tmp_path)
-    rows = page.tables["Sorting particles into cells: 2¹⁸ (262,144) particles, 4 per cell"]
-    assert rows[1] == ["Algorithm", "Synthetic GPU", "Synthetic CPU (CPU)"]
-    by_name = {row[0]: row[1:] for row in rows[2:]}
-    time = synthetic_time("atomic-list", "one-pass", 2**18, 4)
-    assert by_name["atomic-list"] == [
-        formats.significant(time),
-        f"{formats.significant(40 * time)}ʷ {formats.ratio(40)}",
-    ]
-    for path in (tmp_path / "index.html", tmp_path / f"{STUDY}.html"):
-        assert path.read_text(encoding="utf-8").count("These are CPU times") == 1
-
-
 def test_environment_is_shown_with_units(gpu_page: Page) -> None:
     rows = {row[0]: row[1] for row in gpu_page.tables["The machine"][1:]}
     assert rows["device: memory"] == "100 GB"

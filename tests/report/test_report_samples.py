@@ -238,14 +238,6 @@ def test_studies_whose_names_are_taken_have_files_of_their_own(tmp_path: Path) -
         assert pd.read_csv(tmp_path / f"{stem}-records.csv.gz")["study"].tolist() == [name]
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(1000, "1,000"), (0.05, "0.05"), (0, "0"), (1e-8, "10⁻⁸"), (5e-5, "5·10⁻⁵")],
-)
-def test_ticks_are_short(value: float, text: str) -> None:
-    assert formats.tick(value) == text
-
-
 def test_an_answer_that_lost_particles_is_listed_and_never_ranked(tmp_path: Path) -> None:
     records = [
         record("fixed-capacity", "one-pass", median=0.5, outcome={"lost": 2**13}),

@@ -233,10 +233,6 @@ def test_workloads_with_other_time_steps_stand_side_by_side():
     assert float(row.items[1].text) == pytest.approx(4 * short * SIZES[-1] / 1e6, rel=0.01)
     assert float(row.items[3].text) == pytest.approx(long * SIZES[-1] / 1e6, rel=0.01)
     assert row.items[3].detail == formats.ratio(long / short / 4)
-    assert steps.beside(run) == (
-        "With equal numbers of particles, a step of constraint-fluid takes 7.45 times as long as"
-        " one of sph-dam-break; per unit of simulated time, 1.86 times."
-    )
 
 
 def test_what_steps_report_is_told_of_each_time_step():
@@ -248,4 +244,4 @@ def test_what_steps_report_is_told_of_each_time_step():
 
 def test_one_workload_has_no_table_beside_others():
     run = run_of(size_records())
-    assert steps.workloads(run) is None and steps.beside(run) == ""
+    assert steps.workloads(run) is None
