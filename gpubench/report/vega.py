@@ -115,6 +115,7 @@ class FigurePart:
     chart: Captioned
     spec: dict[str, Any]
     description: str
+    is_map: bool = False
 
     @property
     def has_commands(self) -> bool:
