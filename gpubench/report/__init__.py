@@ -26,19 +26,18 @@ def write(
     """Write a report on all that is given, and return the path of its front page.
 
     Pages load `gpubench.js` beside them and nothing else: `index.html`, `<study>.html`,
-    `<study>-measurements.html`, `simulations.html`, `checks.html` and `calibration.html`. Beside
-    them are `report.md` with `figures/*.svg`, and CSV, see `spreadsheets.files`. Raises UserError
-    where the folder belongs to others or cannot be written, see `folder.replace`.
+    `simulations.html`, `checks.html` and `calibration.html`. Beside them are `report.md` with
+    `figures/*.svg`, and CSV, see `spreadsheets.files`. Raises UserError where the folder belongs
+    to others or cannot be written, see `folder.replace`.
     """
     folder.require_own(out)
     found = machines(results)
     stems = document.stems(found)
-    texts = spreadsheets.files(found, stems)
     report = document.build(found, stems, simulations, checks, calibrations)
     files: dict[str, str | bytes] = {
-        **{name: text for of_study in texts.values() for name, text in of_study.items()},
-        **render.markdown(report, texts),
-        **render.html(report, texts),
+        **spreadsheets.files(found, stems),
+        **render.markdown(report),
+        **render.html(report),
     }
     folder.replace(out, files)
     return out / "index.html"

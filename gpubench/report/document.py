@@ -36,10 +36,9 @@ from gpubench.report.pages import Collection, Part, Section, Table
 from gpubench.report.rankings import Searches
 from gpubench.report.study_charts import charts
 from gpubench.report.vega import FigurePart, draw_all
+from gpubench.studies.study import Study
 
-MEASUREMENTS = "-measurements"  # follows the stem in the name of the page of all measurements
 _OTHER_PAGES = ("index", "simulations", "checks", "calibration")  # names that no study's page takes
-_MOST_RECORDS = 500  # of a study of regimes; more rows are left to the CSV
 _ANSWER_HEIGHT = 240  # pixels of a map on the front page
 
 
@@ -49,7 +48,7 @@ class StudyPart:
 
     stem: the name of the study's page without the ending. slug: the place there.
     gist: the verdict in one short sentence. findings: the rest of the verdict. sections: the
-    first of them has the first figure. every_record: None where there are too many for a page.
+    first of them has the first figure.
     """
 
     stem: str
@@ -58,7 +57,6 @@ class StudyPart:
     gist: str
     findings: Sequence[str]
     sections: Sequence[Section]
-    every_record: Table | None
 
     @property
     def example_command(self) -> str:
@@ -89,13 +87,15 @@ class MachinePart:
 
 @dataclass(frozen=True)
 class StudyPage:
-    """The page of a study: what each machine did, and the machines compared."""
+    """The page of a study: what each machine did."""
 
     stem: str
-    title: str
-    question: str
-    comparison: Table | None
     of_machines: Sequence[tuple[MachinePart, StudyPart]]
+
+    @property
+    def study(self) -> Study:
+        """The study, as the first machine has it."""
+        return self.of_machines[0][1].run.study
 
 
 @dataclass(frozen=True)
@@ -114,8 +114,8 @@ def stems(machines: Sequence[Machine]) -> dict[str, str]:
     for name in dict.fromkeys(run.study.name for machine in machines for run in machine.studies):
         own = formats.slug(name) or "study"
         tried = itertools.chain([own], (f"{own}-{number}" for number in itertools.count(2)))
-        found[name] = next(s for s in tried if not {s, f"{s}{MEASUREMENTS}"} & taken)
-        taken |= {found[name], f"{found[name]}{MEASUREMENTS}"}
+        found[name] = next(stem for stem in tried if stem not in taken)
+        taken.add(found[name])
     return found
 
 
@@ -141,7 +141,10 @@ def build(
     ]
     return Document(
         parts,
-        [_page(stem, parts) for stem in stems.values()],
+        [
+            StudyPage(stem, [(m, s) for m in parts for s in m.studies if s.stem == stem])
+            for stem in stems.values()
+        ],
         [collection for collection in collections if collection.parts],
     )
 
@@ -173,15 +176,6 @@ def _answers(searches: Searches, stem: str, slug: str) -> list[AnswerPart]:
         if (figure := maps.figure(searches, task, f"{slug}-answer", _ANSWER_HEIGHT)) is not None
     ]
     return [AnswerPart(stem, drawn)] if drawn else []
-
-
-def _page(stem: str, machines: Sequence[MachinePart]) -> StudyPage:
-    own = [(part, study) for part in machines for study in part.studies if study.stem == stem]
-    study = own[0][1].run.study
-    # A study of neighbour searches begins with what was found.
-    every = [part.machine for part in machines]
-    comparison = None if study.views else tables.comparison(every, study.name)
-    return StudyPage(stem, study.title, study.question, comparison, own)
 
 
 def _sections(run: StudyRun, of_machine: Sequence[StudyRun], slug: str) -> list[Section]:
@@ -227,7 +221,6 @@ def _part(
     else:
         gist, said = verdict.gist(run), verdict.sentences(run)
         sections = _sections(run, of_machine, slug)
-    is_short = searches is None or len(run.records) <= _MOST_RECORDS
     last = [
         Section(table.caption, tables=[table])
         for table in (records.oddities(run), records.troubles(run))
@@ -235,5 +228,4 @@ def _part(
     ]
     findings = [sentence for sentence in said if sentence not in gist]
     shown = [section for section in (*sections, *last) if not section.is_empty]
-    every_record = records.every_record(run) if is_short else None
-    return StudyPart(stem, slug, run, gist, findings, shown, every_record)
+    return StudyPart(stem, slug, run, gist, findings, shown)

@@ -131,11 +131,6 @@ class Chart(Captioned):
     panels: Sequence[Panel]
     reference: float | None = None
 
-    @property
-    def fullness(self) -> list[int]:
-        """How many points each panel shows."""
-        return [sum(len(line.points) for line in panel.lines) for panel in self.panels]
-
 
 @dataclass(frozen=True)
 class Bar:
@@ -162,11 +157,6 @@ class BarChart(Captioned):
     label: str
     parts: Sequence[str]
     panels: Sequence[BarPanel]
-
-    @property
-    def fullness(self) -> list[int]:
-        """How many bars each panel shows."""
-        return [len(panel.bars) for panel in self.panels]
 
 
 def line_chart(

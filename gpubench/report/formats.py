@@ -10,7 +10,7 @@ from gpubench.core.numbers import listing as listing
 
 significant = numbers.digits  # 0.0226, 1.41, 1,410
 DASH = "\N{EN DASH}"  # stands for what is not there
-_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def power(number: int) -> str:
@@ -18,16 +18,6 @@ def power(number: int) -> str:
     if number >= 1024 and number & (number - 1) == 0:
         return "2" + str(number.bit_length() - 1).translate(_SUPERSCRIPTS)
     return f"{number:,}"
-
-
-def tick(value: float) -> str:
-    """Write a round number below an axis: 1,000, 0.05, or where that is long 5·10⁻⁵."""
-    if value == 0 or abs(value) >= 1e-4:
-        return f"{value:,.12g}"
-    digits, exponent = f"{value:.3e}".split("e")
-    times = f"{float(digits):g}"
-    power_of_ten = f"10{str(int(exponent)).translate(_SUPERSCRIPTS)}"
-    return power_of_ten if times == "1" else f"{times}·{power_of_ten}"
 
 
 def count(number: int) -> str:

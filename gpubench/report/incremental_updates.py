@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
-from gpubench.evidence.crossover import FIRST, NEITHER, Compared, Crossing, Ratio, compare
+from gpubench.evidence.crossover import FIRST, NEITHER, SECOND, Compared, Crossing, Ratio, compare
 from gpubench.report import formats
 from gpubench.report.axes import AXES
 from gpubench.report.cells import grouped
@@ -78,35 +77,6 @@ def gather(searches: Searches) -> list[Moves]:
     return found
 
 
-def rows(searches: Searches) -> list[dict[str, Any]]:
-    """Return where each re-sort stops paying, for the CSV: shares between 0 and 1."""
-    return [
-        {
-            "particles": each.particles,
-            "per_cell": each.per_cell,
-            "resort": name,
-            "always": None if crossing else _always(compared),
-            "crossover_share": crossing.at if crossing else None,
-            "share_low": crossing.low if crossing else None,
-            "share_high": crossing.high if crossing else None,
-            "faster_below": None if crossing is None else _option(crossing.faster_before),
-        }
-        for each in gather(searches)
-        for name in each.names(updating=True)
-        if (compared := each.against_rebuild(name)) is not None
-        for crossing in compared.each
-    ]
-
-
-def _option(side: int) -> str:
-    return "re-sort" if side == FIRST else "rebuild"
-
-
-def _always(compared: Compared) -> str:
-    faster = compared.faster
-    return "inconclusive" if faster in (None, NEITHER) else _option(faster or 0)
-
-
 def table(searches: Searches) -> Table | None:
     """Return up to which share each re-sort pays, a row for each input; None without any."""
     found = gather(searches)
@@ -134,8 +104,8 @@ def _pays_item(compared: Compared | None) -> Item:
         return NOTHING
     if crossings := compared.crossings:
         return Item(_stretches(crossings), detail="; ".join(map(_share_ends, crossings)))
-    words = {"re-sort": "everywhere", "rebuild": "nowhere"}
-    return Item(words.get(_always(compared), "inconclusive"), "none")
+    words = {FIRST: "everywhere", SECOND: "nowhere", NEITHER: "inconclusive"}
+    return Item(words[compared.faster or NEITHER], "none")
 
 
 def _stretches(crossings: Sequence[Crossing]) -> str:

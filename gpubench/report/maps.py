@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -32,13 +31,6 @@ _TOLD = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Map(Captioned):
-    """A map of tiles."""
-
-    tiles: Sequence[Mapping[str, Any]]
-
-
 def figure(searches: Searches, task: str, slug: str, height: int = _HEIGHT) -> FigurePart | None:
     """Draw what is fastest at a task on each input; None where too few were timed."""
     kinds = _kinds(searches, task)
@@ -46,15 +38,10 @@ def figure(searches: Searches, task: str, slug: str, height: int = _HEIGHT) -> F
     if len(races) < _LEAST:
         return None
     tiles = [tile for at, own in enumerate(kinds.values()) for tile in _tiles(searches, at, own)]
-    chart = Map(
-        f"{slug}-map-{task}",
-        f"Fastest: {task} ({TASKS[task]})",
-        "",
-        tiles,
-    )
     with vega.quick():
-        spec = _spec(searches, chart, list(kinds), task == "update", height)
-    return FigurePart(chart, spec, _words(searches, races))
+        spec = _spec(searches, kinds, tiles, task == "update", height)
+    said = Captioned(f"{slug}-map-{task}", f"Fastest: {task} ({TASKS[task]})", "")
+    return FigurePart(said, spec, _words(searches, races), is_map=True)
 
 
 def _kinds(searches: Searches, task: str) -> dict[str, list[Race]]:
@@ -142,12 +129,15 @@ def _told(searches: Searches, race: Race) -> dict[str, Any]:
 
 
 def _spec(
-    searches: Searches, chart: Map, kinds: Sequence[str], is_moved: bool, height: int
+    searches: Searches,
+    kinds: Mapping[str, Sequence[Race]],
+    tiles: list[dict[str, Any]],
+    is_moved: bool,
+    height: int,
 ) -> dict[str, Any]:
     import altair as alt
 
-    tiles = [dict(tile) for tile in chart.tiles]
-    x, y = _axes(searches, chart, is_moved)
+    x, y = _axes(next(iter(kinds.values())), tiles, is_moved)
     names = sorted({tile["n"] for tile in tiles}, key=searches.algorithms.index)
     hues = [vega.colour(searches.algorithms.index(name)) for name in names]
     shades = alt.Scale(domain=names, range=hues)
@@ -191,7 +181,7 @@ def _spec(
             .mark_rule(color="var(--ground)", strokeWidth=2.5, tooltip=False)
             .encode(x="x0:Q", x2="x1:Q", y="y0:Q", y2="y1:Q")
         )
-    return vega.finished(layers, kinds, 0, {"tiles": tiles, "hatches": hatches}, height)
+    return vega.finished(layers, list(kinds), {"tiles": tiles, "hatches": hatches}, height)
 
 
 def _within(tile: Mapping[str, Any], ends: Sequence[float]) -> dict[str, float]:
@@ -203,19 +193,16 @@ def _within(tile: Mapping[str, Any], ends: Sequence[float]) -> dict[str, float]:
     }
 
 
-def _axes(searches: Searches, chart: Map, is_moved: bool) -> tuple[Any, Any]:
+def _axes(
+    races: Sequence[Race], tiles: Sequence[Mapping[str, Any]], is_moved: bool
+) -> tuple[Any, Any]:
     """Return both encodings; ticks are the sizes and levels of the inputs shown first."""
     import altair as alt
 
-    task = chart.slug.rpartition("-map-")[2]
-    races = next(iter(_kinds(searches, task).values()))
     sizes = sorted({race[0].place.particles or 1 for race in races})
     levels = sorted({_level(race) for race in races})
     spans = [
-        [
-            min(tile[f"{axis}0"] for tile in chart.tiles),
-            max(tile[f"{axis}1"] for tile in chart.tiles),
-        ]
+        [min(tile[f"{axis}0"] for tile in tiles), max(tile[f"{axis}1"] for tile in tiles)]
         for axis in "xy"
     ]
     at = [math.log2(size) for size in sizes]

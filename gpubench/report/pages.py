@@ -27,7 +27,7 @@ THUMBNAIL = 320
 class Item:
     """One cell of a table.
 
-    kind: "number", "name" (left-aligned), "words" (may wrap), "code", or "none" (no time).
+    kind: "number", "name" (left-aligned), "words" (may wrap), or "none" (no time).
     detail: a second, smaller line; mark: a letter that the table's notes explain.
     """
 

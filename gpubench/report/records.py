@@ -1,54 +1,18 @@
-"""Every measurement of a study: with its command, what is unusual about it, why it has no time."""
+"""What is unusual about the measurements of a study, and why some have no time."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpubench.evidence.frame import command_of
 from gpubench.evidence.records import Record
 from gpubench.report import formats
-from gpubench.report.axes import AXES, COUNTS, SIZES, between, describe
+from gpubench.report.axes import COUNTS, SIZES, between, describe
 from gpubench.report.cells import MODES, Cell, grouped
 from gpubench.report.machines import StudyRun
 from gpubench.report.pages import Item, Row, Table
-from gpubench.report.tables import SHORT_NOTE, in_order, shown_axes, timed
+from gpubench.report.tables import in_order, shown_axes, timed
 
 MOST_ODD = 12  # measurements with remarks that a page lists
-
-
-def every_record(run: StudyRun) -> Table:
-    """Return one row for each record: all modes, with the command that repeats it."""
-    axes = shown_axes(run, {*COUNTS, "per_cell", "order"})
-    columns = ["Algorithm", "Form", *(AXES[a].heading for a in axes), "Mode", "Median, ms"]
-    columns += ["95 % interval, ms", "Samples", "Batch", "Workspace", "Copy bandwidth", "Repeat"]
-    cells = _in_each_mode(run)
-    rows = [_record_row(cell, axes) for cell in cells]
-    notes = [SHORT_NOTE] if any(cell.is_short for cell in cells) else []
-    return Table("Every cell in every mode", columns, rows, notes=notes)
-
-
-def _record_row(cell: Cell, axes: Sequence[str]) -> Row:
-    record, values = cell.record, [getattr(cell.place, name) for name in axes]
-    interval = map(formats.significant, cell.interval_ms if cell.ok else ())
-    numbers = [
-        f" {formats.DASH} ".join(interval) or formats.DASH,
-        formats.plain(len(record.samples_ms or ()) or None),
-        formats.plain(record.batch),
-        formats.size(record.workspace_bytes),
-        formats.DASH if cell.bound is None else formats.percent(cell.bound),
-    ]
-    return Row(
-        record.algorithm,
-        [
-            Item(cell.subject.label.removeprefix(f"{record.algorithm} "), "name"),
-            *(Item(formats.plain(v), "name" if isinstance(v, str | tuple) else "number")
-              for v in values),
-            Item(record.mode, "name"),
-            timed(cell, {}),
-            *map(Item, numbers),
-            Item(command_of(record), "code"),
-        ],
-    )  # fmt: skip
 
 
 def _remarks(record: Record) -> list[str]:

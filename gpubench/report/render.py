@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from gpubench import __version__
 from gpubench.core.markdown import code, escaped
-from gpubench.report import figures, tables, vega
-from gpubench.report.document import MEASUREMENTS, Document
+from gpubench.report import figures, spreadsheets, tables, vega
+from gpubench.report.document import Document
 
 # How the pages of a report are told from other files.
 GENERATOR = '<meta name="generator" content="gpubench'
@@ -20,14 +18,11 @@ _METHOD = (
 )
 
 
-def html(report: Document, spreadsheets: Mapping[str, Collection[str]]) -> dict[str, str]:
-    """Return a report as HTML that loads the script beside it alone: each page by its name.
-
-    spreadsheets: names of the CSV files of each study, by its stem.
-    """
+def html(report: Document) -> dict[str, str]:
+    """Return a report as HTML that loads the script beside it alone: each page by its name."""
     environment = _environment(autoescape=True)
     names = {
-        **_names(report, spreadsheets),
+        **_names(report),
         "light": figures.css_variables(figures.LIGHT),
         "dark": figures.css_variables(figures.DARK),
     }
@@ -47,20 +42,16 @@ def html(report: Document, spreadsheets: Mapping[str, Collection[str]]) -> dict[
     pages = {"index": fill("index")}
     for page in report.studies:
         pages[page.stem] = fill("study", page=page)
-        if any(study.every_record for _, study in page.of_machines):
-            pages[f"{page.stem}{MEASUREMENTS}"] = fill("measurements", page=page)
     for collection in report.collections:
         pages[collection.stem] = fill("parts", collection=collection)
     return {f"{stem}.html": page for stem, page in pages.items()} | {vega.SCRIPT: vega.script()}
 
 
-def markdown(
-    report: Document, spreadsheets: Mapping[str, Collection[str]]
-) -> dict[str, str | bytes]:
+def markdown(report: Document) -> dict[str, str | bytes]:
     """Return a report as Markdown with figures and pictures: content of each file by its name."""
     environment = _environment(autoescape=False)
     environment.filters |= {"md": escaped, "code": code}
-    names = _names(report, spreadsheets)
+    names = _names(report)
     files: dict[str, str | bytes] = {
         "report.md": environment.get_template("report.md.j2").render(**names)
     }
@@ -87,14 +78,13 @@ def _environment(autoescape: bool) -> Environment:
     )
 
 
-def _names(report: Document, spreadsheets: Mapping[str, Collection[str]]) -> dict[str, object]:
+def _names(report: Document) -> dict[str, object]:
     return {
         "report": report,
-        "spreadsheets": spreadsheets,
+        "csv": spreadsheets.ENDING,
         "version": __version__,
         "generator": GENERATOR,
         "script": vega.SCRIPT,
-        "measurements": MEASUREMENTS,
         "method": _METHOD,
         "modes": tables.MEANINGS,
         "backends": {"cuda": "CUDA", "opencl": "OpenCL"},

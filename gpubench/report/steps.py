@@ -18,27 +18,6 @@ _NANOSECONDS = 1e6  # in a millisecond
 _OPTIONS = ("rebuild", "re-sort", "skin")
 
 
-def beside(run: StudyRun) -> str:
-    """Say how long a step of each workload takes, as a multiple of the first; "" for one."""
-    (first, base), *others = _fastest_steps(run).items() or [("", {})]
-    said = []
-    for workload, own in others:
-        common = [size for size in base if size in own]
-        steps = [own[size].median_ms / base[size].median_ms for size in common]
-        units = [_per_unit_ms(own[size]) / _per_unit_ms(base[size]) for size in common]
-        if common:
-            told = (
-                f"; per unit of simulated time, {formats.span(units)} times"
-                if units != steps
-                else ""
-            )
-            said.append(
-                f"a step of {workload} takes {formats.span(steps)} times as long as one of"
-                f" {first}{told}"
-            )
-    return f"With equal numbers of particles, {formats.listing(said)}." if said else ""
-
-
 def workloads(run: StudyRun) -> Table | None:
     """Return the fastest step of each workload beside each other; None where there is but one."""
     found = _fastest_steps(run)

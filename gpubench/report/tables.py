@@ -10,7 +10,7 @@ from gpubench.evidence.ranking import Subject
 from gpubench.report import formats
 from gpubench.report.axes import AXES, COUNTS, SIZES, Axis, describe
 from gpubench.report.cells import LONG, MODES, Cell, Place, told_apart
-from gpubench.report.machines import Machine, StudyRun
+from gpubench.report.machines import StudyRun
 from gpubench.report.pages import NOTHING, Item, Row, Table
 from gpubench.report.scans import Scan, grids, rankings, scans
 
@@ -254,43 +254,6 @@ def _reported(value: float | str | None) -> Item:
         return Item(formats.significant(value))
     text = formats.plain(value)
     return Item(text, "words" if len(text) > _WORDS else "number")
-
-
-def comparison(machines: Sequence[Machine], name: str) -> Table | None:
-    """Return one study on several machines at their largest common size, in the middle of it."""
-    pairs = [(m, run) for m in machines for run in m.studies if run.study.name == name]
-    common = set.intersection(*({cell.place for cell in run.timed} for _, run in pairs))
-    usual = [place for place in common if place.kind == pairs[0][1].kind] or list(common)
-    if len(pairs) < 2 or not usual:
-        return None
-    size = max(place.count for place in usual)
-    largest = sorted(
-        (place for place in usual if place.count == size),
-        key=lambda place: [value or 0 for value in (place.per_cell, place.kept, place.moved)],
-    )
-    place = largest[len(largest) // 2]
-    found = [{c.subject: c for c in run.by_place.get(place, ())} for _, run in pairs]
-    marks, note = modes(cell for cells in found for cell in cells.values())
-    labels = {s: label for _, run in reversed(pairs) for s, label in run.labels.items()}
-    known = [s for s in labels if any(s in cells for cells in found)]
-    rows = []
-    for subject in known:
-        base, *others = [by_subject.get(subject) for by_subject in found]
-        items = [timed(base, marks)]
-        for cell in others:
-            both = base and cell and base.ok and cell.ok and base.median_ms
-            ratio = cell.median_ms / base.median_ms if both and base and cell else None
-            items.append(timed(cell, marks, formats.ratio(ratio) if ratio else ""))
-        rows.append(Row(labels[subject], items))
-    first = pairs[0][0].device_name
-    return Table(
-        f"{pairs[0][1].study.title}: "
-        + describe(place, (*SIZES, "moved", "inputs"), lambda axis, value: axis.count(value)),
-        ["Algorithm", *(m.device_name + (" (CPU)" if m.is_cpu else "") for m, _ in pairs)],
-        rows,
-        "Median, ms",
-        [note, f"{TIMES} is the time divided by that of {first}."],
-    )
 
 
 def kind(run: StudyRun) -> str:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import itertools
 import json
-import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -23,7 +23,6 @@ from gpubench.report import formats
 from gpubench.report.figures import (
     LIGHT,
     PALETTE,
-    Axis,
     BarChart,
     Captioned,
     Chart,
@@ -35,7 +34,15 @@ SCRIPT = "gpubench.js"
 HEIGHT = 300  # pixels of a plot
 _DRAWN_WIDTH = 720  # pixels of an SVG for Markdown
 _DASHES = ([1, 0], [5, 2], [2, 2], [7, 2, 2, 2])
-_MOST_PLACES = 16  # on an axis for its ticks to be among them
+_PADDING = 12  # pixels from the outermost points to the ends of an axis
+# A size as `formats.power` writes it, to Vega.
+_DIGITS_RAISED = "'⁰¹²³⁴⁵⁶⁷⁸⁹'"
+_EXPONENT = "round(log(datum.value) / LN2)"
+_POWER = (
+    "datum.value < 1024 ? format(datum.value, ',') : '2'"
+    f" + ({_EXPONENT} > 9 ? {_DIGITS_RAISED}[floor({_EXPONENT} / 10)] : '')"
+    f" + {_DIGITS_RAISED}[{_EXPONENT} % 10]"
+)
 _LEGEND_MARK, _CHARACTER = 36, 6.5  # pixels, in a legend
 _BAR = 20  # pixels from bar to bar
 # What is told of a point or a tile, by the name in its data.
@@ -108,6 +115,7 @@ class FigurePart:
     chart: Captioned
     spec: dict[str, Any]
     description: str
+    is_map: bool = False
 
     @property
     def has_commands(self) -> bool:
@@ -146,7 +154,7 @@ def draw(chart: Chart | BarChart) -> FigurePart:
     if len(titles) == 1 and titles[0]:
         spec["title"] = titles[0]
     words = [panel.description for panel in chart.panels]
-    return FigurePart(chart, spec, words[_fullest(chart)])
+    return FigurePart(chart, spec, words[spec["params"][-1]["value"]])
 
 
 def quick() -> AbstractContextManager[None]:
@@ -171,17 +179,19 @@ def colour(index: int) -> str:
 def finished(
     layers: Sequence[Any],
     titles: Sequence[str],
-    first: int,
     datasets: Mapping[str, Sequence[Mapping[str, Any]]],
     height: int | dict[str, int] = HEIGHT,
 ) -> dict[str, Any]:
     """Return layers of Altair as a specification that is as wide as its place on a page.
 
-    titles: of the panels, of which `first` is shown until another is chosen from a list; the
-    parameter `panel` is its index. datasets: the rows behind the names of `alt.NamedData`.
+    titles: of the panels, of which that with the most rows is shown until another is chosen from
+    a list; the parameter `panel`, the last, is its index, as `p` is of each row. datasets: the
+    rows behind the names of `alt.NamedData`, those that every panel has first.
     """
     import altair as alt
 
+    shown = Counter(row["p"] for row in next(iter(datasets.values())))
+    first = max(range(len(titles)), key=lambda index: shown[index])
     panel = alt.VariableParameter(name="panel", value=first).to_dict()
     if len(titles) > 1:
         options = list(range(len(titles)))
@@ -214,11 +224,6 @@ def legend(names: Sequence[str]) -> Any:
     column = _LEGEND_MARK + _CHARACTER * max(map(len, names), default=0)
     columns = alt.ExprRef(f"max(1, floor(({room}) / {column}))")
     return alt.Legend(title=None, orient="bottom", columns=columns)
-
-
-def _fullest(chart: Chart | BarChart) -> int:
-    counts = list(chart.fullness)
-    return counts.index(max(counts))
 
 
 def _rows(chart: Chart) -> list[dict[str, Any]]:
@@ -277,7 +282,7 @@ def _lines(chart: Chart) -> dict[str, Any]:
     layers += _line_layers(chart, base, has_band, {name for row in rows for name in row})
     titles = [panel.title for panel in chart.panels]
     datasets = {"rows": rows, "reference": reference}
-    return finished(layers, titles, _fullest(chart), datasets)
+    return finished(layers, titles, datasets)
 
 
 def _line_layers(chart: Chart, base: Any, has_band: bool, known: set[str]) -> list[Any]:
@@ -326,65 +331,30 @@ def _line_layers(chart: Chart, base: Any, has_band: bool, known: set[str]) -> li
 
 
 def _axis(chart: Chart, which: str) -> Any:
-    """Return the x or y encoding of a chart of lines, the same for all its panels."""
+    """Return the x or y encoding of a chart of lines."""
     import altair as alt
 
-    own: Axis = chart.x if which == "x" else chart.y
-    lines = [line for panel in chart.panels for line in panel.lines]
-    if which == "x":
-        values = [value for line in lines for value in line.x]
-    else:
-        points = [point for line in lines for point in line.points]
-        values = [v for point in points for v in point[1:4] if v is not None]
-        values += [] if chart.reference is None else [chart.reference]
-    places: list[float] = sorted(set(values)) if which == "x" else []
-    words: Callable[[float], str] = formats.tick
+    own, channel = (chart.x, alt.X) if which == "x" else (chart.y, alt.Y)
+    values = [v for panel in chart.panels for line in panel.lines for v in getattr(line, which)]
+    scale: dict[str, Any] = {}
+    look: dict[str, Any] = {"format": ",.6~g", "tickCount": 7}
     if own.kind == "names":
-        places = list(range(len(own.names)))
-        scale = alt.Scale(domain=[-0.2, len(own.names) - 0.8], nice=False, zero=False)
-        words = lambda value: str(own.names[int(value)])  # noqa: E731
-    elif own.kind == "linear" or not any(value > 0 for value in values):
-        places = []
-        low, high = 0.0, 1.08 * max(values) or 1.0
-        if which == "x":
-            low, high = min(values), max(values)
-        scale = alt.Scale(domain=[low, high], nice=False, zero=False)
-    elif own.kind == "with zero" and min(values) <= 0:
-        least = min(value for value in values if value > 0)
-        scale = alt.Scale(type="symlog", constant=least, domain=[0, max(values)], nice=False)
-    else:
-        positive = [value for value in values if value > 0]
-        low, high = min(positive), max(positive)
-        margin = (high / low) ** 0.04 if high > 1.1 * low else 1.5
-        scale = alt.Scale(type="log", domain=[low / margin, high * margin], nice=False)
-        is_odd = own.kind == "number" and any(float(f"{place:.3g}") != place for place in places)
-        if which == "y" or is_odd or len(places) > _MOST_PLACES:
-            places = _round(low / margin, high * margin)
-        if own.kind == "size":
-            words = lambda value: formats.power(int(value))  # noqa: E731
-            if which == "y":
-                ends = math.ceil(math.log2(low)), math.floor(math.log2(high))
-                places = [2.0**exponent for exponent in range(ends[0], ends[1] + 1, 2)]
-    if not places:
-        axis = alt.Axis(title=own.label or None, format=",.6~g")
-    else:
-        axis = alt.Axis(
-            title=own.label or None,
-            values=places,
-            tickCount=len(places),  # else Vega leaves some out
-            labelExpr=among(places, [words(place) for place in places]),
-        )
-    if which == "x":
-        return alt.X("x:Q", scale=scale, axis=axis)
-    return alt.Y("y:Q", scale=scale, axis=axis)
-
-
-def _round(low: float, high: float) -> list[float]:
-    """Return round numbers between two, at most one a decade where there are many decades."""
-    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    steps = (1, 2, 5) if high < 300 * low else (1,)
-    found = [step * 10.0**decade for decade in decades for step in steps]
-    return [rounded(place) for place in found if low <= place <= high]
+        look["values"] = list(range(len(own.names)))
+        look["labelExpr"] = among(look["values"], own.names)
+    elif own.kind == "with zero" and min(values) <= 0 < max(values):
+        look["values"] = sorted(set(values))
+        scale = {"type": "symlog", "constant": min(value for value in values if value > 0)}
+    elif own.kind == "size":
+        scale = {"type": "log", "base": 2}
+        look["labelExpr"] = _POWER
+    elif own.kind != "linear" and max(values) > 0:
+        scale = {"type": "log"}
+    is_from_zero = own.kind == "linear" and which == "y"
+    return channel(
+        f"{which}:Q",
+        scale=alt.Scale(nice=False, zero=is_from_zero, padding=_PADDING, **scale),
+        axis=alt.Axis(title=own.label or None, **look),
+    )
 
 
 def _bars(chart: BarChart) -> dict[str, Any]:
@@ -439,5 +409,5 @@ def _bars(chart: BarChart) -> dict[str, Any]:
         .encode(y=y, x="x:Q", text="t:N")
     )
     titles = [panel.title for panel in chart.panels]
-    datasets = {"rows": parts, "ends": ends}
-    return finished([bars, texts], titles, _fullest(chart), datasets, {"step": _BAR})
+    datasets = {"ends": ends, "rows": parts}
+    return finished([bars, texts], titles, datasets, {"step": _BAR})

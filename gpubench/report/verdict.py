@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from gpubench.evidence.ranking import Subject
-from gpubench.report import formats, overtaking, published, steps
+from gpubench.report import formats, overtaking, published
 from gpubench.report.axes import AXES, Axis
 from gpubench.report.cells import grouped
 from gpubench.report.machines import StudyRun
@@ -34,8 +34,6 @@ def gist(run: StudyRun) -> str:
     scan = next(iter(scans(run)), None)
     if scan is None:
         return NOTHING_TIMED
-    if workloads := steps.beside(run):
-        return workloads
     by_kind = grouped(rankings(run, scan), lambda ranking: ranking.answer)
     leaders = {kind: [_leaders(run, r) for r in own] for kind, own in by_kind.items()}
     if all(each == own[0] for own in leaders.values() for each in own):
@@ -61,7 +59,7 @@ def _counted(run: StudyRun, leaders: Sequence[list[Subject]]) -> str:
 
 
 def _winners(run: StudyRun, scan: Scan) -> str:
-    parts = []
+    parts, alone = [], []
     axis = AXES[scan.axis]
     for (kind, tied), group in groupby(
         rankings(run, scan), key=lambda r: (r.answer, _leaders(run, r))
@@ -73,20 +71,18 @@ def _winners(run: StudyRun, scan: Scan) -> str:
         names = [run.labels[subject] for subject in tied]
         factors = [r.factor for r in same if r.factor is not None]
         if len(names) > 1:
-            part = (
-                f"{formats.listing(names)} are fastest {where}, which of them is inconclusive:"
-                " the 95 % intervals of their ratios include 1"
-            )
+            part = f"{formats.listing(names)} are fastest {where}, which of them is inconclusive"
         elif factors:
             part = (
                 f"{names[0]} is fastest {where}:"
                 f" the next takes {formats.span(factors)} times as long"
             )
         else:
-            part = f"{names[0]} is the only one timed {where}"
+            alone.append(f"{names[0]} is the only one timed {where}")
+            continue
         parts.append(part)
     title = scan.title(Axis.count)
-    said = "; ".join(parts)
+    said = "; ".join(parts or alone)
     return f"{'In' if run.is_simulation else 'At'} {title}, {said}." if title else f"{said}."
 
 

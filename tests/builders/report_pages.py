@@ -208,15 +208,7 @@ def write_page(shown: list[Results], out: Path) -> Page:
 
 def read_pages(out: Path) -> Page:
     """Read the front page and the pages of studies as if they were one."""
-    pages = [path for path in sorted(out.glob("*.html")) if "-measurements" not in path.name]
-    return Page("".join(path.read_text(encoding="utf-8") for path in pages))
-
-
-def every_row(shown: list[Results], out: Path) -> list[list[str]]:
-    """Return the rows of the page of measurements, the head first."""
-    report.write(shown, out)
-    [path] = out.glob("*-measurements.html")
-    return Page(path.read_text("utf-8")).tables["Every cell in every mode"]
+    return Page("".join(path.read_text("utf-8") for path in sorted(out.glob("*.html"))))
 
 
 def run_of(records: list[dict[str, Any]]) -> StudyRun:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from pathlib import Path
 from typing import Any
 
@@ -275,11 +273,6 @@ def test_speed_up_is_drawn_with_published_values():
     assert frames.lines[-1].label == "published, 2 GPUs"
     assert list(frames.lines[-1].y) == [1.19, 1.35, 1.71, 1.62, 1.34, 1.53, 1.8]
     assert drawn.reference == 1
-
-
-def test_numbers_are_in_csv_files(folder):
-    parts = list(csv.DictReader(io.StringIO((folder / "silva2012-table1-phases.csv").read_text())))
-    assert {r["share"] for r in parts if r["phase"] == "draw"} == {""}
 
 
 def test_markdown_has_the_same_tables(folder):
