@@ -70,10 +70,9 @@ def _list_of_reports() -> Iterator[str]:
         yield f"\n## {folder.name}\n\n"
         pages = sorted(folder.glob("*.html"), key=lambda path: (path.stem != "index", path.stem))
         for path in pages:
-            if not path.stem.endswith("-measurements"):
-                found = TITLE.search(path.read_text(encoding="utf-8"))
-                title = html.unescape(found[1]).split(" \N{MIDDLE DOT} ")[0] if found else path.stem
-                yield f"- [{title}]({REPORTS}/{folder.name}/{path.name})\n"
+            found = TITLE.search(path.read_text(encoding="utf-8"))
+            title = html.unescape(found[1]).split(" \N{MIDDLE DOT} ")[0] if found else path.stem
+            yield f"- [{title}]({REPORTS}/{folder.name}/{path.name})\n"
 
 
 def _table(family: str) -> str:

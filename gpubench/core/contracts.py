@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from gpubench.devices.base import Device
     from gpubench.inputs import PairSet, ParticleSet, RecordSet
 
-
 BACKENDS = frozenset({"cuda", "opencl"})
 
 
