@@ -32,7 +32,7 @@ class Found:
         self._positions, self._pairs = positions, pairs
 
     def __repr__(self) -> str:
-        rows = len(self.rows.counts)
+        rows = self.rows.counts.shape[0]
         pairs = "pairs not counted yet" if self._pairs is None else f"{self._pairs:,} pairs"
         return f"Found({rows:,} particles, {pairs})"
 
