@@ -72,6 +72,17 @@ def test_a_wrong_search_has_no_rank_and_the_rest_are_records(few, frames, tmp_pa
     assert (rows.loc[list(ranks), "status"] == "ok").all()
 
 
+def test_the_code_lists_particles_of_a_box_that_begins_elsewhere(few, frames, tmp_path):
+    positions = frames[0] - 3
+    found = gpubench.tune(
+        positions, 1.0, BOX, (True, False, True), low=(-3.0, -3.0, -3.0), device="opencl",
+        out=tmp_path, budget=SHORT,
+    )  # fmt: skip
+    listed = eval(found.code)(positions)
+    expected = gpubench.NeighbourList(1.0, BOX, (True, False, True))(frames[0])
+    assert sorted(listed.distances()) == pytest.approx(sorted(expected.distances()))
+
+
 def test_other_particles_are_other_measurements(frames):
     grid = Grid.in_box((0.0, 0.0, 0.0), BOX, 1.0, (True, True, True))
     one, other = (Given(from_positions(frame, grid)).identity for frame in frames[:2])
