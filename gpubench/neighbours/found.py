@@ -93,6 +93,10 @@ class Found:
                 raise UserError(f"{most:,} neighbours found no room in a capacity of {room:,}")
         return self
 
+    def suits(self, arrays: Arrays, in_cells: bool) -> bool:
+        """Say whether a search of such arrays can write into these."""
+        return self._arrays.device is arrays.device and (self.rows.ids is not None) == in_cells
+
     @property
     def positions(self) -> Any:
         """The positions that were searched, on the device."""

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.core import registry
-from gpubench.core.contracts import HostSearch, NeighbourSearch
+from gpubench.core.contracts import HostSearch, NeighbourSearch, forms_for
 from gpubench.core.errors import UserError
 from gpubench.core.grid import Grid
-from gpubench.core.tasks import TASKS, task_of
-from gpubench.devices import open_device
+from gpubench.core.tasks import TASKS
+from gpubench.devices import Device, open_device
 from gpubench.evidence.pooling import Measurement, pool
 from gpubench.evidence.ranking import Ranked, may_rank, rank
 from gpubench.evidence.records import identity_of
@@ -154,7 +154,7 @@ def tune(
     grid = _grid(frames, cutoff, box, low, axes)
     states = [from_positions(frame, grid) for frame in frames.positions]
     with open_device(device) as opened:
-        doing = partial(_subjects, on_cpu=opened.is_cpu)
+        doing = partial(_subjects, device=opened)
         sweeps = [_sweep("given", states[-1], doing(task))]
         if len(states) > 1:
             last = replace(states[-1], before=states[-2])
@@ -207,14 +207,13 @@ def _limits(cls: type[NeighbourSearch], on_cpu: bool) -> dict[str, int]:
     return {"particles": HOST_LIMIT} if issubclass(cls, HostSearch) and not on_cpu else {}
 
 
-def _subjects(task: str, on_cpu: bool) -> list[Subject]:
-    """Return every search of the registry in every form that does the task."""
+def _subjects(task: str, device: Device) -> list[Subject]:
+    """Return every search of the registry in every form that does the task on a device."""
     return [
-        Subject(name, form, limits=_limits(cls, on_cpu))
+        Subject(name, form, limits=_limits(cls, device.is_cpu))
         for name, cls in registry.algorithms().items()
         if issubclass(cls, NeighbourSearch)
-        for form in cls.forms
-        if task_of(form) == task
+        for form in forms_for(task, cls.forms, device.backend)
     ]
 
 

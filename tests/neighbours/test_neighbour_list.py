@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import gpubench
 from gpubench import NeighbourList
 from gpubench.core.errors import UserError
 from gpubench.neighbours.method import methods
@@ -223,6 +224,9 @@ class TestCapacity:
         assert {*map(tuple, found.pairs().tolist())} == {*map(tuple, plain.pairs().tolist())}
         again = search(drawn(300, seed=1), out=found)
         assert again.rows is found.rows
+        for wrong in (5, NeighbourList(1.0, EDGES, order="cells")(positions)):
+            with pytest.raises(UserError, match="an earlier search like this one"):
+                search(positions, out=wrong)
 
     def test_what_finds_no_room_is_told_once_and_nothing_is_written_beyond(self):
         positions = drawn(300)
@@ -376,6 +380,10 @@ class TestUpdate:
     def test_needs_a_skin(self):
         with pytest.raises(UserError, match="needs a skin"):
             NeighbourList(1.0, EDGES).update(drawn(3))
+
+
+def test_the_package_shows_what_it_has():
+    assert {"NeighbourList", "Found", "tune", "load"} <= set(dir(gpubench))
 
 
 def test_threads_take_turns():
