@@ -89,7 +89,9 @@ class Plan:
         if in_cells:
             self.numbers  # noqa: B018  # made now: nothing is allocated while launches are noted
         self._queue_count = device.replayed(self._count, 3)
-        self._queue_fill = device.replayed(self._fill, 3)
+        # What fills reads what the count before it has noted.
+        notes = self._queue_count != self._count
+        self._queue_fill = device.replayed(self._fill, 3) if notes else self._fill
         self.count_only = device.replayed(self._count_only, 2)
         """Queue cells and counts, by particle: of positions, into counts."""
         self._queue_list = device.replayed(self._list, 4)
