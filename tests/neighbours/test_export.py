@@ -19,7 +19,8 @@ from gpubench.neighbours.export.folder import FILES, write
 from gpubench.neighbours.export.source import namespace, resolved
 from gpubench.verify.neighbour_oracle import NeighbourOracle
 
-ROOT = Path(__file__).resolve().parents[2]
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
 COUNTING, RADIX, LINKED = "search-counting-sort", "search-radix-grid", "search-atomic-list"
 HASHED = "hash-query"
 VARIANTS = [  # search, task, axes that repeat, parts, neighbours
@@ -84,14 +85,14 @@ def test_what_it_cannot_write_is_one_line(asked, message, tmp_path):
     assert not (tmp_path / "new").exists()
 
 
-def built(folder, *variant):
-    write(folder, *variant)
-    subprocess.run(
-        ["nvcc", "-Werror", "all-warnings", "-std=c++14", "-arch=sm_80", "-o", "example",
-         "example.cu"],
-        cwd=folder, check=True,
-    )  # fmt: skip
-    return folder / "example"
+def built(folder, search, task, *others):
+    """Write a search; compile its example, and a program that reads particles."""
+    write(folder, search, task, *others)
+    which = [f"-DHASHED={int(search == HASHED)}", f"-DLISTS={int(task == 'list')}", "-I."]
+    flags = ["-Werror", "all-warnings", "-std=c++14", "-arch=sm_80"]
+    for source, name in (("example.cu", "example"), (HERE / "export_main.cu", "main")):
+        subprocess.run(["nvcc", *flags, *which, "-o", name, source], cwd=folder, check=True)
+    return folder / "main"
 
 
 @needs_nvcc
@@ -100,12 +101,12 @@ def built(folder, *variant):
     [pytest.param(v, marks=() if v in LIST_OF_EACH else pytest.mark.long) for v in VARIANTS],
 )
 def test_compiles_without_a_warning(variant, tmp_path):
-    example = built(tmp_path / "it", *variant)
-    # Particles, edge and cutoff; the example initializes the search before it asks for a GPU.
+    main = built(tmp_path / "it", *variant)
+    # Particles, edge and cutoff; a search is initialized before anything asks for a GPU.
     refused = [("0", "9", "1"), ("10", "9", "nan")]
     refused += [("10", "-1", "1"), ("10", "inf", "1")] * (variant[0] != HASHED)
     for arguments in refused + [("10", "9", "4")] * bool(variant[2]):
-        done = subprocess.run([example, *arguments], capture_output=True, text=True)
+        done = subprocess.run([main, *arguments], capture_output=True, text=True)
         assert (done.returncode, done.stderr) == (1, "invalid argument\n"), arguments
 
 
@@ -126,13 +127,14 @@ def case(request, tmp_path):
 
 @pytest.mark.cuda
 @needs_nvcc
-def test_the_example_finds_the_neighbours(case):
+def test_the_header_finds_the_neighbours(case):
     folder, variant, positions, edge, cutoff, grid = case
-    example = built(folder, *variant)
+    main = built(folder, *variant)
+    subprocess.run([folder / "example"], check=True)
     positions.tofile(folder / "positions")
     n = len(positions)
     subprocess.run(
-        [example, str(n), repr(edge), repr(float(np.float32(cutoff))), "positions", "found"],
+        [main, str(n), repr(edge), repr(float(np.float32(cutoff))), "positions", "found"],
         cwd=folder, check=True,
     )  # fmt: skip
     found = (folder / "found").read_bytes()
