@@ -129,13 +129,13 @@ class Device(AbstractContextManager["Device"], ABC):
         the same file and constants.
         """
 
-    @abstractmethod
     def record(self) -> Any:
         """Queue an event and return it."""
+        raise NotImplementedError(f"{self.spec} has no clock")
 
-    @abstractmethod
     def elapsed_ms(self, start: Any, end: Any) -> float:
         """Wait for `end` and return the device time between two events in milliseconds."""
+        raise NotImplementedError(f"{self.spec} has no clock")
 
     @abstractmethod
     def synchronize(self) -> None:
@@ -145,19 +145,18 @@ class Device(AbstractContextManager["Device"], ABC):
         """Record the launches of `work` without running them. Needs the feature "graphs"."""
         raise NotImplementedError(f"{self.spec} records no graphs")
 
-    @abstractmethod
     def environment(self) -> dict[str, Any]:
         """Describe the device for a results file: at least backend, name, is_cpu, driver."""
+        return {name: getattr(self, name) for name in ("backend", "spec", "name", "is_cpu")}
 
-    @abstractmethod
     def state(self) -> dict[str, Any] | None:
         """Read clocks, power, temperature, throttle reasons now, or None where none can be read."""
+        return None
 
     def throttled_by(self, state: Mapping[str, Any] | None) -> tuple[str, ...]:
         """Say in words what throttled the device in a state; usually nothing."""
         return ()
 
-    @abstractmethod
     def close(self) -> None:
         """Free the device's resources; it must not be used again."""
 

@@ -184,28 +184,6 @@ class CuPyDevice(Device):
     def synchronize(self) -> None:
         self._runtime.streamSynchronize(self.stream())
 
-    def record(self) -> Any:
-        event = self._runtime.eventCreate()
-        self._runtime.eventRecord(event, self.stream())
-        return event
-
-    def elapsed_ms(self, start: Any, end: Any) -> float:
-        self._runtime.eventSynchronize(end)
-        return float(self._runtime.eventElapsedTime(start, end))
-
-    def environment(self) -> dict[str, Any]:
-        driver = self._runtime.driverGetVersion()
-        return {
-            "backend": self.backend, "spec": self.spec, "name": self.name, "is_cpu": False,
-            "driver": driver,
-        }  # fmt: skip
-
-    def state(self) -> None:
-        return None
-
-    def close(self) -> None:
-        self._modules.clear()
-
 
 class Current:
     """A context in which a GPU is the thread's, with its primary context."""
