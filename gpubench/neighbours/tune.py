@@ -26,6 +26,7 @@ from gpubench.inputs import ParticleSet, from_positions
 from gpubench.inputs.specs import Particles
 from gpubench.inputs.trajectory import Frames, Triple, frames_of, read_frames
 from gpubench.measure.budget import Budget
+from gpubench.neighbours.box import Box, box_of
 from gpubench.neighbours.method import PREFIX, methods
 from gpubench.studies import runner
 from gpubench.studies.plan import cell_key
@@ -33,6 +34,7 @@ from gpubench.studies.runner import Engine
 from gpubench.studies.study import Study, Subject, Sweep, parse_study
 
 RESULTS = Path("results/local")
+Periodic = tuple[bool, bool, bool]
 SKINS = (0.1, 0.2, 0.3, 0.5)  # in cutoffs
 ALL_PAIRS_LIMIT = 2**16  # particles; above, a test of all pairs outlasts all other searches
 HOST_LIMIT = 2**17  # particles; above, a search on the host outlasts all those on a GPU
@@ -126,7 +128,7 @@ def tune(
     positions: str | Path | NDArray[np.floating] | Sequence[NDArray[np.floating]],
     cutoff: float,
     box: Triple | None = None,
-    periodic: bool | tuple[bool, bool, bool] = False,
+    periodic: bool | Periodic = False,
     *,
     low: Triple | None = None,
     task: str = "list",
@@ -150,8 +152,9 @@ def tune(
         raise UserError(f"the task must be one of {known}, not {task!r}")
     frames = read_frames(Path(positions)) if isinstance(positions, str | Path) else None
     frames = frames or frames_of(positions)
-    axes = (periodic,) * 3 if isinstance(periodic, bool) else periodic
-    grid = _grid(frames, cutoff, box, low, axes)
+    edges, corner = (frames.box if box is None else box), (frames.low if low is None else low)
+    given = box_of(edges, (0.0, 0.0, 0.0) if corner is None else corner, periodic)
+    grid = _grid(frames, cutoff, given)
     states = [from_positions(frame, grid) for frame in frames.positions]
     with open_device(device) as opened:
         doing = partial(_subjects, device=opened)
@@ -162,7 +165,7 @@ def tune(
         session = _Session(runner.engine_of(opened), Path(out), budget)
         races = session.measure(sweeps)
         ranked = _race(races, has_moved=False)
-        found = Tuned(ranked, session.path, min(grid.cell_size), _code(ranked, cutoff, grid, box))
+        found = Tuned(ranked, session.path, min(grid.cell_size), _code(ranked, cutoff, given))
         if len(states) > 1:
             skins = [NO_SKIN, *(_skin(states, share * cutoff) for share in SKINS)]
             if task == "list" and ranked and ranked[0].rank:
@@ -176,24 +179,18 @@ def tune(
     return found
 
 
-def _grid(
-    frames: Frames, cutoff: float, box: Triple | None, low: Triple | None, axes: tuple[bool, ...]
-) -> Grid:
-    """Return the cells; raises UserError for a box that the searches cannot take."""
-    size = box or frames.box
-    corner = low or frames.low or (0.0, 0.0, 0.0)
-    if size is None:
-        if any(axes):
-            raise UserError("a periodic box needs its edges: give the box")
-        flat = np.asarray(frames.positions)[..., :3].reshape(-1, 3).astype(np.float64)
-        least, most = flat.min(axis=0), flat.max(axis=0)
-        corner, size = tuple(least.tolist()), tuple(np.maximum(most - least, cutoff) * (1 + 1e-6))
-    return _cut(corner, size, cutoff, axes)
+def _grid(frames: Frames, cutoff: float, given: Box | Periodic) -> Grid:
+    """Return the cells of a box, or of the smallest one around the particles."""
+    if isinstance(given, Box):
+        return _cut(given.low, given.size, cutoff, given.periodic)
+    flat = np.asarray(frames.positions)[..., :3].reshape(-1, 3).astype(np.float64)
+    least, most = flat.min(axis=0), flat.max(axis=0)
+    size = np.maximum(most - least, cutoff) * (1 + 1e-6)
+    return _cut(tuple(least.tolist()), tuple(size.tolist()), cutoff, given)
 
 
-def _cut(low: Triple, size: Triple, cutoff: float, axes: Sequence[bool]) -> Grid:
-    x, y, z = axes
-    grid = Grid.in_box(low, size, cutoff, (x, y, z))
+def _cut(low: Triple, size: Triple, cutoff: float, axes: Periodic) -> Grid:
+    grid = Grid.in_box(low, size, cutoff, axes)
     if any(p and n < 3 for p, n in zip(axes, grid.cells, strict=True)):
         raise UserError(
             f"a periodic axis must be at least three cutoffs long, {3 * cutoff:g}, not {size}"
@@ -289,21 +286,19 @@ def _race(races: Sequence[Sequence[Ranked]], has_moved: bool) -> list[Ranked]:
     return sorted(found, key=lambda each: (each.rank is None, each.rank or 0))
 
 
-def _code(ranked: Sequence[Ranked], cutoff: float, grid: Grid, box: Triple | None) -> str | None:
+def _code(ranked: Sequence[Ranked], cutoff: float, given: Box | Periodic) -> str | None:
     """Return the line that makes a list by the fastest method that NeighbourList has."""
     names = (each.measurement.record.algorithm.removeprefix(PREFIX) for each in ranked if each.rank)
     name = next((name for name in names if name in methods()), None)
     if name is None:
         return None
-    size = low = None
-    if box or any(grid.periodic):
-        size, low = (tuple(float(f"{x:.9g}") for x in each) for each in (grid.size, grid.low))
-    periodic = grid.periodic[0] if len(set(grid.periodic)) == 1 else grid.periodic
-    corner = f", low={low}" if low and any(low) and not all(grid.periodic) else ""
-    return (
-        f"gpubench.NeighbourList(cutoff={float(cutoff)!r}, box={size}, periodic={periodic}{corner},"
-        f" method={name!r})"
-    )
+    box = ""
+    if isinstance(given, Box):
+        size, low = (tuple(float(f"{x:.9g}") for x in each) for each in (given.size, given.low))
+        axes = given.periodic[0] if len(set(given.periodic)) == 1 else given.periodic
+        corner = f", low={low}" if any(low) and not all(given.periodic) else ""
+        box = f", box={size}, periodic={axes}{corner}"
+    return f"gpubench.NeighbourList(cutoff={float(cutoff)!r}{box}, method={name!r})"
 
 
 def _moved_share(states: Sequence[ParticleSet]) -> float:

@@ -138,7 +138,7 @@ def test_formats_agree(frames, tmp_path):
         ("absent.npy --cutoff 1", "cannot read"),
         ("bad.xyz --cutoff 1", "frame 0 ends early"),
         ("one.npy --cutoff 0", "positive"),
-        ("one.npy --cutoff 1 --periodic xyz", "give the box"),
+        ("one.npy --cutoff 1 --periodic xyz", "needs the edges of its box"),
         ("one.npy --cutoff 3 --box 6,6,6 --periodic x", "three cutoffs"),
         ("one.npy --cutoff 1 --box 3,3,3", "outside the box"),
         ("one.npy --cutoff 1 --box 3,3", "three numbers"),
