@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from gpubench.core import install
-from gpubench.core.errors import DeviceUnavailable, NotSupported
+from gpubench.core.errors import DeviceUnavailable
 from gpubench.core.paths import kernel_folder
 from gpubench.core.user_cache import keep, usable_cache
 from gpubench.devices.base import Device, Kernel, scalar
@@ -176,10 +176,6 @@ class CuPyDevice(Device):
         if kept is not None:
             keep(kept / name, code)
         return code
-
-    def library(self, file: str, **constants: int | str) -> Any:
-        """Host templates need nvcc, which this device does without: always NotSupported."""
-        raise NotSupported(f"{file} needs nvcc to compile, and `gpubench` on CuPy alone has none")
 
     def synchronize(self) -> None:
         self._runtime.streamSynchronize(self.stream())

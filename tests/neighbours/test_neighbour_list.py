@@ -501,9 +501,10 @@ def test_what_else_a_gpu_does(to_gpu):
     given = up(positions)
     plain = {*map(tuple, NeighbourList(1.0)(positions).pairs().tolist())}
     assert {*map(tuple, down(NeighbourList(1.0)(given).pairs()).tolist())} == plain
-    linked = NeighbourList(1.0, method="atomic-list")(given)
-    assert {*map(tuple, down(linked.pairs()).tolist())} == plain
-    assert repr(linked) == f"Found(3,000 particles, {len(plain):,} pairs)"
+    for method in methods():
+        listed = NeighbourList(1.0, method=method)(given)
+        assert {*map(tuple, down(listed.pairs()).tolist())} == plain
+        assert repr(listed) == f"Found(3,000 particles, {len(plain):,} pairs)"
     cells = NeighbourList(1.0, (9, 9, 9), order="cells")(given)
     ids = down(cells.ids)
     assert {*map(tuple, ids[down(cells.pairs())].tolist())} == plain

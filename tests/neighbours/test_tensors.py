@@ -43,9 +43,15 @@ def test_a_search_is_queued_as_its_kernels_would_be_one_by_one(bindings, positio
 
 
 def test_other_methods_are_queued_too(bindings, positions):
-    assert len(NeighbourList(1.0, EDGES, True, method="atomic-list")(positions)) == PAIRS
-    names = [name for name, *_ in bindings.launched]
-    assert names[:2] == ["place", "push_front"] and names[-1] == "fill"
+    names = []
+    for method in ("atomic-list", "radix-grid"):
+        bindings.launched.clear()
+        assert len(NeighbourList(1.0, EDGES, True, method=method)(positions)) == PAIRS
+        names.append([name for name, *_ in bindings.launched])
+    last = ["count", "scan_lookback", "note_pairs", "fill"]
+    assert names[0] == ["place", "push_front", *last]
+    sort = ["count_digits", "sort_digit", "sort_digit", "cell_bounds"]
+    assert names[1] == ["place", *sort, *last]  # Onesweep: CUB would need nvcc
 
 
 def test_the_gpu_becomes_that_of_a_thread_that_has_none(bindings, positions):
