@@ -36,22 +36,23 @@ __device__ __forceinline__ int taken(unsigned *bits)
 }
 
 /* Write the neighbours of a particle in a row, by one thread, and return the place behind. */
-__device__ __forceinline__ int64 write_row(GLOBAL const float4 *__restrict__ positions, GLOBAL const int *__restrict__ start,
-                                           GLOBAL const int *__restrict__ order, GLOBAL const Grid *__restrict__ grid,
-                                           float cutoff2, float slack, int particles, GLOBAL int *__restrict__ neighbours,
-                                           int64 capacity, GLOBAL const unsigned *__restrict__ masks, int slot, int number,
+__device__ __forceinline__ int64 write_row(GLOBAL const float4 *positions, GLOBAL const int *start,
+                                           GLOBAL const int *order, GLOBAL const Grid *grid,
+                                           float cutoff2, float slack, int particles, GLOBAL int *neighbours,
+                                           int64 capacity, GLOBAL const unsigned *masks, int slot, int number,
                                            int64 place)
 {
     const float4 p = positions[slot];
     float shift_y, shift_z;
     const Stretch s = row_of(grid, start, p, number, cutoff2, slack, &shift_y, &shift_z);
-    const int is_marked = words_of(s, grid, slot) <= WORDS;
+    const int is_marked = words_of(s, slot) <= WORDS;
     int w = number * WORDS;
     for (int is_far = 0; is_far <= PERIODIC; ++is_far) {
-        const Piece piece = piece_of(s, is_far, grid, slot);
+        Piece piece;
+        set_piece(&piece, s, is_far, grid, slot);
         for (int first = piece.begin; first < piece.end; first += 32, ++w) {
             unsigned bits = is_marked ? masks[(size_t)w * particles + slot]
-                                      : word_of(positions, p, piece, first, shift_y, shift_z, cutoff2, slot);
+                                      : word_of(positions, p, &piece, first, shift_y, shift_z, cutoff2, slot);
             for (; bits; ++place) {
                 const int j = first + taken(&bits);
                 if (place < capacity)
@@ -138,13 +139,14 @@ __global__ void fill(GLOBAL const float4 *__restrict__ positions, GLOBAL const i
                 continue;
             float shift_y, shift_z;
             const Stretch s = row_of(grid, start, positions[slot], number, cutoff2, slack, &shift_y, &shift_z);
-            const int is_marked = words_of(s, grid, slot) <= WORDS;
+            const int is_marked = words_of(s, slot) <= WORDS;
             others |= !is_marked << number;
             for (int w = dy * WORDS; w < (dy + 1) * WORDS && !is_marked; ++w)
                 words[w * BLOCK + threadIdx.x] = 0;
             int w = dy * WORDS;
             for (int is_far = 0; is_far <= PERIODIC && is_marked; ++is_far) {
-                const Piece piece = piece_of(s, is_far, grid, slot);
+                Piece piece;
+                set_piece(&piece, s, is_far, grid, slot);
                 for (int first = piece.begin; first < piece.end; first += 32)
                     firsts[w++ * BLOCK + threadIdx.x] = first;
             }

@@ -43,16 +43,17 @@ __global__ void count(GLOBAL const float4 *__restrict__ positions, GLOBAL const 
             const size_t number = dz * 3 + dy;
             int w = 0;
             for (int is_far = 0; is_far <= PERIODIC; ++is_far) {
-                const Piece piece = piece_of(s, is_far, grid, slot);
+                Piece piece;
+                set_piece(&piece, s, is_far, grid, slot);
                 for (int first = piece.begin; first < piece.end; first += 32, ++w) {
-                    const unsigned near = word_of(positions, p, piece, first, shift_y[dy], shift_z, cutoff2, slot);
+                    const unsigned near = word_of(positions, p, &piece, first, shift_y[dy], shift_z, cutoff2, slot);
                     found += __popc(near);
                     if (w < WORDS)
                         masks[(number * WORDS + w) * particles + slot] = near;
                 }
             }
-            const int is_plain = w <= WORDS && !(PERIODIC && s.far_begin < s.far_end);
-            begins[number * particles + slot] = is_plain ? piece_of(s, 0, grid, slot).begin : -1;
+            const int has_far = s.far_begin < s.far_end, begin = HALF ? max(s.begin, (int)slot + 1) : s.begin;
+            begins[number * particles + slot] = w > WORDS || has_far ? -1 : begin;
             for (; w < WORDS; ++w)
                 masks[(number * WORDS + w) * particles + slot] = 0;
         }

@@ -14,7 +14,7 @@ __device__ __forceinline__ int is_near_unshifted(float4 p, float4 q, float cutof
 }
 
 /* Bit k: particle first + k is near, of those before `end`, at most 32. STEP at a time: their loads overlap. */
-__device__ __forceinline__ unsigned near_bits(GLOBAL const float4 *__restrict__ positions, float4 p, int first,
+__device__ __forceinline__ unsigned near_bits(GLOBAL const float4 *positions, float4 p, int first,
                                               int end, float shift_x, float shift_y, float shift_z, float cutoff2)
 {
     unsigned bits = 0;
@@ -43,39 +43,34 @@ __device__ __forceinline__ unsigned near_bits(GLOBAL const float4 *__restrict__ 
     return bits;
 }
 
-/* The two pieces of a row that wraps, or the one of another, and its shift along x. With HALF particles up to `own` are
-   left out. */
+/* A piece of a row, of which a row that wraps has two, and its shift along x. With HALF particles up to `own` are left
+   out. */
 typedef struct Piece {
     int begin, end;
     float shift_x;
 } Piece;
 
-__device__ __forceinline__ Piece piece_of(Stretch s, int is_far, GLOBAL const Grid *grid, int own)
+__device__ __forceinline__ void set_piece(Piece *piece, Stretch s, int is_far, GLOBAL const Grid *grid, int own)
 {
-    Piece piece = {is_far ? s.far_begin : s.begin, is_far ? s.far_end : s.end, 0.0f};
-    if (is_far)
-        piece.shift_x = s.far_begin < s.begin ? grid->size[0] : -grid->size[0];
+    piece->begin = is_far ? s.far_begin : s.begin;
+    piece->end = is_far ? s.far_end : s.end;
+    piece->shift_x = !is_far ? 0.0f : s.far_begin < s.begin ? grid->size[0] : -grid->size[0];
     if (HALF)
-        piece.begin = max(piece.begin, own + 1);
-    return piece;
+        piece->begin = max(piece->begin, own + 1);
 }
 
 /* How many words of 32 bits the candidates of a row take; those of the far piece begin in a word of their own. */
-__device__ __forceinline__ int words_of(Stretch s, GLOBAL const Grid *grid, int own)
+__device__ __forceinline__ int words_of(Stretch s, int own)
 {
-    int words = 0;
-    for (int is_far = 0; is_far <= PERIODIC; ++is_far) {
-        const Piece piece = piece_of(s, is_far, grid, own);
-        words += (max(piece.end - piece.begin, 0) + 31) / 32;
-    }
-    return words;
+    const int begin = HALF ? max(s.begin, own + 1) : s.begin, far = HALF ? max(s.far_begin, own + 1) : s.far_begin;
+    return (max(s.end - begin, 0) + 31) / 32 + (max(s.far_end - far, 0) + 31) / 32;
 }
 
 /* Bit k: particle first + k is a neighbour, of those of a piece. */
-__device__ __forceinline__ unsigned word_of(GLOBAL const float4 *__restrict__ positions, float4 p, Piece piece, int first,
+__device__ __forceinline__ unsigned word_of(GLOBAL const float4 *positions, float4 p, const Piece *piece, int first,
                                             float shift_y, float shift_z, float cutoff2, int own)
 {
-    const unsigned near = near_bits(positions, p, first, min(first + 32, piece.end), piece.shift_x, shift_y, shift_z,
+    const unsigned near = near_bits(positions, p, first, min(first + 32, piece->end), piece->shift_x, shift_y, shift_z,
                                     cutoff2);
     return !HALF && (unsigned)(own - first) < 32u ? near & ~(1u << (own - first)) : near;
 }
