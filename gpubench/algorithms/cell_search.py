@@ -24,11 +24,13 @@ from gpubench.devices import Device, missing_feature
 from gpubench.inputs import ParticleSet
 from gpubench.primitives import simd_query
 from gpubench.primitives.cell_ids import CellIds
-from gpubench.primitives.cell_query import FEW, CellQuery
+from gpubench.primitives.cell_query import CellQuery
 
 # Forms of cell lists that searches are over, best first: positions come along, the host does not.
 PREFERRED = ("gather", "reorder", "device-loop")
-PREFERRED_FEW = ("reorder", "device-loop")  # a launch less counts more than where writes go
+# Of so few particles, a launch less counts more than where they are written.
+FEW = 2**15
+PREFERRED_FEW = ("reorder", "device-loop")
 PREFERRED_SIMD = ("order", "device-loop")  # the query makes copies of its own
 MOST_PARTS = 5
 

@@ -70,7 +70,7 @@ def test_lists_hold_each_pair_once(
 ):
     monkeypatch.setattr(simd_query, "suits", lambda _: False)
     if way != "groups":
-        monkeypatch.setattr(cell_query, "FEW", 0)
+        monkeypatch.setattr(cell_query, "FEW", {0.0: 0})
     if way == "one word a row":  # what does not fit is tested again
         monkeypatch.setattr(cell_query, "words_for", lambda *_: 1)
     for particles, reach in ((1, 1), (33, 3), (700, 2)):
@@ -88,7 +88,7 @@ def test_rows_beyond_the_room_are_cut_and_nothing_else_is_written(
     device: Device, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(simd_query, "suits", lambda _: False)
-    monkeypatch.setattr(cell_query, "FEW", 0)
+    monkeypatch.setattr(cell_query, "FEW", {0.0: 0})
     positions = particles_of("even", 300)
     grid = Grid((4, 3, 3), (0.0, 0.0, 0.0), BOX, (True,) * 3)
     cells = CountingSort(device, 300, grid, "reorder", {"levels": 1})
