@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from gpubench.algorithms.atomic_list import AtomicList
 from gpubench.algorithms.atomic_resort import AtomicResort
@@ -21,10 +21,12 @@ from gpubench.core.grid import MAX_CELLS, Grid
 from gpubench.core.poison import arrays_of, empty, poison
 from gpubench.core.tasks import COUNTS, TASKS
 from gpubench.devices import Device, missing_feature
-from gpubench.inputs import ParticleSet
 from gpubench.primitives import simd_query
 from gpubench.primitives.cell_ids import CellIds
 from gpubench.primitives.cell_query import CellQuery
+
+if TYPE_CHECKING:
+    from gpubench.inputs import ParticleSet
 
 # Forms of cell lists that searches are over, best first: positions come along, the host does not.
 PREFERRED = ("gather", "reorder", "device-loop")

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from gpubench.cli import require, values
+from gpubench.cli.options import PeriodicOption
 
 
 def export(
@@ -16,12 +17,7 @@ def export(
     ],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the files.")],
     task: Annotated[str, typer.Option(metavar="TASK", help="Task: count or list.")] = "list",
-    periodic: Annotated[
-        str,
-        typer.Option(
-            metavar="AXES", help="Axes along which the box repeats: some of xyz, or none."
-        ),
-    ] = "",
+    periodic: PeriodicOption = "",
     parts: Annotated[
         int,
         typer.Option(

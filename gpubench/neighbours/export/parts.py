@@ -1,4 +1,4 @@
-"""What the searches that can be exported are made of: kernels in namespaces, and their blocks."""
+"""What the searches that can be exported are made of: kernels in namespaces."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ SEARCHES = {
     "search-atomic-list": ("LINKED", "over linked lists of cells"),
     "hash-query": ("HASHED", "in open space, over a hash table of cells"),
 }
-THREADS = 256
 SORT: Constants = {"BLOCK": counting_sort.BLOCK, "ITEMS": counting_sort.ITEMS, "REORDER": 0}
 ONCE: Constants = {"BLOCK": scan.BLOCK, "ITEMS": scan.ITEMS}
 SCAN = ("common/lookback.h", "scan.cu")
@@ -92,19 +91,3 @@ def _sorted(periodic: bool, parts: int, lists: bool, lanes: int) -> list[str]:
         files, constants = ["common/stretch.h", filled], {**query, **own}
         detail.append(namespace("fill_neighbours", files, constants))
     return detail
-
-
-def blocks(kind: str) -> dict[str, int]:
-    """Return the threads of blocks, and items of one, that the file for CuPy launches."""
-    used = {radix_grid.BLOCK, hash_grid.BLOCK, gather.BLOCK, scan.BLOCK, cell_query.FILL_BLOCK}
-    assert used == {THREADS} == {counting_sort.BLOCK}
-    found = {"threads": THREADS, "scan": scan.BLOCK * scan.ITEMS, "count": cell_query.BLOCK}
-    if kind == "COUNTING":
-        return {**found, "sort_items": counting_sort.BLOCK * counting_sort.ITEMS}
-    if kind == "LINKED":
-        return found
-    block, items, _ = OnesweepSort.shapes[4]
-    digits = digit_sorts.COUNT_BLOCK
-    found |= {"sort": block, "sort_items": block * items, "digits": digits}
-    found["digit_items"] = digits * digit_sorts.COUNT_ITEMS
-    return {**found, "query": hash_query.BLOCK} if kind == "HASHED" else found
