@@ -32,7 +32,7 @@ def export(
         typer.Option(
             metavar="K",
             parser=values.number,
-            help="Neighbours per particle, about: if there are many, threads share a particle.",
+            help="Neighbours per particle, about: bits that mark them get so much room.",
         ),
     ] = 16,
 ) -> None:

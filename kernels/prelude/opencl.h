@@ -24,6 +24,7 @@
 #define store_relaxed(address, value) ((void)atomic_xchg(address, value))
 
 #define __clz(x) clz(x)
+#define __popc(x) popcount(x)
 #define __umulhi(a, b) mul_hi(a, b)
 #define floorf floor
 #define fmaf fma

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import textwrap
 from collections.abc import Mapping
@@ -12,7 +13,7 @@ from gpubench.core.errors import UserError
 from gpubench.core.paths import PACKAGE
 from gpubench.neighbours.export.parts import SEARCHES, namespaces
 from gpubench.neighbours.export.source import Constants, resolved
-from gpubench.primitives.cell_query import lanes_in
+from gpubench.primitives.cell_query import words_for
 
 TASKS = ("count", "list")
 FILES = ("neighbours.cuh", "example.cu", "CMakeLists.txt", "cupy_neighbours.py")
@@ -68,17 +69,18 @@ def _texts(
 ) -> tuple[str, ...]:
     """Return what the files hold."""
     lists, is_sorted = task == "list", kind in ("COUNTING", "RADIX")
-    lanes = lanes_in(neighbours) if lists and is_sorted else 0
-    chosen = {kind: 1, "LISTS": int(lists), "LANES": lanes, "SORTED": int(is_sorted)}
-    chosen["HAS_MASKS"] = int(lists and is_sorted and not lanes)
+    # Cells are about a tenth longer than the cutoff.
+    in_row = 1.1 * (2 + 1 / parts) * neighbours / (4 / 3 * math.pi)
+    words = words_for(in_row, bool(periodic))
+    chosen = {kind: 1, "LISTS": int(lists), "SORTED": int(is_sorted)}
+    chosen["HAS_MASKS"] = int(lists and is_sorted)
     repeats = [axis in periodic for axis in "xyz"]
     values = {
         "REPEATS_HERE": ", ".join(str(each).lower() for each in repeats),
         "(AXES_HERE,)": str(tuple(repeats)),
         "PARTS_HERE": str(parts),
-        "LANES_HERE": str(lanes),
     }
-    inner = namespaces(kind, bool(periodic), parts, lists, lanes)
+    inner = namespaces(kind, bool(periodic), parts, lists, words)
     header = (
         f"{_head(way, task, periodic)}#ifndef GPUBENCH_NEIGHBOURS_CUH\n"
         f"#define GPUBENCH_NEIGHBOURS_CUH\n\nnamespace gpubench {{\n{inner}\n}}\n\n"
