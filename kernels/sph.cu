@@ -51,7 +51,7 @@ __device__ __forceinline__ float density_at(float square, GLOBAL const Fluid *fl
     {                                                                                              \
         int near = (j);                                                                            \
         float square = square_length(displacement(box, p, places[near]));                          \
-        if (square < 1.0f && near != (int)i) {                                                     \
+        if (square < square_range && near != (int)i) {                                                     \
             sum += density_at(square, fluid);                                                      \
             if (met < NEAR)                                                                        \
                 notes[NOTE(i, met)] = near;                                                        \
@@ -79,7 +79,7 @@ __global__ void densities(GLOBAL const uint4 *__restrict__ places,
     int plane = cell_at(box, 2, p.z);
     if (plane < low || plane >= high)
         return;
-    float sum = density_at(0.0f, fluid);
+    float sum = density_at(0.0f, fluid), square_range = 1.0f;
     int met = 0;
 #include "common/candidates.h"
     float4 v = velocities[i];
@@ -111,7 +111,7 @@ __device__ __forceinline__ void add_acceleration(float4 *sum, uint4 p, float4 u,
     {                                                                                              \
         int near = (j);                                                                            \
         uint4 q = places[near];                                                                    \
-        if (square_length(displacement(box, p, q)) < 1.0f && near != (int)i) {                     \
+        if (square_length(displacement(box, p, q)) < square_range && near != (int)i) {             \
             add_acceleration(&sum, p, u, q, flow[near], box, fluid);                               \
         }                                                                                          \
     }
@@ -143,6 +143,7 @@ __global__ void forces(GLOBAL const uint4 *__restrict__ places,
             add_acceleration(&sum, p, u, places[other], flow[other], box, fluid);
         }
     } else {
+        float square_range = 1.0f;
 #include "common/candidates.h"
     }
     result[i] =
