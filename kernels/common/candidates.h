@@ -8,7 +8,8 @@
      1  LinkedCells: head, next
      2  LimitedCells: count, slots (CAPACITY a cell)
      3  lists of neighbours: their numbers, and the lists (ROOM a particle)
-   REACH: cells along x that reach as far as one along y and z. */
+   REACH: cells along x that reach as far as one along y and z. AFTER, if defined: only those with a
+   larger number than that, which is of the particle; sorted cells only. */
 {
 #if TRAVERSAL == 3
     int listed = cells[i];
@@ -32,6 +33,10 @@
         float left_z = fmaf(square_range, 1.000004f, -(gap_z * gap_z));
         if (z < 0 || left_z < 0.0f)
             continue;
+#ifdef AFTER
+        if (z < cz)
+            continue;
+#endif
         for (int far = 0; far <= wraps; ++far) {
             /* The bounds of three rows first: their loads overlap. */
             int begin[3], count[3];
@@ -50,11 +55,18 @@
                     first = max(first, 0);
                     end = min(end, end_x);
                 }
+                int row = cell_index(box, 0, y, z);
                 begin[r] = count[r] = 0;
+#ifdef AFTER
+                if (z == cz && y < cy)
+                    continue;
+#endif
                 if (y >= 0 && left >= 0.0f && first < end) {
-                    int row = cell_index(box, 0, y, z);
                     begin[r] = cells[row + first];
-                    count[r] = cells[row + end] - begin[r];
+#ifdef AFTER
+                    begin[r] = max(begin[r], AFTER + 1);
+#endif
+                    count[r] = max(cells[row + end] - begin[r], 0);
                 }
             }
             /* One loop over all three, which differ in length from thread to thread. */
