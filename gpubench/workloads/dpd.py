@@ -27,7 +27,7 @@ from gpubench.physics.step import check_dpd_step
 from gpubench.workloads.cell_workload import BLOCK, InCells, require_known_values
 from gpubench.workloads.workload import BlowUp, Snapshot, Value
 
-# Back ends whose devices add to float32 in memory: there each pair of sorted cells is computed once.
+# Back ends with fast atomic additions of float32: each pair of sorted cells is computed once.
 PAIRS_ONCE = frozenset({"cuda"})
 MESH, LAYER = 1.5, 1.0  # of the fields of which domains and mixing are observed
 NOISES = {"philox": 0, "rozen2008": 1}
