@@ -54,28 +54,36 @@ __device__ __forceinline__ void add_force(float4 *sum, uint4 p, float4 u, uint4 
 #endif
 }
 
-#if DEFER > 0
-#define MEET(j)                                                                                    \
-    deferred[met++ * BLOCK + threadIdx.x] = (j);                                                   \
-    if (met == DEFER) {                                                                            \
-        for (int d = 0; d < DEFER; ++d) {                                                          \
-            int other = deferred[d * BLOCK + threadIdx.x];                                         \
-            add_force(&sum, p, u, places[other], drags[other], box, fluid, now, &result[other]);   \
-        }                                                                                          \
-        met = 0;                                                                                   \
+/* Compute the forces of the neighbours that were collected. */
+#define ADD_DEFERRED                                                                               \
+    for (LOCAL int *d = own; d != free; d += BLOCK) {                                              \
+        int other = *d;                                                                            \
+        add_force(&sum, p, u, places[other], drags[other], box, fluid, now, &result[other]);       \
     }
-#else
-#define MEET(j) add_force(&sum, p, u, places[j], drags[j], box, fluid, now, &result[j])
-#endif
 
 /* Add the force of a candidate that is a neighbour, now or DEFER at a time. */
+#if DEFER > 0
 #define VISIT(j)                                                                                   \
     {                                                                                              \
         int near = (j);                                                                            \
         if (square_length(displacement(box, p, places[near])) < square_range && near != (int)i) {  \
-            MEET(near);                                                                            \
+            *free = near;                                                                          \
+            free += BLOCK;                                                                         \
+        }                                                                                          \
+        if (free == full) {                                                                        \
+            ADD_DEFERRED                                                                           \
+            free = own;                                                                            \
         }                                                                                          \
     }
+#else
+#define VISIT(j)                                                                                   \
+    {                                                                                              \
+        int near = (j);                                                                            \
+        uint4 q = places[near];                                                                    \
+        if (square_length(displacement(box, p, q)) < square_range && near != (int)i)               \
+            add_force(&sum, p, u, q, drags[near], box, fluid, now, &result[near]);                 \
+    }
+#endif
 
 #if ONCE
 #define AFTER ((int)i)
@@ -90,7 +98,7 @@ __global__ void forces(GLOBAL const uint4 *__restrict__ places,
 {
 #if DEFER > 0
     __shared__ int deferred[DEFER * BLOCK];
-    int met = 0;
+    LOCAL int *own = deferred + threadIdx.x, *free = own, *full = own + DEFER * BLOCK;
 #endif
     unsigned i = blockIdx.x * BLOCK + threadIdx.x;
     if (i >= particles)
@@ -103,10 +111,7 @@ __global__ void forces(GLOBAL const uint4 *__restrict__ places,
         clock[1] = now;
 #include "common/candidates.h"
 #if DEFER > 0
-    for (int d = 0; d < met; ++d) {
-        int other = deferred[d * BLOCK + threadIdx.x];
-        add_force(&sum, p, u, places[other], drags[other], box, fluid, now, &result[other]);
-    }
+    ADD_DEFERRED
 #endif
 #if ONCE
     add_exact(&result[i], sum.x, sum.y, sum.z);
