@@ -89,12 +89,19 @@ __device__ __forceinline__ void add_force(float4 *sum, uint4 p, float4 u, uint4 
 #define AFTER ((int)i)
 #endif
 
+/* A block more in a multiprocessor, for a few words of local memory outside the loops. */
+#ifdef __CUDACC__
+#define OCCUPANCY __launch_bounds__(BLOCK, 8)
+#else
+#define OCCUPANCY
+#endif
+
 /* Force on each particle. drags: velocities that the drag sees. */
-__global__ void forces(GLOBAL const uint4 *__restrict__ places,
-                       GLOBAL const float4 *__restrict__ drags, GLOBAL const int *__restrict__ cells,
-                       GLOBAL const int *__restrict__ items, GLOBAL const Box *__restrict__ box,
-                       GLOBAL const Fluid *__restrict__ fluid, Clock clock, float range,
-                       int particles, GLOBAL float4 *__restrict__ result)
+__global__ void OCCUPANCY
+    forces(GLOBAL const uint4 *__restrict__ places, GLOBAL const float4 *__restrict__ drags,
+           GLOBAL const int *__restrict__ cells, GLOBAL const int *__restrict__ items,
+           GLOBAL const Box *__restrict__ box, GLOBAL const Fluid *__restrict__ fluid, Clock clock,
+           float range, int particles, GLOBAL float4 *__restrict__ result)
 {
 #if DEFER > 0
     __shared__ int deferred[DEFER * BLOCK];

@@ -27,6 +27,14 @@
     int wraps = box->periodic[0] && (cx < REACH || cx >= end_x - REACH);
     float at_x = inside_cell(box, 0, p.x), at_y = inside_cell(box, 1, p.y);
     float at_z = inside_cell(box, 2, p.z), per_edge = 1.000002f / box->edge[0];
+    int y[3];
+    float square_y[3];
+#pragma unroll
+    for (int r = 0; r < 3; ++r) {
+        float gap = box->edge[1] * (r == 0 ? at_y : r == 2 ? 1.0f - at_y : 0.0f);
+        y[r] = neighbour_at(box, 1, cy + r - 1);
+        square_y[r] = y[r] < 0 ? 3e38f : gap * gap;
+    }
     for (int dz = -1; dz <= 1; ++dz) {
         int z = neighbour_at(box, 2, cz + dz);
         float gap_z = box->edge[2] * (dz < 0 ? at_z : dz > 0 ? 1.0f - at_z : 0.0f);
@@ -38,35 +46,29 @@
             continue;
 #endif
         for (int far = 0; far <= wraps; ++far) {
+            int middle = far ? (cx < REACH ? cx + end_x : cx - end_x) : cx;
             /* The bounds of three rows first: their loads overlap. */
             int begin[3], count[3];
 #pragma unroll
             for (int r = 0; r < 3; ++r) {
-                int y = neighbour_at(box, 1, cy + r - 1);
-                float gap = box->edge[1] * (r == 0 ? at_y : r == 2 ? 1.0f - at_y : 0.0f);
-                float left = fmaf(-gap, gap, left_z);
+                float left = left_z - square_y[r];
                 float half_width = fmaf(sqrt_about(fmaxf(left, 0.0f)), per_edge, 1e-6f);
-                int first = cx + (int)floorf(fmaxf(at_x - half_width, (float)-REACH));
-                int end = cx + (int)floorf(fminf(at_x + half_width, (float)REACH)) + 1;
-                if (far) {
-                    end = first < 0 ? end_x : end - end_x;
-                    first = first < 0 ? first + end_x : 0;
-                } else {
-                    first = max(first, 0);
-                    end = min(end, end_x);
-                }
-                int row = cell_index(box, 0, y, z);
+                int first = middle + (int)floorf(fmaxf(at_x - half_width, (float)-REACH));
+                int last = middle + (int)floorf(fminf(at_x + half_width, (float)REACH));
+                first = max(first, 0);
+                last = min(last, end_x - 1);
                 begin[r] = count[r] = 0;
 #ifdef AFTER
-                if (z == cz && y < cy)
+                if (z == cz && y[r] < cy)
                     continue;
 #endif
-                if (y >= 0 && left >= 0.0f && first < end) {
+                if (left >= 0.0f && first <= last) {
+                    int row = cell_index(box, 0, y[r], z);
                     begin[r] = cells[row + first];
 #ifdef AFTER
                     begin[r] = max(begin[r], AFTER + 1);
 #endif
-                    count[r] = max(cells[row + end] - begin[r], 0);
+                    count[r] = max(cells[row + last + 1] - begin[r], 0);
                 }
             }
             /* One loop over all three, which differ in length from thread to thread. */
