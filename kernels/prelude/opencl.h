@@ -50,7 +50,7 @@ inline float __fmul_rn(float a, float b)
 
 inline void add_float_exact(volatile GLOBAL int *address, float value)
 {
-    int before, seen = *address;
+    int before, seen = 0; /* a guess, as a plain load would race */
     do {
         before = seen;
         seen = atomic_cmpxchg(address, before, as_int(as_float(before) + value));
