@@ -23,6 +23,7 @@ BOX_DTYPE = np.dtype(
         ("units", np.float32, 3),
         ("cells", np.uint32, 3),
         ("periodic", np.int32, 3),
+        ("edge", np.float32, 3),
         ("reach", np.float32),
     ]
 )
@@ -86,19 +87,23 @@ class Box:
             if edge / cell_size >= MAX_CELLS:
                 raise UserError(f"a box of {self.size} has too many cells of {cell_size:g}")
         sizes = (cell_size / parts, cell_size, cell_size)
+        # Three cells fit into a periodic edge, though the quotient may be rounded to less.
         nx, ny, nz = (
-            max(1, math.floor(edge / size)) for edge, size in zip(self.size, sizes, strict=True)
+            max(3 if periodic else 1, math.floor(edge / size))
+            for edge, size, periodic in zip(self.size, sizes, self.periodic, strict=True)
         )
         return Grid((nx, ny, nz), (0.0, 0.0, 0.0), self.size, self.periodic)
 
     def packed(self, grid: Grid, reach: float) -> NDArray[np.void]:
         """Return the box with its cells as the kernels read it: one element of BOX_DTYPE.
 
-        length: of a unit. units: in a length of 1. reach: how far a particle may move in a step.
+        length: of a unit. units: in a length of 1. edge: of a cell. reach: how far a particle may
+        move in a step.
         """
         packed = np.zeros(1, BOX_DTYPE)
         packed["length"] = np.asarray(self.size) / self.units
         packed["units"] = np.asarray(self.units) / self.size
         packed["cells"], packed["periodic"] = grid.cells, self.periodic
+        packed["edge"] = np.asarray(self.size) / grid.cells
         packed["reach"] = reach
         return packed
