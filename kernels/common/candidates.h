@@ -9,7 +9,8 @@
      2  LimitedCells: count, slots (CAPACITY a cell)
      3  lists of neighbours: their numbers, and the lists (ROOM a particle)
    REACH: cells along x that reach as far as one along y and z. AFTER, if defined: only those with a
-   larger number than that, which is of the particle; sorted cells only. */
+   larger number than that, which is of the particle; sorted cells only. ONE_LOOP, if defined: three
+   rows are one loop, in which threads wait less for each other, but read from three places. */
 {
 #if TRAVERSAL == 3
     int listed = cells[i];
@@ -71,12 +72,20 @@
                     count[r] = max(cells[row + last + 1] - begin[r], 0);
                 }
             }
-            /* One loop over all three, which differ in length from thread to thread. */
+#ifdef ONE_LOOP
             int two = count[0] + count[1], all = two + count[2];
             int second = begin[1] - count[0], third = begin[2] - two;
             for (int k = 0; k < all; ++k) {
                 VISIT(k + (k < count[0] ? begin[0] : k < two ? second : third));
             }
+#else
+#pragma unroll
+            for (int r = 0; r < 3; ++r) {
+                for (int j = begin[r]; j < begin[r] + count[r]; ++j) {
+                    VISIT(j);
+                }
+            }
+#endif
         }
     }
 #else
