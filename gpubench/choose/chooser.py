@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,8 +14,8 @@ from typing import Self
 import numpy as np
 
 from gpubench.choose import evidence, validation
-from gpubench.choose.evidence import Machine, Place, Setting, Subject, from_octaves, matrix
-from gpubench.choose.model import Barred, Estimate, Margin, Model
+from gpubench.choose.evidence import Machine, Place, Setting, Subject, from_octaves, lean, matrix
+from gpubench.choose.model import SIZES, Barred, Estimate, Margin, Model
 from gpubench.choose.question import Question
 from gpubench.choose.surface import SAME, distances
 from gpubench.choose.validation import Validation
@@ -116,10 +117,12 @@ class Chooser:
         kept, self._older = of_newest_code(of_machine)
         self.files = [result.path for result in kept]
         self._validations: dict[str, Validation] = {}
-        self._models = {task: Model(table) for task, table in evidence.tables(kept).items()}
-        if not self._models:
+        self._models: dict[str, Model] = {}
+        self._tables = evidence.tables(kept)
+        if not self._tables:
             raise UserError(
-                f"these results hold no neighbour search from positions: {evidence.MAKE_SOME}"
+                "these results hold no neighbour search from positions:"
+                f" `gpubench run {evidence.STUDY}` makes some"
             )
 
     @classmethod
@@ -138,32 +141,40 @@ class Chooser:
     @property
     def tasks(self) -> list[str]:
         """Tasks of which anything was measured."""
-        return list(self._models)
+        return list(self._tables)
+
+    def model(self, task: str) -> Model:
+        """Return what interpolates the times of a task."""
+        if task not in self._models:
+            self._models[task] = Model(self._tables[task])
+        return self._models[task]
 
     def prepared(self, task: str) -> Self:
         """Return a chooser for one task, with all that does not depend on the question done."""
         one = copy.copy(self)
-        one._models = {task: self._models[task]} if task in self._models else {}
+        one._tables = {task: lean(self._tables[task])} if task in self._tables else {}
+        one._models, one._validations = {}, {}
         one.cross_validate()
         for model in one._models.values():
-            model.prepare()
+            for subject, field in itertools.product(model.subjects, SIZES):
+                model.surface(subject, field)
         return one
 
     def cross_validate(self) -> list[Validation]:
         """Return for each task what advice is worth on inputs that were held out."""
-        return [self._validation(task) for task in self._models]
+        return [self._validation(task) for task in self._tables]
 
     def _validation(self, task: str) -> Validation:
         if task not in self._validations:
-            self._validations[task] = validation.validate(task, self._models[task])
+            self._validations[task] = validation.validate(task, self.model(task))
         return self._validations[task]
 
     def choose(self, question: Question) -> Answer:
         """Answer a question, or decline to, where nothing was measured around the input."""
         task = question.its_task
-        if task not in self._models:
+        if task not in self._tables:
             return self._declined(question, f"nothing was measured of the task {task}", None)
-        model = self._models[task]
+        model = self.model(task)
         place = self._place(model, question)
         if reason := _why_outside(model, place):
             nearest = _nearest(model, place, None)
@@ -242,7 +253,7 @@ class Chooser:
         nearest: Sequence[Near] = (),
         barred: Sequence[Barred] = (),
     ) -> Answer:
-        known = self._validation(question.its_task) if question.its_task in self._models else None
+        known = self._validation(question.its_task) if question.its_task in self._tables else None
         return Answer(
             question, self.machine, "declined", reason, command, barred=barred, nearest=nearest,
             validation=known,
@@ -323,7 +334,7 @@ def _command(question: Question, place: Place, model: Model) -> str | None:
 def _nearest(model: Model, place: Place, subject: Subject | None) -> list[Near]:
     """Return the nearest measured inputs, of a subject if one is given."""
     subjects = [subject] if subject else model.subjects
-    right = {p for each in subjects for p in model.right(each)}
+    right = {p for each in subjects for p in model.right[each]}
     places = sorted(p for p in right if p.setting == place.setting)
     if not places:
         return []
@@ -331,13 +342,13 @@ def _nearest(model: Model, place: Place, subject: Subject | None) -> list[Near]:
     found = []
     for i in np.argsort(away, kind="stable")[:NEAREST]:
         other = places[i]
-        able = [each for each in subjects if other in model.right(each)]
-        fastest = min(able, key=lambda each: model.right(each)[other].median_ms)
+        able = [each for each in subjects if other in model.right[each]]
+        fastest = min(able, key=lambda each: model.right[each][other].median_ms)
         axes = {
             axis: value - place.numbers[axis] if axis == "moved" else value / place.numbers[axis]
             for axis, value in other.numbers.items()
         }
-        record, source = model.right(fastest)[other], model.table[fastest][other].results
+        record, source = model.right[fastest][other], model.table[fastest][other].results
         found.append(Near(other, axes, float(away[i]), fastest, record, source))
     return found
 
@@ -347,8 +358,8 @@ def _matters(model: Model, barred: Barred, best: Estimate, place: Place) -> bool
 
     So it is where its surface lies below the best, and where it has none in this setting.
     """
-    is_known = any(p.setting == place.setting for p in model.right(barred.subject))
-    ms = model.surface(barred.subject, matrix([place]), place.setting)
+    is_known = any(p.setting == place.setting for p in model.right[barred.subject])
+    ms = model.ms(barred.subject, matrix([place]), place.setting)
     return ms is None or not is_known or float(ms[0]) < best.ms
 
 
@@ -376,7 +387,7 @@ def _ranked(
     model: Model, machine: Machine, place: Place
 ) -> tuple[Estimate | None, list[Margin], list[Estimate | Barred]]:
     """Return the fastest on an input, the margins of all others to it, and what each needs."""
-    found = [model.estimate(subject, place) for subject in model.subjects]
+    found = model.estimates(place)
     able = sorted((each for each in found if isinstance(each, Estimate)), key=lambda each: each.ms)
     if not able:
         return None, [], found
@@ -397,7 +408,7 @@ def _crossing(model: Model, place: Place, best: Subject, i: int, end: float) -> 
         at = np.linspace(inner, outer, SCANNED + 1)
         points = np.repeat(matrix([place]), len(at), axis=0)
         points[:, i] = at
-        ms = np.array([model.times(each, points, place.setting) for each in model.subjects])
+        ms = model.times(points, place.setting)
         is_known = np.isfinite(ms).any(axis=0)
         first = np.where(np.isnan(ms), np.inf, ms).argmin(axis=0)
         is_other = ~is_known | (first != model.subjects.index(best))

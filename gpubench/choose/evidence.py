@@ -28,7 +28,6 @@ STUDY = study_for("choose")
 MODE = "hot"  # the one that every algorithm and every library can be timed in
 LOCAL = Path("results/local")
 UNMOVED = 0.001  # share of the particles below which moves cost next to nothing
-MAKE_SOME = f"`gpubench run {STUDY}` makes some"
 
 
 class Setting(NamedTuple):
@@ -108,28 +107,29 @@ class Machine:
 Table: TypeAlias = Mapping[Subject, Mapping[Place, Measurement]]
 
 
-def files(given: Sequence[Path], backend: str | None) -> list[results.Results]:
+def files(given: Sequence[Path], backend: str | None, study: str = STUDY) -> list[results.Results]:
     """Read results files, and those in folders, or where none are given the default ones.
 
     These are the study's results in results/local, else those that came with the package; with a
     backend, only what was measured through that. Raises UserError where there are none.
     """
+    make_some = f"gpubench run {study}"
     if given:
-        found = _of_backend(load_results(given, f"gpubench run {STUDY}"), backend)
+        found = _of_backend(load_results(given, make_some), backend)
         if not found:
             raise UserError(f"these results hold nothing that was measured through {backend}")
         return found
-    for of_study in default_files():
+    for of_study in default_files(study):
         if found := _of_backend(map(results.load, of_study), backend):
             return found
     through = f" through {backend}" if backend else ""
-    raise UserError(f"there are no results of the study {STUDY}{through}: {MAKE_SOME}")
+    raise UserError(f"there are no results of the study {study}{through}: `{make_some}` makes some")
 
 
-def default_files() -> list[list[Path]]:
-    """Return the files of the study in results/local, and those that came with the package."""
+def default_files(study: str = STUDY) -> list[list[Path]]:
+    """Return the files of a study in results/local, and those that came with the package."""
     return [
-        [path for place in sorted(folder.glob("*")) for path in results.files_of(place, STUDY)]
+        [path for place in sorted(folder.glob("*")) for path in results.files_of(place, study)]
         for folder in (LOCAL, paths.measured_folder())
     ]
 
@@ -159,20 +159,28 @@ def tables(found: Sequence[results.Results]) -> dict[str, Table]:
     For `update` that is both what updates and what counts anew, on inputs that moved.
     """
     collected: dict[str, dict[Subject, dict[Place, Measurement]]] = {task: {} for task in TASKS}
-    # Timings of different modes are pooled apart anyway.
-    in_mode = [replace(each, records=[r for r in each.records if r.mode == MODE]) for each in found]
-    sources = {each.path: replace(each, records=()) for each in found}
-    for measured in pool(in_mode):
+    for measured in pool(found):
         record = measured.record
         if (task := _task(record)) is not None:
-            subject = Subject.of(record)
-            source = sources[measured.results.path]
-            record = msgspec.structs.replace(
-                record, samples_ms=None, state_before=None, state_after=None
-            )
-            lean = replace(measured, record=record, results=source, timings=())
-            collected[task].setdefault(subject, {})[_place(record)] = lean
+            collected[task].setdefault(Subject.of(record), {})[_place(record)] = measured
     return {task: table for task, table in collected.items() if table}
+
+
+def lean(table: Table) -> Table:
+    """Return a table without samples and what else no answer reads, to be kept."""
+    nothing = dict.fromkeys(("samples_ms", "state_before", "state_after"))
+    return {
+        subject: {
+            place: replace(
+                each,
+                record=msgspec.structs.replace(each.record, **nothing),
+                results=replace(each.results, records=()),
+                timings=(),
+            )
+            for place, each in measured.items()
+        }
+        for subject, measured in table.items()
+    }
 
 
 def _task(record: AnyRecord) -> str | None:

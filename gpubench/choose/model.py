@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from gpubench.choose.evidence import Place, Setting, Subject, Table, matrix
-from gpubench.choose.surface import (
-    SAME,
-    Booleans,
-    Corners,
-    Floats,
-    Integers,
-    Region,
-    Surface,
-    distances,
-)
+from gpubench.choose.surface import SAME, Booleans, Floats, Integers, Surface, corners, distances
 from gpubench.evidence.ranking import may_rank, timed, unranked
 from gpubench.evidence.records import Ok
 
@@ -39,7 +30,6 @@ class Estimate:
 
     low_ms, high_ms: see `Model.estimate`. measured: intervals of the measurements around it, the
         widest, as a logarithm of a factor.
-    corners: measured inputs that it lies between.
     workspace_bytes, peak_bytes: interpolated likewise, None where one of the corners has none.
     """
 
@@ -50,7 +40,6 @@ class Estimate:
     measured: float
     workspace_bytes: int | None
     peak_bytes: int | None
-    corners: Sequence[Place]
 
 
 @dataclass(frozen=True)
@@ -87,7 +76,8 @@ class Model:
     Within a setting, a subject is a candidate inside the simplices whose corners all have a right
     answer of it.
 
-    Inside, inputs are their numbers in `places`, and sets of them are arrays of bool.
+    right: where each subject was measured and may be ranked. Inside, subjects and inputs are their
+    numbers in `subjects` and `places`, and sets of them are arrays of bool.
     """
 
     def __init__(self, table: Table) -> None:
@@ -95,28 +85,21 @@ class Model:
         self.subjects = sorted(table)
         self.places = sorted({place for measured in table.values() for place in measured})
         self.settings = sorted({place.setting for place in self.places})
-        self._number = {place: number for number, place in enumerate(self.places)}
+        self.right: dict[Subject, dict[Place, Ok]] = {
+            subject: {p: m.record for p, m in measured.items() if may_rank(m.record)}
+            for subject, measured in table.items()
+        }
+        self.reference = max(self.subjects, key=lambda subject: len(self.right[subject]))
         self._octaves = matrix(self.places)
-        self._apart = distances(self._octaves, self._octaves)
         self._in = {
             setting: np.array([place.setting == setting for place in self.places])
             for setting in self.settings
         }
-        self._right = {
-            subject: {p: m.record for p, m in measured.items() if may_rank(m.record)}
-            for subject, measured in table.items()
-        }
-        self._is_measured = {subject: self._set(table[subject]) for subject in self.subjects}
-        self._is_right = {subject: self._set(self._right[subject]) for subject in self.subjects}
-        self.reference = max(self.subjects, key=lambda subject: len(self._right[subject]))
-        self._regions: dict[bytes, tuple[Integers, Region]] = {}
-        self._corners: dict[tuple[bytes, bytes], tuple[Integers, Corners]] = {}
+        self._is_measured, self._is_right = (
+            np.array([[place in of[subject] for place in self.places] for subject in self.subjects])
+            for of in (table, self.right)
+        )
         self._surfaces: dict[tuple[Subject, str], Surface | None] = {}
-
-    def _set(self, places: Mapping[Place, object]) -> Booleans:
-        found = np.zeros(len(self.places), np.bool_)
-        found[[self._number[place] for place in places]] = True
-        return found
 
     @cached_property
     def _words(self) -> list[tuple[int, object]]:
@@ -139,128 +122,123 @@ class Model:
     def _at(self) -> Floats:
         return self._coordinates(self._octaves, [place.setting for place in self.places])
 
-    def right(self, subject: Subject) -> Mapping[Place, Ok]:
-        """Return where a subject was measured and may be ranked."""
-        return self._right[subject]
-
     def inputs(self, setting: Setting) -> list[Place]:
         """Return all inputs of a setting."""
         return [place for place in self.places if place.setting == setting]
 
     def contains(self, place: Place) -> bool:
         """Say whether an input lies between measured ones of its setting."""
-        _, corners = self._corners_in(self._in[place.setting], matrix([place]))
-        return bool(corners.inside[0])
-
-    def prepare(self) -> None:
-        """Make the regions and surfaces that answers on any input read, and forget all others."""
-        self._regions.clear()
-        for inputs in self._in.values():
-            measured = [own & inputs for own in self._is_measured.values()]
-            for own in (each for each in (inputs, *measured) if each.any()):
-                self._corners_in(own, self._octaves[:1])
-        for subject in self.subjects:
-            for field in (MS, *SIZES):
-                self._surface(subject, field)
-        self._corners.clear()  # each for one point
+        inputs = self._octaves[self._in[place.setting]]
+        everything = np.ones((1, len(inputs)), np.bool_)
+        _, weight = corners(inputs, matrix([place]), everything[None], everything)
+        return bool(weight.any())
 
     def gap(self, place: Place) -> float:
         """Return how far an input is from the nearest of its setting, in octaves."""
         inputs = self._octaves[self._in[place.setting]]
         return float(distances(matrix([place]), inputs).min())
 
-    def _corners_in(self, inputs: Booleans, points: Floats) -> tuple[Integers, Corners]:
-        """Return the numbers of some inputs, and which of them lie around each point."""
-        key = inputs.tobytes()
-        if key not in self._regions:
-            numbers = np.flatnonzero(inputs)
-            self._regions[key] = numbers, Region(self._octaves[numbers])
-        numbers, region = self._regions[key]
-        both = key, points.tobytes()  # most subjects were measured on the same inputs
-        if both not in self._corners:
-            self._corners[both] = numbers, region.corners(points)
-        return self._corners[both]
+    def surface(self, subject: Subject, field: str = MS) -> Surface | None:
+        """Return the logarithm of a field of a subject's records over coordinates, None without any.
 
-    def _around(self, inputs: Booleans, point: Floats) -> Integers:
-        """Return the numbers of the inputs that a point lies between."""
-        numbers, corners = self._corners_in(inputs, point)
-        found: Integers = numbers[corners.index[0][corners.weight[0] > 0]]
-        return found
-
-    def _surface(self, subject: Subject, field: str) -> Surface | None:
+        Of times it is the ratio to the reference, see `ms`.
+        """
         key = subject, field
         if key not in self._surfaces:
-            values = {
-                self._number[place]: float(value)
-                for place, record in self._right[subject].items()
-                if (value := getattr(record, field)) is not None
-            }
-            numbers = sorted(values)
-            made = np.array([values[number] for number in numbers])
-            at = self._at[numbers]
+            made = [getattr(self.right[subject].get(place), field, None) for place in self.places]
+            known = np.array([value is not None for value in made])
+            values, at = np.array([value for value in made if value is not None]), self._at[known]
             # A variant without memory of its own has 0 bytes.
-            logs = np.log(made) - self._reference(subject, at) if field == MS else np.log1p(made)
+            logs = np.log(values) - self._shared(subject, at) if field == MS else np.log1p(values)
             axes = self._octaves.shape[1]
-            self._surfaces[key] = Surface(at, logs, axes) if numbers else None
+            self._surfaces[key] = Surface(at, logs, axes) if known.any() else None
         return self._surfaces[key]
 
-    def _reference(self, subject: Subject, at: Floats) -> Floats:
+    def _shared(self, subject: Subject, at: Floats) -> Floats:
         """Return the logarithm of what a subject's surface is relative to, at coordinates."""
-        reference = None if subject == self.reference else self._surface(self.reference, MS)
+        reference = None if subject == self.reference else self.surface(self.reference)
         return np.zeros(len(at)) if reference is None else reference(at)
 
-    def surface(self, subject: Subject, points: Floats, setting: Setting) -> Floats | None:
+    def ms(self, subject: Subject, points: Floats, setting: Setting) -> Floats | None:
         """Return ms of a subject at points of a setting, wherever they are; None without any."""
-        own = self._surface(subject, MS)
+        own = self.surface(subject)
         if own is None:
             return None
         at = self._coordinates(points, [setting] * len(points))
-        ms: Floats = np.exp(own(at) + self._reference(subject, at))
-        return ms
+        found: Floats = np.exp(own(at) + self._shared(subject, at))
+        return found
 
     @cached_property
-    def _errors(self) -> Mapping[Subject, Floats]:
+    def _errors(self) -> dict[Subject, Floats]:
         """The logarithm of time over what the surfaces without that input have there, by input.
 
         The error of a ratio to the reference and that of the reference add up, where it was right.
         NaN where there is none.
         """
-        own = {}
-        for subject in self.subjects:
-            surface = self._surface(subject, MS)
-            own[subject] = np.full(len(self.places), np.nan)
-            if surface is not None:
-                own[subject][self._is_right[subject]] = surface.errors
-        common = np.where(self._is_right[self.reference], own[self.reference], 0.0)
-        return {s: e if s == self.reference else e + common for s, e in own.items()}
+        found = {}
+        for subject, is_right in zip(self.subjects, self._is_right, strict=True):
+            found[subject] = np.full(len(self.places), np.nan)
+            if (surface := self.surface(subject)) is not None:
+                found[subject][is_right] = surface.errors
+        common = self._where_right(found[self.reference])
+        return {s: e if s == self.reference else e + common for s, e in found.items()}
 
-    def held_out(self, subject: Subject, place: Place) -> float | None:
-        """Return what a subject would be taken to need if nothing had been measured on an input.
+    def _where_right(self, errors: Floats) -> Floats:
+        """Return errors of the reference, 0 where it was not right."""
+        return np.where(self._is_right[self.subjects.index(self.reference)], errors, 0.0)
 
-        In ms; None where it would be no candidate. The rule is that of `times`.
+    def _candidates(
+        self, points: Floats, setting: Setting, but: Booleans | None = None
+    ) -> tuple[Booleans, Integers, Floats]:
+        """Return which subjects are candidates at points of a setting, and their corners there.
+
+        but: inputs that are taken not to be there, for each point. Corners are numbers of inputs.
         """
-        number = self._number[place]
-        others = self._is_measured[subject] & self._in[place.setting]
-        others[number] = False
-        point = self._octaves[number : number + 1]
-        around = self._around(others, point) if others.any() else ()
-        is_right = self._is_right[subject]
-        if not len(around) or not is_right[around].all():
-            return None
-        if self._apart[number, others & is_right].min() > self.reach(place.setting) + SAME:
-            return None
-        if is_right[number]:
-            ms, error = self._right[subject][place].median_ms, self._errors[subject][number]
-        else:  # its own surface does not know the input, but the reference's does
-            above = self.surface(subject, point, place.setting)
-            known = self._is_right[self.reference][number]
-            ms = math.nan if above is None else float(above[0])
-            error = self._errors[self.reference][number] if known else 0.0
-        found = ms / math.exp(error)
-        return found if math.isfinite(found) else None
+        here = np.flatnonzero(self._in[setting])
+        measured, right = self._is_measured[:, None, here], self._is_right[:, None, here]
+        there = np.ones((1, len(here)), np.bool_) if but is None else ~but[:, here]
+        index, weight = corners(self._octaves[here], points, measured & there, right[:, 0])
+        each = np.arange(len(self.subjects))[:, None, None]
+        is_sound = (self._is_right[each, here[index]] | (weight == 0)).all(axis=2)
+        away = np.where(right & there, distances(points, self._octaves[here]), np.inf)
+        is_near = away.min(axis=2) <= self.reach(setting) + SAME
+        return weight.any(axis=2) & is_sound & is_near, here[index], weight
+
+    def times(self, points: Floats, setting: Setting) -> Floats:
+        """Return ms of each subject at points of a setting, NaN where it is no candidate."""
+        is_candidate, _, _ = self._candidates(points, setting)
+        ms = np.full(is_candidate.shape, np.nan)
+        for number in np.flatnonzero(is_candidate.any(axis=1)):
+            able = is_candidate[number]
+            ms[number, able] = self.ms(self.subjects[number], points[able], setting)
+        return ms
 
     @cached_property
-    def _tests(self) -> Mapping[Setting, tuple[Integers, Floats]]:
+    def held_out(self) -> Floats:
+        """What each subject would be taken to need on each input if nothing were measured there.
+
+        In ms, shape (subjects, inputs); NaN where it would be no candidate. The rule is that of
+        `times`.
+        """
+        found = np.full(self._is_right.shape, np.nan)
+        itself = np.eye(len(self.places), dtype=np.bool_)
+        common = self._where_right(self._errors[self.reference])
+        for setting, inputs in self._in.items():
+            points = self._octaves[inputs]
+            is_candidate, _, _ = self._candidates(points, setting, itself[inputs])
+            for number in np.flatnonzero(is_candidate.any(axis=1)):
+                subject = self.subjects[number]
+                # Without an own time there, its surface does not know the input, but the
+                # reference's does.
+                errors = np.where(self._is_right[number], self._errors[subject], common)[inputs]
+                ms = self.ms(subject, points, setting)
+                if ms is not None:
+                    kept = np.where(is_candidate[number], ms / np.exp(errors), np.nan)
+                    found[number, inputs] = kept
+        return found
+
+    @cached_property
+    def _tests(self) -> dict[Setting, tuple[Integers, Floats]]:
         """Inputs on which interpolation is tested, by setting, and how far the nearest other was.
 
         They are inside the hull of the others, where there are enough; else they are all: outside
@@ -268,30 +246,20 @@ class Model:
         """
         found = {}
         for setting, inputs in self._in.items():
-            numbers = np.flatnonzero(inputs)
-            inside = [n for n in numbers if len(numbers) > 1 and self._is_interior(inputs, int(n))]
-            chosen = np.array(inside if len(inside) >= FEWEST_TESTS else numbers)
-            apart = self._apart[np.ix_(chosen, numbers)]
-            nearest = np.where(apart == 0, np.inf, apart).min(axis=1)
-            found[setting] = chosen, np.where(np.isinf(nearest), 0.0, nearest)
+            numbers, points = np.flatnonzero(inputs), self._octaves[inputs]
+            others = ~np.eye(len(points), dtype=np.bool_)
+            _, weight = corners(points, points, others[None], others[:1] | True)
+            chosen = weight[0].any(axis=1)
+            chosen |= chosen.sum() < FEWEST_TESTS
+            apart = np.where(others, distances(points, points), np.inf)[chosen].min(axis=1)
+            found[setting] = numbers[chosen], np.where(np.isinf(apart), 0.0, apart)
         return found
-
-    def _is_interior(self, inputs: Booleans, number: int) -> bool:
-        others = inputs.copy()
-        others[number] = False
-        return len(self._around(others, self._octaves[number : number + 1])) > 0
 
     def reach(self, setting: Setting) -> float:
         """Return how far from where it was measured anything is said of a subject, in octaves."""
         apart = np.sort(self._tests[setting][1])
         # Not np.median, which imports numpy.ma: a quarter of the first call of a NeighbourList.
         return FURTHER * float(apart[(len(apart) - 1) // 2] + apart[len(apart) // 2]) / 2
-
-    def _distances(self, points: Floats, setting: Setting, subject: Subject) -> Floats:
-        """Return how far each point is from where the subject was right nearest, in octaves."""
-        right = self._octaves[self._is_right[subject] & self._in[setting]]
-        nearest: Floats = distances(points, right).min(axis=1, initial=np.inf)
-        return nearest
 
     def _uncertainty(self, setting: Setting, point: Floats, *subjects: Subject) -> float | None:
         """Return by what factor interpolation is off for a subject, or for the ratio of two.
@@ -302,12 +270,11 @@ class Model:
         it is 0. Where the setting has fewer tests, those of other settings are taken too. None
         where it has fewer than FEWEST_TESTS.
         """
-        distance = max(float(self._distances(point, setting, s)[0]) for s in subjects)
+        right = (self._is_right[self.subjects.index(s)] & self._in[setting] for s in subjects)
+        distance = max(distances(point, self._octaves[r]).min(initial=np.inf) for r in right)
         if distance <= SAME:
             return 0.0
-        tested = list(self._tests.values())
-        numbers = np.concatenate([numbers for numbers, _ in tested])
-        apart = np.concatenate([apart for _, apart in tested])
+        numbers, apart = map(np.concatenate, zip(*self._tests.values(), strict=True))
         errors = self._errors[subjects[0]][numbers]
         if len(subjects) > 1:  # common errors, such as those at the edge of a cache, cancel
             errors = errors - self._errors[subjects[1]][numbers]
@@ -319,32 +286,27 @@ class Model:
         nearest = np.argsort(away.round(9), kind="stable")[:TESTS]  # equal ones in their order
         return float((np.abs(errors[nearest]) * np.sqrt(distance / apart[nearest])).max())
 
-    def times(self, subject: Subject, points: Floats, setting: Setting) -> Floats:
-        """Return ms at points of a setting, NaN where the subject is no candidate."""
-        ms = np.full(len(points), np.nan)
-        measured = self._is_measured[subject] & self._in[setting]
-        if not measured.any() or not self._right[subject]:
-            return ms
-        numbers, corners = self._corners_in(measured, points)
-        is_right = self._is_right[subject][numbers]
-        sound = (is_right[corners.index] | (corners.weight == 0)).all(axis=1)
-        near = self._distances(points, setting, subject) <= self.reach(setting) + SAME
-        good = corners.inside & sound & near
-        if good.any():
-            ms[good] = self.surface(subject, points[good], setting)
-        return ms
+    def estimates(self, place: Place) -> list[Estimate | Barred]:
+        """Return what each subject needs for an input, or why it is no candidate there.
 
-    def estimate(self, subject: Subject, place: Place) -> Estimate | Barred:
-        """Return what a subject needs for an input, or why it is no candidate there.
-
-        The interval spans the error of interpolation and the widest interval of the measurements
+        An interval spans the error of interpolation and the widest interval of the measurements
         that the input lies between, one added to the other.
         """
-        point, setting = matrix([place]), place.setting
-        measured = self._is_measured[subject] & self._in[setting]
-        if not measured.any():
+        point = matrix([place])
+        is_candidate, index, weight = self._candidates(point, place.setting)
+        found = []
+        for number, subject in enumerate(self.subjects):
+            around = [self.places[i] for i in index[number, 0][weight[number, 0] > 0]]
+            able = bool(is_candidate[number, 0])
+            found.append(self._estimate(subject, place, point, around, able))
+        return found
+
+    def _estimate(
+        self, subject: Subject, place: Place, point: Floats, around: Sequence[Place], able: bool
+    ) -> Estimate | Barred:
+        setting = place.setting
+        if not any(measured.setting == setting for measured in self.table[subject]):
             return Barred(subject, "not measured", f"not measured with {setting.words}")
-        around = [self.places[number] for number in self._around(measured, point)]
         if not around:
             return Barred(subject, "not measured", "not measured around there")
         whys = {p: unranked(self.table[subject][p].record) for p in around}
@@ -352,24 +314,23 @@ class Model:
             _, worst, status, reason = min(bad, key=lambda each: each[0])
             where = "" if worst == place else f"near there, at {worst.words}, "
             return Barred(subject, status, f"{where}{status}: {reason}")
-        right = self._right[subject]
-        exact = right.get(place)
-        ms = exact.median_ms if exact else float(self.times(subject, point, setting)[0])
         off = self._uncertainty(setting, point, subject)
-        if not math.isfinite(ms) or off is None:
+        ms = self.ms(subject, point, setting)
+        if off is None or ms is None or not able:
             return Barred(subject, "not measured", "measured in too few places around there")
+        right = self.right[subject]
+        time = right[place].median_ms if place in right else float(ms[0])
         width = max(_half_width(right[p]) for p in around)
         workspace, peak = (self._bytes(subject, field, place, around) for field in SIZES)
         factor = math.exp(off + width)
-        return Estimate(subject, ms, ms / factor, ms * factor, width, workspace, peak, around)
+        return Estimate(subject, time, time / factor, time * factor, width, workspace, peak)
 
     def _bytes(
         self, subject: Subject, field: str, place: Place, around: Sequence[Place]
     ) -> int | None:
-        if any(getattr(self._right[subject][p], field) is None for p in around):
+        surface = self.surface(subject, field)
+        if surface is None or any(getattr(self.right[subject][p], field) is None for p in around):
             return None
-        surface = self._surface(subject, field)
-        assert surface is not None  # it has values around
         at = self._coordinates(matrix([place]), [place.setting])
         return round(math.expm1(float(surface(at)[0])))
 

@@ -132,7 +132,7 @@ def _plain(value: Any) -> Any:
 
 def _candidate_as_json(estimate: Estimate, margin: Margin | None) -> dict[str, Any]:
     found: dict[str, Any] = _plain(estimate)
-    del found["measured"], found["corners"]
+    del found["measured"]
     ratio, low, high = (margin.ratio, margin.low, margin.high) if margin else (1.0, None, None)
     return found | {"ratio": ratio, "ratio_low": low, "ratio_high": _plain(high)}
 
@@ -169,6 +169,8 @@ def _validation(found: Validation) -> dict[str, Any]:
     return {
         **_plain(found),
         "held_out": len(found.held_out),
+        "loss": _plain(found.loss),
+        "failures": found.failures,
         "worst_at": f"{worst.place.words} ({worst.place.setting.words})"
         if worst and found.loss
         else None,

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
+from scipy.spatial import Delaunay
 from searches import grid, record, results, write
 
 from gpubench.choose import evidence, output
@@ -19,7 +20,7 @@ from gpubench.choose.chooser import Chooser
 from gpubench.choose.evidence import Place, Setting
 from gpubench.choose.question import Question
 from gpubench.choose.remembered import chooser_for
-from gpubench.choose.surface import Region, Surface
+from gpubench.choose.surface import Surface, corners
 from gpubench.choose.validation import HeldOut, Validation
 from gpubench.cli import app
 from gpubench.core import paths, registry, user_cache
@@ -199,7 +200,8 @@ def test_tasks_are_answered_apart():
 def test_a_prepared_chooser_answers_alike_in_another_process(question):
     found = chooser(*grid(THREE, SIZES, OCCUPANCIES), *moved_records())
     kept = pickle.loads(pickle.dumps(found.prepared(question.its_task)))
-    assert kept.choose(question) == found.choose(question)
+    answers = (output.as_json(each.choose(question), each) for each in (kept, found))
+    assert next(answers) == next(answers)
 
 
 # Moved particles
@@ -451,22 +453,51 @@ def test_points_along_one_axis_have_no_slope_along_the_other():
     assert surface(np.array([[1.5, 1.0]])) == pytest.approx([1.5])
 
 
+def corners_of(points, others, preferred=True):
+    """Return the corners among all points in one case."""
+    flags = np.full((1, len(points)), True) & preferred
+    index, weight = corners(points, others, np.full((1, 1, len(points)), True), flags)
+    return index[0], weight[0]
+
+
 @pytest.mark.parametrize("axes", [1, 2, 3])
 def test_corners_make_the_point(axes):
     rng = np.random.default_rng(3)
     points = rng.random((30, axes))
     others = rng.random((50, axes)) * 1.4 - 0.2
-    corners = Region(points).corners(others)
-    assert 0 < corners.inside.sum() < len(others)
-    made = np.einsum("mc,mca->ma", corners.weight, points[corners.index])
-    assert made[corners.inside] == pytest.approx(others[corners.inside])
-    assert (corners.weight >= 0).all()
+    index, weight = corners_of(points, others)
+    inside = weight.any(axis=1)
+    assert 0 < inside.sum() < len(others)
+    made = np.einsum("mc,mca->ma", weight, points[index])
+    assert made[inside] == pytest.approx(others[inside])
+    assert (weight >= 0).all()
 
 
-def test_points_on_a_line_hold_nothing_but_themselves():
+@pytest.mark.parametrize("axes", [2, 3])
+def test_corners_are_those_of_delaunay(axes):
+    rng = np.random.default_rng(4)
+    points, others = rng.random((40, axes)), rng.random((60, axes))
+    found = Delaunay(points)
+    simplices = found.find_simplex(others)
+    index, weight = corners_of(points, others)
+    assert (weight.any(axis=1) == (simplices >= 0)).all()
+    for i in np.flatnonzero(simplices >= 0):
+        assert {*index[i][weight[i] > 0]} == {*found.simplices[simplices[i]]}
+
+
+def test_of_several_simplices_one_of_preferred_points_is_taken():
+    square = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    inside = np.array([[0.6, 0.7]])
+    for out, is_taken in ((0, False), (1, False), (2, True), (3, True)):
+        index, weight = corners_of(square, inside, np.arange(4) != out)
+        assert (out in index[0][weight[0] > 0]) == is_taken
+
+
+def test_points_on_a_line_hold_nothing_but_the_line():
     points = np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0], [3.0, 3.0]])
-    others = np.array([[1.0, 1.0], [1.5, 1.5], [1.0, 1.1]])
-    assert Region(points).corners(others).inside.tolist() == [True, False, False]
+    others = np.array([[1.0, 1.0], [1.5, 1.5], [1.0, 1.1], [3.5, 3.5]])
+    _, weight = corners_of(points, others)
+    assert weight.any(axis=1).tolist() == [True, True, False, False]
 
 
 @settings(deadline=None)
@@ -555,9 +586,10 @@ def test_who_was_measured_on_fewer_inputs_does_not_win_between_them():
     assert ratios == pytest.approx({"seldom": 1.1, "b": 1.2})
     assert not any(change.winner.algorithm == "seldom" for change in answer.changes)
     # Held out, it is asked where it was not measured, too, and is not taken there.
-    model = found._models["count"]
+    model = found.model("count")
     place = Place(2**17, 4.0, None, Setting("uniform", "random", None, (False,) * 3))
-    held = {subject.algorithm: model.held_out(subject, place) for subject in model.subjects}
+    guesses = model.held_out[:, model.places.index(place)]
+    held = dict(zip(names(model.subjects), guesses, strict=True))
     assert held["seldom"] == pytest.approx(1.1 * held["a"])
     assert held["a"] < 0.9 * law(2**17, 4)
     (validation,) = found.cross_validate()
@@ -777,7 +809,7 @@ def test_the_last_line_of_validation_is_of_all_tasks():
     place = Place(4096, 4.0, None, Setting("uniform", "random", None, (True,) * 3))
     own = evidence.Subject("a", "count", ())
     one, other = (
-        Validation(task, [HeldOut(place, own, own, x) for x in losses], 2, None, 0, own, None)
+        Validation(task, [HeldOut(place, own, x) for x in losses], 2, own)
         for task, losses in (("count", (0.0, 0.01, 0.02)), ("list", (7.01,)))
     )
     *_, last = output.validation_rows([one, other])
