@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
@@ -88,7 +87,7 @@ class Answer:
     reason: str | None = None
     command: str | None = None
     best: Estimate | None = None
-    estimates: Mapping[Subject, Estimate] = field(default_factory=dict)
+    estimates: Mapping[Subject, Estimate] = dataclasses.field(default_factory=dict)
     margins: Sequence[Margin] = ()
     tied: Sequence[Subject] = ()
     barred: Sequence[Barred] = ()
@@ -156,8 +155,8 @@ class Chooser:
         one._models, one._validations = {}, {}
         one.cross_validate()
         for model in one._models.values():
-            for subject, field in itertools.product(model.subjects, SIZES):
-                model.surface(subject, field)
+            for field in SIZES:
+                model.fit(field)
         return one
 
     def cross_validate(self) -> list[Validation]:
@@ -359,8 +358,8 @@ def _matters(model: Model, barred: Barred, best: Estimate, place: Place) -> bool
     So it is where its surface lies below the best, and where it has none in this setting.
     """
     is_known = any(p.setting == place.setting for p in model.right[barred.subject])
-    ms = model.ms(barred.subject, matrix([place]), place.setting)
-    return ms is None or not is_known or float(ms[0]) < best.ms
+    ms = model.ms(matrix([place]), place.setting)[model.subjects.index(barred.subject), 0]
+    return not is_known or not ms >= best.ms
 
 
 def _changes(model: Model, machine: Machine, place: Place, best: Subject) -> Iterator[Change]:
@@ -409,7 +408,7 @@ def _crossing(model: Model, place: Place, best: Subject, i: int, end: float) -> 
         points = np.repeat(matrix([place]), len(at), axis=0)
         points[:, i] = at
         ms = model.times(points, place.setting)
-        is_known = np.isfinite(ms).any(axis=0)
+        is_known = np.asarray(np.isfinite(ms).any(axis=0))
         first = np.where(np.isnan(ms), np.inf, ms).argmin(axis=0)
         is_other = ~is_known | (first != model.subjects.index(best))
         is_other[0] = False  # where the question is, or the last scan had the best

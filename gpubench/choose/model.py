@@ -10,7 +10,16 @@ from functools import cached_property
 import numpy as np
 
 from gpubench.choose.evidence import Place, Setting, Subject, Table, matrix
-from gpubench.choose.surface import SAME, Booleans, Floats, Integers, Surface, corners, distances
+from gpubench.choose.surface import (
+    SAME,
+    Booleans,
+    Floats,
+    Integers,
+    basis,
+    corners,
+    distances,
+    solution,
+)
 from gpubench.evidence.ranking import may_rank, timed, unranked
 from gpubench.evidence.records import Ok
 
@@ -99,28 +108,26 @@ class Model:
             np.array([[place in of[subject] for place in self.places] for subject in self.subjects])
             for of in (table, self.right)
         )
-        self._surfaces: dict[tuple[Subject, str], Surface | None] = {}
-
-    @cached_property
-    def _words(self) -> list[tuple[int, object]]:
-        """Every value of every part of a setting that varies."""
-        parts = list(zip(*self.settings, strict=True))
-        return [
+        # Every value of every part of a setting that varies.
+        self._words = [
             (part, value)
-            for part, values in enumerate(parts)
+            for part, values in enumerate(zip(*self.settings, strict=True))
             if len(set(values)) > 1
             for value in dict.fromkeys(values)
         ]
+        self._at = self._coordinates(self._octaves, [place.setting for place in self.places])
+        self._basis = basis(self._at, self._at, self._octaves.shape[1])
+        self._fits: dict[str, tuple[Floats, Floats]] = {}
 
     def _coordinates(self, points: Floats, settings: Sequence[Setting]) -> Floats:
         """Return octaves with a column for each value of a setting, for the distances."""
         differs = [[setting[part] == value for part, value in self._words] for setting in settings]
-        columns = np.array(differs, np.float64).reshape(len(points), len(self._words))
+        columns = np.array(differs, np.float64).reshape(len(settings), len(self._words))
+        columns = np.broadcast_to(columns, (len(points), len(self._words)))
         return np.hstack([points, columns * (APART / math.sqrt(2))])
 
-    @cached_property
-    def _at(self) -> Floats:
-        return self._coordinates(self._octaves, [place.setting for place in self.places])
+    def _basis_at(self, points: Floats, setting: Setting) -> Floats:
+        return basis(self._coordinates(points, [setting]), self._at, self._octaves.shape[1])
 
     def inputs(self, setting: Setting) -> list[Place]:
         """Return all inputs of a setting."""
@@ -138,54 +145,48 @@ class Model:
         inputs = self._octaves[self._in[place.setting]]
         return float(distances(matrix([place]), inputs).min())
 
-    def surface(self, subject: Subject, field: str = MS) -> Surface | None:
-        """Return the logarithm of a field of a subject's records over coordinates, None without any.
+    def fit(self, field: str = MS) -> tuple[Floats, Floats]:
+        """Return the coefficients of each subject's surface of a field, and its errors.
 
-        Of times it is the ratio to the reference, see `ms`.
+        The surface is of the logarithm, over `basis`. An error is that of the surface without the
+        input; in a time, that of the ratio to the reference and of the reference add up, where it
+        was right. NaN where there is none.
         """
-        key = subject, field
-        if key not in self._surfaces:
-            made = [getattr(self.right[subject].get(place), field, None) for place in self.places]
-            known = np.array([value is not None for value in made])
-            values, at = np.array([value for value in made if value is not None]), self._at[known]
-            # A variant without memory of its own has 0 bytes.
-            logs = np.log(values) - self._shared(subject, at) if field == MS else np.log1p(values)
-            axes = self._octaves.shape[1]
-            self._surfaces[key] = Surface(at, logs, axes) if known.any() else None
-        return self._surfaces[key]
+        if field in self._fits:
+            return self._fits[field]
+        n, axes = self._octaves.shape
+        made = [
+            [getattr(self.right[subject].get(place), field, None) for place in self.places]
+            for subject in self.subjects
+        ]
+        # A variant without memory of its own has 0 bytes.
+        logs = (np.log if field == MS else np.log1p)(np.array(made, np.float64))
+        coefficients = np.full((len(logs), n + 1 + axes), np.nan)
+        errors = np.full(logs.shape, np.nan)
+        of_reference, its_errors = np.zeros(n + 1 + axes), np.zeros(n)
+        known = np.isfinite(logs)
+        solutions: dict[bytes, Floats] = {}
+        for number in sorted(range(len(logs)), key=lambda i: self.subjects[i] != self.reference):
+            own, key = known[number], known[number].tobytes()
+            if not own.any():
+                continue
+            if key not in solutions:
+                solutions[key] = solution(self._at[own], axes)
+            found = solutions[key] @ (logs[number, own] - self._basis[own] @ of_reference)
+            columns = np.concatenate([np.flatnonzero(own), np.arange(n, n + 1 + axes)])
+            coefficients[number] = of_reference
+            coefficients[number, columns] += found
+            diagonal = np.diag(solutions[key])
+            alone = np.where(np.abs(diagonal) > 1e-12, diagonal, np.nan)
+            errors[number, own] = found[: len(alone)] / alone + its_errors[own]
+            if field == MS and self.subjects[number] == self.reference:
+                of_reference, its_errors = coefficients[number], np.where(own, errors[number], 0)
+        self._fits[field] = coefficients, errors
+        return coefficients, errors
 
-    def _shared(self, subject: Subject, at: Floats) -> Floats:
-        """Return the logarithm of what a subject's surface is relative to, at coordinates."""
-        reference = None if subject == self.reference else self.surface(self.reference)
-        return np.zeros(len(at)) if reference is None else reference(at)
-
-    def ms(self, subject: Subject, points: Floats, setting: Setting) -> Floats | None:
-        """Return ms of a subject at points of a setting, wherever they are; None without any."""
-        own = self.surface(subject)
-        if own is None:
-            return None
-        at = self._coordinates(points, [setting] * len(points))
-        found: Floats = np.exp(own(at) + self._shared(subject, at))
-        return found
-
-    @cached_property
-    def _errors(self) -> dict[Subject, Floats]:
-        """The logarithm of time over what the surfaces without that input have there, by input.
-
-        The error of a ratio to the reference and that of the reference add up, where it was right.
-        NaN where there is none.
-        """
-        found = {}
-        for subject, is_right in zip(self.subjects, self._is_right, strict=True):
-            found[subject] = np.full(len(self.places), np.nan)
-            if (surface := self.surface(subject)) is not None:
-                found[subject][is_right] = surface.errors
-        common = self._where_right(found[self.reference])
-        return {s: e if s == self.reference else e + common for s, e in found.items()}
-
-    def _where_right(self, errors: Floats) -> Floats:
-        """Return errors of the reference, 0 where it was not right."""
-        return np.where(self._is_right[self.subjects.index(self.reference)], errors, 0.0)
+    def ms(self, points: Floats, setting: Setting) -> Floats:
+        """Return ms of each subject at points of a setting, wherever they are; NaN without any."""
+        return np.exp(self._basis_at(points, setting) @ self.fit()[0].T).T
 
     def _candidates(
         self, points: Floats, setting: Setting, but: Booleans | None = None
@@ -195,23 +196,22 @@ class Model:
         but: inputs that are taken not to be there, for each point. Corners are numbers of inputs.
         """
         here = np.flatnonzero(self._in[setting])
-        measured, right = self._is_measured[:, None, here], self._is_right[:, None, here]
+        both = np.hstack([self._is_measured[:, here], self._is_right[:, here]])
+        cases, which = np.unique(both, axis=0, return_inverse=True)  # most are alike
+        measured, right = cases[:, : len(here)], cases[:, len(here) :]
         there = np.ones((1, len(here)), np.bool_) if but is None else ~but[:, here]
-        index, weight = corners(self._octaves[here], points, measured & there, right[:, 0])
-        each = np.arange(len(self.subjects))[:, None, None]
-        is_sound = (self._is_right[each, here[index]] | (weight == 0)).all(axis=2)
-        away = np.where(right & there, distances(points, self._octaves[here]), np.inf)
+        octaves = self._octaves[here]
+        index, weight = corners(octaves, points, measured[:, None] & there, right)
+        is_sound = right[np.arange(len(cases))[:, None, None], index] | (weight == 0)
+        away = np.where(right[:, None] & there, distances(points, octaves), np.inf)
         is_near = away.min(axis=2) <= self.reach(setting) + SAME
-        return weight.any(axis=2) & is_sound & is_near, here[index], weight
+        found = weight.any(axis=2) & is_sound.all(axis=2) & is_near
+        which = which.ravel()
+        return found[which], here[index][which], weight[which]
 
     def times(self, points: Floats, setting: Setting) -> Floats:
         """Return ms of each subject at points of a setting, NaN where it is no candidate."""
-        is_candidate, _, _ = self._candidates(points, setting)
-        ms = np.full(is_candidate.shape, np.nan)
-        for number in np.flatnonzero(is_candidate.any(axis=1)):
-            able = is_candidate[number]
-            ms[number, able] = self.ms(self.subjects[number], points[able], setting)
-        return ms
+        return np.where(self._candidates(points, setting)[0], self.ms(points, setting), np.nan)
 
     @cached_property
     def held_out(self) -> Floats:
@@ -222,19 +222,15 @@ class Model:
         """
         found = np.full(self._is_right.shape, np.nan)
         itself = np.eye(len(self.places), dtype=np.bool_)
-        common = self._where_right(self._errors[self.reference])
+        errors, reference = self.fit()[1], self.subjects.index(self.reference)
+        common = np.where(self._is_right[reference], errors[reference], 0.0)
+        # Without an own time there, its surface does not know the input, but the reference's does.
+        errors = np.where(self._is_right, errors, common)
         for setting, inputs in self._in.items():
             points = self._octaves[inputs]
-            is_candidate, _, _ = self._candidates(points, setting, itself[inputs])
-            for number in np.flatnonzero(is_candidate.any(axis=1)):
-                subject = self.subjects[number]
-                # Without an own time there, its surface does not know the input, but the
-                # reference's does.
-                errors = np.where(self._is_right[number], self._errors[subject], common)[inputs]
-                ms = self.ms(subject, points, setting)
-                if ms is not None:
-                    kept = np.where(is_candidate[number], ms / np.exp(errors), np.nan)
-                    found[number, inputs] = kept
+            able, _, _ = self._candidates(points, setting, itself[inputs])
+            ms = self.ms(points, setting) / np.exp(errors[:, inputs])
+            found[:, inputs] = np.where(able, ms, np.nan)
         return found
 
     @cached_property
@@ -261,7 +257,7 @@ class Model:
         # Not np.median, which imports numpy.ma: a quarter of the first call of a NeighbourList.
         return FURTHER * float(apart[(len(apart) - 1) // 2] + apart[len(apart) // 2]) / 2
 
-    def _uncertainty(self, setting: Setting, point: Floats, *subjects: Subject) -> float | None:
+    def _uncertainty(self, setting: Setting, point: Floats, *subjects: int) -> float | None:
         """Return by what factor interpolation is off for a subject, or for the ratio of two.
 
         A logarithm: the largest error of the TESTS nearest inputs, each left out in turn. Gaps
@@ -270,14 +266,14 @@ class Model:
         it is 0. Where the setting has fewer tests, those of other settings are taken too. None
         where it has fewer than FEWEST_TESTS.
         """
-        right = (self._is_right[self.subjects.index(s)] & self._in[setting] for s in subjects)
+        right = (self._is_right[number] & self._in[setting] for number in subjects)
         distance = max(distances(point, self._octaves[r]).min(initial=np.inf) for r in right)
         if distance <= SAME:
             return 0.0
         numbers, apart = map(np.concatenate, zip(*self._tests.values(), strict=True))
-        errors = self._errors[subjects[0]][numbers]
-        if len(subjects) > 1:  # common errors, such as those at the edge of a cache, cancel
-            errors = errors - self._errors[subjects[1]][numbers]
+        errors, *others = self.fit()[1][list(subjects)][:, numbers]
+        for other in others:  # common errors, such as those at the edge of a cache, cancel
+            errors = errors - other
         usable = np.isfinite(errors) & (apart > 0)
         numbers, errors, apart = numbers[usable], errors[usable], apart[usable]
         if self._in[setting][numbers].sum() < FEWEST_TESTS:
@@ -293,46 +289,47 @@ class Model:
         that the input lies between, one added to the other.
         """
         point = matrix([place])
-        is_candidate, index, weight = self._candidates(point, place.setting)
-        found = []
+        able, index, weight = self._candidates(point, place.setting)
+        ms = self.ms(point, place.setting)
+        found: list[Estimate | Barred] = []
         for number, subject in enumerate(self.subjects):
             around = [self.places[i] for i in index[number, 0][weight[number, 0] > 0]]
-            able = bool(is_candidate[number, 0])
-            found.append(self._estimate(subject, place, point, around, able))
+            off = self._uncertainty(place.setting, point, number)
+            if (why := self._why_barred(subject, place, around)) is not None:
+                found.append(why)
+            elif off is None or not able[number, 0]:
+                too_few = "measured in too few places around there"
+                found.append(Barred(subject, "not measured", too_few))
+            else:
+                right = self.right[subject]
+                time = right[place].median_ms if place in right else float(ms[number, 0])
+                width = max(_half_width(right[p]) for p in around)
+                factor = math.exp(off + width)
+                sizes = (self._bytes(number, field, place, around) for field in SIZES)
+                found.append(Estimate(subject, time, time / factor, time * factor, width, *sizes))
         return found
 
-    def _estimate(
-        self, subject: Subject, place: Place, point: Floats, around: Sequence[Place], able: bool
-    ) -> Estimate | Barred:
-        setting = place.setting
-        if not any(measured.setting == setting for measured in self.table[subject]):
-            return Barred(subject, "not measured", f"not measured with {setting.words}")
+    def _why_barred(self, subject: Subject, place: Place, around: Sequence[Place]) -> Barred | None:
+        """Return why a subject is no candidate, where not all inputs around have a right answer."""
+        measured = self.table[subject]
+        if not any(each.setting == place.setting for each in measured):
+            return Barred(subject, "not measured", f"not measured with {place.setting.words}")
         if not around:
             return Barred(subject, "not measured", "not measured around there")
-        whys = {p: unranked(self.table[subject][p].record) for p in around}
-        if bad := [(why[0] != "wrong", p, *why) for p, why in whys.items() if why]:
-            _, worst, status, reason = min(bad, key=lambda each: each[0])
-            where = "" if worst == place else f"near there, at {worst.words}, "
-            return Barred(subject, status, f"{where}{status}: {reason}")
-        off = self._uncertainty(setting, point, subject)
-        ms = self.ms(subject, point, setting)
-        if off is None or ms is None or not able:
-            return Barred(subject, "not measured", "measured in too few places around there")
-        right = self.right[subject]
-        time = right[place].median_ms if place in right else float(ms[0])
-        width = max(_half_width(right[p]) for p in around)
-        workspace, peak = (self._bytes(subject, field, place, around) for field in SIZES)
-        factor = math.exp(off + width)
-        return Estimate(subject, time, time / factor, time * factor, width, workspace, peak)
-
-    def _bytes(
-        self, subject: Subject, field: str, place: Place, around: Sequence[Place]
-    ) -> int | None:
-        surface = self.surface(subject, field)
-        if surface is None or any(getattr(self.right[subject][p], field) is None for p in around):
+        whys = {p: unranked(measured[p].record) for p in around}
+        bad = [(why[0] != "wrong", p, *why) for p, why in whys.items() if why]
+        if not bad:
             return None
-        at = self._coordinates(matrix([place]), [place.setting])
-        return round(math.expm1(float(surface(at)[0])))
+        _, worst, status, reason = min(bad, key=lambda each: each[0])
+        where = "" if worst == place else f"near there, at {worst.words}, "
+        return Barred(subject, status, f"{where}{status}: {reason}")
+
+    def _bytes(self, number: int, field: str, place: Place, around: Sequence[Place]) -> int | None:
+        right = self.right[self.subjects[number]]
+        if any(getattr(right[p], field) is None for p in around):
+            return None
+        at = self._basis_at(matrix([place]), place.setting)[0]
+        return round(math.expm1(float(at @ self.fit(field)[0][number])))
 
     def margin(self, best: Estimate, other: Estimate, place: Place, more: float = 0.0) -> Margin:
         """Return how many times as long the other takes.
@@ -341,7 +338,8 @@ class Model:
         more: what else widens it, as the logarithm of a factor.
         """
         ratio = other.ms / best.ms
-        off = self._uncertainty(place.setting, matrix([place]), best.subject, other.subject)
+        both = (self.subjects.index(each.subject) for each in (best, other))
+        off = self._uncertainty(place.setting, matrix([place]), *both)
         factor = math.inf if off is None else math.exp(off + best.measured + other.measured + more)
         return Margin(best.subject, other.subject, ratio, ratio / factor, ratio * factor)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,58 +23,40 @@ def distances(points: Floats, others: Floats) -> Floats:
     return found
 
 
-class Surface:
-    """A linear trend and a radial basis function through every point: phi(r) = -r.
+def basis(points: Floats, others: Floats, trended: int) -> Floats:
+    """Return what a surface sums up at points: phi(r) = -r about each of others, and a trend.
 
-    With this kernel the surface is as a Brownian motion that is known at the points: it takes no
+    With this kernel the surface is as a Brownian motion that is known at the others: it takes no
     length of its own from us, and does not swing between points as cubic ones do.
 
-    points: float64, shape (n, axes), all different. values: float64, shape (n,).
-    trended: which axes may have a slope; those along which the points do not vary independently
-        have none.
-
-    errors: float64, shape (n,), value less what the surface through the other points has there
-        (Rippa 1999, Advances in Computational Mathematics 11, equation 15, which holds with a
-        trend too: Dubrule 1983, Mathematical Geology 15); NaN where the others give no surface.
+    trended: how many of the first axes may have a slope. Shape (points, others + 1 + trended).
     """
-
-    def __init__(self, points: Floats, values: Floats, trended: int) -> None:
-        n = len(points)
-        self._points = points
-        # Many surfaces go through the same points.
-        self._columns, inverse = _solution(points.tobytes(), points.shape, trended)
-        self._coefficients = inverse[:, :n] @ values
-        diagonal = np.diag(inverse)[:n]
-        known = np.abs(diagonal) > 1e-12
-        self.errors: Floats = np.full(n, np.nan)
-        self.errors[known] = self._coefficients[:n][known] / diagonal[known]
-
-    def __call__(self, points: Floats) -> Floats:
-        """Return the values at other points, shape (m,)."""
-        kernel = -distances(points, self._points)
-        rows: Floats = np.hstack([kernel, _trend(points, self._columns)]) @ self._coefficients
-        return rows
+    ones = np.ones((len(points), 1))
+    return np.hstack([-distances(points, others), ones, points[:, :trended]])
 
 
-@lru_cache(maxsize=64)
-def _solution(points: bytes, shape: tuple[int, int], trended: int) -> tuple[list[int], Floats]:
-    """Return the axes with a slope, and what makes coefficients of values."""
-    at = np.frombuffer(points).reshape(shape)
-    columns: list[int] = []
-    for axis in range(trended):  # those along which the points have slopes of their own
-        tried = _trend(at, [*columns, axis])
-        if np.linalg.matrix_rank(tried) == tried.shape[1] and len(at) > tried.shape[1]:
-            columns.append(axis)
-    trend = _trend(at, columns)
-    none = np.zeros((trend.shape[1], trend.shape[1]))
-    try:
-        return columns, np.linalg.inv(np.block([[-distances(at, at), trend], [trend.T, none]]))
-    except np.linalg.LinAlgError as error:
-        raise ValueError("two points of a surface are one") from error
+def solution(points: Floats, trended: int) -> Floats:
+    """Return what makes coefficients of `basis` of values at points, for the surface through all.
 
+    Axes along which the points do not vary independently get no slope. Where c are coefficients of
+    this matrix A, c[i] / A[i, i] is value i less what the surface through the other points has
+    there (Rippa 1999, Advances in Computational Mathematics 11, equation 15, which holds with a
+    trend too: Dubrule 1983, Mathematical Geology 15).
 
-def _trend(points: Floats, columns: list[int]) -> Floats:
-    return np.hstack([np.ones((len(points), 1)), points[:, columns]])
+    points: float64, shape (n, axes), all different. Shape (n + 1 + trended, n).
+    """
+    n, whole = len(points), basis(points, points, trended)
+    used = [*range(n + 1)]
+    for axis in range(n + 1, n + 1 + trended):
+        tried = whole[:, [*used[n:], axis]]
+        if np.linalg.matrix_rank(tried) == tried.shape[1] < n:
+            used.append(axis)
+    square = np.zeros((len(used), len(used)))
+    square[:n] = whole[:, used]
+    square[n:, :n] = whole[:, used[n:]].T
+    found = np.zeros((whole.shape[1], n))
+    found[used] = np.linalg.inv(square)[:, :n]
+    return found
 
 
 def corners(
