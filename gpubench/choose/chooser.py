@@ -12,12 +12,12 @@ from typing import Self
 
 import numpy as np
 
-from gpubench.choose import evidence, validation
+from gpubench.choose import evidence
 from gpubench.choose.evidence import Machine, Place, Setting, Subject, from_octaves, lean, matrix
 from gpubench.choose.model import SIZES, Barred, Estimate, Margin, Model
 from gpubench.choose.question import Question
 from gpubench.choose.surface import SAME, distances
-from gpubench.choose.validation import Validation
+from gpubench.choose.validation import Validation, validate
 from gpubench.core.contracts import Form, forms_for
 from gpubench.core.errors import UserError
 from gpubench.core.tasks import may_be_launches
@@ -72,10 +72,9 @@ class Change:
 class Answer:
     """What to use.
 
-    verdict: `chosen`, `cannot tell` (between best and tied), or `declined`, with the reason.
-    command: what would measure this input, among others, where a command can.
+    reason: why it declines to answer. command: what would measure this input, among others, where
+        a command can.
     best: the fastest by interpolation, margins: of all others to it, the nearest first.
-    tied: those whose margin does not tell. estimates: of all candidates, by subject.
     barred: those that might be faster, but have no right answer around there; or no known time.
     warnings: what else there is to know of the best.
     validation: what advice on this task was worth.
@@ -83,18 +82,27 @@ class Answer:
 
     question: Question
     machine: Machine
-    verdict: str
+    validation: Validation | None
     reason: str | None = None
     command: str | None = None
     best: Estimate | None = None
-    estimates: Mapping[Subject, Estimate] = dataclasses.field(default_factory=dict)
     margins: Sequence[Margin] = ()
-    tied: Sequence[Subject] = ()
     barred: Sequence[Barred] = ()
     nearest: Sequence[Near] = ()
     changes: Sequence[Change] = ()
     warnings: Sequence[str] = ()
-    validation: Validation | None = None
+
+    @property
+    def tied(self) -> list[Margin]:
+        """The margins that do not tell which is faster."""
+        return [margin for margin in self.margins if not margin.is_known]
+
+    @property
+    def verdict(self) -> str:
+        """`chosen`, `cannot tell` (between best and tied), or `declined`, with the reason."""
+        if self.best is None:
+            return "declined"
+        return "cannot tell" if self.tied else "chosen"
 
 
 class Chooser:
@@ -115,9 +123,8 @@ class Chooser:
         self.machine, of_machine = evidence.machine(found)
         kept, self._older = of_newest_code(of_machine)
         self.files = [result.path for result in kept]
-        self._validations: dict[str, Validation] = {}
-        self._models: dict[str, Model] = {}
         self._tables = evidence.tables(kept)
+        self._known: dict[str, tuple[Model, Validation]] = {}
         if not self._tables:
             raise UserError(
                 "these results hold no neighbour search from positions:"
@@ -142,73 +149,64 @@ class Chooser:
         """Tasks of which anything was measured."""
         return list(self._tables)
 
-    def model(self, task: str) -> Model:
-        """Return what interpolates the times of a task."""
-        if task not in self._models:
-            self._models[task] = Model(self._tables[task])
-        return self._models[task]
+    def known(self, task: str) -> tuple[Model, Validation]:
+        """Return what interpolates the times of a task, and what its advice is worth."""
+        if task not in self._known:
+            model = Model(self._tables[task])
+            self._known[task] = model, validate(task, model)
+        return self._known[task]
 
     def prepared(self, task: str) -> Self:
         """Return a chooser for one task, with all that does not depend on the question done."""
         one = copy.copy(self)
         one._tables = {task: lean(self._tables[task])} if task in self._tables else {}
-        one._models, one._validations = {}, {}
-        one.cross_validate()
-        for model in one._models.values():
-            for field in SIZES:
-                model.fit(field)
+        one._known = {}
+        for task in one._tables:
+            model, _ = one.known(task)
+            for size in SIZES:
+                model.fit(size)
         return one
 
     def cross_validate(self) -> list[Validation]:
         """Return for each task what advice is worth on inputs that were held out."""
-        return [self._validation(task) for task in self._tables]
-
-    def _validation(self, task: str) -> Validation:
-        if task not in self._validations:
-            self._validations[task] = validation.validate(task, self.model(task))
-        return self._validations[task]
+        return [self.known(task)[1] for task in self._tables]
 
     def choose(self, question: Question) -> Answer:
         """Answer a question, or decline to, where nothing was measured around the input."""
         task = question.its_task
         if task not in self._tables:
-            return self._declined(question, f"nothing was measured of the task {task}", None)
-        model = self.model(task)
+            return Answer(question, self.machine, None, f"nothing was measured of the task {task}")
+        model, worth = self.known(task)
         place = self._place(model, question)
-        if reason := _why_outside(model, place):
-            nearest = _nearest(model, place, None)
-            return self._declined(question, reason, _command(question, place, model), nearest)
-        best, margins, found = _ranked(model, self.machine, place)
-        barred = [each for each in found if isinstance(each, Barred)]
+        if (reason := _why_outside(model, place)) is not None:
+            command, nearest = _command(question, place, model), _nearest(model, place, None)
+            return Answer(question, self.machine, worth, reason, command, nearest=nearest)
+        best, margins, barred = _ranked(model, self.machine, place)
         if best is None:
             # What was skipped would be skipped again.
             lasting = all(each.status == "skipped" for each in barred)
             command = None if lasting else _command(question, place, model)
-            nearest = _nearest(model, place, None)
-            return self._declined(question, _why_none(barred), command, nearest, barred)
-        tied = [margin.other for margin in margins if not margin.is_known]
-        estimates = {each.subject: each for each in found if isinstance(each, Estimate)}
+            return Answer(
+                question, self.machine, worth, _why_none(barred), command, barred=barred,
+                nearest=_nearest(model, place, None),
+            )  # fmt: skip
         return Answer(
             question,
             self.machine,
-            "cannot tell" if tied else "chosen",
+            worth,
             best=best,
-            estimates={s: estimates[s] for s in (best.subject, *(m.other for m in margins))},
             margins=margins,
-            tied=tied,
             barred=[each for each in barred if _matters(model, each, best, place)],
             nearest=_nearest(model, place, best.subject),
             changes=list(_changes(model, self.machine, place, best.subject)),
             warnings=[
                 *_warnings(model, best, place, self.machine),
-                *self._not_measured(model, task),
-                *self._left_out(),
+                *self._not_considered(model, task),
             ],
-            validation=self._validation(task),
         )
 
-    def _not_measured(self, model: Model, task: str) -> Iterator[str]:
-        """Yield what could do a task on the machine, but has no result of it in any variant."""
+    def _not_considered(self, model: Model, task: str) -> Iterator[str]:
+        """Yield what has no result in any variant but could do a task here, and older results."""
         tasks = ("update", "count") if task == "update" else (task,)
         measured = {subject.algorithm for subject in model.subjects}
         left = [
@@ -220,13 +218,9 @@ class Chooser:
         ]
         if left:
             yield f"not measured, so not considered: {', '.join(left)}"
-
-    def _left_out(self) -> list[str]:
-        """Say which results are of another version of the code."""
-        if not self._older:
-            return []
-        names = ", ".join(result.path.name for result in self._older)
-        return [f"measured by older code, and left out: {names}"]
+        if self._older:
+            names = ", ".join(result.path.name for result in self._older)
+            yield f"measured by older code, and left out: {names}"
 
     def _place(self, model: Model, question: Question) -> Place:
         """Return the input that is asked for, in the terms of what was measured."""
@@ -244,20 +238,6 @@ class Chooser:
             question.particles, question.per_cell, question.moved, alike[0] if alike else unknown
         )
 
-    def _declined(
-        self,
-        question: Question,
-        reason: str,
-        command: str | None,
-        nearest: Sequence[Near] = (),
-        barred: Sequence[Barred] = (),
-    ) -> Answer:
-        known = self._validation(question.its_task) if question.its_task in self._tables else None
-        return Answer(
-            question, self.machine, "declined", reason, command, barred=barred, nearest=nearest,
-            validation=known,
-        )  # fmt: skip
-
 
 def _why_outside(model: Model, place: Place) -> str | None:
     """Say why an input is not among what was measured, or return None."""
@@ -265,25 +245,13 @@ def _why_outside(model: Model, place: Place) -> str | None:
     if place.setting not in model.settings:
         known = "; ".join(sorted({setting.words for setting in model.settings}))
         return f"nothing was measured of {words}, only of: {known}"
-    places = model.inputs(place.setting)
-    for axis, value in place.numbers.items():
-        values = sorted({other.numbers[axis] for other in places})
-        if not values[0] <= value <= values[-1]:
-            nearest = values[0] if value < values[0] else values[-1]
-            ends = dict.fromkeys(_number(axis, end) for end in (values[0], values[-1]))
-            return (
-                f"{axis.replace('_', ' ')} {_number(axis, value)} is outside of what was measured"
-                f" ({words}): {' to '.join(ends)}, nearest {_number(axis, nearest)}"
-            )
+    nearest = f"nearest {_neighbours(place, model.inputs(place.setting))}"
     if not model.contains(place):
-        return (
-            f"{place.words} is outside of what was measured ({words}),"
-            f" nearest {_neighbours(place, places)}"
-        )
+        return f"{place.words} is outside of what was measured ({words}), {nearest}"
     if (gap := model.gap(place)) > (reach := model.reach(place.setting)) + SAME:
         return (
             f"{place.words} is {gap:.2g} octaves from what was measured nearest ({words}), and"
-            f" nothing is known of gaps beyond {reach:.2g}; nearest {_neighbours(place, places)}"
+            f" nothing is known of gaps beyond {reach:.2g}; {nearest}"
         )
     return None
 
@@ -384,15 +352,16 @@ def _changes(model: Model, machine: Machine, place: Place, best: Subject) -> Ite
 
 def _ranked(
     model: Model, machine: Machine, place: Place
-) -> tuple[Estimate | None, list[Margin], list[Estimate | Barred]]:
-    """Return the fastest on an input, the margins of all others to it, and what each needs."""
+) -> tuple[Estimate | None, list[Margin], list[Barred]]:
+    """Return the fastest on an input, the margins of all others to it, and what is none of them."""
     found = model.estimates(place)
+    barred = [each for each in found if isinstance(each, Barred)]
     able = sorted((each for each in found if isinstance(each, Estimate)), key=lambda each: each.ms)
     if not able:
-        return None, [], found
+        return None, [], barred
     first, *others = able
     more = math.log(LAUNCHES_AGAIN) if _may_be_launches(machine, place, first) else 0.0
-    return first, [model.margin(first, other, place, more) for other in others], found
+    return first, [model.margin(first, other, place, more) for other in others], barred
 
 
 def _may_be_launches(machine: Machine, place: Place, estimate: Estimate) -> bool:

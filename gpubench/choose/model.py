@@ -53,10 +53,9 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Margin:
-    """How many times as long `other` takes as `best`, with an interval."""
+    """How many times as long another takes as the best, with an interval."""
 
-    best: Subject
-    other: Subject
+    other: Estimate
     ratio: float
     low: float
     high: float
@@ -341,7 +340,7 @@ class Model:
         both = (self.subjects.index(each.subject) for each in (best, other))
         off = self._uncertainty(place.setting, matrix([place]), *both)
         factor = math.inf if off is None else math.exp(off + best.measured + other.measured + more)
-        return Margin(best.subject, other.subject, ratio, ratio / factor, ratio * factor)
+        return Margin(other, ratio, ratio / factor, ratio * factor)
 
 
 def _half_width(record: Ok) -> float:

@@ -46,12 +46,12 @@ def sentence(answer: Answer) -> str:
     text = f"use {best.subject.label}: about {_ms(best.ms)}{needs} at {where}"
     if answer.margins and answer.margins[0].is_known:
         margin = answer.margins[0]
-        text += f"; {margin.other.label} takes {_longer(margin)}"
-    if answer.verdict == "cannot tell":
-        margin = next(each for each in answer.margins if each.other == answer.tied[0])
-        others = [subject.label for subject in answer.tied[1:]]
-        first = f"{margin.other.label} ({_longer(margin)})"
-        text += f"; inconclusive: {listing([first, *others])} may be as fast"
+        text += f"; {margin.other.subject.label} takes {_longer(margin)}"
+    if answer.tied:
+        margin, *others = answer.tied
+        first = f"{margin.other.subject.label} ({_longer(margin)})"
+        tied = listing([first, *(each.other.subject.label for each in others)])
+        text += f"; inconclusive: {tied} may be as fast"
     return text
 
 
@@ -60,8 +60,8 @@ def evidence_lines(answer: Answer) -> list[str]:
     lines = []
     if answer.best is not None:
         lines += [_candidate(answer.best, None)]
-        others = [*answer.margins[:2], *(m for m in answer.margins[2:] if m.other in answer.tied)]
-        lines += [_candidate(answer.estimates[margin.other], margin) for margin in others]
+        others = [*answer.margins[:2], *(m for m in answer.margins[2:] if not m.is_known)]
+        lines += [_candidate(margin.other, margin) for margin in others]
     lines += [_near(near) for near in answer.nearest]
     lines += [_change(change) for change in answer.changes]
     if answer.best is not None and not answer.changes:
@@ -90,7 +90,7 @@ def validation_rows(validations: Sequence[Validation]) -> list[tuple[str, ...]]:
 
 def as_json(answer: Answer, chooser: Chooser) -> dict[str, Any]:
     """Return an answer as answer.schema.json has it."""
-    margins = {margin.other: margin for margin in answer.margins}
+    first = [] if answer.best is None else [_candidate_as_json(answer.best, None)]
     return {
         "schema": 1,
         "question": _plain(answer.question) | {"task": answer.question.its_task},
@@ -101,12 +101,9 @@ def as_json(answer: Answer, chooser: Chooser) -> dict[str, Any]:
         "reason": answer.reason,
         "command": answer.command,
         "best": _plain(answer.best and answer.best.subject),
-        "runner_up": _plain(answer.margins[0].other if answer.margins else None),
-        "tied": _plain(answer.tied),
-        "candidates": [
-            _candidate_as_json(each, margins.get(each.subject))
-            for each in answer.estimates.values()
-        ],
+        "runner_up": _plain(answer.margins[0].other.subject if answer.margins else None),
+        "tied": _plain([margin.other.subject for margin in answer.tied]),
+        "candidates": [*first, *(_candidate_as_json(each.other, each) for each in answer.margins)],
         "barred": _plain(answer.barred),
         "nearest": [_near_as_json(near) for near in answer.nearest],
         "changes": _plain(answer.changes),

@@ -56,6 +56,10 @@ def names(subjects):
     return [subject.algorithm for subject in subjects]
 
 
+def tied(answer):
+    return names(margin.other.subject for margin in answer.tied)
+
+
 @pytest.fixture
 def gpubench_command(monkeypatch, capsys, tmp_path):
     """Return a function that runs a command line and returns exit status, stdout, stderr."""
@@ -82,11 +86,11 @@ def test_the_fastest_is_chosen_with_its_margin(particles, best):
     assert (answer.verdict, answer.best.subject.algorithm) == ("chosen", best)
     truth = {name: law(particles, 3) for name, law in THREE.items()}
     assert answer.best.ms == pytest.approx(truth[best])
-    assert [margin.other.algorithm for margin in answer.margins] == sorted(
+    assert [margin.other.subject.algorithm for margin in answer.margins] == sorted(
         set(truth) - {best}, key=truth.__getitem__
     )
     for margin in answer.margins:
-        assert margin.ratio == pytest.approx(truth[margin.other.algorithm] / truth[best])
+        assert margin.ratio == pytest.approx(truth[margin.other.subject.algorithm] / truth[best])
         assert 1 < margin.low < margin.ratio < margin.high
     assert answer.best.workspace_bytes == pytest.approx(8 * particles, rel=1e-3)
     assert answer.best.peak_bytes is None
@@ -95,10 +99,10 @@ def test_the_fastest_is_chosen_with_its_margin(particles, best):
 def test_where_two_cross_it_cannot_tell_between_them():
     answer = chooser(*grid(THREE, SIZES, OCCUPANCIES)).choose(Question(CROSSING + 1, 3))
     assert answer.verdict == "cannot tell"
-    assert {answer.best.subject.algorithm, *names(answer.tied)} == set(LAWS)
+    assert {answer.best.subject.algorithm, *tied(answer)} == set(LAWS)
     said = output.sentence(answer)
     assert said.startswith(f"use {answer.best.subject.label}: about ")
-    assert f"; inconclusive: {answer.margins[0].other.label} (" in said
+    assert f"; inconclusive: {answer.margins[0].other.subject.label} (" in said
 
 
 def test_ratios_have_three_digits_also_where_these_are_zeros():
@@ -107,7 +111,7 @@ def test_ratios_have_three_digits_also_where_these_are_zeros():
     said = output.sentence(replace(answer, margins=[closest]))
     assert " (1.00 times as long, 0.999 to 1.00)" in said
     far = replace(closest, ratio=14.04, low=13.96, high=math.inf)
-    assert " (14.0 times as long, 14.0 to ?)" in output.sentence(replace(answer, margins=[far]))
+    assert " takes 14.0 times as long, 14.0 to ?" in output.sentence(replace(answer, margins=[far]))
 
 
 def test_what_was_measured_nearest_differs_in_plain_percent():
@@ -128,7 +132,7 @@ def test_wide_intervals_of_measurements_make_a_margin_unknown():
     narrow = chooser(*grid(law, SIZES, [2, 4]), device=NO_LAUNCHES)
     assert narrow.choose(question).verdict == "chosen"
     wide = chooser(*grid(law, SIZES, [2, 4], width=0.06), device=NO_LAUNCHES).choose(question)
-    assert (wide.verdict, names(wide.tied)) == ("cannot tell", ["b"])
+    assert (wide.verdict, tied(wide)) == ("cannot tell", ["b"])
 
 
 def test_errors_of_interpolation_widen_a_margin():
@@ -245,9 +249,9 @@ def test_what_moved_is_no_evidence_for_what_did_not():
 @pytest.mark.parametrize(
     ("question", "words"),
     [
-        (Question(2**23, 3), "nearest 4,194,304"),
-        (Question(2**11, 3), "nearest 4,096"),
-        (Question(2**14, 0.5), "nearest 1"),
+        (Question(2**23, 3), "nearest particles 4,194,304"),
+        (Question(2**11, 3), "nearest particles 4,096"),
+        (Question(2**14, 0.5), "per cell 1"),
         (Question(2**14, 3, order="morton"), "nothing was measured of uniform, morton, only of"),
         (Question(2**14, 3, moved=0.1), "task update"),
     ],
@@ -376,7 +380,7 @@ def test_there_is_never_an_answer_outside_the_hull(two_orders, question):
     answer = two_orders.choose(question)
     assert (answer.best is not None) == inside
     if not inside:
-        assert (answer.verdict, answer.changes, answer.tied) == ("declined", (), ())
+        assert (answer.verdict, answer.changes, answer.tied) == ("declined", (), [])
 
 
 # Cross-validation
@@ -588,11 +592,11 @@ def test_who_was_measured_on_fewer_inputs_does_not_win_between_them():
     found = chooser(*records)
     answer = found.choose(Question(2**17, 4))
     assert answer.best.subject.algorithm == "a"
-    ratios = {margin.other.algorithm: margin.ratio for margin in answer.margins}
+    ratios = {margin.other.subject.algorithm: margin.ratio for margin in answer.margins}
     assert ratios == pytest.approx({"seldom": 1.1, "b": 1.2})
     assert not any(change.winner.algorithm == "seldom" for change in answer.changes)
     # Held out, it is asked where it was not measured, too, and is not taken there.
-    model = found.model("count")
+    model, _ = found.known("count")
     place = Place(2**17, 4.0, None, Setting("uniform", "random", None, (False,) * 3))
     guesses = model.held_out[:, model.places.index(place)]
     held = dict(zip(names(model.subjects), guesses, strict=True))
@@ -650,18 +654,25 @@ def test_who_was_not_measured_is_named():
 def test_the_first_of_those_that_may_be_as_fast_has_its_figures():
     """A margin that is known may be the smaller one."""
     answer = chooser(*grid(THREE, SIZES, OCCUPANCIES)).choose(Question(CROSSING + 1, 3))
-    tied = next(m for m in answer.margins if m.other == answer.tied[0])
-    known = replace(tied, other=tied.other._replace(form="list"), ratio=1.001, low=1.0001)
-    said = output.sentence(replace(answer, margins=[known, *answer.margins]))
-    assert f"; {known.other.label} takes 1.00 times as long, 1.00 to {known.high:.2f}; " in said
-    assert f"inconclusive: {tied.other.label} (" in said
+    open_one = answer.tied[0]
+    label = open_one.other.subject.label
+
+    def known(form):
+        """Return a margin like the open one, of another form, and known."""
+        subject = open_one.other.subject._replace(form=form)
+        other = replace(open_one.other, subject=subject)
+        return replace(open_one, other=other, ratio=1.001, low=1.0001)
+
+    first = known("list")
+    said = output.sentence(replace(answer, margins=[first, *answer.margins]))
+    high = f"{first.high:.2f}"
+    assert f"; {first.other.subject.label} takes 1.00 times as long, 1.00 to {high}; " in said
+    assert f"inconclusive: {label} (" in said
     # Two that are faster have their lines first, and it has its own all the same.
-    third = replace(known, other=tied.other._replace(form="build"))
-    estimates = dict.fromkeys((known.other, third.other), answer.best) | dict(answer.estimates)
-    crowded = replace(answer, margins=[known, third, *answer.margins], estimates=estimates)
+    crowded = replace(answer, margins=[first, known("build"), *answer.margins])
     lines = output.evidence_lines(crowded)
     assert [line[: line.index(":")] for line in lines[:4]] == ["fastest", "then", "then", "then"]
-    assert lines[3].startswith(f"then: {tied.other.label}: ")
+    assert lines[3].startswith(f"then: {label}: ")
 
 
 def test_of_several_machines_the_one_with_cuda_counts():
