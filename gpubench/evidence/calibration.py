@@ -6,7 +6,6 @@ Imports no device, so that a report can be made of it anywhere.
 from __future__ import annotations
 
 import itertools
-import json
 import statistics
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -18,7 +17,6 @@ from msgspec import Meta, Struct
 
 from gpubench.core import paths
 from gpubench.core.errors import UserError
-from gpubench.core.writing import whole_file
 from gpubench.evidence.bounds import (
     Amount,
     Count,
@@ -28,10 +26,10 @@ from gpubench.evidence.bounds import (
     Name,
     Positive,
     Share,
-    checked,
     read,
+    write,
 )
-from gpubench.evidence.records import plain, to_json
+from gpubench.evidence.records import plain
 
 Look = Annotated[int, Meta(ge=1, le=1_000_000)]
 Pairs = Annotated[float, Meta(ge=0, le=1_000_000)]
@@ -113,8 +111,7 @@ class Calibration(Struct, frozen=True, forbid_unknown_fields=True):
 
     def as_json(self) -> dict[str, Any]:
         """Return the document of a file."""
-        plain_self = msgspec.json.decode(msgspec.json.encode(self, enc_hook=plain))
-        return {"schema": 1, "calibration": plain_self}
+        return {"schema": 1, "calibration": msgspec.to_builtins(self, enc_hook=plain)}
 
 
 class _Document(Struct, forbid_unknown_fields=True):
@@ -124,20 +121,7 @@ class _Document(Struct, forbid_unknown_fields=True):
 
 def save(found: Calibration, path: Path) -> None:
     """Write a file, whole or not at all; raises UserError where that cannot be done."""
-    document = found.as_json()
-    checked(_Document, document, "not what a calibration holds")
-    body = document["calibration"]
-    # One cell a line, for files that can be read and compared.
-    pairs = ",\n".join(
-        f"  {to_json(name)}: {to_json(series)}" for name, series in body["pairs"].items()
-    )
-    cells = body["verdicts"]["cells"]
-    rates = ",\n".join(f"  {to_json(name)}: {to_json(each)}" for name, each in cells.items())
-    rest = {**body, "pairs": "@pairs", "verdicts": {**body["verdicts"], "cells": "@cells"}}
-    text = json.dumps({"schema": 1, "calibration": rest}, indent=1, ensure_ascii=False)
-    text = text.replace('"@pairs"', f"{{\n{pairs}\n }}").replace('"@cells"', f"{{\n{rates}\n }}")
-    with whole_file(path) as file:
-        file.write(text.encode() + b"\n")
+    write(path, _Document, found.as_json(), "not what a calibration holds")
 
 
 def load(path: Path) -> Calibration:
