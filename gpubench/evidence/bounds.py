@@ -119,12 +119,11 @@ def require_slug(text: str, name: str) -> None:
 
 def checked(kind: Any, value: object, what: str) -> Any:
     """Return plain JSON as a type; raises ValueError that begins with `what` and says where."""
+    _require_texts(value, what)
     try:
-        found = msgspec.convert(value, kind, dec_hook=_hook)
+        return msgspec.convert(value, kind, dec_hook=_hook)
     except msgspec.ValidationError as error:
         raise ValueError(f"{what}: {_offence(error)}") from error
-    _require_texts(value, what)
-    return found
 
 
 def read(path: Path, kind: type[T], title: str) -> T:
@@ -156,7 +155,7 @@ def read(path: Path, kind: type[T], title: str) -> T:
         raise UserError(f"{what}: no JSON: {error}") from error
     try:
         found: T = checked(kind, document, what)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(str(error)) from error
     return found
 
