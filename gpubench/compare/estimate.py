@@ -8,35 +8,30 @@ from typing import Any
 from gpubench.compare.pairs import Job
 from gpubench.core import registry
 from gpubench.core.contracts import BACKENDS
-from gpubench.evidence.calibration import pace
 from gpubench.studies.plan import plan
 from gpubench.studies.selection import Selection
 from gpubench.studies.study import parse_study
 
-# To start a pair of processes takes some 3 s. Where no calibration tells, each cell takes 0.6 s: it
-# took 0.56 s on an H200, and 0.75 s on two cores of a CPU.
+# To start a pair of processes takes some 3 s, and each cell 0.6 s: it took 0.56 s on an H200, and
+# 0.75 s on two cores of a CPU.
 START_S, CELL_S = 3.0, 0.6
 
 
 def in_words(
     job: Job,
-    environment: Mapping[str, Any],
+    device: Mapping[str, Any],
     looks: Sequence[int],
     seconds: float,
     only: Collection[str] | None = None,
 ) -> str:
     """Say how long a comparison will take.
 
-    environment: of one side. looks: numbers of pairs after which it looks at the data. seconds:
+    device: as in a results file. looks: numbers of pairs after which it looks at the data. seconds:
     no pair is begun after so long, but for those of the first look. only: keys of the cells that
     are measured; None for all of the job.
     """
-    cells = cells_of(job, environment["device"]) if only is None else len(only)
-    cell_s = CELL_S
-    if (known := pace(environment["machine"])) is not None:
-        pair_s, cells_known = known
-        cell_s = max(0.0, pair_s - START_S) / cells_known
-    each = START_S + cells * cell_s
+    cells = cells_of(job, device) if only is None else len(only)
+    each = START_S + cells * CELL_S
     first, most = looks[0] * each, looks[-1] * each
     longest = max(first, min(most, seconds))
     more = f"; up to {_duration(longest)} where cells are inconclusive" if longest > first else ""

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gpubench.compare.procedure import Found
-from gpubench.compare.verdict import Comparison, Fault, Judgement, LeftOut, risk
+from gpubench.compare.files import Fault
+from gpubench.compare.procedure import Comparison
+from gpubench.compare.verdict import Judgement, risk
 from gpubench.core.markdown import escaped
 from gpubench.core.markdown import table as table_of
 from gpubench.core.numbers import percent
@@ -79,10 +80,9 @@ def table(comparison: Comparison, every: bool = False) -> list[tuple[str, ...]]:
     ]
 
 
-def notes(found: Found) -> list[str]:
+def notes(comparison: Comparison) -> list[str]:
     """Return what is to be said beside the table, a line each."""
-    comparison = found.comparison
-    lines = [f"forced: {difference}" for difference in found.matched.differences]
+    lines = [f"forced: {difference}" for difference in comparison.matched.differences]
     lines += [f"broken: {fault.name}: head {fault.head}" for fault in comparison.broken]
     lines += [
         f"wrong: {fault.name}: base {fault.base}; head {fault.head}" for fault in comparison.wrong
@@ -92,7 +92,7 @@ def notes(found: Found) -> list[str]:
         f"inconclusive: {_of(count, len(comparison.judgements))}: {reason}"
         for reason, count in _common_reasons(comparison).items()
     ]
-    lines += [f"left out: {each.name}: {each.why}" for each in comparison.left_out]
+    lines += [f"left out: {each.name}: {each.why}" for each in comparison.matched.left_out]
     lines += [
         f"remark: {each.name}: {remark}"
         for each in _ordered(comparison)
@@ -102,16 +102,15 @@ def notes(found: Found) -> list[str]:
     return [*lines, _counts(comparison), _terms(comparison)]
 
 
-def markdown(found: Found, command: str) -> str:
+def markdown(comparison: Comparison, command: str) -> str:
     """Return a comment for a pull request; its first line is the verdict.
 
     command: that repeats the comparison.
     """
-    comparison = found.comparison
     first, _, rest = headline(comparison).partition(":")
     parts = [f"**{first.capitalize()}**: {escaped(rest)}"]
     folded = ("left out: ", "remark: ")
-    lines = [line for line in notes(found)[:-2] if not line.startswith(folded)]
+    lines = [line for line in notes(comparison)[:-2] if not line.startswith(folded)]
     if lines:
         parts.append("\n".join(f"- {escaped(line)}" for line in lines))
     changed = table(comparison)
@@ -121,8 +120,8 @@ def markdown(found: Found, command: str) -> str:
     same = [row for row in table(comparison, every=True) if row not in changed]
     if same:
         parts.append(_folded(f"{len(same)} the same", _markdown_table(COLUMNS, same)))
-    if comparison.left_out:
-        rows = [(each.name, each.why) for each in comparison.left_out]
+    if comparison.matched.left_out:
+        rows = [(each.name, each.why) for each in comparison.matched.left_out]
         title = f"{len(rows)} left out"
         parts.append(_folded(title, _markdown_table(("cell", "why"), rows)))
     spreads = [
@@ -132,15 +131,18 @@ def markdown(found: Found, command: str) -> str:
     if spreads:
         columns = ("cell", "processes", "between processes", "within one", "remarks")
         parts.append(_folded("Spread", _markdown_table(columns, spreads)))
-    environment = [("base", found.base), ("head", found.head), *found.matched.environment.items()]
+    environment = [
+        ("base", comparison.base),
+        ("head", comparison.head),
+        *comparison.matched.environment.items(),
+    ]
     parts.append(_folded("Environment", _markdown_table(("", ""), environment)))
     parts.append(f"To repeat it:\n\n```sh\n{command}\n```")
     return "\n\n".join(parts) + "\n"
 
 
-def as_json(found: Found, command: str) -> dict[str, Any]:
+def as_json(comparison: Comparison, command: str) -> dict[str, Any]:
     """Return the comparison as comparison.schema.json has it."""
-    comparison = found.comparison
     cells = len(comparison.judgements)
     alpha = risk(cells, comparison.confidence, comparison.looks) if cells else None
     return {
@@ -148,26 +150,22 @@ def as_json(found: Found, command: str) -> dict[str, Any]:
         "verdict": comparison.verdict,
         "exit_code": comparison.exit_code,
         "headline": headline(comparison),
-        "base": found.base,
-        "head": found.head,
+        "base": comparison.base,
+        "head": comparison.head,
         "command": command,
         "threshold": comparison.threshold,
         "confidence": comparison.confidence,
         "looks": comparison.looks,
         "cell_confidence": None if alpha is None else 1 - alpha,
-        "environment": dict(found.matched.environment),
-        "forced": list(found.matched.differences),
+        "environment": dict(comparison.matched.environment),
+        "forced": list(comparison.matched.differences),
         "counts": dict(comparison.counts),
         "cells": [_cell(judgement) for judgement in comparison.judgements],
-        "broken": _plain(comparison.broken),
-        "wrong": _plain(comparison.wrong),
-        "mended": _plain(comparison.mended),
-        "left_out": _plain(comparison.left_out),
+        "broken": [each._asdict() for each in comparison.broken],
+        "wrong": [each._asdict() for each in comparison.wrong],
+        "mended": [each._asdict() for each in comparison.mended],
+        "left_out": [each._asdict() for each in comparison.matched.left_out],
     }
-
-
-def _plain(each: Sequence[Fault | LeftOut]) -> list[dict[str, Any]]:
-    return [dataclasses.asdict(one) for one in each]
 
 
 def _cell(judgement: Judgement) -> dict[str, Any]:

@@ -5,10 +5,7 @@ Imports no device, so that a report can be made of it anywhere.
 
 from __future__ import annotations
 
-import itertools
-import statistics
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -111,7 +108,8 @@ class Calibration(Struct, frozen=True, forbid_unknown_fields=True):
 
     def as_json(self) -> dict[str, Any]:
         """Return the document of a file."""
-        return {"schema": 1, "calibration": msgspec.to_builtins(self, enc_hook=plain)}
+        plain_self = msgspec.json.decode(msgspec.json.encode(self, enc_hook=plain))
+        return {"schema": 1, "calibration": plain_self}
 
 
 class _Document(Struct, forbid_unknown_fields=True):
@@ -171,15 +169,3 @@ def spread_of(known: Mapping[str, float], name: str) -> float | None:
     mode = name.rpartition(", ")[2]
     alike = [spread for other, spread in known.items() if other.rpartition(", ")[2] == mode]
     return max(alike or known.values(), default=None)
-
-
-def pace(machine: str) -> tuple[float, int] | None:
-    """Return how many seconds a pair of processes took on a machine, and for how many cells.
-
-    Of its newest calibration; None where that does not tell.
-    """
-    newest = calibrations(machine)[-1:]
-    times = [datetime.fromisoformat(text) for each in newest for text in each.started]
-    steps = [(after - before).total_seconds() for before, after in itertools.pairwise(times)]
-    cells = sum(len(each.pairs) for each in newest)
-    return (statistics.median(steps), cells) if steps and cells else None
