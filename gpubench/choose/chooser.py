@@ -13,7 +13,15 @@ from typing import Self
 import numpy as np
 
 from gpubench.choose import evidence
-from gpubench.choose.evidence import Machine, Place, Setting, Subject, from_octaves, lean, matrix
+from gpubench.choose.evidence import (
+    Known,
+    Machine,
+    Place,
+    Setting,
+    Subject,
+    from_octaves,
+    matrix,
+)
 from gpubench.choose.model import SIZES, Barred, Estimate, Margin, Model
 from gpubench.choose.question import Question
 from gpubench.choose.surface import SAME, distances
@@ -23,8 +31,6 @@ from gpubench.core.errors import UserError
 from gpubench.core.tasks import may_be_launches
 from gpubench.evidence import results
 from gpubench.evidence.pooling import of_newest_code
-from gpubench.evidence.ranking import unranked
-from gpubench.evidence.records import Ok
 
 NEAREST = 3  # measurements that are named
 SCANNED = 64  # points along an axis in each direction, when looking for what changes the answer
@@ -40,16 +46,15 @@ CATEGORIES = ("distribution", "order")  # of a setting, what a user can have oth
 class Near:
     """A measured input near the one asked for.
 
-    axes: by how much it differs: factors, and of `moved` a difference. octaves: the distance.
-    subject: the best, or else the fastest there. record, source: its time, and the file of that.
+    differs: by how much: factors, and of `moved` a difference. octaves: the distance.
+    subject: the best, or else the fastest there. known: its time, and where it is from.
     """
 
     place: Place
-    axes: Mapping[str, float]
+    differs: Mapping[str, float]
     octaves: float
     subject: Subject
-    record: Ok
-    source: results.Results
+    known: Known
 
 
 @dataclass(frozen=True)
@@ -159,12 +164,11 @@ class Chooser:
     def prepared(self, task: str) -> Self:
         """Return a chooser for one task, with all that does not depend on the question done."""
         one = copy.copy(self)
-        one._tables = {task: lean(self._tables[task])} if task in self._tables else {}
+        one._tables = {name: of for name, of in self._tables.items() if name == task}
         one._known = {}
-        for task in one._tables:
-            model, _ = one.known(task)
+        for name in one._tables:
             for size in SIZES:
-                model.fit(size)
+                one.known(name)[0].fit(size)
         return one
 
     def cross_validate(self) -> list[Validation]:
@@ -311,12 +315,12 @@ def _nearest(model: Model, place: Place, subject: Subject | None) -> list[Near]:
         other = places[i]
         able = [each for each in subjects if other in model.right[each]]
         fastest = min(able, key=lambda each: model.right[each][other].median_ms)
-        axes = {
+        differs = {
             axis: value - place.numbers[axis] if axis == "moved" else value / place.numbers[axis]
             for axis, value in other.numbers.items()
         }
-        record, source = model.right[fastest][other], model.table[fastest][other].results
-        found.append(Near(other, axes, float(away[i]), fastest, record, source))
+        known = model.right[fastest][other]
+        found.append(Near(other, differs, float(away[i]), fastest, known))
     return found
 
 
@@ -402,7 +406,7 @@ def _warnings(model: Model, estimate: Estimate, place: Place, machine: Machine) 
             " the fastest, see the study rivals"
         )
     measured = model.table[best]
-    whys = {p: why for p, m in measured.items() if (why := unranked(m.record)) is not None}
+    whys = {place: known.why for place, known in measured.items() if known.why is not None}
     for status, verb in (("wrong", "was wrong on"), ("failed", "failed on")):
         reasons = {p: reason for p, (found, reason) in whys.items() if found == status}
         if reasons:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-import msgspec
 import numpy as np
 
 from gpubench.choose.surface import Floats
@@ -22,6 +21,7 @@ from gpubench.evidence.declared import group
 from gpubench.evidence.files import load_results
 from gpubench.evidence.pooling import Measurement, by_device, pool
 from gpubench.evidence.ranking import Subject as Subject
+from gpubench.evidence.ranking import unranked
 from gpubench.evidence.records import AnyRecord
 
 STUDY = study_for("choose")
@@ -104,7 +104,42 @@ class Machine:
     device: str
 
 
-Table: TypeAlias = Mapping[Subject, Mapping[Place, Measurement]]
+class Known(NamedTuple):
+    """What is known of a subject on an input.
+
+    why: status and reason of what has no time for all of the work, else None. file, commit: of
+    the results that it is from.
+    """
+
+    why: tuple[str, str] | None
+    median_ms: float
+    low_ms: float
+    high_ms: float
+    workspace_bytes: int | None
+    peak_bytes: int | None
+    library: str | None
+    file: str
+    commit: str | None
+
+    @classmethod
+    def of(cls, measured: Measurement) -> Known:
+        """Return what is known by a measurement."""
+        record, source = measured.record, measured.results
+        times = (record.median_ms, record.ci95_low_ms, record.ci95_high_ms)
+        ms, low, high = (math.nan if each is None else each for each in times)
+        return cls(
+            unranked(record), ms, low, high,
+            record.workspace_bytes, record.peak_bytes, record.library, source.path.name,
+            source.environment["commit"],
+        )  # fmt: skip
+
+    @property
+    def half_width(self) -> float:
+        """How far the interval of a time reaches, as the logarithm of a factor."""
+        return math.log(max(self.high_ms / self.median_ms, self.median_ms / self.low_ms))
+
+
+Table: TypeAlias = Mapping[Subject, Mapping[Place, Known]]
 
 
 def files(given: Sequence[Path], backend: str | None, study: str = STUDY) -> list[results.Results]:
@@ -158,29 +193,12 @@ def tables(found: Sequence[results.Results]) -> dict[str, Table]:
 
     For `update` that is both what updates and what counts anew, on inputs that moved.
     """
-    collected: dict[str, dict[Subject, dict[Place, Measurement]]] = {task: {} for task in TASKS}
+    collected: dict[str, dict[Subject, dict[Place, Known]]] = {task: {} for task in TASKS}
     for measured in pool(found):
         record = measured.record
         if (task := _task(record)) is not None:
-            collected[task].setdefault(Subject.of(record), {})[_place(record)] = measured
+            collected[task].setdefault(Subject.of(record), {})[_place(record)] = Known.of(measured)
     return {task: table for task, table in collected.items() if table}
-
-
-def lean(table: Table) -> Table:
-    """Return a table without samples and what else no answer reads, to be kept."""
-    nothing = dict.fromkeys(("samples_ms", "state_before", "state_after"))
-    return {
-        subject: {
-            place: replace(
-                each,
-                record=msgspec.structs.replace(each.record, **nothing),
-                results=replace(each.results, records=()),
-                timings=(),
-            )
-            for place, each in measured.items()
-        }
-        for subject, measured in table.items()
-    }
 
 
 def _task(record: AnyRecord) -> str | None:

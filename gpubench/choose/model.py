@@ -20,8 +20,6 @@ from gpubench.choose.surface import (
     distances,
     solution,
 )
-from gpubench.evidence.ranking import may_rank, timed, unranked
-from gpubench.evidence.records import Ok
 
 APART = 2.0  # octaves between two inputs that differ in distribution, in order, or the like
 # The largest of so many errors is beyond the next one 19 times in 20.
@@ -93,9 +91,9 @@ class Model:
         self.subjects = sorted(table)
         self.places = sorted({place for measured in table.values() for place in measured})
         self.settings = sorted({place.setting for place in self.places})
-        self.right: dict[Subject, dict[Place, Ok]] = {
-            subject: {p: m.record for p, m in measured.items() if may_rank(m.record)}
-            for subject, measured in table.items()
+        self.right = {
+            subject: {place: known for place, known in of.items() if known.why is None}
+            for subject, of in table.items()
         }
         self.reference = max(self.subjects, key=lambda subject: len(self.right[subject]))
         self._octaves = matrix(self.places)
@@ -302,7 +300,7 @@ class Model:
             else:
                 right = self.right[subject]
                 time = right[place].median_ms if place in right else float(ms[number, 0])
-                width = max(_half_width(right[p]) for p in around)
+                width = max(right[p].half_width for p in around)
                 factor = math.exp(off + width)
                 sizes = (self._bytes(number, field, place, around) for field in SIZES)
                 found.append(Estimate(subject, time, time / factor, time * factor, width, *sizes))
@@ -315,7 +313,7 @@ class Model:
             return Barred(subject, "not measured", f"not measured with {place.setting.words}")
         if not around:
             return Barred(subject, "not measured", "not measured around there")
-        whys = {p: unranked(measured[p].record) for p in around}
+        whys = {p: measured[p].why for p in around}
         bad = [(why[0] != "wrong", p, *why) for p, why in whys.items() if why]
         if not bad:
             return None
@@ -341,9 +339,3 @@ class Model:
         off = self._uncertainty(place.setting, matrix([place]), *both)
         factor = math.inf if off is None else math.exp(off + best.measured + other.measured + more)
         return Margin(other, ratio, ratio / factor, ratio * factor)
-
-
-def _half_width(record: Ok) -> float:
-    """Return how far the interval of a time reaches, as the logarithm of a factor."""
-    time = timed(record)
-    return math.log(max(time.high / time.median, time.median / time.low))

@@ -135,19 +135,13 @@ def _candidate_as_json(estimate: Estimate, margin: Margin | None) -> dict[str, A
 
 
 def _near_as_json(near: Near) -> dict[str, Any]:
-    place, record = near.place, near.record
+    place, known = near.place, near.known
     return {
-        **{name: getattr(place, name) for name in ("particles", "per_cell", "moved")},
-        "differs": dict(near.axes),
-        "octaves": near.octaves,
-        "subject": _plain(near.subject),
-        "ms": record.median_ms,
-        "low_ms": record.ci95_low_ms,
-        "high_ms": record.ci95_high_ms,
-        "library": record.library,
-        "file": near.source.path.name,
-        "commit": near.source.environment["commit"],
-    }
+        "particles": place.particles, "per_cell": place.per_cell, "moved": place.moved,
+        "differs": dict(near.differs), "octaves": near.octaves, "subject": _plain(near.subject),
+        "ms": known.median_ms, "low_ms": known.low_ms, "high_ms": known.high_ms,
+        "library": known.library, "file": known.file, "commit": known.commit,
+    }  # fmt: skip
 
 
 def validations_as_json(validations: Sequence[Validation], chooser: Chooser) -> dict[str, Any]:
@@ -194,17 +188,17 @@ def _near(near: Near) -> str:
         f" {percent(near.place.numbers[axis] - value)}"
         if axis == "moved"
         else f"{digits(value)} times as many {AXES[axis]}"
-        for axis, value in near.axes.items()
+        for axis, value in near.differs.items()
         if abs(value - (0 if axis == "moved" else 1)) >= _SAME[axis]
     )
     # A share that moved is of whole particles, so that it cannot be just as asked.
-    exact = all(value == 1 for axis, value in near.axes.items() if axis != "moved")
+    exact = all(value == 1 for axis, value in near.differs.items() if axis != "moved")
     by = by or ("as asked" if exact else "almost as asked")
-    known = near.source.environment["commit"]
-    commit = f" of {known[:7]}" if known else ""
+    known = near.known
+    commit = f" of {known.commit[:7]}" if known.commit else ""
     return (
-        f"measured: {near.subject.label}: {_ms(near.record.median_ms)} at {near.place.words}"
-        f" ({by}), {near.source.path.name}{commit}"
+        f"measured: {near.subject.label}: {_ms(known.median_ms)} at {near.place.words}"
+        f" ({by}), {known.file}{commit}"
     )
 
 

@@ -181,10 +181,10 @@ def test_on_a_measured_input_it_repeats_the_measurement():
     answer = chooser(*grid(THREE, SIZES, OCCUPANCIES, noise=0.1)).choose(Question(2**16, 4))
     near = answer.nearest[0]
     assert near.octaves == 0
-    assert near.axes == {"particles": 1, "per_cell": 1}
-    assert answer.best.ms == near.record.median_ms
-    assert answer.best.low_ms == pytest.approx(near.record.ci95_low_ms, rel=1e-5)
-    assert answer.best.high_ms == pytest.approx(near.record.ci95_high_ms, rel=1e-5)
+    assert near.differs == {"particles": 1, "per_cell": 1}
+    assert answer.best.ms == near.known.median_ms
+    assert answer.best.low_ms == pytest.approx(near.known.low_ms, rel=1e-5)
+    assert answer.best.high_ms == pytest.approx(near.known.high_ms, rel=1e-5)
 
 
 def test_tasks_are_answered_apart():
@@ -561,13 +561,13 @@ def test_the_newest_code_counts_and_its_timings_are_pooled():
     )
     place = Place(4096, 4.0, None, Setting("uniform", "random", None, (False,) * 3))
     (found,) = evidence.tables([old, new])["count"].values()
-    measured = found[place].record
-    assert (measured.median_ms, measured.ci95_low_ms, measured.ci95_high_ms) == pytest.approx(
+    measured = found[place]
+    assert (measured.median_ms, measured.low_ms, measured.high_ms) == pytest.approx(
         (2.0, 2 * 0.9**0.5**0.5, 2 * 1.1**0.5**0.5)
     )
     wrong = replace(new, records=[*new.records, record("a", None, 4096, 4, sweep="moved")])
     (found,) = evidence.tables([wrong])["count"].values()
-    assert found[place].record.status == "wrong"
+    assert found[place].why[0] == "wrong"
 
 
 @pytest.mark.parametrize("turn", [1, -1])
@@ -575,9 +575,9 @@ def test_what_one_sweep_skips_another_may_have_timed(turn):
     skipped = record("a", None, 4096, 4, sweep="cpu", status="skipped")
     records = [skipped, record("a", 1.0, 4096, 4)][::turn]
     (found,) = evidence.tables([results(*records)])["count"].values()
-    assert [measured.record.median_ms for measured in found.values()] == [1.0]
+    assert [known.median_ms for known in found.values()] == [1.0]
     (found,) = evidence.tables([results(skipped)])["count"].values()
-    assert [measured.record.status for measured in found.values()] == ["skipped"]
+    assert [known.why[0] for known in found.values()] == ["skipped"]
 
 
 def test_who_was_measured_on_fewer_inputs_does_not_win_between_them():
