@@ -32,16 +32,14 @@ def headline(comparison: Comparison) -> str:
 
     It says what all cells lack that are inconclusive, and where calibration stands in.
     """
-    said, every = [_verdict(comparison)], comparison.judgements
+    said, every = _verdict(comparison), comparison.judgements
     reasons = {each.reason for each in every if each.verdict == "cannot tell"}
     if comparison.verdict == "cannot tell" and len(reasons) == 1:
-        said += filter(None, reasons)
+        said += f"; {reasons.pop()}"
     if resting := sum(each.rests_on == "calibration" for each in every):
         cells = _of(resting, len(every))
-        said.append(
-            f"in {cells} the spread between processes is that of this machine's calibration"
-        )
-    return "; ".join(said)
+        said += f"; in {cells} the spread between processes is that of this machine's calibration"
+    return said
 
 
 def _verdict(comparison: Comparison) -> str:
@@ -68,38 +66,30 @@ def _verdict(comparison: Comparison) -> str:
 def table(comparison: Comparison, every: bool = False) -> list[tuple[str, ...]]:
     """Return a row for each cell that is not the same, or with `every` for all; see COLUMNS."""
     common = _common_reasons(comparison)
-    return [
-        (
-            each.name,
-            *_figures(each),
-            in_words(each.verdict)
-            + (f": {each.reason}" if each.reason and each.reason not in common else ""),
-        )
-        for each in _ordered(comparison)
-        if every or each.verdict != "same"
-    ]
+    rows: list[tuple[str, ...]] = []
+    for each in _ordered(comparison):
+        if every or each.verdict != "same":
+            why = f": {each.reason}" if each.reason and each.reason not in common else ""
+            rows.append((each.name, *_figures(each), in_words(each.verdict) + why))
+    return rows
 
 
 def notes(comparison: Comparison) -> list[str]:
     """Return what is to be said beside the table, a line each."""
-    lines = [f"forced: {difference}" for difference in comparison.matched.differences]
-    lines += [f"broken: {fault.name}: head {fault.head}" for fault in comparison.broken]
-    lines += [
-        f"wrong: {fault.name}: base {fault.base}; head {fault.head}" for fault in comparison.wrong
+    of_cells = _common_reasons(comparison).items()
+    total = len(comparison.judgements)
+    changed = [each for each in _ordered(comparison) if each.verdict in ("slower", "faster")]
+    return [
+        *(f"forced: {difference}" for difference in comparison.matched.differences),
+        *(f"broken: {fault.name}: head {fault.head}" for fault in comparison.broken),
+        *(f"wrong: {f.name}: base {f.base}; head {f.head}" for f in comparison.wrong),
+        *(f"right again: {fault.name}: base {fault.base}" for fault in comparison.mended),
+        *(f"inconclusive: {_of(count, total)}: {reason}" for reason, count in of_cells),
+        *(f"left out: {each.name}: {each.why}" for each in comparison.matched.left_out),
+        *(f"remark: {each.name}: {remark}" for each in changed for remark in each.remarks),
+        _counts(comparison),
+        _terms(comparison),
     ]
-    lines += [f"right again: {fault.name}: base {fault.base}" for fault in comparison.mended]
-    lines += [
-        f"inconclusive: {_of(count, len(comparison.judgements))}: {reason}"
-        for reason, count in _common_reasons(comparison).items()
-    ]
-    lines += [f"left out: {each.name}: {each.why}" for each in comparison.matched.left_out]
-    lines += [
-        f"remark: {each.name}: {remark}"
-        for each in _ordered(comparison)
-        for remark in each.remarks
-        if each.verdict in ("slower", "faster")
-    ]
-    return [*lines, _counts(comparison), _terms(comparison)]
 
 
 def markdown(comparison: Comparison, command: str) -> str:
@@ -108,37 +98,29 @@ def markdown(comparison: Comparison, command: str) -> str:
     command: that repeats the comparison.
     """
     first, _, rest = headline(comparison).partition(":")
-    parts = [f"**{first.capitalize()}**: {escaped(rest)}"]
-    folded = ("left out: ", "remark: ")
-    lines = [line for line in notes(comparison)[:-2] if not line.startswith(folded)]
-    if lines:
-        parts.append("\n".join(f"- {escaped(line)}" for line in lines))
+    lines = [line for line in notes(comparison)[:-2] if line[:8] not in ("left out", "remark: ")]
     changed = table(comparison)
-    if changed:
-        parts.append(_markdown_table(COLUMNS, changed))
-    parts.append(escaped(f"{_counts(comparison)}. {_terms(comparison)}."))
     same = [row for row in table(comparison, every=True) if row not in changed]
-    if same:
-        parts.append(_folded(f"{len(same)} the same", _markdown_table(COLUMNS, same)))
-    if comparison.matched.left_out:
-        rows = [(each.name, each.why) for each in comparison.matched.left_out]
-        title = f"{len(rows)} left out"
-        parts.append(_folded(title, _markdown_table(("cell", "why"), rows)))
+    left_out = comparison.matched.left_out
     spreads = [
         (j.name, _processes(j), _share(j.between), _share(j.within), "; ".join(j.remarks))
         for j in _ordered(comparison)
     ]
-    if spreads:
-        columns = ("cell", "processes", "between processes", "within one", "remarks")
-        parts.append(_folded("Spread", _markdown_table(columns, spreads)))
-    environment = [
-        ("base", comparison.base),
-        ("head", comparison.head),
-        *comparison.matched.environment.items(),
+    of_spreads = ("cell", "processes", "between processes", "within one", "remarks")
+    sides = {"base": comparison.base, "head": comparison.head}
+    environment = [*(sides | dict(comparison.matched.environment)).items()]
+    parts = [
+        f"**{first.capitalize()}**: {escaped(rest)}",
+        "\n".join(f"- {escaped(line)}" for line in lines),
+        _markdown_table(COLUMNS, changed),
+        escaped(f"{_counts(comparison)}. {_terms(comparison)}."),
+        _folded(f"{len(same)} the same", _markdown_table(COLUMNS, same)),
+        _folded(f"{len(left_out)} left out", _markdown_table(("cell", "why"), left_out)),
+        _folded("Spread", _markdown_table(of_spreads, spreads)),
+        _folded("Environment", _markdown_table(("", ""), environment)),
+        f"To repeat it:\n\n```sh\n{command}\n```",
     ]
-    parts.append(_folded("Environment", _markdown_table(("", ""), environment)))
-    parts.append(f"To repeat it:\n\n```sh\n{command}\n```")
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
 def as_json(comparison: Comparison, command: str) -> dict[str, Any]:
@@ -202,11 +184,9 @@ def _figures(judgement: Judgement) -> tuple[str, str, str, str]:
     """Return times, ratio and interval as text."""
     interval = DASH
     if judgement.low is not None and judgement.high is not None:
-        interval = f"{judgement.low:.4g} to {judgement.high:.4g}"
-        if judgement.rests_on == "samples":
-            interval += " (within one process)"
-        elif judgement.rests_on == "calibration":
-            interval += " (calibrated)"
+        of = {"samples": " (within one process)", "calibration": " (calibrated)"}
+        rests_on = of.get(judgement.rests_on or "", "")
+        interval = f"{judgement.low:.4g} to {judgement.high:.4g}{rests_on}"
     ratio = DASH if judgement.ratio is None else f"{judgement.ratio:.4g}"
     return f"{judgement.base_ms:.4g}", f"{judgement.head_ms:.4g}", ratio, interval
 
@@ -242,10 +222,10 @@ def _terms(comparison: Comparison) -> str:
 
 
 def _markdown_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    shown = table_of(columns, rows[:ROWS])
+    """Return a table of the first rows; nothing where there are none."""
     more = f"\n\nand {len(rows) - ROWS} more, which `--all` and `--json` show"
-    return shown + (more if len(rows) > ROWS else "")
+    return table_of(columns, rows[:ROWS]) + (more if len(rows) > ROWS else "") if rows else ""
 
 
 def _folded(title: str, body: str) -> str:
-    return f"<details><summary>{title}</summary>\n\n{body}\n\n</details>"
+    return f"<details><summary>{title}</summary>\n\n{body}\n\n</details>" if body else ""

@@ -14,17 +14,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from gpubench.compare import estimate, files
+from gpubench.compare import files
 from gpubench.compare.pairs import Code, Job, Pairs, describe
 from gpubench.compare.verdict import Judgement, Verdict, judge
 from gpubench.core import registry
+from gpubench.core.contracts import BACKENDS
 from gpubench.core.errors import UserError
 from gpubench.core.writing import Lock
 from gpubench.evidence.calibration import spreads
 from gpubench.evidence.results import Results, Store
 from gpubench.measure import clock
+from gpubench.studies.plan import plan
+from gpubench.studies.selection import Selection
+from gpubench.studies.study import parse_study
 
 LOOKS = (8, 12, 18, 27)  # pairs of processes measured at each look
+# To start a pair of processes takes some 3 s, and each cell 0.6 s: it took 0.56 s on an H200, and
+# 0.75 s on two cores of a CPU.
+START_S, CELL_S = 3.0, 0.6
 THRESHOLD = {"gpu": 0.03, "cpu": 0.10}  # by what a device is, unless the user says
 
 
@@ -144,7 +151,7 @@ def compare_codes(
     deadline = clock.Deadline(seconds)
     base, head = (describe(code, job.device) for code in codes)
     if on_begin is not None:
-        on_begin(estimate.in_words(job, base["device"], LOOKS, seconds, only))
+        on_begin(how_long(job, base["device"], LOOKS, seconds, only))
     text = None if job.study in registry.studies() else job.text
     if threshold is None:
         threshold = threshold_on(base)
@@ -224,3 +231,53 @@ def bisect(
         else:
             unknown.add(middle)
     return Culprit(commits[low], commits[high], commits[low + 1 : high], bad)
+
+
+def how_long(
+    job: Job,
+    device: Mapping[str, Any],
+    looks: Sequence[int],
+    seconds: float,
+    only: Collection[str] | None = None,
+) -> str:
+    """Say how long a comparison will take.
+
+    device: as in a results file. looks: numbers of pairs after which it looks at the data. seconds:
+    no pair is begun after so long, but for those of the first look. only: keys of the cells that
+    are measured; None for all of the job.
+    """
+    cells = cells_of(job, device) if only is None else len(only)
+    each = START_S + cells * CELL_S
+    first, most = looks[0] * each, looks[-1] * each
+    longest = max(first, min(most, seconds))
+    more = f"; up to {_duration(longest)} where cells are inconclusive" if longest > first else ""
+    what = f"{cells} cell{'s' if cells > 1 else ''}"
+    return f"{what} in {looks[0]} pairs of processes: about {_duration(first)}{more}"
+
+
+def cells_of(job: Job, device: Mapping[str, Any]) -> int:
+    """Count what a job measures on a device, given as in a results file.
+
+    As the worker does: of launches and their graph, the graph alone. What needs another back end
+    does not count.
+    """
+    given = dict(job.selection)
+    if given.get("quick") is None:
+        given["quick"] = bool(device.get("is_cpu"))
+    absent = BACKENDS - {device["backend"]}
+    count = 0
+    for group in plan(parse_study(job.study, job.text), Selection(**given)):
+        sweep = group.sweep
+        modes = [mode for mode in sweep.modes if mode != "hot" or "graph" not in sweep.modes]
+        able = [
+            subject
+            for subject in sweep.subjects
+            if not absent & registry.find_algorithm(subject.algorithm).forms[subject.form].requires
+        ]
+        count += 0 if absent & sweep.requires else len(able) * len(modes)
+    return count
+
+
+def _duration(seconds: float) -> str:
+    """Write a duration as people estimate it: 40 s, 3 min."""
+    return f"{max(10, round(seconds, -1)):.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"

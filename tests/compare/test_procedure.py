@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpubench.cli import app
-from gpubench.compare import estimate, files, procedure
+from gpubench.compare import files, procedure
 from gpubench.compare.pairs import Code, Job, Pair
 from gpubench.compare.procedure import LOOKS, Comparison, bisect, compare_codes, compare_files
 from gpubench.compare.verdict import Judgement, judge
@@ -108,7 +108,7 @@ def run(monkeypatch):
 def test_it_says_how_long_it_takes_before_anything_is_measured(run, monkeypatch):
     said = []
     measured = Measured(one=1.0)
-    monkeypatch.setattr(procedure.estimate, "in_words", lambda *given: f"{given[1:4]}")
+    monkeypatch.setattr(procedure, "how_long", lambda *given: f"{given[1:4]}")
     run(measured, seconds=7.0, on_begin=lambda words: said.append((words, len(measured.asked))))
     assert said == [(f"{(GPU['device'], LOOKS, 7.0)}", 0)]
 
@@ -119,12 +119,12 @@ def test_the_estimate_counts_the_cells_of_the_study(monkeypatch, tmp_path):
     (shipped,) = (ROOT / "results" / "calibration" / "cpu-intel-xeon").glob("*-regressions.json")
     cpu = {"backend": "opencl", "is_cpu": True}
     came_later = 2  # sorts of keys, which are not in this calibration
-    assert estimate.cells_of(job, cpu) == len(calibration.load(shipped).pairs) + came_later
-    cells = estimate.cells_of(job, GPU["device"])
-    found = estimate.in_words(job, GPU["device"], (8, 27), 600.0)
+    assert procedure.cells_of(job, cpu) == len(calibration.load(shipped).pairs) + came_later
+    cells = procedure.cells_of(job, GPU["device"])
+    found = procedure.how_long(job, GPU["device"], (8, 27), 600.0)
     assert found.startswith(f"{cells} cells in 8 pairs of processes: about 2 min; up to ")
     assert found.endswith(" min where cells are inconclusive")
-    assert estimate.in_words(job, GPU["device"], (8, 27), 1.0, ["a"]) == (
+    assert procedure.how_long(job, GPU["device"], (8, 27), 1.0, ["a"]) == (
         "1 cell in 8 pairs of processes: about 30 s"
     )
 
