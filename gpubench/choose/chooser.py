@@ -249,37 +249,15 @@ def _why_outside(model: Model, place: Place) -> str | None:
     if place.setting not in model.settings:
         known = "; ".join(sorted({setting.words for setting in model.settings}))
         return f"nothing was measured of {words}, only of: {known}"
-    nearest = f"nearest {_neighbours(place, model.inputs(place.setting))}"
+    nearest, gap = model.nearest(place)
     if not model.contains(place):
-        return f"{place.words} is outside of what was measured ({words}), {nearest}"
-    if (gap := model.gap(place)) > (reach := model.reach(place.setting)) + SAME:
+        return f"{place.words} is outside of what was measured ({words}), nearest {nearest.words}"
+    if gap > (reach := model.reach(place.setting)) + SAME:
         return (
             f"{place.words} is {gap:.2g} octaves from what was measured nearest ({words}), and"
-            f" nothing is known of gaps beyond {reach:.2g}; {nearest}"
+            f" nothing is known of gaps beyond {reach:.2g}; nearest {nearest.words}"
         )
     return None
-
-
-def _neighbours(place: Place, places: Sequence[Place]) -> str:
-    """Name the nearest measured values along each axis, below and above."""
-    words = []
-    for axis, value in place.numbers.items():
-        values = {other.numbers[axis] for other in places}
-        below = max((v for v in values if v <= value), default=None)
-        above = min((v for v in values if v >= value), default=None)
-        near = dict.fromkeys(v for v in (below, above) if v is not None)
-        words.append(f"{axis.replace('_', ' ')} {' and '.join(_number(axis, v) for v in near)}")
-    return ", ".join(words)
-
-
-def _number(axis: str, value: float) -> str:
-    match axis:
-        case "particles":
-            return f"{value:,.0f}"
-        case "moved":
-            return f"{100 * value:.3g} %"
-        case _:
-            return f"{value:.3g}"
 
 
 def _why_none(barred: Sequence[Barred]) -> str:

@@ -137,10 +137,11 @@ class Model:
         _, weight = corners(inputs, matrix([place]), everything[None], everything)
         return bool(weight.any())
 
-    def gap(self, place: Place) -> float:
-        """Return how far an input is from the nearest of its setting, in octaves."""
-        inputs = self._octaves[self._in[place.setting]]
-        return float(distances(matrix([place]), inputs).min())
+    def nearest(self, place: Place) -> tuple[Place, float]:
+        """Return the measured input of its setting that is nearest, and how many octaves away."""
+        inputs = np.flatnonzero(self._in[place.setting])
+        away = distances(matrix([place]), self._octaves[inputs])[0]
+        return self.places[inputs[away.argmin()]], float(away.min())
 
     def fit(self, field: str = MS) -> tuple[Floats, Floats]:
         """Return the coefficients of each subject's surface of a field, and its errors.

@@ -149,12 +149,11 @@ def compare_codes(
     if keep is not None and any((keep / code.name).exists() for code in codes):
         raise UserError(f"{keep} holds an earlier comparison: name another folder")
     deadline = clock.Deadline(seconds)
-    base, head = (describe(code, job.device) for code in codes)
+    environments = [describe(code, job.device) for code in codes]
     if on_begin is not None:
-        on_begin(how_long(job, base["device"], LOOKS, seconds, only))
+        on_begin(how_long(job, environments[0]["device"], LOOKS, seconds, only))
     text = None if job.study in registry.studies() else job.text
-    if threshold is None:
-        threshold = threshold_on(base)
+    threshold = threshold_on(environments[0]) if threshold is None else threshold
     processes: tuple[list[Results], list[Results]] = ([], [])
     ours, theirs = map(files.Side, (code.title for code in codes), processes)
     settled: dict[str, Judgement] = {}
@@ -164,27 +163,24 @@ def compare_codes(
             while (count := len(processes[0])) < pairs_at_look:
                 if pairs_at_look > LOOKS[0] and deadline.has_passed:
                     break
-                pair = pairs.measure(count, open_cells)
-                for side, environment in enumerate((base, head)):
+                records = pairs.measure(count, open_cells).records
+                for side in (0, 1):
                     path = Path(codes[side].name, f"{count + 1:02}.json")
-                    records = pair.records[side]
+                    processes[side].append(Results(environments[side], records[side], path))
                     if keep is not None:
-                        with Store(keep / path, environment, text) as store:
-                            store.add(records)
-                    processes[side].append(Results(environment, records, path))
+                        with Store(keep / path, environments[side], text) as store:
+                            store.add(records[side])
                 if count == 0:  # what cannot be compared is refused at once
                     files.match(ours, theirs, paired=True, force=force)
                 on_pair(count + 1, len(open_cells or ()))
             matched = files.match(ours, theirs, paired=True, force=force)
             judged = judge(matched.cells, threshold, confidence, len(LOOKS))
-            told = {each.key: each for each in judged if each.verdict != "cannot tell"}
-            settled = told | settled
+            settled = {j.key: j for j in judged if j.verdict != "cannot tell"} | settled
             open_cells = [each.key for each in judged if each.key not in settled]
             if not open_cells or deadline.has_passed:
                 break
     judged = [settled.get(each.key, each) for each in judged]
-    names = (code.title for code in codes)
-    return Comparison(matched, judged, threshold, confidence, len(LOOKS), *names)
+    return Comparison(matched, judged, threshold, confidence, len(LOOKS), ours.name, theirs.name)
 
 
 @dataclass(frozen=True)

@@ -249,9 +249,9 @@ def test_what_moved_is_no_evidence_for_what_did_not():
 @pytest.mark.parametrize(
     ("question", "words"),
     [
-        (Question(2**23, 3), "nearest particles 4,194,304"),
-        (Question(2**11, 3), "nearest particles 4,096"),
-        (Question(2**14, 0.5), "per cell 1"),
+        (Question(2**23, 3), "nearest 4,194,304 particles"),
+        (Question(2**11, 3), "nearest 4,096 particles"),
+        (Question(2**14, 0.5), "nearest 16,384 particles, 1 per cell"),
         (Question(2**14, 3, order="morton"), "nothing was measured of uniform, morton, only of"),
         (Question(2**14, 3, moved=0.1), "task update"),
     ],
