@@ -79,8 +79,8 @@ class Answer:
 
     reason: why it declines to answer. command: what would measure this input, among others, where
         a command can.
-    best: the fastest by interpolation, margins: of all others to it, the nearest first.
     barred: those that might be faster, but have no right answer around there; or no known time.
+    best: the fastest by interpolation, margins: of all others to it, the nearest first.
     warnings: what else there is to know of the best.
     validation: what advice on this task was worth.
     """
@@ -90,10 +90,10 @@ class Answer:
     validation: Validation | None
     reason: str | None = None
     command: str | None = None
-    best: Estimate | None = None
-    margins: Sequence[Margin] = ()
     barred: Sequence[Barred] = ()
     nearest: Sequence[Near] = ()
+    best: Estimate | None = None
+    margins: Sequence[Margin] = ()
     changes: Sequence[Change] = ()
     warnings: Sequence[str] = ()
 
@@ -190,10 +190,11 @@ class Chooser:
             # What was skipped would be skipped again.
             lasting = all(each.status == "skipped" for each in barred)
             command = None if lasting else _command(question, place, model)
-            return Answer(
-                question, self.machine, worth, _why_none(barred), command, barred=barred,
-                nearest=_nearest(model, place, None),
-            )  # fmt: skip
+            told = [f"{each.subject.label}: {each.reason}" for each in barred[:3]]
+            told += [f"and {len(barred) - 3} more"] if len(barred) > 3 else []
+            reason = f"nothing has a right answer around there: {'; '.join(told)}"
+            nearest = _nearest(model, place, None)
+            return Answer(question, self.machine, worth, reason, command, barred, nearest)
         return Answer(
             question,
             self.machine,
@@ -258,12 +259,6 @@ def _why_outside(model: Model, place: Place) -> str | None:
             f" nothing is known of gaps beyond {reach:.2g}; nearest {nearest.words}"
         )
     return None
-
-
-def _why_none(barred: Sequence[Barred]) -> str:
-    told = [f"{each.subject.label}: {each.reason}" for each in barred[:3]]
-    told += [f"and {len(barred) - 3} more"] if len(barred) > 3 else []
-    return f"nothing has a right answer around there: {'; '.join(told)}"
 
 
 def _command(question: Question, place: Place, model: Model) -> str | None:

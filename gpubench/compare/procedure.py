@@ -261,17 +261,13 @@ def cells_of(job: Job, device: Mapping[str, Any]) -> int:
     if given.get("quick") is None:
         given["quick"] = bool(device.get("is_cpu"))
     absent = BACKENDS - {device["backend"]}
-    count = 0
-    for group in plan(parse_study(job.study, job.text), Selection(**given)):
-        sweep = group.sweep
-        modes = [mode for mode in sweep.modes if mode != "hot" or "graph" not in sweep.modes]
-        able = [
-            subject
-            for subject in sweep.subjects
-            if not absent & registry.find_algorithm(subject.algorithm).forms[subject.form].requires
-        ]
-        count += 0 if absent & sweep.requires else len(able) * len(modes)
-    return count
+    return sum(
+        mode != "hot" or "graph" not in group.sweep.modes
+        for group in plan(parse_study(job.study, job.text), Selection(**given))
+        for subject, mode in group.items
+        if not absent & group.sweep.requires
+        and not absent & registry.find_algorithm(subject.algorithm).forms[subject.form].requires
+    )
 
 
 def _duration(seconds: float) -> str:
