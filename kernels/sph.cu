@@ -51,7 +51,7 @@ __device__ __forceinline__ float density_at(float square, GLOBAL const Fluid *fl
     {                                                                                              \
         int near = (j);                                                                            \
         float square = square_length(displacement(box, p, places[near]));                          \
-        if (square < square_range && near != (int)i) {                                               \
+        if (square < square_range && near != (int)i) {                                             \
             sum += density_at(square, fluid);                                                      \
             if (met < NEAR)                                                                        \
                 notes[NOTE(i, met)] = near;                                                        \

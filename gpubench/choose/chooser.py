@@ -6,25 +6,31 @@ import copy
 import dataclasses
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
 import numpy as np
 
-from gpubench.choose import evidence, validation
-from gpubench.choose.evidence import Machine, Place, Setting, Subject, from_octaves, matrix
-from gpubench.choose.model import Barred, Estimate, Margin, Model
+from gpubench.choose import evidence
+from gpubench.choose.evidence import (
+    Known,
+    Machine,
+    Place,
+    Setting,
+    Subject,
+    from_octaves,
+    matrix,
+)
+from gpubench.choose.model import SIZES, Barred, Estimate, Margin, Model
 from gpubench.choose.question import Question
 from gpubench.choose.surface import SAME, distances
-from gpubench.choose.validation import Validation
+from gpubench.choose.validation import Validation, validate
 from gpubench.core.contracts import Form, forms_for
 from gpubench.core.errors import UserError
 from gpubench.core.tasks import may_be_launches
 from gpubench.evidence import results
 from gpubench.evidence.pooling import of_newest_code
-from gpubench.evidence.ranking import unranked
-from gpubench.evidence.records import Ok
 
 NEAREST = 3  # measurements that are named
 SCANNED = 64  # points along an axis in each direction, when looking for what changes the answer
@@ -40,16 +46,15 @@ CATEGORIES = ("distribution", "order")  # of a setting, what a user can have oth
 class Near:
     """A measured input near the one asked for.
 
-    axes: by how much it differs: factors, and of `moved` a difference. octaves: the distance.
-    subject: the best, or else the fastest there. record, source: its time, and the file of that.
+    differs: by how much: factors, and of `moved` a difference. octaves: the distance.
+    subject: the best, or else the fastest there. known: its time, and where it is from.
     """
 
     place: Place
-    axes: Mapping[str, float]
+    differs: Mapping[str, float]
     octaves: float
     subject: Subject
-    record: Ok
-    source: results.Results
+    known: Known
 
 
 @dataclass(frozen=True)
@@ -72,29 +77,37 @@ class Change:
 class Answer:
     """What to use.
 
-    verdict: `chosen`, `cannot tell` (between best and tied), or `declined`, with the reason.
-    command: what would measure this input, among others, where a command can.
-    best: the fastest by interpolation, margins: of all others to it, the nearest first.
-    tied: those whose margin does not tell. estimates: of all candidates, by subject.
+    reason: why it declines to answer. command: what would measure this input, among others, where
+        a command can.
     barred: those that might be faster, but have no right answer around there; or no known time.
+    best: the fastest by interpolation, margins: of all others to it, the nearest first.
     warnings: what else there is to know of the best.
     validation: what advice on this task was worth.
     """
 
     question: Question
     machine: Machine
-    verdict: str
+    validation: Validation | None
     reason: str | None = None
     command: str | None = None
-    best: Estimate | None = None
-    estimates: Mapping[Subject, Estimate] = field(default_factory=dict)
-    margins: Sequence[Margin] = ()
-    tied: Sequence[Subject] = ()
     barred: Sequence[Barred] = ()
     nearest: Sequence[Near] = ()
+    best: Estimate | None = None
+    margins: Sequence[Margin] = ()
     changes: Sequence[Change] = ()
     warnings: Sequence[str] = ()
-    validation: Validation | None = None
+
+    @property
+    def tied(self) -> list[Margin]:
+        """The margins that do not tell which is faster."""
+        return [margin for margin in self.margins if not margin.is_known]
+
+    @property
+    def verdict(self) -> str:
+        """`chosen`, `cannot tell` (between best and tied), or `declined`, with the reason."""
+        if self.best is None:
+            return "declined"
+        return "cannot tell" if self.tied else "chosen"
 
 
 class Chooser:
@@ -115,11 +128,12 @@ class Chooser:
         self.machine, of_machine = evidence.machine(found)
         kept, self._older = of_newest_code(of_machine)
         self.files = [result.path for result in kept]
-        self._validations: dict[str, Validation] = {}
-        self._models = {task: Model(table) for task, table in evidence.tables(kept).items()}
-        if not self._models:
+        self._tables = evidence.tables(kept)
+        self._known: dict[str, tuple[Model, Validation]] = {}
+        if not self._tables:
             raise UserError(
-                f"these results hold no neighbour search from positions: {evidence.MAKE_SOME}"
+                "these results hold no neighbour search from positions:"
+                f" `gpubench run {evidence.STUDY}` makes some"
             )
 
     @classmethod
@@ -138,25 +152,28 @@ class Chooser:
     @property
     def tasks(self) -> list[str]:
         """Tasks of which anything was measured."""
-        return list(self._models)
+        return list(self._tables)
+
+    def known(self, task: str) -> tuple[Model, Validation]:
+        """Return what interpolates the times of a task, and what its advice is worth."""
+        if task not in self._known:
+            model = Model(self._tables[task])
+            self._known[task] = model, validate(task, model)
+        return self._known[task]
 
     def prepared(self, task: str) -> Self:
         """Return a chooser for one task, with all that does not depend on the question done."""
         one = copy.copy(self)
-        one._models = {task: self._models[task]} if task in self._models else {}
-        one.cross_validate()
-        for model in one._models.values():
-            model.prepare()
+        one._tables = {name: of for name, of in self._tables.items() if name == task}
+        one._known = {}
+        for name in one._tables:
+            for size in SIZES:
+                one.known(name)[0].fit(size)
         return one
 
     def cross_validate(self) -> list[Validation]:
         """Return for each task what advice is worth on inputs that were held out."""
-        return [self._validation(task) for task in self._models]
-
-    def _validation(self, task: str) -> Validation:
-        if task not in self._validations:
-            self._validations[task] = validation.validate(task, self._models[task])
-        return self._validations[task]
+        return [self.known(task)[1] for task in self._tables]
 
     def choose(self, question: Question, with_changes: bool = True) -> Answer:
         """Answer a question, or decline to, where nothing was measured around the input.
@@ -164,45 +181,42 @@ class Chooser:
         with_changes: whether to look for them, which takes longer than all the rest.
         """
         task = question.its_task
-        if task not in self._models:
-            return self._declined(question, f"nothing was measured of the task {task}", None)
-        model = self._models[task]
+        if task not in self._tables:
+            return Answer(question, self.machine, None, f"nothing was measured of the task {task}")
+        model, worth = self.known(task)
         place = self._place(model, question)
-        if reason := _why_outside(model, place):
-            nearest = _nearest(model, place, None)
-            return self._declined(question, reason, _command(question, place, model), nearest)
-        best, margins, found = _ranked(model, self.machine, place)
-        barred = [each for each in found if isinstance(each, Barred)]
+        if (reason := _why_outside(model, place)) is not None:
+            command, nearest = _command(question, place, model), _nearest(model, place, None)
+            return Answer(question, self.machine, worth, reason, command, nearest=nearest)
+        best, margins, barred = _ranked(model, self.machine, place)
         if best is None:
             # What was skipped would be skipped again.
             lasting = all(each.status == "skipped" for each in barred)
             command = None if lasting else _command(question, place, model)
+            told = [f"{each.subject.label}: {each.reason}" for each in barred[:3]]
+            told += [f"and {len(barred) - 3} more"] if len(barred) > 3 else []
+            reason = f"nothing has a right answer around there: {'; '.join(told)}"
             nearest = _nearest(model, place, None)
-            return self._declined(question, _why_none(barred), command, nearest, barred)
-        tied = [margin.other for margin in margins if not margin.is_known]
-        estimates = {each.subject: each for each in found if isinstance(each, Estimate)}
-        changes = with_changes and [*_changes(model, self.machine, place, best.subject)]
+            return Answer(question, self.machine, worth, reason, command, barred, nearest)
         return Answer(
             question,
             self.machine,
-            "cannot tell" if tied else "chosen",
+            worth,
             best=best,
-            estimates={s: estimates[s] for s in (best.subject, *(m.other for m in margins))},
             margins=margins,
-            tied=tied,
             barred=[each for each in barred if _matters(model, each, best, place)],
             nearest=_nearest(model, place, best.subject),
-            changes=changes or (),
+            changes=list(_changes(model, self.machine, place, best.subject))
+            if with_changes
+            else [],
             warnings=[
                 *_warnings(model, best, place, self.machine),
-                *self._not_measured(model, task),
-                *self._left_out(),
+                *self._not_considered(model, task),
             ],
-            validation=self._validation(task),
         )
 
-    def _not_measured(self, model: Model, task: str) -> Iterator[str]:
-        """Yield what could do a task on the machine, but has no result of it in any variant."""
+    def _not_considered(self, model: Model, task: str) -> Iterator[str]:
+        """Yield what has no result in any variant but could do a task here, and older results."""
         tasks = ("update", "count") if task == "update" else (task,)
         measured = {subject.algorithm for subject in model.subjects}
         left = [
@@ -214,13 +228,9 @@ class Chooser:
         ]
         if left:
             yield f"not measured, so not considered: {', '.join(left)}"
-
-    def _left_out(self) -> list[str]:
-        """Say which results are of another version of the code."""
-        if not self._older:
-            return []
-        names = ", ".join(result.path.name for result in self._older)
-        return [f"measured by older code, and left out: {names}"]
+        if self._older:
+            names = ", ".join(result.path.name for result in self._older)
+            yield f"measured by older code, and left out: {names}"
 
     def _place(self, model: Model, question: Question) -> Place:
         """Return the input that is asked for, in the terms of what was measured."""
@@ -238,20 +248,6 @@ class Chooser:
             question.particles, question.per_cell, question.moved, alike[0] if alike else unknown
         )
 
-    def _declined(
-        self,
-        question: Question,
-        reason: str,
-        command: str | None,
-        nearest: Sequence[Near] = (),
-        barred: Sequence[Barred] = (),
-    ) -> Answer:
-        known = self._validation(question.its_task) if question.its_task in self._models else None
-        return Answer(
-            question, self.machine, "declined", reason, command, barred=barred, nearest=nearest,
-            validation=known,
-        )  # fmt: skip
-
 
 def _why_outside(model: Model, place: Place) -> str | None:
     """Say why an input is not among what was measured, or return None."""
@@ -259,55 +255,15 @@ def _why_outside(model: Model, place: Place) -> str | None:
     if place.setting not in model.settings:
         known = "; ".join(sorted({setting.words for setting in model.settings}))
         return f"nothing was measured of {words}, only of: {known}"
-    places = model.inputs(place.setting)
-    for axis, value in place.numbers.items():
-        values = sorted({other.numbers[axis] for other in places})
-        if not values[0] <= value <= values[-1]:
-            nearest = values[0] if value < values[0] else values[-1]
-            ends = dict.fromkeys(_number(axis, end) for end in (values[0], values[-1]))
-            return (
-                f"{axis.replace('_', ' ')} {_number(axis, value)} is outside of what was measured"
-                f" ({words}): {' to '.join(ends)}, nearest {_number(axis, nearest)}"
-            )
+    nearest, gap = model.nearest(place)
     if not model.contains(place):
-        return (
-            f"{place.words} is outside of what was measured ({words}),"
-            f" nearest {_neighbours(place, places)}"
-        )
-    if (gap := model.gap(place)) > (reach := model.reach(place.setting)) + SAME:
+        return f"{place.words} is outside of what was measured ({words}), nearest {nearest.words}"
+    if gap > (reach := model.reach(place.setting)) + SAME:
         return (
             f"{place.words} is {gap:.2g} octaves from what was measured nearest ({words}), and"
-            f" nothing is known of gaps beyond {reach:.2g}; nearest {_neighbours(place, places)}"
+            f" nothing is known of gaps beyond {reach:.2g}; nearest {nearest.words}"
         )
     return None
-
-
-def _neighbours(place: Place, places: Sequence[Place]) -> str:
-    """Name the nearest measured values along each axis, below and above."""
-    words = []
-    for axis, value in place.numbers.items():
-        values = {other.numbers[axis] for other in places}
-        below = max((v for v in values if v <= value), default=None)
-        above = min((v for v in values if v >= value), default=None)
-        near = dict.fromkeys(v for v in (below, above) if v is not None)
-        words.append(f"{axis.replace('_', ' ')} {' and '.join(_number(axis, v) for v in near)}")
-    return ", ".join(words)
-
-
-def _number(axis: str, value: float) -> str:
-    match axis:
-        case "particles":
-            return f"{value:,.0f}"
-        case "moved":
-            return f"{100 * value:.3g} %"
-        case _:
-            return f"{value:.3g}"
-
-
-def _why_none(barred: Sequence[Barred]) -> str:
-    told = [f"{each.subject.label}: {each.reason}" for each in barred[:3]]
-    told += [f"and {len(barred) - 3} more"] if len(barred) > 3 else []
-    return f"nothing has a right answer around there: {'; '.join(told)}"
 
 
 def _command(question: Question, place: Place, model: Model) -> str | None:
@@ -327,7 +283,7 @@ def _command(question: Question, place: Place, model: Model) -> str | None:
 def _nearest(model: Model, place: Place, subject: Subject | None) -> list[Near]:
     """Return the nearest measured inputs, of a subject if one is given."""
     subjects = [subject] if subject else model.subjects
-    right = {p for each in subjects for p in model.right(each)}
+    right = {p for each in subjects for p in model.right[each]}
     places = sorted(p for p in right if p.setting == place.setting)
     if not places:
         return []
@@ -335,14 +291,14 @@ def _nearest(model: Model, place: Place, subject: Subject | None) -> list[Near]:
     found = []
     for i in np.argsort(away, kind="stable")[:NEAREST]:
         other = places[i]
-        able = [each for each in subjects if other in model.right(each)]
-        fastest = min(able, key=lambda each: model.right(each)[other].median_ms)
-        axes = {
+        able = [each for each in subjects if other in model.right[each]]
+        fastest = min(able, key=lambda each: model.right[each][other].median_ms)
+        differs = {
             axis: value - place.numbers[axis] if axis == "moved" else value / place.numbers[axis]
             for axis, value in other.numbers.items()
         }
-        record, source = model.right(fastest)[other], model.table[fastest][other].results
-        found.append(Near(other, axes, float(away[i]), fastest, record, source))
+        known = model.right[fastest][other]
+        found.append(Near(other, differs, float(away[i]), fastest, known))
     return found
 
 
@@ -351,9 +307,9 @@ def _matters(model: Model, barred: Barred, best: Estimate, place: Place) -> bool
 
     So it is where its surface lies below the best, and where it has none in this setting.
     """
-    is_known = any(p.setting == place.setting for p in model.right(barred.subject))
-    ms = model.surface(barred.subject, matrix([place]), place.setting)
-    return ms is None or not is_known or float(ms[0]) < best.ms
+    is_known = any(p.setting == place.setting for p in model.right[barred.subject])
+    ms = model.ms(matrix([place]), place.setting)[model.subjects.index(barred.subject), 0]
+    return not is_known or not ms >= best.ms
 
 
 def _changes(model: Model, machine: Machine, place: Place, best: Subject) -> Iterator[Change]:
@@ -378,15 +334,16 @@ def _changes(model: Model, machine: Machine, place: Place, best: Subject) -> Ite
 
 def _ranked(
     model: Model, machine: Machine, place: Place
-) -> tuple[Estimate | None, list[Margin], list[Estimate | Barred]]:
-    """Return the fastest on an input, the margins of all others to it, and what each needs."""
-    found = [model.estimate(subject, place) for subject in model.subjects]
+) -> tuple[Estimate | None, list[Margin], list[Barred]]:
+    """Return the fastest on an input, the margins of all others to it, and what is none of them."""
+    found = model.estimates(place)
+    barred = [each for each in found if isinstance(each, Barred)]
     able = sorted((each for each in found if isinstance(each, Estimate)), key=lambda each: each.ms)
     if not able:
-        return None, [], found
+        return None, [], barred
     first, *others = able
     more = math.log(LAUNCHES_AGAIN) if _may_be_launches(machine, place, first) else 0.0
-    return first, [model.margin(first, other, place, more) for other in others], found
+    return first, [model.margin(first, other, place, more) for other in others], barred
 
 
 def _may_be_launches(machine: Machine, place: Place, estimate: Estimate) -> bool:
@@ -401,8 +358,8 @@ def _crossing(model: Model, place: Place, best: Subject, i: int, end: float) -> 
         at = np.linspace(inner, outer, SCANNED + 1)
         points = np.repeat(matrix([place]), len(at), axis=0)
         points[:, i] = at
-        ms = np.array([model.times(each, points, place.setting) for each in model.subjects])
-        is_known = np.isfinite(ms).any(axis=0)
+        ms = model.times(points, place.setting)
+        is_known = np.asarray(np.isfinite(ms).any(axis=0))
         first = np.where(np.isnan(ms), np.inf, ms).argmin(axis=0)
         is_other = ~is_known | (first != model.subjects.index(best))
         is_other[0] = False  # where the question is, or the last scan had the best
@@ -427,7 +384,7 @@ def _warnings(model: Model, estimate: Estimate, place: Place, machine: Machine) 
             " the fastest, see the study rivals"
         )
     measured = model.table[best]
-    whys = {p: why for p, m in measured.items() if (why := unranked(m.record)) is not None}
+    whys = {place: known.why for place, known in measured.items() if known.why is not None}
     for status, verb in (("wrong", "was wrong on"), ("failed", "failed on")):
         reasons = {p: reason for p, (found, reason) in whys.items() if found == status}
         if reasons:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-import msgspec
 import numpy as np
 
 from gpubench.choose.surface import Floats
@@ -22,13 +21,13 @@ from gpubench.evidence.declared import group
 from gpubench.evidence.files import load_results
 from gpubench.evidence.pooling import Measurement, by_device, pool
 from gpubench.evidence.ranking import Subject as Subject
+from gpubench.evidence.ranking import unranked
 from gpubench.evidence.records import AnyRecord
 
 STUDY = study_for("choose")
 MODE = "hot"  # the one that every algorithm and every library can be timed in
 LOCAL = Path("results/local")
 UNMOVED = 0.001  # share of the particles below which moves cost next to nothing
-MAKE_SOME = f"`gpubench run {STUDY}` makes some"
 
 
 class Setting(NamedTuple):
@@ -105,31 +104,67 @@ class Machine:
     device: str
 
 
-Table: TypeAlias = Mapping[Subject, Mapping[Place, Measurement]]
+class Known(NamedTuple):
+    """What is known of a subject on an input.
+
+    why: status and reason of what has no time for all of the work, else None. file, commit: of
+    the results that it is from.
+    """
+
+    why: tuple[str, str] | None
+    median_ms: float
+    low_ms: float
+    high_ms: float
+    workspace_bytes: int | None
+    peak_bytes: int | None
+    library: str | None
+    file: str
+    commit: str | None
+
+    @classmethod
+    def of(cls, measured: Measurement) -> Known:
+        """Return what is known by a measurement."""
+        record, source = measured.record, measured.results
+        times = (record.median_ms, record.ci95_low_ms, record.ci95_high_ms)
+        ms, low, high = (math.nan if each is None else each for each in times)
+        return cls(
+            unranked(record), ms, low, high,
+            record.workspace_bytes, record.peak_bytes, record.library, source.path.name,
+            source.environment["commit"],
+        )  # fmt: skip
+
+    @property
+    def half_width(self) -> float:
+        """How far the interval of a time reaches, as the logarithm of a factor."""
+        return math.log(max(self.high_ms / self.median_ms, self.median_ms / self.low_ms))
 
 
-def files(given: Sequence[Path], backend: str | None) -> list[results.Results]:
+Table: TypeAlias = Mapping[Subject, Mapping[Place, Known]]
+
+
+def files(given: Sequence[Path], backend: str | None, study: str = STUDY) -> list[results.Results]:
     """Read results files, and those in folders, or where none are given the default ones.
 
     These are the study's results in results/local, else those that came with the package; with a
     backend, only what was measured through that. Raises UserError where there are none.
     """
+    make_some = f"gpubench run {study}"
     if given:
-        found = _of_backend(load_results(given, f"gpubench run {STUDY}"), backend)
+        found = _of_backend(load_results(given, make_some), backend)
         if not found:
             raise UserError(f"these results hold nothing that was measured through {backend}")
         return found
-    for of_study in default_files():
+    for of_study in default_files(study):
         if found := _of_backend(map(results.load, of_study), backend):
             return found
     through = f" through {backend}" if backend else ""
-    raise UserError(f"there are no results of the study {STUDY}{through}: {MAKE_SOME}")
+    raise UserError(f"there are no results of the study {study}{through}: `{make_some}` makes some")
 
 
-def default_files() -> list[list[Path]]:
-    """Return the files of the study in results/local, and those that came with the package."""
+def default_files(study: str = STUDY) -> list[list[Path]]:
+    """Return the files of a study in results/local, and those that came with the package."""
     return [
-        [path for place in sorted(folder.glob("*")) for path in results.files_of(place, STUDY)]
+        [path for place in sorted(folder.glob("*")) for path in results.files_of(place, study)]
         for folder in (LOCAL, paths.measured_folder())
     ]
 
@@ -158,20 +193,11 @@ def tables(found: Sequence[results.Results]) -> dict[str, Table]:
 
     For `update` that is both what updates and what counts anew, on inputs that moved.
     """
-    collected: dict[str, dict[Subject, dict[Place, Measurement]]] = {task: {} for task in TASKS}
-    # Timings of different modes are pooled apart anyway.
-    in_mode = [replace(each, records=[r for r in each.records if r.mode == MODE]) for each in found]
-    sources = {each.path: replace(each, records=()) for each in found}
-    for measured in pool(in_mode):
+    collected: dict[str, dict[Subject, dict[Place, Known]]] = {task: {} for task in TASKS}
+    for measured in pool(found):
         record = measured.record
         if (task := _task(record)) is not None:
-            subject = Subject.of(record)
-            source = sources[measured.results.path]
-            record = msgspec.structs.replace(
-                record, samples_ms=None, state_before=None, state_after=None
-            )
-            lean = replace(measured, record=record, results=source, timings=())
-            collected[task].setdefault(subject, {})[_place(record)] = lean
+            collected[task].setdefault(Subject.of(record), {})[_place(record)] = Known.of(measured)
     return {task: table for task, table in collected.items() if table}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,15 +13,13 @@ from gpubench.choose.evidence import Place, Setting, Subject, Table, matrix
 from gpubench.choose.surface import (
     SAME,
     Booleans,
-    Corners,
     Floats,
     Integers,
-    Region,
-    Surface,
+    basis,
+    corners,
     distances,
+    solution,
 )
-from gpubench.evidence.ranking import may_rank, timed, unranked
-from gpubench.evidence.records import Ok
 
 APART = 2.0  # octaves between two inputs that differ in distribution, in order, or the like
 # The largest of so many errors is beyond the next one 19 times in 20.
@@ -39,7 +37,6 @@ class Estimate:
 
     low_ms, high_ms: see `Model.estimate`. measured: intervals of the measurements around it, the
         widest, as a logarithm of a factor.
-    corners: measured inputs that it lies between.
     workspace_bytes, peak_bytes: interpolated likewise, None where one of the corners has none.
     """
 
@@ -50,15 +47,13 @@ class Estimate:
     measured: float
     workspace_bytes: int | None
     peak_bytes: int | None
-    corners: Sequence[Place]
 
 
 @dataclass(frozen=True)
 class Margin:
-    """How many times as long `other` takes as `best`, with an interval."""
+    """How many times as long another takes as the best, with an interval."""
 
-    best: Subject
-    other: Subject
+    other: Estimate
     ratio: float
     low: float
     high: float
@@ -87,7 +82,8 @@ class Model:
     Within a setting, a subject is a candidate inside the simplices whose corners all have a right
     answer of it.
 
-    Inside, inputs are their numbers in `places`, and sets of them are arrays of bool.
+    right: where each subject was measured and may be ranked. Inside, subjects and inputs are their
+    numbers in `subjects` and `places`, and sets of them are arrays of bool.
     """
 
     def __init__(self, table: Table) -> None:
@@ -95,53 +91,40 @@ class Model:
         self.subjects = sorted(table)
         self.places = sorted({place for measured in table.values() for place in measured})
         self.settings = sorted({place.setting for place in self.places})
-        self._number = {place: number for number, place in enumerate(self.places)}
+        self.right = {
+            subject: {place: known for place, known in of.items() if known.why is None}
+            for subject, of in table.items()
+        }
+        self.reference = max(self.subjects, key=lambda subject: len(self.right[subject]))
         self._octaves = matrix(self.places)
-        self._apart = distances(self._octaves, self._octaves)
         self._in = {
             setting: np.array([place.setting == setting for place in self.places])
             for setting in self.settings
         }
-        self._right = {
-            subject: {p: m.record for p, m in measured.items() if may_rank(m.record)}
-            for subject, measured in table.items()
-        }
-        self._is_measured = {subject: self._set(table[subject]) for subject in self.subjects}
-        self._is_right = {subject: self._set(self._right[subject]) for subject in self.subjects}
-        self.reference = max(self.subjects, key=lambda subject: len(self._right[subject]))
-        self._regions: dict[bytes, tuple[Integers, Region]] = {}
-        self._corners: dict[tuple[bytes, bytes], tuple[Integers, Corners]] = {}
-        self._surfaces: dict[tuple[Subject, str], Surface | None] = {}
-
-    def _set(self, places: Mapping[Place, object]) -> Booleans:
-        found = np.zeros(len(self.places), np.bool_)
-        found[[self._number[place] for place in places]] = True
-        return found
-
-    @cached_property
-    def _words(self) -> list[tuple[int, object]]:
-        """Every value of every part of a setting that varies."""
-        parts = list(zip(*self.settings, strict=True))
-        return [
+        self._is_measured, self._is_right = (
+            np.array([[place in of[subject] for place in self.places] for subject in self.subjects])
+            for of in (table, self.right)
+        )
+        # Every value of every part of a setting that varies.
+        self._words = [
             (part, value)
-            for part, values in enumerate(parts)
+            for part, values in enumerate(zip(*self.settings, strict=True))
             if len(set(values)) > 1
             for value in dict.fromkeys(values)
         ]
+        self._at = self._coordinates(self._octaves, [place.setting for place in self.places])
+        self._basis = basis(self._at, self._at, self._octaves.shape[1])
+        self._fits: dict[str, tuple[Floats, Floats]] = {}
 
     def _coordinates(self, points: Floats, settings: Sequence[Setting]) -> Floats:
         """Return octaves with a column for each value of a setting, for the distances."""
         differs = [[setting[part] == value for part, value in self._words] for setting in settings]
-        columns = np.array(differs, np.float64).reshape(len(points), len(self._words))
+        columns = np.array(differs, np.float64).reshape(len(settings), len(self._words))
+        columns = np.broadcast_to(columns, (len(points), len(self._words)))
         return np.hstack([points, columns * (APART / math.sqrt(2))])
 
-    @cached_property
-    def _at(self) -> Floats:
-        return self._coordinates(self._octaves, [place.setting for place in self.places])
-
-    def right(self, subject: Subject) -> Mapping[Place, Ok]:
-        """Return where a subject was measured and may be ranked."""
-        return self._right[subject]
+    def _basis_at(self, points: Floats, setting: Setting) -> Floats:
+        return basis(self._coordinates(points, [setting]), self._at, self._octaves.shape[1])
 
     def inputs(self, setting: Setting) -> list[Place]:
         """Return all inputs of a setting."""
@@ -149,118 +132,107 @@ class Model:
 
     def contains(self, place: Place) -> bool:
         """Say whether an input lies between measured ones of its setting."""
-        _, corners = self._corners_in(self._in[place.setting], matrix([place]))
-        return bool(corners.inside[0])
-
-    def prepare(self) -> None:
-        """Make the regions and surfaces that answers on any input read, and forget all others."""
-        self._regions.clear()
-        for inputs in self._in.values():
-            measured = [own & inputs for own in self._is_measured.values()]
-            for own in (each for each in (inputs, *measured) if each.any()):
-                self._corners_in(own, self._octaves[:1])
-        for subject in self.subjects:
-            for field in (MS, *SIZES):
-                self._surface(subject, field)
-        self._corners.clear()  # each for one point
-
-    def gap(self, place: Place) -> float:
-        """Return how far an input is from the nearest of its setting, in octaves."""
         inputs = self._octaves[self._in[place.setting]]
-        return float(distances(matrix([place]), inputs).min())
+        everything = np.ones((1, len(inputs)), np.bool_)
+        _, weight = corners(inputs, matrix([place]), everything[None], everything)
+        return bool(weight.any())
 
-    def _corners_in(self, inputs: Booleans, points: Floats) -> tuple[Integers, Corners]:
-        """Return the numbers of some inputs, and which of them lie around each point."""
-        key = inputs.tobytes()
-        if key not in self._regions:
-            numbers = np.flatnonzero(inputs)
-            self._regions[key] = numbers, Region(self._octaves[numbers])
-        numbers, region = self._regions[key]
-        both = key, points.tobytes()  # most subjects were measured on the same inputs
-        if both not in self._corners:
-            self._corners[both] = numbers, region.corners(points)
-        return self._corners[both]
+    def nearest(self, place: Place) -> tuple[Place, float]:
+        """Return the measured input of its setting that is nearest, and how many octaves away."""
+        inputs = np.flatnonzero(self._in[place.setting])
+        away = distances(matrix([place]), self._octaves[inputs])[0]
+        return self.places[inputs[away.argmin()]], float(away.min())
 
-    def _around(self, inputs: Booleans, point: Floats) -> Integers:
-        """Return the numbers of the inputs that a point lies between."""
-        numbers, corners = self._corners_in(inputs, point)
-        found: Integers = numbers[corners.index[0][corners.weight[0] > 0]]
+    def fit(self, field: str = MS) -> tuple[Floats, Floats]:
+        """Return the coefficients of each subject's surface of a field, and its errors.
+
+        The surface is of the logarithm, over `basis`. An error is that of the surface without the
+        input; in a time, that of the ratio to the reference and of the reference add up, where it
+        was right. NaN where there is none.
+        """
+        if field in self._fits:
+            return self._fits[field]
+        n, axes = self._octaves.shape
+        made = [
+            [getattr(self.right[subject].get(place), field, None) for place in self.places]
+            for subject in self.subjects
+        ]
+        # A variant without memory of its own has 0 bytes.
+        logs = (np.log if field == MS else np.log1p)(np.array(made, np.float64))
+        coefficients = np.full((len(logs), n + 1 + axes), np.nan)
+        errors = np.full(logs.shape, np.nan)
+        of_reference, its_errors = np.zeros(n + 1 + axes), np.zeros(n)
+        known = np.isfinite(logs)
+        solutions: dict[bytes, Floats] = {}
+        for number in sorted(range(len(logs)), key=lambda i: self.subjects[i] != self.reference):
+            own, key = known[number], known[number].tobytes()
+            if not own.any():
+                continue
+            if key not in solutions:
+                solutions[key] = solution(self._at[own], axes)
+            found = solutions[key] @ (logs[number, own] - self._basis[own] @ of_reference)
+            columns = np.concatenate([np.flatnonzero(own), np.arange(n, n + 1 + axes)])
+            coefficients[number] = of_reference
+            coefficients[number, columns] += found
+            diagonal = np.diag(solutions[key])
+            alone = np.where(np.abs(diagonal) > 1e-12, diagonal, np.nan)
+            errors[number, own] = found[: len(alone)] / alone + its_errors[own]
+            if field == MS and self.subjects[number] == self.reference:
+                of_reference, its_errors = coefficients[number], np.where(own, errors[number], 0)
+        self._fits[field] = coefficients, errors
+        return coefficients, errors
+
+    def ms(self, points: Floats, setting: Setting) -> Floats:
+        """Return ms of each subject at points of a setting, wherever they are; NaN without any."""
+        return np.exp(self._basis_at(points, setting) @ self.fit()[0].T).T
+
+    def _candidates(
+        self, points: Floats, setting: Setting, but: Booleans | None = None
+    ) -> tuple[Booleans, Integers, Floats]:
+        """Return which subjects are candidates at points of a setting, and their corners there.
+
+        but: inputs that are taken not to be there, for each point. Corners are numbers of inputs.
+        """
+        here = np.flatnonzero(self._in[setting])
+        both = np.hstack([self._is_measured[:, here], self._is_right[:, here]])
+        cases, which = np.unique(both, axis=0, return_inverse=True)  # most are alike
+        measured, right = cases[:, : len(here)], cases[:, len(here) :]
+        there = np.ones((1, len(here)), np.bool_) if but is None else ~but[:, here]
+        octaves = self._octaves[here]
+        index, weight = corners(octaves, points, measured[:, None] & there, right)
+        is_sound = right[np.arange(len(cases))[:, None, None], index] | (weight == 0)
+        away = np.where(right[:, None] & there, distances(points, octaves), np.inf)
+        is_near = away.min(axis=2) <= self.reach(setting) + SAME
+        found = weight.any(axis=2) & is_sound.all(axis=2) & is_near
+        which = which.ravel()
+        return found[which], here[index][which], weight[which]
+
+    def times(self, points: Floats, setting: Setting) -> Floats:
+        """Return ms of each subject at points of a setting, NaN where it is no candidate."""
+        return np.where(self._candidates(points, setting)[0], self.ms(points, setting), np.nan)
+
+    @cached_property
+    def held_out(self) -> Floats:
+        """What each subject would be taken to need on each input if nothing were measured there.
+
+        In ms, shape (subjects, inputs); NaN where it would be no candidate. The rule is that of
+        `times`.
+        """
+        found = np.full(self._is_right.shape, np.nan)
+        itself = np.eye(len(self.places), dtype=np.bool_)
+        errors, reference = self.fit()[1], self.subjects.index(self.reference)
+        common = np.where(self._is_right[reference], errors[reference], 0.0)
+        # Without an own time there, its surface does not know the input, but the reference's does.
+        errors = np.where(self._is_right, errors, common)
+        for setting, inputs in self._in.items():
+            points = self._octaves[inputs]
+            able, _, _ = self._candidates(points, setting, itself[inputs])
+            ms = self.ms(points, setting) / np.exp(errors[:, inputs])
+            found[:, inputs] = np.where(able, ms, np.nan)
         return found
 
-    def _surface(self, subject: Subject, field: str) -> Surface | None:
-        key = subject, field
-        if key not in self._surfaces:
-            values = {
-                self._number[place]: float(value)
-                for place, record in self._right[subject].items()
-                if (value := getattr(record, field)) is not None
-            }
-            numbers = sorted(values)
-            made = np.array([values[number] for number in numbers])
-            at = self._at[numbers]
-            # A variant without memory of its own has 0 bytes.
-            logs = np.log(made) - self._reference(subject, at) if field == MS else np.log1p(made)
-            axes = self._octaves.shape[1]
-            self._surfaces[key] = Surface(at, logs, axes) if numbers else None
-        return self._surfaces[key]
-
-    def _reference(self, subject: Subject, at: Floats) -> Floats:
-        """Return the logarithm of what a subject's surface is relative to, at coordinates."""
-        reference = None if subject == self.reference else self._surface(self.reference, MS)
-        return np.zeros(len(at)) if reference is None else reference(at)
-
-    def surface(self, subject: Subject, points: Floats, setting: Setting) -> Floats | None:
-        """Return ms of a subject at points of a setting, wherever they are; None without any."""
-        own = self._surface(subject, MS)
-        if own is None:
-            return None
-        at = self._coordinates(points, [setting] * len(points))
-        ms: Floats = np.exp(own(at) + self._reference(subject, at))
-        return ms
-
     @cached_property
-    def _errors(self) -> Mapping[Subject, Floats]:
-        """The logarithm of time over what the surfaces without that input have there, by input.
-
-        The error of a ratio to the reference and that of the reference add up, where it was right.
-        NaN where there is none.
-        """
-        own = {}
-        for subject in self.subjects:
-            surface = self._surface(subject, MS)
-            own[subject] = np.full(len(self.places), np.nan)
-            if surface is not None:
-                own[subject][self._is_right[subject]] = surface.errors
-        common = np.where(self._is_right[self.reference], own[self.reference], 0.0)
-        return {s: e if s == self.reference else e + common for s, e in own.items()}
-
-    def held_out(self, subject: Subject, place: Place) -> float | None:
-        """Return what a subject would be taken to need if nothing had been measured on an input.
-
-        In ms; None where it would be no candidate. The rule is that of `times`.
-        """
-        number = self._number[place]
-        others = self._is_measured[subject] & self._in[place.setting]
-        others[number] = False
-        point = self._octaves[number : number + 1]
-        around = self._around(others, point) if others.any() else ()
-        is_right = self._is_right[subject]
-        if not len(around) or not is_right[around].all():
-            return None
-        if self._apart[number, others & is_right].min() > self.reach(place.setting) + SAME:
-            return None
-        if is_right[number]:
-            ms, error = self._right[subject][place].median_ms, self._errors[subject][number]
-        else:  # its own surface does not know the input, but the reference's does
-            above = self.surface(subject, point, place.setting)
-            known = self._is_right[self.reference][number]
-            ms = math.nan if above is None else float(above[0])
-            error = self._errors[self.reference][number] if known else 0.0
-        found = ms / math.exp(error)
-        return found if math.isfinite(found) else None
-
-    @cached_property
-    def _tests(self) -> Mapping[Setting, tuple[Integers, Floats]]:
+    def _tests(self) -> dict[Setting, tuple[Integers, Floats]]:
         """Inputs on which interpolation is tested, by setting, and how far the nearest other was.
 
         They are inside the hull of the others, where there are enough; else they are all: outside
@@ -268,18 +240,14 @@ class Model:
         """
         found = {}
         for setting, inputs in self._in.items():
-            numbers = np.flatnonzero(inputs)
-            inside = [n for n in numbers if len(numbers) > 1 and self._is_interior(inputs, int(n))]
-            chosen = np.array(inside if len(inside) >= FEWEST_TESTS else numbers)
-            apart = self._apart[np.ix_(chosen, numbers)]
-            nearest = np.where(apart == 0, np.inf, apart).min(axis=1)
-            found[setting] = chosen, np.where(np.isinf(nearest), 0.0, nearest)
+            numbers, points = np.flatnonzero(inputs), self._octaves[inputs]
+            others = ~np.eye(len(points), dtype=np.bool_)
+            _, weight = corners(points, points, others[None], others[:1] | True)
+            chosen = weight[0].any(axis=1)
+            chosen |= chosen.sum() < FEWEST_TESTS
+            apart = np.where(others, distances(points, points), np.inf)[chosen].min(axis=1)
+            found[setting] = numbers[chosen], np.where(np.isinf(apart), 0.0, apart)
         return found
-
-    def _is_interior(self, inputs: Booleans, number: int) -> bool:
-        others = inputs.copy()
-        others[number] = False
-        return len(self._around(others, self._octaves[number : number + 1])) > 0
 
     def reach(self, setting: Setting) -> float:
         """Return how far from where it was measured anything is said of a subject, in octaves."""
@@ -287,13 +255,7 @@ class Model:
         # Not np.median, which imports numpy.ma: a quarter of the first call of a NeighbourList.
         return FURTHER * float(apart[(len(apart) - 1) // 2] + apart[len(apart) // 2]) / 2
 
-    def _distances(self, points: Floats, setting: Setting, subject: Subject) -> Floats:
-        """Return how far each point is from where the subject was right nearest, in octaves."""
-        right = self._octaves[self._is_right[subject] & self._in[setting]]
-        nearest: Floats = distances(points, right).min(axis=1, initial=np.inf)
-        return nearest
-
-    def _uncertainty(self, setting: Setting, point: Floats, *subjects: Subject) -> float | None:
+    def _uncertainty(self, setting: Setting, point: Floats, *subjects: int) -> float | None:
         """Return by what factor interpolation is off for a subject, or for the ratio of two.
 
         A logarithm: the largest error of the TESTS nearest inputs, each left out in turn. Gaps
@@ -302,15 +264,14 @@ class Model:
         it is 0. Where the setting has fewer tests, those of other settings are taken too. None
         where it has fewer than FEWEST_TESTS.
         """
-        distance = max(float(self._distances(point, setting, s)[0]) for s in subjects)
+        right = (self._is_right[number] & self._in[setting] for number in subjects)
+        distance = max(distances(point, self._octaves[r]).min(initial=np.inf) for r in right)
         if distance <= SAME:
             return 0.0
-        tested = list(self._tests.values())
-        numbers = np.concatenate([numbers for numbers, _ in tested])
-        apart = np.concatenate([apart for _, apart in tested])
-        errors = self._errors[subjects[0]][numbers]
-        if len(subjects) > 1:  # common errors, such as those at the edge of a cache, cancel
-            errors = errors - self._errors[subjects[1]][numbers]
+        numbers, apart = map(np.concatenate, zip(*self._tests.values(), strict=True))
+        errors, *others = self.fit()[1][list(subjects)][:, numbers]
+        for other in others:  # common errors, such as those at the edge of a cache, cancel
+            errors = errors - other
         usable = np.isfinite(errors) & (apart > 0)
         numbers, errors, apart = numbers[usable], errors[usable], apart[usable]
         if self._in[setting][numbers].sum() < FEWEST_TESTS:
@@ -319,59 +280,54 @@ class Model:
         nearest = np.argsort(away.round(9), kind="stable")[:TESTS]  # equal ones in their order
         return float((np.abs(errors[nearest]) * np.sqrt(distance / apart[nearest])).max())
 
-    def times(self, subject: Subject, points: Floats, setting: Setting) -> Floats:
-        """Return ms at points of a setting, NaN where the subject is no candidate."""
-        ms = np.full(len(points), np.nan)
-        measured = self._is_measured[subject] & self._in[setting]
-        if not measured.any() or not self._right[subject]:
-            return ms
-        numbers, corners = self._corners_in(measured, points)
-        is_right = self._is_right[subject][numbers]
-        sound = (is_right[corners.index] | (corners.weight == 0)).all(axis=1)
-        near = self._distances(points, setting, subject) <= self.reach(setting) + SAME
-        good = corners.inside & sound & near
-        if good.any():
-            ms[good] = self.surface(subject, points[good], setting)
-        return ms
+    def estimates(self, place: Place) -> list[Estimate | Barred]:
+        """Return what each subject needs for an input, or why it is no candidate there.
 
-    def estimate(self, subject: Subject, place: Place) -> Estimate | Barred:
-        """Return what a subject needs for an input, or why it is no candidate there.
-
-        The interval spans the error of interpolation and the widest interval of the measurements
+        An interval spans the error of interpolation and the widest interval of the measurements
         that the input lies between, one added to the other.
         """
-        point, setting = matrix([place]), place.setting
-        measured = self._is_measured[subject] & self._in[setting]
-        if not measured.any():
-            return Barred(subject, "not measured", f"not measured with {setting.words}")
-        around = [self.places[number] for number in self._around(measured, point)]
+        point = matrix([place])
+        able, index, weight = self._candidates(point, place.setting)
+        ms = self.ms(point, place.setting)
+        found: list[Estimate | Barred] = []
+        for number, subject in enumerate(self.subjects):
+            around = [self.places[i] for i in index[number, 0][weight[number, 0] > 0]]
+            off = self._uncertainty(place.setting, point, number)
+            if (why := self._why_barred(subject, place, around)) is not None:
+                found.append(why)
+            elif off is None or not able[number, 0]:
+                too_few = "measured in too few places around there"
+                found.append(Barred(subject, "not measured", too_few))
+            else:
+                right = self.right[subject]
+                time = right[place].median_ms if place in right else float(ms[number, 0])
+                width = max(right[p].half_width for p in around)
+                factor = math.exp(off + width)
+                sizes = (self._bytes(number, field, place, around) for field in SIZES)
+                found.append(Estimate(subject, time, time / factor, time * factor, width, *sizes))
+        return found
+
+    def _why_barred(self, subject: Subject, place: Place, around: Sequence[Place]) -> Barred | None:
+        """Return why a subject is no candidate, where not all inputs around have a right answer."""
+        measured = self.table[subject]
+        if not any(each.setting == place.setting for each in measured):
+            return Barred(subject, "not measured", f"not measured with {place.setting.words}")
         if not around:
             return Barred(subject, "not measured", "not measured around there")
-        whys = {p: unranked(self.table[subject][p].record) for p in around}
-        if bad := [(why[0] != "wrong", p, *why) for p, why in whys.items() if why]:
-            _, worst, status, reason = min(bad, key=lambda each: each[0])
-            where = "" if worst == place else f"near there, at {worst.words}, "
-            return Barred(subject, status, f"{where}{status}: {reason}")
-        right = self._right[subject]
-        exact = right.get(place)
-        ms = exact.median_ms if exact else float(self.times(subject, point, setting)[0])
-        off = self._uncertainty(setting, point, subject)
-        if not math.isfinite(ms) or off is None:
-            return Barred(subject, "not measured", "measured in too few places around there")
-        width = max(_half_width(right[p]) for p in around)
-        workspace, peak = (self._bytes(subject, field, place, around) for field in SIZES)
-        factor = math.exp(off + width)
-        return Estimate(subject, ms, ms / factor, ms * factor, width, workspace, peak, around)
-
-    def _bytes(
-        self, subject: Subject, field: str, place: Place, around: Sequence[Place]
-    ) -> int | None:
-        if any(getattr(self._right[subject][p], field) is None for p in around):
+        whys = {p: measured[p].why for p in around}
+        bad = [(why[0] != "wrong", p, *why) for p, why in whys.items() if why]
+        if not bad:
             return None
-        surface = self._surface(subject, field)
-        assert surface is not None  # it has values around
-        at = self._coordinates(matrix([place]), [place.setting])
-        return round(math.expm1(float(surface(at)[0])))
+        _, worst, status, reason = min(bad, key=lambda each: each[0])
+        where = "" if worst == place else f"near there, at {worst.words}, "
+        return Barred(subject, status, f"{where}{status}: {reason}")
+
+    def _bytes(self, number: int, field: str, place: Place, around: Sequence[Place]) -> int | None:
+        right = self.right[self.subjects[number]]
+        if any(getattr(right[p], field) is None for p in around):
+            return None
+        at = self._basis_at(matrix([place]), place.setting)[0]
+        return round(math.expm1(float(at @ self.fit(field)[0][number])))
 
     def margin(self, best: Estimate, other: Estimate, place: Place, more: float = 0.0) -> Margin:
         """Return how many times as long the other takes.
@@ -380,12 +336,7 @@ class Model:
         more: what else widens it, as the logarithm of a factor.
         """
         ratio = other.ms / best.ms
-        off = self._uncertainty(place.setting, matrix([place]), best.subject, other.subject)
+        both = (self.subjects.index(each.subject) for each in (best, other))
+        off = self._uncertainty(place.setting, matrix([place]), *both)
         factor = math.inf if off is None else math.exp(off + best.measured + other.measured + more)
-        return Margin(best.subject, other.subject, ratio, ratio / factor, ratio * factor)
-
-
-def _half_width(record: Ok) -> float:
-    """Return how far the interval of a time reaches, as the logarithm of a factor."""
-    time = timed(record)
-    return math.log(max(time.high / time.median, time.median / time.low))
+        return Margin(other, ratio, ratio / factor, ratio * factor)

@@ -46,12 +46,12 @@ def sentence(answer: Answer) -> str:
     text = f"use {best.subject.label}: about {_ms(best.ms)}{needs} at {where}"
     if answer.margins and answer.margins[0].is_known:
         margin = answer.margins[0]
-        text += f"; {margin.other.label} takes {_longer(margin)}"
-    if answer.verdict == "cannot tell":
-        margin = next(each for each in answer.margins if each.other == answer.tied[0])
-        others = [subject.label for subject in answer.tied[1:]]
-        first = f"{margin.other.label} ({_longer(margin)})"
-        text += f"; inconclusive: {listing([first, *others])} may be as fast"
+        text += f"; {margin.other.subject.label} takes {_longer(margin)}"
+    if answer.tied:
+        margin, *others = answer.tied
+        first = f"{margin.other.subject.label} ({_longer(margin)})"
+        tied = listing([first, *(each.other.subject.label for each in others)])
+        text += f"; inconclusive: {tied} may be as fast"
     return text
 
 
@@ -60,8 +60,8 @@ def evidence_lines(answer: Answer) -> list[str]:
     lines = []
     if answer.best is not None:
         lines += [_candidate(answer.best, None)]
-        others = [*answer.margins[:2], *(m for m in answer.margins[2:] if m.other in answer.tied)]
-        lines += [_candidate(answer.estimates[margin.other], margin) for margin in others]
+        others = [*answer.margins[:2], *(m for m in answer.margins[2:] if not m.is_known)]
+        lines += [_candidate(margin.other, margin) for margin in others]
     lines += [_near(near) for near in answer.nearest]
     lines += [_change(change) for change in answer.changes]
     if answer.best is not None and not answer.changes:
@@ -90,7 +90,7 @@ def validation_rows(validations: Sequence[Validation]) -> list[tuple[str, ...]]:
 
 def as_json(answer: Answer, chooser: Chooser) -> dict[str, Any]:
     """Return an answer as answer.schema.json has it."""
-    margins = {margin.other: margin for margin in answer.margins}
+    first = [] if answer.best is None else [_candidate_as_json(answer.best, None)]
     return {
         "schema": 1,
         "question": _plain(answer.question) | {"task": answer.question.its_task},
@@ -101,12 +101,9 @@ def as_json(answer: Answer, chooser: Chooser) -> dict[str, Any]:
         "reason": answer.reason,
         "command": answer.command,
         "best": _plain(answer.best and answer.best.subject),
-        "runner_up": _plain(answer.margins[0].other if answer.margins else None),
-        "tied": _plain(answer.tied),
-        "candidates": [
-            _candidate_as_json(each, margins.get(each.subject))
-            for each in answer.estimates.values()
-        ],
+        "runner_up": _plain(answer.margins[0].other.subject if answer.margins else None),
+        "tied": _plain([margin.other.subject for margin in answer.tied]),
+        "candidates": [*first, *(_candidate_as_json(each.other, each) for each in answer.margins)],
         "barred": _plain(answer.barred),
         "nearest": [_near_as_json(near) for near in answer.nearest],
         "changes": _plain(answer.changes),
@@ -132,25 +129,19 @@ def _plain(value: Any) -> Any:
 
 def _candidate_as_json(estimate: Estimate, margin: Margin | None) -> dict[str, Any]:
     found: dict[str, Any] = _plain(estimate)
-    del found["measured"], found["corners"]
+    del found["measured"]
     ratio, low, high = (margin.ratio, margin.low, margin.high) if margin else (1.0, None, None)
     return found | {"ratio": ratio, "ratio_low": low, "ratio_high": _plain(high)}
 
 
 def _near_as_json(near: Near) -> dict[str, Any]:
-    place, record = near.place, near.record
+    place, known = near.place, near.known
     return {
-        **{name: getattr(place, name) for name in ("particles", "per_cell", "moved")},
-        "differs": dict(near.axes),
-        "octaves": near.octaves,
-        "subject": _plain(near.subject),
-        "ms": record.median_ms,
-        "low_ms": record.ci95_low_ms,
-        "high_ms": record.ci95_high_ms,
-        "library": record.library,
-        "file": near.source.path.name,
-        "commit": near.source.environment["commit"],
-    }
+        "particles": place.particles, "per_cell": place.per_cell, "moved": place.moved,
+        "differs": dict(near.differs), "octaves": near.octaves, "subject": _plain(near.subject),
+        "ms": known.median_ms, "low_ms": known.low_ms, "high_ms": known.high_ms,
+        "library": known.library, "file": known.file, "commit": known.commit,
+    }  # fmt: skip
 
 
 def validations_as_json(validations: Sequence[Validation], chooser: Chooser) -> dict[str, Any]:
@@ -169,6 +160,8 @@ def _validation(found: Validation) -> dict[str, Any]:
     return {
         **_plain(found),
         "held_out": len(found.held_out),
+        "loss": _plain(found.loss),
+        "failures": found.failures,
         "worst_at": f"{worst.place.words} ({worst.place.setting.words})"
         if worst and found.loss
         else None,
@@ -195,17 +188,17 @@ def _near(near: Near) -> str:
         f" {percent(near.place.numbers[axis] - value)}"
         if axis == "moved"
         else f"{digits(value)} times as many {AXES[axis]}"
-        for axis, value in near.axes.items()
+        for axis, value in near.differs.items()
         if abs(value - (0 if axis == "moved" else 1)) >= _SAME[axis]
     )
     # A share that moved is of whole particles, so that it cannot be just as asked.
-    exact = all(value == 1 for axis, value in near.axes.items() if axis != "moved")
+    exact = all(value == 1 for axis, value in near.differs.items() if axis != "moved")
     by = by or ("as asked" if exact else "almost as asked")
-    known = near.source.environment["commit"]
-    commit = f" of {known[:7]}" if known else ""
+    known = near.known
+    commit = f" of {known.commit[:7]}" if known.commit else ""
     return (
-        f"measured: {near.subject.label}: {_ms(near.record.median_ms)} at {near.place.words}"
-        f" ({by}), {near.source.path.name}{commit}"
+        f"measured: {near.subject.label}: {_ms(known.median_ms)} at {near.place.words}"
+        f" ({by}), {known.file}{commit}"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from gpubench.core.errors import UserError
@@ -37,27 +38,28 @@ class Question:
             )
         if self.moved is not None and not 0 <= self.moved <= 1:
             raise UserError(f"--moved takes a share from 0 to 1, not {self.moved:g}")
-        if self.task is not None and self.task not in TASKS:
-            raise UserError(f"--task takes one of {', '.join(TASKS)}, not {self.task!r}")
+        require_known("task", self.task, (None, *TASKS))
         if self.moved is None and self.task == "update":
             raise UserError("--task update needs --moved SHARE: how many particles changed cells")
         if self.moved is not None and self.task not in (None, "update"):
             raise UserError(f"--moved is for --task update, not for {self.task}")
         if self.moved is None and self.destination is not None:
             raise UserError("--destination is for particles that moved: add --moved SHARE")
-        for name, given, known in (
-            ("distribution", self.distribution, DISTRIBUTIONS),
-            ("order", self.order, ORDERS),
-            ("destination", self.destination, (None, *DESTINATIONS)),
-        ):
-            if given not in known:
-                names = ", ".join(filter(None, known))
-                raise UserError(f"--{name} takes one of {names}, not {given!r}")
+        require_known("distribution", self.distribution, DISTRIBUTIONS)
+        require_known("order", self.order, ORDERS)
+        require_known("destination", self.destination, (None, *DESTINATIONS))
 
     @property
     def its_task(self) -> str:
         """The task, where none was given `update` of what moved and else `count`."""
         return self.task or ("count" if self.moved is None else "update")
+
+
+def require_known(option: str, given: object, known: Collection[object]) -> None:
+    """Raise UserError where an option is not one of what it takes."""
+    if given not in known:
+        names = ", ".join(str(name) for name in known if name is not None)
+        raise UserError(f"--{option} takes one of {names}, not {given!r}")
 
 
 def occupancy(

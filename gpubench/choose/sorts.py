@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpubench.choose.evidence import LOCAL, MODE, Machine, machine
-from gpubench.core import paths
+import numpy as np
+
+from gpubench.choose.evidence import MODE, Machine, files, machine
+from gpubench.choose.question import require_known
 from gpubench.core.errors import UserError
 from gpubench.core.key_sort import KEY_TYPES, VALUE_BYTES
 from gpubench.core.numbers import digits, listing
 from gpubench.core.roles import study_for
-from gpubench.evidence import results
 from gpubench.evidence.crossover import Timed
-from gpubench.evidence.files import load_results
 from gpubench.evidence.pooling import pool
-from gpubench.evidence.ranking import Subject
-from gpubench.evidence.records import Ok
+from gpubench.evidence.ranking import Subject, may_rank, timed
+from gpubench.evidence.records import AnyRecord
 
 TASK = "sort"
 STUDY = study_for("choose-sort")
@@ -37,11 +37,8 @@ class SortQuestion:
     def __post_init__(self) -> None:
         if self.keys < 1:
             raise UserError(f"--keys takes a count of at least 1, not {self.keys}")
-        if self.value_bytes not in VALUE_BYTES:
-            known = ", ".join(map(str, VALUE_BYTES))
-            raise UserError(f"--value-bytes takes one of {known}, not {self.value_bytes}")
-        if self.key_type not in KEY_TYPES:
-            raise UserError(f"--key-type takes one of {', '.join(KEY_TYPES)}, not {self.key_type}")
+        require_known("value-bytes", self.value_bytes, VALUE_BYTES)
+        require_known("key-type", self.key_type, KEY_TYPES)
 
 
 @dataclass(frozen=True)
@@ -71,19 +68,16 @@ class SortAnswer:
         )
         if not self.times:
             return [f"inconclusive: no two sizes about {where} were measured"]
-        (name, best), *others = self.times
-        first = f"use {name}: about {digits(best.median)} ms at {where}"
-        if self.tied > 1:
-            tied = listing([other for other, _ in others[: self.tied - 1]])
-            first += f"; inconclusive: {tied} may be as fast"
-        return [
-            first,
-            *(
-                f"  {name}: {digits(time.median)} ms ({digits(time.low)} to {digits(time.high)})"
-                + (f", {digits(time.median / best.median)} times as long" if rank else "")
-                for rank, (name, time) in enumerate(self.times)
-            ),
-        ]
+        name, best = self.times[0]
+        lines = [f"use {name}: about {digits(best.median)} ms at {where}"]
+        if not self.is_known:
+            tied = listing(other for other, _ in self.times[1 : self.tied])
+            lines[0] += f"; inconclusive: {tied} may be as fast"
+        for name, time in self.times:
+            text = f"  {name}: {digits(time.median)} ms ({digits(time.low)} to {digits(time.high)})"
+            longer = f", {digits(time.median / best.median)} times as long"
+            lines.append(text if time is best else text + longer)
+        return lines
 
     @property
     def as_json(self) -> dict[str, Any]:
@@ -103,58 +97,32 @@ def choose(question: SortQuestion, given: Sequence[Path], backend: str | None) -
     Between two sizes the logarithm of a time, and of either end of its interval, is a line over
     that of the size. Raises UserError where there are no results, or of several machines.
     """
-    found = [
-        each for each in _files(given) if backend in (None, each.environment["device"]["backend"])
-    ]
-    if not found:
-        raise UserError(f"there are no such results: `gpubench run {STUDY}` makes some")
-    where, of_machine = machine(found)
+    where, found = machine(files(given, backend, STUDY))
     by_subject: dict[str, dict[int, Timed]] = {}
-    for measured in pool(of_machine):
+    for measured in pool(found):
         record = measured.record
-        if isinstance(record, Ok) and _answers(record, question):
+        if may_rank(record) and _answers(record, question):
             times = by_subject.setdefault(Subject.of(record).label, {})
-            times[record.key_count or 0] = Timed(
-                record.median_ms, record.ci95_low_ms, record.ci95_high_ms
-            )
-    known = {label: _between(times, question.keys) for label, times in by_subject.items()}
-    ranked = sorted(
-        ((label, time) for label, time in known.items() if time), key=lambda each: each[1].median
-    )
+            times[record.key_count or 0] = timed(record)
+    known = [(label, _between(times, question.keys)) for label, times in by_subject.items()]
+    ranked = sorted(((n, time) for n, time in known if time), key=lambda each: each[1].median)
     tied = sum(time.over(ranked[0][1]).is_open for _, time in ranked[1:]) + 1 if ranked else 0
     return SortAnswer(question, where, ranked, tied)
 
 
-def _files(given: Sequence[Path]) -> list[results.Results]:
-    if given:
-        return load_results(given, f"gpubench run {STUDY}")
-    for folder in (LOCAL, paths.measured_folder()):
-        files = (results.files_of(place, STUDY) for place in sorted(folder.glob("*")))
-        if found := [results.load(path) for of_place in files for path in of_place]:
-            return found
-    return []
-
-
-def _answers(record: Ok, question: SortQuestion) -> bool:
+def _answers(record: AnyRecord, question: SortQuestion) -> bool:
     """Say whether a measurement is of plain keys as they are asked for."""
     plain = (record.key_order, record.key_entropy, record.key_bits, record.segment_keys)
-    return (
-        record.mode == MODE
-        and (record.value_bytes, record.key_type) == (question.value_bytes, question.key_type)
-        and plain == ("uniform", 1, None, None)
-    )
+    asked = (question.value_bytes, question.key_type, MODE)
+    is_plain = plain == ("uniform", 1, None, None)
+    return is_plain and (record.value_bytes, record.key_type, record.mode) == asked
 
 
-def _between(times: dict[int, Timed], keys: int) -> Timed | None:
+def _between(times: Mapping[int, Timed], keys: int) -> Timed | None:
     """Return the time of a size, None beyond those that were measured."""
-    below = max((size for size in times if size <= keys), default=None)
-    above = min((size for size in times if size >= keys), default=None)
-    if below is None or above is None:
+    sizes = sorted(times)
+    if not sizes[0] <= keys <= sizes[-1]:
         return None
-    share = math.log(keys / below) / math.log(above / below) if above > below else 0.0
-
-    def ends() -> Iterator[float]:
-        for one, two in zip(*(dataclasses.astuple(times[s]) for s in (below, above)), strict=True):
-            yield math.exp((1 - share) * math.log(one) + share * math.log(two))
-
-    return Timed(*ends())
+    ends = np.log([dataclasses.astuple(times[size]) for size in sizes]).T
+    at = math.log(keys), np.log(sizes)
+    return Timed(*(math.exp(np.interp(*at, logs)) for logs in ends))

@@ -26,7 +26,6 @@ class HeldOut:
 
     place: Place
     chosen: Subject
-    best: Subject
     loss: float | None
 
 
@@ -35,10 +34,7 @@ class Validation:
     """What advice on one task was worth.
 
     task: None of all together. held_out: inputs on which there was advice. beyond: inputs at the
-        edge of what was measured, on which the others give none. loss: of the advice, None without
-        any to judge.
-    failures: held-out inputs on which what was chosen has no time: it was wrong or failed there,
-        or was not measured there.
+        edge of what was measured, on which the others give none.
     favourite: the one subject with the least mean loss among those that were right on most of the
         held-out inputs; favourite_loss: of taking it always, where it is right.
     """
@@ -46,65 +42,49 @@ class Validation:
     task: str | None
     held_out: Sequence[HeldOut]
     beyond: int
-    loss: Loss | None
-    failures: int
-    favourite: Subject | None
-    favourite_loss: Loss | None
+    favourite: Subject | None = None
+    favourite_loss: Loss | None = None
+
+    @property
+    def loss(self) -> Loss | None:
+        """Of the advice; None without any to judge."""
+        return _loss([each.loss for each in self.held_out if each.loss is not None])
+
+    @property
+    def failures(self) -> int:
+        """Held-out inputs on which what was chosen was wrong, failed, or was not measured."""
+        return sum(each.loss is None for each in self.held_out)
 
 
 def validate(task: str, model: Model) -> Validation:
     """Hold out each input of a task in turn, with all that was measured on it."""
     held_out: list[HeldOut] = []
     beyond = 0
-    for place in model.places:
-        right = {
-            subject: model.right(subject)[place].median_ms
-            for subject in model.subjects
-            if place in model.right(subject)
-        }
+    losses: dict[Subject, list[float]] = {}
+    for place, guesses in zip(model.places, model.held_out.T, strict=True):
+        right = {s: of[place].median_ms for s, of in model.right.items() if place in of}
         if not right:
             continue
-        guesses = {
-            subject: ms
-            for subject in model.subjects
-            if (ms := model.held_out(subject, place)) is not None
-        }
-        if not guesses:
+        if np.isnan(guesses).all():
             beyond += 1
             continue
-        chosen, best = min(guesses, key=guesses.__getitem__), min(right, key=right.__getitem__)
-        loss = right[chosen] / right[best] - 1 if chosen in right else None
-        held_out.append(HeldOut(place, chosen, best, loss))
-    favourite, losses = _favourite(model, held_out)
-    known = [each.loss for each in held_out if each.loss is not None]
-    return Validation(
-        task, held_out, beyond, _loss(known), len(held_out) - len(known), favourite, _loss(losses)
-    )
+        chosen, best = model.subjects[np.nanargmin(guesses)], min(right.values())
+        loss = right[chosen] / best - 1 if chosen in right else None
+        held_out.append(HeldOut(place, chosen, loss))
+        for subject, ms in right.items():
+            losses.setdefault(subject, []).append(ms / best - 1)
+    most = max(map(len, losses.values()), default=0)
+    # What is right on fewer inputs cannot be taken always.
+    reliable = {s: losses[s] for s in model.subjects if len(losses.get(s, ())) == most > 0}
+    favourite = min(reliable, key=lambda subject: float(np.mean(reliable[subject])), default=None)
+    always = None if favourite is None else _loss(reliable[favourite])
+    return Validation(task, held_out, beyond, favourite, always)
 
 
 def together(validations: Sequence[Validation]) -> Validation:
     """Return what advice on all tasks was worth, each held-out input counted once; no task."""
     held_out = [each for validation in validations for each in validation.held_out]
-    known = [each.loss for each in held_out if each.loss is not None]
-    beyond = sum(each.beyond for each in validations)
-    return Validation(None, held_out, beyond, _loss(known), len(held_out) - len(known), None, None)
-
-
-def _favourite(model: Model, held_out: Sequence[HeldOut]) -> tuple[Subject | None, Sequence[float]]:
-    losses: dict[Subject, list[float]] = {}
-    for each in held_out:
-        best = model.right(each.best)[each.place].median_ms
-        for subject in model.subjects:
-            if each.place in model.right(subject):
-                ms = model.right(subject)[each.place].median_ms
-                losses.setdefault(subject, []).append(ms / best - 1)
-    if not losses:
-        return None, []
-    most = max(map(len, losses.values()))
-    # What is right on fewer inputs cannot be taken always.
-    reliable = {subject: each for subject, each in losses.items() if len(each) == most}
-    favourite = min(reliable, key=lambda subject: float(np.mean(reliable[subject])))
-    return favourite, reliable[favourite]
+    return Validation(None, held_out, sum(each.beyond for each in validations))
 
 
 def _loss(values: Sequence[float]) -> Loss | None:

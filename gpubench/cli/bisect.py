@@ -20,7 +20,7 @@ from gpubench.cli.options import (
 from gpubench.core.messages import say
 
 if TYPE_CHECKING:
-    from gpubench.compare.procedure import Found
+    from gpubench.compare.procedure import Comparison
 
 
 def bisect(
@@ -47,7 +47,7 @@ def bisect(
     job = Job.of(what.study, what.device, what.selection)
     base = commits.code_of(root, "base", every[0], not same_python)
 
-    def compare_with(commit: str, only: Collection[str] | None) -> Found:
+    def compare_with(commit: str, only: Collection[str] | None) -> Comparison:
         head = commits.code_of(root, "head", commit, not same_python)
         return procedure.compare_codes(
             (base, head), job, rule.threshold, rule.confidence, 60 * minutes, False, None,
@@ -58,11 +58,11 @@ def bisect(
         say(f"{output.in_words(verdict)}: {commits.subject_of(root, commit)}")
 
     found = procedure.bisect(every, compare_with, tell)
-    if isinstance(found, procedure.Found):
-        print(output.headline(found.comparison))
+    if isinstance(found, procedure.Comparison):
+        print(output.headline(found))
         raise typer.Exit(1)
     print(commits.subject_of(root, found.commit))
-    print(output.headline(found.found.comparison))
+    print(output.headline(found.found))
     for commit in found.between:
         print(f"or one of those before it: {commits.subject_of(root, commit)}")
     raise typer.Exit(3 if found.between else 0)

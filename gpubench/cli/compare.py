@@ -26,7 +26,7 @@ from gpubench.core.messages import say
 from gpubench.core.writing import write_whole
 
 if TYPE_CHECKING:
-    from gpubench.compare.procedure import Found
+    from gpubench.compare.procedure import Comparison
 
 STDOUT = Path("-")
 
@@ -88,7 +88,7 @@ def compare(
     added = [word for path in context.find_root().params["add"] or () for word in ("--add", path)]
     command = ["gpubench", *map(str, added), "compare", *given, *words_of(context, REPEATED)]
     _show(found, shlex.join(command), as_json, markdown, every)
-    raise typer.Exit(found.comparison.exit_code)
+    raise typer.Exit(found.exit_code)
 
 
 # What a command that repeats a comparison needs of the options that were given.
@@ -118,7 +118,7 @@ def _compare_commits(
     same_python: bool,
     force: bool,
     out: Path | None,
-) -> Found:
+) -> Comparison:
     """Build and measure two commits, or one and the working tree."""
     from gpubench.compare import commits, procedure
     from gpubench.compare.pairs import Job
@@ -146,17 +146,18 @@ def _compare_commits(
         )  # fmt: skip
 
 
-def _show(found: Found, command: str, as_json: bool, markdown: Path | None, every: bool) -> None:
+def _show(
+    comparison: Comparison, command: str, as_json: bool, markdown: Path | None, every: bool
+) -> None:
     """Print what was found, and write the comment for a pull request."""
     from gpubench.compare import output
 
-    comparison = found.comparison
     if markdown is not None and markdown != STDOUT:
-        write_whole(markdown, output.markdown(found, command))
+        write_whole(markdown, output.markdown(comparison, command))
     if as_json:
-        print_json(output.as_json(found, command))
+        print_json(output.as_json(comparison, command))
     elif markdown == STDOUT:
-        print(output.markdown(found, command), end="")
+        print(output.markdown(comparison, command), end="")
     else:
         print(output.headline(comparison))
         if rows := output.table(comparison, every):
@@ -165,5 +166,5 @@ def _show(found: Found, command: str, as_json: bool, markdown: Path | None, ever
                 table.add_row(*row)
             print()
             print_table(table)
-        for line in output.notes(found):
+        for line in output.notes(comparison):
             print(line)

@@ -16,7 +16,8 @@ import bisect
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -70,10 +71,8 @@ def calibrate(
         raise UserError(f"a comparison takes at least {LOOKS[0]} pairs: calibrate with these")
     deadline = clock.Deadline(seconds)
     environment = describe(code, job.device)
-    kind = "cpu" if environment["device"]["is_cpu"] else "gpu"
-    grain, extra = INJECTED[kind]
-    variants = ((1, 0), (grain, 0)), ((1, 0), (grain, extra))
-    job = replace(job, variants=variants)
+    grain, extra = INJECTED["cpu" if environment["device"]["is_cpu"] else "gpu"]
+    job = replace(job, variants=(((1, 0), (grain, 0)), ((1, 0), (grain, extra))))
     started: list[str] = []
     clock_ms: dict[str, float] = {}
     found: dict[str, list[Measured | None]] = {}
@@ -116,11 +115,8 @@ def _measured(pair: Pair) -> dict[str, tuple[float, Measured]]:
         key = cell_key(identity_of(base))
         plain, slower = (side.get((key, 1)) for side in pair.variants)
         if plain and slower:
-            measured = (
-                base.median_ms,
-                math.exp(log_ratio(base.samples_ms, head.samples_ms)),
-                math.exp(log_ratio(plain, slower)),
-            )
+            logs = log_ratio(base.samples_ms, head.samples_ms), log_ratio(plain, slower)
+            measured = (base.median_ms, *map(math.exp, logs))
             six_digits = Measured(*(float(f"{value:.6g}") for value in measured))
             found[name_of(base)] = CLOCK_MS / min(base.batch, head.batch), six_digits
     return found
@@ -143,8 +139,12 @@ def evaluate(
     alpha = risk(len(pairs), confidence, len(looks))  # as `compare` has it, with all its looks
     rule = _Rule(threshold, alpha, tuple(look for look in looks if look <= len(complete)))
     drawn = _draws(complete, rule.looks[-1], comparisons)
-    unchanged = _Draws(drawn.chosen, np.zeros_like(drawn.is_changed))
-    separate = _separate(complete, rule.looks[-1])
+    first = _Draws(drawn.chosen[:TO_SEARCH], drawn.is_changed[:TO_SEARCH])
+    unchanged = drawn._replace(is_changed=np.zeros_like(drawn.is_changed))
+    # Comparisons that follow each other in time, and have no pair in common.
+    most = rule.looks[-1]
+    in_order = np.array(complete[: len(complete) // most * most]).reshape(-1, most)
+    separate = _Draws(in_order, np.zeros(in_order.shape, bool))
     called, taken, alarms, cells = [], [], [], {}
     for name, series in pairs.items():
         base, head, slowed = np.log([_row(each) for each in series]).T
@@ -160,7 +160,7 @@ def evaluate(
             cannot_tell=_share(verdicts == "cannot tell"),
             slowed=_digits(math.expm1(np.median(slowed[complete]))),
             found=_share(found == "slower"),
-            smallest=_smallest(rule, plain, drawn.first(TO_SEARCH), clock_ms[name]),
+            smallest=_smallest(rule, plain, first, clock_ms[name]),
             between=_digits(head[complete].std(ddof=1)),
             spread=_digits(plain[complete].std(axis=0, ddof=1).mean()),
         )
@@ -192,15 +192,11 @@ def _complete(pairs: Mapping[str, Sequence[Measured | None]], fewest: int) -> li
     return found
 
 
-@dataclass(frozen=True)
-class _Draws:
+class _Draws(NamedTuple):
     """Comparisons: which pairs each takes, and where sides are changed; (comparisons, pairs)."""
 
     chosen: NDArray[np.int64]
     is_changed: NDArray[np.bool_]
-
-    def first(self, count: int) -> _Draws:
-        return _Draws(self.chosen[:count], self.is_changed[:count])
 
 
 def _draws(complete: Sequence[int], most: int, comparisons: int) -> _Draws:
@@ -210,13 +206,6 @@ def _draws(complete: Sequence[int], most: int, comparisons: int) -> _Draws:
         for _ in range(comparisons)
     ]
     return _Draws(*map(np.array, zip(*drawn, strict=True)))
-
-
-def _separate(complete: Sequence[int], most: int) -> _Draws:
-    """Return comparisons that follow each other in time, and have no pair in common."""
-    whole = len(complete) // most
-    chosen = np.array(complete[: whole * most]).reshape(whole, most)
-    return _Draws(chosen, np.zeros(chosen.shape, bool))
 
 
 def _row(each: Measured | None) -> tuple[float, float, float]:
@@ -236,8 +225,7 @@ def _smallest(rule: _Rule, plain: Floats, draws: _Draws, clock_ms: float) -> flo
     return SLOWER[first] if first < len(SLOWER) else None
 
 
-@dataclass(frozen=True)
-class _Rule:
+class _Rule(NamedTuple):
     """The looks of a comparison at one cell."""
 
     threshold: float

@@ -7,13 +7,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from gpubench.compare.verdict import CLOCK_MS, Cell, Fault, LeftOut
+from gpubench.compare.verdict import CLOCK_MS, Cell
 from gpubench.core.errors import UserError
 from gpubench.evidence.files import load_results
 from gpubench.evidence.pooling import Measurement, key_of, pool
 from gpubench.evidence.records import (
+    AXES,
     AnyRecord,
     Failed,
     Ok,
@@ -44,21 +45,30 @@ DEVICE = {
 HOST = {"processor": "cpu", "processor cores": "cores"}
 LIBRARIES = {"cuda": ("pycuda", "cupy"), "opencl": ("pyopencl", "intel-opencl-rt", "pocl")}
 
-# Parts of an identity that a cell's name leaves out: they follow from the others, or are drawn.
-_UNNAMED = {"study", "sweep", "algorithm", "form", "parameters", "device", "cells", "periodic",
-            "mode", "input_hash", "seed"}  # fmt: skip
 
+class Side(NamedTuple):
+    """Base or head. name: what the user calls it."""
 
-@dataclass(frozen=True)
-class Side:
-    """Base or head.
-
-    role: "base" or "head". name: what the user calls it.
-    """
-
-    role: str
     name: str
     results: Sequence[Results]
+
+
+class Fault(NamedTuple):
+    """A cell that is wrong or failed on at least one side.
+
+    base, head: in words, why it is not right there; None where it is.
+    """
+
+    name: str
+    base: str | None
+    head: str | None
+
+
+class LeftOut(NamedTuple):
+    """A cell that is not judged, and why."""
+
+    name: str
+    why: str
 
 
 @dataclass(frozen=True)
@@ -77,8 +87,7 @@ class Matched:
     environment: Mapping[str, str]
 
 
-@dataclass(frozen=True)
-class _Process:
+class _Process(NamedTuple):
     """What one process found of a cell. place: of its file among those of its side."""
 
     place: int
@@ -105,12 +114,12 @@ class _Process:
 Processes = Sequence[_Process]
 
 
-def load_side(role: str, path: Path) -> Side:
+def load_side(path: Path) -> Side:
     """Read a results file, or all of them in and below a folder.
 
     Raises UserError for what is not there, is no results file, or is a folder without any.
     """
-    return Side(role, str(path), load_results([path], f"gpubench run STUDY --out {path}"))
+    return Side(str(path), load_results([path], f"gpubench run STUDY --out {path}"))
 
 
 def match(base: Side, head: Side, paired: bool = False, force: bool = False) -> Matched:
@@ -161,8 +170,8 @@ def name_of(record: Record) -> str:
     parameters = [f"{name}={_number(value)}" for name, value in sorted(record.parameters.items())]
     axes = [
         value if isinstance(value, str) else f"{name}={_number(value)}"
-        for name, value in identity_of(record).items()
-        if name not in _UNNAMED and value is not None
+        for name in AXES
+        if (value := getattr(record, name)) is not None and name != "periodic"
     ]
     periodic = ["periodic"] if any(record.periodic or ()) else []
     subject = " ".join([record.algorithm, record.form, *parameters])
@@ -239,8 +248,8 @@ def _environment(base: Side, head: Side) -> dict[str, str]:
     """Return on what and by what code both sides were measured, in words."""
     everything = [*base.results, *head.results]
     found = {k: _words(v) for k, v in _conditions(r.environment for r in everything).items()}
-    for side in (base, head):
-        found[f"code of {side.role}"] = _words({_code(r.environment) for r in side.results})
+    for role, side in (("base", base), ("head", head)):
+        found[f"code of {role}"] = _words({_code(r.environment) for r in side.results})
     return found
 
 

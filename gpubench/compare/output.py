@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gpubench.compare.procedure import Found
-from gpubench.compare.verdict import Comparison, Fault, Judgement, LeftOut, risk
+from gpubench.compare.files import Fault
+from gpubench.compare.procedure import Comparison
+from gpubench.compare.verdict import Judgement, risk
 from gpubench.core.markdown import escaped
 from gpubench.core.markdown import table as table_of
 from gpubench.core.numbers import percent
@@ -31,16 +32,14 @@ def headline(comparison: Comparison) -> str:
 
     It says what all cells lack that are inconclusive, and where calibration stands in.
     """
-    said, every = [_verdict(comparison)], comparison.judgements
+    said, every = _verdict(comparison), comparison.judgements
     reasons = {each.reason for each in every if each.verdict == "cannot tell"}
     if comparison.verdict == "cannot tell" and len(reasons) == 1:
-        said += filter(None, reasons)
+        said += f"; {reasons.pop()}"
     if resting := sum(each.rests_on == "calibration" for each in every):
         cells = _of(resting, len(every))
-        said.append(
-            f"in {cells} the spread between processes is that of this machine's calibration"
-        )
-    return "; ".join(said)
+        said += f"; in {cells} the spread between processes is that of this machine's calibration"
+    return said
 
 
 def _verdict(comparison: Comparison) -> str:
@@ -67,80 +66,65 @@ def _verdict(comparison: Comparison) -> str:
 def table(comparison: Comparison, every: bool = False) -> list[tuple[str, ...]]:
     """Return a row for each cell that is not the same, or with `every` for all; see COLUMNS."""
     common = _common_reasons(comparison)
-    return [
-        (
-            each.name,
-            *_figures(each),
-            in_words(each.verdict)
-            + (f": {each.reason}" if each.reason and each.reason not in common else ""),
-        )
-        for each in _ordered(comparison)
-        if every or each.verdict != "same"
-    ]
+    rows: list[tuple[str, ...]] = []
+    for each in _ordered(comparison):
+        if every or each.verdict != "same":
+            why = f": {each.reason}" if each.reason and each.reason not in common else ""
+            rows.append((each.name, *_figures(each), in_words(each.verdict) + why))
+    return rows
 
 
-def notes(found: Found) -> list[str]:
+def notes(comparison: Comparison) -> list[str]:
     """Return what is to be said beside the table, a line each."""
-    comparison = found.comparison
-    lines = [f"forced: {difference}" for difference in found.matched.differences]
-    lines += [f"broken: {fault.name}: head {fault.head}" for fault in comparison.broken]
-    lines += [
-        f"wrong: {fault.name}: base {fault.base}; head {fault.head}" for fault in comparison.wrong
+    of_cells = _common_reasons(comparison).items()
+    total = len(comparison.judgements)
+    changed = [each for each in _ordered(comparison) if each.verdict in ("slower", "faster")]
+    return [
+        *(f"forced: {difference}" for difference in comparison.matched.differences),
+        *(f"broken: {fault.name}: head {fault.head}" for fault in comparison.broken),
+        *(f"wrong: {f.name}: base {f.base}; head {f.head}" for f in comparison.wrong),
+        *(f"right again: {fault.name}: base {fault.base}" for fault in comparison.mended),
+        *(f"inconclusive: {_of(count, total)}: {reason}" for reason, count in of_cells),
+        *(f"left out: {each.name}: {each.why}" for each in comparison.matched.left_out),
+        *(f"remark: {each.name}: {remark}" for each in changed for remark in each.remarks),
+        _counts(comparison),
+        _terms(comparison),
     ]
-    lines += [f"right again: {fault.name}: base {fault.base}" for fault in comparison.mended]
-    lines += [
-        f"inconclusive: {_of(count, len(comparison.judgements))}: {reason}"
-        for reason, count in _common_reasons(comparison).items()
-    ]
-    lines += [f"left out: {each.name}: {each.why}" for each in comparison.left_out]
-    lines += [
-        f"remark: {each.name}: {remark}"
-        for each in _ordered(comparison)
-        for remark in each.remarks
-        if each.verdict in ("slower", "faster")
-    ]
-    return [*lines, _counts(comparison), _terms(comparison)]
 
 
-def markdown(found: Found, command: str) -> str:
+def markdown(comparison: Comparison, command: str) -> str:
     """Return a comment for a pull request; its first line is the verdict.
 
     command: that repeats the comparison.
     """
-    comparison = found.comparison
     first, _, rest = headline(comparison).partition(":")
-    parts = [f"**{first.capitalize()}**: {escaped(rest)}"]
-    folded = ("left out: ", "remark: ")
-    lines = [line for line in notes(found)[:-2] if not line.startswith(folded)]
-    if lines:
-        parts.append("\n".join(f"- {escaped(line)}" for line in lines))
+    lines = [line for line in notes(comparison)[:-2] if line[:8] not in ("left out", "remark: ")]
     changed = table(comparison)
-    if changed:
-        parts.append(_markdown_table(COLUMNS, changed))
-    parts.append(escaped(f"{_counts(comparison)}. {_terms(comparison)}."))
     same = [row for row in table(comparison, every=True) if row not in changed]
-    if same:
-        parts.append(_folded(f"{len(same)} the same", _markdown_table(COLUMNS, same)))
-    if comparison.left_out:
-        rows = [(each.name, each.why) for each in comparison.left_out]
-        title = f"{len(rows)} left out"
-        parts.append(_folded(title, _markdown_table(("cell", "why"), rows)))
+    left_out = comparison.matched.left_out
     spreads = [
         (j.name, _processes(j), _share(j.between), _share(j.within), "; ".join(j.remarks))
         for j in _ordered(comparison)
     ]
-    if spreads:
-        columns = ("cell", "processes", "between processes", "within one", "remarks")
-        parts.append(_folded("Spread", _markdown_table(columns, spreads)))
-    environment = [("base", found.base), ("head", found.head), *found.matched.environment.items()]
-    parts.append(_folded("Environment", _markdown_table(("", ""), environment)))
-    parts.append(f"To repeat it:\n\n```sh\n{command}\n```")
-    return "\n\n".join(parts) + "\n"
+    of_spreads = ("cell", "processes", "between processes", "within one", "remarks")
+    sides = {"base": comparison.base, "head": comparison.head}
+    environment = [*(sides | dict(comparison.matched.environment)).items()]
+    parts = [
+        f"**{first.capitalize()}**: {escaped(rest)}",
+        "\n".join(f"- {escaped(line)}" for line in lines),
+        _markdown_table(COLUMNS, changed),
+        escaped(f"{_counts(comparison)}. {_terms(comparison)}."),
+        _folded(f"{len(same)} the same", _markdown_table(COLUMNS, same)),
+        _folded(f"{len(left_out)} left out", _markdown_table(("cell", "why"), left_out)),
+        _folded("Spread", _markdown_table(of_spreads, spreads)),
+        _folded("Environment", _markdown_table(("", ""), environment)),
+        f"To repeat it:\n\n```sh\n{command}\n```",
+    ]
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
-def as_json(found: Found, command: str) -> dict[str, Any]:
+def as_json(comparison: Comparison, command: str) -> dict[str, Any]:
     """Return the comparison as comparison.schema.json has it."""
-    comparison = found.comparison
     cells = len(comparison.judgements)
     alpha = risk(cells, comparison.confidence, comparison.looks) if cells else None
     return {
@@ -148,26 +132,22 @@ def as_json(found: Found, command: str) -> dict[str, Any]:
         "verdict": comparison.verdict,
         "exit_code": comparison.exit_code,
         "headline": headline(comparison),
-        "base": found.base,
-        "head": found.head,
+        "base": comparison.base,
+        "head": comparison.head,
         "command": command,
         "threshold": comparison.threshold,
         "confidence": comparison.confidence,
         "looks": comparison.looks,
         "cell_confidence": None if alpha is None else 1 - alpha,
-        "environment": dict(found.matched.environment),
-        "forced": list(found.matched.differences),
+        "environment": dict(comparison.matched.environment),
+        "forced": list(comparison.matched.differences),
         "counts": dict(comparison.counts),
         "cells": [_cell(judgement) for judgement in comparison.judgements],
-        "broken": _plain(comparison.broken),
-        "wrong": _plain(comparison.wrong),
-        "mended": _plain(comparison.mended),
-        "left_out": _plain(comparison.left_out),
+        "broken": [each._asdict() for each in comparison.broken],
+        "wrong": [each._asdict() for each in comparison.wrong],
+        "mended": [each._asdict() for each in comparison.mended],
+        "left_out": [each._asdict() for each in comparison.matched.left_out],
     }
-
-
-def _plain(each: Sequence[Fault | LeftOut]) -> list[dict[str, Any]]:
-    return [dataclasses.asdict(one) for one in each]
 
 
 def _cell(judgement: Judgement) -> dict[str, Any]:
@@ -204,11 +184,9 @@ def _figures(judgement: Judgement) -> tuple[str, str, str, str]:
     """Return times, ratio and interval as text."""
     interval = DASH
     if judgement.low is not None and judgement.high is not None:
-        interval = f"{judgement.low:.4g} to {judgement.high:.4g}"
-        if judgement.rests_on == "samples":
-            interval += " (within one process)"
-        elif judgement.rests_on == "calibration":
-            interval += " (calibrated)"
+        of = {"samples": " (within one process)", "calibration": " (calibrated)"}
+        rests_on = of.get(judgement.rests_on or "", "")
+        interval = f"{judgement.low:.4g} to {judgement.high:.4g}{rests_on}"
     ratio = DASH if judgement.ratio is None else f"{judgement.ratio:.4g}"
     return f"{judgement.base_ms:.4g}", f"{judgement.head_ms:.4g}", ratio, interval
 
@@ -244,10 +222,10 @@ def _terms(comparison: Comparison) -> str:
 
 
 def _markdown_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    shown = table_of(columns, rows[:ROWS])
+    """Return a table of the first rows; nothing where there are none."""
     more = f"\n\nand {len(rows) - ROWS} more, which `--all` and `--json` show"
-    return shown + (more if len(rows) > ROWS else "")
+    return table_of(columns, rows[:ROWS]) + (more if len(rows) > ROWS else "") if rows else ""
 
 
 def _folded(title: str, body: str) -> str:
-    return f"<details><summary>{title}</summary>\n\n{body}\n\n</details>"
+    return f"<details><summary>{title}</summary>\n\n{body}\n\n</details>" if body else ""

@@ -7,73 +7,87 @@ all cells share one risk, so that looking again does not raise false alarms.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from gpubench.compare import estimate, files
-from gpubench.compare.pairs import Code, Job, Pair, Pairs, describe
-from gpubench.compare.verdict import Comparison, Judgement, judge
+from gpubench.compare import files
+from gpubench.compare.pairs import Code, Job, Pairs, describe
+from gpubench.compare.verdict import Judgement, Verdict, judge
 from gpubench.core import registry
+from gpubench.core.contracts import BACKENDS
 from gpubench.core.errors import UserError
 from gpubench.core.writing import Lock
 from gpubench.evidence.calibration import spreads
 from gpubench.evidence.results import Results, Store
 from gpubench.measure import clock
+from gpubench.studies.plan import plan
+from gpubench.studies.selection import Selection
+from gpubench.studies.study import parse_study
 
 LOOKS = (8, 12, 18, 27)  # pairs of processes measured at each look
+# To start a pair of processes takes some 3 s, and each cell 0.6 s: it took 0.56 s on an H200, and
+# 0.75 s on two cores of a CPU.
+START_S, CELL_S = 3.0, 0.6
 THRESHOLD = {"gpu": 0.03, "cpu": 0.10}  # by what a device is, unless the user says
 
 
-@dataclass
-class Gathered:
-    """What all pairs have measured so far: a results file of each process.
+@dataclass(frozen=True)
+class Comparison:
+    """All that a comparison found, and the verdict on the whole.
 
-    keep: folder in which these files are written; None for nowhere. text: of the study's file,
-    where the package does not ship it.
+    looks: how many times the data may be looked at. base, head: what the sides are called.
     """
 
-    codes: tuple[Code, Code]
-    environments: tuple[dict[str, Any], dict[str, Any]]
-    keep: Path | None = None
-    text: str | None = None
-    results: tuple[list[Results], list[Results]] = field(default_factory=lambda: ([], []))
+    matched: files.Matched
+    judgements: Sequence[Judgement]
+    threshold: float
+    confidence: float
+    looks: int = 1
+    base: str = "base"
+    head: str = "head"
 
     @property
-    def pairs(self) -> int:
-        """How many there are."""
-        return len(self.results[0])
+    def broken(self) -> list[files.Fault]:
+        """Cells that were right in base and are not in head."""
+        return [fault for fault in self.matched.faults if fault.base is None]
 
-    def add(self, pair: Pair) -> None:
-        """Add what a pair measured."""
-        number = self.pairs + 1
-        for side in (0, 1):
-            name = f"{self.codes[side].name}/{number:02}.json"
-            records = pair.records[side]
-            if self.keep is not None:
-                with Store(self.keep / name, self.environments[side], self.text) as store:
-                    store.add(records)
-            self.results[side].append(Results(self.environments[side], records, Path(name)))
+    @property
+    def wrong(self) -> list[files.Fault]:
+        """Cells that are wrong in head, and were not right in base either."""
+        return [fault for fault in self.matched.faults if fault.base and fault.head]
 
-    def matched(self, force: bool) -> files.Matched:
-        """Put together what both sides found of each cell; see files.match."""
-        base, head = (
-            files.Side(code.name, code.title, results)
-            for code, results in zip(self.codes, self.results, strict=True)
-        )
-        return files.match(base, head, paired=True, force=force)
+    @property
+    def mended(self) -> list[files.Fault]:
+        """Cells that are right in head and were not in base."""
+        return [fault for fault in self.matched.faults if fault.head is None]
 
+    @property
+    def counts(self) -> Mapping[Verdict, int]:
+        """How many cells have each verdict."""
+        found = Counter(judgement.verdict for judgement in self.judgements)
+        order: tuple[Verdict, ...] = ("slower", "cannot tell", "faster", "same")
+        return {verdict: found[verdict] for verdict in order}
 
-@dataclass(frozen=True)
-class Found:
-    """What a comparison found. base, head: what the sides are called."""
+    @property
+    def verdict(self) -> Literal["broken", "wrong", Verdict]:
+        """The verdict on the whole: the first of these words that holds of any cell."""
+        if self.broken:
+            return "broken"
+        if self.counts["slower"]:
+            return "slower"
+        if self.wrong:
+            return "wrong"
+        return next((verdict for verdict, count in self.counts.items() if count), "same")
 
-    comparison: Comparison
-    matched: files.Matched
-    base: str
-    head: str
+    @property
+    def exit_code(self) -> int:
+        """0 same or faster, 1 slower or broken, 2 wrong as before, 3 inconclusive."""
+        codes = {"broken": 1, "slower": 1, "wrong": 2, "cannot tell": 3}
+        return codes.get(self.verdict, 0)
 
 
 def threshold_on(environment: Mapping[str, Any]) -> float:
@@ -83,13 +97,13 @@ def threshold_on(environment: Mapping[str, Any]) -> float:
 
 def compare_files(
     base: Path, head: Path, threshold: float | None, confidence: float, force: bool
-) -> Found:
+) -> Comparison:
     """Judge what results files hold.
 
     Where a side has too few processes, the spread between them is that of a calibration, if this
     machine has one. Raises UserError for what is no results, or cannot be compared.
     """
-    sides = files.load_side("base", base), files.load_side("head", head)
+    sides = files.load_side(base), files.load_side(head)
     matched = files.match(*sides, force=force)
     environments = [each.environment for side in sides for each in side.results]
     machines = {environment["machine"] for environment in environments}
@@ -97,8 +111,7 @@ def compare_files(
     if threshold is None:
         threshold = threshold_on(environments[0])
     judged = judge(matched.cells, threshold, confidence, spreads=known)
-    comparison = Comparison(judged, threshold, confidence, 1, matched.faults, matched.left_out)
-    return Found(comparison, matched, str(base), str(head))
+    return Comparison(matched, judged, threshold, confidence, 1, str(base), str(head))
 
 
 def locked(keep: Path | None) -> AbstractContextManager[object]:
@@ -121,7 +134,7 @@ def compare_codes(
     on_pair: Callable[[int, int], None],
     only: Collection[str] | None = None,
     on_begin: Callable[[str], None] | None = None,
-) -> Found:
+) -> Comparison:
     """Measure two codes side by side and judge them.
 
     threshold: None for the one that goes with the device. seconds: no further pair is begun after
@@ -136,36 +149,38 @@ def compare_codes(
     if keep is not None and any((keep / code.name).exists() for code in codes):
         raise UserError(f"{keep} holds an earlier comparison: name another folder")
     deadline = clock.Deadline(seconds)
-    base, head = (describe(code, job.device) for code in codes)
+    environments = [describe(code, job.device) for code in codes]
     if on_begin is not None:
-        on_begin(estimate.in_words(job, base, LOOKS, seconds, only))
+        on_begin(how_long(job, environments[0]["device"], LOOKS, seconds, only))
     text = None if job.study in registry.studies() else job.text
-    gathered = Gathered(codes, (base, head), keep, text)
-    if threshold is None:
-        threshold = threshold_on(base)
+    threshold = threshold_on(environments[0]) if threshold is None else threshold
+    processes: tuple[list[Results], list[Results]] = ([], [])
+    ours, theirs = map(files.Side, (code.title for code in codes), processes)
     settled: dict[str, Judgement] = {}
     open_cells = only
     with Pairs(codes, job) as pairs:
         for pairs_at_look in LOOKS:
-            while gathered.pairs < pairs_at_look:
+            while (count := len(processes[0])) < pairs_at_look:
                 if pairs_at_look > LOOKS[0] and deadline.has_passed:
                     break
-                gathered.add(pairs.measure(gathered.pairs, open_cells))
-                if gathered.pairs == 1:
-                    gathered.matched(force)  # what cannot be compared is refused at once
-                on_pair(gathered.pairs, len(open_cells or ()))
-            matched = gathered.matched(force)
+                records = pairs.measure(count, open_cells).records
+                for side in (0, 1):
+                    path = Path(codes[side].name, f"{count + 1:02}.json")
+                    processes[side].append(Results(environments[side], records[side], path))
+                    if keep is not None:
+                        with Store(keep / path, environments[side], text) as store:
+                            store.add(records[side])
+                if count == 0:  # what cannot be compared is refused at once
+                    files.match(ours, theirs, paired=True, force=force)
+                on_pair(count + 1, len(open_cells or ()))
+            matched = files.match(ours, theirs, paired=True, force=force)
             judged = judge(matched.cells, threshold, confidence, len(LOOKS))
-            told = {each.key: each for each in judged if each.verdict != "cannot tell"}
-            settled = told | settled
+            settled = {j.key: j for j in judged if j.verdict != "cannot tell"} | settled
             open_cells = [each.key for each in judged if each.key not in settled]
             if not open_cells or deadline.has_passed:
                 break
-    comparison = Comparison(
-        [settled.get(each.key, each) for each in judged],
-        threshold, confidence, len(LOOKS), matched.faults, matched.left_out,
-    )  # fmt: skip
-    return Found(comparison, matched, codes[0].title, codes[1].title)
+    judged = [settled.get(each.key, each) for each in judged]
+    return Comparison(matched, judged, threshold, confidence, len(LOOKS), ours.name, theirs.name)
 
 
 @dataclass(frozen=True)
@@ -180,14 +195,14 @@ class Culprit:
     after: str
     commit: str
     between: Sequence[str]
-    found: Found
+    found: Comparison
 
 
 def bisect(
     commits: Sequence[str],
-    compare_with: Callable[[str, Collection[str] | None], Found],
+    compare_with: Callable[[str, Collection[str] | None], Comparison],
     on_verdict: Callable[[str, str], None],
-) -> Culprit | Found:
+) -> Culprit | Comparison:
     """Find the commit that made something slower; return what `compare` found where nothing is.
 
     commits: from the good one to the bad one. compare_with: compares a commit with the good one,
@@ -195,8 +210,8 @@ def bisect(
     and its verdict.
     """
     bad = compare_with(commits[-1], None)
-    on_verdict(commits[-1], bad.comparison.verdict)
-    slower = [each.key for each in bad.comparison.judgements if each.verdict == "slower"]
+    on_verdict(commits[-1], bad.verdict)
+    slower = [each.key for each in bad.judgements if each.verdict == "slower"]
     if not slower:
         return bad
     low, high = 0, len(commits) - 1
@@ -204,11 +219,57 @@ def bisect(
     while candidates := [index for index in range(low + 1, high) if index not in unknown]:
         middle = min(candidates, key=lambda index: abs(2 * index - low - high))
         found = compare_with(commits[middle], slower)
-        on_verdict(commits[middle], found.comparison.verdict)
-        if found.comparison.verdict == "slower":
+        on_verdict(commits[middle], found.verdict)
+        if found.verdict == "slower":
             high, bad = middle, found
-        elif found.comparison.exit_code == 0:
+        elif found.exit_code == 0:
             low = middle
         else:
             unknown.add(middle)
     return Culprit(commits[low], commits[high], commits[low + 1 : high], bad)
+
+
+def how_long(
+    job: Job,
+    device: Mapping[str, Any],
+    looks: Sequence[int],
+    seconds: float,
+    only: Collection[str] | None = None,
+) -> str:
+    """Say how long a comparison will take.
+
+    device: as in a results file. looks: numbers of pairs after which it looks at the data. seconds:
+    no pair is begun after so long, but for those of the first look. only: keys of the cells that
+    are measured; None for all of the job.
+    """
+    cells = cells_of(job, device) if only is None else len(only)
+    each = START_S + cells * CELL_S
+    first, most = looks[0] * each, looks[-1] * each
+    longest = max(first, min(most, seconds))
+    more = f"; up to {_duration(longest)} where cells are inconclusive" if longest > first else ""
+    what = f"{cells} cell{'s' if cells > 1 else ''}"
+    return f"{what} in {looks[0]} pairs of processes: about {_duration(first)}{more}"
+
+
+def cells_of(job: Job, device: Mapping[str, Any]) -> int:
+    """Count what a job measures on a device, given as in a results file.
+
+    As the worker does: of launches and their graph, the graph alone. What needs another back end
+    does not count.
+    """
+    given = dict(job.selection)
+    if given.get("quick") is None:
+        given["quick"] = bool(device.get("is_cpu"))
+    absent = BACKENDS - {device["backend"]}
+    return sum(
+        mode != "hot" or "graph" not in group.sweep.modes
+        for group in plan(parse_study(job.study, job.text), Selection(**given))
+        for subject, mode in group.items
+        if not absent & group.sweep.requires
+        and not absent & registry.find_algorithm(subject.algorithm).forms[subject.form].requires
+    )
+
+
+def _duration(seconds: float) -> str:
+    """Write a duration as people estimate it: 40 s, 3 min."""
+    return f"{max(10, round(seconds, -1)):.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"

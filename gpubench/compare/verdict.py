@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -105,80 +104,6 @@ class Judgement:
     within: float | None = None
     reason: str | None = None
     remarks: Sequence[str] = ()
-
-
-@dataclass(frozen=True)
-class Fault:
-    """A cell that is wrong or failed on at least one side.
-
-    base, head: in words, why it is not right there; None where it is.
-    """
-
-    name: str
-    base: str | None
-    head: str | None
-
-
-@dataclass(frozen=True)
-class LeftOut:
-    """A cell that is not judged, and why."""
-
-    name: str
-    why: str
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """All that was found, and the verdict on the whole.
-
-    faults: cells with a wrong answer or a failure. looks: how many times the data may be looked at.
-    """
-
-    judgements: Sequence[Judgement]
-    threshold: float
-    confidence: float
-    looks: int = 1
-    faults: Sequence[Fault] = ()
-    left_out: Sequence[LeftOut] = ()
-
-    @property
-    def broken(self) -> list[Fault]:
-        """Cells that were right in base and are not in head."""
-        return [fault for fault in self.faults if fault.base is None]
-
-    @property
-    def wrong(self) -> list[Fault]:
-        """Cells that are wrong in head, and were not right in base either."""
-        return [fault for fault in self.faults if fault.base and fault.head]
-
-    @property
-    def mended(self) -> list[Fault]:
-        """Cells that are right in head and were not in base."""
-        return [fault for fault in self.faults if fault.head is None]
-
-    @property
-    def counts(self) -> Mapping[Verdict, int]:
-        """How many cells have each verdict."""
-        found = Counter(judgement.verdict for judgement in self.judgements)
-        order: tuple[Verdict, ...] = ("slower", "cannot tell", "faster", "same")
-        return {verdict: found[verdict] for verdict in order}
-
-    @property
-    def verdict(self) -> Literal["broken", "wrong", Verdict]:
-        """The verdict on the whole: the first of these words that holds of any cell."""
-        if self.broken:
-            return "broken"
-        if self.counts["slower"]:
-            return "slower"
-        if self.wrong:
-            return "wrong"
-        return next((verdict for verdict, count in self.counts.items() if count), "same")
-
-    @property
-    def exit_code(self) -> int:
-        """0 same or faster, 1 slower or broken, 2 wrong as before, 3 inconclusive."""
-        codes = {"broken": 1, "slower": 1, "wrong": 2, "cannot tell": 3}
-        return codes.get(self.verdict, 0)
 
 
 def judge(

@@ -15,11 +15,12 @@ import msgspec
 from msgspec import Meta, Struct
 
 from gpubench.core.errors import UserError
+from gpubench.core.writing import write_whole
 
 T = TypeVar("T")
 
 # No type has a `pattern`: in unions with arrays msgspec 0.22 frees these expressions too early.
-# `_require_lines` sees to what no name and no line may hold.
+# `_require_texts` sees to what no name and no line may hold.
 Name = Annotated[str, Meta(min_length=1, max_length=100)]  # stands in titles and names of files
 Line = Annotated[str, Meta(max_length=1000)]
 Slug = Annotated[str, Meta(max_length=60)]  # see `require_slug`
@@ -36,13 +37,13 @@ Scalar = Number | bool | Line | None
 Value = Scalar | list[Scalar] | dict[Line, Scalar]
 
 TEXTS = (".reason", ".failure")  # what may have several lines; so may a study's file
-# Without these, nothing in a text of JSON is what `_require_ordinary` or `_require_lines`
-# refuse, but what msgspec refuses anyway.
+# Without these, nothing in a text of JSON is refused but what msgspec refuses anyway.
 _SUSPECT = [
     re.compile(each) for each in (rb"\\[bfnrtu]", rb"\x7f", rb"e-0*[3-9]\d\d", rb"E-0*[3-9]\d\d")
 ]
 _DIGITS = bytes.maketrans(b"123456789", b"0" * 9)
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_NO_LINE = re.compile("[\0-\x1f\x7f\ud800-\udfff]")
+_NO_TEXT = re.compile("[\0\ud800-\udfff]")
 _SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
@@ -118,15 +119,11 @@ def require_slug(text: str, name: str) -> None:
 
 def checked(kind: Any, value: object, what: str) -> Any:
     """Return plain JSON as a type; raises ValueError that begins with `what` and says where."""
+    _require_texts(value, what)
     try:
-        found = msgspec.convert(value, kind, dec_hook=_hook)
+        return msgspec.convert(value, kind, dec_hook=_hook)
     except msgspec.ValidationError as error:
         raise ValueError(f"{what}: {_offence(error)}") from error
-    try:
-        _require_lines(value)
-    except ValueError as error:
-        raise ValueError(f"{what}: {error}") from None
-    return found
 
 
 def read(path: Path, kind: type[T], title: str) -> T:
@@ -136,37 +133,59 @@ def read(path: Path, kind: type[T], title: str) -> T:
     unreadable, no JSON or not of the type, and where it holds NaN, a number beyond float64 or a
     whole one beyond int64, or text that cannot be written to a file.
     """
-    content = _content(path, title)
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror or error}: give {title}") from error
     is_long = b"0" * 19 in content.translate(_DIGITS)  # a whole number may be beyond 64 bits
     if not is_long and not any(each.search(content) for each in _SUSPECT):
         try:
             return msgspec.json.decode(content, type=kind, dec_hook=_hook)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             pass  # what follows says what is wrong, if 4.0 in the place of 4 is not all
-    document = _with_integers(_parsed(path, content, title))
+    what = f"{path} is not {title}"
     try:
-        found: T = checked(kind, document, f"{path} is not {title}")
-    except ValueError as error:
+        document = json.loads(
+            content.decode(),
+            parse_int=_int64, parse_float=number_of, parse_constant=_refuse_constant,
+        )  # fmt: skip
+    except UnicodeDecodeError as error:
+        raise UserError(f"{what}: it is not text") from error
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{what}: no JSON: {error}") from error
+    try:
+        found: T = checked(kind, document, what)
+    except (ValueError, RecursionError) as error:
         raise UserError(str(error)) from error
     return found
 
 
-def _content(path: Path, title: str) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror or error}: give {title}") from error
+def write(path: Path, kind: Any, document: object, what: str) -> None:
+    """Write a document of a type, whole or not at all.
+
+    Raises ValueError that begins with `what` where it is not of the type, and UserError where it
+    cannot be written.
+    """
+    checked(kind, document, what)
+    write_whole(path, json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
 
 
-def _parsed(path: Path, content: bytes, title: str) -> Any:
-    try:
-        document = json.loads(content.decode(), parse_constant=_refuse_constant)
-        _require_ordinary(document)
-        return document
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path} is not {title}: it is not text") from error
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{path} is not {title}: no JSON: {error}") from error
+def number_of(text: str) -> float | int:
+    """Return a number of JSON, as an int where it is whole; ValueError beyond what NumPy holds."""
+    number = float(text)
+    if math.isinf(number) or 0 < abs(number) < 1e-300:
+        raise ValueError(f"the number {text[:24]} is beyond what a float64 can hold")
+    return int(number) if number.is_integer() and abs(number) < 2**63 else number
+
+
+def _int64(text: str) -> int:
+    if len(text) > 20 or not -(2**63) <= int(text) < 2**63:
+        raise ValueError(f"the whole number {text[:24]} is beyond 64 bits")
+    return int(text)
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no number")
 
 
 def _offence(error: msgspec.ValidationError) -> str:
@@ -176,18 +195,6 @@ def _offence(error: msgspec.ValidationError) -> str:
     at = "$" + "".join(place.split("`")[-2][1:] for place in reversed(places) if "`" in place)
     line = textwrap.shorten(message, 200, placeholder=" ...")
     return f"at {at}: " + "".join(c if c.isprintable() else repr(c)[1:-1] for c in line)
-
-
-def _with_integers(value: Any) -> Any:
-    """Return a document whose whole numbers are of type int; JSON may have written 4 as 4.0."""
-    match value:
-        case dict():
-            return {name: _with_integers(each) for name, each in value.items()}
-        case list():
-            return [_with_integers(each) for each in value]
-        case float() if value.is_integer() and abs(value) < 2**63:
-            return int(value)
-    return value
 
 
 def _leaves(value: object, place: str = "$") -> Iterator[tuple[str, object]]:
@@ -204,26 +211,10 @@ def _leaves(value: object, place: str = "$") -> Iterator[tuple[str, object]]:
             yield place, value
 
 
-def _require_ordinary(document: object) -> None:
-    """Raise ValueError for what no NumPy array, or no file of text, can hold."""
-    for _, value in _leaves(document):
-        match value:
-            case int() if not -(2**63) <= value < 2**63:
-                raise ValueError(f"the whole number {str(value)[:24]} is beyond 64 bits")
-            case float() if math.isinf(value) or 0 < abs(value) < 1e-300:
-                raise ValueError(f"the number {value:g} is beyond what a float64 can hold")
-            case str() if "\0" in value or any("\ud800" <= letter <= "\udfff" for letter in value):
-                raise ValueError(f"the text {value[:80]!r} has letters that no file can hold")
-
-
-def _require_lines(document: object) -> None:
-    """Raise ValueError for a name or a line that would break a line, or a terminal."""
+def _require_texts(document: object, what: str) -> None:
+    """Raise ValueError for text that no file can hold, and a line that breaks, or a terminal."""
     texts = {"$.study"} if isinstance(document, dict) and "records" in document else set()
     for place, value in _leaves(document):
-        is_text = place in texts or place.endswith(TEXTS)
-        if isinstance(value, str) and not is_text and _CONTROL.search(value):
-            raise ValueError(f"at {place}: a line of text without control characters is due")
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no number")
+        refused = _NO_TEXT if place in texts or place.endswith(TEXTS) else _NO_LINE
+        if isinstance(value, str) and refused.search(value):
+            raise ValueError(f"{what}: at {place}: text without control characters is due")

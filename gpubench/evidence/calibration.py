@@ -5,11 +5,7 @@ Imports no device, so that a report can be made of it anywhere.
 
 from __future__ import annotations
 
-import itertools
-import json
-import statistics
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -18,7 +14,6 @@ from msgspec import Meta, Struct
 
 from gpubench.core import paths
 from gpubench.core.errors import UserError
-from gpubench.core.writing import whole_file
 from gpubench.evidence.bounds import (
     Amount,
     Count,
@@ -28,10 +23,10 @@ from gpubench.evidence.bounds import (
     Name,
     Positive,
     Share,
-    checked,
     read,
+    write,
 )
-from gpubench.evidence.records import plain, to_json
+from gpubench.evidence.records import plain
 
 Look = Annotated[int, Meta(ge=1, le=1_000_000)]
 Pairs = Annotated[float, Meta(ge=0, le=1_000_000)]
@@ -124,20 +119,7 @@ class _Document(Struct, forbid_unknown_fields=True):
 
 def save(found: Calibration, path: Path) -> None:
     """Write a file, whole or not at all; raises UserError where that cannot be done."""
-    document = found.as_json()
-    checked(_Document, document, "not what a calibration holds")
-    body = document["calibration"]
-    # One cell a line, for files that can be read and compared.
-    pairs = ",\n".join(
-        f"  {to_json(name)}: {to_json(series)}" for name, series in body["pairs"].items()
-    )
-    cells = body["verdicts"]["cells"]
-    rates = ",\n".join(f"  {to_json(name)}: {to_json(each)}" for name, each in cells.items())
-    rest = {**body, "pairs": "@pairs", "verdicts": {**body["verdicts"], "cells": "@cells"}}
-    text = json.dumps({"schema": 1, "calibration": rest}, indent=1, ensure_ascii=False)
-    text = text.replace('"@pairs"', f"{{\n{pairs}\n }}").replace('"@cells"', f"{{\n{rates}\n }}")
-    with whole_file(path) as file:
-        file.write(text.encode() + b"\n")
+    write(path, _Document, found.as_json(), "not what a calibration holds")
 
 
 def load(path: Path) -> Calibration:
@@ -187,15 +169,3 @@ def spread_of(known: Mapping[str, float], name: str) -> float | None:
     mode = name.rpartition(", ")[2]
     alike = [spread for other, spread in known.items() if other.rpartition(", ")[2] == mode]
     return max(alike or known.values(), default=None)
-
-
-def pace(machine: str) -> tuple[float, int] | None:
-    """Return how many seconds a pair of processes took on a machine, and for how many cells.
-
-    Of its newest calibration; None where that does not tell.
-    """
-    newest = calibrations(machine)[-1:]
-    times = [datetime.fromisoformat(text) for each in newest for text in each.started]
-    steps = [(after - before).total_seconds() for before, after in itertools.pairwise(times)]
-    cells = sum(len(each.pairs) for each in newest)
-    return (statistics.median(steps), cells) if steps and cells else None

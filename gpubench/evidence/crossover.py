@@ -5,6 +5,7 @@ Knows nothing of studies: numbers in, numbers out.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -79,11 +80,6 @@ class Compared:
     crossings: Sequence[Crossing]
     faster: int | None
 
-    @property
-    def each(self) -> Sequence[Crossing | None]:
-        """All crossings, or None once where there is none."""
-        return list(self.crossings) or [None]
-
 
 def compare(places: Sequence[float], ratios: Sequence[Ratio]) -> Compared:
     """Compare two curves from the ratios of the first to the second at ascending places.
@@ -93,53 +89,37 @@ def compare(places: Sequence[float], ratios: Sequence[Ratio]) -> Compared:
     those of the ends.
     """
     curves = [
-        _Curve(places, [math.log(getattr(ratio, name)) for ratio in ratios])
-        for name in ("value", "low", "high")
+        [math.log(getattr(ratio, name)) for ratio in ratios] for name in ("value", "low", "high")
     ]
-    middle, low, high = curves
-    breaks = sorted({*places, *(zero for curve in curves for zero in curve.zeros)})
-    stretches = [
-        (begin, end, _side(low.at((begin + end) / 2), high.at((begin + end) / 2)))
-        for begin, end in pairwise(breaks)
-    ] or [(x, x, _side(low.at(x), high.at(x))) for x in places]
+    zeros, *others = (_zeros(places, curve) for curve in curves)
+
+    def side(place: float) -> int:
+        low, high = (float(np.interp(place, places, curve)) for curve in curves[1:])
+        return FIRST if high < 0 else SECOND if low > 0 else NEITHER
+
+    breaks = sorted({*places, *zeros, *itertools.chain(*others)})
+    stretches = [(begin, end, side((begin + end) / 2)) for begin, end in pairwise(breaks)]
     runs: list[tuple[float, float, int]] = []
-    for side, group in groupby(stretches, key=lambda stretch: stretch[2]):
+    for which, group in groupby(stretches or [(x, x, side(x)) for x in places], lambda s: s[2]):
         members = list(group)
-        runs.append((members[0][0], members[-1][1], side))
-    told = {side for _, _, side in runs} - {NEITHER}
+        runs.append((members[0][0], members[-1][1], which))
+    told = {which for _, _, which in runs} - {NEITHER}
     faster = None if len(told) > 1 else next(iter(told), NEITHER)
-    return Compared(_crossings(places, middle, runs), faster)
+    return Compared(_crossings(places, zeros, runs), faster)
 
 
-class _Curve:
-    """A line from place to place."""
-
-    def __init__(self, places: Sequence[float], values: Sequence[float]) -> None:
-        self._places, self._values = places, values
-
-    @property
-    def zeros(self) -> list[float]:
-        points = list(zip(self._places, self._values, strict=True))
-        found = [x for x, y in points if y == 0]
-        found += [
-            x0 + (x1 - x0) * (y0 / (y0 - y1))
-            for (x0, y0), (x1, y1) in pairwise(points)
-            if y0 * y1 < 0
-        ]
-        return sorted(found)
-
-    def at(self, place: float) -> float:
-        return float(np.interp(place, self._places, self._values))
-
-
-def _side(low: float, high: float) -> int:
-    if high < 0:
-        return FIRST
-    return SECOND if low > 0 else NEITHER
+def _zeros(places: Sequence[float], values: Sequence[float]) -> list[float]:
+    """Return where a line from place to place is 0, ascending."""
+    points = list(zip(places, values, strict=True))
+    found = [x for x, y in points if y == 0]
+    found += [
+        x0 + (x1 - x0) * (y0 / (y0 - y1)) for (x0, y0), (x1, y1) in pairwise(points) if y0 * y1 < 0
+    ]
+    return sorted(found)
 
 
 def _crossings(
-    places: Sequence[float], middle: _Curve, runs: Sequence[tuple[float, float, int]]
+    places: Sequence[float], zeros: Sequence[float], runs: Sequence[tuple[float, float, int]]
 ) -> list[Crossing]:
     """Return a crossing for each change of sides, with or without a stretch that is open."""
     found = []
@@ -147,21 +127,19 @@ def _crossings(
         before = runs[index - 1][2] if index > 0 else None
         after = runs[index + 1][2] if index + 1 < len(runs) else None
         if side == NEITHER:
-            zeros = [zero for zero in middle.zeros if begin <= zero <= end]
-            if len(zeros) % 2 == 0 or (before is None and after is None):
+            inside = [zero for zero in zeros if begin <= zero <= end]
+            if len(inside) % 2 == 0 or (before is None and after is None):
                 continue  # the medians come back to their side, or nothing can be told at all
-            at = zeros[len(zeros) // 2]
-            # Beyond an open end the medians alone say which is faster.
-            sides = (
-                -after if before is None and after is not None else before,
-                -before if after is None and before is not None else after,
-            )
+            at = inside[len(inside) // 2]
             low, high = (None if before is None else begin), (None if after is None else end)
+            # Beyond an open end the medians alone say which is faster.
+            before = -after if before is None and after is not None else before
+            after = -before if after is None and before is not None else after
         elif before is not None and before != NEITHER:  # the sides change in one point
-            at, low, high, sides = begin, begin, begin, (before, side)
+            at, low, high, after = begin, begin, begin, side
         else:
             continue
-        if sides[0] != sides[1] and sides[0] is not None and sides[1] is not None:
+        if before is not None and after is not None and before != after:
             between = (max(x for x in places if x <= at), min(x for x in places if x >= at))
-            found.append(Crossing(at, low, high, between, sides[0], sides[1]))
+            found.append(Crossing(at, low, high, between, before, after))
     return found

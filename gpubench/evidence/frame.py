@@ -16,19 +16,13 @@ from gpubench.evidence.declared import declared, lost
 from gpubench.evidence.files import load_results
 from gpubench.evidence.pooling import Measurement, by_device, pool
 from gpubench.evidence.ranking import Ranked, Subject, rank
+from gpubench.evidence.records import AXES as AXES
 from gpubench.evidence.records import Record
 from gpubench.evidence.results import Results
 
 if TYPE_CHECKING:
     import pandas as pd
 
-AXES = (
-    "particles", "per_cell", "distribution", "order", "moved", "destination", "periodic",
-    "records", "kept", "record_bytes", "nulls", "pairs", "matrix", "surface", "faces", "depth",
-    "key_count", "value_bytes", "key_order", "key_type", "key_entropy", "key_bits", "keys_moved",
-    "segment_keys", "mesh", "pose", "inputs", "workload", "skin", "time_step", "ranks",
-    "decomposition",
-)  # fmt: skip
 WHOLE = (
     "particles", "moved", "records", "record_bytes", "pairs", "faces", "depth", "key_count",
     "value_bytes", "key_bits", "segment_keys", "inputs", "ranks", "rank",

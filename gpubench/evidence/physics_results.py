@@ -5,7 +5,6 @@ Imports no device, so that a report can be made of them anywhere.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,7 +14,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from gpubench.core.writing import Lock, whole_file
+from gpubench.core.writing import Lock
 from gpubench.evidence.bounds import (
     Environment,
     Line,
@@ -25,9 +24,9 @@ from gpubench.evidence.bounds import (
     Size,
     Slug,
     Value,
-    checked,
     read,
     require_slug,
+    write,
 )
 from gpubench.evidence.records import plain
 from gpubench.evidence.results import file_names
@@ -167,11 +166,7 @@ class CheckResults(Struct, frozen=True, forbid_unknown_fields=True):
 
 def save(found: CheckResults, path: Path) -> None:
     """Write a file, whole or not at all; raises UserError where that cannot be done."""
-    document = found.as_json()
-    checked(CheckResults, document, "not what a file of checks holds")
-    text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-    with whole_file(path) as file:
-        file.write(text.encode())
+    write(path, CheckResults, found.as_json(), "not what a file of checks holds")
 
 
 @contextmanager
@@ -199,7 +194,6 @@ def _rounded(value: Any) -> Any:
             return {key: _rounded(item) for key, item in value.items()}
         case list() | tuple():
             return [_rounded(item) for item in value]
-        case bool() | int() | str() | None:
-            return value
-    number = float(value)
-    return float(f"{number:.{DIGITS}g}") if math.isfinite(number) else number
+        case float():
+            return float(f"{value:.{DIGITS}g}")
+    return value

@@ -71,7 +71,7 @@ def _measured(device: Device, particles: int, grid: Grid) -> tuple[list[str], st
     answer = chooser.choose(question, with_changes=False)
     if answer.best is None:
         return [], f"{none}: {answer.reason}"
-    subjects = [answer.best.subject, *(margin.other for margin in answer.margins)]
+    subjects = [answer.best.subject, *(margin.other.subject for margin in answer.margins)]
     near = answer.nearest[0].place
     where = f"{near.particles:,} particles, {near.per_cell:g} per cell"
     here = "" if answer.machine.device == device.name else f", not on {device.name}"

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
+from scipy.spatial import Delaunay
 from searches import grid, record, results, write
 
 from gpubench.choose import evidence, output
@@ -19,7 +20,7 @@ from gpubench.choose.chooser import Chooser
 from gpubench.choose.evidence import Place, Setting
 from gpubench.choose.question import Question
 from gpubench.choose.remembered import chooser_for
-from gpubench.choose.surface import Region, Surface
+from gpubench.choose.surface import basis, corners, solution
 from gpubench.choose.validation import HeldOut, Validation
 from gpubench.cli import app
 from gpubench.core import paths, registry, user_cache
@@ -55,6 +56,10 @@ def names(subjects):
     return [subject.algorithm for subject in subjects]
 
 
+def tied(answer):
+    return names(margin.other.subject for margin in answer.tied)
+
+
 @pytest.fixture
 def gpubench_command(monkeypatch, capsys, tmp_path):
     """Return a function that runs a command line and returns exit status, stdout, stderr."""
@@ -81,11 +86,11 @@ def test_the_fastest_is_chosen_with_its_margin(particles, best):
     assert (answer.verdict, answer.best.subject.algorithm) == ("chosen", best)
     truth = {name: law(particles, 3) for name, law in THREE.items()}
     assert answer.best.ms == pytest.approx(truth[best])
-    assert [margin.other.algorithm for margin in answer.margins] == sorted(
+    assert [margin.other.subject.algorithm for margin in answer.margins] == sorted(
         set(truth) - {best}, key=truth.__getitem__
     )
     for margin in answer.margins:
-        assert margin.ratio == pytest.approx(truth[margin.other.algorithm] / truth[best])
+        assert margin.ratio == pytest.approx(truth[margin.other.subject.algorithm] / truth[best])
         assert 1 < margin.low < margin.ratio < margin.high
     assert answer.best.workspace_bytes == pytest.approx(8 * particles, rel=1e-3)
     assert answer.best.peak_bytes is None
@@ -94,10 +99,10 @@ def test_the_fastest_is_chosen_with_its_margin(particles, best):
 def test_where_two_cross_it_cannot_tell_between_them():
     answer = chooser(*grid(THREE, SIZES, OCCUPANCIES)).choose(Question(CROSSING + 1, 3))
     assert answer.verdict == "cannot tell"
-    assert {answer.best.subject.algorithm, *names(answer.tied)} == set(LAWS)
+    assert {answer.best.subject.algorithm, *tied(answer)} == set(LAWS)
     said = output.sentence(answer)
     assert said.startswith(f"use {answer.best.subject.label}: about ")
-    assert f"; inconclusive: {answer.margins[0].other.label} (" in said
+    assert f"; inconclusive: {answer.margins[0].other.subject.label} (" in said
 
 
 def test_ratios_have_three_digits_also_where_these_are_zeros():
@@ -106,7 +111,7 @@ def test_ratios_have_three_digits_also_where_these_are_zeros():
     said = output.sentence(replace(answer, margins=[closest]))
     assert " (1.00 times as long, 0.999 to 1.00)" in said
     far = replace(closest, ratio=14.04, low=13.96, high=math.inf)
-    assert " (14.0 times as long, 14.0 to ?)" in output.sentence(replace(answer, margins=[far]))
+    assert " takes 14.0 times as long, 14.0 to ?" in output.sentence(replace(answer, margins=[far]))
 
 
 def test_what_was_measured_nearest_differs_in_plain_percent():
@@ -127,7 +132,7 @@ def test_wide_intervals_of_measurements_make_a_margin_unknown():
     narrow = chooser(*grid(law, SIZES, [2, 4]), device=NO_LAUNCHES)
     assert narrow.choose(question).verdict == "chosen"
     wide = chooser(*grid(law, SIZES, [2, 4], width=0.06), device=NO_LAUNCHES).choose(question)
-    assert (wide.verdict, names(wide.tied)) == ("cannot tell", ["b"])
+    assert (wide.verdict, tied(wide)) == ("cannot tell", ["b"])
 
 
 def test_errors_of_interpolation_widen_a_margin():
@@ -176,10 +181,10 @@ def test_on_a_measured_input_it_repeats_the_measurement():
     answer = chooser(*grid(THREE, SIZES, OCCUPANCIES, noise=0.1)).choose(Question(2**16, 4))
     near = answer.nearest[0]
     assert near.octaves == 0
-    assert near.axes == {"particles": 1, "per_cell": 1}
-    assert answer.best.ms == near.record.median_ms
-    assert answer.best.low_ms == pytest.approx(near.record.ci95_low_ms, rel=1e-5)
-    assert answer.best.high_ms == pytest.approx(near.record.ci95_high_ms, rel=1e-5)
+    assert near.differs == {"particles": 1, "per_cell": 1}
+    assert answer.best.ms == near.known.median_ms
+    assert answer.best.low_ms == pytest.approx(near.known.low_ms, rel=1e-5)
+    assert answer.best.high_ms == pytest.approx(near.known.high_ms, rel=1e-5)
 
 
 def test_tasks_are_answered_apart():
@@ -199,7 +204,8 @@ def test_tasks_are_answered_apart():
 def test_a_prepared_chooser_answers_alike_in_another_process(question):
     found = chooser(*grid(THREE, SIZES, OCCUPANCIES), *moved_records())
     kept = pickle.loads(pickle.dumps(found.prepared(question.its_task)))
-    assert kept.choose(question) == found.choose(question)
+    answers = (output.as_json(each.choose(question), each) for each in (kept, found))
+    assert next(answers) == next(answers)
 
 
 # Moved particles
@@ -243,9 +249,9 @@ def test_what_moved_is_no_evidence_for_what_did_not():
 @pytest.mark.parametrize(
     ("question", "words"),
     [
-        (Question(2**23, 3), "nearest 4,194,304"),
-        (Question(2**11, 3), "nearest 4,096"),
-        (Question(2**14, 0.5), "nearest 1"),
+        (Question(2**23, 3), "nearest 4,194,304 particles"),
+        (Question(2**11, 3), "nearest 4,096 particles"),
+        (Question(2**14, 0.5), "nearest 16,384 particles, 1 per cell"),
         (Question(2**14, 3, order="morton"), "nothing was measured of uniform, morton, only of"),
         (Question(2**14, 3, moved=0.1), "task update"),
     ],
@@ -374,7 +380,7 @@ def test_there_is_never_an_answer_outside_the_hull(two_orders, question):
     answer = two_orders.choose(question)
     assert (answer.best is not None) == inside
     if not inside:
-        assert (answer.verdict, answer.changes, answer.tied) == ("declined", (), ())
+        assert (answer.verdict, answer.changes, answer.tied) == ("declined", (), [])
 
 
 # Cross-validation
@@ -425,30 +431,43 @@ def test_advice_beats_the_favourite_where_laws_cross():
 # Surfaces and regions
 
 
+def surface(points, values, others):
+    """Return the values of a surface through points at others."""
+    axes = points.shape[1]
+    return basis(others, points, axes) @ (solution(points, axes) @ values)
+
+
 @pytest.mark.parametrize("axes", [1, 2, 3])
 def test_errors_of_a_surface_are_those_of_leaving_points_out(axes):
     rng = np.random.default_rng(1)
     points, values = rng.random((12, axes)) * 5, rng.random(12)
-    surface = Surface(points, values, axes)
-    assert surface(points) == pytest.approx(values)
+    assert surface(points, values, points) == pytest.approx(values)
+    found = solution(points, axes)
+    errors = (found @ values)[:12] / np.diag(found)
     for i in range(len(points)):
         rest = np.arange(len(points)) != i
-        without = Surface(points[rest], values[rest], axes)
-        assert values[i] - without(points[i : i + 1])[0] == pytest.approx(surface.errors[i])
+        without = surface(points[rest], values[rest], points[i : i + 1])[0]
+        assert values[i] - without == pytest.approx(errors[i])
 
 
 def test_a_surface_repeats_a_plane():
     rng = np.random.default_rng(2)
     points, others = rng.random((9, 2)), rng.random((20, 2))
     slope = np.array([2.0, -1.0])
-    surface = Surface(points, points @ slope + 3, 2)
-    assert surface(others) == pytest.approx(others @ slope + 3)
+    assert surface(points, points @ slope + 3, others) == pytest.approx(others @ slope + 3)
 
 
 def test_points_along_one_axis_have_no_slope_along_the_other():
     points = np.array([[0.0, 1.0], [1.0, 1.0], [2.0, 1.0], [3.0, 1.0]])
-    surface = Surface(points, np.array([0.0, 1.0, 2.0, 3.0]), 2)
-    assert surface(np.array([[1.5, 1.0]])) == pytest.approx([1.5])
+    found = surface(points, np.array([0.0, 1.0, 2.0, 3.0]), np.array([[1.5, 1.0]]))
+    assert found == pytest.approx([1.5])
+
+
+def corners_of(points, others, preferred=True):
+    """Return the corners among all points in one case."""
+    flags = np.full((1, len(points)), True) & preferred
+    index, weight = corners(points, others, np.full((1, 1, len(points)), True), flags)
+    return index[0], weight[0]
 
 
 @pytest.mark.parametrize("axes", [1, 2, 3])
@@ -456,17 +475,39 @@ def test_corners_make_the_point(axes):
     rng = np.random.default_rng(3)
     points = rng.random((30, axes))
     others = rng.random((50, axes)) * 1.4 - 0.2
-    corners = Region(points).corners(others)
-    assert 0 < corners.inside.sum() < len(others)
-    made = np.einsum("mc,mca->ma", corners.weight, points[corners.index])
-    assert made[corners.inside] == pytest.approx(others[corners.inside])
-    assert (corners.weight >= 0).all()
+    index, weight = corners_of(points, others)
+    inside = weight.any(axis=1)
+    assert 0 < inside.sum() < len(others)
+    made = np.einsum("mc,mca->ma", weight, points[index])
+    assert made[inside] == pytest.approx(others[inside])
+    assert (weight >= 0).all()
 
 
-def test_points_on_a_line_hold_nothing_but_themselves():
+@pytest.mark.parametrize("axes", [2, 3])
+def test_corners_are_those_of_delaunay(axes):
+    rng = np.random.default_rng(4)
+    points, others = rng.random((40, axes)), rng.random((60, axes))
+    found = Delaunay(points)
+    simplices = found.find_simplex(others)
+    index, weight = corners_of(points, others)
+    assert (weight.any(axis=1) == (simplices >= 0)).all()
+    for i in np.flatnonzero(simplices >= 0):
+        assert {*index[i][weight[i] > 0]} == {*found.simplices[simplices[i]]}
+
+
+def test_of_several_simplices_one_of_preferred_points_is_taken():
+    square = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    inside = np.array([[0.6, 0.7]])
+    for out, is_taken in ((0, False), (1, False), (2, True), (3, True)):
+        index, weight = corners_of(square, inside, np.arange(4) != out)
+        assert (out in index[0][weight[0] > 0]) == is_taken
+
+
+def test_points_on_a_line_hold_nothing_but_the_line():
     points = np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0], [3.0, 3.0]])
-    others = np.array([[1.0, 1.0], [1.5, 1.5], [1.0, 1.1]])
-    assert Region(points).corners(others).inside.tolist() == [True, False, False]
+    others = np.array([[1.0, 1.0], [1.5, 1.5], [1.0, 1.1], [3.5, 3.5]])
+    _, weight = corners_of(points, others)
+    assert weight.any(axis=1).tolist() == [True, True, False, False]
 
 
 @settings(deadline=None)
@@ -520,13 +561,13 @@ def test_the_newest_code_counts_and_its_timings_are_pooled():
     )
     place = Place(4096, 4.0, None, Setting("uniform", "random", None, (False,) * 3))
     (found,) = evidence.tables([old, new])["count"].values()
-    measured = found[place].record
-    assert (measured.median_ms, measured.ci95_low_ms, measured.ci95_high_ms) == pytest.approx(
+    measured = found[place]
+    assert (measured.median_ms, measured.low_ms, measured.high_ms) == pytest.approx(
         (2.0, 2 * 0.9**0.5**0.5, 2 * 1.1**0.5**0.5)
     )
     wrong = replace(new, records=[*new.records, record("a", None, 4096, 4, sweep="moved")])
     (found,) = evidence.tables([wrong])["count"].values()
-    assert found[place].record.status == "wrong"
+    assert found[place].why[0] == "wrong"
 
 
 @pytest.mark.parametrize("turn", [1, -1])
@@ -534,9 +575,9 @@ def test_what_one_sweep_skips_another_may_have_timed(turn):
     skipped = record("a", None, 4096, 4, sweep="cpu", status="skipped")
     records = [skipped, record("a", 1.0, 4096, 4)][::turn]
     (found,) = evidence.tables([results(*records)])["count"].values()
-    assert [measured.record.median_ms for measured in found.values()] == [1.0]
+    assert [known.median_ms for known in found.values()] == [1.0]
     (found,) = evidence.tables([results(skipped)])["count"].values()
-    assert [measured.record.status for measured in found.values()] == ["skipped"]
+    assert [known.why[0] for known in found.values()] == ["skipped"]
 
 
 def test_who_was_measured_on_fewer_inputs_does_not_win_between_them():
@@ -551,13 +592,14 @@ def test_who_was_measured_on_fewer_inputs_does_not_win_between_them():
     found = chooser(*records)
     answer = found.choose(Question(2**17, 4))
     assert answer.best.subject.algorithm == "a"
-    ratios = {margin.other.algorithm: margin.ratio for margin in answer.margins}
+    ratios = {margin.other.subject.algorithm: margin.ratio for margin in answer.margins}
     assert ratios == pytest.approx({"seldom": 1.1, "b": 1.2})
     assert not any(change.winner.algorithm == "seldom" for change in answer.changes)
     # Held out, it is asked where it was not measured, too, and is not taken there.
-    model = found._models["count"]
+    model, _ = found.known("count")
     place = Place(2**17, 4.0, None, Setting("uniform", "random", None, (False,) * 3))
-    held = {subject.algorithm: model.held_out(subject, place) for subject in model.subjects}
+    guesses = model.held_out[:, model.places.index(place)]
+    held = dict(zip(names(model.subjects), guesses, strict=True))
     assert held["seldom"] == pytest.approx(1.1 * held["a"])
     assert held["a"] < 0.9 * law(2**17, 4)
     (validation,) = found.cross_validate()
@@ -612,18 +654,25 @@ def test_who_was_not_measured_is_named():
 def test_the_first_of_those_that_may_be_as_fast_has_its_figures():
     """A margin that is known may be the smaller one."""
     answer = chooser(*grid(THREE, SIZES, OCCUPANCIES)).choose(Question(CROSSING + 1, 3))
-    tied = next(m for m in answer.margins if m.other == answer.tied[0])
-    known = replace(tied, other=tied.other._replace(form="list"), ratio=1.001, low=1.0001)
-    said = output.sentence(replace(answer, margins=[known, *answer.margins]))
-    assert f"; {known.other.label} takes 1.00 times as long, 1.00 to {known.high:.2f}; " in said
-    assert f"inconclusive: {tied.other.label} (" in said
+    open_one = answer.tied[0]
+    label = open_one.other.subject.label
+
+    def known(form):
+        """Return a margin like the open one, of another form, and known."""
+        subject = open_one.other.subject._replace(form=form)
+        other = replace(open_one.other, subject=subject)
+        return replace(open_one, other=other, ratio=1.001, low=1.0001)
+
+    first = known("list")
+    said = output.sentence(replace(answer, margins=[first, *answer.margins]))
+    high = f"{first.high:.2f}"
+    assert f"; {first.other.subject.label} takes 1.00 times as long, 1.00 to {high}; " in said
+    assert f"inconclusive: {label} (" in said
     # Two that are faster have their lines first, and it has its own all the same.
-    third = replace(known, other=tied.other._replace(form="build"))
-    estimates = dict.fromkeys((known.other, third.other), answer.best) | dict(answer.estimates)
-    crowded = replace(answer, margins=[known, third, *answer.margins], estimates=estimates)
+    crowded = replace(answer, margins=[first, known("build"), *answer.margins])
     lines = output.evidence_lines(crowded)
     assert [line[: line.index(":")] for line in lines[:4]] == ["fastest", "then", "then", "then"]
-    assert lines[3].startswith(f"then: {tied.other.label}: ")
+    assert lines[3].startswith(f"then: {label}: ")
 
 
 def test_of_several_machines_the_one_with_cuda_counts():
@@ -777,7 +826,7 @@ def test_the_last_line_of_validation_is_of_all_tasks():
     place = Place(4096, 4.0, None, Setting("uniform", "random", None, (True,) * 3))
     own = evidence.Subject("a", "count", ())
     one, other = (
-        Validation(task, [HeldOut(place, own, own, x) for x in losses], 2, None, 0, own, None)
+        Validation(task, [HeldOut(place, own, x) for x in losses], 2, own)
         for task, losses in (("count", (0.0, 0.01, 0.02)), ("list", (7.01,)))
     )
     *_, last = output.validation_rows([one, other])

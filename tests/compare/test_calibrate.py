@@ -274,16 +274,6 @@ def test_what_is_saved_is_read_again(small, tmp_path):
     assert body["verdicts"]["comparisons"] == 50 and body["pairs"][NAME][-1] is None
 
 
-def test_a_file_has_one_cell_a_line(small, tmp_path):
-    calibration.save(small, tmp_path / "a.json")
-    lines = (tmp_path / "a.json").read_text().splitlines()
-    for name in small.pairs:
-        own = [line.strip() for line in lines if line.strip().startswith(f'"{name}": ')]
-        clock, measured, rates = (each.partition('": ')[2].rstrip(",") for each in own)
-        assert float(clock) == FINE
-        assert (measured[:2], measured[-2:], rates[0], rates[-1]) == ("[[", "]]", "{", "}")
-
-
 def test_a_calibration_that_breaks_the_schema_is_not_saved(small, tmp_path):
     odd = replace(small, injected=0.0)
     with pytest.raises(ValueError, match="injected"):

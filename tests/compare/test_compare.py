@@ -12,12 +12,11 @@ from compare_results import record, results
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpubench.compare.files import Side, load_side, match, name_of
+from gpubench.compare.files import Fault, Matched, Side, load_side, match, name_of
+from gpubench.compare.procedure import Comparison
 from gpubench.compare.verdict import (
     CLOCK_MS,
     Cell,
-    Comparison,
-    Fault,
     Judgement,
     are_enough,
     interval,
@@ -311,6 +310,10 @@ def judgement(verdict):
 BROKEN, WRONG, MENDED = Fault("b", None, "x"), Fault("w", "x", "x"), Fault("m", "x", None)
 
 
+def comparison_of(judgements, faults=()):
+    return Comparison(Matched((), faults, (), (), {}), judgements, 0.03, 0.99)
+
+
 @pytest.mark.parametrize(
     ("found", "faults", "verdict", "status"),
     [
@@ -326,7 +329,7 @@ BROKEN, WRONG, MENDED = Fault("b", None, "x"), Fault("w", "x", "x"), Fault("m", 
     ],
 )
 def test_the_worst_cell_decides(found, faults, verdict, status):
-    comparison = Comparison([judgement(v) for v in found], 0.03, 0.99, faults=faults)
+    comparison = comparison_of([judgement(v) for v in found], faults)
     assert (comparison.verdict, comparison.exit_code) == (verdict, status)
 
 
@@ -335,7 +338,7 @@ def test_the_worst_cell_decides(found, faults, verdict, status):
 def test_exit_codes_follow_from_verdicts(factors):
     base = np.exp(SPREAD * np.linspace(-1, 1, 12))
     cells = [cell(base, f * base[::-1], name=str(i)) for i, f in enumerate(factors)]
-    comparison = Comparison(judge(cells), 0.03, 0.99)
+    comparison = comparison_of(judge(cells))
     expected = 1 if 1.2 in factors else 3 if 1.03 in factors else 0
     assert comparison.exit_code == expected
     assert sum(comparison.counts.values()) == len(factors)
@@ -346,7 +349,7 @@ def test_exit_codes_follow_from_verdicts(factors):
 
 
 def side(role, *files):
-    return Side(role, role.upper(), list(files))
+    return Side(role.upper(), list(files))
 
 
 def matched(base, head, **options):
@@ -414,7 +417,7 @@ def test_faults_are_told_apart():
         record("a", status="wrong"), record("b", status="failed"), record("c"),
         record("d", status="wrong"),
     )  # fmt: skip
-    comparison = Comparison([], 0.03, 0.99, faults=matched([base], [head]).faults)
+    comparison = comparison_of([], matched([base], [head]).faults)
     (broken,), (mended,) = comparison.broken, comparison.mended
     assert "a order" in broken.name and broken.head == "wrong: it said so"
     assert "c order" in mended.name and mended.base == "failed: it said so"
@@ -524,17 +527,17 @@ def test_a_folder_holds_files_at_any_depth(tmp_path):
     for place in ("a.json", "deep/er/b.json"):
         made.write(tmp_path / place, record())
     (tmp_path / "account.json").write_text('{"workload": "dpd"}')
-    assert len(load_side("base", tmp_path).results) == 2
-    assert len(load_side("base", tmp_path / "a.json").results) == 1
+    assert len(load_side(tmp_path).results) == 2
+    assert len(load_side(tmp_path / "a.json").results) == 1
 
 
 def test_folders_without_results_and_broken_files_are_refused(tmp_path):
     with pytest.raises(UserError, match="no results of studies in"):
-        load_side("base", tmp_path)
+        load_side(tmp_path)
     (tmp_path / "a.json").write_text("")
     for path in (tmp_path, tmp_path / "a.json", tmp_path / "b.json"):
         with pytest.raises(UserError, match=r"[ab]\.json"):
-            load_side("base", path)
+            load_side(path)
     (tmp_path / "a.json").write_text('{"workload": "dpd"}')
     with pytest.raises(UserError, match="not a gpubench results file"):
-        load_side("base", tmp_path / "a.json")
+        load_side(tmp_path / "a.json")

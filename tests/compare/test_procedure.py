@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import math
 import sys
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
-import calibrations as made_calibrations
 import compare_results as made
 import pytest
-from calibrations import pairs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpubench.cli import app
-from gpubench.compare import estimate, files, procedure
+from gpubench.compare import files, procedure
 from gpubench.compare.pairs import Code, Job, Pair
-from gpubench.compare.procedure import LOOKS, Found, bisect, compare_codes, compare_files
-from gpubench.compare.verdict import Comparison, Judgement, judge
+from gpubench.compare.procedure import LOOKS, Comparison, bisect, compare_codes, compare_files
+from gpubench.compare.verdict import Judgement, judge
 from gpubench.core.errors import UserError
 from gpubench.evidence import calibration, results
 
@@ -72,7 +71,7 @@ class Measured:
 
 def key_of(name):
     (cell,) = files.match(*(
-        files.Side(role, role, [made.results(made.record(name))]) for role in ("base", "head")
+        files.Side(role, [made.results(made.record(name))]) for role in ("base", "head")
     )).cells  # fmt: skip
     return cell.key
 
@@ -109,9 +108,9 @@ def run(monkeypatch):
 def test_it_says_how_long_it_takes_before_anything_is_measured(run, monkeypatch):
     said = []
     measured = Measured(one=1.0)
-    monkeypatch.setattr(procedure.estimate, "in_words", lambda *given: f"{given[1:4]}")
+    monkeypatch.setattr(procedure, "how_long", lambda *given: f"{given[1:4]}")
     run(measured, seconds=7.0, on_begin=lambda words: said.append((words, len(measured.asked))))
-    assert said == [(f"{(GPU, LOOKS, 7.0)}", 0)]
+    assert said == [(f"{(GPU['device'], LOOKS, 7.0)}", 0)]
 
 
 def test_the_estimate_counts_the_cells_of_the_study(monkeypatch, tmp_path):
@@ -120,32 +119,18 @@ def test_the_estimate_counts_the_cells_of_the_study(monkeypatch, tmp_path):
     (shipped,) = (ROOT / "results" / "calibration" / "cpu-intel-xeon").glob("*-regressions.json")
     cpu = {"backend": "opencl", "is_cpu": True}
     came_later = 2  # sorts of keys, which are not in this calibration
-    assert estimate.cells_of(job, cpu) == len(calibration.load(shipped).pairs) + came_later
-    cells = estimate.cells_of(job, GPU["device"])
-    found = estimate.in_words(job, GPU, (8, 27), 600.0)
+    assert procedure.cells_of(job, cpu) == len(calibration.load(shipped).pairs) + came_later
+    cells = procedure.cells_of(job, GPU["device"])
+    found = procedure.how_long(job, GPU["device"], (8, 27), 600.0)
     assert found.startswith(f"{cells} cells in 8 pairs of processes: about 2 min; up to ")
     assert found.endswith(" min where cells are inconclusive")
-    assert estimate.in_words(job, GPU, (8, 27), 1.0, ["a"]) == (
+    assert procedure.how_long(job, GPU["device"], (8, 27), 1.0, ["a"]) == (
         "1 cell in 8 pairs of processes: about 30 s"
     )
 
 
-def test_the_estimate_follows_the_calibration_of_the_machine(monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    place = tmp_path / "results/local/calibration" / GPU["machine"]
-    place.mkdir(parents=True)
-    # Its pairs began a minute apart, with two cells each.
-    found = made_calibrations.calibration({"a": pairs(9, 0.01), "b": pairs(9, 0.01)})
-    calibration.save(found, place / "a.json")
-    assert calibration.pace(GPU["machine"]) == (60.0, 2)
-    words = estimate.in_words(JOB, GPU, (8, 27), FAR, ["a", "b", "c", "d"])
-    assert words == (
-        "4 cells in 8 pairs of processes: about 16 min; up to 53 min where cells are inconclusive"
-    )
-
-
 def verdicts(found):
-    return {each.name.split()[1]: each.verdict for each in found.comparison.judgements}
+    return {each.name.split()[1]: each.verdict for each in found.judgements}
 
 
 def test_what_is_clear_at_the_first_look_needs_no_other(run):
@@ -154,8 +139,8 @@ def test_what_is_clear_at_the_first_look_needs_no_other(run):
     assert verdicts(found) == {"same": "same", "slower": "slower", "faster": "faster"}
     assert measured.asked == [(seed, None) for seed in range(LOOKS[0])]
     assert (found.base, found.head) == ("an old commit", "a new commit")
-    assert found.comparison.exit_code == 1
-    (ratio,) = (j.ratio for j in found.comparison.judgements if "slower" in j.name)
+    assert found.exit_code == 1
+    (ratio,) = (j.ratio for j in found.judgements if "slower" in j.name)
     assert ratio == pytest.approx(1.5, rel=1e-3)
 
 
@@ -168,10 +153,10 @@ def test_only_open_cells_are_measured_again_up_to_each_look(run):
     assert all(only is None for _, only in first)
     assert all(only == {key_of("unclear")} for _, only in rest)
     assert said == [(n, 0 if n <= LOOKS[0] else 1) for n in range(1, LOOKS[-1] + 1)]
-    by_name = {each.name.split()[1]: each for each in found.comparison.judgements}
+    by_name = {each.name.split()[1]: each for each in found.judgements}
     assert by_name["same"].processes == (LOOKS[0],) * 2
     assert by_name["unclear"].processes == (LOOKS[-1],) * 2
-    assert found.comparison.exit_code == 3
+    assert found.exit_code == 3
 
 
 def test_it_ends_at_the_look_that_can_tell(run):
@@ -187,22 +172,22 @@ def test_a_verdict_once_given_stays(run):
     measured = Measured(slower=lambda seed: 1.5 if seed < LOOKS[0] else None, unclear=wild)
     found = run(measured)
     assert verdicts(found)["slower"] == "slower"
-    assert found.comparison.faults == []
+    assert found.matched.faults == []
 
 
 def test_a_cell_that_fails_when_it_is_measured_again_is_broken(run):
     measured = Measured(same=1.0, fails=lambda seed: wild(seed) if seed < LOOKS[0] else None)
     found = run(measured)
-    assert [fault.head for fault in found.comparison.broken] == ["failed: it said so"]
+    assert [fault.head for fault in found.broken] == ["failed: it said so"]
     assert verdicts(found) == {"same": "same"}
-    assert found.comparison.exit_code == 1
+    assert found.exit_code == 1
 
 
 def test_all_looks_and_cells_share_one_risk(run):
     found = run(Measured(one=1.0, other=1.0))
-    assert found.comparison.looks == len(LOOKS)
+    assert found.looks == len(LOOKS)
     alone = judge(found.matched.cells, 0.03, 1 - 0.01 / len(LOOKS))
-    for each, expected in zip(found.comparison.judgements, alone, strict=True):
+    for each, expected in zip(found.judgements, alone, strict=True):
         assert (each.low, each.high) == pytest.approx((expected.low, expected.high))
 
 
@@ -225,7 +210,7 @@ def test_what_was_measured_up_to_the_deadline_counts(run, monkeypatch):
     monkeypatch.setattr(procedure.clock, "Deadline", Deadline)
     found = run(measured, seconds=7)
     assert len(measured.asked) == LOOKS[0] + 2
-    assert found.comparison.judgements[0].processes == (LOOKS[0] + 2,) * 2
+    assert found.judgements[0].processes == (LOOKS[0] + 2,) * 2
 
 
 def test_chosen_cells_alone_are_measured(run):
@@ -243,7 +228,7 @@ def test_the_threshold_is_that_of_the_device_unless_the_user_says(
     run, environment, threshold, expected, verdict
 ):
     found = run(Measured(a=1.06), environment=environment, threshold=threshold)
-    assert found.comparison.threshold == expected
+    assert found.threshold == expected
     assert verdicts(found) == {"a": verdict}
 
 
@@ -284,7 +269,7 @@ def found(**named):
         for key, verdict in named.items()
     ]  # fmt: skip
     matched = files.Matched((), (), (), (), {})
-    return Found(Comparison(judged, 0.03, 0.99), matched, "base", "head")
+    return Comparison(matched, judged, 0.03, 0.99)
 
 
 @st.composite
@@ -321,7 +306,7 @@ def test_any_culprit_is_found_in_few_steps(commits, clear):
         what, measured = search(commits, culprit, set(), clear)
         assert (what.after, what.commit) == (str(culprit - 1), str(culprit))
         assert list(what.between) == []
-        assert what.found.comparison.verdict == "slower"
+        assert what.found.verdict == "slower"
         assert measured[0] == commits - 1 and len(set(measured)) == len(measured)
         assert len(measured) <= 1 + math.ceil(math.log2(max(1, commits - 1)))
 
@@ -340,7 +325,7 @@ def test_the_inconclusive_is_said(history):
 
 def test_where_nothing_is_slower_there_is_no_culprit():
     what, measured = search(9, 100, set())
-    assert isinstance(what, Found) and what.comparison.exit_code == 0
+    assert isinstance(what, Comparison) and what.exit_code == 0
     assert measured == [8]
 
 
@@ -350,10 +335,8 @@ def test_a_commit_that_breaks_something_else_is_not_taken_for_a_fast_one():
     def compare_with(commit, only):
         if next(steps) == 0:
             return found(it="slower")
-        judged = found(it="same")
         broken = [files.Fault("it", None, "failed: no such kernel")]
-        return Found(Comparison(judged.comparison.judgements, 0.03, 0.99, 1, broken),
-                     judged.matched, "base", "head")  # fmt: skip
+        return replace(found(it="same"), matched=files.Matched((), broken, (), (), {}))
 
     what = bisect(["a", "b", "c"], compare_with, lambda *_: None)
     assert (what.after, what.commit, list(what.between)) == ("a", "c", ["b"])
