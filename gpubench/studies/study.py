@@ -32,7 +32,8 @@ from gpubench.measure.budget import Budget, Mode
 from gpubench.studies.design import spread_points
 
 FOLDER = PACKAGE / "studies"
-MAKES_CELLS = frozenset({"cell-list", "cell-list-update"})  # families of what a simulation needs
+# Families of what a simulation needs.
+MAKES_CELLS = frozenset({"cell-list", "cell-list-update", "hash-grid"})
 
 
 class StudyError(UserError):
