@@ -8,7 +8,7 @@ from ._measure import Case, benchmarks, sizes
 from ._suite import suite
 
 SIZES, SIZES_HERE = sizes((2**14,), (2**20,))
-# One that reorders its particles, one of linked lists, one that is re-sorted, and one that is hashed.
+# One that reorders its particles, one of linked lists, one that is re-sorted, one that is hashed.
 CELLS = [
     "counting-sort reorder",
     "atomic-list one-pass",

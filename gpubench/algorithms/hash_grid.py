@@ -106,8 +106,8 @@ class HashGrid(CellList):
         self._sort.launch(cell_of, self._indices)
         self.device.fill(self._bounds, 0xFF)
         self._bound(
-            self.device.blocks(n, BLOCK), BLOCK, self._sort.keys, self._sort.values, positions, self._bounds,
-            self._sorted, n,
+            self.device.blocks(n, BLOCK), BLOCK, self._sort.keys, self._sort.values, positions,
+            self._bounds, self._sorted, n,
         )  # fmt: skip
 
     @property

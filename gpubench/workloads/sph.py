@@ -296,8 +296,9 @@ class SPHUnbounded(SPHDamBreak):
 
     The world is WORLD kernel radii long along each axis, with the origin in the middle of its
     floor, and no other walls; a particle that would leave it is a fault. It has more cells than a
-    grid can number, so only a hash grid can keep them. away: of the middle of the column from the origin
-    along x and y, in kernel radii.
+    grid can number, so only a hash grid can keep them.
+
+    away: of the column's middle from the origin along x and along y, in kernel radii.
     """
 
     name = "sph-unbounded"

@@ -120,7 +120,7 @@ def step(intel):
     return done
 
 
-def test_the_floor_of_a_world_is_held_against_float64_as_that_of_a_tank_is(intel):
+def test_a_wrong_velocity_at_the_floor_of_a_world_is_told(intel):
     """However far the world's ends are: a rounding of places there is none of the floor's."""
     simulation = made(intel, "unbounded", "hash-grid", "original")
     simulation.advance(60)
