@@ -27,7 +27,7 @@ AXES = (
     "records", "kept", "record_bytes", "nulls", "pairs", "matrix", "surface", "faces", "depth",
     "key_count", "value_bytes", "key_order", "key_type", "key_entropy", "key_bits", "keys_moved",
     "segment_keys", "mesh", "pose", "inputs", "workload", "skin", "time_step", "ranks",
-    "decomposition",
+    "decomposition", "setting",
 )  # fmt: skip
 WHOLE = (
     "particles", "moved", "records", "record_bytes", "pairs", "faces", "depth", "key_count",

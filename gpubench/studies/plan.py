@@ -15,6 +15,7 @@ from gpubench.inputs.specs import Recipe, Simulation
 from gpubench.measure.budget import Mode
 from gpubench.studies.selection import WHOLE, Selection
 from gpubench.studies.study import Study, Subject, Sweep, check_names
+from gpubench.workloads.parameters import parse_parameters
 
 
 class Described(Protocol):
@@ -162,6 +163,8 @@ def _complete(recipe: Recipe) -> Recipe:
     if not isinstance(recipe, Simulation):
         return recipe
     workload = registry.find_workload(recipe.workload)
+    if recipe.setting is not None:
+        parse_parameters([recipe.setting], workload.defaults)
     if recipe.time_step is not None or "time_step" not in workload.defaults:
         return recipe
     return replace(recipe, time_step=float(workload.defaults["time_step"]))

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import Any
 
 import numpy as np
 import pytest
 
-from gpubench.core import registry
+from gpubench.core import paths, registry
 from gpubench.core.contracts import CellList
 from gpubench.core.errors import NotSupported, UserError
-from gpubench.devices import Device, missing_feature
-from gpubench.workloads.sph import SPH, SPHDamBreak, SPHRigidBody, SPHUnbounded
+from gpubench.devices import Device, missing_feature, open_device
+from gpubench.workloads.sph import SPH, SPHDamBreak, SPHOfPaper, SPHRigidBody, SPHUnbounded
 from gpubench.workloads.workload import BlowUp
 
 FORMS = [
@@ -166,6 +167,36 @@ def test_a_world_without_a_hash_is_refused(device):
 def test_a_column_outside_its_world_is_refused(device, away):
     with pytest.raises(UserError, match="away must leave the column inside the world"):
         unbounded(device, away=away)
+
+
+def test_without_epsilon_walls_push_as_they_did_before_it(opencl_device, monkeypatch, tmp_path):
+    """To the bit, as without the parameter in the kernel."""
+    kernels = shutil.copytree(paths.kernel_folder(), tmp_path / "kernels")
+    text = (kernels / "sph.cu").read_text()
+    assert text.count("inside > fluid->wall_epsilon ?") == 1
+    text = text.replace("inside > fluid->wall_epsilon ?", "inside > 0.0f ?")
+    (kernels / "sph.cu").write_text(text)
+    given = {"wall_stiffness": 3.0, "wall_distance": 1.0, "mach": 0.4}
+    with monkeypatch.context() as patch, open_device(opencl_device.spec) as other:
+        patch.setattr(paths, "kernel_folder", lambda: kernels)
+        before = trajectory(made(other, **given), 12)
+        # The kernels of the folder are those that ran: they know no epsilon.
+        assert trajectory(made(other, wall_epsilon=0.6, **given), 12) == before
+    assert trajectory(made(opencl_device, wall_epsilon=0.0, **given), 12) == before
+    assert trajectory(made(opencl_device, wall_epsilon=0.6, **given), 12) != before
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.2, 0.3, 0.5])
+def test_epsilon_lets_the_fluid_sink_that_much_deeper(opencl_device, epsilon):
+    """By explicit Euler as in the paper: the lowest layer rests where walls begin to push."""
+    column = made(
+        opencl_device, SPHOfPaper, particles=400, length=1.0, height=1.0, viscosity=0.3,
+        time_step=0.05, wall_epsilon=epsilon,
+    )  # fmt: skip
+    column.advance(1500)
+    column.require_sound()
+    lowest = np.sort(column.snapshot().positions[:, 2])[:20] / column.spacing
+    assert abs(lowest.mean() - (0.5 - epsilon)) < 0.01
 
 
 @pytest.mark.second_runtime
