@@ -16,7 +16,7 @@ from gpubench.devices import Device, missing_feature
 from gpubench.distributed.domain_decomposition import share
 from gpubench.inputs import MAX_PARTICLES
 from gpubench.inputs.specs import Simulation
-from gpubench.workloads.parameters import parse, parse_parameters
+from gpubench.workloads.parameters import parse
 from gpubench.workloads.workload import Value, Workload
 
 ALGORITHM = "counting-sort"  # the fastest for particles that move little, on any device
@@ -151,6 +151,21 @@ def choose_form(algorithm: type[CellList], device: Device, *, reorders: bool = T
         raise NotSupported(f"{algorithm.name} {next(iter(lacking.values()))}")
     fitting = (name for name in possible if algorithm.forms[name].reorders == reorders)
     return next(fitting, possible[0])
+
+
+def parse_parameters(texts: Sequence[str], defaults: Mapping[str, Value]) -> dict[str, Value]:
+    """Read NAME=VALUE pairs, each value of the type of its default.
+
+    Raises UserError for an unknown name and for a value of another type.
+    """
+    parameters: dict[str, Value] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals):
+            raise UserError(f"--parameter takes NAME=VALUE, not {text!r}")
+        registry.require_known("parameter", name, defaults)
+        parameters[name] = parse(name, value, type(defaults[name]))
+    return parameters
 
 
 def _require_sensible(setup: Setup) -> None:

@@ -1,29 +1,12 @@
-"""Parameters of workloads and of algorithms as they are written: NAME=VALUE."""
+"""Values of parameters as they are written."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 
-from gpubench.core import registry
 from gpubench.core.errors import UserError
 from gpubench.core.numbers import read_number, read_whole
 from gpubench.workloads.workload import Value
-
-
-def parse_parameters(texts: Sequence[str], defaults: Mapping[str, Value]) -> dict[str, Value]:
-    """Read NAME=VALUE pairs, each value of the type of its default.
-
-    Raises UserError for an unknown name and for a value of another type.
-    """
-    parameters: dict[str, Value] = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not (name and equals):
-            raise UserError(f"a parameter is given as NAME=VALUE, not {text!r}")
-        registry.require_known("parameter", name, defaults)
-        parameters[name] = parse(name, value, type(defaults[name]))
-    return parameters
 
 
 def parse(name: str, text: str, kind: type[Value]) -> Value:

@@ -15,7 +15,7 @@ from gpubench.evidence.declared import STEP
 from gpubench.inputs import SimulationStart
 from gpubench.measure.phases import phase_times, picture_time
 from gpubench.workloads.cell_workload import InCells
-from gpubench.workloads.parameters import parse_parameters
+from gpubench.workloads.parameters import parse
 from gpubench.workloads.workload import Value, Workload
 
 # An even number: what takes turns with its arrays is back where it was, as a graph needs it.
@@ -60,7 +60,8 @@ class WorkloadStep(Algorithm):
         if time_step is not None:
             given["time_step"] = time_step
         if setting is not None:
-            given |= parse_parameters([setting], workload.defaults)
+            name, _, text = setting.partition("=")
+            given[name] = parse(name, text, type(workload.defaults[name]))
         made = share(workload, decomposition, device)
         self.workload = made(device, particles, algorithm, form, given, seed, skin)
         inside = self.workload.algorithm
