@@ -34,6 +34,10 @@ def load(*paths: str | Path) -> pd.DataFrame:
     return frame.load(*paths)
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})
+
+
 def __getattr__(name: str) -> Any:
     if name in _LATER:
         return getattr(import_module(_LATER[name]), name)

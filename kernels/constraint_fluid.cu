@@ -85,7 +85,7 @@ __device__ __forceinline__ float pull(float4 d, GLOBAL const Liquid *liquid)
 #define VISIT(j)                                                                                   \
     {                                                                                              \
         int near = (j);                                                                            \
-        if (square_length(displacement(box, p, places[near])) < 1.0f && near != (int)i) {          \
+        if (square_length(displacement(box, p, places[near])) < square_range && near != (int)i) {  \
             if (met < NEAR)                                                                        \
                 notes[NOTE(i, met)] = near;                                                        \
             ++met;                                                                                 \
@@ -111,6 +111,7 @@ __global__ void note_neighbours(GLOBAL const uint4 *__restrict__ places,
         progress[k] = 0;
     uint4 p = places[i];
     int met = 0;
+    float square_range = 1.0f;
 #include "common/candidates.h"
     noted[i] = met;
 }

@@ -6,6 +6,10 @@
    so they depend neither on the order of the neighbours nor on how these are found, and momentum
    is conserved by the forces to the bit. Nothing is left for a compiler to contract.
 
+   ONCE: the first of a pair in the order of SortedCells computes the force, and takes it from that
+   of the other: its negative to the bit, up to eight times the strongest force expected, as the
+   rounder is an even number of steps in the middle of a binade. `result` must be 0 before.
+
    DEFER > 0: collect that many neighbours of a thread before their forces are computed, so that
    a warp computes forces of all its lanes together. AHEAD: the drag has a velocity of its own.
    One thread a particle; see common/candidates.h for the other constants. */
@@ -24,10 +28,10 @@ typedef struct Fluid {
     float rounder;
 } Fluid;
 
-/* Add the force that a particle (p, u) feels from another (q, v). */
+/* Add the force that a particle (p, u) feels from another (q, v), whose sum `partner` is. */
 __device__ __forceinline__ void add_force(float4 *sum, uint4 p, float4 u, uint4 q, float4 v,
                                           GLOBAL const Box *box, GLOBAL const Fluid *fluid,
-                                          uint4 clock)
+                                          uint4 clock, GLOBAL float4 *partner)
 {
     float4 d = displacement(box, p, q);
     float square = square_length(d);
@@ -39,44 +43,69 @@ __device__ __forceinline__ void add_force(float4 *sum, uint4 p, float4 u, uint4 
         fmaf(d.z, v.z - u.z, fmaf(d.y, v.y - u.y, d.x * (v.x - u.x))) * inverse;
     float force = fmaf(-fluid->friction[pair] * weight, approach, fluid->repulsion[pair]);
     force = fmaf(fluid->noise[pair], pair_noise(p.w, q.w, clock), force) * weight * inverse;
-    sum->x += fmaf(-force, d.x, fluid->rounder) - fluid->rounder;
-    sum->y += fmaf(-force, d.y, fluid->rounder) - fluid->rounder;
-    sum->z += fmaf(-force, d.z, fluid->rounder) - fluid->rounder;
+    float x = fmaf(-force, d.x, fluid->rounder) - fluid->rounder;
+    float y = fmaf(-force, d.y, fluid->rounder) - fluid->rounder;
+    float z = fmaf(-force, d.z, fluid->rounder) - fluid->rounder;
+    sum->x += x;
+    sum->y += y;
+    sum->z += z;
+#if ONCE
+    add_exact(partner, -x, -y, -z);
+#endif
 }
 
-#if DEFER > 0
-#define MEET(j)                                                                                    \
-    deferred[met++ * BLOCK + threadIdx.x] = (j);                                                   \
-    if (met == DEFER) {                                                                            \
-        for (int d = 0; d < DEFER; ++d) {                                                          \
-            int other = deferred[d * BLOCK + threadIdx.x];                                         \
-            add_force(&sum, p, u, places[other], drags[other], box, fluid, now);                   \
-        }                                                                                          \
-        met = 0;                                                                                   \
+/* Compute the forces of the neighbours that were collected. */
+#define ADD_DEFERRED                                                                               \
+    for (LOCAL int *d = own; d != free; d += BLOCK) {                                              \
+        int other = *d;                                                                            \
+        add_force(&sum, p, u, places[other], drags[other], box, fluid, now, &result[other]);       \
     }
-#else
-#define MEET(j) add_force(&sum, p, u, places[j], drags[j], box, fluid, now)
-#endif
 
 /* Add the force of a candidate that is a neighbour, now or DEFER at a time. */
+#if DEFER > 0
 #define VISIT(j)                                                                                   \
     {                                                                                              \
         int near = (j);                                                                            \
         if (square_length(displacement(box, p, places[near])) < square_range && near != (int)i) {  \
-            MEET(near);                                                                            \
+            *free = near;                                                                          \
+            free += BLOCK;                                                                         \
+        }                                                                                          \
+        if (free == full) {                                                                        \
+            ADD_DEFERRED                                                                           \
+            free = own;                                                                            \
         }                                                                                          \
     }
+#else
+#define VISIT(j)                                                                                   \
+    {                                                                                              \
+        int near = (j);                                                                            \
+        uint4 q = places[near];                                                                    \
+        if (square_length(displacement(box, p, q)) < square_range && near != (int)i)               \
+            add_force(&sum, p, u, q, drags[near], box, fluid, now, &result[near]);                 \
+    }
+#endif
+
+#if ONCE
+#define AFTER ((int)i)
+#endif
+
+/* A block more in a multiprocessor, for a few words of local memory outside the loops. */
+#ifdef __CUDACC__
+#define OCCUPANCY __launch_bounds__(BLOCK, 8)
+#else
+#define OCCUPANCY
+#endif
 
 /* Force on each particle. drags: velocities that the drag sees. */
-__global__ void forces(GLOBAL const uint4 *__restrict__ places,
-                       GLOBAL const float4 *__restrict__ drags, GLOBAL const int *__restrict__ cells,
-                       GLOBAL const int *__restrict__ items, GLOBAL const Box *__restrict__ box,
-                       GLOBAL const Fluid *__restrict__ fluid, Clock clock, float range,
-                       int particles, GLOBAL float4 *__restrict__ result)
+__global__ void OCCUPANCY
+    forces(GLOBAL const uint4 *__restrict__ places, GLOBAL const float4 *__restrict__ drags,
+           GLOBAL const int *__restrict__ cells, GLOBAL const int *__restrict__ items,
+           GLOBAL const Box *__restrict__ box, GLOBAL const Fluid *__restrict__ fluid, Clock clock,
+           float range, int particles, GLOBAL float4 *__restrict__ result)
 {
 #if DEFER > 0
     __shared__ int deferred[DEFER * BLOCK];
-    int met = 0;
+    LOCAL int *own = deferred + threadIdx.x, *free = own, *full = own + DEFER * BLOCK;
 #endif
     unsigned i = blockIdx.x * BLOCK + threadIdx.x;
     if (i >= particles)
@@ -89,12 +118,13 @@ __global__ void forces(GLOBAL const uint4 *__restrict__ places,
         clock[1] = now;
 #include "common/candidates.h"
 #if DEFER > 0
-    for (int d = 0; d < met; ++d) {
-        int other = deferred[d * BLOCK + threadIdx.x];
-        add_force(&sum, p, u, places[other], drags[other], box, fluid, now);
-    }
+    ADD_DEFERRED
 #endif
+#if ONCE
+    add_exact(&result[i], sum.x, sum.y, sum.z);
+#else
     result[i] = sum;
+#endif
 }
 
 /* Leap-frog: velocity from the half step before to the half step after, then the place.

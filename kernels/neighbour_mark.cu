@@ -2,15 +2,17 @@
    them for neighbour_fill.cu, which need not test them again:
 
        for each particle i, for each of the nine rows around it:
-           masks[row][i] = a bit for each candidate, set where it is nearer than the cutoff and not i
+           begins[row][i] = its first candidate
+           masks[row * WORDS + w][i] = a bit for each of 32 candidates, set where one is nearer than the cutoff
 
-   A row of no or of more than 32 candidates has no word of bits; `masks` are 9 rows of `particles`. */
-#include "common/stretch.h"
+   Where these take more than WORDS words, or go on at the other end of a periodic row, begins is -1. Rows of
+   `masks` and `begins` are `particles` long. */
+#include "common/marks.h"
 
 __global__ void count(GLOBAL const float4 *__restrict__ positions, GLOBAL const int *__restrict__ start,
                       GLOBAL const int *__restrict__ order, GLOBAL const Grid *__restrict__ grid,
                       float cutoff2, float slack, int particles, GLOBAL int *__restrict__ counts,
-                      GLOBAL unsigned *__restrict__ masks)
+                      GLOBAL int *__restrict__ begins, GLOBAL unsigned *__restrict__ masks)
 {
     unsigned slot = blockIdx.x * BLOCK + threadIdx.x;
     if (slot >= particles)
@@ -25,8 +27,6 @@ __global__ void count(GLOBAL const float4 *__restrict__ positions, GLOBAL const 
     for (int dz = 0; dz < 3; ++dz) {
         float gap_z = dz == 0 ? before : dz == 2 ? behind : 0.0f;
         int z = neighbour_cell(grid, 2, cz + dz - 1, &shift_z);
-        if (z < 0)
-            continue;
         /* The bounds of three rows first: their loads overlap. */
         Stretch row[3];
         float shift_y[3];
@@ -34,43 +34,29 @@ __global__ void count(GLOBAL const float4 *__restrict__ positions, GLOBAL const 
         for (int dy = 0; dy < 3; ++dy) {
             int y = neighbour_cell(grid, 1, cy + dy - 1, &shift_y[dy]);
             float gap2 = fmaf(gap_y[dy], gap_y[dy], gap_z * gap_z);
-            row[dy] = stretch_of(grid, start, cell_number(grid, 0, max(y, 0), z), p.x,
-                                 y < 0 ? 2.0f * cutoff2 : gap2, cutoff2, slack);
+            row[dy] = stretch_of(grid, start, cell_number(grid, 0, max(y, 0), max(z, 0)), p.x,
+                                 y < 0 || z < 0 ? 2.0f * cutoff2 : gap2, cutoff2, slack);
         }
 #pragma unroll
         for (int dy = 0; dy < 3; ++dy) {
             const Stretch s = row[dy];
-            const size_t word = (size_t)(dz * 3 + dy) * particles + slot;
-            unsigned mask = 0;
-            int j = HALF ? max(s.begin, (int)slot + 1) : s.begin, end = s.end;
-            float shift_x = 0.0f;
-            for (int piece = 0; piece < (PERIODIC ? 2 : 1); ++piece, j = s.far_begin, end = s.far_end) {
-                if (piece)
-                    shift_x = s.far_begin < s.begin ? grid->size[0] : -grid->size[0];
-                if (piece && HALF)
-                    j = max(j, (int)slot + 1);
-                /* Which bit of the mask candidate 0 would be. */
-                int zero = piece ? s.end - s.begin - s.far_begin : -s.begin;
-                /* Two at a time: their loads overlap. */
-                for (; j + 1 < end; j += 2) {
-                    float4 q = positions[j], next = positions[j + 1];
-                    int near = is_near(p, q, shift_x, shift_y[dy], shift_z, cutoff2);
-                    int near_next = is_near(p, next, shift_x, shift_y[dy], shift_z, cutoff2);
-                    found += near + near_next;
-                    mask |= (unsigned)(near + 2 * near_next) << (zero + j & 31);
-                }
-                for (; j < end; ++j) {
-                    int near = is_near(p, positions[j], shift_x, shift_y[dy], shift_z, cutoff2);
-                    found += near;
-                    mask |= (unsigned)near << (zero + j & 31);
+            const size_t number = dz * 3 + dy;
+            int w = 0;
+            for (int is_far = 0; is_far <= PERIODIC; ++is_far) {
+                Piece piece;
+                set_piece(&piece, s, is_far, grid, slot);
+                for (int first = piece.begin; first < piece.end; first += 32, ++w) {
+                    const unsigned near = word_of(positions, p, &piece, first, shift_y[dy], shift_z, cutoff2, slot);
+                    found += __popc(near);
+                    if (w < WORDS)
+                        masks[(number * WORDS + w) * particles + slot] = near;
                 }
             }
-            /* A particle is in its own row, too. */
-            if (dy == 1 && dz == 1 && length_of(s) <= 32)
-                mask &= ~(1u << (slot - s.begin));
-            if (length_of(s) > 0 && length_of(s) <= 32)
-                masks[word] = mask;
+            const int has_far = s.far_begin < s.far_end, begin = HALF ? max(s.begin, (int)slot + 1) : s.begin;
+            begins[number * particles + slot] = w > WORDS || has_far ? -1 : begin;
+            for (; w < WORDS; ++w)
+                masks[(number * WORDS + w) * particles + slot] = 0;
         }
     }
-    counts[order[slot]] = HALF ? found : found - 1;
+    counts[order[slot]] = found;
 }

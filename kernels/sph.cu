@@ -41,22 +41,22 @@ typedef struct Fluid {
 #endif
 
 /* Part of a density by a particle at a distance, of which the square is given (equation 8). */
-__device__ __forceinline__ float density_at(float square, GLOBAL const Fluid *fluid)
+__device__ __forceinline__ float density_at(float square, float weight, float rounder)
 {
     float gap = 1.0f - square;
-    return fmaf(gap * gap, gap * fluid->weight, fluid->density_rounder) - fluid->density_rounder;
+    return fmaf(gap * gap, gap * weight, rounder) - rounder;
 }
 
 #define VISIT(j)                                                                                   \
     {                                                                                              \
         int near = (j);                                                                            \
         float square = square_length(displacement(box, p, places[near]));                          \
-        if (square < 1.0f && near != (int)i) {                                                     \
-            sum += density_at(square, fluid);                                                      \
-            if (met < NEAR)                                                                        \
-                notes[NOTE(i, met)] = near;                                                        \
-            ++met;                                                                                 \
-        }                                                                                          \
+        int is_near = square < square_range && near != (int)i;                                     \
+        sum += is_near ? density_at(square, weight, rounder) : 0.0f;                               \
+        if (is_near && met < NEAR)                                                                 \
+            notes[at] = near;                                                                      \
+        at += is_near ? NOTE(0, 1) : 0;                                                            \
+        met += is_near;                                                                            \
     }
 
 /* Density of each particle (equation 4), as what `forces` takes: flow is the velocity and the
@@ -79,8 +79,10 @@ __global__ void densities(GLOBAL const uint4 *__restrict__ places,
     int plane = cell_at(box, 2, p.z);
     if (plane < low || plane >= high)
         return;
-    float sum = density_at(0.0f, fluid);
+    float weight = fluid->weight, rounder = fluid->density_rounder;
+    float sum = density_at(0.0f, weight, rounder), square_range = 1.0f;
     int met = 0;
+    int64 at = NOTE(i, 0);
 #include "common/candidates.h"
     float4 v = velocities[i];
     noted[i] = met;
@@ -111,7 +113,7 @@ __device__ __forceinline__ void add_acceleration(float4 *sum, uint4 p, float4 u,
     {                                                                                              \
         int near = (j);                                                                            \
         uint4 q = places[near];                                                                    \
-        if (square_length(displacement(box, p, q)) < 1.0f && near != (int)i) {                     \
+        if (square_length(displacement(box, p, q)) < square_range && near != (int)i) {             \
             add_acceleration(&sum, p, u, q, flow[near], box, fluid);                               \
         }                                                                                          \
     }
@@ -143,6 +145,7 @@ __global__ void forces(GLOBAL const uint4 *__restrict__ places,
             add_acceleration(&sum, p, u, places[other], flow[other], box, fluid);
         }
     } else {
+        float square_range = 1.0f;
 #include "common/candidates.h"
     }
     result[i] =

@@ -149,26 +149,11 @@ class Recorder(Device):
 
         return Library()
 
-    def record(self) -> None:
-        raise NotImplementedError
-
-    def elapsed_ms(self, start: Any, end: Any) -> float:
-        raise NotImplementedError
-
     def synchronize(self) -> None:
         pass
 
     def capture(self, work: Callable[[], None]) -> Graph:
         raise NotImplementedError
-
-    def environment(self) -> dict[str, Any]:
-        raise NotImplementedError
-
-    def state(self) -> None:
-        return None
-
-    def close(self) -> None:
-        pass
 
 
 def particle_sets() -> Iterator[ParticleSet]:

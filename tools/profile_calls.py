@@ -20,15 +20,15 @@ import cupy
 import numpy as np
 
 from gpubench import NeighbourList
-from gpubench.neighbours.arrays import open_cuda
+from gpubench.neighbours.arrays import on_cuda
 
 EDGE, REPEATS = 8.0, 50
 
 
-def launches_of(call: Callable[[], Any]) -> list[tuple[Any, ...]]:
+def launches_of(call: Callable[[], Any], kind: str) -> list[tuple[Any, ...]]:
     """Return the arguments of the launches of a call."""
     noted: list[tuple[Any, ...]] = []
-    device = open_cuda(0)[0]
+    device = on_cuda(0, kind == "torch").device
     queue = device.queue
 
     def noting(*given: Any) -> None:
@@ -82,7 +82,7 @@ def main(given: Sequence[str] | None = None) -> None:
         for name, call in calls(kind, options.particles).items():
             for _ in range(20):
                 call()
-            noted = launches_of(call)
+            noted = launches_of(call, kind)
             alone = lambda noted=noted: [queue(*each) for each in noted]  # noqa: E731
             rounds = [(timed(call), timed(alone)) for _ in range(options.rounds)]
             whole, launches = np.median(rounds, axis=0)

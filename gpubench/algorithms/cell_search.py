@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from gpubench.algorithms.atomic_list import AtomicList
 from gpubench.algorithms.atomic_resort import AtomicResort
@@ -21,13 +21,18 @@ from gpubench.core.grid import MAX_CELLS, Grid
 from gpubench.core.poison import arrays_of, empty, poison
 from gpubench.core.tasks import COUNTS, TASKS
 from gpubench.devices import Device, missing_feature
-from gpubench.inputs import ParticleSet
 from gpubench.primitives import simd_query
 from gpubench.primitives.cell_ids import CellIds
 from gpubench.primitives.cell_query import CellQuery
 
+if TYPE_CHECKING:
+    from gpubench.inputs import ParticleSet
+
 # Forms of cell lists that searches are over, best first: positions come along, the host does not.
 PREFERRED = ("gather", "reorder", "device-loop")
+# Of so few particles, a launch less counts more than where they are written.
+FEW = 2**15
+PREFERRED_FEW = ("reorder", "device-loop")
 PREFERRED_SIMD = ("order", "device-loop")  # the query makes copies of its own
 MOST_PARTS = 5
 
@@ -54,7 +59,7 @@ class CellSearch(NeighbourSearch):
         device, particles = self.device, self.particles
         shape = LinkedCells if self.cells.shape() is LinkedCells else SortedCells
         parts = self.parameters.get("parts") or self.parts(device, particles, self.grid)
-        grid, form = _cut(self.grid, parts), self.preferred_form(device)
+        grid, form = _cut(self.grid, parts), self.preferred_form(device, particles)
         given = {name: self.parameters[name] for name in self.of_cells}
         self._cells = self.cells(device, particles, grid, form, given)
         self._ids = CellIds(device, grid)
@@ -75,9 +80,11 @@ class CellSearch(NeighbourSearch):
         return 1
 
     @classmethod
-    def preferred_form(cls, device: Device) -> str:
+    def preferred_form(cls, device: Device, particles: int) -> str:
         """Return the form of the cell list that is used on a device."""
-        preferred = PREFERRED_SIMD if simd_query.suits(device) else PREFERRED
+        preferred = PREFERRED_FEW if particles <= FEW else PREFERRED
+        if simd_query.suits(device):
+            preferred = PREFERRED_SIMD
         return min(
             (f for f, of in cls.cells.forms.items() if not missing_feature(of.requires, device)),
             key=lambda form: (form not in preferred, form),
@@ -86,7 +93,7 @@ class CellSearch(NeighbourSearch):
     @classmethod
     def layout(cls, device: Device, particles: int, grid: Grid) -> tuple[Grid, str]:
         """Return the cells that this search looks through, and the form of their list."""
-        return _cut(grid, cls.parts(device, particles, grid)), cls.preferred_form(device)
+        return _cut(grid, cls.parts(device, particles, grid)), cls.preferred_form(device, particles)
 
     def load(self, inputs: ParticleSet) -> None:
         """Upload the positions of all states; make room for a list, build what is updated."""

@@ -158,8 +158,11 @@ class Chooser:
             self._validations[task] = validation.validate(task, self._models[task])
         return self._validations[task]
 
-    def choose(self, question: Question) -> Answer:
-        """Answer a question, or decline to, where nothing was measured around the input."""
+    def choose(self, question: Question, with_changes: bool = True) -> Answer:
+        """Answer a question, or decline to, where nothing was measured around the input.
+
+        with_changes: whether to look for them, which takes longer than all the rest.
+        """
         task = question.its_task
         if task not in self._models:
             return self._declined(question, f"nothing was measured of the task {task}", None)
@@ -178,6 +181,7 @@ class Chooser:
             return self._declined(question, _why_none(barred), command, nearest, barred)
         tied = [margin.other for margin in margins if not margin.is_known]
         estimates = {each.subject: each for each in found if isinstance(each, Estimate)}
+        changes = with_changes and [*_changes(model, self.machine, place, best.subject)]
         return Answer(
             question,
             self.machine,
@@ -188,7 +192,7 @@ class Chooser:
             tied=tied,
             barred=[each for each in barred if _matters(model, each, best, place)],
             nearest=_nearest(model, place, best.subject),
-            changes=list(_changes(model, self.machine, place, best.subject)),
+            changes=changes or (),
             warnings=[
                 *_warnings(model, best, place, self.machine),
                 *self._not_measured(model, task),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gpubench.cli import require, values
-from gpubench.cli.options import DeviceOption, From, JsonOption
+from gpubench.cli.options import DeviceOption, From, JsonOption, PeriodicOption
 from gpubench.cli.output import new_table, print_json, print_table
 from gpubench.core.errors import UserError
 from gpubench.core.messages import say
@@ -74,12 +74,7 @@ def own_particles(
             metavar="S", parser=values.number, help="Shortest edge of a cell: the cutoff."
         ),
     ] = None,
-    periodic: Annotated[
-        str,
-        typer.Option(
-            metavar="AXES", help="Axes along which the box repeats: some of xyz, or none."
-        ),
-    ] = "",
+    periodic: PeriodicOption = "",
 ) -> OwnParticles:
     """Return the description of a user's own particles."""
     return OwnParticles(positions, box, low, cell_size, periodic)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from gpubench.cli import require, values
+from gpubench.cli.options import PeriodicOption
 
 
 def export(
@@ -16,12 +17,7 @@ def export(
     ],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the files.")],
     task: Annotated[str, typer.Option(metavar="TASK", help="Task: count or list.")] = "list",
-    periodic: Annotated[
-        str,
-        typer.Option(
-            metavar="AXES", help="Axes along which the box repeats: some of xyz, or none."
-        ),
-    ] = "",
+    periodic: PeriodicOption = "",
     parts: Annotated[
         int,
         typer.Option(
@@ -36,7 +32,7 @@ def export(
         typer.Option(
             metavar="K",
             parser=values.number,
-            help="Neighbours per particle, about: if there are many, threads share a particle.",
+            help="Neighbours per particle, about: bits that mark them get so much room.",
         ),
     ] = 16,
 ) -> None:

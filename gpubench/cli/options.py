@@ -71,6 +71,14 @@ SamePythonOption = Annotated[
         help="Run all commits on this interpreter and its packages, without the network.",
     ),
 ]
+PeriodicOption = Annotated[
+    str,
+    typer.Option(
+        "--periodic",
+        metavar="AXES",
+        help="Axes along which the box repeats: some of xyz, or none.",
+    ),
+]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors on stderr.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print only JSON to stdout.")]
 

@@ -9,7 +9,7 @@ import typer
 
 from gpubench.cli import require, values
 from gpubench.cli.check import axes_in, triple
-from gpubench.cli.options import RESULTS, DeviceOption
+from gpubench.cli.options import RESULTS, DeviceOption, PeriodicOption
 from gpubench.core.messages import say
 
 if TYPE_CHECKING:
@@ -51,13 +51,7 @@ def tune(
             show_default=False,
         ),
     ] = None,
-    periodic: Annotated[
-        str,
-        typer.Option(
-            metavar="AXES",
-            help="Axes along which the box repeats: some of xyz. Default: none.",
-        ),
-    ] = "",
+    periodic: PeriodicOption = "",
     task: Annotated[
         str,
         typer.Option(

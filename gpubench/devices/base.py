@@ -88,6 +88,20 @@ class Device(AbstractContextManager["Device"], ABC):
     def copy(self, source: Any, target: Any) -> None:
         """Queue a copy between two arrays of the same number of bytes."""
 
+    def status(self, items: int) -> Any:
+        """Return int64 numbers that kernels write and the host looks at often.
+
+        Two calls may return the same memory: launch and look for one after the other.
+        """
+        return self.empty(items, np.int64)
+
+    def replayed(self, work: Callable[..., None], arrays: int) -> Callable[..., None]:
+        """Return what queues the launches of `work`, if it can be done with less on the host.
+
+        work: takes so many arrays of one dimension, and launches the same kernels each time.
+        """
+        return work
+
     def host_buffer(self, size: int) -> NDArray[np.uint8]:
         """Allocate `size` bytes of host memory for `read_rows` and `write_rows`."""
         return np.empty(size, np.uint8)
@@ -115,13 +129,13 @@ class Device(AbstractContextManager["Device"], ABC):
         the same file and constants.
         """
 
-    @abstractmethod
     def record(self) -> Any:
         """Queue an event and return it."""
+        raise NotImplementedError(f"{self.spec} has no clock")
 
-    @abstractmethod
     def elapsed_ms(self, start: Any, end: Any) -> float:
         """Wait for `end` and return the device time between two events in milliseconds."""
+        raise NotImplementedError(f"{self.spec} has no clock")
 
     @abstractmethod
     def synchronize(self) -> None:
@@ -131,19 +145,18 @@ class Device(AbstractContextManager["Device"], ABC):
         """Record the launches of `work` without running them. Needs the feature "graphs"."""
         raise NotImplementedError(f"{self.spec} records no graphs")
 
-    @abstractmethod
     def environment(self) -> dict[str, Any]:
         """Describe the device for a results file: at least backend, name, is_cpu, driver."""
+        return {name: getattr(self, name) for name in ("backend", "spec", "name", "is_cpu")}
 
-    @abstractmethod
     def state(self) -> dict[str, Any] | None:
         """Read clocks, power, temperature, throttle reasons now, or None where none can be read."""
+        return None
 
     def throttled_by(self, state: Mapping[str, Any] | None) -> tuple[str, ...]:
         """Say in words what throttled the device in a state; usually nothing."""
         return ()
 
-    @abstractmethod
     def close(self) -> None:
         """Free the device's resources; it must not be used again."""
 

@@ -1,20 +1,20 @@
-"""CUDA through CuPy alone: kernels compiled by NVRTC, on the caller's current stream.
+"""CUDA through CuPy's bindings: kernels compiled by NVRTC, memory and stream of the caller.
 
-It needs CuPy's wheels from pip, no nvcc, no C++ compiler and no PyCUDA. `devices/cuda.py` is what
-measures; this is for arrays that the user's own code holds.
+They need CuPy's wheels from pip, no nvcc, no C++ compiler and no PyCUDA. CuPy itself is imported
+only for its own arrays, since that takes longer than all else in a first call. `devices/cuda.py`
+is what measures; this is for arrays that the user's own code holds.
 """
 
 from __future__ import annotations
 
 import ctypes
 import hashlib
-import importlib
 import itertools
 import math
 import struct
-import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -22,105 +22,132 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from gpubench.core import install
-from gpubench.core.errors import DeviceUnavailable, NotSupported, OutOfMemory
+from gpubench.core.errors import DeviceUnavailable
 from gpubench.core.paths import kernel_folder
 from gpubench.core.user_cache import keep, usable_cache
 from gpubench.devices.base import Device, Kernel, scalar
 
 INSTALL = f"{install.hint('neighbours-cuda13')} (or [neighbours-cuda12], to match `nvidia-smi`)"
-
+BINDINGS = "cupy_backends.cuda"
+STATUS_BYTES = 256  # of host memory that kernels write to
 
 # How `struct` packs a scalar of each of NumPy's types into 64 bits.
 WORDS = {"i": "i4x", "I": "I4x", "f": "f4x", "d": "d", "l": "q", "q": "q", "L": "Q", "Q": "Q"}
 
 
-@cache
-def import_cupy() -> Any:
-    """Import CuPy, or raise DeviceUnavailable with what to install."""
+def import_cupy(module: str = "cupy") -> Any:
+    """Import CuPy or a part of its wheels; raise DeviceUnavailable with what to install."""
     try:
-        return importlib.import_module("cupy")
+        return import_module(module)
     except ImportError as error:
         raise DeviceUnavailable(f"CuPy is missing ({error}): {INSTALL}") from None
 
 
 class CuPyDevice(Device):
-    """One NVIDIA GPU, by its number; all work goes to CuPy's current stream."""
+    """One NVIDIA GPU, by its number; its arrays are Views.
+
+    allocate: returns what holds so many bytes of its memory, and their address. stream: returns
+    the handle of the stream that all work goes to, CUDA's current one of the caller.
+    """
 
     backend = "cuda"
     is_cpu = False
     features = frozenset({"cuda", "graphs"})
 
-    def __init__(self, number: int) -> None:
-        self.cupy = cupy = import_cupy()
-        self.number = number
+    def __init__(
+        self, number: int, allocate: Callable[[int], tuple[Any, int]], stream: Callable[[], int]
+    ) -> None:
+        self._driver = import_cupy(f"{BINDINGS}.api.driver")
+        self._runtime = runtime = import_cupy(f"{BINDINGS}.api.runtime")
+        if number >= runtime.getDeviceCount():
+            raise DeviceUnavailable(f"there is no cuda:{number}")
+        self.number, self._allocate, self.stream = number, allocate, stream
         self.spec = f"cuda:{number}"
-        properties = cupy.cuda.runtime.getDeviceProperties(number)
+        properties = runtime.getDeviceProperties(number)
         self.name = properties["name"].decode()
         self.compute_units = properties["multiProcessorCount"]
         self.cache_bytes = properties["l2CacheSize"]
         self.memory_bytes = properties["totalGlobalMem"]
         self.architecture = f"sm_{properties['major']}{properties['minor']}"
-        self._modules: dict[tuple[str, tuple[tuple[str, Any], ...]], Any] = {}
-        self.queue: Any = cupy.cuda.driver.launchKernel
-        self.current_stream: Any = cupy.cuda.get_current_stream
+        self._modules: dict[tuple[str, tuple[tuple[str, Any], ...]], int] = {}
+        self.queue: Any = self._driver.launchKernel
         self.noted: list[Noted] | None = None
-        """While `replay_of` calls its work: the launches so far, which are not queued."""
+        """While `replayed` calls its work: the launches so far, which are not queued."""
+        with Current(runtime, number):
+            self._context = self._driver.ctxGetCurrent()
+            address = runtime.hostAlloc(STATUS_BYTES, runtime.hostAllocMapped)
+        memory = (ctypes.c_int64 * (STATUS_BYTES // 8)).from_address(address)
+        self._status = address, np.ctypeslib.as_array(memory)  # as long as the process
+
+    @property
+    def current(self) -> Current | None:
+        """A context in which this GPU is the thread's; None where it is already."""
+        if self._driver.ctxGetCurrent() == self._context:
+            return None
+        return Current(self._runtime, self.number)
 
     def _require_live(self) -> None:
         """Raise Unrecordable where launches are noted, since this is none."""
         if self.noted is not None:
             raise Unrecordable
 
-    def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> Any:
+    def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> View:
         self._require_live()
-        try:
-            return self.cupy.empty(shape, np.dtype(dtype))
-        except self.cupy.cuda.memory.OutOfMemoryError as error:
-            raise OutOfMemory(f"{self.name} has too little memory left: {error}") from None
+        shape, dtype = (shape,) if isinstance(shape, int) else shape, np.dtype(dtype)
+        owner, address = self._allocate(math.prod(shape) * dtype.itemsize)
+        return View(address, shape, dtype, owner)
 
-    def write(self, array: Any, host: NDArray[Any]) -> None:
-        self._require_live()
-        if host.size:
-            array.set(np.ascontiguousarray(host))
-            self.synchronize()  # the host array may be gone after this
+    def status(self, items: int) -> View:
+        address, host = self._status
+        return View(address, (items,), np.dtype(np.int64), host[:items])
 
-    def download(self, array: Any) -> NDArray[Any]:
+    def _copy(self, target: int, source: int, size: int, kind: str) -> int:
+        """Queue a copy between two addresses; return the stream."""
         self._require_live()
-        if type(array) is not View and not array.flags.c_contiguous:
-            array = self.cupy.ascontiguousarray(array)
-        runtime, stream = self.cupy.cuda.runtime, self.current_stream().ptr
+        stream = self.stream()
+        if size:
+            kind_of_copy = getattr(self._runtime, f"memcpy{kind}")
+            self._runtime.memcpyAsync(target, source, size, kind_of_copy, stream)
+        return stream
+
+    def write(self, array: View, host: NDArray[Any]) -> None:
+        host = np.ascontiguousarray(host)
+        stream = self._copy(array.ptr, host.ctypes.data, host.nbytes, "HostToDevice")
+        self._runtime.streamSynchronize(stream)  # the host array may be gone after this
+
+    def download(self, array: View) -> NDArray[Any]:
+        self._require_live()
+        if isinstance(array.owner, np.ndarray):  # a status
+            self.synchronize()
+            return array.owner.copy()
         host = np.empty(array.shape, array.dtype)
-        address, _ = host.__array_interface__["data"]
-        to_host = runtime.memcpyDeviceToHost
-        runtime.memcpyAsync(address, array.data.ptr, host.nbytes, to_host, stream)
-        runtime.streamSynchronize(stream)
+        stream = self._copy(host.ctypes.data, array.ptr, host.nbytes, "DeviceToHost")
+        self._runtime.streamSynchronize(stream)
         return host
 
-    def fill(self, array: Any, byte: int) -> None:
+    def fill(self, array: View, byte: int) -> None:
         self._require_live()
-        if array.size:
-            array.data.memset_async(byte, array.nbytes)
+        if isinstance(array.owner, np.ndarray):  # a status
+            array.owner.view(np.uint8)[:] = byte
+        elif array.size:
+            self._runtime.memsetAsync(array.ptr, byte, array.nbytes, self.stream())
 
-    def copy(self, source: Any, target: Any) -> None:
-        self._require_live()
-        if source.size:
-            runtime, stream = self.cupy.cuda.runtime, self.current_stream().ptr
-            within = runtime.memcpyDeviceToDevice
-            runtime.memcpyAsync(target.data.ptr, source.data.ptr, source.nbytes, within, stream)
+    def copy(self, source: View, target: View) -> None:
+        self._copy(target.ptr, source.ptr, source.nbytes, "DeviceToDevice")
 
     def kernel(self, file: str, name: str, **constants: int | str) -> Kernel:
         key = file, tuple(sorted(constants.items()))
         if key not in self._modules:
-            self._modules[key] = self._module(file, [f"-D{k}={v}" for k, v in key[1]])
-        return Launch(self, self._modules[key].get_function(name))
+            code = self._code(file, [f"-D{k}={v}" for k, v in key[1]])
+            self._modules[key] = self._driver.moduleLoadData(code)
+        return Launch(self, self._driver.moduleGetFunction(self._modules[key], name))
 
-    def replay_of(self, work: Callable[..., None], arrays: int) -> Replay | None:
-        """Return the launches of `work`, to be queued again and again; None if it does more.
-
-        work: is called, but queues nothing; it takes so many arrays, which a replay is given. The
-            launches must be the same each time.
-        """
-        slots = [Slot(number) for number in range(arrays)]
+    def replayed(self, work: Callable[..., None], arrays: int) -> Callable[..., None]:
+        # Neither an address nor a length of one of these is that of any other array.
+        slots = [
+            View((0x5EED << 48) + number, ((1 << 61) + number,), np.dtype(np.uint8), None)
+            for number in range(arrays)
+        ]
         noted: list[list[Noted]] = []
         try:
             for _ in range(2):
@@ -128,92 +155,57 @@ class CuPyDevice(Device):
                 noted.append(self.noted)
                 work(*slots)
         except Unrecordable:
-            return None
+            return work
         finally:
             self.noted = None
         words = [[launch.packed(arguments) for launch, _, _, arguments in each] for each in noted]
-        return Replay(self, noted[0], slots) if words[0] == words[1] else None
+        return Replay(self, noted[0], slots) if words[0] == words[1] else work
 
-    def _module(self, file: str, defines: list[str]) -> Any:
-        """Load a file of kernels: from the user's cache folder if it is there, or compiled."""
+    def _code(self, file: str, defines: list[str]) -> bytes:
+        """Return machine code of a file of kernels: from the user's cache folder, or compiled."""
         source = f'extern "C" {{\n#include "prelude/cuda.h"\n#include "{file}"\n}}\n'
-        version = self.cupy.cuda.nvrtc.getVersion()
+        # Of CUDA, the version that CuPy is for: to load NVRTC and ask it takes longer than to read.
+        version = self._runtime.runtimeGetVersion()
         key = repr((source, defines, self.architecture, version, _sources(kernel_folder())))
         name = f"{Path(file).stem}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.nvrtc.cubin"
         kept = usable_cache()
         if kept is not None and (kept / name).exists():
-            return self.cupy.RawModule(path=str(kept / name))
-        code = compile_to_cubin(self.cupy.cuda.nvrtc, source, defines, self.architecture)
+            return (kept / name).read_bytes()
+        nvrtc = import_cupy(f"{BINDINGS}.libs.nvrtc")
+        code = compile_to_cubin(nvrtc, source, defines, self.architecture)
         if kept is not None:
             keep(kept / name, code)
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder, name)
-            path.write_bytes(code)
-            module = self.cupy.RawModule(path=str(path))
-            module.compile()  # reads the file now: it is gone after this
-            return module
-
-    def library(self, file: str, **constants: int | str) -> Any:
-        """Host templates need nvcc, which this device does without: always NotSupported."""
-        raise NotSupported(f"{file} needs nvcc to compile, and `gpubench` on CuPy alone has none")
-
-    def record(self) -> Any:
-        event = self.cupy.cuda.Event()
-        event.record()
-        return event
-
-    def elapsed_ms(self, start: Any, end: Any) -> float:
-        end.synchronize()
-        return float(self.cupy.cuda.get_elapsed_time(start, end))
+        return code
 
     def synchronize(self) -> None:
-        self.cupy.cuda.get_current_stream().synchronize()
+        self._runtime.streamSynchronize(self.stream())
 
-    def environment(self) -> dict[str, Any]:
-        return {
-            "backend": self.backend,
-            "spec": self.spec,
-            "name": self.name,
-            "is_cpu": False,
-            "driver": self.cupy.cuda.runtime.driverGetVersion(),
-        }
 
-    def state(self) -> Mapping[str, Any] | None:  # type: ignore[override]  # nothing is read
-        return None
+class Current:
+    """A context in which a GPU is the thread's, with its primary context."""
 
-    def close(self) -> None:
-        self._modules.clear()
+    def __init__(self, runtime: Any, number: int) -> None:
+        self._runtime, self._number = runtime, number
+
+    def __enter__(self) -> None:
+        self._before = self._runtime.getDevice()
+        self._runtime.setDevice(self._number)
+
+    def __exit__(self, *_: object) -> None:
+        self._runtime.setDevice(self._before)
 
 
 class Unrecordable(Exception):
     """Something other than a launch was asked for while launches were noted."""
 
 
-class Slot:
-    """Stands for an array, in launches that are noted, whose address and length come later."""
-
-    def __init__(self, number: int) -> None:
-        # Neither is an address or a length of anything.
-        self.address, length = (0x5EED << 48) + number, (1 << 61) + number
-        self.shape = (length,)
-        self.size = self.nbytes = length
-
-
 class View:
-    """An array that something else holds, for kernels and copies, without CuPy's array over it.
-
-    owner: what holds the memory. at: its first byte there; None where it is all of the owner.
-    """
+    """An array in memory that something else holds, its owner, from the byte `at` on."""
 
     __slots__ = ("at", "dtype", "owner", "ptr", "shape")
 
     def __init__(
-        self,
-        address: int,
-        shape: tuple[int, ...],
-        dtype: np.dtype[Any],
-        owner: Any,
-        at: int | None = None,
+        self, address: int, shape: tuple[int, ...], dtype: np.dtype[Any], owner: Any, at: int = 0
     ) -> None:
         self.ptr, self.shape, self.dtype, self.owner, self.at = address, shape, dtype, owner, at
 
@@ -223,53 +215,37 @@ class View:
         return math.prod(self.shape)
 
     @property
-    def data(self) -> View:
-        """Itself, which has an address as CuPy's memory does."""
-        return self
-
-    @property
     def nbytes(self) -> int:
         """The bytes of all items."""
         return self.size * self.dtype.itemsize
 
 
 class Launch:
-    """Launches of one kernel, without what CuPy does anew for each.
+    """Launches of one kernel.
 
     Arguments are packed into memory of its own, from which the driver copies them: a word of 64
     bits for each, whose type is that of the first launch. Not for several threads at once.
     """
 
-    def __init__(self, device: CuPyDevice, kernel: Any) -> None:
-        self._device, self._kernel, self._arrays = device, kernel, (device.cupy.ndarray, View)
+    def __init__(self, device: CuPyDevice, function: int) -> None:
+        self._device, self.function = device, function
         self._pack: Any = None
-        self._values: list[Any] = []
-
-    def _lay_out(self, arguments: Sequence[Any]) -> None:
-        self.function = self._kernel.kernel.ptr
-        words = [
-            "Q" if type(each) in (*self._arrays, Slot) else WORDS[np.dtype(type(scalar(each))).char]
-            for each in arguments
-        ]
-        self._words = ctypes.create_string_buffer(8 * len(words))
-        begin = ctypes.addressof(self._words)
-        self._pointers = (ctypes.c_uint64 * len(words))(*range(begin, begin + 8 * len(words), 8))
-        self._address = ctypes.addressof(self._pointers)
-        self._pack = struct.Struct("<" + "".join(words)).pack_into
-
-    def _packed_of(self, arguments: Sequence[Any]) -> list[Any]:
-        """Return what is packed of each argument; see `Kernel` for what these are."""
-        arrays = self._arrays
-        return [each.data.ptr if type(each) in arrays else each for each in arguments]
 
     def packed(self, arguments: Sequence[Any]) -> list[int]:
-        """Return the words of a launch; those of slots are their addresses and lengths."""
+        """Pack the arguments, and return them as words; see `Kernel` for what these are."""
         if self._pack is None:
-            self._lay_out(arguments)
-        given = [each.address if type(each) is Slot else each for each in arguments]
-        words = (ctypes.c_uint64 * len(given))()
-        self._pack(words, 0, *self._packed_of(given))
-        return list(words)
+            words = [
+                "Q" if type(each) is View else WORDS[np.dtype(type(scalar(each))).char]
+                for each in arguments
+            ]
+            self._words = (ctypes.c_uint64 * len(words))()
+            begin = ctypes.addressof(self._words)
+            places = range(begin, begin + 8 * len(words), 8)
+            self._pointers = (ctypes.c_uint64 * len(words))(*places)
+            self._pack = struct.Struct("<" + "".join(words)).pack_into
+        values = [each.ptr if type(each) is View else each for each in arguments]
+        self._pack(self._words, 0, *values)
+        return list(self._words)
 
     def __call__(self, blocks: int, threads: int, *arguments: Any) -> None:
         """Queue a launch on the current stream; see `Kernel`."""
@@ -277,14 +253,9 @@ class Launch:
         if device.noted is not None:
             device.noted.append((self, blocks, threads, arguments))
             return
-        if self._pack is None:
-            self._lay_out(arguments)
-        values = self._packed_of(arguments)
-        if values != self._values:
-            self._pack(self._words, 0, *values)
-            self._values = values
-        stream = device.current_stream().ptr
-        device.queue(self.function, blocks, 1, 1, threads, 1, 1, 0, stream, self._address, 0)
+        self.packed(arguments)
+        address = ctypes.addressof(self._pointers)
+        device.queue(self.function, blocks, 1, 1, threads, 1, 1, 0, device.stream(), address, 0)
 
 
 Noted = tuple[Launch, int, int, tuple[Any, ...]]  # a launch, its blocks and threads, its arguments
@@ -297,11 +268,11 @@ class Replay:
     one word: a replay packs a word for each slot, and for the length of each slot that is read.
     """
 
-    def __init__(self, device: CuPyDevice, noted: Sequence[Noted], slots: Sequence[Slot]) -> None:
+    def __init__(self, device: CuPyDevice, noted: Sequence[Noted], slots: Sequence[View]) -> None:
         self._device = device
         given = [word for launch, _, _, arguments in noted for word in launch.packed(arguments)]
         self._measured = [number for number, slot in enumerate(slots) if slot.size in given]
-        shared = [slot.address for slot in slots] + [slots[at].size for at in self._measured]
+        shared = [slot.ptr for slot in slots] + [slots[at].size for at in self._measured]
         words = [*shared, *(word for word in given if word not in shared)]
         self._words = (ctypes.c_uint64 * len(words))(*words)
         begin, fixed = ctypes.addressof(self._words), itertools.count(len(shared))
@@ -313,11 +284,11 @@ class Replay:
             self._queued.append((launch.function, blocks, threads, address))
             address += 8 * len(arguments)
 
-    def __call__(self, *arrays: Any) -> None:
+    def __call__(self, *arrays: View) -> None:
         """Queue all launches on the current stream, with these arrays."""
         lengths = [arrays[number].size for number in self._measured]
-        self._pack(self._words, 0, *[array.data.ptr for array in arrays], *lengths)
-        queue, stream = self._device.queue, self._device.current_stream().ptr
+        self._pack(self._words, 0, *[array.ptr for array in arrays], *lengths)
+        queue, stream = self._device.queue, self._device.stream()
         for function, blocks, threads, address in self._queued:
             queue(function, blocks, 1, 1, threads, 1, 1, 0, stream, address, 0)
 

@@ -294,17 +294,8 @@ class OpenCLDevice(Device):
         self.queue.finish()
 
     def environment(self) -> dict[str, Any]:
-        return {
-            "backend": self.backend,
-            "spec": self.spec,
-            "name": self.name,
-            "is_cpu": self.is_cpu,
-            **_details(self._device),
-            "cache_bytes": self.cache_bytes,
-        }
-
-    def state(self) -> None:
-        return None
+        own = {**_details(self._device), "cache_bytes": self.cache_bytes}
+        return super().environment() | own
 
     def close(self) -> None:
         self.queue.finish()

@@ -117,7 +117,7 @@ class CudaComputeKeySort(KeySort):
         self.library = name_with_version("cuda-cccl")
         self.allocate_answer()
         self._stream = _Stream(self.device.stream.handle)  # type: ignore[attr-defined]  # CUDA's
-        given = self.device.empty(self.size, self.key_type), self.device.empty(self.size, "int32")
+        given = self.sorted_keys, self.sorted_values  # of the same types as what will be sorted
         self._sorter = compute.make_radix_sort(
             **self._arrays(*given), order=compute.SortOrder.ASCENDING
         )

@@ -5,16 +5,15 @@ from __future__ import annotations
 import sys
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.core.errors import DeviceUnavailable, OutOfMemory, UserError
-from gpubench.devices import open_device
+from gpubench.core.errors import OutOfMemory, UserError
 from gpubench.devices.base import Device
 from gpubench.devices.cupy import CuPyDevice, View, import_cupy
 
@@ -131,122 +130,97 @@ class HostArrays(Arrays):
 
 
 class CudaArrays(Arrays):
-    """CuPy's, PyTorch's and other arrays on an NVIDIA GPU."""
+    """Arrays on an NVIDIA GPU, CuPy's or PyTorch's, which also has the search's own memory."""
 
     device: CuPyDevice
     gives_once = True
 
+    def __init__(self, number: int, stream: Callable[[], int]) -> None:
+        self.device, self.lock = CuPyDevice(number, self.allocate, stream), threading.RLock()
+
+    @abstractmethod
+    def allocate(self, size: int) -> tuple[Any, int]:
+        """Return what holds so many bytes, and their address; raise OutOfMemory."""
+
+    def empty(self, shape: int | tuple[int, ...], dtype: str) -> View:
+        return self.device.empty(shape, dtype)
+
+    def empty_each(self, layout: Layout) -> list[Any]:
+        """Allocate the arrays of one result in one go: an allocation, and an array, takes time."""
+        block, address = self.allocate(layout.bytes)
+        return [View(address + at, shape, dtype, block, at) for at, shape, dtype in layout.places]
+
+    def on_stream(self) -> AbstractContextManager[Any]:
+        return self.device.current or NOTHING
+
+
+class CuPyArrays(CudaArrays):
+    """CuPy's arrays, and others that CuPy takes without a copy."""
+
+    def __init__(self, number: int) -> None:
+        self._cupy = import_cupy()
+        current = self._cupy.cuda.get_current_stream
+        super().__init__(number, lambda: current().ptr)
+
+    def allocate(self, size: int) -> tuple[Any, int]:
+        try:
+            block = self._cupy.empty(size, np.uint8)
+        except self._cupy.cuda.memory.OutOfMemoryError as error:
+            raise OutOfMemory(f"{self.device.name} has too little memory left: {error}") from None
+        return block, block.data.ptr
+
+    def take(self, positions: Any) -> View:
+        array = positions
+        if type(array) is not self._cupy.ndarray:
+            has_dlpack = hasattr(array, "__dlpack__")
+            array = self._cupy.from_dlpack(array) if has_dlpack else self._cupy.asarray(array)
+        checked(array)
+        if not array.flags.c_contiguous:
+            array = self._cupy.ascontiguousarray(array)
+        return View(array.data.ptr, array.shape, array.dtype, array)
+
+    def bounds(self, taken: View) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        xyz = taken.owner[:, :3]
+        low, high = xyz.min(axis=0).get(), xyz.max(axis=0).get()
+        return low.astype(np.float64), high.astype(np.float64)
+
+    def give(self, array: View) -> Any:
+        return self._cupy.ndarray(array.shape, array.dtype, array.owner.data + array.at)
+
+
+class TorchArrays(CudaArrays):
+    """PyTorch's tensors."""
+
     def __init__(self, number: int, torch: Any) -> None:
-        self.device, self.lock = open_cuda(number)
-        self._cupy, self._torch = self.device.cupy, torch
-        self._on_stream: tuple[int | None, Any] = None, None
-        if torch is None:
-            return
+        self._torch = torch
         # New tensors are made like this one: sooner than from a type and a device.
-        like = torch.empty(0, dtype=torch.uint8, device=torch.device("cuda", number))
-        self._new_tensor = like.new_empty
+        self._like = torch.empty(0, dtype=torch.uint8, device=torch.device("cuda", number))
         names = ("float32", "float64", "int32", "int64")
         self._types = {getattr(torch, name): np.dtype(name) for name in names}
         self._torch_types = {of_numpy: of_torch for of_torch, of_numpy in self._types.items()}
         # As torch.cuda.current_stream().cuda_stream, without an object for each call.
-        self._current_stream = torch._C._cuda_getCurrentRawStream
+        super().__init__(number, partial(torch._C._cuda_getCurrentRawStream, number))
 
-    def take(self, positions: Any) -> Any:
-        if type(positions) is self._cupy.ndarray:
-            array = positions
-        elif self._torch is not None and positions.dtype in self._types:
-            tensor = positions.detach() if positions.requires_grad else positions
-            return checked(self._view(tensor.contiguous()))
-        elif hasattr(positions, "__dlpack__"):
-            array = self._cupy.from_dlpack(positions)
-        else:
-            array = self._cupy.asarray(positions)
-        array = checked(array)
-        return array if array.flags.c_contiguous else self._cupy.ascontiguousarray(array)
-
-    def _view(self, tensor: Any) -> View:
-        """Return the memory of a contiguous tensor, which it keeps; see `give`."""
-        dtype = self._types[tensor.dtype]
-        return View(tensor.data_ptr(), tensor.shape, dtype, tensor)
-
-    def bounds(self, taken: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        if type(taken) is View:
-            cuda = self._cupy.cuda
-            memory = cuda.UnownedMemory(taken.ptr, taken.nbytes, taken.owner, self.device.number)
-            taken = self._cupy.ndarray(taken.shape, taken.dtype, cuda.MemoryPointer(memory, 0))
-        xyz = taken[:, :3]
-        low, high = xyz.min(axis=0).get(), xyz.max(axis=0).get()
-        return low.astype(np.float64), high.astype(np.float64)
-
-    def empty(self, shape: int | tuple[int, ...], dtype: str) -> Any:
-        if self._torch is None:
-            return self.device.empty(shape, dtype)
-        return self._view(self._tensor(shape, dtype=getattr(self._torch, dtype)))
-
-    def _tensor(self, shape: int | tuple[int, ...], **dtype: Any) -> Any:
+    def allocate(self, size: int) -> tuple[Any, int]:
         try:
-            return self._new_tensor(shape, **dtype)
+            block = self._like.new_empty(size)
         except self._torch.OutOfMemoryError as error:
             raise OutOfMemory(f"{self.device.name} has too little memory left: {error}") from None
+        return block, block.data_ptr()
 
-    def empty_each(self, layout: Layout) -> list[Any]:
-        """Allocate the arrays of one result in one go: an allocation, and an array, takes time."""
-        if self._torch is None:
-            block = self.device.empty(layout.bytes, "uint8")
-            address = block.data.ptr
-        else:
-            block = self._tensor(layout.bytes)
-            address = block.data_ptr()
-        return [View(address + at, shape, dtype, block, at) for at, shape, dtype in layout.places]
+    def take(self, positions: Any) -> View:
+        tensor = (positions.detach() if positions.requires_grad else positions).contiguous()
+        dtype = self._types.get(tensor.dtype, tensor.dtype)
+        view: View = checked(View(tensor.data_ptr(), tensor.shape, dtype, tensor))
+        return view
 
-    def give(self, array: Any) -> Any:
-        if type(array) is not View:
-            return array if self._torch is None else self._torch.from_dlpack(array)
-        at, owner = array.at, array.owner
-        if at is None:
-            return owner
-        if self._torch is None:
-            return self._cupy.ndarray(array.shape, array.dtype, owner.data + at)
-        return owner[at : at + array.nbytes].view(self._torch_types[array.dtype])
+    def bounds(self, taken: View) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        xyz = taken.owner[:, :3].double()
+        return xyz.amin(0).cpu().numpy(), xyz.amax(0).cpu().numpy()
 
-    def on_stream(self) -> AbstractContextManager[Any]:
-        cuda, number = self._cupy.cuda, self.device.number
-        is_current = cuda.runtime.getDevice() == number  # to enter and leave a context takes time
-        if self._torch is None:
-            return NOTHING if is_current else cuda.Device(number)
-        handle = self._current_stream(number)
-        if is_current and self.device.current_stream().ptr == handle:
-            return NOTHING
-        if handle != self._on_stream[0]:
-            stream = cuda.Stream.from_external(_Handle(handle)) if handle else cuda.Stream.null
-            self._on_stream = handle, _OnStream(cuda.Device(number), stream)
-        return self._on_stream[1]  # type: ignore[no-any-return]
-
-
-class _Handle:
-    """A stream of another library, by CUDA's stream protocol."""
-
-    def __init__(self, handle: int) -> None:
-        self._handle = handle
-
-    def __cuda_stream__(self) -> tuple[int, int]:
-        """Return the version of the protocol, and the stream."""
-        return 0, self._handle
-
-
-class _OnStream(AbstractContextManager[None]):
-    """A CuPy device and one of its streams, made current together."""
-
-    def __init__(self, device: Any, stream: Any) -> None:
-        self._both = device, stream
-
-    def __enter__(self) -> None:
-        for each in self._both:
-            each.__enter__()
-
-    def __exit__(self, *error: Any) -> None:
-        for each in reversed(self._both):
-            each.__exit__(*error)
+    def give(self, array: View) -> Any:
+        flat = array.owner[array.at : array.at + array.nbytes].view(self._torch_types[array.dtype])
+        return flat if len(array.shape) == 1 else flat.view(array.shape)
 
 
 def checked(array: Any) -> Any:
@@ -285,12 +259,17 @@ def arrays_for(kind: tuple[int, int, str], spec: str | None) -> Arrays:
     spec: for host memory, the OpenCL device to search on; by default a CPU.
     """
     where, number, module = kind
-    torch = sys.modules["torch"] if module == "torch" else None
     if where == HOST:
-        return HostArrays(spec or "", torch)
+        return HostArrays(spec or "", sys.modules["torch"] if module == "torch" else None)
     if spec is not None and spec != f"cuda:{number}":
         raise UserError(f"these positions are on cuda:{number}, and device says {spec}")
-    return CudaArrays(number, torch)
+    return on_cuda(number, module == "torch")
+
+
+@cache
+def on_cuda(number: int, in_torch: bool) -> CudaArrays:
+    """Open an NVIDIA GPU once a process for CuPy's arrays, and once for PyTorch's."""
+    return TorchArrays(number, sys.modules["torch"]) if in_torch else CuPyArrays(number)
 
 
 @cache
@@ -298,16 +277,8 @@ def _opencl(spec: str) -> tuple[Any, threading.RLock]:
     """Open an OpenCL device once a process: the one that is named, or the first CPU."""
     if spec and not spec.startswith("opencl"):
         raise UserError(f"arrays in host memory are searched through OpenCL, not on {spec}")
-    if spec:
-        return open_device(spec), threading.RLock()
-    from gpubench.devices.opencl import open_cpu
+    from gpubench.devices import opencl  # slow to import
 
-    return open_cpu(), threading.RLock()
-
-
-@cache
-def open_cuda(number: int) -> tuple[CuPyDevice, threading.RLock]:
-    """Open an NVIDIA GPU once a process."""
-    if number >= import_cupy().cuda.runtime.getDeviceCount():
-        raise DeviceUnavailable(f"there is no cuda:{number}")
-    return CuPyDevice(number), threading.RLock()
+    return opencl.open_opencl(
+        spec.partition(":")[2]
+    ) if spec else opencl.open_cpu(), threading.RLock()

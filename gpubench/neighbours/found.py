@@ -32,7 +32,7 @@ class Found:
         self._positions, self._pairs = positions, pairs
 
     def __repr__(self) -> str:
-        rows = len(self.rows.counts)
+        rows = self.rows.counts.shape[0]
         pairs = "pairs not counted yet" if self._pairs is None else f"{self._pairs:,} pairs"
         return f"Found({rows:,} particles, {pairs})"
 
@@ -92,6 +92,10 @@ class Found:
             if most > room:
                 raise UserError(f"{most:,} neighbours found no room in a capacity of {room:,}")
         return self
+
+    def suits(self, arrays: Arrays, in_cells: bool) -> bool:
+        """Say whether a search of such arrays can write into these."""
+        return self._arrays.device is arrays.device and (self.rows.ids is not None) == in_cells
 
     @property
     def positions(self) -> Any:

@@ -67,7 +67,8 @@ def _measured(device: Device, particles: int, grid: Grid) -> tuple[list[str], st
     none = f"nothing was measured nearby through {device.backend}"
     if (chooser := _chooser(device.backend)) is None:
         return [], none
-    answer = chooser.choose(Question(particles, particles / grid.count, task=TASK))
+    question = Question(particles, particles / grid.count, task=TASK)
+    answer = chooser.choose(question, with_changes=False)
     if answer.best is None:
         return [], f"{none}: {answer.reason}"
     subjects = [answer.best.subject, *(margin.other for margin in answer.margins)]

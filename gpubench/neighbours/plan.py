@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -13,7 +12,6 @@ from gpubench.algorithms.cell_search import CellSearch
 from gpubench.core.answers import LinkedCells, SortedCells
 from gpubench.core.errors import UserError
 from gpubench.devices.base import Device
-from gpubench.devices.cupy import CuPyDevice
 from gpubench.neighbours.arrays import Arrays, Layout
 from gpubench.neighbours.box import Box
 from gpubench.primitives.cell_query import CellQuery
@@ -74,7 +72,8 @@ class Plan:
         self._cell_of = device.empty(self.particles, "int32")
         self._grid = device.upload(cut.packed().view("uint8"))
         self.packed_box = device.upload(box.packed().view("uint8"))
-        self.status = device.empty(3, "int64")
+        # What keeps the most is looked at seldom, perhaps when other searches have been queued.
+        self.status = device.empty(3, "int64") if keeps_most else device.status(3)
         device.fill(self.status, 0)
         shape = shape_of(method)
         self._query = CellQuery(
@@ -87,16 +86,15 @@ class Plan:
         self._place, self._note = self.kernel("place"), self.kernel("note_pairs")
         self._blocks = device.blocks(self.particles, BLOCK)
         self._read: dict[str, Any]
-        self._queue_count = self._replayed(self._count, 3)
-        self._queue_fill = self._replayed(self._fill, 3)
-        self.count_only = self._replayed(self._count_only, 2)
+        if in_cells:
+            self.numbers  # noqa: B018  # made now: nothing is allocated while launches are noted
+        self._queue_count = device.replayed(self._count, 3)
+        # What fills reads what the count before it has noted.
+        notes = self._queue_count != self._count
+        self._queue_fill = device.replayed(self._fill, 3) if notes else self._fill
+        self.count_only = device.replayed(self._count_only, 2)
         """Queue cells and counts, by particle: of positions, into counts."""
-        self._queue_list = self._replayed(self._list, 4)
-
-    def _replayed(self, work: Callable[..., None], arrays: int) -> Callable[..., None]:
-        """Return launches that are the same in each search packed once: that spares Python."""
-        device = self._device
-        return (isinstance(device, CuPyDevice) and device.replay_of(work, arrays)) or work
+        self._queue_list = device.replayed(self._list, 4)
 
     @cached_property
     def numbers(self) -> Any:
@@ -115,41 +113,34 @@ class Plan:
 
     def count(self, positions: Any, rows: Rows) -> None:
         """Queue all but the list: cells, counts, offsets."""
-        if not self._in_cells:
-            self._queue_count(positions, rows.counts, rows.offsets)
-            return
-        self._build(positions)
-        self._device.copy(self._read["order"], rows.ids)
-        self._sum(rows.counts, rows.offsets, {**self._read, "order": self.numbers})
+        self._queue_count(positions, rows.counts, rows.offsets)
+        self._copy_ids(rows)
 
     def fill(self, rows: Rows) -> None:
         """Queue the list, as far as there is room."""
-        fill = self._fill if self._in_cells else self._queue_fill
-        fill(rows.counts, rows.offsets, rows.neighbours)
+        self._queue_fill(rows.counts, rows.offsets, rows.neighbours)
 
     def search(self, positions: Any, rows: Rows) -> None:
         """Queue counts and the list, as far as there is room."""
+        self._queue_list(positions, rows.counts, rows.offsets, rows.neighbours)
+        self._copy_ids(rows)
+
+    def _copy_ids(self, rows: Rows) -> None:
         if self._in_cells:
-            self.count(positions, rows)
-            self.fill(rows)
-        else:
-            self._queue_list(positions, rows.counts, rows.offsets, rows.neighbours)
+            self._device.copy(self._order, rows.ids)
 
     def _count(self, positions: Any, counts: Any, offsets: Any) -> None:
         self._build(positions)
-        self._sum(counts, offsets, self._read)
-
-    def _list(self, positions: Any, counts: Any, offsets: Any, neighbours: Any) -> None:
-        self._count(positions, counts, offsets)
-        self._fill(counts, offsets, neighbours)
-
-    def _sum(self, counts: Any, offsets: Any, read: dict[str, Any]) -> None:
-        """Queue the counts over cells, and their sums."""
-        self._read = read
+        if self._in_cells:
+            self._order, self._read["order"] = self._read["order"], self.numbers
         self._query.write_to(counts, offsets)
         self._query.count(self._read)
         self._query.sum()
         self._note(1, 32, offsets, self.particles, self._keeps_most, self.status)
+
+    def _list(self, positions: Any, counts: Any, offsets: Any, neighbours: Any) -> None:
+        self._count(positions, counts, offsets)
+        self._fill(counts, offsets, neighbours)
 
     def _count_only(self, positions: Any, counts: Any) -> None:
         self._build(positions)

@@ -155,6 +155,8 @@ class NeighbourList:
         if n == 0:
             return Found(arrays, None, _no_rows(arrays, self._in_cells), taken, 0)
         plan = self._plan_for(arrays, taken)
+        if out is not None and not (isinstance(out, Found) and out.suits(arrays, self._in_cells)):
+            raise UserError("out takes what an earlier search like this one found")
         if self._capacity is not None:
             rows = plan.rows(arrays, self._capacity) if out is None else out.rows
             if rows.counts.shape[0] != n:

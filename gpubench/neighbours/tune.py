@@ -4,28 +4,29 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.core import registry
-from gpubench.core.contracts import HostSearch, NeighbourSearch
+from gpubench.core.contracts import HostSearch, NeighbourSearch, forms_for
 from gpubench.core.errors import UserError
 from gpubench.core.grid import Grid
-from gpubench.core.tasks import TASKS, task_of
-from gpubench.devices import open_device
+from gpubench.core.tasks import TASKS
+from gpubench.devices import Device, open_device
 from gpubench.evidence.pooling import Measurement, pool
 from gpubench.evidence.ranking import Ranked, may_rank, rank
 from gpubench.evidence.records import identity_of
 from gpubench.evidence.results import load
 from gpubench.inputs import ParticleSet, from_positions
-from gpubench.inputs.specs import Particles, Recipe
+from gpubench.inputs.specs import Particles
 from gpubench.inputs.trajectory import Frames, Triple, frames_of, read_frames
 from gpubench.measure.budget import Budget
+from gpubench.neighbours.box import Box, box_of
 from gpubench.neighbours.method import PREFIX, methods
 from gpubench.studies import runner
 from gpubench.studies.plan import cell_key
@@ -33,6 +34,7 @@ from gpubench.studies.runner import Engine
 from gpubench.studies.study import Study, Subject, Sweep, parse_study
 
 RESULTS = Path("results/local")
+Periodic = tuple[bool, bool, bool]
 SKINS = (0.1, 0.2, 0.3, 0.5)  # in cutoffs
 ALL_PAIRS_LIMIT = 2**16  # particles; above, a test of all pairs outlasts all other searches
 HOST_LIMIT = 2**17  # particles; above, a search on the host outlasts all those on a GPU
@@ -50,65 +52,25 @@ per_cell = [{per_cell!r}]
 """
 
 
-@dataclass(frozen=True, eq=False)
-class Given(Recipe):
+class Given(Particles):
     """Particles that are not drawn but given, with the state before, where there is one."""
 
-    kind: ClassVar[str] = "particles"
-    size_axis: ClassVar[str] = "particles"
-    named_by: ClassVar[str] = "particles"
-
     inputs: ParticleSet
+
+    def __init__(self, inputs: ParticleSet) -> None:
+        # The hash keeps other particles from being pooled with these.
+        super().__init__(
+            inputs.particles, inputs.per_cell, f"given-{inputs.hash[:8]}", "given",
+            moved=inputs.moved, destination=None if inputs.before is None else "given",
+        )  # fmt: skip
+        vars(self).update(inputs=inputs, grid=inputs.grid)
+
+    def __post_init__(self) -> None:
+        """Check nothing: no move is drawn."""
 
     def make(self, seed: int) -> ParticleSet:
         """Return the particles, whatever the seed."""
         return self.inputs
-
-    @property
-    def particles(self) -> int:
-        """Number of particles."""
-        return self.inputs.particles
-
-    @property
-    def title(self) -> str:
-        """Sizes."""
-        return f"{self.particles:,} particles, {self.inputs.per_cell:.3g} per cell"
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """What a record says of them; the hash keeps other particles from being pooled."""
-        grid, has_moved = self.inputs.grid, self.inputs.before is not None
-        return {
-            "particles": self.particles,
-            "per_cell": self.inputs.per_cell,
-            "cells": list(grid.cells),
-            "periodic": list(grid.periodic),
-            "distribution": f"given-{self.inputs.hash[:8]}",
-            "order": "given",
-            "moved": self.inputs.moved,
-            "destination": "given" if has_moved else None,
-        }
-
-    @property
-    def host_bytes(self) -> int:
-        """Positions, their cells, and an answer being checked; twice that with a second state."""
-        return self.particles * (100 if self.inputs.before is None else 200)
-
-    @property
-    def device_bytes(self) -> int:
-        """Positions, cell ids, and a list of them."""
-        return self.particles * 24 + self.inputs.grid.count * 4
-
-
-@dataclass(frozen=True)
-class GivenSweep(Sweep):
-    """A sweep over particles that are given."""
-
-    given: tuple[Given, ...] = ()
-
-    def recipes(self) -> list[Recipe]:
-        """List the inputs."""
-        return list(self.given)
 
 
 @dataclass(frozen=True)
@@ -129,6 +91,9 @@ class Skin:
     def ms_per_frame(self) -> float | None:
         """The estimated time spent on lists per frame, without the reading of longer lists."""
         return None if self.list_ms is None else self.list_ms / self.frames
+
+
+NO_SKIN = Skin(0.0, 1.0, outlasts=False)
 
 
 @dataclass(frozen=True)
@@ -163,7 +128,7 @@ def tune(
     positions: str | Path | NDArray[np.floating] | Sequence[NDArray[np.floating]],
     cutoff: float,
     box: Triple | None = None,
-    periodic: bool | tuple[bool, bool, bool] = False,
+    periodic: bool | Periodic = False,
     *,
     low: Triple | None = None,
     task: str = "list",
@@ -187,11 +152,12 @@ def tune(
         raise UserError(f"the task must be one of {known}, not {task!r}")
     frames = read_frames(Path(positions)) if isinstance(positions, str | Path) else None
     frames = frames or frames_of(positions)
-    axes = (periodic,) * 3 if isinstance(periodic, bool) else periodic
-    grid = _grid(frames, cutoff, box, low, axes)
+    edges, corner = (frames.box if box is None else box), (frames.low if low is None else low)
+    given = box_of(edges, (0.0, 0.0, 0.0) if corner is None else corner, periodic)
+    grid = _grid(frames, cutoff, given)
     states = [from_positions(frame, grid) for frame in frames.positions]
     with open_device(device) as opened:
-        doing = partial(_subjects, on_cpu=opened.is_cpu)
+        doing = partial(_subjects, device=opened)
         sweeps = [_sweep("given", states[-1], doing(task))]
         if len(states) > 1:
             last = replace(states[-1], before=states[-2])
@@ -199,9 +165,9 @@ def tune(
         session = _Session(runner.engine_of(opened), Path(out), budget)
         races = session.measure(sweeps)
         ranked = _race(races, has_moved=False)
-        found = Tuned(ranked, session.path, min(grid.cell_size), _code(ranked, cutoff, grid, box))
+        found = Tuned(ranked, session.path, min(grid.cell_size), _code(ranked, cutoff, given))
         if len(states) > 1:
-            skins = _skins(states, cutoff)
+            skins = [NO_SKIN, *(_skin(states, share * cutoff) for share in SKINS)]
             if task == "list" and ranked and ranked[0].rank:
                 skins = session.time_skins(skins, states[-1], ranked[0])
             found = replace(
@@ -213,22 +179,18 @@ def tune(
     return found
 
 
-def _grid(
-    frames: Frames, cutoff: float, box: Triple | None, low: Triple | None, axes: tuple[bool, ...]
-) -> Grid:
-    """Return the cells; raises UserError for a box that the searches cannot take."""
-    x, y, z = axes
-    size = box or frames.box
-    corner = low or frames.low or (0.0, 0.0, 0.0)
-    if size is None:
-        if any(axes):
-            raise UserError("a periodic box needs its edges: give the box")
-        flat = np.asarray(frames.positions)[..., :3].reshape(-1, 3).astype(np.float64)
-        least, most = flat.min(axis=0), flat.max(axis=0)
-        a, b, c = (float(v) for v in np.maximum(most - least, cutoff) * (1 + 1e-6))
-        d, e, f = map(float, least)
-        size, corner = (a, b, c), (d, e, f)
-    grid = Grid.in_box(corner, size, cutoff, (x, y, z))
+def _grid(frames: Frames, cutoff: float, given: Box | Periodic) -> Grid:
+    """Return the cells of a box, or of the smallest one around the particles."""
+    if isinstance(given, Box):
+        return _cut(given.low, given.size, cutoff, given.periodic)
+    flat = np.asarray(frames.positions)[..., :3].reshape(-1, 3).astype(np.float64)
+    least, most = flat.min(axis=0), flat.max(axis=0)
+    size = np.maximum(most - least, cutoff) * (1 + 1e-6)
+    return _cut(tuple(least.tolist()), tuple(size.tolist()), cutoff, given)
+
+
+def _cut(low: Triple, size: Triple, cutoff: float, axes: Periodic) -> Grid:
+    grid = Grid.in_box(low, size, cutoff, axes)
     if any(p and n < 3 for p, n in zip(axes, grid.cells, strict=True)):
         raise UserError(
             f"a periodic axis must be at least three cutoffs long, {3 * cutoff:g}, not {size}"
@@ -242,27 +204,26 @@ def _limits(cls: type[NeighbourSearch], on_cpu: bool) -> dict[str, int]:
     return {"particles": HOST_LIMIT} if issubclass(cls, HostSearch) and not on_cpu else {}
 
 
-def _subjects(task: str, on_cpu: bool) -> list[Subject]:
-    """Return every search of the registry in every form that does the task."""
+def _subjects(task: str, device: Device) -> list[Subject]:
+    """Return every search of the registry in every form that does the task on a device."""
     return [
-        Subject(name, form, limits=_limits(cls, on_cpu))
+        Subject(name, form, limits=_limits(cls, device.is_cpu))
         for name, cls in registry.algorithms().items()
         if issubclass(cls, NeighbourSearch)
-        for form in cls.forms
-        if task_of(form) == task
+        for form in forms_for(task, cls.forms, device.backend)
     ]
 
 
-def _sweep(name: str, inputs: ParticleSet, subjects: Sequence[Subject]) -> GivenSweep:
-    return GivenSweep(name, Particles, {}, ("hot",), tuple(subjects), given=(Given(inputs),))
+def _sweep(name: str, inputs: ParticleSet, subjects: Sequence[Subject]) -> Sweep:
+    return Sweep(name, Given, {"inputs": (inputs,)}, ("hot",), tuple(subjects))
 
 
-def _study(sweeps: Sequence[GivenSweep], budget: Budget | None) -> Study:
+def _study(sweeps: Sequence[Sweep], budget: Budget | None) -> Study:
     """Return a study of these sweeps; its text is for those that read the results file."""
-    first, (subject, *_) = sweeps[0].given[0], sweeps[0].subjects
+    (first, *_), (subject, *_) = sweeps[0].axes["inputs"], sweeps[0].subjects
     text = TEXT.format(
         algorithm=subject.algorithm, form=subject.form,
-        particles=first.particles, per_cell=float(first.inputs.per_cell),
+        particles=first.particles, per_cell=float(first.per_cell),
     )  # fmt: skip
     count = sum(len(sweep.subjects) for sweep in sweeps)
     default = Budget(seconds_per_task=min(0.5, DEVICE_SECONDS / count), min_samples=7)
@@ -277,7 +238,7 @@ class _Session:
     def __init__(self, engine: Engine, out: Path, budget: Budget | None) -> None:
         self._engine, self._out, self._budget = engine, out, budget
 
-    def measure(self, sweeps: Sequence[GivenSweep]) -> list[list[Ranked]]:
+    def measure(self, sweeps: Sequence[Sweep]) -> list[list[Ranked]]:
         """Measure all of the sweeps anew; return the ranks of what they measured."""
         study = _study(sweeps, self._budget)
         summary = runner.run(study, self._engine, self._out, fresh=True)
@@ -288,29 +249,26 @@ class _Session:
 
     def time_skins(self, skins: Sequence[Skin], inputs: ParticleSet, best: Ranked) -> list[Skin]:
         """Time the lists of the fastest search at each cutoff plus skin that the box can have."""
-        record, grid, cutoff = best.measurement.record, inputs.grid, min(inputs.grid.cell_size)
-        subject = Subject(record.algorithm, record.form)
-        grids: dict[float, Grid] = {}
-        for each in skins[1:]:
-            try:
-                wider = Grid.in_box(grid.low, grid.size, cutoff + each.skin, grid.periodic)
-            except UserError:
-                continue
-            if all(n >= 3 or not p for n, p in zip(wider.cells, wider.periodic, strict=True)):
-                grids[each.skin] = wider
-        times = {0.0: _ms(best.measurement)}
-        if grids:
-            sweeps = [  # whole cells fill the box, so two skins can have one grid
-                _sweep(f"skin-{number}", from_positions(inputs.positions, wider), [subject])
-                for number, wider in enumerate(dict.fromkeys(grids.values()), start=1)
-            ]
-            found = {
-                tuple(each.measurement.record.cells or ()): _ms(each.measurement)
-                for race in self.measure(sweeps)
-                for each in race
-            }
-            times |= {skin: found[wider.cells] for skin, wider in grids.items()}
-        return [replace(each, list_ms=times.get(each.skin)) for each in skins]
+        record, grid, (none, *others) = best.measurement.record, inputs.grid, skins
+        grids: dict[Skin, Grid] = {}
+        for each in others:
+            with suppress(UserError):
+                reach = min(grid.cell_size) + each.skin
+                grids[each] = _cut(grid.low, grid.size, reach, grid.periodic)
+        sweeps = [  # whole cells fill the box, so two skins can have one grid
+            _sweep(f"skin-{number}", from_positions(inputs.positions, wider),
+                   [Subject(record.algorithm, record.form)])
+            for number, wider in enumerate(dict.fromkeys(grids.values()), start=1)
+        ]  # fmt: skip
+        races = self.measure(sweeps) if sweeps else []
+        found = {
+            tuple(each.measurement.record.cells or ()): each for race in races for each in race
+        }
+        timed = {each: found[wider.cells] for each, wider in grids.items()} | {none: best}
+        return [
+            replace(each, list_ms=_ms(timed[each].measurement) if each in timed else None)
+            for each in skins
+        ]
 
 
 def _ms(measured: Measurement) -> float | None:
@@ -328,19 +286,19 @@ def _race(races: Sequence[Sequence[Ranked]], has_moved: bool) -> list[Ranked]:
     return sorted(found, key=lambda each: (each.rank is None, each.rank or 0))
 
 
-def _code(ranked: Sequence[Ranked], cutoff: float, grid: Grid, box: Triple | None) -> str | None:
+def _code(ranked: Sequence[Ranked], cutoff: float, given: Box | Periodic) -> str | None:
     """Return the line that makes a list by the fastest method that NeighbourList has."""
-    for each in ranked:
-        name = each.measurement.record.algorithm.removeprefix(PREFIX)
-        if each.rank and name in methods():
-            given = grid.size if box or any(grid.periodic) else None
-            size = None if given is None else tuple(float(f"{edge:.9g}") for edge in given)
-            periodic = grid.periodic[0] if len(set(grid.periodic)) == 1 else grid.periodic
-            return (
-                f"gpubench.NeighbourList(cutoff={float(cutoff)!r}, box={size}, periodic={periodic},"
-                f" method={name!r})"
-            )
-    return None
+    names = (each.measurement.record.algorithm.removeprefix(PREFIX) for each in ranked if each.rank)
+    name = next((name for name in names if name in methods()), None)
+    if name is None:
+        return None
+    box = ""
+    if isinstance(given, Box):
+        size, low = (tuple(float(f"{x:.9g}") for x in each) for each in (given.size, given.low))
+        axes = given.periodic[0] if len(set(given.periodic)) == 1 else given.periodic
+        corner = f", low={low}" if any(low) and not all(given.periodic) else ""
+        box = f", box={size}, periodic={axes}{corner}"
+    return f"gpubench.NeighbourList(cutoff={float(cutoff)!r}{box}, method={name!r})"
 
 
 def _moved_share(states: Sequence[ParticleSet]) -> float:
@@ -348,17 +306,8 @@ def _moved_share(states: Sequence[ParticleSet]) -> float:
     return float(np.mean([np.mean(a.cell_of != b.cell_of) for a, b in pairs]))
 
 
-def _skins(states: Sequence[ParticleSet], cutoff: float) -> list[Skin]:
-    """Return, for no skin and for several, how many frames a list serves.
-
-    A list is right until the first particle has moved by more than half the skin.
-    """
-    return [_skin(states, share * cutoff) for share in (0.0, *SKINS)]
-
-
 def _skin(states: Sequence[ParticleSet], skin: float) -> Skin:
-    if skin == 0:
-        return Skin(0.0, 1.0, outlasts=False)
+    """Return how many frames a list serves: until a particle has moved by half the skin."""
     lists, built = 1, states[0]
     for state in states[1:]:
         if _longest_move(built, state) > skin / 2:

@@ -24,6 +24,7 @@ BOX_DTYPE = np.dtype(
         ("cells", np.uint32, 3),
         ("periodic", np.int32, 3),
         ("walls", np.int32, 3),
+        ("edge", np.float32, 3),
         ("reach", np.float32),
         ("mask", np.uint32),
     ]
@@ -93,8 +94,10 @@ class Box:
             if edge / cell_size >= MAX_CELLS:
                 raise UserError(f"a box of {self.size} has too many cells of {cell_size:g}")
         sizes = (cell_size / parts, cell_size, cell_size)
+        # Three cells fit into a periodic edge, though the quotient may be rounded to less.
         nx, ny, nz = (
-            max(1, math.floor(edge / size)) for edge, size in zip(self.size, sizes, strict=True)
+            max(3 if periodic else 1, math.floor(edge / size))
+            for edge, size, periodic in zip(self.size, sizes, self.periodic, strict=True)
         )
         kind = HashedGrid if hashed else Grid
         return kind((nx, ny, nz), (0.0, 0.0, 0.0), self.size, self.periodic)
@@ -102,13 +105,14 @@ class Box:
     def packed(self, grid: Grid, reach: float, buckets: int = 1) -> NDArray[np.void]:
         """Return the box with its cells as the kernels read it: one element of BOX_DTYPE.
 
-        length: of a unit. units: in a length of 1. reach: how far a particle may move in a step.
-        buckets: of hashed cells.
+        length: of a unit. units: in a length of 1. edge: of a cell. reach: how far a particle may
+        move in a step. buckets: of hashed cells.
         """
         packed = np.zeros(1, BOX_DTYPE)
         packed["length"] = np.asarray(self.size) / self.units
         packed["units"] = np.asarray(self.units) / self.size
         packed["cells"], packed["periodic"] = grid.cells, self.periodic
+        packed["edge"] = np.asarray(self.size) / grid.cells
         packed["walls"] = np.where(self.periodic, 0, self.walls)
         packed["reach"], packed["mask"] = reach, buckets - 1
         return packed

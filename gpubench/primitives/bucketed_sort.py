@@ -30,9 +30,9 @@ class BucketedSort:
     """
 
     block: ClassVar[int] = 1024
-    tile_items: ClassVar[int] = 16
+    tile_items: ClassVar[int] = 12
     items: ClassVar[int] = 9
-    in_bucket: ClassVar[int] = 8192
+    in_bucket: ClassVar[int] = 7168
     width: ClassVar[int] = 8192
     most_buckets: ClassVar[int] = 2560
 

@@ -17,13 +17,16 @@ from gpubench.primitives.gather import Gather
 from gpubench.primitives.scan import ExclusiveScan
 
 BLOCK = 512
-FILL_BLOCK = 256  # smaller, for the shared memory that a block stages neighbours in
-STAGED = 32  # neighbours that a thread collects in shared memory, on CUDA
+LIST_BLOCK = 128  # smaller, for the shared memory that a block stages neighbours in
+GROUP_BLOCK = 256
+STEP = 4  # candidates whose loads overlap
 ROUNDINGS = 8  # of the largest coordinate, that a distance to a cell may be wrong by
 ROWS = 9  # of cells that a particle looks through
-# From how many neighbours on several threads list those of a particle, and how many threads.
-# Measured on an H200, 2^14 to 2^20 particles, 16 to 400 neighbours.
-WIDE = {40.0: 16, 150.0: 32}
+MOST_WORDS = 10  # of bits a row: what fits into the shared memory of a block
+# So few particles do not fill a GPU with a thread each: then several threads do the work of one.
+# From how many neighbours on which number counts as few, and how many threads. Measured on an H200.
+FEW = {0.0: 2**13, 40.0: 2**15}
+LANES = {0.0: 16, 150.0: 32}
 
 
 class CellQuery:
@@ -61,8 +64,10 @@ class CellQuery:
         self._slack = np.float32(ROUNDINGS * EPSILON * max(ends))
         self._linked, self._lists = shape is LinkedCells, lists
         self._lanes = 0
-        if lists and not self._linked and "cuda" in device.features:
-            self._lanes = lanes_for(particles, grid, cutoff)
+        density = particles / math.prod(grid.size)
+        in_row = density * row_volume(grid, cutoff, reach)
+        if not self._linked and "cuda" in device.features:
+            self._lanes = lanes_for(particles, 4 / 3 * math.pi * cutoff**3 * density, in_row)
         self.workspace_bytes = 0
         self._grid = device.upload(grid.packed().view("uint8"))
         self._counts = self._allocate(particles, "int32")
@@ -81,8 +86,11 @@ class CellQuery:
         if self._gather:
             self.workspace_bytes += self._gather.workspace_bytes
         self._given = {"grid": self._grid, "cutoff2": self._cutoff2, "particles": particles}
+        self._masks: dict[str, Any] = {}
+        self._count_shape = self._fill_shape = 1, BLOCK  # threads of a particle, and of a block
         if self._linked:
-            blocks = {"COUNT_BLOCK": BLOCK, "FILL_BLOCK": FILL_BLOCK}
+            self._fill_shape = 1, GROUP_BLOCK
+            blocks = {"COUNT_BLOCK": BLOCK, "FILL_BLOCK": GROUP_BLOCK}
             constants = {"PERIODIC": kept["PERIODIC"], "REACH": reach, **blocks}
             self._count, self._fill = (
                 NamedKernel(device, "neighbour_linked.cu", name, **constants)
@@ -90,19 +98,26 @@ class CellQuery:
             )
             return
         self._given["slack"] = self._slack
-        counts = "neighbour_mark.cu" if self._has_masks else "neighbour_count.cu"
-        self._count = NamedKernel(device, counts, "count", BLOCK=BLOCK, **kept)
         if self._lanes:
-            wide = "neighbour_fill_wide.cu"
-            self._fill = NamedKernel(device, wide, "fill", LANES=self._lanes, **kept)
+            self._count_shape = self._fill_shape = self._lanes, GROUP_BLOCK
+            counts, kept = "neighbour_groups.cu", kept | {"LANES": self._lanes}
         elif lists:
-            kept |= {"BLOCK": FILL_BLOCK, "STAGED": STAGED if "cuda" in device.features else 0}
-            self._fill = NamedKernel(device, "neighbour_fill.cu", "fill", **kept)
-            self._masks = self._allocate(ROWS * particles, "uint32")
-
-    @property
-    def _has_masks(self) -> bool:
-        return self._lists and not self._linked and not self._lanes
+            self._count_shape = self._fill_shape = 1, LIST_BLOCK
+            words = words_for(in_row, any(grid.periodic))
+            self._masks = {
+                "begins": self._allocate(ROWS * particles, "int32"),
+                "masks": self._allocate(ROWS * words * particles, "uint32"),
+            }
+            kept |= {"BLOCK": LIST_BLOCK, "STEP": STEP, "WORDS": words}
+            counts = "neighbour_mark.cu"
+        else:
+            counts, kept = "neighbour_count.cu", kept | {"BLOCK": BLOCK}
+        self._count = NamedKernel(device, counts, "count", **kept)
+        if lists:
+            staged = {} if self._lanes else {"STAGED": int("cuda" in device.features)}
+            self._fill = NamedKernel(
+                device, counts.replace("mark", "fill"), "fill", **kept, **staged
+            )
 
     def _allocate(self, shape: int | tuple[int, ...], dtype: str) -> Any:
         array = self._device.empty(shape, dtype)
@@ -146,9 +161,11 @@ class CellQuery:
         if self._simd:
             self._simd.launch(False, arrays, self._counts, self._offsets, self._neighbours)
             return
-        marks = {"masks": self._masks} if self._has_masks else {}
-        blocks = self._device.blocks(self._particles, BLOCK)
-        self._count(blocks, BLOCK, **arrays, **self._given, counts=self._counts, **marks)
+        each, block = self._count_shape
+        self._count(
+            self._device.blocks(self._particles * each, block), block, **arrays, **self._given,
+            counts=self._counts, **self._masks,
+        )  # fmt: skip
 
     def list(self, arrays: Mapping[str, Any]) -> None:
         """Queue count, scan and fill."""
@@ -165,11 +182,11 @@ class CellQuery:
         if self._simd:
             self._simd.launch(True, arrays, self._counts, self._offsets, self._neighbours)
             return
-        marks = {"masks": self._masks} if self._has_masks else {}
-        blocks = self._device.blocks(self._particles * max(self._lanes, 1), FILL_BLOCK)
+        each, block = self._fill_shape
         self._fill(
-            blocks, FILL_BLOCK, **arrays, **self._given, offsets=self._offsets,
-            neighbours=self._neighbours, capacity=np.int64(self.pairs), **marks,
+            self._device.blocks(self._particles * each, block), block, **arrays, **self._given,
+            offsets=self._offsets, neighbours=self._neighbours, capacity=np.int64(self.pairs),
+            **self._masks,
         )  # fmt: skip
 
     def write_to(self, counts: Any, offsets: Any = None, neighbours: Any = None) -> None:
@@ -201,15 +218,34 @@ class CellQuery:
         return 2 * once + (8 + 8) * self._particles + 4 * self.pairs
 
 
-def lanes_for(particles: int, grid: Grid, cutoff: float) -> int:
-    """Return how many threads list the neighbours of a particle, or 0 for one in another way.
+def row_volume(grid: Grid, cutoff: float, reach: int) -> float:
+    """Return the volume of the part of a row that a particle may reach, in whole cells."""
+    _, y, z = grid.cell_size
+    return (2 + 1 / reach) * cutoff * y * z
 
-    By how many neighbours there would be if the particles were spread evenly.
+
+def lanes_for(particles: int, neighbours: float, in_row: float) -> int:
+    """Return how many threads a GPU gives a particle; 0 for one.
+
+    Several where there are few particles, or more candidates than `neighbour_mark.cu` can mark.
+    neighbours: of a particle, and in_row: candidates in the row of cells that reaches furthest,
+    both on average.
     """
-    density = particles / math.prod(grid.size)
-    return lanes_in(4 / 3 * math.pi * cutoff**3 * density)
+    few, lanes = (
+        max(number for least, number in by_neighbours.items() if neighbours >= least)
+        for by_neighbours in (FEW, LANES)
+    )
+    return lanes if particles <= few or _words(in_row) > MOST_WORDS else 0
 
 
-def lanes_in(neighbours: float) -> int:
-    """Return how many threads list the neighbours of a particle that has so many."""
-    return max((lanes for least, lanes in WIDE.items() if neighbours >= least), default=0)
+def words_for(in_row: float, is_periodic: bool) -> int:
+    """Return how many words of 32 bits mark the candidates of a row of cells.
+
+    Enough for nearly all rows of a uniform density, and one for rows that go on at their other
+    end. in_row: candidates in the row that reaches furthest, on average.
+    """
+    return min(_words(in_row) + is_periodic, MOST_WORDS)
+
+
+def _words(in_row: float) -> int:
+    return max(1, math.ceil((in_row + 3 * math.sqrt(in_row)) / 32))

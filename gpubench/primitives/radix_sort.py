@@ -1,4 +1,4 @@
-"""Radix sort of (key, value) pairs: CUB on CUDA, our own elsewhere."""
+"""Radix sort of (key, value) pairs: CUB on CUDA where nvcc can compile it, else our own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpubench.devices.base import Device
-from gpubench.primitives.digit_sorts import ThreeKernelSort
+from gpubench.primitives.digit_sorts import OnesweepSort, ThreeKernelSort
 
 
 class RadixSort:
@@ -20,14 +20,15 @@ class RadixSort:
 
     keys: Any
     values: Any
+    _sort: Any
 
     def __init__(self, device: Device, items: int, bits: int) -> None:
-        self.form = "cub" if device.backend == "cuda" else "three-kernels"
-        self._sort: Any = (
-            _Cub(device, items, bits)
-            if self.form == "cub"
-            else ThreeKernelSort(device, items, "uint32", bits)
-        )
+        if device.backend != "cuda":
+            self.form, self._sort = "three-kernels", ThreeKernelSort(device, items, "uint32", bits)
+        elif hasattr(device, "library"):
+            self.form, self._sort = "cub", _Cub(device, items, bits)
+        else:
+            self.form, self._sort = "onesweep", OnesweepSort(device, items, "uint32", bits)
         self.workspace_bytes = self._sort.workspace_bytes
         self.keys, self.values = self._sort.keys, self._sort.values
 

@@ -304,7 +304,7 @@ def check_names(study: Study, algorithms: Mapping[str, type[Algorithm]]) -> None
             )
         takes = FAMILIES[algorithm.family].kind
         is_part = inputs is Simulation and algorithm.family in MAKES_CELLS
-        if inputs not in (None, takes) and not is_part:
+        if inputs is not None and not issubclass(inputs, takes) and not is_part:
             raise StudyError(
                 f"{study.name}.toml: {algorithm.name} takes {takes.kind}, which its sweep has not"
             )

@@ -9,6 +9,7 @@ typedef struct Box {
     unsigned cells[3];
     int periodic[3];
     int walls[3];
+    float edge[3];
     float reach;
     unsigned mask;
 } Box;
@@ -36,6 +37,13 @@ __device__ __forceinline__ float square_length(float4 d)
 __device__ __forceinline__ int cell_at(GLOBAL const Box *box, int axis, unsigned place)
 {
     return (int)__umulhi(box->periodic[axis] ? place : place << 1, box->cells[axis]);
+}
+
+/* How far a place is behind the low side of its cell, in edges of the cell. */
+__device__ __forceinline__ float inside_cell(GLOBAL const Box *box, int axis, unsigned place)
+{
+    unsigned low = (box->periodic[axis] ? place : place << 1) * box->cells[axis];
+    return (float)low * 2.3283064365386963e-10f; /* 2^-32 */
 }
 
 /* Coordinate of a neighbouring cell: wrapped where the box repeats, -1 behind a wall. */

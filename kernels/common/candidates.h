@@ -1,16 +1,18 @@
 /* The particles that may be within reach of one; to be included in the body of a kernel, after
    VISIT(j) has been defined as what is done with each. The one itself is among them.
 
-   Takes `i`, the particle, `p`, its place, and `box`, `cells`, `items` and `particles`. TRAVERSAL
-   says what cells and items are:
+   Takes `i`, the particle, `p`, its place, `square_range`, and `box`, `cells`, `items` and
+   `particles`. All that VISIT may find nearer than the square root of `square_range` are among them,
+   and some that are further. TRAVERSAL says what cells and items are:
      0  SortedCells: start, none; particles are in the order of their cells
      1  LinkedCells: head, next
      2  LimitedCells: count, slots (CAPACITY a cell)
      3  lists of neighbours: their numbers, and the lists (ROOM a particle)
      4  HashedCells: bounds, corner (BUCKETS as in common/hash.h); particles are in the order of
         their buckets
-   REACH: cells along x that reach as far as one along y and z. PLACES: the array that `p` is of,
-   where its name is not `places`; 4 reads it. */
+   REACH: cells along x that reach as far as one along y and z. AFTER, if defined: only those with a
+   larger number than that, which is of the particle; sorted cells only. PLACES: the array that `p`
+   is of, where its name is not `places`; hashed cells read it. */
 #ifndef PLACES
 #define PLACES places
 #endif
@@ -23,40 +25,63 @@
 #else
     int cx = cell_at(box, 0, p.x), cy = cell_at(box, 1, p.y), cz = cell_at(box, 2, p.z);
 #if TRAVERSAL == 0
-    /* Cells that follow each other along x are one stretch of particles. So they may be short,
-       REACH of them to the range, which leaves fewer particles out of reach. Past the end of a
-       periodic row the stretch goes on at the row's other end. */
-    int last = (int)box->cells[0] - 1;
-    int first_x = max(cx - REACH, 0), last_x = min(cx + REACH, last);
-    int wraps = box->periodic[0] && (cx < REACH || cx > last - REACH);
-    int first_far = cx < REACH ? last + 1 + cx - REACH : 0;
-    int last_far = cx < REACH ? last : cx + REACH - last - 1;
+    /* Cells that follow each other along x are one stretch of particles, which is cut where the ball
+       about the particle ends. So they may be short, REACH of them to the range. Past the end of a
+       periodic row the stretch goes on at the row's other end. Bounds are a little wide, by more
+       than roundings may take: of `square_range`, of distances, of coordinates in cells. */
+    int end_x = (int)box->cells[0];
+    int wraps = box->periodic[0] && (cx < REACH || cx >= end_x - REACH);
+    float at_x = inside_cell(box, 0, p.x), at_y = inside_cell(box, 1, p.y);
+    float at_z = inside_cell(box, 2, p.z), per_edge = 1.000002f / box->edge[0];
+    int y[3];
+    float square_y[3];
+#pragma unroll
+    for (int r = 0; r < 3; ++r) {
+        float gap = box->edge[1] * (r == 0 ? at_y : r == 2 ? 1.0f - at_y : 0.0f);
+        y[r] = neighbour_at(box, 1, cy + r - 1);
+        square_y[r] = y[r] < 0 ? 3e38f : gap * gap;
+    }
     for (int dz = -1; dz <= 1; ++dz) {
         int z = neighbour_at(box, 2, cz + dz);
-        if (z < 0)
+        float gap_z = box->edge[2] * (dz < 0 ? at_z : dz > 0 ? 1.0f - at_z : 0.0f);
+        float left_z = fmaf(square_range, 1.000004f, -(gap_z * gap_z));
+        if (z < 0 || left_z < 0.0f)
             continue;
-        /* The bounds of three rows first: their loads overlap. */
-        int row[3], begin[3], end[3];
+#ifdef AFTER
+        if (z < cz)
+            continue;
+#endif
+        for (int far = 0; far <= wraps; ++far) {
+            int middle = far ? (cx < REACH ? cx + end_x : cx - end_x) : cx;
+            /* The bounds of three rows first: their loads overlap. */
+            int begin[3], count[3];
 #pragma unroll
-        for (int r = 0; r < 3; ++r) {
-            int y = neighbour_at(box, 1, cy + r - 1);
-            row[r] = y < 0 ? -1 : cell_index(box, 0, y, z);
-            begin[r] = y < 0 ? 0 : cells[row[r] + first_x];
-            end[r] = y < 0 ? 0 : cells[row[r] + last_x + 1];
-        }
-#pragma unroll
-        for (int r = 0; r < 3; ++r) {
-            int j = begin[r], stop = end[r];
-            for (int piece = 0; piece <= wraps; ++piece) {
-                if (piece) {
-                    if (row[r] < 0)
-                        break;
-                    j = cells[row[r] + first_far];
-                    stop = cells[row[r] + last_far + 1];
+            for (int r = 0; r < 3; ++r) {
+                float left = left_z - square_y[r];
+                float half_width = fmaf(sqrt_about(fmaxf(left, 0.0f)), per_edge, 1e-6f);
+                int first = middle + (int)floorf(fmaxf(at_x - half_width, (float)-REACH));
+                int last = middle + (int)floorf(fminf(at_x + half_width, (float)REACH));
+                first = max(first, 0);
+                last = min(last, end_x - 1);
+                begin[r] = count[r] = 0;
+#ifdef AFTER
+                if (z == cz && y[r] < cy)
+                    continue;
+#endif
+                if (left >= 0.0f && first <= last) {
+                    int row = cell_index(box, 0, y[r], z);
+                    begin[r] = cells[row + first];
+#ifdef AFTER
+                    begin[r] = max(begin[r], AFTER + 1);
+#endif
+                    count[r] = max(cells[row + last + 1] - begin[r], 0);
                 }
-                for (; j < stop; ++j) {
-                    VISIT(j);
-                }
+            }
+            /* One loop over all three, which differ in length from thread to thread. */
+            int two = count[0] + count[1], all = two + count[2];
+            int second = begin[1] - count[0], third = begin[2] - two;
+            for (int k = 0; k < all; ++k) {
+                VISIT(k + (k < count[0] ? begin[0] : k < two ? second : third));
             }
         }
     }

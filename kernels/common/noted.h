@@ -1,6 +1,6 @@
 /* The neighbours of a particle that were noted, or where they did not fit, all candidates; to be
    included in the body of a kernel like candidates.h, with NEAR, `noted` and `notes` besides.
-   VISIT must do nothing for particles out of reach. */
+   VISIT must do nothing for particles 1 or further away. */
 {
     int met = noted[i];
     if (met <= NEAR) {
@@ -8,6 +8,9 @@
             VISIT(notes[NOTE(i, k)]);
         }
     } else {
+#if TRAVERSAL == 0
+        float square_range = 1.0f;
+#endif
 #include "common/candidates.h"
     }
 }

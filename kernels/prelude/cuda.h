@@ -23,6 +23,19 @@ __device__ __forceinline__ void store_relaxed(int *address, int value)
     asm volatile("st.relaxed.gpu.s32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
 }
 
+/* Add (x, y, z) to where other threads add too, in any order: for sums that are exact. */
+__device__ __forceinline__ void add_exact(float4 *address, float x, float y, float z)
+{
+#if __CUDA_ARCH__ >= 900 && (__CUDACC_VER_MAJOR__ > 12 || __CUDACC_VER_MINOR__ >= 1)
+    asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(address)),
+                 "f"(x), "f"(y), "f"(z), "f"(0.0f));
+#else
+    atomicAdd(&address->x, x);
+    atomicAdd(&address->y, y);
+    atomicAdd(&address->z, z);
+#endif
+}
+
 /* Add to a word that blocks meet at, after everything this block has stored. */
 __device__ __forceinline__ void add_release(uint64 *address, uint64 value)
 {

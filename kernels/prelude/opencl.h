@@ -24,6 +24,7 @@
 #define store_relaxed(address, value) ((void)atomic_xchg(address, value))
 
 #define __clz(x) clz(x)
+#define __popc(x) popcount(x)
 #define __umulhi(a, b) mul_hi(a, b)
 #define floorf floor
 #define fmaf fma
@@ -46,6 +47,24 @@ inline float __fmul_rn(float a, float b)
 {
 #pragma OPENCL FP_CONTRACT OFF
     return a * b;
+}
+
+inline void add_float_exact(volatile GLOBAL int *address, float value)
+{
+    int before, seen = 0; /* a guess, as a plain load would race */
+    do {
+        before = seen;
+        seen = atomic_cmpxchg(address, before, as_int(as_float(before) + value));
+    } while (seen != before);
+}
+
+/* Add (x, y, z) to where other threads add too, in any order: for sums that are exact. */
+inline void add_exact(GLOBAL float4 *address, float x, float y, float z)
+{
+    GLOBAL int *words = (GLOBAL int *)address;
+    add_float_exact(words, x);
+    add_float_exact(words + 1, y);
+    add_float_exact(words + 2, z);
 }
 
 typedef long int64;

@@ -19,7 +19,8 @@ from gpubench.neighbours.export.folder import FILES, write
 from gpubench.neighbours.export.source import namespace, resolved
 from gpubench.verify.neighbour_oracle import NeighbourOracle
 
-ROOT = Path(__file__).resolve().parents[2]
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
 COUNTING, RADIX, LINKED = "search-counting-sort", "search-radix-grid", "search-atomic-list"
 HASHED = "hash-query"
 VARIANTS = [  # search, task, axes that repeat, parts, neighbours
@@ -50,11 +51,6 @@ def test_constants_that_are_read_stay_as_constants():
     assert "__shfl_up_sync" in text and "GLOBAL" not in text and "#if" not in text
 
 
-def test_the_licence_is_that_of_the_project():
-    ours = (ROOT / "gpubench/neighbours/export/licence.txt").read_text().split()
-    assert ours == (ROOT / "LICENSE").read_text().split()[2:]
-
-
 @pytest.mark.parametrize("search", [COUNTING, RADIX, LINKED, HASHED])
 def test_writes_what_it_says(search, tmp_path):
     arguments = ["export", search, "--out", str(tmp_path / "new")]
@@ -64,6 +60,8 @@ def test_writes_what_it_says(search, tmp_path):
     for name in FILES:  # nothing of the templates is left
         text = (tmp_path / "new" / name).read_text()
         assert not re.search(r"_HERE|noqa|^#(if|el|endif) ", text.split("__CUDACC_RTC__")[-1])
+    head = (tmp_path / "new" / FILES[0]).read_text().split("*/")[0]
+    assert (ROOT / "LICENSE").read_text().split()[2:] == head[head.index("Copyright") :].split()
     with pytest.raises(UserError, match=r"neighbours.cuh is there already"):
         write(tmp_path / "new")
 
@@ -87,14 +85,14 @@ def test_what_it_cannot_write_is_one_line(asked, message, tmp_path):
     assert not (tmp_path / "new").exists()
 
 
-def built(folder, *variant):
-    write(folder, *variant)
-    subprocess.run(
-        ["nvcc", "-Werror", "all-warnings", "-std=c++14", "-arch=sm_80", "-o", "example",
-         "example.cu"],
-        cwd=folder, check=True,
-    )  # fmt: skip
-    return folder / "example"
+def built(folder, search, task, *others):
+    """Write a search; compile its example, and a program that reads particles."""
+    write(folder, search, task, *others)
+    which = [f"-DHASHED={int(search == HASHED)}", f"-DLISTS={int(task == 'list')}", "-I."]
+    flags = ["-Werror", "all-warnings", "-std=c++14", "-arch=sm_80"]
+    for source, name in (("example.cu", "example"), (HERE / "export_main.cu", "main")):
+        subprocess.run(["nvcc", *flags, *which, "-o", name, source], cwd=folder, check=True)
+    return folder / "main"
 
 
 @needs_nvcc
@@ -103,12 +101,12 @@ def built(folder, *variant):
     [pytest.param(v, marks=() if v in LIST_OF_EACH else pytest.mark.long) for v in VARIANTS],
 )
 def test_compiles_without_a_warning(variant, tmp_path):
-    example = built(tmp_path / "it", *variant)
-    # Particles, edge and cutoff; the example initializes the search before it asks for a GPU.
+    main = built(tmp_path / "it", *variant)
+    # Particles, edge and cutoff; a search is initialized before anything asks for a GPU.
     refused = [("0", "9", "1"), ("10", "9", "nan")]
     refused += [("10", "-1", "1"), ("10", "inf", "1")] * (variant[0] != HASHED)
     for arguments in refused + [("10", "9", "4")] * bool(variant[2]):
-        done = subprocess.run([example, *arguments], capture_output=True, text=True)
+        done = subprocess.run([main, *arguments], capture_output=True, text=True)
         assert (done.returncode, done.stderr) == (1, "invalid argument\n"), arguments
 
 
@@ -129,13 +127,14 @@ def case(request, tmp_path):
 
 @pytest.mark.cuda
 @needs_nvcc
-def test_the_example_finds_the_neighbours(case):
+def test_the_header_finds_the_neighbours(case):
     folder, variant, positions, edge, cutoff, grid = case
-    example = built(folder, *variant)
+    main = built(folder, *variant)
+    subprocess.run([folder / "example"], check=True)
     positions.tofile(folder / "positions")
     n = len(positions)
     subprocess.run(
-        [example, str(n), repr(edge), repr(float(np.float32(cutoff))), "positions", "found"],
+        [main, str(n), repr(edge), repr(float(np.float32(cutoff))), "positions", "found"],
         cwd=folder, check=True,
     )  # fmt: skip
     found = (folder / "found").read_bytes()

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import gpubench
 from gpubench import NeighbourList
 from gpubench.core.errors import UserError
 from gpubench.neighbours.method import methods
@@ -223,6 +224,9 @@ class TestCapacity:
         assert {*map(tuple, found.pairs().tolist())} == {*map(tuple, plain.pairs().tolist())}
         again = search(drawn(300, seed=1), out=found)
         assert again.rows is found.rows
+        for wrong in (5, NeighbourList(1.0, EDGES, order="cells")(positions)):
+            with pytest.raises(UserError, match="an earlier search like this one"):
+                search(positions, out=wrong)
 
     def test_what_finds_no_room_is_told_once_and_nothing_is_written_beyond(self):
         positions = drawn(300)
@@ -378,6 +382,10 @@ class TestUpdate:
             NeighbourList(1.0, EDGES).update(drawn(3))
 
 
+def test_the_package_shows_what_it_has():
+    assert {"NeighbourList", "Found", "tune", "load"} <= set(dir(gpubench))
+
+
 def test_threads_take_turns():
     search = NeighbourList(1.0, EDGES, True)
     inputs = [drawn(200 + 10 * k, seed=k) for k in range(4)]
@@ -462,9 +470,8 @@ def test_a_graph_of_cupy_holds_a_search():
             graph.launch(stream)
             stream.synchronize()
             again = NeighbourList(1.0, (15, 15, 15), True)(other)
-            fresh = found.at(positions)
-            assert np.array_equal(fresh.offsets.get(), again.offsets)
-            fresh.check()
+            assert np.array_equal(found.offsets.get(), again.offsets)
+            found.check()
 
 
 @pytest.mark.cuda
@@ -494,6 +501,10 @@ def test_what_else_a_gpu_does(to_gpu):
     given = up(positions)
     plain = {*map(tuple, NeighbourList(1.0)(positions).pairs().tolist())}
     assert {*map(tuple, down(NeighbourList(1.0)(given).pairs()).tolist())} == plain
+    for method in methods():
+        listed = NeighbourList(1.0, method=method)(given)
+        assert {*map(tuple, down(listed.pairs()).tolist())} == plain
+        assert repr(listed) == f"Found(3,000 particles, {len(plain):,} pairs)"
     cells = NeighbourList(1.0, (9, 9, 9), order="cells")(given)
     ids = down(cells.ids)
     assert {*map(tuple, ids[down(cells.pairs())].tolist())} == plain

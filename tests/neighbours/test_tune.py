@@ -38,9 +38,11 @@ class OneTooMany(CountingSortSearch):
 
 @pytest.fixture
 def few(monkeypatch):
-    """Leave two right searches and one that is wrong."""
+    """Leave two right searches, one that is wrong, and one that needs a GPU."""
     known = registry.algorithms()
-    names = ("search-counting-sort", "scipy-ckdtree", "search-counting-resort")
+    names = (
+        "search-counting-sort", "scipy-ckdtree", "search-counting-resort", "search-cupy-argsort",
+    )  # fmt: skip
     chosen = {name: known[name] for name in names} | {OneTooMany.name: OneTooMany}
     monkeypatch.setattr(registry, "algorithms", lambda: chosen)
 
@@ -60,6 +62,7 @@ def test_a_wrong_search_has_no_rank_and_the_rest_are_records(few, frames, tmp_pa
     )
     ranks = {each.measurement.record.algorithm: each.rank for each in found.ranked}
     assert ranks.pop("one-too-many") is None
+    # What needs another device is left out, the rest has a rank.
     assert set(ranks) == {"search-counting-sort", "scipy-ckdtree"}
     assert set(ranks.values()) == {1, 2}
     assert not found.is_sound
@@ -70,6 +73,17 @@ def test_a_wrong_search_has_no_rank_and_the_rest_are_records(few, frames, tmp_pa
     rows = gpubench.load(found.path).set_index("algorithm")
     assert rows.loc["one-too-many", "status"] == "wrong"
     assert (rows.loc[list(ranks), "status"] == "ok").all()
+
+
+def test_the_code_lists_particles_of_a_box_that_begins_elsewhere(few, frames, tmp_path):
+    positions = frames[0] - 3
+    found = gpubench.tune(
+        positions, 1.0, BOX, (True, False, True), low=(-3.0, -3.0, -3.0), device="opencl",
+        out=tmp_path, budget=SHORT,
+    )  # fmt: skip
+    listed = eval(found.code)(positions)
+    expected = gpubench.NeighbourList(1.0, BOX, (True, False, True))(frames[0])
+    assert sorted(listed.distances()) == pytest.approx(sorted(expected.distances()))
 
 
 def test_other_particles_are_other_measurements(frames):
@@ -124,7 +138,7 @@ def test_formats_agree(frames, tmp_path):
         ("absent.npy --cutoff 1", "cannot read"),
         ("bad.xyz --cutoff 1", "frame 0 ends early"),
         ("one.npy --cutoff 0", "positive"),
-        ("one.npy --cutoff 1 --periodic xyz", "give the box"),
+        ("one.npy --cutoff 1 --periodic xyz", "needs the edges of its box"),
         ("one.npy --cutoff 3 --box 6,6,6 --periodic x", "three cutoffs"),
         ("one.npy --cutoff 1 --box 3,3,3", "outside the box"),
         ("one.npy --cutoff 1 --box 3,3", "three numbers"),

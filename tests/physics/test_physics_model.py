@@ -78,6 +78,8 @@ class TestBox:
         with pytest.raises(UserError, match=r"2\.9 long along y.*make it 3 or longer"):
             Box((9.0, 2.9, 9.0)).grid(1.0)
         assert Box((9.0, 2.9, 9.0), (True, False, True)).grid(1.0).cells == (9, 2, 9)
+        # 1.11 / 0.37 is rounded to less than 3, and two cells would be neighbours twice.
+        assert Box((3 * 0.37, 4.0, 4.0)).grid(0.37).cells[0] == 3
 
     def test_too_many_cells(self) -> None:
         with pytest.raises(UserError, match="too many cells"):

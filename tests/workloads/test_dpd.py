@@ -14,7 +14,7 @@ from gpubench.core import registry
 from gpubench.core.contracts import CellList
 from gpubench.core.errors import UserError
 from gpubench.devices import Device, missing_feature
-from gpubench.workloads import cell_workload
+from gpubench.workloads import cell_workload, dpd
 from gpubench.workloads.dpd import DPD, DPDRayleighTaylor, DPDSeparation, DPDStandard
 from gpubench.workloads.workload import BlowUp
 
@@ -115,6 +115,18 @@ def test_lists_of_neighbours_change_nothing(device, reference, algorithm, form, 
     workload, parameters = WORKLOADS[index]
     simulation = made(device, workload, algorithm, form, skin=0.35, **parameters)
     assert trajectory(simulation, 21) == reference(index, 21)
+
+
+@pytest.mark.parametrize(("algorithm", "form"), [("counting-sort", "reorder"),
+                                                 ("counting-resort", "order")])  # fmt: skip
+@pytest.mark.parametrize("index", range(len(WORKLOADS)))
+def test_pairs_computed_once_change_nothing(device, monkeypatch, algorithm, form, index):
+    workload, parameters = WORKLOADS[index]
+    found = set()
+    for backends in ((), (device.backend,)):
+        monkeypatch.setattr(dpd, "PAIRS_ONCE", backends)
+        found.add(trajectory(made(device, workload, algorithm, form, **parameters), 21))
+    assert len(found) == 1
 
 
 def test_lists_are_kept_while_nothing_has_moved_far(device):

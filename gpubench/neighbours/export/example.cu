@@ -1,9 +1,4 @@
-/* Finds the neighbours of random particles, or of those in a file.
-
-   example PARTICLES BOX CUTOFF [POSITIONS OUT]
-
-   POSITIONS: float4 of each particle. OUT: gets counts (int32) and, of a list, offsets (int64) and
-   neighbours (int32). */
+/* Finds the neighbours of random particles. */
 #include "neighbours.cuh"
 
 #include <cstdio>
@@ -20,36 +15,19 @@ static void check(cudaError_t error)
 
 template <typename T> static T *room(size_t items)
 {
-    void *memory = nullptr;
-    check(cudaMalloc(&memory, items * sizeof(T) + 1));
-    return (T *)memory;
+    T *memory = nullptr;
+    check(cudaMalloc(&memory, items * sizeof(T)));
+    return memory;
 }
 
-template <typename T> static void save(std::FILE *file, const T *device, size_t items)
+int main()
 {
-    std::vector<T> host(items);
-    check(cudaMemcpy(host.data(), device, items * sizeof(T), cudaMemcpyDeviceToHost));
-    if (file && std::fwrite(host.data(), sizeof(T), items, file) != items)
-        std::exit(1);
-}
-
-int main(int argc, char **argv)
-{
-    if (argc < 4)
-        return std::fprintf(stderr, "example PARTICLES BOX CUTOFF [POSITIONS OUT]\n"), 2;
-    const int particles = std::atoi(argv[1]);
-    const float edge = (float)std::atof(argv[2]), cutoff = (float)std::atof(argv[3]);
-
-    std::vector<float4> host(particles > 0 ? particles : 0);
+    const int particles = 100000;
+    const float edge = 30.0f, cutoff = 1.0f;
+    std::vector<float4> host(particles);
     for (float4 &p : host)
         p = float4{edge * std::rand() / (RAND_MAX + 1.0f), edge * std::rand() / (RAND_MAX + 1.0f),
                    edge * std::rand() / (RAND_MAX + 1.0f), 0.0f};
-    if (argc > 5) {
-        std::FILE *file = std::fopen(argv[4], "rb");
-        if (!file || std::fread(host.data(), sizeof(float4), host.size(), file) != host.size())
-            return std::fprintf(stderr, "cannot read %s\n", argv[4]), 1;
-        std::fclose(file);
-    }
 
     gpubench::NeighbourList search;
 #if HASHED
@@ -64,23 +42,16 @@ int main(int argc, char **argv)
     check(cudaMemcpy(positions, host.data(), particles * sizeof(float4), cudaMemcpyHostToDevice));
     check(search.prepare(workspace, 0));
     check(search.count(positions, counts, 0));
-
-    std::FILE *out = argc > 5 ? std::fopen(argv[5], "wb") : nullptr;
-    save(out, counts, particles);
 #if LISTS
     int64_t *offsets = room<int64_t>(particles + 1), pairs = 0;
     check(search.sum(counts, offsets, 0));
     check(cudaMemcpy(&pairs, offsets + particles, sizeof pairs, cudaMemcpyDeviceToHost));
     int *neighbours = room<int>(pairs);
     check(search.fill(offsets, neighbours, pairs, 0));
-    save(out, offsets, particles + 1);
-    save(out, neighbours, pairs);
     std::printf("%d particles, %lld neighbours\n", particles, (long long)pairs);
 #else
     std::printf("%d particles counted\n", particles);
 #endif
-    if (out)
-        std::fclose(out);
     check(cudaDeviceSynchronize());
     return 0;
 }

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import json
+import math
 import re
+import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 
 import gpubench
 from gpubench.core.errors import UserError
-from gpubench.neighbours.export.parts import SEARCHES, blocks, namespaces
+from gpubench.core.paths import PACKAGE
+from gpubench.neighbours.export.parts import SEARCHES, namespaces
 from gpubench.neighbours.export.source import Constants, resolved
-from gpubench.primitives.cell_query import lanes_in
+from gpubench.primitives.cell_query import words_for
 
 TASKS = ("count", "list")
 FILES = ("neighbours.cuh", "example.cu", "CMakeLists.txt", "cupy_neighbours.py")
@@ -67,28 +69,54 @@ def _texts(
 ) -> tuple[str, ...]:
     """Return what the files hold."""
     lists, is_sorted = task == "list", kind in ("COUNTING", "RADIX")
-    lanes = lanes_in(neighbours) if lists and is_sorted else 0
-    chosen = {kind: 1, "LISTS": int(lists), "LANES": lanes, "SORTED": int(is_sorted)}
-    chosen["HAS_MASKS"] = int(lists and is_sorted and not lanes)
+    # Cells are about a tenth longer than the cutoff.
+    in_row = 1.1 * (2 + 1 / parts) * neighbours / (4 / 3 * math.pi)
+    words = words_for(in_row, bool(periodic))
+    chosen = {kind: 1, "LISTS": int(lists), "SORTED": int(is_sorted)}
+    chosen["HAS_MASKS"] = int(lists and is_sorted)
     repeats = [axis in periodic for axis in "xyz"]
     values = {
         "REPEATS_HERE": ", ".join(str(each).lower() for each in repeats),
         "(AXES_HERE,)": str(tuple(repeats)),
         "PARTS_HERE": str(parts),
-        "LANES_HERE": str(lanes),
-        "BLOCKS_HERE": json.dumps(blocks(kind), indent=4),
     }
-    choices = f"Task: {task}. Axes that repeat: {', '.join(periodic) or 'none'}."
-    licence = _text("licence.txt")
-    head = HEAD.format(way=way, choices=choices, version=gpubench.__version__, licence=licence)
-    inner = namespaces(kind, bool(periodic), parts, lists, lanes)
+    inner = namespaces(kind, bool(periodic), parts, lists, words)
     header = (
-        f"{head}#ifndef GPUBENCH_NEIGHBOURS_CUH\n#define GPUBENCH_NEIGHBOURS_CUH\n\n"
-        f"namespace gpubench {{\n{inner}\n}}\n\n"
+        f"{_head(way, task, periodic)}#ifndef GPUBENCH_NEIGHBOURS_CUH\n"
+        f"#define GPUBENCH_NEIGHBOURS_CUH\n\nnamespace gpubench {{\n{inner}\n}}\n\n"
         f"#ifndef __CUDACC_RTC__\n\n{_filled('host.cuh', chosen, values)}\n#endif\n\n#endif\n"
     )
-    others = ("example.cu", "CMakeLists.txt", "cupy_neighbours.py.in")
-    return header, *(_filled(name, chosen, values) for name in others)
+    example, cmake = (_filled(name, chosen, values) for name in ("example.cu", "CMakeLists.txt"))
+    of_cupy = _with_constants(_filled("cupy_neighbours.py.in", chosen, values), inner)
+    return header, example, cmake, of_cupy
+
+
+def _head(way: str, task: str, periodic: str) -> str:
+    choices = f"Task: {task}. Axes that repeat: {', '.join(periodic) or 'none'}."
+    # A checkout has its licence beside the package.
+    paths = [folder / "LICENSE" for folder in (PACKAGE, PACKAGE.parent)]
+    licence = next(path for path in paths if path.exists()).read_text(encoding="utf-8")
+    return HEAD.format(
+        way=way, choices=choices, version=gpubench.__version__,
+        licence=textwrap.indent(licence.partition("\n\n")[2], "   "),
+    )  # fmt: skip
+
+
+def _with_constants(text: str, kernels: str) -> str:
+    """Fill in the kernels that a file for CuPy launches, and constants such as `gather::BLOCK`."""
+
+    def value(found: re.Match[str]) -> str:
+        constants = kernels.partition(f"namespace {found[1]} {{")[2]
+        constant = re.search(rf"constexpr int {found[2]} = (\d+);", constants)
+        assert constant is not None, found[0]
+        return constant[1]
+
+    names = re.findall(r'"(\w+::\w+)"', text)
+    if "radix_sort::" in text:
+        names += [f"radix_sort::count_digits<{passes}>" for passes in range(1, 5)]
+    listed = "".join(f'    "{name}",\n' for name in names)
+    text = re.sub(r"\b(\w+)::([A-Z_]+)\b", value, text)
+    return text.replace("(KERNELS_HERE,)", f"(\n{listed})")
 
 
 def _filled(name: str, chosen: Constants, values: Mapping[str, str]) -> str:
@@ -96,7 +124,6 @@ def _filled(name: str, chosen: Constants, values: Mapping[str, str]) -> str:
     text = resolved(_text(name), chosen)
     for word, value in values.items():
         text = text.replace(word, value)
-    text = re.sub("  # noqa: F821(  # filled in by the export)?", "", text)
     return re.sub(r"\n{3,}(?=    )", "\n\n", text)
 
 

@@ -151,7 +151,7 @@ class NeighbourList {
 #if SORTED
         count_neighbours::count<<<blocks(n, count_neighbours::BLOCK), count_neighbours::BLOCK, 0, stream>>>(
 #if HAS_MASKS
-            sorted_, start_, order_, device_grid_, cutoff2_, slack_, n, counts, masks_);
+            sorted_, start_, order_, device_grid_, cutoff2_, slack_, n, counts, begins_, masks_);
 #else
             sorted_, start_, order_, device_grid_, cutoff2_, slack_, n, counts);
 #endif
@@ -185,12 +185,10 @@ class NeighbourList {
 #elif HASHED
         fill_neighbours::query<<<blocks(n, fill_neighbours::BLOCK), fill_neighbours::BLOCK, 0, stream>>>(
             sorted_, order_, bounds_, device_grid_, corner_, cutoff2_, n, nullptr, (const int64 *)offsets, neighbours, capacity);
-#elif LANES
-        fill_neighbours::fill<<<blocks((int64_t)n * LANES_HERE, 256), 256, 0, stream>>>(
-            sorted_, start_, order_, device_grid_, cutoff2_, slack_, n, (const int64 *)offsets, neighbours, capacity);
 #else
         fill_neighbours::fill<<<blocks(n, fill_neighbours::BLOCK), fill_neighbours::BLOCK, 0, stream>>>(
-            sorted_, start_, order_, device_grid_, cutoff2_, slack_, n, (const int64 *)offsets, neighbours, capacity, masks_);
+            sorted_, start_, order_, device_grid_, cutoff2_, slack_, n, (const int64 *)offsets, neighbours, capacity, begins_,
+            masks_);
 #endif
         return cudaGetLastError();
     }
@@ -284,7 +282,8 @@ class NeighbourList {
         take(at, bounds_, buckets_);
 #endif
 #if HAS_MASKS
-        take(at, masks_, 9 * n);
+        take(at, begins_, 9 * n);
+        take(at, masks_, 9 * detail::count_neighbours::WORDS * n);
 #endif
         bytes_ = at - begin;
     }
@@ -323,6 +322,7 @@ class NeighbourList {
     float4 *sorted_ = nullptr;
 #endif
 #if HAS_MASKS
+    int *begins_ = nullptr;
     unsigned *masks_ = nullptr;
 #endif
 };

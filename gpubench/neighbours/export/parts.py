@@ -1,4 +1,4 @@
-"""What the searches that can be exported are made of: kernels in namespaces, and their blocks."""
+"""What the searches that can be exported are made of: kernels in namespaces."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ SEARCHES = {
     "search-atomic-list": ("LINKED", "over linked lists of cells"),
     "hash-query": ("HASHED", "in open space, over a hash table of cells"),
 }
-THREADS = 256
 SORT: Constants = {"BLOCK": counting_sort.BLOCK, "ITEMS": counting_sort.ITEMS, "REORDER": 0}
 ONCE: Constants = {"BLOCK": scan.BLOCK, "ITEMS": scan.ITEMS}
 SCAN = ("common/lookback.h", "scan.cu")
 
 
-def namespaces(kind: str, periodic: bool, parts: int, lists: bool, lanes: int) -> str:
+def namespaces(kind: str, periodic: bool, parts: int, lists: bool, words: int) -> str:
     """Return the kernels of a search, each file with its constants in a namespace of its own."""
     detail = {"COUNTING": _counting, "RADIX": _radix, "LINKED": list, "HASHED": _hashed}[kind]()
     if kind != "HASHED":
@@ -34,7 +33,7 @@ def namespaces(kind: str, periodic: bool, parts: int, lists: bool, lanes: int) -
             constants = {"BLOCK": hash_query.BLOCK, "WORK": work}
             detail.append(namespace(name, ["hash_query.cu"], constants))
     else:
-        detail += _sorted(periodic, parts, lists, lanes)
+        detail += _sorted(periodic, parts, lists, words)
     own = "common/hash.h" if kind == "HASHED" else "common/grid.h"
     common = namespace("detail", ["prelude/cuda.h", own], {"BUCKETS": 0})
     return common.rstrip().removesuffix("}") + "\n" + "\n".join(detail) + "\n}\n"
@@ -69,7 +68,7 @@ def _radix_sort() -> str:
 
 
 def _linked(periodic: bool) -> list[str]:
-    blocks = {"COUNT_BLOCK": cell_query.BLOCK, "FILL_BLOCK": cell_query.FILL_BLOCK}
+    blocks = {"COUNT_BLOCK": cell_query.BLOCK, "FILL_BLOCK": cell_query.GROUP_BLOCK}
     constants = {"PERIODIC": int(periodic), "REACH": 1, **blocks}
     return [
         namespace("lists", ["atomic_list.cu"], {}),
@@ -81,30 +80,14 @@ def _hashed() -> list[str]:
     return [_radix_sort(), namespace("buckets", ["hash_grid.cu"], {"BLOCK": hash_grid.BLOCK})]
 
 
-def _sorted(periodic: bool, parts: int, lists: bool, lanes: int) -> list[str]:
+def _sorted(periodic: bool, parts: int, lists: bool, words: int) -> list[str]:
     query: Constants = {"PERIODIC": int(periodic), "REACH": parts, "HALF": 0}
-    counted = "neighbour_mark.cu" if lists and not lanes else "neighbour_count.cu"
-    files, constants = ["common/stretch.h", counted], {**query, "BLOCK": cell_query.BLOCK}
-    detail = [namespace("count_neighbours", files, constants)]
-    if lists:
-        filled = "neighbour_fill_wide.cu" if lanes else "neighbour_fill.cu"
-        own = {"BLOCK": cell_query.FILL_BLOCK, "STAGED": cell_query.STAGED, "LANES": lanes}
-        files, constants = ["common/stretch.h", filled], {**query, **own}
-        detail.append(namespace("fill_neighbours", files, constants))
-    return detail
-
-
-def blocks(kind: str) -> dict[str, int]:
-    """Return the threads of blocks, and items of one, that the file for CuPy launches."""
-    used = {radix_grid.BLOCK, hash_grid.BLOCK, gather.BLOCK, scan.BLOCK, cell_query.FILL_BLOCK}
-    assert used == {THREADS} == {counting_sort.BLOCK}
-    found = {"threads": THREADS, "scan": scan.BLOCK * scan.ITEMS, "count": cell_query.BLOCK}
-    if kind == "COUNTING":
-        return {**found, "sort_items": counting_sort.BLOCK * counting_sort.ITEMS}
-    if kind == "LINKED":
-        return found
-    block, items, _ = OnesweepSort.shapes[4]
-    digits = digit_sorts.COUNT_BLOCK
-    found |= {"sort": block, "sort_items": block * items, "digits": digits}
-    found["digit_items"] = digits * digit_sorts.COUNT_ITEMS
-    return {**found, "query": hash_query.BLOCK} if kind == "HASHED" else found
+    if not lists:
+        query = {**query, "BLOCK": cell_query.BLOCK}
+        return [namespace("count_neighbours", ["common/stretch.h", "neighbour_count.cu"], query)]
+    query = {**query, "BLOCK": cell_query.LIST_BLOCK, "STEP": cell_query.STEP, "WORDS": words}
+    common = ["common/stretch.h", "common/marks.h"]
+    return [
+        namespace("count_neighbours", [*common, "neighbour_mark.cu"], query),
+        namespace("fill_neighbours", [*common, "neighbour_fill.cu"], {**query, "STAGED": 1}),
+    ]

@@ -31,32 +31,22 @@ def resolved(text: str, constants: Constants) -> str:
             if all(is_kept for is_kept, _ in branches):
                 kept.append(line.replace("\\\x00", "\\\n"))
             continue
-        word, condition = (
-            directive[1],
-            _COMMENT.sub("", directive[2].replace("\\\x00", " ")).strip(),
-        )
-        if word == "endif":
-            branches.pop()
-        elif word in ("else", "elif"):
-            _, was_kept = branches.pop()
-            is_kept = not was_kept and (word == "else" or _holds(condition, known))
+        word, condition = directive.groups()
+        was_kept = branches.pop()[1] if word in ("elif", "else", "endif") else False
+        if word != "endif":
+            is_kept = not was_kept and (word == "else" or _holds(word, condition, known))
             branches.append((is_kept, was_kept or is_kept))
-        else:
-            if word != "if":
-                condition = f"{'!' * (word == 'ifndef')}defined({condition})"
-            is_kept = _holds(condition, known)
-            branches.append((is_kept, is_kept))
     return "\n".join(kept) + "\n"
 
 
-def _holds(condition: str, known: Constants) -> bool:
-    """Evaluate a preprocessor's condition."""
-    text = re.sub(
-        r"defined\s*\(?\s*(\w+)\s*\)?", lambda found: str(int(found[1] in known)), condition
-    )
+def _holds(word: str, condition: str, known: Constants) -> bool:
+    """Evaluate a preprocessor's condition, behind `if`, `elif`, `ifdef` or `ifndef`."""
+    text = _COMMENT.sub("", condition.replace("\\\x00", " ")).strip()
+    if word in ("ifdef", "ifndef"):
+        return (text in known) == (word == "ifdef")
+    text = re.sub(r"defined\s*\(?\s*(\w+)\s*\)?", lambda found: str(int(found[1] in known)), text)
     text = _WORD.sub(lambda found: str(known.get(found[0], 0)), text)
-    text = text.replace("&&", " and ").replace("||", " or ")
-    text = re.sub(r"!(?!=)", " not ", text)
+    text = re.sub(r"!(?!=)", " not ", text.replace("&&", " and ").replace("||", " or "))
     if not re.fullmatch(r"[\d\s()<>!=+*/%-]*(?:(?:and|or|not)[\d\s()<>!=+*/%-]*)*", text):
         raise ValueError(f"a condition that cannot be resolved: {condition}")
     return bool(eval(text, {"__builtins__": {}}))

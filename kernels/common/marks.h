@@ -1,0 +1,78 @@
+/* The neighbours of a particle in a row of cells as words of 32 bits, which neighbour_mark.cu keeps for
+   neighbour_fill.cu. HALF, PERIODIC: see neighbour_count.cu; STEP: candidates whose loads overlap. */
+#ifndef GPUBENCH_COMMON_MARKS_H
+#define GPUBENCH_COMMON_MARKS_H
+#include "common/stretch.h"
+
+#define ROWS 9
+
+/* As is_near, of no image: adding 0 would change no square. */
+__device__ __forceinline__ int is_near_unshifted(float4 p, float4 q, float cutoff2)
+{
+    const float dx = q.x - p.x, dy = q.y - p.y, dz = q.z - p.z;
+    return fmaf(dz, dz, fmaf(dy, dy, dx * dx)) < cutoff2;
+}
+
+/* Bit k: particle first + k is near, of those before `end`, at most 32. STEP at a time: their loads overlap. */
+__device__ __forceinline__ unsigned near_bits(GLOBAL const float4 *positions, float4 p, int first,
+                                              int end, float shift_x, float shift_y, float shift_z, float cutoff2)
+{
+    unsigned bits = 0;
+    int j = first;
+    /* Few rows are images. */
+    const int is_image = PERIODIC && (shift_x != 0.0f || shift_y != 0.0f || shift_z != 0.0f);
+    for (; j + STEP <= end; j += STEP) {
+        float4 q[STEP];
+        unsigned near = 0;
+#pragma unroll
+        for (int k = 0; k < STEP; ++k)
+            q[k] = positions[j + k];
+        if (is_image) {
+#pragma unroll
+            for (int k = 0; k < STEP; ++k)
+                near |= is_near(p, q[k], shift_x, shift_y, shift_z, cutoff2) ? 1u << k : 0u;
+        } else {
+#pragma unroll
+            for (int k = 0; k < STEP; ++k)
+                near |= is_near_unshifted(p, q[k], cutoff2) ? 1u << k : 0u;
+        }
+        bits |= near << (j - first);
+    }
+    for (; j < end; ++j)
+        bits |= (unsigned)is_near(p, positions[j], shift_x, shift_y, shift_z, cutoff2) << (j - first);
+    return bits;
+}
+
+/* A piece of a row, of which a row that wraps has two, and its shift along x. With HALF particles up to `own` are left
+   out. */
+typedef struct Piece {
+    int begin, end;
+    float shift_x;
+} Piece;
+
+__device__ __forceinline__ void set_piece(Piece *piece, Stretch s, int is_far, GLOBAL const Grid *grid, int own)
+{
+    piece->begin = is_far ? s.far_begin : s.begin;
+    piece->end = is_far ? s.far_end : s.end;
+    piece->shift_x = !is_far ? 0.0f : s.far_begin < s.begin ? grid->size[0] : -grid->size[0];
+    if (HALF)
+        piece->begin = max(piece->begin, own + 1);
+}
+
+/* How many words of 32 bits the candidates of a row take; those of the far piece begin in a word of their own. */
+__device__ __forceinline__ int words_of(Stretch s, int own)
+{
+    const int begin = HALF ? max(s.begin, own + 1) : s.begin, far = HALF ? max(s.far_begin, own + 1) : s.far_begin;
+    return (max(s.end - begin, 0) + 31) / 32 + (max(s.far_end - far, 0) + 31) / 32;
+}
+
+/* Bit k: particle first + k is a neighbour, of those of a piece. */
+__device__ __forceinline__ unsigned word_of(GLOBAL const float4 *positions, float4 p, const Piece *piece, int first,
+                                            float shift_y, float shift_z, float cutoff2, int own)
+{
+    const unsigned near = near_bits(positions, p, first, min(first + 32, piece->end), piece->shift_x, shift_y, shift_z,
+                                    cutoff2);
+    return !HALF && (unsigned)(own - first) < 32u ? near & ~(1u << (own - first)) : near;
+}
+
+#endif

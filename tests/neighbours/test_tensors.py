@@ -1,0 +1,77 @@
+"""What a search of PyTorch's tensors launches, with bindings that note it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from builders.cuda_bindings import CONTEXT, PAIRS, STREAM, Bindings, Tensor
+
+from gpubench import NeighbourList
+from gpubench.core.errors import UserError
+
+EDGES = (12.0, 12.0, 12.0)
+
+
+@pytest.fixture
+def bindings(monkeypatch):
+    return Bindings().install(monkeypatch)
+
+
+@pytest.fixture
+def positions():
+    return Tensor(np.random.default_rng(1).random((2000, 3)) * 12)
+
+
+@pytest.mark.parametrize("more", [{}, {"half": True}, {"order": "cells"}, {"capacity": 9000}])
+def test_a_search_is_queued_as_its_kernels_would_be_one_by_one(bindings, positions, more):
+    search = NeighbourList(1.0, EDGES, True, method="counting-sort", **more)
+    search(positions)
+    bindings.launched.clear()
+    bindings.copies.clear()
+    found = search(positions)
+    replayed = bindings.launched[:]
+    # No copy tells the host how many pairs there are; the ids of rows in cells are copied.
+    assert bindings.copies == [4 * 2000] * ("order" in more)
+    assert all(grid[-1] == STREAM for _, grid, _ in replayed)
+    (_, plan), rows = search._plan, found.rows
+    bindings.launched.clear()
+    plan._list(found.positions, rows.counts, rows.offsets, rows.neighbours)
+    assert bindings.launched == replayed
+    assert type(found.neighbours) is Tensor
+    if "capacity" not in more:
+        assert len(found) == PAIRS and found.vectors().shape == (PAIRS, 3)
+
+
+def test_other_methods_are_queued_too(bindings, positions):
+    names = []
+    for method in ("atomic-list", "radix-grid"):
+        bindings.launched.clear()
+        assert len(NeighbourList(1.0, EDGES, True, method=method)(positions)) == PAIRS
+        names.append([name for name, *_ in bindings.launched])
+    last = ["count", "scan_lookback", "note_pairs", "fill"]
+    assert names[0] == ["place", "push_front", *last]
+    sort = ["count_digits", "sort_digit", "sort_digit", "cell_bounds"]
+    assert names[1] == ["place", *sort, *last]  # Onesweep: CUB would need nvcc
+
+
+def test_the_gpu_becomes_that_of_a_thread_that_has_none(bindings, positions):
+    search = NeighbourList(1.0, EDGES, True)
+    search(positions)
+    bindings.context = 0
+    search(positions)
+    assert bindings.context == CONTEXT
+
+
+def test_an_error_is_told_once(bindings, positions):
+    search = NeighbourList(1.0, EDGES, True)
+    search(positions)
+    search._plan[1].status.owner[0] = 8
+    with pytest.raises(UserError, match="position 7 is not finite"):
+        search(positions)
+    assert len(search(positions)) == PAIRS
+
+
+@pytest.mark.parametrize(("dtype", "name"), [("int32", "int32"), ("float16", "torch.float16")])
+def test_types_of_tensors_are_named(bindings, dtype, name):
+    with pytest.raises(UserError, match=f"float32 or float64, not {name}"):
+        NeighbourList(1.0, EDGES)(Tensor(np.zeros((5, 3), dtype)))

@@ -1,0 +1,113 @@
+"""Counts and lists over sorted cells by the kernels of a GPU, on every device there is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.spatial import cKDTree
+
+from gpubench.algorithms.counting_sort import CountingSort
+from gpubench.core.answers import SortedCells
+from gpubench.core.grid import Grid
+from gpubench.devices import Device
+from gpubench.primitives import cell_query, simd_query
+from gpubench.primitives.cell_ids import CellIds
+from gpubench.primitives.cell_query import CellQuery
+
+pytestmark = pytest.mark.second_runtime
+
+CUTOFF = 1.0
+BOX = (4.0, 3.0, 3.5)
+
+
+def particles_of(kind: str, particles: int) -> np.ndarray:
+    """Return positions that lie evenly, mostly in a corner, or at the ends of the rows of cells."""
+    unit = np.random.default_rng(11).random((particles, 3), np.float32)
+    if kind == "corner":
+        unit[particles // 4 :] *= 0.15
+    if kind == "ends":
+        unit[:, 0] = np.where(unit[:, 0] < 0.5, 0.2 * unit[:, 0], 1 - 0.2 * (1 - unit[:, 0]))
+    positions = np.zeros((particles, 4), np.float32)
+    positions[:, :3] = np.minimum(unit, np.float32(0.9999)) * np.float32(BOX)
+    return positions
+
+
+def expected(positions: np.ndarray, is_periodic: bool) -> set[tuple[int, int]]:
+    """Return the ordered pairs within the cutoff; none of these inputs is near its edge."""
+    tree = cKDTree(positions[:, :3].astype(np.float64), boxsize=BOX if is_periodic else None)
+    pairs = tree.query_pairs(CUTOFF)
+    return pairs | {(j, i) for i, j in pairs}
+
+
+def listed(device: Device, positions: np.ndarray, half: bool, periodic: bool, reach: int):
+    """Return what a query lists, as ordered pairs, and its counts."""
+    particles = len(positions)
+    grid = Grid((4 * reach, 3, 3), (0.0, 0.0, 0.0), BOX, (periodic,) * 3)
+    cells = CountingSort(device, particles, grid, "reorder", {"levels": 1})
+    cell_of, given = device.empty(particles, "int32"), device.upload(positions)
+    CellIds(device, grid).launch(given, cell_of)
+    cells.build(cell_of, given)
+    query = CellQuery(
+        device, particles, grid, CUTOFF, SortedCells, lists=True, reach=reach, half=half
+    )
+    arrays = query.arrays(cells.answer, given)
+    query.make_room(arrays)
+    query.list(arrays)
+    found = query.found
+    counts, offsets, neighbours = map(
+        device.download, (found.counts, found.offsets, found.neighbours)
+    )
+    assert np.array_equal(np.diff(offsets), counts)
+    rows = np.repeat(np.arange(particles), counts)
+    return list(zip(rows.tolist(), neighbours.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("way", ["groups", "marks", "one word a row"])
+@pytest.mark.parametrize("kind", ["even", "corner", "ends"])
+@pytest.mark.parametrize("periodic", [False, True])
+def test_lists_hold_each_pair_once(
+    device: Device, monkeypatch: pytest.MonkeyPatch, way: str, kind: str, periodic: bool
+):
+    monkeypatch.setattr(simd_query, "suits", lambda _: False)
+    if way != "groups":
+        monkeypatch.setattr(cell_query, "FEW", {0.0: 0})
+    if way == "one word a row":  # what does not fit is tested again
+        monkeypatch.setattr(cell_query, "words_for", lambda *_: 1)
+    for particles, reach in ((1, 1), (33, 3), (700, 2)):
+        positions = particles_of(kind, particles)
+        pairs = expected(positions, periodic)
+        found = listed(device, positions, False, periodic, reach)
+        assert len(found) == len(pairs)
+        assert set(found) == pairs
+        half = listed(device, positions, True, periodic, reach)
+        assert len(half) == len(pairs) // 2
+        assert {(max(pair), min(pair)) for pair in half} == {p for p in pairs if p[0] > p[1]}
+
+
+def test_rows_beyond_the_room_are_cut_and_nothing_else_is_written(
+    device: Device, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(simd_query, "suits", lambda _: False)
+    monkeypatch.setattr(cell_query, "FEW", {0.0: 0})
+    positions = particles_of("even", 300)
+    grid = Grid((4, 3, 3), (0.0, 0.0, 0.0), BOX, (True,) * 3)
+    cells = CountingSort(device, 300, grid, "reorder", {"levels": 1})
+    cell_of, given = device.empty(300, "int32"), device.upload(positions)
+    CellIds(device, grid).launch(given, cell_of)
+    cells.build(cell_of, given)
+    query = CellQuery(device, 300, grid, CUTOFF, SortedCells, lists=True)
+    arrays = query.arrays(cells.answer, given)
+    query.make_room(arrays)
+    query.list(arrays)
+    whole = device.download(query.found.neighbours)
+    offsets = device.download(query.found.offsets)
+    room, behind = 1000, 64
+    assert room < offsets[-1]
+    memory = device.upload(np.full(room + behind, -7, np.int32))
+    query.write_to(query.found.counts, query.found.offsets, memory[:room])
+    query.fill(arrays)
+    cut = device.download(memory)
+    assert (cut[room:] == -7).all()
+    for begin, end in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
+        if end <= room:
+            assert set(cut[begin:end]) == set(whole[begin:end])
