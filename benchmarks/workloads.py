@@ -8,8 +8,13 @@ from ._measure import Case, benchmarks, sizes
 from ._suite import suite
 
 SIZES, SIZES_HERE = sizes((2**14,), (2**20,))
-# One that reorders its particles, one of linked lists, and one that is re-sorted.
-CELLS = ["counting-sort reorder", "atomic-list one-pass", "counting-resort order"]
+# One that reorders its particles, one of linked lists, one that is re-sorted, one that is hashed.
+CELLS = [
+    "counting-sort reorder",
+    "atomic-list one-pass",
+    "counting-resort order",
+    "hash-grid original",
+]
 
 
 def _class_of(name: str, about: dict[str, Any]) -> type:

@@ -13,6 +13,47 @@ __global__ void cell_ids(GLOBAL const uint4 *__restrict__ places, GLOBAL int *__
     cell_of[i] = cell_index(box, cell_at(box, 0, p.x), cell_at(box, 1, p.y), cell_at(box, 2, p.z));
 }
 
+#if TRAVERSAL == 4
+/* The lowest cell coordinate along each axis, into `corner`, which is filled with larger numbers
+   before. Any number of blocks; a thread takes every so many-th particle. */
+__global__ void lowest_cells(GLOBAL const uint4 *__restrict__ places,
+                             GLOBAL const Box *__restrict__ box, GLOBAL int *__restrict__ corner,
+                             int particles)
+{
+    __shared__ int lowest[3];
+    int x = 0x7FFFFFFF, y = x, z = x;
+    if (threadIdx.x < 3)
+        lowest[threadIdx.x] = x;
+    __syncthreads();
+    for (unsigned i = blockIdx.x * BLOCK + threadIdx.x; i < particles; i += gridDim.x * BLOCK) {
+        uint4 p = places[i];
+        x = min(x, cell_at(box, 0, p.x));
+        y = min(y, cell_at(box, 1, p.y));
+        z = min(z, cell_at(box, 2, p.z));
+    }
+    atomicMin(&lowest[0], x);
+    atomicMin(&lowest[1], y);
+    atomicMin(&lowest[2], z);
+    __syncthreads();
+    if (threadIdx.x < 3)
+        atomicMin(&corner[threadIdx.x], lowest[threadIdx.x]);
+}
+
+/* The bucket of each particle. */
+__global__ void bucket_ids(GLOBAL const uint4 *__restrict__ places,
+                           GLOBAL int *__restrict__ bucket_of, GLOBAL const Box *__restrict__ box,
+                           GLOBAL const int *__restrict__ corner, int particles)
+{
+    unsigned i = blockIdx.x * BLOCK + threadIdx.x;
+    if (i >= particles)
+        return;
+    uint4 p = places[i];
+    uint4 products = cell_products(box, corner, cell_at(box, 0, p.x), cell_at(box, 1, p.y),
+                                   cell_at(box, 2, p.z));
+    bucket_of[i] = bucket_near(products, 0, 0, 0);
+}
+#endif
+
 /* Bring particles and their columns, one or two, into the order of their cells, from row `begin`
    on; GATHER_PLACES where the sort has not. */
 __global__ void gather(GLOBAL const int *__restrict__ order, GLOBAL const uint4 *__restrict__ places,

@@ -162,11 +162,13 @@ __device__ __forceinline__ float repulsion(GLOBAL const Fluid *fluid, float insi
 __device__ __forceinline__ float by_walls(GLOBAL const Box *box, GLOBAL const Fluid *fluid,
                                           int axis, float at, float speed)
 {
-    if (box->periodic[axis])
-        return 0.0f;
-    float edge = 2147483648.0f * box->length[axis];
-    return repulsion(fluid, fluid->wall_distance - at, speed) -
-           repulsion(fluid, fluid->wall_distance - (edge - at), -speed);
+    int walls = box->walls[axis];
+    float edge = 2147483648.0f * box->length[axis], push = 0.0f;
+    if (walls & LOW_WALL)
+        push = repulsion(fluid, fluid->wall_distance - at, speed);
+    if (walls & HIGH_WALL)
+        push -= repulsion(fluid, fluid->wall_distance - (edge - at), -speed);
+    return push;
 }
 
 /* Change of velocity along an axis in a step. */

@@ -14,7 +14,7 @@ from gpubench.algorithms.bucket_sort import BucketSort
 from gpubench.algorithms.counting_resort import CountingResort
 from gpubench.algorithms.counting_sort import CountingSort
 from gpubench.algorithms.radix_grid import RadixGrid
-from gpubench.core.answers import LimitedCells, LinkedCells, Neighbours, SortedCells
+from gpubench.core.answers import LinkedCells, Neighbours, SortedCells
 from gpubench.core.contracts import CellList, CellListUpdate, Form, NeighbourSearch
 from gpubench.core.errors import UserError
 from gpubench.core.grid import MAX_CELLS, Grid
@@ -140,7 +140,7 @@ class CellSearch(NeighbourSearch):
     def _take(self, positions: object) -> None:
         """Take from the cells what the query reads."""
         cells = self._cells.answer
-        assert not isinstance(cells, LimitedCells)
+        assert isinstance(cells, LinkedCells | SortedCells)
         self._arrays = self._query.arrays(cells, positions)
 
     def neighbours(self) -> Neighbours:

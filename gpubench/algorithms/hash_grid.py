@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.core.answers import HashedCells
-from gpubench.core.contracts import Form, ParticleAlgorithm
+from gpubench.core.contracts import CellList, Form
 from gpubench.core.errors import UserError
 from gpubench.core.grid import MAX_BUCKETS, UnboundedGrid
 from gpubench.inputs import ParticleSet
@@ -19,10 +19,12 @@ BLOCK = 256
 BLOCKS_PER_UNIT = 8  # of the search for the corner
 
 
-class HashGrid(ParticleAlgorithm):
+class HashGrid(CellList):
     """Hash the cell of each particle, sort by bucket, and note where each bucket starts and ends.
 
     Of the grid that it is made for only the cell size counts: every finite position has a cell.
+    Workloads, whose positions are whole numbers, hash the cells themselves; see
+    gpubench/workloads/cell_workload.py.
     """
 
     name = "hash-grid"
@@ -47,7 +49,7 @@ class HashGrid(ParticleAlgorithm):
         self.packed_grid = device.upload(self.space.packed(self.buckets).view("uint8"))
         self.workspace_bytes += self.packed_grid.nbytes
         self._corner = self.allocate(3, "int32")
-        self._bucket_of = self.allocate(particles, "int32")
+        self.cell_of = self.allocate(particles, "int32")
         self._indices = self.allocate(particles, "int32")
         device.write(self._indices, np.arange(particles, dtype=np.int32))
         self._bounds = self.allocate((self.buckets, 2), "int32")
@@ -81,26 +83,31 @@ class HashGrid(ParticleAlgorithm):
 
     def launch(self) -> None:
         """Build the hash table of the loaded input."""
-        self.build(self.positions)
+        self._hash_positions()
+        self.build(self.cell_of, self.positions)
 
-    def build(self, positions: Any) -> None:
-        """Bring particles into the order of their buckets.
-
-        positions: float32, shape (particles, 4), finite; anywhere.
-        """
-        device, n = self.device, self.particles
+    def _hash_positions(self) -> None:
+        device, n, positions = self.device, self.particles, self.positions
         blocks = device.blocks(n, BLOCK)
         # Of bytes 0x7F are whole numbers that are larger than any cell coordinate.
         device.fill(self._corner, 0x7F if self.limits else 0x00)
         if self.limits:
             few = min(blocks, BLOCKS_PER_UNIT * device.compute_units)
             self._find_corner(few, BLOCK, positions, self.packed_grid, self._corner, n)
-        self._hash(blocks, BLOCK, positions, self.packed_grid, self._corner, self._bucket_of, n)
-        self._sort.launch(self._bucket_of, self._indices)
-        device.fill(self._bounds, 0xFF)
+        self._hash(blocks, BLOCK, positions, self.packed_grid, self._corner, self.cell_of, n)
+
+    def build(self, cell_of: Any, positions: Any) -> None:
+        """Bring particles into the order of their buckets.
+
+        cell_of: int32, shape (particles,), the bucket of each.
+        positions: float32, shape (particles, 4).
+        """
+        n = self.particles
+        self._sort.launch(cell_of, self._indices)
+        self.device.fill(self._bounds, 0xFF)
         self._bound(
-            blocks, BLOCK, self._sort.keys, self._sort.values, positions, self._bounds,
-            self._sorted, n,
+            self.device.blocks(n, BLOCK), BLOCK, self._sort.keys, self._sort.values, positions,
+            self._bounds, self._sorted, n,
         )  # fmt: skip
 
     @property

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from gpubench.algorithms.atomic_list import AtomicList
 from gpubench.algorithms.counting_sort import CountingSort
-from gpubench.core.answers import LimitedCells, LinkedCells, Neighbours, SortedCells
+from gpubench.core.answers import LinkedCells, Neighbours, SortedCells
 from gpubench.core.contracts import CellList, Form, ParticleAlgorithm
 from gpubench.core.errors import UserError
 from gpubench.inputs import ParticleSet
@@ -62,7 +62,7 @@ class NeighbourQuery(ParticleAlgorithm):
         self._cells.load(inputs)
         self._cells.launch()
         cells = self._cells.answer
-        assert not isinstance(cells, LimitedCells)
+        assert isinstance(cells, LinkedCells | SortedCells)
         self._arrays = self._query.arrays(cells, self._cells.positions)
         if self._lists:
             self._query.make_room(self._arrays)

@@ -70,7 +70,10 @@ class HashedCells:
     order: int32, shape (particles,), a permutation of the particles.
     positions: float32, shape (particles, 4), positions[order].
     corner: int32, shape (3,), the coordinates of the cell that is hashed as (0, 0, 0).
+    empty_byte: as in LinkedCells.
     """
+
+    empty_byte: ClassVar[int] = 0x00
 
     bounds: Any
     order: Any

@@ -15,6 +15,7 @@ import numpy as np
 
 from gpubench.core.answers import (
     Compacted,
+    HashedCells,
     LimitedCells,
     LinkedCells,
     Neighbours,
@@ -250,21 +251,20 @@ class CellList(ParticleAlgorithm):
 
     @property
     @abstractmethod
-    def answer(self) -> LinkedCells | SortedCells | LimitedCells:
+    def answer(self) -> LinkedCells | SortedCells | LimitedCells | HashedCells:
         """The cell list that the last ``build`` made; overwritten by the next."""
 
     @classmethod
     def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
         """No task; linked, sorted and limited cells are answers of different use."""
         words = {LinkedCells: "linked", SortedCells: "sorted", LimitedCells: "limited"}
-        return None, words[cls.shape()]
+        return None, words.get(cls.shape())
 
     @classmethod
-    def shape(cls) -> type[LinkedCells] | type[SortedCells] | type[LimitedCells]:
+    def shape(cls) -> type:
         """Return which of the shapes ``answer`` has, as it declares."""
         getter = inspect.getattr_static(cls, "answer").fget
-        shape: type[LinkedCells] | type[SortedCells] | type[LimitedCells]
-        shape = get_type_hints(getter)["return"]
+        shape: type = get_type_hints(getter)["return"]
         return shape
 
 

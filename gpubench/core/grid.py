@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +53,7 @@ class Grid:
     low: tuple[float, float, float]
     size: tuple[float, float, float]
     periodic: tuple[bool, bool, bool] = (False, False, False)
+    most: ClassVar[int] = MAX_CELLS
 
     def __post_init__(self) -> None:
         if any(n < 1 for n in self.cells):
@@ -60,8 +62,8 @@ class Grid:
             raise UserError(
                 f"a box needs finite corners and positive edges, not {self.low} and {self.size}"
             )
-        if self.count > MAX_CELLS:
-            raise UserError(f"{self.count} cells are too many, at most {MAX_CELLS}: enlarge them")
+        if self.count > self.most:
+            raise UserError(f"{self.count} cells are too many, at most {self.most}: enlarge them")
         for low, edge, cell in zip(self.low, self.size, self.cell_size, strict=True):
             least = max(4 * EPSILON * max(abs(low), abs(low + edge)), SMALLEST_CELL)
             if not least <= cell <= LARGEST_CELL:
@@ -150,6 +152,12 @@ class Grid:
         return ids
 
 
+class HashedGrid(Grid):
+    """A grid whose cells are hashed: there may be any number of them, and the box may repeat."""
+
+    most = 2**96
+
+
 @dataclass(frozen=True)
 class UnboundedGrid:
     """Equal cells without a box: every position has one (silva2012, section 5).
@@ -162,7 +170,7 @@ class UnboundedGrid:
     @classmethod
     def of(cls, grid: Grid) -> UnboundedGrid:
         """Keep the cell size of a grid and drop its box; NotSupported where the box repeats."""
-        if any(grid.periodic):
+        if any(grid.periodic) and not isinstance(grid, HashedGrid):
             raise NotSupported("a hash grid has no box that could repeat: leave every axis open")
         return cls(grid.cell_size)
 

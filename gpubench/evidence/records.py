@@ -60,7 +60,8 @@ class Record(
 
     moved: particles that are in another cell than before. kept: share of the records that are not
     null. skin: how much further than the cutoff lists of neighbours reach. ranks, decomposition:
-    how many share a simulation, and how; None for one. inputs: how many took turns in the samples;
+    how many share a simulation, and how; None for one. setting: a parameter of a workload,
+    NAME=VALUE, that differs from its default. inputs: how many took turns in the samples;
     None for one. throttled_ms: samples set aside, because the device was throttled while they were
     taken. remarks: what is unusual about the samples. stopped: why no more were taken.
     clocks_sm_mhz:
@@ -115,6 +116,7 @@ class Record(
     time_step: Positive | None = None
     ranks: Annotated[int, Meta(ge=2, le=1_000_000)] | None = None
     decomposition: Literal["slab", "master"] | None = None
+    setting: Name | None = None
     mode: Literal["cold", "hot", "graph"]
     reason: Reason | None
     samples_ms: list[Ms] | None

@@ -199,7 +199,7 @@ class SimulationStart:
 
     workload: its name. skin: how much further than the cutoff its lists of neighbours reach; 0
         for none. time_step: None for the workload's own. ranks, decomposition: how many ranks
-        share it and how, see specs.Simulation; None for one rank.
+        share it and how, see specs.Simulation; None for one rank. setting: likewise.
     """
 
     workload: str
@@ -209,6 +209,7 @@ class SimulationStart:
     seed: int
     ranks: int | None = None
     decomposition: str | None = None
+    setting: str | None = None
 
     @property
     def hash(self) -> None:
@@ -225,4 +226,5 @@ class SimulationStart:
             "seed": self.seed,
             "ranks": self.ranks,
             "decomposition": self.decomposition,
+            "setting": self.setting,
         }

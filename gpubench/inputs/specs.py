@@ -236,6 +236,7 @@ class Simulation(Recipe):
 
     ranks: how many ranks share the particles; None stands for one, which has them all.
     decomposition: how they share them, see inputs.DECOMPOSITIONS; None with one rank.
+    setting: a parameter of the workload, NAME=VALUE; None where all have their defaults.
     """
 
     kind: ClassVar[str] = "simulation"
@@ -248,6 +249,7 @@ class Simulation(Recipe):
     time_step: float | None = axis(None, type="number", exclusiveMinimum=0)
     ranks: int | None = axis(None, type="integer", minimum=1)
     decomposition: str | None = axis(None, enum=list(DECOMPOSITIONS))
+    setting: str | None = axis(None, type="string", pattern="^[a-z_0-9]+=[^ ]+$")
 
     def __post_init__(self) -> None:
         if self.ranks == 1:
@@ -272,6 +274,8 @@ class Simulation(Recipe):
             parts.append(f"skin {self.skin:g}")
         if self.ranks is not None:
             parts.append(f"{self.ranks} ranks, {self.decomposition}")
+        if self.setting is not None:
+            parts.append(self.setting)
         return ", ".join(parts)
 
     @property

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.core.errors import UserError
-from gpubench.core.grid import MAX_CELLS, Grid
+from gpubench.core.grid import MAX_CELLS, Grid, HashedGrid
 
 # The layout of `struct Box` in kernels/common/box.h.
 BOX_DTYPE = np.dtype(
@@ -23,10 +23,13 @@ BOX_DTYPE = np.dtype(
         ("units", np.float32, 3),
         ("cells", np.uint32, 3),
         ("periodic", np.int32, 3),
+        ("walls", np.int32, 3),
         ("edge", np.float32, 3),
         ("reach", np.float32),
+        ("mask", np.uint32),
     ]
 )
+LOW_WALL, HIGH_WALL = 1, 2  # of Box.walls, as in kernels/common/box.h
 
 
 @dataclass(frozen=True)
@@ -35,10 +38,13 @@ class Box:
 
     size: edges, in units of length.
     periodic: along which axes it repeats; along the others walls reflect.
+    walls: along those others, LOW_WALL, HIGH_WALL, or both. An end without one is the end of the
+        world of a simulation: a particle that would cross it is a fault.
     """
 
     size: tuple[float, float, float]
     periodic: tuple[bool, bool, bool] = (True, True, True)
+    walls: tuple[int, int, int] = (LOW_WALL | HIGH_WALL,) * 3
 
     def __post_init__(self) -> None:
         if not all(math.isfinite(edge) and edge > 0 for edge in self.size):
@@ -72,10 +78,11 @@ class Box:
         positions: NDArray[np.float64] = units[:, :3] * (np.asarray(self.size) / self.units)
         return positions
 
-    def grid(self, cell_size: float, parts: int = 1) -> Grid:
+    def grid(self, cell_size: float, parts: int = 1, *, hashed: bool = False) -> Grid:
         """Cut the box into as many cells as fit that are at least cell_size long.
 
         parts: along x, cells are that many times as short, and at least cell_size / parts.
+        hashed: whether they are hashed, so that there may be any number of them.
         Raises UserError where a periodic edge has no room for three whole ones.
         """
         for axis, edge, periodic in zip("xyz", self.size, self.periodic, strict=True):
@@ -92,18 +99,20 @@ class Box:
             max(3 if periodic else 1, math.floor(edge / size))
             for edge, size, periodic in zip(self.size, sizes, self.periodic, strict=True)
         )
-        return Grid((nx, ny, nz), (0.0, 0.0, 0.0), self.size, self.periodic)
+        kind = HashedGrid if hashed else Grid
+        return kind((nx, ny, nz), (0.0, 0.0, 0.0), self.size, self.periodic)
 
-    def packed(self, grid: Grid, reach: float) -> NDArray[np.void]:
+    def packed(self, grid: Grid, reach: float, buckets: int = 1) -> NDArray[np.void]:
         """Return the box with its cells as the kernels read it: one element of BOX_DTYPE.
 
         length: of a unit. units: in a length of 1. edge: of a cell. reach: how far a particle may
-        move in a step.
+        move in a step. buckets: of hashed cells.
         """
         packed = np.zeros(1, BOX_DTYPE)
         packed["length"] = np.asarray(self.size) / self.units
         packed["units"] = np.asarray(self.units) / self.size
         packed["cells"], packed["periodic"] = grid.cells, self.periodic
         packed["edge"] = np.asarray(self.size) / grid.cells
-        packed["reach"] = reach
+        packed["walls"] = np.where(self.periodic, 0, self.walls)
+        packed["reach"], packed["mask"] = reach, buckets - 1
         return packed

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.core.errors import UserError
-from gpubench.physics.box import Box
+from gpubench.physics.box import HIGH_WALL, LOW_WALL, Box
 from gpubench.physics.pairs import nearest_image, wrapped
 
 Floats = NDArray[np.float64]
@@ -90,14 +90,16 @@ def wall_accelerations(positions: Floats, velocities: Floats, walls: Walls, box:
     """Return what the walls of a box do to particles inside it, float64 (particles, 3).
 
     K_s d - K_d (v . n) along the inward normal n of each wall that is nearer than their distance
-    by d > epsilon. There are walls where the box does not repeat.
+    by d > epsilon. There are walls where the box does not repeat; see Box.walls.
     """
     accelerations = np.zeros_like(positions)
     for axis in np.flatnonzero(~np.asarray(box.periodic)):
-        for normal, away in (
-            (1.0, positions[:, axis]),
-            (-1.0, box.size[axis] - positions[:, axis]),
+        for wall, normal, away in (
+            (LOW_WALL, 1.0, positions[:, axis]),
+            (HIGH_WALL, -1.0, box.size[axis] - positions[:, axis]),
         ):
+            if not box.walls[axis] & wall:
+                continue
             inside = walls.distance - away
             push = walls.stiffness * inside - walls.damping * normal * velocities[:, axis]
             accelerations[:, axis] += np.where(inside > walls.epsilon, normal * push, 0.0)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.physics.box import Box
+from gpubench.physics.box import HIGH_WALL, Box
 from gpubench.physics.contact import Contact, Walls, contact_forces, wall_accelerations
 from gpubench.physics.motion import (
     FORCE_STEPS,
@@ -248,8 +248,12 @@ class _Step:
         return np.concatenate(found)
 
     def _wall_doubt(self, positions: Floats, velocities: Floats) -> Floats:
-        """Return how far a rounding of the place changes what walls do; see `_between`."""
-        error = ARM_ERROR * max(self.box.size)
+        """Return how far a rounding of the place changes what walls do; see `_between`.
+
+        A place is rounded most at the far end; without a wall there, only the first unit matters.
+        """
+        ends = zip(self.box.size, self.box.walls, strict=True)
+        error = ARM_ERROR * max((edge for edge, walls in ends if walls & HIGH_WALL), default=1.0)
         walls = self.walls
         wider, narrower = (
             wall_accelerations(

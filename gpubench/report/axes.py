@@ -76,6 +76,7 @@ AXES: Mapping[str, Axis] = {
     "pose": Axis("Pose", "pose", "{}"),
     "depth": Axis("Depth", "levels of subdivision", "depth {}", "number"),
     "time_step": Axis("Time step", "time step", "time step {}", "linear"),
+    "setting": Axis("Setting", "setting", "{}"),
     "skin": Axis("Skin", "skin", "skin {}", "linear"),
     "ranks": Axis("Ranks", "ranks", "{} ranks", "number"),
     "decomposition": Axis(

@@ -94,11 +94,19 @@ class Match(NamedTuple):
         return self.published / self.here if is_time else self.here / self.published
 
 
-def _matches(run: StudyRun, published: Published, subject: Subject | None) -> list[list[Match]]:
-    """Return the published table with what was measured: rows and columns as published."""
+def _matches(
+    run: StudyRun, published: Published, subject: Subject | None, *, is_paper: bool = False
+) -> list[list[Match]]:
+    """Return the published table with what was measured: rows and columns as published.
+
+    is_paper: whether a quantity with an algorithm of its own is of that, where it was measured.
+    """
 
     def match(row: float, quantity: Quantity, theirs: float) -> Match:
-        cell = find(run, subject, _way_of(quantity), row) if subject else None
+        own = next((s for s in run.subjects if s.algorithm == quantity.algorithm), None)
+        cell = find(run, own, _way_of(quantity), row) if is_paper and own else None
+        if cell is None or cell.place.workload != run.kind["workload"]:
+            cell = find(run, subject, _way_of(quantity), row) if subject else None
         frame_ms = cell.frame_ms if cell else None
         here = frame_ms
         if quantity.what == "frames_per_s":
@@ -124,7 +132,7 @@ def measured(run: StudyRun, published: Published) -> Table | None:
     None where nothing of it was measured.
     """
     subject = run.best_form(published.algorithm)
-    grid = _matches(run, published, subject)
+    grid = _matches(run, published, subject, is_paper=True)
     if subject is None or all(match.here is None for line in grid for match in line):
         return None
     marks, note = tables.modes(match.cell for line in grid for match in line if match.cell)
@@ -140,7 +148,8 @@ def measured(run: StudyRun, published: Published) -> Table | None:
         f" ({published.device}); a dash stands for not measured.",
     ]
     columns = [_SIZE.heading, *map(str, published.columns)]
-    caption = f"Measured: {run.labels[subject]}, times in {tables.unit_name(run.unit)}"
+    named = dict.fromkeys(run.labels[m.cell.subject] for line in grid for m in line if m.cell)
+    caption = f"Measured: {formats.listing(named)}, times in {tables.unit_name(run.unit)}"
     return Table(caption, columns, rows, notes=notes)
 
 
@@ -158,7 +167,10 @@ def overview(run: StudyRun, published: Published, link: str) -> list[Row]:
     paper = next((s for s in run.subjects if s.algorithm == published.algorithm), None)
     if paper is None:
         return []
-    grids = [(s, _matches(run, published, s)) for s in (paper, leader(run) or paper)]
+    grids = [
+        (paper, _matches(run, published, paper, is_paper=True)),
+        (leader(run) or paper, _matches(run, published, leader(run) or paper)),
+    ]
     rows = []
     for index, quantity in enumerate(published.quantities):
         columns = [(subject, [line[index] for line in grid]) for subject, grid in grids]
@@ -168,8 +180,9 @@ def overview(run: StudyRun, published: Published, link: str) -> list[Row]:
         items = []
         for subject, column in columns:
             factors = [match.factor for match in column if match.factor is not None]
-            here = column[known[-1]].here
-            detail = f"{run.labels[subject]}, {formats.span(factors)}{tables.TIMES}"
+            here, cell = column[known[-1]].here, column[known[-1]].cell
+            label = run.labels[cell.subject if cell else subject]
+            detail = f"{label}, {formats.span(factors)}{tables.TIMES}"
             time = Item(f"{formats.significant(here or 0)} frames/s", "words", detail)
             items.append(NOTHING if here is None else time)
         theirs = f"{published.texts[known[-1]][index]} frames/s"

@@ -29,6 +29,7 @@ from gpubench.report.scans import Scan, rankings, scans
 
 _MOST_BARS = 100  # in one panel
 _NAMED = {
+    "setting": ("Effect of a parameter", "The same workload with other values of a parameter."),
     "order": (
         "Effect of the initial order",
         "The same particles given in another order: at random, in cell order with 1 % swapped,"

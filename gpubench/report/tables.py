@@ -293,7 +293,7 @@ def in_order(run: StudyRun) -> list[Cell]:
             *(getattr(place, name) != run.common[name] for name in ("order", "destination")),
             str((*others, place.periodic, place.order, place.workload)),
             *(value or 0 for value in (place.moved, place.time_step, place.skin, place.ranks)),
-            str(place.decomposition),
+            str((place.decomposition, place.setting)),
             place.inputs or 1,
             rank[cell.subject],
         )

@@ -12,11 +12,11 @@ from gpubench.core import registry
 from gpubench.core.contracts import CellList
 from gpubench.core.errors import NotSupported, UserError
 from gpubench.core.memory import why_too_large
-from gpubench.core.numbers import read_number, read_whole
 from gpubench.devices import Device, missing_feature
 from gpubench.distributed.domain_decomposition import share
 from gpubench.inputs import MAX_PARTICLES
 from gpubench.inputs.specs import Simulation
+from gpubench.workloads.parameters import parse
 from gpubench.workloads.workload import Value, Workload
 
 ALGORITHM = "counting-sort"  # the fastest for particles that move little, on any device
@@ -121,7 +121,7 @@ def possible(setup: Setup) -> Setup:
     parameters: dict[str, Value] = {}
     for name, value in setup.parameters.items():
         registry.require_known("parameter", name, defaults)
-        parameters[name] = _parse(name, str(value), type(defaults[name]))
+        parameters[name] = parse(name, str(value), type(defaults[name]))
     return dataclasses.replace(setup, parameters=parameters)
 
 
@@ -164,21 +164,8 @@ def parse_parameters(texts: Sequence[str], defaults: Mapping[str, Value]) -> dic
         if not (name and equals):
             raise UserError(f"--parameter takes NAME=VALUE, not {text!r}")
         registry.require_known("parameter", name, defaults)
-        parameters[name] = _parse(name, value, type(defaults[name]))
+        parameters[name] = parse(name, value, type(defaults[name]))
     return parameters
-
-
-def _parse(name: str, text: str, kind: type[Value]) -> Value:
-    if kind is str:
-        return text
-    words = {int: "a whole number", float: "a finite number"}
-    try:
-        value = read_whole(text) if kind is int else read_number(text)
-    except ValueError:
-        raise UserError(f"parameter {name} takes {words[kind]}, not {text!r}") from None
-    if isinstance(value, float) and not math.isfinite(value):
-        raise UserError(f"parameter {name} takes {words[float]}, not {text!r}")
-    return value
 
 
 def _require_sensible(setup: Setup) -> None:

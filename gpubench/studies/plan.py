@@ -15,6 +15,7 @@ from gpubench.inputs.specs import Recipe, Simulation
 from gpubench.measure.budget import Mode
 from gpubench.studies.selection import WHOLE, Selection
 from gpubench.studies.study import Study, Subject, Sweep, check_names
+from gpubench.workloads.parameters import parse
 
 
 class Described(Protocol):
@@ -162,6 +163,10 @@ def _complete(recipe: Recipe) -> Recipe:
     if not isinstance(recipe, Simulation):
         return recipe
     workload = registry.find_workload(recipe.workload)
+    if recipe.setting is not None:
+        name, _, text = recipe.setting.partition("=")
+        registry.require_known("parameter", name, workload.defaults)
+        parse(name, text, type(workload.defaults[name]))
     if recipe.time_step is not None or "time_step" not in workload.defaults:
         return recipe
     return replace(recipe, time_step=float(workload.defaults["time_step"]))

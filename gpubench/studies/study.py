@@ -32,7 +32,8 @@ from gpubench.measure.budget import Budget, Mode
 from gpubench.studies.design import spread_points
 
 FOLDER = PACKAGE / "studies"
-MAKES_CELLS = frozenset({"cell-list", "cell-list-update"})  # families of what a simulation needs
+# Families of what a simulation needs.
+MAKES_CELLS = frozenset({"cell-list", "cell-list-update", "hash-grid"})
 
 
 class StudyError(UserError):
@@ -45,11 +46,13 @@ class Quantity:
 
     what: frames_per_s, frame_ms, or speed_up (over one rank, of frames).
     ranks, decomposition: see specs.Simulation.
+    algorithm: which of ours it belongs beside, where that is not the table's.
     """
 
     what: str
     ranks: int | None = None
     decomposition: str | None = None
+    algorithm: str | None = None
 
 
 @dataclass(frozen=True)
@@ -287,7 +290,8 @@ def check_names(study: Study, algorithms: Mapping[str, type[Algorithm]]) -> None
     from gpubench.verify.problems import FAMILIES  # slow to import: oracles stand on SciPy
 
     published = study.published
-    for name in (published.algorithm, *published.algorithms) if published else ():
+    own = [q.algorithm for q in published.quantities if q.algorithm] if published else []
+    for name in (published.algorithm, *published.algorithms, *own) if published else ():
         if name not in algorithms:
             raise StudyError(f"{study.name}.toml: no algorithm {name!r}; {registry.OWN}")
     sweeps = [*study.sweeps, *(sweep.quickened() for sweep in study.sweeps)]

@@ -15,17 +15,19 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.core.answers import LimitedCells, LinkedCells, SortedCells
+from gpubench.algorithms.hash_grid import HashGrid
+from gpubench.core.answers import HashedCells, LimitedCells, LinkedCells, SortedCells
 from gpubench.core.contracts import CellList, CellListUpdate
 from gpubench.core.errors import UserError
 from gpubench.core.poison import empty
 from gpubench.devices.base import Device, Graph
 from gpubench.physics.box import Box
+from gpubench.workloads.cell_hash import CellHash
 from gpubench.workloads.workload import BlowUp, Value, Workload
 
 BLOCK = 128
 # TRAVERSAL in kernels/common/candidates.h.
-TRAVERSALS = {SortedCells: 0, LinkedCells: 1, LimitedCells: 2}
+TRAVERSALS = {SortedCells: 0, LinkedCells: 1, LimitedCells: 2, HashedCells: 4}
 LISTED = 3
 # Neighbours kept before their forces are computed; fewer fit beside each other on a GPU.
 DEFERRED, DEFERRED_ON_CPU = 24, 48
@@ -44,13 +46,14 @@ class InCells(Workload):
     float32 (particles, 4). Arrays hold places bit for bit as float32, as algorithms take them.
 
     columns: their names, at most two. box, reach: the box, and how far apart neighbours may be.
-    flat: axes along which nothing moves.
+    flat: axes along which nothing moves. origin_cell: that of the origin, for a hash of cells.
     """
 
     columns: tuple[str, ...]
     box: Box
     reach: float
     flat: tuple[int, ...] = ()
+    origin_cell: tuple[int, int, int] = (0, 0, 0)
     _is_built = False  # whether there are cells to look at
     common: ClassVar[Mapping[str, Value]] = {}
 
@@ -69,10 +72,11 @@ class InCells(Workload):
         self.parameters = {**self.defaults, **parameters}
         self._require_sensible()
         rng = np.random.default_rng(seed)
-        self.set_up(rng)
         self._shape = algorithm.shape()
+        self.is_hashed = self._shape is HashedCells
+        self.set_up(rng)
         self._parts = PARTS if self._shape is SortedCells else 1
-        self.grid = self.box.grid(self.reach + skin, self._parts)
+        self.grid = self.box.grid(self.reach + skin, self._parts, hashed=self.is_hashed)
         self.workspace_bytes = 0
         self._keep_in(algorithm, form, of_algorithm)
         self.restore({"step": np.array(0, np.int64), **self.draw(rng)})
@@ -95,7 +99,7 @@ class InCells(Workload):
     ) -> tuple[NDArray[np.uint32], NDArray[np.intp]]:
         """Return places with ids in the order of the cells, and the particles in that order."""
         units = self.box.to_units(positions)
-        cells = np.asarray(self.box.grid(self.reach).cells, np.uint64)
+        cells = np.asarray(self.box.grid(self.reach, hashed=True).cells, np.uint64)
         at = (units * cells // np.asarray(self.box.units, np.uint64)).astype(np.int64)
         order = np.argsort((at[:, 2] * cells[1] + at[:, 1]) * cells[0] + at[:, 0], kind="stable")
         ids = np.arange(self.particles, dtype=np.uint32)
@@ -107,7 +111,7 @@ class InCells(Workload):
         The cells are as long as the reach, whatever those are in which the algorithm keeps them.
         """
         places = self.device.download(self.places).view(np.uint32)
-        cells = self.box.grid(self.reach).cells
+        cells = self.box.grid(self.reach, hashed=True).cells
         found = np.zeros(self.particles, np.int64)
         for axis in (2, 1, 0):
             along = places[:, axis].astype(np.uint64) * np.uint64(cells[axis])
@@ -162,6 +166,11 @@ class InCells(Workload):
         flag, low, high, particle = (int(word) for word in self.device.download(self.fault))
         if flag:
             step = low % 2**32 + (high << 32)
+            if particle < 0:
+                raise BlowUp(
+                    f"step {step}: particle {~particle} would leave the world, whose edges are"
+                    f" {', '.join(f'{edge:g}' for edge in self.box.size)} long"
+                )
             raise BlowUp(
                 f"step {step}: particle {particle} would move further than a cell, or nowhere:"
                 f" make the time step smaller than {self.time_step:g}"
@@ -277,6 +286,7 @@ class InCells(Workload):
             "CAPACITY": self._capacity if traversal == TRAVERSALS[LimitedCells] else 0,
             "ROOM": self._room,
             "LIST_BY_PARTICLE": int(self.device.is_cpu),
+            **(self.algorithm.constants if isinstance(self.algorithm, HashGrid) else {}),
         }
 
     @property
@@ -334,13 +344,15 @@ class InCells(Workload):
         self._cell_of = [self.array(n, "int32") for _ in range(2)]
         self.clock = self.array((2, 4), "uint32")
         self.fault, self.stale = self.array(4, "int32"), self.array(1, "int32")
-        self.packed_box = device.upload(self.box.packed(self.grid, self.reach).view("uint8"))
+        buckets = self.algorithm.buckets if isinstance(self.algorithm, HashGrid) else 1
+        packed = self.box.packed(self.grid, self.reach, buckets)
+        self.packed_box = device.upload(packed.view("uint8"))
         self._graph: Graph | None = None
         self._graph_cells: Any = None
 
     def _allocate_for_shape(self) -> None:
         """Allocate what is kept in the order of the cells, if the cells are sorted."""
-        n, is_sorted = self.particles, self._shape is SortedCells
+        n, is_sorted = self.particles, self._shape in (SortedCells, HashedCells)
         form = self.algorithm.forms[self.algorithm.form]
         self._reorders = is_sorted and form.reorders
         # What is updated cannot change its numbers: it is put back after each step.
@@ -375,6 +387,11 @@ class InCells(Workload):
             self.device.kernel("in_cells.cu", name, **constants)
             for name in ("cell_ids", "gather", "list_neighbours")
         )
+        self._cell_hash = (
+            CellHash(self.device, self.algorithm, constants, self.origin_cell)
+            if isinstance(self.algorithm, HashGrid)
+            else None
+        )
 
     def _replays(self) -> bool:
         """Make a graph of some steps if that is possible; return whether it can be replayed now."""
@@ -403,6 +420,9 @@ class InCells(Workload):
         self._next_cells = first
         if isinstance(self.algorithm, CellListUpdate) and self._is_built:
             self._next_cells = second if self.algorithm.cell_of is first else first
+        if self._cell_hash:
+            self._cell_hash.launch(self.places, self._next_cells, self.packed_box)
+            return
         self._cell_ids(
             self.blocks, BLOCK, self.places, self._next_cells, self.packed_box, self.particles
         )
@@ -416,7 +436,7 @@ class InCells(Workload):
             algorithm.cell_of, algorithm.positions = cells, self.places
         self._is_built = True
         answer = algorithm.answer
-        if not isinstance(answer, SortedCells):
+        if not isinstance(answer, SortedCells | HashedCells):
             return
         places = self._sorted_places if answer.positions is None else answer.positions
         self._gather(
@@ -435,6 +455,8 @@ class InCells(Workload):
                 return head, following
             case LimitedCells(count, slots):
                 return count, slots
+            case HashedCells(bounds, _, _, corner):
+                return bounds, corner
         raise TypeError(f"{self.algorithm.name} makes no cells")
 
     def _test(self) -> None:

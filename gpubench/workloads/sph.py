@@ -15,7 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.core.errors import NotSupported, UserError
+from gpubench.core.grid import MAX_CELLS
 from gpubench.devices.base import Device
+from gpubench.physics.box import LOW_WALL, Box
 from gpubench.physics.rigid import RigidBody, ball_body, box_body
 from gpubench.physics.sph import INTEGRATORS, SPHFluid, mass_for
 from gpubench.physics.sph_step import BodiesStep, check_sph_step
@@ -28,12 +30,15 @@ from gpubench.workloads.sph_bodies import (
     unpack_states,
 )
 from gpubench.workloads.tank import DamBreak, Scene, Tank, by_ids
-from gpubench.workloads.workload import BlowUp, Snapshot, Value
+from gpubench.workloads.workload import BlowUp, Snapshot, Value, Workload
 
 Floats = NDArray[np.float64]
 PRESSURES = ("cut", "kept")  # what becomes of negative ones
 # Room for the neighbours that the densities note for the forces, over the mean.
 NOTED = 1.6
+# The edge of an unbounded world: a power of two, so that a place is a whole number of 2^-16 kernel
+# radii. How many widths of the column its pictures show.
+WORLD, VIEW = 2.0**15, 6.0
 
 
 class SPH(Tank):
@@ -284,6 +289,59 @@ class SPHOfPaper(SPHDamBreak):
         "integrator": "euler",
         "time_step": 0.1,
     }
+
+
+class SPHUnbounded(SPHDamBreak):
+    """The column of a dam break without a tank: it collapses to all sides of an endless floor.
+
+    The world is WORLD kernel radii long along each axis, with the origin in the middle of its
+    floor, and no other walls; a particle that would leave it is a fault. It has more cells than a
+    grid can number, so only a hash grid can keep them.
+
+    away: of the column's middle from the origin along x and along y, in kernel radii.
+    """
+
+    name = "sph-unbounded"
+    summary = "a column of fluid collapses on a floor without ends, over a hash grid"
+    defaults: ClassVar[Mapping[str, Value]] = {
+        **SPH.common,
+        "height": DamBreak.tank["height"],
+        "depth": DamBreak.tank["depth"],
+        "away": 0.0,
+    }
+    paint = Workload.paint  # a picture of the world would show next to nothing
+
+    def make_scene(self, rng: np.random.Generator) -> Scene:
+        if not self.is_hashed and WORLD**3 > MAX_CELLS:
+            raise NotSupported(
+                f"{self.name} has more cells than a grid can number: hash them, with --algorithm"
+                " hash-grid"
+            )
+        wide, deep, high = self.column()
+        edges = np.array([wide, deep, high]) * self.spacing
+        middle = np.array([WORLD / 2 + self.number("away")] * 2 + [0.0])
+        corner = middle - [edges[0] / 2, edges[1] / 2, 0.0]
+        if corner.min() < 0 or (corner + edges).max() > WORLD:
+            raise UserError(
+                f"away must leave the column inside the world, which ends {WORLD / 2:g} from its"
+                f" origin, not {self.number('away'):g}"
+            )
+        around = VIEW * max(edges[:2])
+        x, y, _ = middle - around / 2
+        box = Box((WORLD,) * 3, (False,) * 3, (0, 0, LOW_WALL))
+        return Scene(
+            box,
+            self.sites(self.particles, wide, deep) + corner,
+            edges[2],
+            origin=(WORLD / 2, WORLD / 2, 0.0),
+            window=((x, y, 0.0), (around, around, 1.5 * edges[2])),
+        )
+
+    def observe(self, snapshot: Snapshot) -> dict[str, float]:
+        """Return what a dam break tells, with the front as a distance from the column's middle."""
+        away = snapshot.positions[:, :2] - np.array(snapshot.size[:2]) / 2
+        front = float(np.hypot(*away.T).max())
+        return {**super().observe(snapshot), "front": front}
 
 
 class SPHRigidBody(SPHDamBreak):

@@ -15,6 +15,7 @@ from gpubench.evidence.declared import STEP
 from gpubench.inputs import SimulationStart
 from gpubench.measure.phases import phase_times, picture_time
 from gpubench.workloads.cell_workload import InCells
+from gpubench.workloads.parameters import parse
 from gpubench.workloads.workload import Value, Workload
 
 # An even number: what takes turns with its arrays is back where it was, as a graph needs it.
@@ -31,6 +32,7 @@ class WorkloadStep(Algorithm):
     skin: see Workload. time_step: in place of the workload's own, unless None.
     ranks: how many share the simulation, which the runner has made sure of; None for one.
     decomposition: how they do, see workloads/shared.py; None with one rank.
+    setting: a parameter of the workload, NAME=VALUE, or None.
     launches: steps in one launch; reported times are of one step.
     input_hash: SHA-256 over the state at the beginning, first 16 hex digits.
     """
@@ -51,11 +53,15 @@ class WorkloadStep(Algorithm):
         seed: int,
         ranks: int | None = None,
         decomposition: str | None = None,
+        setting: str | None = None,
     ) -> None:
         super().__init__(device, form, parameters)
         given: dict[str, Value] = {**parameters}
         if time_step is not None:
             given["time_step"] = time_step
+        if setting is not None:
+            name, _, text = setting.partition("=")
+            given[name] = parse(name, text, type(workload.defaults[name]))
         made = share(workload, decomposition, device)
         self.workload = made(device, particles, algorithm, form, given, seed, skin)
         inside = self.workload.algorithm

@@ -36,12 +36,16 @@ class Scene:
 
     box: its walls. positions: float64 (particles, 3), at rest. height: of the fluid, which with
     the Mach number gives gravity. bodies: what is in it.
+    origin: in the box, that of a world without limits. window: corner and edges of what pictures
+        show; None for the box.
     """
 
     box: Box
     positions: Floats
     height: float
     bodies: Sequence[RigidBody] = ()
+    origin: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    window: tuple[tuple[float, float, float], tuple[float, float, float]] | None = None
 
 
 class Tank(InCells):
@@ -64,8 +68,11 @@ class Tank(InCells):
             raise UserError(f"mach must be 0 or positive, not {self.number('mach'):g}")
         self.spacing = spacing_for(self.number("neighbours"))
         self.scene = scene = self.make_scene(rng)
-        self.box = Box(in_memory(scene.box.size), in_memory(scene.box.periodic))
+        box = scene.box
+        self.box = Box(in_memory(box.size), in_memory(box.periodic), in_memory(box.walls))
         self.reach = 1.0
+        x, y, z = (int(at // (self.reach + self.skin)) for at in in_memory(scene.origin))
+        self.origin_cell = (x, y, z)
 
     @property
     def gravity(self) -> tuple[float, float, float]:
@@ -96,12 +103,14 @@ class Tank(InCells):
         velocities = [state["velocities"][by_id, :3].astype(np.float64)]
         velocities += [body.particle_velocities() for body in bodies]
         species = np.repeat(np.arange(1 + len(bodies)), [len(part) for part in positions])
+        box = self.scene.box
+        corner, size = self.scene.window or ((0.0, 0.0, 0.0), box.size)
         return Snapshot(
             step=self.step,
             time=self.step * self.time_step,
-            size=self.scene.box.size,
-            periodic=self.scene.box.periodic,
-            positions=inside_box(np.vstack(positions)[:, AXES], self.scene.box),
+            size=size,
+            periodic=box.periodic,
+            positions=inside_box(np.vstack(positions)[:, AXES], box) - corner,
             velocities=np.vstack(velocities)[:, AXES],
             species=species.astype(np.int8),
             species_names=("fluid", *(f"body {i + 1}" for i in range(len(bodies)))),
@@ -151,19 +160,23 @@ class DamBreak(Tank):
     particles_by_default = 65536
 
     def make_scene(self, rng: np.random.Generator) -> Scene:
-        height, depth = (self.positive(name) for name in ("height", "depth"))
+        wide, deep, high = self.column()
         length, top = (self.positive(name) for name in ("length", "top"))
         if min(length, top) < 1:
             raise UserError(f"length and top must be at least 1, not {length:g} and {top:g}")
-        spacing, n = self.spacing, self.particles
-        least = math.ceil(3 * (1 + self.skin) / spacing)
+        size = (length * wide * self.spacing, deep * self.spacing, top * high * self.spacing)
+        sites = self.sites(self.particles, wide, deep)
+        return Scene(Box(size, (False, True, False)), sites, high * self.spacing)
+
+    def column(self) -> tuple[int, int, int]:
+        """Return how many sites of the lattice the column is wide, deep and high."""
+        height, depth = (self.positive(name) for name in ("height", "depth"))
+        n = self.particles
+        least = math.ceil(3 * (1 + self.skin) / self.spacing)
         width = (n / (height * depth)) ** (1 / 3)
         deep = max(least, round(depth * width))
         wide = max(1, round(math.sqrt(n / (deep * height))))
-        high = math.ceil(n / (deep * wide))
-        column = wide * spacing, deep * spacing, high * spacing
-        box = Box((length * column[0], column[1], top * column[2]), (False, True, False))
-        return Scene(box, self.sites(n, wide, deep), column[2])
+        return wide, deep, math.ceil(n / (deep * wide))
 
     def sites(self, count: int, wide: int, deep: int) -> Floats:
         """Return the first sites of a lattice, (count, 3): layer on layer from the bottom."""

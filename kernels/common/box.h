@@ -8,9 +8,16 @@ typedef struct Box {
     float units[3];
     unsigned cells[3];
     int periodic[3];
+    int walls[3];
     float edge[3];
     float reach;
+    unsigned mask;
 } Box;
+
+/* Of `walls`, along an axis that does not repeat: whether there is one where it begins, and where
+   it ends. Where there is none, the world of the simulation ends. */
+#define LOW_WALL 1
+#define HIGH_WALL 2
 
 /* From a place to another, to the nearest image where the box repeats: unsigned differences wrap
    as the box does. Exact up to the rounding to float32, and antisymmetric to the bit. */
@@ -55,7 +62,8 @@ __device__ __forceinline__ int cell_index(GLOBAL const Box *box, int x, int y, i
     return (z * (int)box->cells[1] + y) * (int)box->cells[0] + x;
 }
 
-/* Move along an axis and return the new place. A wall sends back, and `turn` becomes -1. */
+/* Move along an axis and return the new place. A wall sends back, and `turn` becomes -1. A step
+   out of the world is not taken: `turn` becomes 0. */
 __device__ __forceinline__ unsigned moved_along(GLOBAL const Box *box, int axis, unsigned place,
                                                 float distance, float *turn)
 {
@@ -65,6 +73,10 @@ __device__ __forceinline__ unsigned moved_along(GLOBAL const Box *box, int axis,
         return place + (unsigned)step;
     int64 last = 0x7FFFFFFF, to = (int64)place + step;
     if (to < 0 || to > last) {
+        if (!(box->walls[axis] & (to < 0 ? LOW_WALL : HIGH_WALL))) {
+            *turn = 0.0f;
+            return place;
+        }
         to = to < 0 ? -1 - to : 2 * last + 1 - to;
         *turn = -1.0f;
     }
@@ -82,7 +94,8 @@ __device__ __forceinline__ uint4 next_step(uint4 clock)
     return clock;
 }
 
-/* Note the first particle that goes wrong: fault becomes (1, step low, step high, id). */
+/* Note the first particle that goes wrong: fault becomes (1, step low, step high, id), with ~id
+   for one that would leave the world. */
 __device__ __forceinline__ void note_fault(GLOBAL int *fault, uint4 now, int id)
 {
     if (atomicExch(&fault[0], 1) == 0) {
@@ -93,7 +106,7 @@ __device__ __forceinline__ void note_fault(GLOBAL int *fault, uint4 now, int id)
 }
 
 /* Move a place by a step, and return -1 along each axis where a wall turned it, else 1. A particle
-   that would move further than a cell, or nowhere, stays, and is a fault. */
+   that would move further than a cell, nowhere, or out of the world stays, and is a fault. */
 __device__ __forceinline__ float4 moved(GLOBAL const Box *box, uint4 *place, float4 step, uint4 now,
                                         GLOBAL int *fault)
 {
@@ -103,11 +116,36 @@ __device__ __forceinline__ float4 moved(GLOBAL const Box *box, uint4 *place, flo
         place->x = moved_along(box, 0, place->x, step.x, &x);
         place->y = moved_along(box, 1, place->y, step.y, &y);
         place->z = moved_along(box, 2, place->z, step.z, &z);
+        if (x * y * z == 0.0f)
+            note_fault(fault, now, ~(int)place->w);
     } else {
         note_fault(fault, now, (int)place->w);
     }
     return make_float4(x, y, z, 0.0f);
 }
+
+#if TRAVERSAL == 4
+#include "common/hash.h"
+
+/* Whether the box repeats beside a cell, so that one of the 27 about it is at the other end. */
+__device__ __forceinline__ int is_at_seam(GLOBAL const Box *box, int axis, int cell)
+{
+    return box->periodic[axis] && (cell == 0 || cell == (int)box->cells[axis] - 1);
+}
+
+/* What the coordinates of a cell contribute to its hash; see hash_products in common/hash.h. */
+__device__ __forceinline__ uint4 cell_products(GLOBAL const Box *box, GLOBAL const int *corner,
+                                               int x, int y, int z)
+{
+    return make_uint4((unsigned)(x - corner[0]) * HASH_X, (unsigned)(y - corner[1]) * HASH_Y,
+                      (unsigned)(z - corner[2]) * HASH_Z, box->mask);
+}
+
+__device__ __forceinline__ int is_in_cell(GLOBAL const Box *box, uint4 p, int x, int y, int z)
+{
+    return cell_at(box, 0, p.x) == x && cell_at(box, 1, p.y) == y && cell_at(box, 2, p.z) == z;
+}
+#endif
 
 /* Where a list of neighbours keeps its k-th: GPUs want those of neighbouring threads together. */
 #if LIST_BY_PARTICLE

@@ -8,9 +8,15 @@
      1  LinkedCells: head, next
      2  LimitedCells: count, slots (CAPACITY a cell)
      3  lists of neighbours: their numbers, and the lists (ROOM a particle)
+     4  HashedCells: bounds, corner (BUCKETS as in common/hash.h); particles are in the order of
+        their buckets
    REACH: cells along x that reach as far as one along y and z. AFTER, if defined: only those with a
    larger number than that, which is of the particle; sorted cells only. ONE_LOOP, if defined: three
-   rows are one loop, in which threads wait less for each other, but read from three places. */
+   rows are one loop, in which threads wait less for each other, but read from three places. PLACES:
+   the array that `p` is of, where its name is not `places`; hashed cells read it. */
+#ifndef PLACES
+#define PLACES places
+#endif
 {
 #if TRAVERSAL == 3
     int listed = cells[i];
@@ -86,6 +92,36 @@
                 }
             }
 #endif
+        }
+    }
+#elif TRAVERSAL == 4
+    /* Cells that share a bucket: it is visited once. Beside a seam of the box, where the 27 cells
+       do not lie together, each takes its own particles from its bucket instead. Behind walls are
+       cells without particles. */
+    uint4 products = cell_products(box, items, cx, cy, cz);
+    int seam = is_at_seam(box, 0, cx) || is_at_seam(box, 1, cy) || is_at_seam(box, 2, cz);
+    unsigned repeated = seam ? 0u : repeated_visits(products);
+    for (int dz = -1; dz <= 1; ++dz) {
+        int z = seam ? neighbour_at(box, 2, cz + dz) : cz + dz;
+        for (int dy = -1; dy <= 1; ++dy) {
+            int y = seam ? neighbour_at(box, 1, cy + dy) : cy + dy;
+            /* The bounds of three buckets first: their loads overlap. */
+            int x[3], begin[3], end[3];
+#pragma unroll
+            for (int b = 0; b < 3; ++b) {
+                x[b] = seam ? neighbour_at(box, 0, cx + b - 1) : cx + b - 1;
+                int bucket = bucket_near(products, x[b] - cx, y - cy, z - cz);
+                int is_new = !(repeated >> visit_number(b - 1, dy, dz) & 1u);
+                begin[b] = cells[2 * bucket];
+                end[b] = is_new ? cells[2 * bucket + 1] : begin[b];
+            }
+#pragma unroll
+            for (int b = 0; b < 3; ++b) {
+                for (int j = begin[b]; j < end[b]; ++j) {
+                    if (!seam || is_in_cell(box, PLACES[j], x[b], y, z))
+                        VISIT(j);
+                }
+            }
         }
     }
 #else

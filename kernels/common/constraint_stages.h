@@ -13,6 +13,8 @@
 #define SOLVED                                                                                     \
     points, cells, items, noted, notes, box, liquid, velocities, start, diagonal, x, r, image,     \
         after, sway, held, progress, statistics, particles
+#undef PLACES
+#define PLACES points
 #define OWN (int)(blockIdx.x * BLOCK + threadIdx.x)
 
 /* Cut a pressure below 0; before that, a step of Jacobi's method if `relaxes` and the stage before

@@ -243,7 +243,8 @@ def test_a_table_is_built_anew_each_step(device: Device, form: str) -> None:
         xyz = np.random.default_rng(step).uniform(-4, 4, (400, 3)) + place
         inputs = given_at(xyz)
         inputs.positions[:, 3] = np.arange(400)
-        algorithm.build(device.upload(inputs.positions))
+        algorithm.load(inputs)
+        algorithm.launch()
         assert FAMILIES["hash-grid"].check(algorithm, inputs) is None
         answer = algorithm.answer
         np.testing.assert_array_equal(

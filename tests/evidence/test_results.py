@@ -66,6 +66,7 @@ def identity(**changes):
         "time_step": None,
         "ranks": None,
         "decomposition": None,
+        "setting": None,
         "pairs": None,
         "matrix": None,
         "surface": None,
@@ -490,8 +491,8 @@ def test_fields_that_came_later_are_null_in_older_records(tmp_path):
         "key_entropy", "key_bits", "keys_moved", "segment_keys", "mesh", "pose", "inputs",
     )  # fmt: skip
     of_simulations = (
-        "workload", "skin", "time_step", "ranks", "decomposition", "steps", "particle_steps_per_s",
-        "phases_ms",
+        "workload", "skin", "time_step", "ranks", "decomposition", "setting", "steps",
+        "particle_steps_per_s", "phases_ms",
     )  # fmt: skip
     for name in (*later, *of_simulations):
         del document["records"][0][name]

@@ -184,6 +184,24 @@ def test_published_values_stand_beside(page):
     assert rows[1][:2] == ["32,000", expected]
 
 
+def test_one_gpu_stands_beside_the_hash_grid_of_the_paper_where_it_was_measured(monkeypatch):
+    without = every_record()
+    monkeypatch.setitem(SUBJECTS, ("hash-grid", "world-limits"), 1.6)
+    hashed = step("hash-grid", "world-limits", 32000)
+    # Of another workload, whose steps do other work, nothing stands in the table.
+    other = step("hash-grid", "world-limits", 64000, workload="sph-silva2012", sweep="euler")
+    run = run_of([*without, hashed, other])
+    table = ranks.measured(run, PUBLISHED)
+    assert table.caption == "Measured: hash-grid and radix-grid, times in ms"
+    found = {row.head: [item.text for item in row.items] for row in table.rows}
+    [cell] = run.select(run.subjects[-1], particles=32000, ranks=1)
+    assert found["32,000"][1] == formats.significant(cell.frame_ms)
+    [radix] = run.select(run.subjects[2], particles=64000, ranks=1)
+    assert found["64,000"][1] == formats.significant(radix.frame_ms)
+    [first, *_] = ranks.overview(run, PUBLISHED, "link")
+    assert "radix-grid" in first.items[2].detail  # its last row, which the hash grid lacks
+
+
 def test_published_values_keep_their_last_zeros(page):
     rows = page.tables["Published: one and two GeForce GTX 580, times in ms"]
     assert rows[1] == ["32,000", "260", "3.84", "310", "3.22", "1.19"]

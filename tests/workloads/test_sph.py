@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import Any
 
 import numpy as np
 import pytest
 
-from gpubench.core import registry
+from gpubench.core import paths, registry
 from gpubench.core.contracts import CellList
-from gpubench.core.errors import UserError
-from gpubench.devices import Device, missing_feature
-from gpubench.workloads.sph import SPH, SPHDamBreak, SPHRigidBody
+from gpubench.core.errors import NotSupported, UserError
+from gpubench.devices import Device, missing_feature, open_device
+from gpubench.workloads.sph import SPH, SPHDamBreak, SPHOfPaper, SPHRigidBody, SPHUnbounded
 from gpubench.workloads.workload import BlowUp
 
 FORMS = [
@@ -77,6 +78,125 @@ def test_every_cell_list_gives_the_same_trajectory(device, reference, algorithm,
     workload, parameters = WORKLOADS[number]
     simulation = made(device, workload, algorithm, form, **parameters)
     assert trajectory(simulation, 12) == reference[number]
+
+
+@pytest.mark.parametrize("number", [0, pytest.param(2, marks=pytest.mark.long)])
+@pytest.mark.parametrize("buckets", [1, 3, 8, 64])
+def test_cells_that_share_their_buckets_do_too(device, reference, number, buckets):
+    """Beside the seam of the box, which repeats, as elsewhere; with any number of buckets."""
+    workload, parameters = WORKLOADS[number]
+    simulation = made(device, workload, "hash-grid", "original", buckets=buckets, **parameters)
+    assert trajectory(simulation, 12) == reference[number]
+
+
+HASHES = ("original", "world-limits")
+# Of the edge of a small world, so that a grid can have its cells too.
+SMALL = 2.0**6
+
+
+def unbounded(device: Device, form: str = "original", **parameters: Any) -> SPH:
+    return made(device, SPHUnbounded, "hash-grid", form, mach=0.4, **parameters)
+
+
+@pytest.fixture(scope="module")
+def at_the_origin(device):
+    return places_about_the_column(unbounded(device), 12)
+
+
+def places_about_the_column(simulation: SPH, steps: int) -> tuple[bytes, bytes]:
+    """Return places, in units from where the column stood, and velocities after some steps."""
+    simulation.advance(steps)
+    simulation.require_sound()
+    state = simulation.state()
+    by_id = np.argsort(state["places"][:, 3])
+    unit = simulation.box.units[0] / simulation.box.size[0]
+    away = np.int64(simulation.number("away") * unit)
+    places = state["places"][by_id, :3].astype(np.int64) - [away, 0, away]
+    return places.tobytes(), state["velocities"][by_id].tobytes()
+
+
+@pytest.mark.second_runtime
+@pytest.mark.parametrize("away", [-10_000.0, -16_300.0, 10_000.0])
+@pytest.mark.parametrize("form", HASHES)
+def test_an_unbounded_world_is_the_same_everywhere(device, at_the_origin, form, away):
+    """To the bit, at 10,000 cells from the origin, to either side, as about it."""
+    assert places_about_the_column(unbounded(device, form, away=away), 12) == at_the_origin
+
+
+@pytest.mark.parametrize("buckets", [1, 3, 64])
+@pytest.mark.parametrize("form", HASHES)
+def test_and_with_any_number_of_buckets(device, at_the_origin, form, buckets):
+    found = unbounded(device, form, buckets=buckets, away=3000.0)
+    assert places_about_the_column(found, 12) == at_the_origin
+
+
+@pytest.mark.parametrize("skin", [0.0, 0.2])
+@pytest.mark.parametrize("form", HASHES)
+def test_a_grid_has_the_same_world_where_it_is_small(device, monkeypatch, form, skin):
+    monkeypatch.setattr("gpubench.workloads.sph.WORLD", SMALL)
+    given = {"workload": SPHUnbounded, "mach": 0.4, "away": -11.0, "skin": skin}
+    hashed = made(device, algorithm="hash-grid", form=form, **given)
+    assert trajectory(hashed, 12) == trajectory(made(device, **given), 12)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("to_the_end", [False, True])
+def test_a_particle_that_leaves_the_world_is_told(device, axis, to_the_end):
+    simulation = unbounded(device)
+    simulation.advance(2)
+    state = simulation.state()
+    row = int(np.flatnonzero(state["places"][:, 3] == 17)[0])
+    state["places"][row, axis] = 2**31 - 2 if to_the_end else 1
+    state["velocities"][row] = 0
+    state["velocities"][row, axis] = 0.3 if to_the_end else -0.3
+    simulation.restore(state)
+    simulation.advance(3)
+    if axis == 1 and not to_the_end:  # the floor
+        simulation.require_sound()
+        return
+    with pytest.raises(BlowUp, match=r"^step 2: particle 17 would leave the world, whose edges"):
+        simulation.require_sound()
+
+
+def test_a_world_without_a_hash_is_refused(device):
+    with pytest.raises(NotSupported, match="hash them, with --algorithm hash-grid"):
+        made(device, SPHUnbounded, "counting-sort")
+
+
+@pytest.mark.parametrize("away", [-17_000.0, 16_384.0])
+def test_a_column_outside_its_world_is_refused(device, away):
+    with pytest.raises(UserError, match="away must leave the column inside the world"):
+        unbounded(device, away=away)
+
+
+def test_without_epsilon_walls_push_as_they_did_before_it(opencl_device, monkeypatch, tmp_path):
+    """To the bit, as without the parameter in the kernel."""
+    kernels = shutil.copytree(paths.kernel_folder(), tmp_path / "kernels")
+    text = (kernels / "sph.cu").read_text()
+    assert text.count("inside > fluid->wall_epsilon ?") == 1
+    text = text.replace("inside > fluid->wall_epsilon ?", "inside > 0.0f ?")
+    (kernels / "sph.cu").write_text(text)
+    given = {"wall_stiffness": 3.0, "wall_distance": 1.0, "mach": 0.4}
+    with monkeypatch.context() as patch, open_device(opencl_device.spec) as other:
+        patch.setattr(paths, "kernel_folder", lambda: kernels)
+        before = trajectory(made(other, **given), 12)
+        # The kernels of the folder are those that ran: they know no epsilon.
+        assert trajectory(made(other, wall_epsilon=0.6, **given), 12) == before
+    assert trajectory(made(opencl_device, wall_epsilon=0.0, **given), 12) == before
+    assert trajectory(made(opencl_device, wall_epsilon=0.6, **given), 12) != before
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.2, 0.3, 0.5])
+def test_epsilon_lets_the_fluid_sink_that_much_deeper(opencl_device, epsilon):
+    """By explicit Euler as in the paper: the lowest layer rests where walls begin to push."""
+    column = made(
+        opencl_device, SPHOfPaper, particles=400, length=1.0, height=1.0, viscosity=0.3,
+        time_step=0.05, wall_epsilon=epsilon,
+    )  # fmt: skip
+    column.advance(1500)
+    column.require_sound()
+    lowest = np.sort(column.snapshot().positions[:, 2])[:20] / column.spacing
+    assert abs(lowest.mean() - (0.5 - epsilon)) < 0.01
 
 
 @pytest.mark.second_runtime

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +16,7 @@ from gpubench.physics.rigid import RigidBody
 from gpubench.physics.sph import SPHFluid, mass_for, spacing_for
 from gpubench.physics.sph_forces import accelerations, densities
 from gpubench.physics.sph_step import BodiesStep, check_sph_step
-from gpubench.workloads.sph import SPH, SPHDamBreak, SPHRigidBody
+from gpubench.workloads.sph import SPH, SPHDamBreak, SPHRigidBody, SPHUnbounded
 
 CASES: dict[str, tuple[type[SPH], dict[str, Any]]] = {
     "dam": (SPHDamBreak, {"mach": 0.4}),
@@ -25,9 +26,11 @@ CASES: dict[str, tuple[type[SPH], dict[str, Any]]] = {
         SPHRigidBody,
         {"drop": -0.6, "body_size": 0.7, "mach": 0.4, "contact_stiffness": 5.0},
     ),
+    "unbounded": (SPHUnbounded, {"mach": 0.4, "away": -10000.0}),
 }
 ALGORITHMS = (
     ("counting-sort", "order"),
+    ("hash-grid", "world-limits"),
     *(
         pytest.param(name, form, marks=pytest.mark.long)
         for name, form in (("atomic-list", "one-pass"), ("atomic-resort", None))
@@ -85,6 +88,8 @@ def do_step(simulation: SPH) -> Done:
 
 def made(device, case: str, algorithm: str = "counting-sort", form: str | None = "order") -> SPH:
     workload, parameters = CASES[case]
+    if workload is SPHUnbounded and algorithm != "hash-grid":
+        pytest.skip("no grid has so many cells")
     cls: Any = registry.find_algorithm(algorithm)
     return workload(device, 1500, cls, form or next(iter(cls.forms)), parameters, 7)
 
@@ -113,6 +118,18 @@ def step(intel):
     assert np.abs(done.bodies.pushes).max() > 0
     assert np.abs(done.bodies.before[0].angular_momentum).max() > 0
     return done
+
+
+def test_a_wrong_velocity_at_the_floor_of_a_world_is_told(intel):
+    """However far the world's ends are: a rounding of places there is none of the floor's."""
+    simulation = made(intel, "unbounded", "hash-grid", "original")
+    simulation.advance(60)
+    done = do_step(simulation)
+    lowest = int(done.after["places"][:, 1].argmin())  # the second axis in memory is up
+    height = simulation.box.to_positions(done.before["places"])[:, 1].min()
+    assert height < simulation.fluid.wall_distance
+    done.after["velocities"][lowest, 1] += 1e-5
+    assert re.search("the velocity of particle [0-9]+ along y", done.problem() or "")
 
 
 def of_body(done: Done, **changes: Any) -> None:

@@ -392,6 +392,55 @@ def test_a_workload_that_cannot_be_shared_is_refused(intel, tmp_path):
         run(study, intel, tmp_path, budget=BUDGET, ranks=2)
 
 
+SETTINGS = """
+title = "t"
+question = "q"
+seed = 1
+[[sweeps]]
+name = "walls"
+workload = ["sph-dam-break"]
+particles = [700]
+setting = [{}]
+modes = ["hot"]
+[[subjects]]
+algorithm = "counting-sort"
+form = "order"
+"""
+
+
+def test_a_setting_reaches_the_workload_and_the_record(opencl_device, monkeypatch):
+    seen = []
+    made_one = workload_step.WorkloadStep.__init__
+
+    def noted(self: Any, *arguments: Any, **named: Any) -> None:
+        made_one(self, *arguments, **named)
+        seen.append(self.workload.parameters["wall_epsilon"])
+
+    monkeypatch.setattr(workload_step.WorkloadStep, "__init__", noted)
+    study = parse_study("walls", SETTINGS.format('"wall_epsilon=0", "wall_epsilon=0.25"'))
+    records = [
+        record
+        for group in plan(study)
+        for record in runner.measure(group, group.items, opencl_device, BUDGET, lambda final: None)
+    ]
+    assert [record["status"] for record in records] == ["ok", "ok"]
+    assert [record["setting"] for record in records] == ["wall_epsilon=0", "wall_epsilon=0.25"]
+    assert seen == [0.0, 0.25]
+    assert records[0]["key"] != records[1]["key"]
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("wall_epsilom=1", "no parameter 'wall_epsilom'"),
+        ("wall_epsilon=much", "parameter wall_epsilon takes a finite number, not 'much'"),
+    ],
+)
+def test_a_setting_that_is_none_is_refused(setting, message):
+    with pytest.raises(UserError, match=message):
+        plan(parse_study("walls", SETTINGS.format(f'"{setting}"')))
+
+
 def test_ranks_need_a_decomposition():
     with pytest.raises(UserError, match="several ranks need a decomposition"):
         Simulation("sph-dam-break", 700, ranks=2)
