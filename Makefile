@@ -2,6 +2,8 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+# Some machines set it. Then each of the many processes that tests start compiles all its modules.
+unexport PYTHONDONTWRITEBYTECODE
 
 # With an NVIDIA GPU, what nvcc's version asks for; without one, the CPU alone.
 # `make reproduce EXTRAS=cpu` uses the CPU even where there is a GPU.

@@ -9,353 +9,71 @@ from __future__ import annotations
 
 import argparse
 import ctypes
-import itertools
+import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
+from typing import TypeVar
 
-import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from kernel_units import Unit, is_like, wanted_units, without_repeats
 
-from gpubench.algorithms.cell_search import CountingSortSearch
-from gpubench.core import plugins, registry
-from gpubench.core.contracts import Algorithm, CellList, HostSearch
-from gpubench.core.errors import NotSupported
-from gpubench.core.grid import Grid
+from gpubench.core import plugins
 from gpubench.core.paths import kernel_folder
-from gpubench.devices.base import Device, Graph, Kernel
-from gpubench.distributed.domain_decomposition import DECOMPOSITIONS, share
-from gpubench.inputs import (
-    RECORD_BYTES,
-    Inputs,
-    PairSet,
-    ParticleSet,
-    RecordSet,
-    make_keys,
-    make_loop_mesh,
-    make_mesh_pair,
-    of_particles,
-)
-from gpubench.inputs.specs import (
-    Keys,
-    Matrices,
-    Meshes,
-    Pairs,
-    Particles,
-    Recipe,
-    Records,
-    Surfaces,
-)
-from gpubench.neighbours.box import Box
-from gpubench.neighbours.plan import Plan
-from gpubench.verify.problems import FAMILIES
-from gpubench.workloads.sph import SPH
+
+T = TypeVar("T")
 
 # Every kernel is compiled for the first; for the others one set of constants of each file.
 ARCHITECTURES = ("sm_80", "sm_90")
-# The last two are past what the registers of a whole GPU hold of the bucket sort's elements.
-SIZES = (0, 1000, 2**20 + 1, 2**22, 2**24 + 1)
-CELLS = ((3, 4, 5), (64, 64, 64))
-WORKLOAD_SIZE = 4096
 JOBS = 2
+TOGETHER = 40  # compilations in one
 OPTIONS = ["-O3", "-Werror", "all-warnings"]
 
-Constants = tuple[tuple[str, int | str], ...]
 
-
-@dataclass(frozen=True)
-class Unit:
-    """One compilation: a file of kernels with its constants, or a library."""
-
-    file: str
-    constants: Constants
-    is_library: bool = False
-
-
-class Placeholder(np.ndarray[Any, Any]):
-    """An array with the address that libraries ask for, which is none."""
-
-    data = SimpleNamespace(ptr=0)  # type: ignore[assignment]
-
-
-@dataclass
-class Recorder(Device):
-    """A CUDA device that takes notes of what is compiled for it, and computes nothing.
-
-    wanted: the names that were asked for of each unit.
-    """
-
-    backend: str = "cuda"
-    spec: str = "cuda:0"
-    name: str = "recorder"
-    is_cpu: bool = False
-    features: frozenset[str] = frozenset({"cuda", "graphs"})
-    compute_units: int = 132
-    cache_bytes: int = 50 << 20
-    memory_bytes: int = 80 << 30
-    stream: Any = field(default_factory=lambda: SimpleNamespace(handle=0))
-    wanted: dict[Unit, set[str]] = field(default_factory=lambda: defaultdict(set))
-
-    def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-        return np.zeros(shape, dtype).view(Placeholder)
-
-    def upload(self, host: NDArray[Any]) -> NDArray[Any]:
-        return host
-
-    def write(self, array: Any, host: NDArray[Any]) -> None:
-        pass
-
-    def download(self, array: Any) -> NDArray[Any]:
-        return np.asarray(array)
-
-    def fill(self, array: Any, byte: int) -> None:
-        pass
-
-    def copy(self, source: Any, target: Any) -> None:
-        pass
-
-    def host_buffer(self, size: int) -> NDArray[np.uint8]:
-        return np.zeros(size, np.uint8)
-
-    def read_rows(self, array: Any, first: int, host: NDArray[np.uint8]) -> Callable[[], None]:
-        return lambda: None
-
-    def write_rows(self, array: Any, first: int, host: NDArray[np.uint8]) -> Callable[[], None]:
-        return lambda: None
-
-    def kernel(self, file: str, name: str, **constants: int | str) -> Kernel:
-        self.wanted[Unit(file, tuple(sorted(constants.items())))].add(name)
-        return lambda *arguments: None
-
-    def library(self, file: str, **constants: int | str) -> Any:
-        """Note the library, and each function that is called while an algorithm is made."""
-        unit = Unit(file, tuple(sorted(constants.items())), is_library=True)
-        wanted = self.wanted[unit]
-
-        class Library:
-            def __getattr__(self, name: str) -> Callable[..., int]:
-                wanted.add(name)
-                return lambda *arguments: 0
-
-        return Library()
-
-    def synchronize(self) -> None:
-        pass
-
-    def capture(self, work: Callable[[], None]) -> Graph:
-        raise NotImplementedError
-
-
-def particle_sets() -> Iterator[ParticleSet]:
-    """Yield particles of every size, in few and in many cells, open and periodic, that moved."""
-    for particles, cells, periodic in itertools.product(SIZES, CELLS, (False, True)):
-        x, y, z = cells
-        grid = Grid(cells, (0.0,) * 3, (float(x), float(y), float(z)), (periodic,) * 3)
-        positions = np.zeros((particles, 4), np.float32)
-        before = ParticleSet(positions, grid, "given", "given", None)
-        yield ParticleSet(positions, grid, "given", "given", None, before)
-
-
-def record_sets() -> Iterator[RecordSet]:
-    """Yield streams of every size, with every size of record and both kinds of null."""
-    few = ((1000, 4 * words, True) for words in (2, 3, 5, 12, 48))
-    for size, record_bytes, has_keep in (
-        *itertools.product(SIZES, RECORD_BYTES, (False, True)), *few,
-    ):  # fmt: skip
-        records = np.zeros((size, record_bytes // 4), np.float32)
-        yield RecordSet(records, np.zeros(size, np.int32) if has_keep else None, None)
-
-
-def pair_sets() -> Iterator[PairSet]:
-    """Yield pairs of every number."""
-    for pairs in SIZES:
-        ids = np.zeros(pairs, np.int32)
-        yield PairSet(ids, ids, 0, 0, None)
-
-
-def matrix_sets() -> Iterator[Inputs]:
-    """Yield the matrices of few particles: nothing that is compiled depends on their number."""
-    for particles in particle_sets():
-        if particles.particles == min(filter(None, SIZES)) and not any(particles.grid.periodic):
-            yield of_particles(particles)
-
-
-def surfaces() -> Iterator[Inputs]:
-    """Yield a mesh: nothing that is compiled depends on its size."""
-    yield make_loop_mesh("icosphere", 20, 2)
-
-
-def key_sets() -> Iterator[Inputs]:
-    """Yield keys of both widths, with values of every width, in one go and in segments."""
-    yield make_keys(5000)
-    yield make_keys(5000, bits=8)
-    yield make_keys(5000, 4, "nearly-sorted", moved=0.1)
-    yield make_keys(5000, 0, key_type="uint64")
-    yield make_keys(5000, 16, key_type="float32")
-    yield make_keys(5000, segment_keys=30)
-
-
-def mesh_pairs() -> Iterator[Inputs]:
-    """Yield a pair of meshes."""
-    yield make_mesh_pair("sphere", 32, "deep")
-
-
-INPUTS: dict[type[Recipe], Callable[[], Iterator[Inputs]]] = {
-    Particles: particle_sets,
-    Records: record_sets,
-    Pairs: pair_sets,
-    Matrices: matrix_sets,
-    Surfaces: surfaces,
-    Keys: key_sets,
-    Meshes: mesh_pairs,
-}
-
-
-def is_like(name: str, word: str) -> bool:
-    """Say whether a name contains a word, in which - and _ are the same."""
-    return word.replace("_", "-") in name.replace("_", "-")
-
-
-def wanted_units(only: str = "") -> dict[Unit, set[str]]:
-    """Return what is compiled, with the names that are then asked for.
-
-    only: keeps what algorithms with this word in their name compile, and files with it in theirs.
-    """
-    chosen, others = Recorder(), Recorder()
-    for name, cls in registry.algorithms().items():
-        if not issubclass(cls, HostSearch):  # has no kernels
-            make_algorithm(cls, chosen if is_like(name, only) else others)
-    make_workloads(others)
-    make_shared_workloads(others)
-    make_neighbour_lists(others)
-    for unit, names in others.wanted.items():
-        if is_like(unit.file, only):
-            chosen.wanted[unit] |= names
-    return dict(chosen.wanted)
-
-
-def without_repeats(wanted: dict[Unit, set[str]]) -> dict[Unit, set[str]]:
-    """Leave out libraries, which take many seconds each, all of whose constants others have."""
-    seen: set[tuple[str, tuple[str, int | str]]] = set()
-    kept = {}
-    for unit, names in wanted.items():
-        constants = {(unit.file, constant) for constant in unit.constants}
-        if not (unit.is_library and constants and constants <= seen):
-            kept[unit] = names
-        seen |= constants
-    return kept
-
-
-def make_neighbour_lists(device: Recorder) -> None:
-    """Make what lists neighbours of a user's arrays: few and many, half lists and whole ones."""
-    for dtype, columns, half, repeats, cutoff in itertools.product(
-        ("float32", "float64"), (3, 4), (False, True), (False, True), (1.0, 2.0, 3.0, 4.0)
-    ):
-        box = Box((0.0,) * 3, (20.0,) * 3, (repeats,) * 3)
-        positions = np.zeros((16_000, columns), dtype)
-        plan = Plan(
-            device, CountingSortSearch, positions, box, cutoff,
-            half=half, in_cells=False, keeps_most=False,
-        )  # fmt: skip
-        for name in ("has_moved", "write_pairs", "write_geometry"):
-            plan.kernel(name)
-
-
-def make_algorithm(cls: type[Algorithm], device: Recorder) -> None:
-    """Make an algorithm in all its forms and variants, on inputs of every size."""
-    make: Any = cls
-    forms = [form for form, found in make.forms.items() if found.requires <= device.features]
-    for form, variant, inputs in itertools.product(
-        forms, make.variants, INPUTS[FAMILIES[make.family].kind]()
-    ):
-        with suppress(NotSupported):
-            make(device, form=form, parameters=variant, **inputs.made_for).load(inputs)
-
-
-class LoneTeam:
-    """The team of a rank that believes in another one, and never hears of it."""
-
-    def __init__(self, device: Device) -> None:
-        self.device = device
-        self.ranks = SimpleNamespace(rank=0, size=2)
-        self.comm = self
-
-    def Dup(self) -> LoneTeam:  # noqa: N802
-        """Return what stands for a communicator."""
-        return self
-
-    def announce(self, *arguments: Any) -> None:
-        """Do nothing: there is no other rank."""
-
-    def agree(self, work: Callable[[], Any]) -> Any:
-        """Agree with oneself."""
-        return work()
-
-
-def make_shared_workloads(device: Recorder) -> None:
-    """Make what ranks share, and what paints."""
-    device.team = LoneTeam(device)
-    cells = registry.find_algorithm("counting-sort")
-    assert issubclass(cells, CellList)
-    for workload, decomposition in itertools.product(
-        (w for w in registry.workloads().values() if issubclass(w, SPH)), DECOMPOSITIONS
-    ):
-        with suppress(NotSupported):
-            made = share(workload, decomposition, device)(
-                device, WORKLOAD_SIZE, cells, "order", {}, seed=1
-            )
-            assert isinstance(made, SPH)
-            made.picture.clear()
-
-
-def make_workloads(device: Recorder) -> None:
-    """Make every workload over every algorithm that keeps cells, with and without a skin."""
-    for workload, algorithm in itertools.product(
-        registry.workloads().values(), registry.algorithms().values()
-    ):
-        if not issubclass(algorithm, CellList):
-            continue
-        for form, variant, skin in itertools.product(
-            algorithm.forms, workload.variants, (0.0, 0.3)
-        ):
-            if variant and skin:
-                continue
-            with suppress(NotSupported):
-                workload(device, WORKLOAD_SIZE, algorithm, form, variant, seed=1, skin=skin)
+def include_options(unit: Unit) -> list[str]:
+    """Return where a file of kernels and its constants are found."""
+    return [
+        *(f"-I{folder}" for folder in plugins.kernel_folders(unit.file)),
+        *(f"-D{name}={value}" for name, value in unit.constants),
+    ]
 
 
 def compile_kernels(unit: Unit, architecture: str, folder: Path) -> str | None:
     """Compile a unit to PTX as PyCUDA would; return what is wrong, or None."""
     source, ptx = folder / "unit.cu", folder / "unit.ptx"
     source.write_text(f'extern "C" {{\n#include "prelude/cuda.h"\n#include "{unit.file}"\n}}\n')
-    defines = [f"-D{name}={value}" for name, value in unit.constants]
-    include = [f"-I{folder}" for folder in plugins.kernel_folders(unit.file)]
-    return _nvcc("-ptx", *include, *defines, f"-arch={architecture}", "-o", str(ptx), str(source))
+    return _nvcc(
+        "-ptx", *include_options(unit), f"-arch={architecture}", "-o", str(ptx), str(source)
+    )
 
 
 def compile_library(unit: Unit, architecture: str, folder: Path) -> str | None:
     """Compile a unit to a shared library as the CUDA device would; return what is wrong."""
-    source = plugins.kernel_folders(unit.file)[0] / unit.file
     built = folder / "unit.so"
-    defines = [f"-D{name}={value}" for name, value in unit.constants]
     return _nvcc(
-        "-shared", "-Xcompiler", "-fPIC", *defines, f"-arch={architecture}", "-o", str(built),
-        str(source),
+        "-shared", "-Xcompiler", "-fPIC", *include_options(unit), f"-arch={architecture}",
+        "-o", str(built), str(plugins.kernel_folders(unit.file)[0] / unit.file),
     )  # fmt: skip
 
 
+def check_device_code(unit: Unit, architecture: str) -> str | None:
+    """Compile of a library what runs on a GPU: a third of the time, most of which is the host's."""
+    source = plugins.kernel_folders(unit.file)[0] / unit.file
+    return _nvcc("-ptx", *include_options(unit), f"-arch={architecture}", "-o", os.devnull,
+                 str(source))  # fmt: skip
+
+
 def _nvcc(*arguments: str) -> str | None:
-    done = subprocess.run(["nvcc", *OPTIONS, *arguments], capture_output=True, text=True)
+    return _run("nvcc", *OPTIONS, *arguments)
+
+
+def _run(*command: str) -> str | None:
+    done = subprocess.run(command, capture_output=True, text=True)
     return None if done.returncode == 0 else (done.stdout + done.stderr).strip()
 
 
@@ -376,13 +94,93 @@ def check(unit: Unit, names: set[str], architecture: str) -> str | None:
     return f"has no {', '.join(sorted(missing))}" if missing else None
 
 
+def check_together(wanted: dict[Unit, set[str]], architecture: str) -> dict[Unit, str | None]:
+    """Check units of kernels in one compilation, which takes a third of the time of one each.
+
+    Each is preprocessed with its own constants, and has a namespace of its own. Where anything is
+    wrong, each is checked by itself.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        if are_right_together(wanted, architecture, Path(name)):
+            return dict.fromkeys(wanted)
+    return {unit: check(unit, names, architecture) for unit, names in wanted.items()}
+
+
+def are_right_together(wanted: dict[Unit, set[str]], architecture: str, folder: Path) -> bool:
+    """Say whether units compile in one go, and each has the names that are asked for."""
+    source, ptx, text = folder / "all.cu", folder / "all.ptx", folder / "unit.cu"
+    seen = f"-D__CUDA_ARCH__={architecture.removeprefix('sm_')}0"
+    with source.open("w") as file:
+        for number, unit in enumerate(wanted):
+            one = folder / "one.cu"
+            one.write_text(f'#include "prelude/cuda.h"\n#include "{unit.file}"\n')
+            options = ["-x", "c++", "-D__CUDACC__", seen, *include_options(unit)]
+            if _run("gcc", "-E", *options, "-o", str(text), str(one)):
+                return False
+            file.write(f"namespace unit{number}_ {{\n{text.read_text()}\n}}\n")
+    if _nvcc("-ptx", f"-arch={architecture}", "-o", str(ptx), str(source)):
+        return False
+    entries: dict[int, set[str]] = defaultdict(set)
+    for number, length, rest in re.findall(
+        r"\.entry _ZN\d+unit(\d+)_(\d+)(\w+)\(", ptx.read_text()
+    ):
+        entries[int(number)].add(rest[: int(length)])
+    return all(names <= entries[number] for number, names in enumerate(wanted.values()))
+
+
+def check_all(
+    wanted: dict[Unit, set[str]], architectures: Sequence[str]
+) -> Iterator[tuple[Unit, str, str | None]]:
+    """Check every unit for the first architecture, one of each file for the others too.
+
+    Yields a unit, an architecture, and what is wrong or None. One unit of each file is compiled as
+    the CUDA device does for the first architecture; the rest of the kernels together, and of the
+    libraries what runs on a GPU.
+    """
+    main, *others = architectures
+    first = set({unit.file: unit for unit in wanted}.values())
+    libraries = [unit for unit in wanted if unit.is_library]
+    kernels = {unit: names for unit, names in wanted.items() if not unit.is_library}
+    with ThreadPoolExecutor(JOBS) as pool:
+        # Libraries take longest.
+        alone = [
+            (unit, architecture, pool.submit(check, unit, wanted[unit], architecture))
+            if unit in first and architecture == main
+            else (unit, architecture, pool.submit(check_device_code, unit, architecture))
+            for unit in libraries
+            for architecture in (architectures if unit in first else [main])
+        ]
+        alone += [
+            (unit, main, pool.submit(check, unit, names, main))
+            for unit, names in kernels.items()
+            if unit in first
+        ]
+        rest = [(main, {u: names for u, names in kernels.items() if u not in first})]
+        rest += [(other, {u: kernels[u] for u in kernels if u in first}) for other in others]
+        together = [
+            (architecture, pool.submit(check_together, dict(some), architecture))
+            for architecture, units in rest
+            for some in batches(list(units.items()), TOGETHER)
+        ]
+        for unit, architecture, problem in alone:
+            yield unit, architecture, problem.result()
+        for architecture, problems in together:
+            for unit, found in problems.result().items():
+                yield unit, architecture, found
+
+
+def batches(items: list[T], most: int) -> Iterator[list[T]]:
+    """Yield the items in lists of at most so many."""
+    for start in range(0, len(items), most):
+        yield items[start : start + most]
+
+
 def main() -> int:
     """Compile everything, print a line for each file, and return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--arch", nargs="+", default=ARCHITECTURES, help="GPU architectures")
     parser.add_argument("--only", default="", help="files or algorithms with this in their name")
     given = parser.parse_args()
-    architectures = given.arch
     if shutil.which("nvcc") is None:
         print("nvcc is missing: install the CUDA toolkit and put its bin folder on PATH")
         return 1
@@ -397,18 +195,11 @@ def main() -> int:
         return 1
     problems: dict[str, list[str]] = {file: [] for file in files}
     units: dict[str, int] = defaultdict(int)
-    first = set({unit.file: unit for unit in wanted}.values())
-    with ThreadPoolExecutor(JOBS) as pool:
-        futures = {
-            (unit, architecture): pool.submit(check, unit, names, architecture)
-            for unit, names in wanted.items()
-            for architecture in (architectures if unit in first else architectures[:1])
-        }
-        for (unit, architecture), future in futures.items():
-            units[unit.file] += 1
-            if problem := future.result():
-                constants = " ".join(f"-D{name}={value}" for name, value in unit.constants)
-                problems[unit.file].append(f"{architecture} {constants}: {problem}")
+    for unit, architecture, problem in check_all(wanted, given.arch):
+        units[unit.file] += 1
+        if problem:
+            constants = " ".join(f"-D{name}={value}" for name, value in unit.constants)
+            problems[unit.file].append(f"{architecture} {constants}: {problem}")
     for file in sorted(problems):
         if not units[file]:
             problems[file].append("no algorithm compiles this file")

@@ -5,6 +5,7 @@ Statuses 0, 1 and 3 are answers. Anything that prevents an answer is status 2.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
@@ -62,8 +63,8 @@ def open_output() -> None:
 def status_of(error: Exception) -> int:
     """Say on standard error what ended a command, and return the exit status.
 
-    Bad input, lost output and lack of memory take one line; a pipe whose reader has closed it takes
-    none. An error in the program prints its traceback and one line.
+    Bad input, names too long for a file, lost output and lack of memory take one line; a pipe whose
+    reader has closed it takes none. An error in the program prints its traceback and one line.
     """
     with suppress(OSError):  # standard error may be full too
         if isinstance(error, UserError):
@@ -71,6 +72,9 @@ def status_of(error: Exception) -> int:
         elif isinstance(error, OutputLost):
             if not isinstance(error.__cause__, BrokenPipeError):
                 say_why(str(error))
+        elif isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+            # Every look at such a path raises, where one that is not there is only absent.
+            say_why(f"the name of a file or folder is too long: {str(error.filename)[:40]}...")
         elif isinstance(error, MemoryError):
             said = " ".join(str(error).split())
             say_why(

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import needs
 import numpy as np
 import pytest
 
@@ -132,7 +133,7 @@ def test_files_that_hold_no_mesh_are_one_line(
 
 
 def test_an_obj_file_has_the_triangles_of_its_quads(tmp_path: Path) -> None:
-    pytest.importorskip("trimesh")
+    pytest.importorskip("trimesh", reason=needs.reason("python-fcl and trimesh"))
     (tmp_path / "a.obj").write_text("v 0 0 0\nv 1 0 0\nv 1 1 0\nv 0 1 0\nf 1 2 3 4\n")
     read = read_mesh_pair(tmp_path / "a.obj", tmp_path / "a.obj")
     assert read.first.shape == (2, 3, 3) and read.first.max() == 1

@@ -19,12 +19,14 @@ INSTALL = {
     "asv": "pip install 'gpubench-particles[asv]'",
     "git": "apt-get install git",
     "mpi4py and mpirun": "pip install 'gpubench-particles[mpi]'",
+    "python-fcl and trimesh": "pip install 'gpubench-particles[meshes]'",
     "the libraries": "pip install 'gpubench-particles[rivals]'",
     "two NVIDIA GPUs": "run on such a machine",
 }
 # Markers that a run may leave out, and what to call to run those tests.
 TARGETS = {"cuda": "make test-gpu", "long": "make test-all"}
 _REASON = re.compile(r"needs ([^:]*): ")
+_LIBRARY = re.compile(r"(\S+) is not installed: (.*)")  # as an algorithm over a library says it
 
 
 def reason(thing: str) -> str:
@@ -46,9 +48,10 @@ def closing_line(skips: Counter[str], left_out: Mapping[str, int]) -> str:
     for why, times in skips.items():
         found = _REASON.match(why)
         wanted[found[1] if found else why] += times
-    parts = [
-        f"{times} need {thing} ({INSTALL[thing]})" if thing in INSTALL else f"{times}: {thing}"
-        for thing, times in sorted(wanted.items())
-    ]
+    parts = []
+    for thing, times in sorted(wanted.items()):
+        library = _LIBRARY.match(thing)
+        name, how = library.groups() if library else (thing, INSTALL.get(thing))
+        parts.append(f"{times} need {name} ({how})" if how else f"{times}: {thing}")
     parts += [f"{times} {name} ({TARGETS[name]})" for name, times in left_out.items() if times]
     return f"Not run: {'; '.join(parts)}" if parts else "Not run: nothing, all tests ran"

@@ -50,6 +50,24 @@ def test_an_answer_that_cannot_be_printed_is_status_2(redirection, message):
     assert redirected(redirection, "--version") == (2, told)
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "report DATA --out LONG", "run rozen2008-table1 --quick --out LONG", "show LONG",
+        "compare LONG DATA", "simulate dpd-standard --checkpoint LONG", "check dpd --out LONG/a",
+    ],
+)  # fmt: skip
+def test_a_name_that_no_file_can_have_is_one_line(words, slower, monkeypatch, capsys):
+    given = words.replace("DATA", slower[1]).replace("LONG", 300 * "9")
+    monkeypatch.setattr(sys, "argv", ["gpubench", *given.split()])
+    with pytest.raises(SystemExit) as ended:
+        app.main()
+    assert ended.value.code == 2
+    _, said = capsys.readouterr()
+    assert said.splitlines()[-1].startswith("gpubench: the name of a file or folder is too long: 9")
+    assert "Traceback" not in said
+
+
 def test_lack_of_memory_is_one_line_and_status_2(slower, monkeypatch, capsys):
     def allocate(*_: object) -> None:
         np.empty(2**57, np.float64)

@@ -130,8 +130,8 @@ def unbounded():
     about = Grid((6, 6, 6), (-3.0,) * 3, (6.0,) * 3)
     far = Grid((4, 4, 4), (-1e5, 2e5, 3e4), (4.0,) * 3)
     for buckets in (0, 1, 5):
-        yield make(80, about, "symmetric"), {"buckets": buckets}
-        yield make(30, box, "one-cell"), {"buckets": buckets}
+        yield make(50, about, "symmetric"), {"buckets": buckets}
+    yield make(30, box, "one-cell"), {"buckets": 5}
     for size in (0, 1, 300):
         yield make(size, far), {}
 
@@ -159,8 +159,7 @@ def matrices():
         yield matrix_of_lengths([0, 40, 0, 3, *range(30)]), {}
 
 def surfaces():
-    for seed in range(3):
-        yield make_loop_mesh("flipped-sphere", 20, 2, seed), {"pixels": 250, "bend_percent": 60}
+    yield make_loop_mesh("flipped-sphere", 20, 2, 1), {"pixels": 250, "bend_percent": 60}
     yield make_loop_mesh("icosphere", 20, 1), {"pixels": 0, "bend_percent": 0}
     yield make_loop_mesh("torus", 36, 2), {"pixels": 200}
     yield make_loop_mesh("icosphere", 80, 1), {"pixels": 10**6, "bend_percent": 10**5}
@@ -170,15 +169,16 @@ def keys():
     axes = {"segment_keys": 9} if name == "segment-sort" else {}
     axes |= {"bits": 7} if name == "counting-key-sort" else {}
     axes |= {"moved": 0.2} if name == "key-resort" else {}
-    for size, width in ((1, 4), (33, 16), (130, 0), (700, 4)):
-        orders = ("nearly-sorted",) * 2 if axes.get("moved") else ("uniform", "few-distinct")
-        for order in orders:
-            yield make_keys(size, min(width, max(cls.widths)), order, **axes), given
+    for size, width, order in (
+        (1, 4, "uniform"), (33, 16, "uniform"), (33, 4, "few-distinct"), (130, 0, "uniform"),
+        (700, 4, "few-distinct"),
+    ):
+        order = "nearly-sorted" if axes.get("moved") else order
+        yield make_keys(size, min(width, max(cls.widths)), order, **axes), given
 
 def meshes():
-    for seed in range(3):
-        for mesh, pose in (("sphere", "deep"), ("soup", "touching")):
-            yield make_mesh_pair(mesh, 32, pose, seed), {"capacity": 2048}
+    for mesh, pose in (("sphere", "deep"), ("soup", "touching")):
+        yield make_mesh_pair(mesh, 32, pose, 0), {"capacity": 2048}
 
 name, form = sys.argv[1:]
 if name == "neighbour-query":
@@ -246,10 +246,12 @@ with open_device("opencl:oclgrind") as device:
     for index, workload in enumerate(registry.workloads().values()):
         for variant in workload.variants if index == 0 and all_variants else [{}]:
             given = {**variant, **room, "time_step": 0.01}
+            particles = 190  # two blocks
             if workload.name == "sph-rigid-body":
                 given["drop"] = -0.6  # bodies touch the fluid from the beginning
+                particles = 260  # or bodies are too small
             try:
-                simulation = workload(device, 260, algorithm, form, given, seed=1, skin=skin)
+                simulation = workload(device, particles, algorithm, form, given, seed=1, skin=skin)
             except NotSupported:
                 continue
             simulation.advance(2)
@@ -379,7 +381,7 @@ def test_no_race_and_no_access_out_of_bounds(
 ) -> None:
     outcome = under_oclgrind(CHECK, name, form)
     problems = json.loads(outcome.printed)
-    assert len(problems) >= 12
+    assert len(problems) >= 4
     assert [problem for problem in problems if problem] == []
     assert outcome.log == ""
 

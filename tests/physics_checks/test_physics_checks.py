@@ -55,7 +55,6 @@ TINY: dict[str, dict[str, Any]] = {
         "tension_particles": 1200, "tension_snapshots": 4,
     },
 }  # fmt: skip
-EXACT = ("pair-noise", "steps", "momentum", "energy", "trajectories")
 
 
 @pytest.fixture(scope="module")
@@ -84,11 +83,7 @@ def of(run: CheckRun, words: str) -> Finding:
 
 # The long tests of the documents run every check that has a quick size; the last has none.
 @pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=[pytest.mark.long] * (name != "pair-noise"))
-        for name in (*EXACT, "single-mode")
-    ],
+    "name", ["pair-noise", pytest.param("single-mode", marks=pytest.mark.long)]
 )
 def test_every_check_comes_to_an_end_and_can_be_kept(tiny, name, tmp_path):
     run = tiny(name)
@@ -101,13 +96,7 @@ def test_every_check_comes_to_an_end_and_can_be_kept(tiny, name, tmp_path):
 
 
 # Steps and trajectories have quick tests of their own, of the workloads.
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=[pytest.mark.long] * (name in ("steps", "trajectories")))
-        for name in EXACT
-    ],
-)
+@pytest.mark.parametrize("name", ["pair-noise", "momentum", "energy"])
 def test_what_is_exact_is_right_at_any_size(tiny, name):
     assert set(tiny(name).verdicts) <= {"agrees", "recorded"}, tiny(name).findings
 

@@ -1,0 +1,315 @@
+"""What of CUDA the algorithms ask for, found by making them on a device that only takes notes."""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from gpubench.algorithms.cell_search import CountingSortSearch
+from gpubench.core import registry
+from gpubench.core.contracts import Algorithm, CellList, HostSearch
+from gpubench.core.errors import NotSupported
+from gpubench.core.grid import Grid
+from gpubench.devices.base import Device, Graph, Kernel
+from gpubench.distributed.domain_decomposition import DECOMPOSITIONS, share
+from gpubench.inputs import (
+    RECORD_BYTES,
+    Inputs,
+    PairSet,
+    ParticleSet,
+    RecordSet,
+    make_keys,
+    make_loop_mesh,
+    make_mesh_pair,
+    of_particles,
+)
+from gpubench.inputs.specs import (
+    Keys,
+    Matrices,
+    Meshes,
+    Pairs,
+    Particles,
+    Recipe,
+    Records,
+    Surfaces,
+)
+from gpubench.neighbours.box import Box
+from gpubench.neighbours.plan import Plan
+from gpubench.verify.problems import FAMILIES
+from gpubench.workloads.sph import SPH
+
+# The last two are past what the registers of a whole GPU hold of the bucket sort's elements.
+SIZES = (0, 1000, 2**20 + 1, 2**22, 2**24 + 1)
+CELLS = ((3, 4, 5), (64, 64, 64))
+WORKLOAD_SIZE = 4096
+
+Constants = tuple[tuple[str, int | str], ...]
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One compilation: a file of kernels with its constants, or a library."""
+
+    file: str
+    constants: Constants
+    is_library: bool = False
+
+
+class Placeholder(np.ndarray[Any, Any]):
+    """An array with the address that libraries ask for, which is none."""
+
+    data = SimpleNamespace(ptr=0)  # type: ignore[assignment]
+
+
+@dataclass
+class Recorder(Device):
+    """A CUDA device that takes notes of what is compiled for it, and computes nothing.
+
+    wanted: the names that were asked for of each unit.
+    """
+
+    backend: str = "cuda"
+    spec: str = "cuda:0"
+    name: str = "recorder"
+    is_cpu: bool = False
+    features: frozenset[str] = frozenset({"cuda", "graphs"})
+    compute_units: int = 132
+    cache_bytes: int = 50 << 20
+    memory_bytes: int = 80 << 30
+    stream: Any = field(default_factory=lambda: SimpleNamespace(handle=0))
+    wanted: dict[Unit, set[str]] = field(default_factory=lambda: defaultdict(set))
+
+    def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+        return np.zeros(shape, dtype).view(Placeholder)
+
+    def upload(self, host: NDArray[Any]) -> NDArray[Any]:
+        return host
+
+    def write(self, array: Any, host: NDArray[Any]) -> None:
+        pass
+
+    def download(self, array: Any) -> NDArray[Any]:
+        return np.asarray(array)
+
+    def fill(self, array: Any, byte: int) -> None:
+        pass
+
+    def copy(self, source: Any, target: Any) -> None:
+        pass
+
+    def host_buffer(self, size: int) -> NDArray[np.uint8]:
+        return np.zeros(size, np.uint8)
+
+    def read_rows(self, array: Any, first: int, host: NDArray[np.uint8]) -> Callable[[], None]:
+        return lambda: None
+
+    def write_rows(self, array: Any, first: int, host: NDArray[np.uint8]) -> Callable[[], None]:
+        return lambda: None
+
+    def kernel(self, file: str, name: str, **constants: int | str) -> Kernel:
+        self.wanted[Unit(file, tuple(sorted(constants.items())))].add(name)
+        return lambda *arguments: None
+
+    def library(self, file: str, **constants: int | str) -> Any:
+        """Note the library, and each function that is called while an algorithm is made."""
+        unit = Unit(file, tuple(sorted(constants.items())), is_library=True)
+        wanted = self.wanted[unit]
+
+        class Library:
+            def __getattr__(self, name: str) -> Callable[..., int]:
+                wanted.add(name)
+                return lambda *arguments: 0
+
+        return Library()
+
+    def synchronize(self) -> None:
+        pass
+
+    def capture(self, work: Callable[[], None]) -> Graph:
+        raise NotImplementedError
+
+
+def particle_sets() -> Iterator[ParticleSet]:
+    """Yield particles of every size, in few and in many cells, open and periodic, that moved."""
+    for particles, cells, periodic in itertools.product(SIZES, CELLS, (False, True)):
+        x, y, z = cells
+        grid = Grid(cells, (0.0,) * 3, (float(x), float(y), float(z)), (periodic,) * 3)
+        positions = np.zeros((particles, 4), np.float32)
+        before = ParticleSet(positions, grid, "given", "given", None)
+        yield ParticleSet(positions, grid, "given", "given", None, before)
+
+
+def record_sets() -> Iterator[RecordSet]:
+    """Yield streams of every size, with every size of record and both kinds of null."""
+    few = ((1000, 4 * words, True) for words in (2, 3, 5, 12, 48))
+    for size, record_bytes, has_keep in (
+        *itertools.product(SIZES, RECORD_BYTES, (False, True)), *few,
+    ):  # fmt: skip
+        records = np.zeros((size, record_bytes // 4), np.float32)
+        yield RecordSet(records, np.zeros(size, np.int32) if has_keep else None, None)
+
+
+def pair_sets() -> Iterator[PairSet]:
+    """Yield pairs of every number."""
+    for pairs in SIZES:
+        ids = np.zeros(pairs, np.int32)
+        yield PairSet(ids, ids, 0, 0, None)
+
+
+def matrix_sets() -> Iterator[Inputs]:
+    """Yield the matrices of few particles: nothing that is compiled depends on their number."""
+    for particles in particle_sets():
+        if particles.particles == min(filter(None, SIZES)) and not any(particles.grid.periodic):
+            yield of_particles(particles)
+
+
+def surfaces() -> Iterator[Inputs]:
+    """Yield a mesh: nothing that is compiled depends on its size."""
+    yield make_loop_mesh("icosphere", 20, 2)
+
+
+def key_sets() -> Iterator[Inputs]:
+    """Yield keys of both widths, with values of every width, in one go and in segments."""
+    yield make_keys(5000)
+    yield make_keys(5000, bits=8)
+    yield make_keys(5000, 4, "nearly-sorted", moved=0.1)
+    yield make_keys(5000, 0, key_type="uint64")
+    yield make_keys(5000, 16, key_type="float32")
+    yield make_keys(5000, segment_keys=30)
+
+
+def mesh_pairs() -> Iterator[Inputs]:
+    """Yield a pair of meshes."""
+    yield make_mesh_pair("sphere", 32, "deep")
+
+
+INPUTS: dict[type[Recipe], Callable[[], Iterator[Inputs]]] = {
+    Particles: particle_sets,
+    Records: record_sets,
+    Pairs: pair_sets,
+    Matrices: matrix_sets,
+    Surfaces: surfaces,
+    Keys: key_sets,
+    Meshes: mesh_pairs,
+}
+
+
+def is_like(name: str, word: str) -> bool:
+    """Say whether a name contains a word, in which - and _ are the same."""
+    return word.replace("_", "-") in name.replace("_", "-")
+
+
+def wanted_units(only: str = "") -> dict[Unit, set[str]]:
+    """Return what is compiled, with the names that are then asked for.
+
+    only: keeps what algorithms with this word in their name compile, and files with it in theirs.
+    """
+    chosen, others = Recorder(), Recorder()
+    for name, cls in registry.algorithms().items():
+        if not issubclass(cls, HostSearch):  # has no kernels
+            make_algorithm(cls, chosen if is_like(name, only) else others)
+    make_workloads(others)
+    make_shared_workloads(others)
+    make_neighbour_lists(others)
+    for unit, names in others.wanted.items():
+        if is_like(unit.file, only):
+            chosen.wanted[unit] |= names
+    return dict(chosen.wanted)
+
+
+def without_repeats(wanted: dict[Unit, set[str]]) -> dict[Unit, set[str]]:
+    """Leave out libraries, which take many seconds each, all of whose constants others have."""
+    seen: set[tuple[str, tuple[str, int | str]]] = set()
+    kept = {}
+    for unit, names in wanted.items():
+        constants = {(unit.file, constant) for constant in unit.constants}
+        if not (unit.is_library and constants and constants <= seen):
+            kept[unit] = names
+        seen |= constants
+    return kept
+
+
+def make_neighbour_lists(device: Recorder) -> None:
+    """Make what lists neighbours of a user's arrays: few and many, half lists and whole ones."""
+    for dtype, columns, half, repeats, cutoff in itertools.product(
+        ("float32", "float64"), (3, 4), (False, True), (False, True), (1.0, 2.0, 3.0, 4.0)
+    ):
+        box = Box((0.0,) * 3, (20.0,) * 3, (repeats,) * 3)
+        positions = np.zeros((40_000, columns), dtype)
+        plan = Plan(
+            device, CountingSortSearch, positions, box, cutoff,
+            half=half, in_cells=False, keeps_most=False,
+        )  # fmt: skip
+        for name in ("has_moved", "write_pairs", "write_geometry"):
+            plan.kernel(name)
+
+
+def make_algorithm(cls: type[Algorithm], device: Recorder) -> None:
+    """Make an algorithm in all its forms and variants, on inputs of every size."""
+    make: Any = cls
+    forms = [form for form, found in make.forms.items() if found.requires <= device.features]
+    for form, variant, inputs in itertools.product(
+        forms, make.variants, INPUTS[FAMILIES[make.family].kind]()
+    ):
+        with suppress(NotSupported):
+            make(device, form=form, parameters=variant, **inputs.made_for).load(inputs)
+
+
+class LoneTeam:
+    """The team of a rank that believes in another one, and never hears of it."""
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        self.ranks = SimpleNamespace(rank=0, size=2)
+        self.comm = self
+
+    def Dup(self) -> LoneTeam:  # noqa: N802
+        """Return what stands for a communicator."""
+        return self
+
+    def announce(self, *arguments: Any) -> None:
+        """Do nothing: there is no other rank."""
+
+    def agree(self, work: Callable[[], Any]) -> Any:
+        """Agree with oneself."""
+        return work()
+
+
+def make_shared_workloads(device: Recorder) -> None:
+    """Make what ranks share, and what paints."""
+    device.team = LoneTeam(device)
+    cells = registry.find_algorithm("counting-sort")
+    assert issubclass(cells, CellList)
+    for workload, decomposition in itertools.product(
+        (w for w in registry.workloads().values() if issubclass(w, SPH)), DECOMPOSITIONS
+    ):
+        with suppress(NotSupported):
+            made = share(workload, decomposition, device)(
+                device, WORKLOAD_SIZE, cells, "order", {}, seed=1
+            )
+            assert isinstance(made, SPH)
+            made.picture.clear()
+
+
+def make_workloads(device: Recorder) -> None:
+    """Make every workload over every algorithm that keeps cells, with and without a skin."""
+    for workload, algorithm in itertools.product(
+        registry.workloads().values(), registry.algorithms().values()
+    ):
+        if not issubclass(algorithm, CellList):
+            continue
+        for form, variant, skin in itertools.product(
+            algorithm.forms, workload.variants, (0.0, 0.3)
+        ):
+            if variant and skin:
+                continue
+            with suppress(NotSupported):
+                workload(device, WORKLOAD_SIZE, algorithm, form, variant, seed=1, skin=skin)
