@@ -10,38 +10,42 @@ from gpubench.evidence.physics_results import CheckResults, CheckRun, Finding
 from gpubench.report import formats
 from gpubench.report.figures import Axis, Chart, Line, Panel
 from gpubench.report.figures import panel as described
-from gpubench.report.pages import Collection, Item, Part, Row, Table
+from gpubench.report.pages import Item, Page, Section, Table, words
 from gpubench.report.vega import draw_all
 
 _KINDS = {"linear": "linear", "log": "number"}
 _DASHES = {"measured": 0, "fit": 1, "theory": 2}
 
 
-def collection(found: Sequence[CheckResults]) -> Collection:
+def page(found: Sequence[CheckResults]) -> Page:
     """Return the page of all runs of checks, in their order."""
     counts = _verdicts(run for results in found for run in results.checks)
     compared = counts["agrees"] + counts["differs"]
-    gist = f"{counts['agrees']} of {compared} quantities of the physics agree with their reference."
-    parts = [_part(index, results) for index, results in enumerate(found)]
-    return Collection("checks", "Checks of the physics", gist, parts)
+    lead = f"{counts['agrees']} of {compared} quantities of the physics agree with their reference."
+    sections = [_section(index, results) for index, results in enumerate(found, 1)]
+    return Page("checks", "Checks of the physics", lead, sections)
 
 
 def _verdicts(runs: Iterable[CheckRun]) -> Counter[str]:
     return Counter(verdict for run in runs for verdict in run.verdicts)
 
 
-def _part(index: int, found: CheckResults) -> Part:
-    slug = f"checks-{found.family}-{index + 1}"
+def _section(index: int, found: CheckResults) -> Section:
+    slug = f"checks-{found.family}-{index}"
     device = found.environment["device"]
     charts = [
         _chart(f"{slug}-{figure.slug}", figure) for run in found.checks for figure in run.figures
     ]
-    return Part(
-        f"{found.family}, {device['name']}",
-        _sentences(found),
-        [_table(run) for run in found.checks],
-        draw_all(charts),
+    said, *more = _sentences(found)
+    return Section(
+        title=f"{found.family}, {device['name']}",
+        level=2,
         slug=slug,
+        style="abreast",
+        verdict=said,
+        sentences=more,
+        tables=[_table(run) for run in found.checks],
+        figures=draw_all(charts),
         command=f"gpubench check {found.family}{' --long' if found.size == 'long' else ''}"
         f" --device {device['backend']}",
     )
@@ -73,10 +77,18 @@ def _table(run: CheckRun) -> Table:
     setting = ", ".join(
         f"{name.replace('_', ' ')} {_plain(value)}" for name, value in run.setting.items()
     )
-    return Table(
+    return Table.of(
         run.question,
-        ["Quantity", "Measured", "Reference", "Verdict", "Source and notes"],
-        [_row(finding) for finding in run.findings],
+        run.findings,
+        ("Quantity", lambda finding: finding.quantity),
+        {
+            "Measured": lambda finding: finding.written,
+            "Reference": _expected,
+            "Verdict": lambda f: Item(f.verdict, "words", strong=f.verdict == "differs"),
+            "Source and notes": lambda f: words(
+                "; ".join(filter(None, (f.reference.source if f.reference else "", f.note)))
+            ),
+        },
         notes=[f"{run.name}: {setting}."],
     )
 
@@ -87,21 +99,11 @@ def _plain(value: object) -> str:
     return formats.plain(value)
 
 
-def _row(finding: Finding) -> Row:
-    reference, expected = finding.reference, formats.DASH
-    if reference:
-        within = f" ± {reference.tolerance:g}" if reference.tolerance else ""
-        expected = f"{reference.value:.4g}{within}"
-    remarks = filter(None, (reference.source if reference else "", finding.note))
-    return Row(
-        finding.quantity,
-        [
-            Item(finding.written),
-            Item(expected),
-            Item(finding.verdict, "name", strong=finding.verdict == "differs"),
-            Item("; ".join(remarks), "words"),
-        ],
-    )
+def _expected(finding: Finding) -> str:
+    if (reference := finding.reference) is None:
+        return formats.DASH
+    within = f" ± {reference.tolerance:g}" if reference.tolerance else ""
+    return f"{reference.value:.4g}{within}"
 
 
 def _chart(slug: str, figure: physics_results.Figure) -> Chart:

@@ -69,14 +69,14 @@ def _by_task(lost: Sequence[Comparison], compared: Sequence[Comparison]) -> list
 
 def section(searches: Searches, slug: str) -> Section:
     """Return what each library takes beside the best of ours."""
-    return Section("Ours and libraries", figures=draw_all([chart(searches, slug)]))
+    return Section(title="Ours and libraries", figures=draw_all([chart(searches, slug)]))
 
 
 def equal_work(searches: Searches) -> Section:
     """Return all that was timed on each task, ours and theirs, and what each library does."""
     tables = [_table(searches, task) for task in searches.tasks if searches.chosen(task)]
     tables += [habits] if (habits := _habits(searches)).rows else []
-    return Section("Equal work", tables=tables)
+    return Section(title="Equal work", tables=tables)
 
 
 def chart(searches: Searches, slug: str) -> Chart | None:
@@ -138,8 +138,10 @@ def _table(searches: Searches, task: str) -> Table:
     rest = _where(places[-1:], "per_cell", "distribution", "order")
     return Table(
         f"{task.capitalize()} ({rest})",
-        ["Algorithm", *(["Median, ms", "Over ours"] * len(places)), "Library", "First call, ms",
-         "Peak memory"],
+        ["Algorithm",
+         *(f"{AXES['particles'].write(place.particles)}: {what}" for place in places
+           for what in ("median, ms", "over ours")),
+         "Library", "First call, ms", "Peak memory"],
         rows,
         notes=[
             *([_BUILDS] if task == "build" else []),
@@ -148,7 +150,6 @@ def _table(searches: Searches, task: str) -> Table:
             " ours, both launched from the host; below 1 the library is faster. First call: what a"
             " process pays first, mostly compilation. Peak memory: at the last size.",
         ],
-        groups=[*((AXES["particles"].say(place.particles), 2) for place in places), ("", 3)],
     )  # fmt: skip
 
 
@@ -187,7 +188,7 @@ def _row(searches: Searches, subject: Subject, tried: Tried, best: Sequence[Cell
     longest = max((ms for ms in calls if ms is not None), default=None)
     memory = last.modes[record["mode"]].memory_bytes
     items += [
-        Item(record["library"] or other, "name"),
+        Item(record["library"] or other, "words"),
         Item(formats.significant(longest)) if longest is not None and has_time else NOTHING,
         Item(formats.size(memory)) if memory else NOTHING,
     ]

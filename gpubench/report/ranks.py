@@ -1,15 +1,13 @@
 """What a report says and shows of one rank against several, and of frames beside steps.
 
 A frame is a step and a picture of it. Speed-up is over one rank, of the same algorithm on as many
-particles. All is of the algorithm that is fastest on the most inputs, but for what stands beside
-a published table, which is of the algorithm of the paper.
+particles. All is of the algorithm that is fastest on the most inputs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from gpubench.evidence.ranking import Subject
 from gpubench.report import formats, tables
@@ -17,10 +15,10 @@ from gpubench.report.axes import AXES
 from gpubench.report.cells import Cell
 from gpubench.report.figures import Axis, Chart, Line, Point, line_chart, panel, rate_point
 from gpubench.report.machines import StudyRun
-from gpubench.report.pages import NOTHING, Item, Row, Table
-from gpubench.studies.study import Published, Quantity
+from gpubench.report.pages import Item, Table, number, words
+from gpubench.studies.study import Quantity
 
-_FRAME = (
+FRAME = (
     "A frame is a step and a picture of it drawn on the device, which is timed by itself after the"
     " step."
 )
@@ -77,106 +75,9 @@ def sizes(run: StudyRun) -> list[int]:
     return sorted({cell.place.count for cell in run.timed})
 
 
-class Match(NamedTuple):
-    """A published number, and what was measured of it: the value and its cell, where it was."""
-
-    what: str
-    published: float
-    cell: Cell | None
-    here: float | None
-
-    @property
-    def factor(self) -> float | None:
-        """How many times better than published it is."""
-        if self.here is None:
-            return None
-        is_time = self.what == "frame_ms"
-        return self.published / self.here if is_time else self.here / self.published
-
-
-def _matches(run: StudyRun, published: Published, subject: Subject | None) -> list[list[Match]]:
-    """Return the published table with what was measured: rows and columns as published."""
-
-    def match(row: float, quantity: Quantity, theirs: float) -> Match:
-        cell = find(run, subject, _way_of(quantity), row) if subject else None
-        frame_ms = cell.frame_ms if cell else None
-        here = frame_ms
-        if quantity.what == "frames_per_s":
-            here = 1e3 / frame_ms if frame_ms else None
-        elif quantity.what == "speed_up" and subject:
-            one = find(run, subject, ALONE, row)
-            here = ratio(one.frame_ms if one else None, frame_ms)
-        return Match(quantity.what, theirs, cell, here)
-
-    return [
-        [match(row, *each) for each in zip(published.quantities, values, strict=True)]
-        for row, values in zip(published.rows, published.values, strict=True)
-    ]
-
-
-def _way_of(quantity: Quantity) -> Way:
+def way_of(quantity: Quantity) -> Way:
+    """Return how the steps of a published column were shared."""
     return Way(quantity.ranks or 1, quantity.decomposition)
-
-
-def measured(run: StudyRun, published: Published) -> Table | None:
-    """Return a published table of quantities as measured, each beside how it does to that.
-
-    None where nothing of it was measured.
-    """
-    subject = run.best_form(published.algorithm)
-    grid = _matches(run, published, subject)
-    if subject is None or all(match.here is None for line in grid for match in line):
-        return None
-    marks, note = tables.modes(match.cell for line in grid for match in line if match.cell)
-    rows = [
-        Row(_SIZE.count(row), [_beside(match, marks) for match in line])
-        for row, line in zip(published.rows, grid, strict=True)
-    ]
-    several = formats.listing(sorted({_way_of(q).label for q in published.quantities if q.ranks}))
-    notes = [
-        note,
-        f"{_FRAME} Several GPUs are {several}.",
-        f"{tables.TIMES} is how many times as fast as published"
-        f" ({published.device}); a dash stands for not measured.",
-    ]
-    columns = [_SIZE.heading, *map(str, published.columns)]
-    caption = f"Measured: {run.labels[subject]}, times in {tables.unit_name(run.unit)}"
-    return Table(caption, columns, rows, notes=notes)
-
-
-def _beside(match: Match, marks: Mapping[str, str]) -> Item:
-    if match.here is None or match.cell is None or match.factor is None:
-        return NOTHING
-    text = formats.significant(match.here)
-    if match.what == "speed_up":
-        return Item(text)
-    return Item(text, detail=formats.ratio(match.factor), mark=marks.get(match.cell.mode, ""))
-
-
-def overview(run: StudyRun, published: Published, link: str) -> list[Row]:
-    """Return a row of the front page for each column of frames, at its last row measured."""
-    paper = next((s for s in run.subjects if s.algorithm == published.algorithm), None)
-    if paper is None:
-        return []
-    grids = [(s, _matches(run, published, s)) for s in (paper, leader(run) or paper)]
-    rows = []
-    for index, quantity in enumerate(published.quantities):
-        columns = [(subject, [line[index] for line in grid]) for subject, grid in grids]
-        known = [n for n, match in enumerate(columns[0][1]) if match.here is not None]
-        if quantity.what != "frames_per_s" or not known:
-            continue
-        items = []
-        for subject, column in columns:
-            factors = [match.factor for match in column if match.factor is not None]
-            here = column[known[-1]].here
-            detail = f"{run.labels[subject]}, {formats.span(factors)}{tables.TIMES}"
-            time = Item(f"{formats.significant(here or 0)} frames/s", "words", detail)
-            items.append(NOTHING if here is None else time)
-        theirs = f"{published.texts[known[-1]][index]} frames/s"
-        at = Item(_SIZE.say(published.rows[known[-1]]), "words")
-        head = f"{run.study.title}: {_way_of(quantity).label}"
-        rows.append(Row(head, [at, Item(theirs, "words", published.device), *items], link))
-    return rows
 
 
 def comparison(run: StudyRun) -> Table | None:
@@ -187,41 +88,37 @@ def comparison(run: StudyRun) -> Table | None:
     subject = leader(run)
     if subject is None or not (ways(run) or any(cell.frame_ms for cell in run.timed)):
         return None
-    found = [
-        (way, cell, find(run, subject, ALONE, size) if way.ranks > 1 else None)
-        for size in sizes(run)
-        for way in [ALONE, *ways(run)]
-        if (cell := find(run, subject, way, size))
-    ]
-    marks, note = tables.modes(cell for _, cell, _ in found)
-    rows = [
-        Row(
-            _SIZE.count(cell.place.particles),
-            [
-                Item(way.label, "name"),
-                tables.timed(cell, marks),
-                _number(cell.frame_ms),
-                _number(1e3 / cell.frame_ms if cell.frame_ms else None),
-                _number(ratio(one.median_ms if one else None, cell.median_ms)),
-                _number(ratio(one.frame_ms if one else None, cell.frame_ms)),
-                _number(cell.communication, formats.percent),
-            ],
-        )
-        for way, cell, one in found
-    ]
-    of = f"{run.kind['workload']}, " if len(run.values("workload")) > 1 else ""
-    columns = ["Ranks", "Step, ms", "Frame, ms", "Frames/s", "Speed-up", "Of frames"]
-    return Table(
-        f"Steps and frames of {of}{run.labels[subject]}",
-        [_SIZE.heading, *columns, "Communication"],
-        rows,
-        notes=[note, _FRAME, *([_SPEED_UP] if ways(run) else [])],
+    every = [(way, size) for size in sizes(run) for way in (ALONE, *ways(run))]
+    found = [(way, cell) for way, size in every if (cell := find(run, subject, way, size))]
+    marks, note = tables.modes(cell for _, cell in found)
+
+    def speed_up(of: Callable[[Cell], float | None]) -> Callable[[tuple[Way, Cell]], Item]:
+        def item(each: tuple[Way, Cell]) -> Item:
+            one = find(run, subject, ALONE, each[1].place.particles) if each[0].ranks > 1 else None
+            return number(ratio(of(one) if one else None, of(each[1])))
+
+        return item
+
+    name = run.labels[subject]
+    return Table.of(
+        f"Steps and frames of {', '.join(filter(None, (_workload(run), name)))}",
+        found,
+        (_SIZE.heading, lambda each: _SIZE.count(each[1].place.particles)),
+        {
+            "Ranks": lambda each: words(each[0].label),
+            "Step, ms": lambda each: tables.timed(each[1], marks),
+            "Frame, ms": lambda each: number(each[1].frame_ms),
+            "Frames/s": lambda each: number(ratio(1e3, each[1].frame_ms)),
+            "Speed-up": speed_up(lambda cell: cell.median_ms),
+            "Of frames": speed_up(lambda cell: cell.frame_ms),
+            "Communication": lambda each: number(each[1].communication, formats.percent),
+        },
+        notes=[note, FRAME, *([_SPEED_UP] if ways(run) else [])],
     )
 
 
-def _number(value: float | None, write: Callable[[float], str] = formats.significant) -> Item:
-    """Return a number, or a dash."""
-    return NOTHING if value is None else Item(write(value))
+def _workload(run: StudyRun) -> str:
+    return run.kind["workload"] if len(run.values("workload")) > 1 else ""
 
 
 def chart(run: StudyRun, slug: str) -> Chart | None:

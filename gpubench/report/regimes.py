@@ -31,9 +31,9 @@ def sections(searches: Searches, slug: str) -> list[Section]:
     moved = [incremental_updates.chart(searches, slug), steps.over_time_steps(run, slug)]
     resorts = incremental_updates.table(searches)
     found = [
-        Section("The fastest, input by input", figures=[drawn for drawn in tiled if drawn]),
+        Section(title="The fastest, input by input", figures=[drawn for drawn in tiled if drawn]),
         Section(
-            "Rebuild, re-sort, or a skin",
+            title="Rebuild, re-sort, or a skin",
             tables=[resorts] if resorts else [],
             figures=draw_all(moved),
         ),

@@ -10,7 +10,7 @@ from typing import Any
 from gpubench.evidence.simulations import load
 from gpubench.report import formats
 from gpubench.report.figures import Axis, Chart, Line, Panel
-from gpubench.report.pages import Collection, Item, Part, Picture, Row, Table
+from gpubench.report.pages import Page, Picture, Section, Table, number
 from gpubench.report.vega import draw_all
 
 PANEL = "panel.png"
@@ -22,30 +22,33 @@ OBSERVED = {
 }
 
 
-def collection(simulations: Sequence[Part]) -> Collection:
+def page(simulations: Sequence[Section]) -> Page:
     """Return the page of all simulations."""
     count = len(simulations)
-    gist = f"{count} simulation{'' if count == 1 else 's'} with pictures, speed and phases."
-    return Collection("simulations", "Simulations", gist, simulations)
+    lead = f"{count} simulation{'' if count == 1 else 's'} with pictures, speed and phases."
+    return Page("simulations", "Simulations", lead, simulations)
 
 
-def parts(accounts: Iterable[Path]) -> list[Part]:
+def sections(accounts: Iterable[Path]) -> list[Section]:
     """Read accounts of simulations, with the panels beside them; UserError for what is none."""
-    return [_part(index, path) for index, path in enumerate(accounts)]
+    return [_section(f"simulation-{index}", path) for index, path in enumerate(accounts, 1)]
 
 
-def _part(index: int, path: Path) -> Part:
+def _section(slug: str, path: Path) -> Section:
     told = load(path)
-    slug = f"simulation-{index + 1}"
     panel = path.with_name(PANEL)
     shown = (
         f"Up to six moments of {told['workload']} from time 0 to {told['time']:g}: its particles,"
         " x to the right, z upwards."
     )
-    return Part(
-        slug=slug,
+    said, *more = _sentences(told)
+    return Section(
         title=_title(told),
-        sentences=_sentences(told),
+        level=2,
+        slug=slug,
+        style="abreast",
+        verdict=said,
+        sentences=more,
         tables=[_facts(told), *_phases(told)],
         figures=draw_all(_charts(slug, told)),
         command=_command(told),
@@ -75,24 +78,28 @@ def _sentences(told: Mapping[str, Any]) -> list[str]:
 
 def _facts(told: Mapping[str, Any]) -> Table:
     last = told["observations"][-1] if told["observations"] else {}
-    rows = [
-        Row(name.replace("_", " "), [Item(formats.DASH if v is None else f"{v:,.6g}")])
-        for name, v in last.items()
-    ]
-    return Table("Observed at the end", ["", "value"], rows)
+    return Table.of(
+        "Observed at the end",
+        last.items(),
+        ("", lambda each: each[0].replace("_", " ")),
+        {"value": lambda each: number(each[1], "{:,.6g}".format)},
+    )
 
 
 def _phases(told: Mapping[str, Any]) -> list[Table]:
     means = told["phases_mean_ms"]
     whole = sum(means.values())
-    if not whole:
-        return []
-    rows = [
-        Row(name, [Item(formats.significant(ms)), Item(f"{ms / whole:.0%}")])
-        for name, ms in means.items()
-    ]
-    note = "Timed apart, launch by launch: a step replayed from a graph is shorter."
-    return [Table("Phases of a step", ["phase", "mean, ms", "share"], rows, notes=[note])]
+    table = Table.of(
+        "Phases of a step",
+        means.items(),
+        ("phase", lambda each: each[0]),
+        {
+            "mean, ms": lambda each: formats.significant(each[1]),
+            "share": lambda each: f"{each[1] / whole:.0%}",
+        },
+        notes=["Timed apart, launch by launch: a step replayed from a graph is shorter."],
+    )
+    return [table] if whole else []
 
 
 def _charts(slug: str, told: Mapping[str, Any]) -> list[Chart]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
 
 from gpubench.evidence.ranking import Subject
 from gpubench.report import formats
@@ -37,18 +36,19 @@ def unit_name(unit: str) -> str:
 
 def timed(
     cell: Cell | None,
-    marks: dict[str, str],
+    marks: Mapping[str, str],
     detail: str = "",
     strong: bool = False,
     unit: str = "ms",
+    value: float | None = None,
 ) -> Item:
-    """Return the headline time of a cell, or what stands in its place."""
+    """Return the headline time of a cell or another value, or what stands in its place."""
     if cell is None:
         return NOTHING
     if not cell.ok:
         return Item(cell.record["status"], "none")
     mark = marks.get(cell.mode, "") + (_SHORT if cell.is_short else "")
-    text = formats.significant(cell.median_ms / cell.unit_ms(unit))
+    text = formats.significant(cell.median_ms / cell.unit_ms(unit) if value is None else value)
     return Item(text, "number", detail, mark, strong)
 
 
@@ -97,9 +97,9 @@ def subjects(run: StudyRun) -> tuple[list[Table], list[str]]:
         ]
         axis = AXES[scan.axis]
         columns = ["Algorithm", *(axis.write(value) for value in scan.values(run))]
-        over = f"{axis.heading}; median, {unit_name(run.unit)}"
-        caption = scan.title(lambda axis, value: axis.count(value)) or axis.heading
-        made.append(Table(caption, columns, rows, over))
+        title = scan.title(Axis.count)
+        caption = f"{title}: " if title else ""
+        made.append(Table(f"{caption}{unit_name(run.unit)} by {axis.label}", columns, rows))
     bold = (
         "Bold: the fastest, and all whose ratio to it has a 95 % interval that includes 1, among"
         " equal answers in one mode."
@@ -140,7 +140,7 @@ def _by_subject(run: StudyRun, scan: Scan) -> dict[Subject, list[Cell | None]]:
 def resorts(run: StudyRun) -> Table | None:
     """Return each re-sort's time as a share of its own full sort, beside the published share."""
     shares: dict[Place, dict[Subject, tuple[Cell, Cell]]] = {}
-    for cell in in_order(run) if not run.is_simulation else ():
+    for cell in run.cells.values() if not run.is_simulation else ():
         full = _full_sort(run, cell)
         if cell.ok and full is not None and full.ok and full.median_ms:
             shares.setdefault(cell.place, {})[cell.subject] = (cell, full)
@@ -270,32 +270,3 @@ def kind(run: StudyRun) -> str:
 
 def _varying(places: Sequence[Place]) -> list[str]:
     return [a for a in AXES if len({getattr(place, a) for place in places}) > 1]
-
-
-def shown_axes(run: StudyRun, always: set[str]) -> list[str]:
-    """Return the axes that vary, and those of `always` that the inputs have."""
-    places = [cell.place for cell in run.cells.values()]
-    varying = _varying(places)
-    had = {a for a in AXES if any(getattr(place, a) is not None for place in places)}
-    return [a for a in AXES if a in varying or a in always & had]
-
-
-def in_order(run: StudyRun) -> list[Cell]:
-    """Return the cells by size, then the usual input before others, then by subject."""
-    rank = {subject: index for index, subject in enumerate(run.subjects)}
-
-    def key(cell: Cell) -> tuple[Any, ...]:
-        place = cell.place
-        sizes = (getattr(place, name) for name in SIZES)
-        others = (place.distribution, place.record_bytes, place.nulls, place.destination)
-        return (
-            *(size or 0 for size in sizes),
-            *(getattr(place, name) != run.common[name] for name in ("order", "destination")),
-            str((*others, place.periodic, place.order, place.workload)),
-            *(value or 0 for value in (place.moved, place.time_step, place.skin, place.ranks)),
-            str(place.decomposition),
-            place.inputs or 1,
-            rank[cell.subject],
-        )
-
-    return sorted(run.cells.values(), key=key)

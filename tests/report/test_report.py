@@ -48,6 +48,8 @@ from gpubench.report.folder import MANIFEST
 from gpubench.report.machines import machines
 from gpubench.studies.study import load_study
 
+BY = ": ms by particles per cell"
+
 
 @pytest.fixture(scope="module")
 def gpu_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -95,7 +97,7 @@ def test_counts_and_sizes() -> None:
 def test_printed_table_stands_as_in_the_paper(gpu_page: Page) -> None:
     published = load_study(STUDY).published
     assert published is not None
-    rows = gpu_page.tables["Published: GeForce 6800 Ultra, ms"][2:]
+    rows = gpu_page.tables["Published: GeForce 6800 Ultra, ms"][1:]
     assert [[float(text) for text in row[1:]] for row in rows] == [
         list(r) for r in published.values
     ]
@@ -105,7 +107,7 @@ def test_printed_table_stands_as_in_the_paper(gpu_page: Page) -> None:
 def test_measured_table_holds_median_and_speedup_of_the_best_variant(gpu_page: Page) -> None:
     published = load_study(STUDY).published
     assert published is not None
-    rows = gpu_page.tables["Measured: bucket-sort device-loop, the best variant, median, ms"][2:]
+    rows = gpu_page.tables["Measured: bucket-sort device-loop, the best variant, ms"][1:]
     for size, row, printed in zip(SIZES, rows, published.values, strict=True):
         assert row[0] == formats.count(size)
         for per_cell, text, value in zip(OCCUPANCIES, row[1:], printed, strict=True):
@@ -116,7 +118,7 @@ def test_measured_table_holds_median_and_speedup_of_the_best_variant(gpu_page: P
 def test_headline_is_the_graph_replay_and_hot_is_marked_where_it_is_all_there_is(
     gpu_page: Page,
 ) -> None:
-    rows = {row[0]: row[1:] for row in gpu_page.tables["2²⁰ (1,048,576) particles"]}
+    rows = {row[0]: row[1:] for row in gpu_page.tables[f"2²⁰ (1,048,576) particles{BY}"]}
     graph = synthetic_time("atomic-list", "one-pass", 2**20, 1)
     hot = 1.2 * synthetic_time("bucket-sort", "host-loop", 2**20, 1)
     assert rows["atomic-list"][0].split()[0] == formats.significant(graph)
@@ -215,7 +217,7 @@ def test_cpu_times_are_called_cpu_times(tmp_path: Path, gpu_page: Page) -> None:
     assert warning in (tmp_path / "report.md").read_text(encoding="utf-8")
     assert warning not in gpu_page.text
     assert "At 2¹⁸ (262,144) particles" in page.text
-    rows = {row[0]: row[1:] for row in page.tables["2¹⁸ (262,144) particles"]}
+    rows = {row[0]: row[1:] for row in page.tables[f"2¹⁸ (262,144) particles{BY}"]}
     assert rows["bucket-sort device-loop"] == ["skipped"] * 5
     assert rows["bitonic-search"][-1] == "wrong"
 
@@ -278,9 +280,9 @@ def test_markdown_tables_parse_and_its_figures_exist(gpu_folder: Path, gpu_page:
     for table in found:
         assert {len(row) for row in table} == {len(table[0])}
         assert all(re.fullmatch(":?-+:?", part) for part in table[1])
-    assert len(found) == len(gpu_page.tables) - 2  # but for those of studies, which stand there
+    assert len(found) == len(gpu_page.tables)
     pictures = re.findall(r"!\[[^]]+\]\(([^)]+)\)", text)
-    assert len(pictures) == 1
+    assert len(pictures) == 2
     assert all((gpu_folder / picture).is_file() for picture in pictures)
     time = formats.significant(synthetic_time("atomic-list", "one-pass", 2**24, 1))
     shown = [(row[0], row[1].split()[0]) for table in found for row in table]
@@ -580,7 +582,7 @@ def test_table_of_moved_particles_stands_beside_its_print(tmp_path: Path) -> Non
     page = write_page([results(resort_records())], tmp_path)
     published = load_study(TABLE_2).published
     assert published is not None
-    head, *rows = page.tables["Measured: the paper's variant, which is the best, median, ms"][1:]
+    head, *rows = page.tables["Measured: the paper's variant, which is the best, ms"]
     assert head == ["Moved", "Sort: bucket-sort", "Re-sort: bucket-resort"]
     for moved, row, printed in zip(MOVED, rows, published.values, strict=True):
         assert row[0] == f"{moved:,}"
@@ -619,15 +621,14 @@ def test_times_per_record_have_the_published_unit(tmp_path: Path) -> None:
     page = write_page([results(filter_records())], tmp_path)
     published = load_study(TABLE_36_1).published
     assert published is not None
-    rows = page.tables["Measured: the paper's variant, which is the best, median, µs per record"][
-        2:
-    ]
+    rows = page.tables["Measured: the paper's variant, which is the best, µs per record"][1:]
     for n, row, printed in zip(published.rows, rows, published.values, strict=True):
         for algorithm, text, value in zip(published.algorithms, row[1:], printed, strict=True):
             each = 1000 * filter_time(algorithm, int(n)) / n
             assert text == f"{formats.significant(each)} {formats.ratio(value / each)}"
     kept = {row[0]: row[1:] for row in page.tables[
-        "2²² (4,194,304) records, records of 4 bytes, nulls by infinity"
+        "2²² (4,194,304) records, records of 4 bytes, nulls by infinity: µs per record by share of"
+        " the records kept"
     ]}  # fmt: skip
     assert kept["Algorithm"] == ["0", "0.1", "0.5", "1"]
     assert [number(text) for text in kept["filter-scan-search"]] == [0.001, 0.0011, 0.0015, 0.002]

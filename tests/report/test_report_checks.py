@@ -19,7 +19,7 @@ from gpubench.evidence.physics_results import (
     Reference,
     save,
 )
-from gpubench.report.checks import collection
+from gpubench.report.checks import page as page_of
 from gpubench.report.sources import sort_out
 
 HOT = Finding("kT", 1.2, 0.001, Reference(1.0, 0.01, "theory"))
@@ -89,7 +89,7 @@ def test_figures_are_drawn_with_their_fits(written, tmp_path):
 
 
 def test_a_fit_has_no_markers():
-    (part,) = collection([found(a_check(figures=[GROWTH]))]).parts
+    (part,) = page_of([found(a_check(figures=[GROWTH]))]).sections
     (figure,) = part.figures
     measured, fit = figure.chart.panels[0].lines
     assert (measured.marked, fit.marked) == (True, False)
@@ -120,7 +120,7 @@ def test_a_damaged_file_is_refused(tmp_path):
 
 def test_the_command_that_a_report_names_is_one():
     for size in ("quick", "long"):
-        (part,) = collection([found(size=size)]).parts
+        (part,) = page_of([found(size=size)]).sections
         program, name, *arguments = part.command.split()
         assert (program, name) == ("gpubench", "check")
         command = get_command(app).commands[name]
