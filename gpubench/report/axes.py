@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,7 +41,9 @@ class Axis:
         return formats.count(int(value)) if self.kind == "size" and value else self.write(value)
 
     def order(self, values: Sequence[Any]) -> list[Any]:
-        """Return the values of `names` in its order, then the others as they come."""
+        """Return numbers in ascending order, or values of `names` in its, others as they come."""
+        if all(isinstance(value, int | float) for value in values):
+            return sorted(set(values))
         known = [value for value in self.names or () if value in values]
         return known + [value for value in dict.fromkeys(values) if value not in known]
 
@@ -123,11 +125,13 @@ def between(places: Iterable[Any], names: Iterable[str]) -> str:
     return ", ".join(said)
 
 
-def describe(
-    place: Any, names: Iterable[str], write: Callable[[Axis, Any], str] = Axis.write
-) -> str:
+def describe(place: Any, names: Iterable[str]) -> str:
     """Write a place by some of its axes: "2¹⁸ particles, 4 per cell"; leaves out what is None."""
     found = ((AXES[name], getattr(place, name)) for name in names)
-    return ", ".join(
-        axis.phrase.format(write(axis, value)) for axis, value in found if value is not None
-    )
+    return ", ".join(axis.say(value) for axis, value in found if value is not None)
+
+
+def varying(places: Iterable[Any]) -> list[str]:
+    """Return the axes along which some places differ."""
+    known = list(places)
+    return [name for name in AXES if len({getattr(place, name) for place in known}) > 1]

@@ -202,6 +202,7 @@ def _sections(run: StudyRun, of_machine: Sequence[StudyRun], slug: str) -> list[
         tables.resorts(run),
         *tables.outcomes(run),
         ranks.comparison(run),
+        verdict.overtakings(run),
     ]
     beside = [published.as_published(table), *published.measured(run, table)] if table else []
     return [

@@ -174,7 +174,13 @@ def line_chart(
 
 
 def panel(title: str, lines: Sequence[Line], what: str, unit: str) -> Panel:
-    """Return a panel whose description has each line's last value."""
+    """Return a panel whose description has each line's last value.
+
+    Of more lines than can be told apart it has those with the most points, of these the lowest.
+    """
+    if len(lines) > MOST_LINES:
+        best = sorted(lines, key=lambda line: (-len(line.points), *sorted(line.y)))[:MOST_LINES]
+        lines = [line for line in lines if line in best]
     ends = ", ".join(f"{line.label} {formats.significant(line.y[-1])}" for line in lines)
     place = f", {title}" if title else ""
     return Panel(title, lines, f"{what}{place}. At the right end, {unit}: {ends}.")

@@ -51,13 +51,6 @@ class StudyRun:
         """Whether its times are those of whole steps of a workload."""
         return any(place.workload for _, place in self.cells)
 
-    @cached_property
-    def has_many_sizes(self) -> bool:
-        """Whether it has steps of more sizes than algorithms, so that a table goes along them."""
-        timed = [cell for cell in self.timed if cell.phases_ms]
-        sizes = {cell.place.particles for cell in timed}
-        return len(sizes) > len({cell.subject for cell in timed}) > 0
-
     @property
     def unit(self) -> str:
         """What its times are shown in: milliseconds, or as published where that is per record."""
@@ -105,6 +98,11 @@ class StudyRun:
         """The cells of each place."""
         return grouped(self.cells.values(), lambda cell: cell.place)
 
+    @cached_property
+    def by_subject(self) -> dict[Subject, list[Cell]]:
+        """The cells of each subject."""
+        return grouped(self.cells.values(), lambda cell: cell.subject)
+
     def ranked_at(self, place: Place) -> list[Cell]:
         """Return the cells of a place that have a rank, fastest first, each group after another.
 
@@ -140,78 +138,40 @@ class StudyRun:
     @cached_property
     def kind(self) -> dict[str, Any]:
         """The commonest kind of input, with as few ranks as there are."""
-        return _usual([place for _, place in self.cells])
-
-    @cached_property
-    def kinds(self) -> dict[str | None, dict[str, Any]]:
-        """The commonest kind of input of each workload; of None where there is none."""
-        by_workload = grouped((place for _, place in self.cells), lambda place: place.workload)
-        return {workload: _usual(places) for workload, places in by_workload.items()}
+        return usual([place for _, place in self.cells])
 
     @cached_property
     def _unusual(self) -> dict[int, frozenset[str]]:
         """On which axes but the sizes each cell differs from the usual kind of its subject.
 
-        That is the commonest of the study with the same workload, or where a subject has none of
-        that (Table 3 of Rozen has re-sorts among full sorts) its own commonest.
+        That is the commonest of the study, or where a subject has none of that (Table 3 of Rozen
+        has re-sorts among full sorts) its own commonest.
         """
         found = {}
-        for own in grouped(self.cells.values(), lambda cell: cell.subject).values():
-            by_workload = grouped(own, lambda cell: cell.place.workload)
-            usual_workload = self.kind["workload"]
-            if usual_workload not in by_workload:
-                usual_workload = _usual([cell.place for cell in own])["workload"]
-            for workload, cells in by_workload.items():
-                kinds = [cell.place.kind for cell in cells]
-                usual = self.kinds[workload]
-                if usual not in kinds:
-                    usual = _usual([cell.place for cell in cells])
-                usual = usual | {"workload": usual_workload}
-                for cell, kind in zip(cells, kinds, strict=True):
-                    found[id(cell)] = frozenset(n for n, v in kind.items() if v != usual[n])
+        for own in self.by_subject.values():
+            kinds = [cell.place.kind for cell in own]
+            kind = self.kind if self.kind in kinds else usual([cell.place for cell in own])
+            for cell, each in zip(own, kinds, strict=True):
+                found[id(cell)] = frozenset(n for n, v in each.items() if v != kind[n])
         return found
 
     @cached_property
     def _selected(self) -> dict[tuple[str, ...], dict[tuple[Any, ...], list[Cell]]]:
-        """Cells by their values on some axes, for each choice of axes; see `select`."""
+        """Cells by their values on some axes, for each choice of axes; see `find`."""
         return {}
 
-    def select(self, subject: Subject, free: str = "", **axes: object) -> list[Cell]:
-        """Return a subject's cells at these values, of its kind on the other axes but `free`."""
-        names = (free, *axes)
+    def find(self, subject: Subject, **axes: object) -> Cell | None:
+        """Return a subject's cell at these values, of its kind and of common sizes otherwise."""
+        at = {name: self.common[name] for name in SIZES} | axes
+        names = tuple(at)
         if names not in self._selected:
             # A report asks at each value of an axis: to look through all cells each time would
             # take the square of their number.
             able = (cell for cell in self.cells.values() if self._unusual[id(cell)] <= {*names})
             self._selected[names] = grouped(
-                able, lambda cell: (cell.subject, *(getattr(cell.place, n) for n in axes))
+                able, lambda cell: (cell.subject, *(getattr(cell.place, n) for n in names))
             )
-        return self._selected[names].get((subject, *axes.values()), [])
-
-    def find(self, subject: Subject, **axes: object) -> Cell | None:
-        """Return a subject's cell at these values, of its kind and of common sizes otherwise."""
-        sizes = {name: self.common[name] for name in SIZES}
-        return next(iter(self.select(subject, **(sizes | axes))), None)
-
-    def at(self, **axes: object) -> list[Cell]:
-        """Return the cell of each subject that has one there, in the order of the subjects."""
-        found = (self.find(subject, **axes) for subject in self.subjects)
-        return [cell for cell in found if cell is not None]
-
-    def values(self, axis: str, **axes: object) -> list[Any]:
-        """Return the values of one axis among cells of the usual kind at these values of others.
-
-        Numbers ascend; names are in the order of the report.
-        """
-        found = {
-            getattr(cell.place, axis)
-            for subject in self.subjects
-            for cell in self.select(subject, axis, **axes)
-        } - {None}
-        if all(isinstance(value, int | float) for value in found):
-            return sorted(found)
-        seen = [getattr(place, axis) for _, place in self.cells]
-        return AXES[axis].order([value for value in seen if value in found])
+        return next(iter(self._selected[names].get((subject, *at.values()), [])), None)
 
 
 @dataclass
@@ -313,7 +273,7 @@ def _fewest_ranks(places: Sequence[Place]) -> list[Place]:
     return [place for place in places if place.ranks in (None, fewest)]
 
 
-def _usual(places: Sequence[Place]) -> dict[str, Any]:
+def usual(places: Sequence[Place]) -> dict[str, Any]:
     """Return the commonest kind of some places, with as few ranks as there are."""
     kinds = (tuple(place.kind.items()) for place in _fewest_ranks(places))
     return dict(Counter(kinds).most_common(1)[0][0])

@@ -118,7 +118,7 @@ def comparison(run: StudyRun) -> Table | None:
 
 
 def _workload(run: StudyRun) -> str:
-    return run.kind["workload"] if len(run.values("workload")) > 1 else ""
+    return run.kind["workload"] if len({p.workload for p in run.by_place}) > 1 else ""
 
 
 def chart(run: StudyRun, slug: str) -> Chart | None:

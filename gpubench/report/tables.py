@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 from gpubench.evidence.ranking import Subject
 from gpubench.report import formats
-from gpubench.report.axes import AXES, COUNTS, SIZES, Axis, describe
-from gpubench.report.cells import LONG, MODES, Cell, Place, told_apart
+from gpubench.report.axes import AXES, COUNTS, SIZES, describe, varying
+from gpubench.report.cells import LONG, MODES, Cell, Place
 from gpubench.report.machines import StudyRun
-from gpubench.report.pages import NOTHING, Item, Row, Table
-from gpubench.report.scans import Scan, grids, rankings, scans
+from gpubench.report.pages import NOTHING, Item, Row, Table, number
+from gpubench.report.scans import Scan, scans
 
 MEANINGS = {
     "graph": "graph (CUDA graph replay, launch gaps removed)",
@@ -70,47 +72,63 @@ def modes(cells: Iterable[Cell | None]) -> tuple[dict[str, str], str]:
 
 
 def subjects(run: StudyRun) -> tuple[list[Table], list[str]]:
-    """Return the headline time of every subject along each scan, and the notes of the tables.
+    """Return the headline time of every subject along the scans, and the notes of the tables.
 
-    Along the particles per cell there is a table for each number of particles.
+    Scans whose times all stand in earlier tables are left out.
     """
-    filled = [(scan, _by_subject(run, scan)) for scan in grids(run)]
-    marks, note = modes(c for _, grid in filled for line in grid.values() for c in line)
+    chosen: list[Scan] = []
+    seen: set[int] = set()
+    for scan in scans(run):
+        own = {id(cell) for cell in scan.cells}
+        if not own <= seen:
+            chosen.append(scan)
+            seen |= own
+    lines = [(scan, _by_subject(scan)) for scan in chosen]
+    every = [cell for _, by_subject in lines for line in by_subject.values() for cell in line]
+    marks, note = modes(every)
+    first = {(c.subject, c.place) for p in run.by_place for c in run.ranked_at(p) if c.is_first}
     made = []
-    for scan, grid in filled:
-        best = {(c.subject, c.place) for ranking in rankings(run, scan) for c in ranking.tied}
+    for scan, by_subject in lines:
         rows = [
-            Row(
-                run.labels[subject],
-                [
-                    timed(
-                        cell,
-                        marks,
-                        _loss(cell) or _share(cell),
-                        cell is not None and (subject, cell.place) in best,
-                        run.unit,
-                    )
-                    for cell in line
-                ],
-            )
-            for subject, line in grid.items()
+            Row(run.labels[subject], [_subject_item(run, cell, marks, first) for cell in line])
+            for subject, line in by_subject.items()
+            if any(cell and cell.status != "skipped" for cell in line)
         ]
         axis = AXES[scan.axis]
-        columns = ["Algorithm", *(axis.write(value) for value in scan.values(run))]
-        title = scan.title(Axis.count)
-        caption = f"{title}: " if title else ""
-        made.append(Table(f"{caption}{unit_name(run.unit)} by {axis.label}", columns, rows))
+        title = f"{scan.title}: " if scan.title else ""
+        columns = ["Algorithm", *map(axis.write, scan.columns)]
+        made.append(Table(f"{title}{unit_name(run.unit)} by {axis.label}", columns, rows))
     bold = (
         "Bold: the fastest, and all whose ratio to it has a 95 % interval that includes 1, among"
         " equal answers in one mode."
     )
     share = ""
-    if any(_share(cell) for _, grid in filled for line in grid.values() for cell in line):
+    if any(_share(cell) for cell in every):
         share = (
             "Small: bytes to move over the time, as a fraction of the copy bandwidth (above 100 %:"
             " they stay in a cache)."
         )
-    return made, [line for line in (note, bold, share) if line]
+    return made, [note, bold, share]
+
+
+def _by_subject(scan: Scan) -> dict[Subject, list[Cell | None]]:
+    """Return each subject's cells along a scan."""
+    found: dict[Subject, list[Cell | None]] = {}
+    for index, cells in enumerate(scan.columns.values()):
+        for cell in cells:
+            line = found.setdefault(cell.subject, [None] * len(scan.columns))
+            line[index] = cell
+    return found
+
+
+def _subject_item(
+    run: StudyRun,
+    cell: Cell | None,
+    marks: Mapping[str, str],
+    first: Collection[tuple[Subject, Place]],
+) -> Item:
+    is_first = cell is not None and (cell.subject, cell.place) in first
+    return timed(cell, marks, _loss(cell) or _share(cell), is_first, run.unit)
 
 
 def _loss(cell: Cell | None) -> str:
@@ -126,52 +144,42 @@ def _share(cell: Cell | None) -> str:
     return f"{100 * cell.bound:.0f} %" if is_known and cell else ""
 
 
-def _by_subject(run: StudyRun, scan: Scan) -> dict[Subject, list[Cell | None]]:
-    """Return each subject's cells along a scan, for subjects that have any."""
-    lines = {
-        subject: [
-            run.find(subject, **{**scan.fixed, scan.axis: value}) for value in scan.values(run)
-        ]
-        for subject in run.subjects
-    }
-    return {subject: line for subject, line in lines.items() if any(line)}
+# A re-sort and its full sort.
+Shares = dict[Place, dict[Subject, tuple[Cell, Cell]]]
 
 
 def resorts(run: StudyRun) -> Table | None:
     """Return each re-sort's time as a share of its own full sort, beside the published share."""
-    shares: dict[Place, dict[Subject, tuple[Cell, Cell]]] = {}
-    for cell in run.cells.values() if not run.is_simulation else ():
-        full = _full_sort(run, cell)
+    shares: Shares = {}
+    for cell in run.cells.values():
+        full = None if run.is_simulation else _full_sort(run, cell)
         if cell.ok and full is not None and full.ok and full.median_ms:
             shares.setdefault(cell.place, {})[cell.subject] = (cell, full)
-    if not shares:
-        return None
-    columns = [s for s in run.subjects if any(s in found for found in shares.values())]
-    axes = _varying(list(shares))
-    known = {place: _published_share(run, place) for place in shares}
-    is_published = any(share is not None for share in known.values())
-    rows = []
-    for place, found in shares.items():
-        share = known[place]
-        first = [NOTHING if share is None else Item(formats.percent(share))]
-        items = [_saved(*found[s]) if s in found else NOTHING for s in columns]
-        items = [*(first if is_published else []), *items]
-        rows.append(Row(describe(place, axes, lambda a, v: a.write(v)), items))
-    names = [run.labels[subject] for subject in columns]
-    return Table(
+    names = varying(shares)
+    columns: dict[str, Callable[[Place], Item]] = {}
+    if any(_published_share(run, place) for place in shares):
+        columns["Published"] = lambda place: number(_published_share(run, place), formats.percent)
+    for subject in run.subjects:
+        if any(subject in found for found in shares.values()):
+            columns[run.labels[subject]] = partial(_saved, shares, subject)
+    return Table.of(
         "Re-sort as a share of its own full sort",
-        ["Input", *(["Published"] if is_published else []), *names],
-        rows,
+        shares,
+        ("Input", lambda place: describe(place, names)),
+        columns,
         notes=[
             "A re-sort is divided by the full sort of the same algorithm and form."
             " Bold: less than its full sort, and told apart from it."
         ],
-    )
+    ) if shares else None  # fmt: skip
 
 
-def _saved(cell: Cell, full: Cell) -> Item:
-    share = cell.median_ms / full.median_ms
-    return Item(formats.percent(share), strong=told_apart(cell, full))
+def _saved(shares: Shares, subject: Subject, place: Place) -> Item:
+    if subject not in shares[place]:
+        return NOTHING
+    cell, full = shares[place][subject]
+    ratio = cell.over(full)
+    return Item(formats.percent(ratio.value), strong=ratio.high < 1)
 
 
 def _full_sort(run: StudyRun, cell: Cell) -> Cell | None:
@@ -200,21 +208,23 @@ def _published_share(run: StudyRun, place: Place) -> float | None:
 def outcomes(run: StudyRun) -> list[Table]:
     """Return what the subjects report beside their answers, as far as the study names it.
 
-    That is at the largest value of the study's first scan, below the times there; of steps, for
-    each workload, and at each time step. Empty where nothing of it was reported.
+    That is at the last value of the study's first scan, below the times there, and of steps at
+    each time step. Empty where nothing of it was reported.
     """
-    told = [scan for scan in scans(run) if scan.axis in ("particles", "time_step")]
-    along = told if run.is_simulation else scans(run)[:1]
-    return [table for scan in along if (table := _outcomes(run, scan)) is not None]
+    told = []
+    for index, scan in enumerate(scans(run)):
+        if scan.axis == "time_step":
+            told.append((scan, list(scan.columns)))
+        elif index == 0:
+            told.append((scan, list(scan.columns)[-1:]))
+    return [table for scan, values in told if (table := _outcomes(run, scan, values)) is not None]
 
 
-def _outcomes(run: StudyRun, scan: Scan) -> Table | None:
+def _outcomes(run: StudyRun, scan: Scan, values: Sequence[Any]) -> Table | None:
     axis = AXES[scan.axis]
-    values = scan.values(run)[slice(None) if scan.axis == "time_step" else slice(-1, None)]
-    at = [(value, cell) for value in values for cell in scan.at(run, value) if cell.ok]
-    if len(values) > 1:
-        tried = Counter(cell.subject for _, cell in at)
-        at = [(value, cell) for value, cell in at if tried[cell.subject] > 1]
+    at = [(value, cell) for value in values for cell in scan.columns[value] if cell.ok]
+    tried = Counter(cell.subject for _, cell in at)
+    at = [(value, cell) for value, cell in at if tried[cell.subject] == max(tried.values())]
     cells = [cell for _, cell in at]
     named = run.study.outcomes
     if not any(named.keys() & cell.reported.keys() for cell in cells):
@@ -223,21 +233,21 @@ def _outcomes(run: StudyRun, scan: Scan) -> Table | None:
     rows = [
         Row(f"Median, {unit_name(run.unit)}", [timed(cell, marks, unit=run.unit) for cell in cells])
     ]
-    for name in COUNTS:
-        rates = [_per_second(cell, name) for cell in cells]
-        if any(rate is not NOTHING for rate in rates):
-            rows.append(Row(f"{AXES[name].heading} per second, 10⁹", rates))
-    for name, heading in named.items():
-        found = [cell.reported.get(name) for cell in cells]
-        if any(number is not None for number in found):
-            rows.append(Row(heading, [_reported(number) for number in found]))
-    title = scan.title(Axis.count)
-    columns = [run.labels[cell.subject] for cell in cells]
+    rows += [
+        Row(f"{AXES[name].heading} per second, 10⁹", [_per_second(cell, name) for cell in cells])
+        for name in COUNTS
+    ]
+    rows += [
+        Row(heading, [_reported(cell.reported.get(name)) for cell in cells])
+        for name, heading in named.items()
+    ]
+    rows = [row for row in rows if any(item is not NOTHING for item in row.items)]
+    columns = [f"{run.labels[cell.subject]}, {axis.say(value)}" for value, cell in at]
     if len(values) == 1:
-        title = ", ".join(filter(None, (title, axis.say(*values))))
-    else:
-        columns = [f"{label}, {axis.say(v)}" for label, (v, _) in zip(columns, at, strict=True)]
-    return Table(f"What the algorithms report at {title}", ["", *columns], rows, notes=[note])
+        columns = [run.labels[cell.subject] for cell in cells]
+    where = [scan.title] if len(values) > 1 else [scan.title, axis.say(*values)]
+    title = f"What the algorithms report at {', '.join(filter(None, where))}"
+    return Table(title, ["", *columns], rows, [note])
 
 
 def _per_second(cell: Cell, name: str) -> Item:
@@ -256,17 +266,10 @@ def _reported(value: float | str | None) -> Item:
     return Item(text, "words" if len(text) > _WORDS else "number")
 
 
+_UNTOLD = (*SIZES, "workload", "ranks", "decomposition", "moved")
+
+
 def kind(run: StudyRun) -> str:
-    """Describe the kind of input that all tables hold fixed, besides what their captions say."""
-    common = run.common
-    told = {name for scan in grids(run) for name in scan.fixed}
-    names = (
-        "workload", "time_step", "skin", "record_bytes", "nulls", "distribution", "order",
-        "destination", "periodic", "inputs",
-    )  # fmt: skip
-    fixed = [name for name in names if name not in told and common[name] is not None]
-    return ", ".join(AXES[name].say(common[name]) for name in fixed)
-
-
-def _varying(places: Sequence[Place]) -> list[str]:
-    return [a for a in AXES if len({getattr(place, a) for place in places}) > 1]
+    """Describe the kind of input of which titles of scans say nothing."""
+    axes = (axis for axis in run.common if axis not in _UNTOLD)
+    return ", ".join(AXES[n].say(run.common[n]) for n in axes if run.common[n] is not None)

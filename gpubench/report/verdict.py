@@ -1,106 +1,124 @@
-"""The verdict on a study in a few sentences, each computed from the ranks."""
+"""The verdict on a study: what is fastest in how many cases, and where that changes."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Sequence
-from itertools import groupby
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
 
+from gpubench.evidence.crossover import FIRST, Crossing, compare
+from gpubench.evidence.declared import Group
 from gpubench.evidence.ranking import Subject
-from gpubench.report import formats, overtaking, published
-from gpubench.report.axes import AXES, Axis
-from gpubench.report.cells import grouped
+from gpubench.report import published
+from gpubench.report.axes import AXES, describe, varying
+from gpubench.report.cells import Cell, grouped
 from gpubench.report.machines import StudyRun
-from gpubench.report.scans import (
-    Ranking,
-    Scan,
-    rankings,
-    scans,
-)
+from gpubench.report.pages import Table, words
+from gpubench.report.scans import Scan, scans, words_of
 
-NOTHING_TIMED = "Nothing was timed, so there is nothing to compare."
-
-
-def sentences(run: StudyRun) -> list[str]:
-    """Return the verdict, one statement a string."""
-    if not run.timed:
-        return [NOTHING_TIMED]
-    won = [_winners(run, scan) for scan in scans(run) if scan.axis not in ("skin", "time_step")]
-    return [*won, *overtaking.sentences(run), *_launched(run), *published.claim(run)]
+_MOST_TOLD = 3  # winners of a kind of answer
 
 
 def gist(run: StudyRun) -> str:
-    """Say in one short sentence what is fastest along the first scan of a study."""
-    scan = next(iter(scans(run)), None)
-    if scan is None:
-        return NOTHING_TIMED
-    by_kind = grouped(rankings(run, scan), lambda ranking: ranking.answer)
-    leaders = {kind: [_leaders(run, r) for r in own] for kind, own in by_kind.items()}
-    if all(each == own[0] for own in leaders.values() for each in own):
-        return _winners(run, scan)
-    most = max(map(len, leaders.values()))
-    said = "; ".join(
-        f"{f'{kind}: ' if kind else ''}{_counted(run, own)}" for kind, own in leaders.items()
-    )
-    return f"Fastest, by {AXES[scan.axis].label} ({most} cases): {said}."
+    """Say in one sentence what is fastest, of each kind of answer, on how many inputs."""
+    wins: dict[Group, Counter[str]] = {}
+    for place in run.by_place:
+        for group, cells in grouped(run.ranked_at(place), lambda c: c.ranked.group).items():
+            tied = [run.labels[cell.subject] for cell in cells if cell.is_first]
+            wins.setdefault(group, Counter())[tied[0] if len(tied) == 1 else "inconclusive"] += 1
+    if not wins:
+        return "Nothing was timed, so there is nothing to compare."
+    said = []
+    for group, counts in wins.items():
+        answer = f"{words_of(group, wins)}, " if len(wins) > 1 else ""
+        cases = [f"{label} in {count}" for label, count in counts.most_common(_MOST_TOLD)]
+        others = counts.total() - sum(count for _, count in counts.most_common(_MOST_TOLD))
+        cases += [f"others in {others}"] if others else []
+        said.append(f"{answer}{counts.total()} cases: {', '.join(cases)}")
+    return f"Fastest of {'; of '.join(said)}."
 
 
-def _leaders(run: StudyRun, ranking: Ranking) -> list[Subject]:
-    """Return what is fastest at a place, in the order of the study where that is inconclusive."""
-    return sorted((cell.subject for cell in ranking.tied), key=run.subjects.index)
-
-
-def _counted(run: StudyRun, leaders: Sequence[list[Subject]]) -> str:
-    """Say in how many cases each subject is fastest."""
-    alone = Counter(run.labels[each[0]] for each in leaders if len(each) == 1)
-    said = [f"{label} in {count}" for label, count in alone.most_common()]
-    together = len(leaders) - alone.total()
-    return ", ".join([*said, *([f"{together} inconclusive"] if together else [])])
-
-
-def _winners(run: StudyRun, scan: Scan) -> str:
-    parts, alone = [], []
-    axis = AXES[scan.axis]
-    for (kind, tied), group in groupby(
-        rankings(run, scan), key=lambda r: (r.answer, _leaders(run, r))
-    ):
-        same = list(group)
-        values = [r.value for r in same if r.value is not None]
-        where = f"at {axis.say(*values)}" if values else "there"
-        where = f"of {kind} {where}" if kind else where
-        names = [run.labels[subject] for subject in tied]
-        factors = [r.factor for r in same if r.factor is not None]
-        if len(names) > 1:
-            part = f"{formats.listing(names)} are fastest {where}, which of them is inconclusive"
-        elif factors:
-            part = (
-                f"{names[0]} is fastest {where}:"
-                f" the next takes {formats.span(factors)} times as long"
-            )
-        else:
-            alone.append(f"{names[0]} is the only one timed {where}")
-            continue
-        parts.append(part)
-    title = scan.title(Axis.count)
-    said = "; ".join(parts or alone)
-    return f"{'In' if run.is_simulation else 'At'} {title}, {said}." if title else f"{said}."
+def sentences(run: StudyRun) -> list[str]:
+    """Return what else was found, one statement a string."""
+    return [*_launched(run), *published.claim(run)]
 
 
 def _launched(run: StudyRun) -> list[str]:
     """Say where launches from the host have another winner than replays of a graph."""
+    names = varying(run.by_place)
     found: dict[str, list[str]] = {}
-    for scan in scans(run)[:1]:
-        for ranking in rankings(run, scan):
-            first = ranking.cells[0]
-            if len(ranking.tied) > 1 or first.mode != "graph":
-                continue
-            for cell in run.by_place[first.place]:
-                hot = cell.modes.get("hot")
-                is_other = hot is not None and hot.rank == 1 and cell.subject != first.subject
-                if is_other and hot and hot.ranked.group == first.ranked.group:
-                    where = AXES[scan.axis].write(ranking.value)
-                    found.setdefault(run.labels[cell.subject], []).append(where)
-    parts = [f"{label} (at {formats.listing(values)})" for label, values in found.items()]
+    for place, cells in run.by_place.items():
+        for group, own in grouped(run.ranked_at(place), lambda c: c.ranked.group).items():
+            if own[0].mode == "graph" and sum(cell.is_first for cell in own) == 1:
+                hot = (c.modes["hot"] for c in cells if "hot" in c.modes)
+                others = (c for c in hot if c.rank == 1 and c.ranked.group == group)
+                for other in others:
+                    if other.subject != own[0].subject:
+                        where = describe(place, names)
+                        found.setdefault(run.labels[other.subject], []).append(where)
+    parts = [f"{label} ({'; '.join(where)})" for label, where in found.items()]
     if not parts:
         return []
-    return [f"Launched from the host instead of from a graph, others lead: {'; '.join(parts)}."]
+    return [f"Launched from the host instead of from a graph, others lead: {', '.join(parts)}."]
+
+
+class Overtaking(NamedTuple):
+    """Where the fastest of a group along a scan is overtaken by another."""
+
+    scan: Scan
+    answer: str
+    first: Subject
+    second: Subject
+    crossing: Crossing
+
+    def write(self, place: float | None) -> str:
+        """Write a place along the scan."""
+        if place is None:
+            return "beyond"
+        value = 2**place if AXES[self.scan.axis].kind == "size" else place
+        return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
+
+
+def overtakings(run: StudyRun) -> Table | None:
+    """Return where the fastest is overtaken along numbers, with 95 % intervals; None nowhere."""
+    numeric = (scan for scan in scans(run) if AXES[scan.axis].kind != "names")
+    found = [each for scan in numeric for each in _along(run, scan)]
+    table = Table.of(
+        "Where the fastest is overtaken",
+        found,
+        ("Input", lambda o: ", ".join(filter(None, (o.scan.title, o.answer))) or "all"),
+        {
+            "Fastest below": lambda o: words(run.labels[o.first]),
+            "Above": lambda o: words(run.labels[o.second]),
+            "From about": lambda o: words(f"{o.write(o.crossing.at)} {AXES[o.scan.axis].label}"),
+            "95 % interval": lambda o: words(
+                f"{o.write(o.crossing.low)} to {o.write(o.crossing.high)}"
+            ),
+        },
+        notes=["beyond: of what was measured."],
+    )
+    return table if found else None
+
+
+def _along(run: StudyRun, scan: Scan) -> Iterator[Overtaking]:
+    is_size = AXES[scan.axis].kind == "size"
+    groups: dict[Group, dict[float, dict[Subject, Cell]]] = {}
+    for value, cells in scan.columns.items():
+        for cell in run.ranked_at(cells[0].place):
+            here = groups.setdefault(cell.ranked.group, {}).setdefault(value, {})
+            here[cell.subject] = cell
+    for group, times in groups.items():
+        firsts = ([c.subject for c in own.values() if c.is_first] for own in times.values())
+        leaders = dict.fromkeys(tied[0] for tied in firsts if len(tied) == 1)
+        for first, second in pairwise(leaders):
+            both = {v: own for v, own in times.items() if {first, second} <= own.keys()}
+            if len(both) < 2:
+                continue
+            places = [math.log2(value) if is_size else value for value in both]
+            compared = compare(places, [own[first].over(own[second]) for own in both.values()])
+            for crossing in compared.crossings:
+                if crossing.faster_before == FIRST:
+                    answer = words_of(group, groups) if len(groups) > 1 else ""
+                    yield Overtaking(scan, answer, first, second, crossing)
