@@ -151,12 +151,11 @@ def _told(machine: Machine, run: StudyRun, searches: Searches | None, stem: str,
     """Tell a study; one of neighbour searches in its own way."""
     place = f"{slug}-{stem}"
     if searches is not None:
-        gist, said = regimes.gist(searches), regimes.sentences(searches)
+        gist, said = regimes.gist(searches), regimes.launches(searches)
         sections = regimes.sections(searches, place)
     else:
         gist, said = verdict.gist(run), verdict.sentences(run)
         sections = _sections(run, machine.studies, place)
-    findings = [sentence for sentence in said if sentence not in gist]
     troubles = records.troubles(run)
     first = Section(
         title=machine.device_name,
@@ -185,7 +184,7 @@ def _told(machine: Machine, run: StudyRun, searches: Searches | None, stem: str,
         first,
         *sections,
         *([Section(title=troubles.caption, tables=[troubles])] if troubles else []),
-        Section(title="Findings", sentences=findings),
+        Section(title="Findings", sentences=said),
         last,
     ]
     return Told(run, gist, f"{stem}.html#{place}", [each for each in shown if not each.is_empty])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -92,6 +93,17 @@ class StudyRun:
         """Names of the phases of a step with the fewest ranks, in the order in which they come."""
         ranks = self.common["ranks"]
         return phases_of([cell for cell in self.cells.values() if cell.place.ranks == ranks])
+
+    def only(self, keep: Callable[[Cell], bool], mode: str = "") -> StudyRun:
+        """Return a part of it: cells to keep, in one mode if that is given, or wrong in any."""
+        cells = {}
+        for key, cell in self.cells.items():
+            if keep(cell) and (not mode or mode in cell.modes or cell.status == "wrong"):
+                if mode:
+                    cell = copy(cell if cell.status == "wrong" else cell.modes[mode])
+                    cell.modes = {cell.mode: cell}
+                cells[key] = cell
+        return StudyRun(self.study, cells)
 
     @cached_property
     def by_place(self) -> dict[Place, list[Cell]]:

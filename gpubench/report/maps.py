@@ -1,12 +1,13 @@
 """Maps of the fastest: one tile an input, particles across, occupancy or moved share upwards.
 
-A tile reaches half-way to the next inputs measured in its row, and to the next rows; at the ends
-one doubling. What lies beyond is left as ground. A switch chooses the distribution and order.
+A tile reaches half-way to the next inputs measured in its row, at the ends one doubling.
+What lies beyond is left as ground. A switch chooses the distribution and order.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
@@ -16,7 +17,7 @@ from gpubench.report import formats, vega
 from gpubench.report.axes import AXES
 from gpubench.report.cells import grouped
 from gpubench.report.figures import Captioned
-from gpubench.report.rankings import Race, Searches, is_open, margin, moved_share, task
+from gpubench.report.rankings import Race, Searches, is_open, moved_share, task
 from gpubench.report.vega import FigurePart
 
 _REACH = 1.0  # of a tile beyond the last input of a row, in doublings
@@ -37,11 +38,16 @@ def figure(searches: Searches, task: str, slug: str, height: int = _HEIGHT) -> F
     races = [race for own in kinds.values() for race in own]
     if len(races) < _LEAST:
         return None
-    tiles = [tile for at, own in enumerate(kinds.values()) for tile in _tiles(searches, at, own)]
+    levels = sorted(set(map(_level, races)))
+    tiles = [
+        tile for at, own in enumerate(kinds.values()) for tile in _tiles(searches, at, own, levels)
+    ]
+    sizes = sorted({race[0].place.particles or 1 for race in next(iter(kinds.values()))})
+    axes = _axes(sizes, levels, tiles, task == "update")
     with vega.quick():
-        spec = _spec(searches, kinds, tiles, task == "update", height)
+        spec = _spec(searches, list(kinds), tiles, axes, height)
     said = Captioned(f"{slug}-map-{task}", f"Fastest: {task} ({TASKS[task]})", "")
-    return FigurePart(said, spec, _words(searches, races), is_map=True)
+    return FigurePart(said, spec, _words(races, tiles), is_map=True)
 
 
 def _kinds(searches: Searches, task: str) -> dict[str, list[Race]]:
@@ -66,11 +72,6 @@ def _level(race: Race) -> float:
     return (race[0].place.per_cell or 0.0) if share is None else 100 * share
 
 
-def _height(level: float, levels: Sequence[float], is_moved: bool) -> float:
-    """Return how far up a row stands: in doublings, shares that moved one above the other."""
-    return float(levels.index(level)) if is_moved else math.log2(level)
-
-
 def _reach(places: Sequence[float]) -> dict[float, tuple[float, float]]:
     """Return from where to where each of some places reaches."""
     known = sorted(set(places))
@@ -79,21 +80,18 @@ def _reach(places: Sequence[float]) -> dict[float, tuple[float, float]]:
     return dict(zip(known, pairwise(ends), strict=True))
 
 
-def _tiles(searches: Searches, kind: int, races: Sequence[Race]) -> list[dict[str, Any]]:
-    is_moved = moved_share(races[0][0].place) is not None
-    levels = sorted({_level(race) for race in races})
-    heights = {level: _height(level, levels, is_moved) for level in levels}
-    upwards = _reach(list(heights.values()))
-    across = {
-        level: _reach(list(map(_across, row))) for level, row in grouped(races, _level).items()
-    }
+def _tiles(
+    searches: Searches, kind: int, races: Sequence[Race], levels: Sequence[float]
+) -> list[dict[str, Any]]:
+    """Return a tile for each race of a kind; levels: the rows, from below."""
     found = []
-    for race in races:
-        level = _level(race)
-        left, right = across[level][_across(race)]
-        low, high = upwards[heights[level]]
-        place = {"p": kind, "x0": left, "x1": right, "y0": low, "y1": high}
-        found.append(place | _told(searches, race))
+    for level, row in grouped(races, _level).items():
+        across = _reach(list(map(_across, row)))
+        at = levels.index(level)
+        for race in row:
+            left, right = across[_across(race)]
+            place = {"p": kind, "x0": left, "x1": right, "y0": at - 0.5, "y1": at + 0.5}
+            found.append(place | _told(searches, race))
     return found
 
 
@@ -118,8 +116,8 @@ def _told(searches: Searches, race: Race) -> dict[str, Any]:
         "input": where,
         **winner.told,
     }
-    if (ratio := margin(race)) is not None:
-        told["t"] = formats.ratio(ratio.value)
+    if len(race) > 1:
+        told["t"] = formats.ratio(race[1].over_first.value)
         told["next"] = f"{race[1].subject.algorithm} {told['t']}"
     if is_open(race):
         told["open"] = "within the uncertainty"
@@ -130,14 +128,14 @@ def _told(searches: Searches, race: Race) -> dict[str, Any]:
 
 def _spec(
     searches: Searches,
-    kinds: Mapping[str, Sequence[Race]],
+    kinds: Sequence[str],
     tiles: list[dict[str, Any]],
-    is_moved: bool,
+    axes: tuple[Any, Any],
     height: int,
 ) -> dict[str, Any]:
     import altair as alt
 
-    x, y = _axes(next(iter(kinds.values())), tiles, is_moved)
+    x, y = axes
     names = sorted({tile["n"] for tile in tiles}, key=searches.algorithms.index)
     hues = [vega.colour(searches.algorithms.index(name)) for name in names]
     shades = alt.Scale(domain=names, range=hues)
@@ -181,7 +179,7 @@ def _spec(
             .mark_rule(color="var(--ground)", strokeWidth=2.5, tooltip=False)
             .encode(x="x0:Q", x2="x1:Q", y="y0:Q", y2="y1:Q")
         )
-    return vega.finished(layers, list(kinds), {"tiles": tiles, "hatches": hatches}, height)
+    return vega.finished(layers, kinds, {"tiles": tiles, "hatches": hatches}, height)
 
 
 def _within(tile: Mapping[str, Any], ends: Sequence[float]) -> dict[str, float]:
@@ -194,44 +192,40 @@ def _within(tile: Mapping[str, Any], ends: Sequence[float]) -> dict[str, float]:
 
 
 def _axes(
-    races: Sequence[Race], tiles: Sequence[Mapping[str, Any]], is_moved: bool
+    sizes: Sequence[int],
+    levels: Sequence[float],
+    tiles: Sequence[Mapping[str, Any]],
+    is_moved: bool,
 ) -> tuple[Any, Any]:
-    """Return both encodings; ticks are the sizes and levels of the inputs shown first."""
+    """Return both encodings; sizes: of the inputs that are shown first."""
     import altair as alt
 
-    sizes = sorted({race[0].place.particles or 1 for race in races})
-    levels = sorted({_level(race) for race in races})
-    spans = [
-        [min(tile[f"{axis}0"] for tile in tiles), max(tile[f"{axis}1"] for tile in tiles)]
-        for axis in "xy"
-    ]
-    at = [math.log2(size) for size in sizes]
-    heights = [_height(level, levels, is_moved) for level in levels]
-    title = "% that changed cells" if is_moved else "particles per cell"
+    def scale(low: float, high: float) -> Any:
+        return alt.Scale(domain=[low, high], nice=False, zero=False)
+
+    at, rows = [math.log2(size) for size in sizes], list(range(len(levels)))
     x = alt.X(
         "x0:Q",
-        scale=alt.Scale(domain=spans[0], nice=False, zero=False),
+        scale=scale(min(tile["x0"] for tile in tiles), max(tile["x1"] for tile in tiles)),
         axis=alt.Axis(
-            title="particles", values=at,
-            labelExpr=vega.among(at, [formats.power(size) for size in sizes]),
+            title="particles", values=at, labelExpr=vega.among(at, list(map(formats.power, sizes)))
         ),
-    )  # fmt: skip
+    )
     y = alt.Y(
         "y0:Q",
-        scale=alt.Scale(domain=spans[1], nice=False, zero=False),
+        scale=scale(-0.5, len(levels) - 0.5),
         axis=alt.Axis(
-            title=title, values=heights, tickCount=len(heights), grid=False, labelOverlap=False,
-            labelExpr=vega.among(heights, [f"{level:g}" for level in levels]),
+            title="% that changed cells" if is_moved else "particles per cell", values=rows,
+            tickCount=len(rows), grid=False, labelOverlap=False,
+            labelExpr=vega.among(rows, [f"{level:g}" for level in levels]),
         ),
     )  # fmt: skip
     return x, y
 
 
-def _words(searches: Searches, races: Sequence[Race]) -> str:
+def _words(races: Sequence[Race], tiles: Sequence[Mapping[str, Any]]) -> str:
     """Say in words how many inputs each wins."""
-    settled = [race[0].subject.algorithm for race in races if searches.is_settled(race)]
-    parts = [
-        f"{name} on {settled.count(name)}" for name in searches.algorithms if name in set(settled)
-    ]
-    parts.append(f"inconclusive on {len(races) - len(settled)}")
+    settled = Counter(tile["n"] for tile in tiles if "open" not in tile)
+    parts = [f"{name} on {count}" for name, count in settled.most_common()]
+    parts.append(f"inconclusive on {len(races) - settled.total()}")
     return f"Fastest of {len(races)} inputs: {', '.join(parts)}."

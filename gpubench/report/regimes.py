@@ -2,51 +2,66 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from gpubench.core.tasks import LAUNCHES_MS, LAUNCHES_PARTICLES, may_be_launches
-from gpubench.report import formats, incremental_updates, libraries, maps, steps
+from gpubench.report import formats, libraries, maps, tables, verdict
+from gpubench.report.machines import StudyRun
 from gpubench.report.pages import Section
 from gpubench.report.rankings import Searches
+from gpubench.report.study_charts import charts
 from gpubench.report.vega import draw_all
 
 
-def sentences(searches: Searches) -> list[str]:
-    """Return what was found, one statement a string: first of all whether a library wins."""
-    return [libraries.verdict(searches), *_launches(searches)]
-
-
 def gist(searches: Searches) -> str:
-    """Return the first of these and what is wrong, for the front page."""
+    """Say whether a library wins, and what is wrong."""
     wrong = {r["algorithm"] for r in searches.run.records if r["status"] == "wrong"}
     said = f"Wrong on some inputs: {formats.listing(sorted(wrong))}." if wrong else ""
     return " ".join(filter(None, (libraries.verdict(searches), said)))
 
 
 def sections(searches: Searches, slug: str) -> list[Section]:
-    """Return what the study's page shows, as far as there are records for it.
-
-    A figure comes first, also on a page that begins with libraries.
-    """
-    run, views = searches.run, searches.run.study.views
-    tiled = [maps.figure(searches, task, slug) for task in searches.tasks]
-    moved = [incremental_updates.chart(searches, slug), steps.over_time_steps(run, slug)]
-    resorts = incremental_updates.table(searches)
-    found = [
-        Section(title="The fastest, input by input", figures=[drawn for drawn in tiled if drawn]),
-        Section(
-            title="Rebuild, re-sort, or a skin",
-            tables=[resorts] if resorts else [],
-            figures=draw_all(moved),
-        ),
-    ]
-    beside = libraries.section(searches, slug)
+    """Return what the study's page shows, as far as there are records for it."""
+    beside = Section(
+        title="Ours and libraries", figures=draw_all([libraries.chart(searches, slug)])
+    )
+    views = searches.run.study.views
     if views is not None and views.first == "libraries":
-        found = [beside, *found, libraries.equal_work(searches)]
-    else:
-        found.append(beside)
-    return found
+        habits = libraries.table(searches)
+        work = (_equal_work(searches, task) for task in searches.by_task)
+        return [beside, *work, Section(tables=[habits] if habits else [])]
+    tiled = [maps.figure(searches, task, slug) for task in searches.by_task]
+    moved = searches.of("update")
+    steps = searches.run.only(lambda cell: cell.place.workload is not None)
+    return [
+        Section(title="The fastest, input by input", figures=[drawn for drawn in tiled if drawn]),
+        _along(moved, "Where particles have moved: update or rebuild", f"{slug}-moved", ("moved",)),
+        _along(
+            steps,
+            "Whole steps: rebuild, re-sort, or a skin",
+            f"{slug}-steps",
+            ("time_step", "skin"),
+        ),
+        beside,
+    ]
 
 
-def _launches(searches: Searches) -> list[str]:
+def _along(part: StudyRun, title: str, slug: str, axes: Collection[str]) -> Section:
+    """Return the charts of a part of a study, and where the fastest is overtaken there."""
+    if not part.timed:
+        return Section()
+    overtaken = verdict.overtakings(part, axes)
+    figures = draw_all(charts(part, slug, axes))
+    return Section(title=title, figures=figures, tables=[overtaken] if overtaken else [])
+
+
+def _equal_work(searches: Searches, task: str) -> Section:
+    """Return all that was tried of a task, ours and theirs."""
+    found, notes = tables.subjects(searches.of(task))
+    return Section(title=f"Equal work: {task}", tables=found, notes=notes)
+
+
+def launches(searches: Searches) -> list[str]:
     """Say which times a GPU has little to do with."""
     winners = [race[0] for race in searches.races]
     short = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from gpubench.evidence.ranking import Subject
 from gpubench.report import formats, ranks, tables
@@ -26,9 +26,9 @@ from gpubench.report.scans import Scan, scans
 Columns = Sequence[tuple[float, Sequence[Cell]]]
 
 
-def charts(run: StudyRun, slug: str) -> list[Chart | BarChart]:
-    """Return the figures of a study that its records allow."""
-    along = grouped(scans(run), lambda scan: scan.axis)
+def charts(run: StudyRun, slug: str, axes: Collection[str] = tuple(AXES)) -> list[Chart | BarChart]:
+    """Return the figures of a study that its records allow, of times along these axes."""
+    along = grouped((scan for scan in scans(run) if scan.axis in axes), lambda scan: scan.axis)
     times = (_times(run, slug, axis, own) for axis, own in along.items())
     made = [_phases(run, slug), ranks.chart(run, slug), *times]
     return [chart for chart in made if chart is not None]

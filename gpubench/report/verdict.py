@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -81,9 +81,9 @@ class Overtaking(NamedTuple):
         return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
 
 
-def overtakings(run: StudyRun) -> Table | None:
+def overtakings(run: StudyRun, axes: Collection[str] = tuple(AXES)) -> Table | None:
     """Return where the fastest is overtaken along numbers, with 95 % intervals; None nowhere."""
-    numeric = (scan for scan in scans(run) if AXES[scan.axis].kind != "names")
+    numeric = (s for s in scans(run) if s.axis in axes and AXES[s.axis].kind != "names")
     found = [each for scan in numeric for each in _along(run, scan)]
     table = Table.of(
         "Where the fastest is overtaken",

@@ -11,7 +11,7 @@ import pytest
 import searches
 from report_pages import record, results
 
-from gpubench.report import document, libraries, spreadsheets
+from gpubench.report import document, spreadsheets
 from gpubench.report import regimes as regimes_module
 from gpubench.report.machines import machines
 
@@ -76,7 +76,7 @@ def lines_run(make: Callable[[int], Records], count: int) -> int:
 
 @pytest.mark.parametrize("make", [sorts, steps, regimes])
 def test_twice_the_inputs_take_twice_the_work(make, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (document, regimes_module, libraries):
+    for module in (document, regimes_module):
         monkeypatch.setattr(module, "draw_all", lambda charts: [])
     small, large = (lines_run(make, count) for count in (40, 80))
     assert large < 2.4 * small
