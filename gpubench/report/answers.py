@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from gpubench.evidence.ranking import Rule, best_rule, single_choices
+from gpubench.evidence.ranking import best_rule, single_choices
 from gpubench.report import formats
 from gpubench.report.pages import Item, Row, Table
 from gpubench.report.rankings import Searches, moved_share
@@ -14,39 +12,22 @@ from gpubench.report.rankings import Searches, moved_share
 _MOST_SINGLE = 3  # choices that are told beside the rule
 
 
-@dataclass(frozen=True)
-class Answer:
-    """The answer to a task: the best rule, and what it and the best single choices cost."""
+def answer(searches: Searches, task: str) -> tuple[str, Table] | None:
+    """Find the best rule of one line for a task, and what it and the best single choices cost.
 
-    rule: Rule
-    table: Table
-
-    @property
-    def words(self) -> str:
-        """The rule in one line."""
-        first, up_to = self.rule.first, self.rule.up_to
-        if up_to is None:
-            return f"{first} at every size"
-        return f"{first} up to {formats.power(int(up_to))} particles, {self.rule.above} above"
-
-
-def answer(searches: Searches, task: str) -> Answer | None:
-    """Find the best rule of one line for a task; None where no algorithm ran on every input.
-
-    The best costs least in the worst case, then on average, over all inputs where nothing moved.
+    None where no algorithm ran on every input. The best costs least in the worst case, then on
+    average, over all inputs where nothing moved.
     """
     found = searches.by_task.get(task, [])
     races = [race for race in found if moved_share(race[0].place) is None]
-    races.sort(key=lambda race: race[0].place.particles or 0)
+    races.sort(key=lambda race: race[0].place.count)
     times = [
-        (race[0].place.particles or 0, {c.subject.algorithm: c.median_ms for c in race})
-        for race in races
+        (race[0].place.count, {c.subject.algorithm: c.median_ms for c in race}) for race in races
     ]
     singles = single_choices(times)[:_MOST_SINGLE]
     if not singles:
         return None
     best = best_rule(singles, [size for size, _ in times])
-    shown = singles if best is singles[0] else [best, *singles]
     rows = [
         Row(
             f"{rule.first} alone" if rule.up_to is None else "this rule",
@@ -55,7 +36,10 @@ def answer(searches: Searches, task: str) -> Answer | None:
                 for share in (0.5, 0.95, 1.0)
             ],
         )
-        for rule in shown
+        for rule in (singles if best is singles[0] else [best, *singles])
     ]
+    said = f"{best.first} at every size"
+    if best.up_to is not None:
+        said = f"{best.first} up to {formats.power(int(best.up_to))} particles, {best.above} above"
     caption = f"Time of a choice over that of the fastest search, on {len(races)} inputs"
-    return Answer(best, Table(caption, ["Choice", "median", "95th percentile", "worst"], rows))
+    return said, Table(caption, ["Choice", "median", "95th percentile", "worst"], rows)

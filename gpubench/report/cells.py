@@ -184,11 +184,6 @@ def shown(cells: Iterable[Cell]) -> Cell:
     return min(cells, key=lambda cell: (order.index(cell.status), MODES.index(cell.mode)))
 
 
-def fastest(cells: Iterable[Cell]) -> Cell:
-    """Return the cell with the lowest median."""
-    return min(cells, key=lambda cell: float(cell.median_ms))
-
-
 def phases_of(cells: Sequence[Cell]) -> list[str]:
     """Return the names of the phases of some steps, in the order in which they come.
 

@@ -59,14 +59,6 @@ def _sentences(found: CheckResults) -> list[str]:
         f" {counts['recorded']} have none and are recorded. A quantity agrees where it is within"
         f" the reference's tolerance and {physics_results.SIGMAS} standard errors of its own."
     ]
-    differing = [
-        finding.quantity
-        for run in found.checks
-        for finding in run.findings
-        if finding.verdict == "differs"
-    ]
-    if differing:
-        said.append(f"What differs: {'; '.join(differing)}.")
     said += [f"{run.name} came to no end: {run.failure}." for run in found.checks if run.failure]
     if found.size == "quick":
         said.append("These are the quick sizes, whose errors are large.")

@@ -18,8 +18,6 @@ from gpubench.report import (
     formats,
     maps,
     published,
-    ranks,
-    records,
     regimes,
     scaling_model,
     simulations,
@@ -118,7 +116,7 @@ def build(
         method = Section(title="How it was timed", level=2, slug="method", sentences=_METHOD)
         front.append(method)
     if not (machines or others):
-        none = "There are no results to report on. Measure some with gpubench run rozen2008-table1."
+        none = "There are no results to report on. Measure some with gpubench run STUDY."
         front.append(Section(alert=none))
     title = "Which neighbour search?" if answered else "gpubench report"
     return [Page("index", title, "", front), *studies, *others]
@@ -137,8 +135,8 @@ def _answers(machine: Machine, searches: Searches, stem: str, slug: str) -> list
                     title=task.capitalize(),
                     level=2,
                     style="half",
-                    verdict=f"Take {found.words}" if found else "",
-                    tables=[found.table] if found else [],
+                    verdict=f"Take {found[0]}" if found else "",
+                    tables=[found[1]] if found else [],
                     figures=[figure],
                 )
             )
@@ -156,7 +154,7 @@ def _told(machine: Machine, run: StudyRun, searches: Searches | None, stem: str,
     else:
         gist, said = verdict.gist(run), verdict.sentences(run)
         sections = _sections(run, machine.studies, place)
-    troubles = records.troubles(run)
+    troubles = tables.troubles(run)
     first = Section(
         title=machine.device_name,
         level=2,
@@ -171,7 +169,7 @@ def _told(machine: Machine, run: StudyRun, searches: Searches | None, stem: str,
     last = Section(
         title="Every measurement, and how to repeat it",
         sentences=[
-            *records.oddities(run),
+            *tables.oddities(run),
             *([f"{run.replaced} older records are left out."] if run.replaced else []),
         ],
         links={
@@ -200,7 +198,7 @@ def _sections(run: StudyRun, of_machine: Sequence[StudyRun], slug: str) -> list[
         steps.workloads(run),
         tables.resorts(run),
         *tables.outcomes(run),
-        ranks.comparison(run),
+        steps.comparison(run),
         verdict.overtakings(run),
     ]
     beside = [published.as_published(table), *published.measured(run, table)] if table else []

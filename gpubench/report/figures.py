@@ -50,15 +50,6 @@ def time_point(x: float, cell: Cell, scale: float = 1.0) -> Point:
     return Point(x, scale * cell.median_ms, scale * low, scale * high, cell.told)
 
 
-def rate_point(x: float, cell: Cell, rate: float | None) -> Point | None:
-    """Return something that is over the time of a cell; None where it is not known."""
-    if not rate:
-        return None
-    low, high = cell.interval_ms
-    highest = rate * cell.median_ms / low if low > 0 else None
-    return Point(x, rate, rate * cell.median_ms / high, highest, cell.told)
-
-
 @dataclass(frozen=True)
 class Line:
     """One labelled line of a panel.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 
@@ -17,7 +16,6 @@ HABITS = {
     "overflow": "Overflow", "wrapping": "Wrapping", "order": "Order", "self_pairs": "Self-pairs",
     "ties": "Ties",
 }  # fmt: skip
-_NUMBER = re.compile(r"\d[\d.,]*\d|\d")
 _USUAL_PER_CELL = 4  # of the inputs of a figure, where those were measured
 
 
@@ -90,21 +88,18 @@ def _usual(races: Sequence[Race]) -> tuple[str, list[Race]]:
 def table(searches: Searches) -> Table | None:
     """Return what each says that it does in cases on which libraries differ, and its price.
 
-    Texts that differ in numbers alone, which may be those of an input, are one: the first.
+    Each says it of its first input; forms that say the same share a row.
     """
 
     def said(cell: Cell) -> tuple[str, ...]:
         return tuple(str(cell.reported.get(habit, "")) for habit in HABITS)
 
-    def key(cell: Cell) -> tuple[str, ...]:
-        return cell.subject.algorithm, *(_NUMBER.sub("0", text) for text in said(cell))
-
-    cells = [cell for cell in searches.run.timed if any(said(cell))]
-    found = grouped(cells, key)
-    names = Counter(name for name, *_ in found)
+    firsts = [cells[0] for cells in searches.run.by_subject.values() if any(said(cells[0]))]
+    found = grouped(firsts, lambda cell: (cell.subject.algorithm, said(cell)))
+    names = Counter(name for name, _ in found)
 
     def head(own: list[Cell]) -> str:
-        forms = formats.listing(dict.fromkeys(cell.subject.form for cell in own))
+        forms = formats.listing(cell.subject.form for cell in own)
         name = own[0].subject.algorithm
         return name if names[name] == 1 else f"{name}, {forms}"
 
@@ -115,7 +110,8 @@ def table(searches: Searches) -> Table | None:
         return number(max((ms for ms in calls if ms is not None), default=None))
 
     def memory(own: list[Cell]) -> Item:
-        most = max((cell.memory_bytes or 0 for cell in own), default=0)
+        every = (cell for first in own for cell in searches.run.by_subject[first.subject])
+        most = max((cell.memory_bytes or 0 for cell in every), default=0)
         return Item(formats.size(most)) if most else NOTHING
 
     habits = {

@@ -15,7 +15,7 @@ from gpubench.evidence.ranking import Ranked, Subject, rank
 from gpubench.evidence.records import Record
 from gpubench.evidence.results import Results
 from gpubench.report.axes import AXES, SIZES
-from gpubench.report.cells import MODES, Cell, Place, fastest, grouped, phases_of, shown
+from gpubench.report.cells import MODES, Cell, Place, grouped, phases_of, shown
 from gpubench.studies.study import Study, StudyError, load_study, parse_study
 
 
@@ -135,7 +135,7 @@ class StudyRun:
     def winner(self, cells: Collection[Cell]) -> Subject | None:
         """Return the subject that is fastest at the most places of some timed cells, or None."""
         by_place = grouped(cells, lambda cell: cell.place)
-        wins = Counter(fastest(own).subject for own in by_place.values())
+        wins = Counter(min(own, key=lambda c: c.median_ms).subject for own in by_place.values())
         return max(self.subjects, key=lambda s: wins[s]) if wins else None
 
     @cached_property

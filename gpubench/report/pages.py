@@ -1,9 +1,9 @@
-"""A report as data: pages of sections, which the HTML and the Markdown templates both print."""
+"""A report as data: pages of sections, which become HTML and Markdown alike."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
@@ -130,7 +130,7 @@ class Section:
     notes: Sequence[str] = ()
     tables: Sequence[Table] = ()
     sentences: Sequence[str] = ()
-    links: Mapping[str, str] | None = None
+    links: Mapping[str, str] = field(default_factory=dict)
     command: str = ""
 
     @property

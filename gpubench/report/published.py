@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from gpubench.evidence.declared import Group
 from gpubench.evidence.ranking import Subject
-from gpubench.report import formats, ranks
+from gpubench.report import formats, steps
 from gpubench.report.axes import AXES
 from gpubench.report.cells import MODES, Cell, grouped
 from gpubench.report.machines import StudyRun
@@ -52,7 +52,7 @@ def _cell(
 ) -> Cell | None:
     size = published.rows[row]
     if published.quantities:
-        return ranks.find(run, subject, ranks.way_of(published.quantities[column]), size)
+        return steps.find(run, subject, steps.way_of(published.quantities[column]), size)
     axes = dict(published.axes) | {published.row_axis: size}
     if not published.algorithms:
         axes[published.column_axis] = published.columns[column]
@@ -71,8 +71,8 @@ def _match(run: StudyRun, published: Published, at: tuple[int, int], cell: Cell 
     if frame_ms is None:
         return Match(theirs, cell)
     if what == "speed_up":
-        one = ranks.find(run, cell.subject, ranks.ALONE, published.rows[at[0]])
-        return Match(theirs, cell, ranks.ratio(one.frame_ms if one else None, frame_ms))
+        one = steps.find(run, cell.subject, steps.ALONE, published.rows[at[0]])
+        return Match(theirs, cell, steps.ratio(one.frame_ms if one else None, frame_ms))
     if what == "frames_per_s":
         return Match(theirs, cell, 1e3 / frame_ms, 1e3 / frame_ms / theirs)
     return Match(theirs, cell, frame_ms, theirs / frame_ms)
@@ -137,8 +137,8 @@ def _measured(run: StudyRun, published: Published, forms: Forms, which: str) -> 
         for i in range(len(published.columns))
     ]
     notes = [note]
-    if several := sorted({ranks.way_of(q).label for q in published.quantities if q.ranks}):
-        notes.append(f"{ranks.FRAME} Several GPUs are {formats.listing(several)}.")
+    if several := sorted({steps.way_of(q).label for q in published.quantities if q.ranks}):
+        notes.append(f"{steps.FRAME} Several GPUs are {formats.listing(several)}.")
     if any(match.better for match in every):
         notes.append(f"{TIMES}: times as fast as published ({published.device}).")
     shown = which if published.algorithms else f"{labels[0]}, {which}"
@@ -251,7 +251,7 @@ def _told_columns(published: Published) -> Iterator[tuple[str, list[int]]]:
     if published.quantities:
         for index, quantity in enumerate(published.quantities):
             if quantity.what == "frames_per_s":
-                yield ranks.way_of(quantity).label, [index]
+                yield steps.way_of(quantity).label, [index]
         return
     names = [column_algorithm(published, i) for i in range(len(published.columns))]
     columns = [i for i, name in enumerate(names) if name == published.algorithm]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 
 from gpubench.core.tasks import LAUNCHES_MS, LAUNCHES_PARTICLES, may_be_launches
 from gpubench.report import formats, libraries, maps, tables, verdict
@@ -58,7 +59,8 @@ def _along(part: StudyRun, title: str, slug: str, axes: Collection[str]) -> Sect
 def _equal_work(searches: Searches, task: str) -> Section:
     """Return all that was tried of a task, ours and theirs."""
     found, notes = tables.subjects(searches.of(task))
-    return Section(title=f"Equal work: {task}", tables=found, notes=notes)
+    named = [replace(table, caption=f"{task}, {table.caption}") for table in found]
+    return Section(title=f"Equal work: {task}", tables=named, notes=notes)
 
 
 def launches(searches: Searches) -> list[str]:

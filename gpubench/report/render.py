@@ -1,15 +1,15 @@
-"""Fill the templates of a report."""
+"""Pages as HTML, by a template, and as Markdown."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from gpubench import __version__
 from gpubench.core.markdown import code, escaped
 from gpubench.report import figures, vega
-from gpubench.report.pages import Page
+from gpubench.report.pages import Item, Page, Section, Table
 
 # How the pages of a report are told from other files.
 GENERATOR = '<meta name="generator" content="gpubench'
@@ -17,7 +17,14 @@ GENERATOR = '<meta name="generator" content="gpubench'
 
 def html(pages: Sequence[Page]) -> dict[str, str]:
     """Return pages as HTML that load the script and pictures beside them alone, by their names."""
-    template = _environment(autoescape=True).get_template("page.html.j2")
+    template = Environment(
+        loader=PackageLoader("gpubench.report", "."),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    ).get_template("page.html.j2")
     names = {
         "version": __version__,
         "generator": GENERATOR,
@@ -42,24 +49,41 @@ def html(pages: Sequence[Page]) -> dict[str, str]:
 
 def markdown(pages: Sequence[Page]) -> dict[str, str | bytes]:
     """Return pages as Markdown with the first figure of each section: files by their names."""
-    environment = _environment(autoescape=False)
-    environment.filters |= {"md": escaped, "code": code}
-    text = environment.get_template("report.md.j2").render(pages=pages)
-    files: dict[str, str | bytes] = {"report.md": text}
-    for section in (section for page in pages for section in page.sections):
-        for figure in section.figures[:1]:
-            files[f"figures/{figure.chart.slug}.svg"] = figure.svg
-        if section.picture is not None:
-            files[f"figures/{section.slug}.png"] = section.picture.png
-    return files
+    texts: list[str] = []
+    files: dict[str, str | bytes] = {}
+    for page in pages:
+        texts += [f"# {escaped(page.title)}", escaped(page.lead)]
+        for section in page.sections:
+            texts += _texts(section)
+            for figure in section.figures[:1]:
+                files[f"figures/{figure.chart.slug}.svg"] = figure.svg
+            if section.picture is not None:
+                files[f"figures/{section.slug}.png"] = section.picture.png
+    return files | {"report.md": "\n\n".join(filter(None, texts)) + "\n"}
 
 
-def _environment(autoescape: bool) -> Environment:
-    return Environment(
-        loader=PackageLoader("gpubench.report", "."),
-        autoescape=autoescape,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
+def _texts(section: Section) -> Iterator[str]:
+    """Yield the paragraphs of a section as Markdown; some may be empty."""
+    yield f"{'#' * section.level} {escaped(section.title)}" if section.title else ""
+    yield f"> **{section.alert}**" if section.alert else ""
+    yield escaped(section.verdict)
+    if section.picture is not None:
+        yield f"![{escaped(section.picture.alternative)}](figures/{section.slug}.png)"
+    for figure in section.figures[:1]:
+        yield f"![{escaped(figure.description)}](figures/{figure.chart.slug}.svg)"
+    yield from map(escaped, section.notes)
+    for table in section.tables:
+        yield from (f"**{escaped(table.caption)}**", _table(table), *map(escaped, table.notes))
+    yield from map(escaped, section.sentences)
+    yield from (f"[{escaped(text)}]({place})" for text, place in section.links.items())
+    yield code(section.command) if section.command else ""
+
+
+def _table(table: Table) -> str:
+    def text(item: Item) -> str:
+        shown = f"**{escaped(item.text)}**" if item.strong else escaped(item.text)
+        return shown + item.mark + (f" ({escaped(item.detail)})" if item.detail else "")
+
+    rows = [[escaped(row.head), *map(text, row.items)] for row in table.rows]
+    lines = [list(map(escaped, table.columns)), [":---"] * len(table.columns), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -1,19 +1,126 @@
-"""Whole steps of simulations: workloads beside each other."""
+"""Whole steps of simulations: workloads beside each other, one rank and several, and frames.
+
+A frame is a step and a picture of it. Speed-up is over one rank, of the same algorithm on as many
+particles, the one that is fastest on the most inputs.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
-from gpubench.report import formats
+from gpubench.evidence.ranking import Subject
+from gpubench.report import formats, tables
 from gpubench.report.axes import AXES
 from gpubench.report.cells import Cell, grouped
 from gpubench.report.machines import StudyRun, usual
-from gpubench.report.pages import NOTHING, Item, Row, Table, number
+from gpubench.report.pages import NOTHING, Item, Row, Table, number, words
+from gpubench.studies.study import Quantity
 
+FRAME = (
+    "A frame is a step and a picture of it drawn on the device, which is timed by itself after the"
+    " step."
+)
+_SPEED_UP = (
+    "Speed-up is the time of a step on one rank over that on several; communication is the share"
+    " of the phases of a step in which ranks exchange."
+)
+_SIZE = AXES["particles"]
 _PER: Mapping[str, Callable[[Cell], float]] = {
     "step": lambda cell: float(cell.median_ms),
     "unit of time": lambda cell: float(cell.median_ms / cell.place.time_step),
 }
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a step is shared: by how many ranks, and how; None for one rank."""
+
+    ranks: int
+    decomposition: str | None
+
+    @property
+    def label(self) -> str:
+        """A short name for people: "2 ranks, slab"."""
+        return "1 rank" if self.ranks == 1 else f"{self.ranks} ranks, {self.decomposition}"
+
+
+ALONE = Way(1, None)
+
+
+def ratio(one: float | None, several: float | None) -> float | None:
+    """Divide a time on one rank by that on several; None where one of them is missing."""
+    return one / several if one and several else None
+
+
+def ways(run: StudyRun) -> list[Way]:
+    """Return in which ways several ranks were timed."""
+    places = [cell.place for cell in run.timed]
+    found = {(p.ranks or 1, p.decomposition) for p in places if p.ranks not in (None, 1)}
+    order = AXES["decomposition"].order([name for _, name in found])
+    return [Way(*way) for way in sorted(found, key=lambda way: (way[0], order.index(way[1])))]
+
+
+def leader(run: StudyRun) -> Subject | None:
+    """Return the subject that is fastest on the most inputs; None where nothing was timed."""
+    return run.winner(run.timed)
+
+
+def find(run: StudyRun, subject: Subject, way: Way, particles: float) -> Cell | None:
+    """Return a subject's timed cell of so many particles, shared in a way; None without one."""
+    cell = run.find(subject, particles=particles, ranks=way.ranks, decomposition=way.decomposition)
+    return cell if cell is not None and cell.ok and cell.median_ms else None
+
+
+def sizes(run: StudyRun) -> list[int]:
+    """Return the numbers of particles of which anything was timed."""
+    return sorted({cell.place.count for cell in run.timed})
+
+
+def way_of(quantity: Quantity) -> Way:
+    """Return how the steps of a published column were shared."""
+    return Way(quantity.ranks or 1, quantity.decomposition)
+
+
+def comparison(run: StudyRun) -> Table | None:
+    """Return steps and frames on one rank and on several, by the number of particles.
+
+    None where there is only one rank, and no frames.
+    """
+    subject = leader(run)
+    if subject is None or not (ways(run) or any(cell.frame_ms for cell in run.timed)):
+        return None
+    every = [(way, size) for size in sizes(run) for way in (ALONE, *ways(run))]
+    found = [(way, cell) for way, size in every if (cell := find(run, subject, way, size))]
+    marks, note = tables.modes(cell for _, cell in found)
+
+    def speed_up(of: Callable[[Cell], float | None]) -> Callable[[tuple[Way, Cell]], Item]:
+        def item(each: tuple[Way, Cell]) -> Item:
+            one = find(run, subject, ALONE, each[1].place.particles) if each[0].ranks > 1 else None
+            return number(ratio(of(one) if one else None, of(each[1])))
+
+        return item
+
+    name = run.labels[subject]
+    return Table.of(
+        f"Steps and frames of {', '.join(filter(None, (_workload(run), name)))}",
+        found,
+        (_SIZE.heading, lambda each: _SIZE.count(each[1].place.particles)),
+        {
+            "Ranks": lambda each: words(each[0].label),
+            "Step, ms": lambda each: tables.timed(each[1], marks),
+            "Frame, ms": lambda each: number(each[1].frame_ms),
+            "Frames/s": lambda each: number(ratio(1e3, each[1].frame_ms)),
+            "Speed-up": speed_up(lambda cell: cell.median_ms),
+            "Of frames": speed_up(lambda cell: cell.frame_ms),
+            "Communication": lambda each: number(each[1].communication, formats.percent),
+        },
+        notes=[note, FRAME, *([_SPEED_UP] if ways(run) else [])],
+    )
+
+
+def _workload(run: StudyRun) -> str:
+    return run.kind["workload"] if len({p.workload for p in run.by_place}) > 1 else ""
 
 
 def workloads(run: StudyRun) -> Table | None:

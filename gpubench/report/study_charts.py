@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from gpubench.evidence.ranking import Subject
-from gpubench.report import formats, ranks, tables
+from gpubench.report import formats, tables
 from gpubench.report.axes import AXES, describe, varying
 from gpubench.report.cells import MODES, Cell, grouped
 from gpubench.report.figures import (
@@ -30,7 +30,7 @@ def charts(run: StudyRun, slug: str, axes: Collection[str] = tuple(AXES)) -> lis
     """Return the figures of a study that its records allow, of times along these axes."""
     along = grouped((scan for scan in scans(run) if scan.axis in axes), lambda scan: scan.axis)
     times = (_times(run, slug, axis, own) for axis, own in along.items())
-    made = [_phases(run, slug), ranks.chart(run, slug), *times]
+    made = [_phases(run, slug), *times]
     return [chart for chart in made if chart is not None]
 
 

@@ -1,18 +1,18 @@
-"""The tables of a study: times, shares, what algorithms report, phases of steps."""
+"""The tables of a study: times, shares, what algorithms report, what has no time and why."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from gpubench.evidence.ranking import Subject
+from gpubench.evidence.records import Record
 from gpubench.report import formats
-from gpubench.report.axes import AXES, COUNTS, SIZES, describe, varying
-from gpubench.report.cells import LONG, MODES, Cell, Place
+from gpubench.report.axes import AXES, COUNTS, SIZES, between, describe, varying
+from gpubench.report.cells import LONG, MODES, Cell, Place, grouped
 from gpubench.report.machines import StudyRun
-from gpubench.report.pages import NOTHING, Item, Row, Table, number
+from gpubench.report.pages import NOTHING, Item, Row, Table, words
 from gpubench.report.scans import Scan, scans
 
 MEANINGS = {
@@ -144,65 +144,36 @@ def _share(cell: Cell | None) -> str:
     return f"{100 * cell.bound:.0f} %" if is_known and cell else ""
 
 
-# A re-sort and its full sort.
-Shares = dict[Place, dict[Subject, tuple[Cell, Cell]]]
-
-
 def resorts(run: StudyRun) -> Table | None:
-    """Return each re-sort's time as a share of its own full sort, beside the published share."""
-    shares: Shares = {}
-    for cell in run.cells.values():
-        full = None if run.is_simulation else _full_sort(run, cell)
-        if cell.ok and full is not None and full.ok and full.median_ms:
-            shares.setdefault(cell.place, {})[cell.subject] = (cell, full)
-    names = varying(shares)
-    columns: dict[str, Callable[[Place], Item]] = {}
-    if any(_published_share(run, place) for place in shares):
-        columns["Published"] = lambda place: number(_published_share(run, place), formats.percent)
-    for subject in run.subjects:
-        if any(subject in found for found in shares.values()):
-            columns[run.labels[subject]] = partial(_saved, shares, subject)
-    return Table.of(
+    """Return each re-sort's time as a share of its own full sort; None without any."""
+    pairs = {(c.place, c.subject): (c, _full_sort(run, c)) for c in run.timed if c.replaces}
+    shares = {
+        key: cell.over(full) for key, (cell, full) in pairs.items() if full is not None and full.ok
+    }
+    places = list(dict.fromkeys(place for place, _ in shares))
+    resorted = [subject for subject in run.subjects if any(subject == s for _, s in shares)]
+    names = varying(places)
+
+    def item(place: Place, subject: Subject) -> Item:
+        share = shares.get((place, subject))
+        return Item(formats.percent(share.value), strong=share.high < 1) if share else NOTHING
+
+    return Table(
         "Re-sort as a share of its own full sort",
-        shares,
-        ("Input", lambda place: describe(place, names)),
-        columns,
-        notes=[
+        ["Input", *(run.labels[subject] for subject in resorted)],
+        [Row(describe(place, names), [item(place, s) for s in resorted]) for place in places],
+        [
             "A re-sort is divided by the full sort of the same algorithm and form."
             " Bold: less than its full sort, and told apart from it."
         ],
-    ) if shares else None  # fmt: skip
-
-
-def _saved(shares: Shares, subject: Subject, place: Place) -> Item:
-    if subject not in shares[place]:
-        return NOTHING
-    cell, full = shares[place][subject]
-    ratio = cell.over(full)
-    return Item(formats.percent(ratio.value), strong=ratio.high < 1)
+    ) if shares and not run.is_simulation else None  # fmt: skip
 
 
 def _full_sort(run: StudyRun, cell: Cell) -> Cell | None:
     """Return the full sort that a re-sort saves: on the same input, or on one that never moved."""
-    algorithm = run.full_sorts.get(cell.subject.algorithm)
-    if algorithm is None:
-        return None
-    full = Subject(algorithm, cell.subject.form)
+    full = Subject(cell.replaces, cell.subject.form)
     sizes = {name: getattr(cell.place, name) for name in SIZES}
     return run.cells.get((full, cell.place)) or run.find(full, **sizes)
-
-
-def _published_share(run: StudyRun, place: Place) -> float | None:
-    published = run.study.published
-    if published is None or not place.has(**published.axes):
-        return None
-    for index, name in enumerate(published.algorithms):
-        full = run.full_sorts.get(name)
-        row = getattr(place, published.row_axis)
-        if full in published.algorithms and row in published.rows:
-            values = published.values[published.rows.index(row)]
-            return values[index] / values[published.algorithms.index(full)]
-    return None
 
 
 def outcomes(run: StudyRun) -> list[Table]:
@@ -273,3 +244,56 @@ def kind(run: StudyRun) -> str:
     """Describe the kind of input of which titles of scans say nothing."""
     axes = (axis for axis in run.common if axis not in _UNTOLD)
     return ", ".join(AXES[n].say(run.common[n]) for n in axes if run.common[n] is not None)
+
+
+def oddities(run: StudyRun) -> list[str]:
+    """Say how many measurements have unusual samples, and what that means; empty without any."""
+    counts = Counter(
+        remark.partition(":")[0]
+        for record in run.records
+        for remark in (
+            *(record["remarks"] or ()),
+            *(["throttled"] if record["throttled_ms"] else ()),
+        )
+    )
+    found = ", ".join(f"{kind} in {count}" for kind, count in counts.most_common())
+    return [
+        f"Unusual samples, which the CSV file names: {found}. Drift: samples grow or shrink with"
+        " time. Bimodal: the median may fall into either of two modes. Samples of a throttled"
+        " device are left out."
+    ] if counts else []  # fmt: skip
+
+
+def troubles(run: StudyRun) -> Table | None:
+    """Return what has no time, one row for each status and reason; None where all has."""
+    records = [record for record in run.records if record["status"] != "ok"]
+    groups = grouped(records, lambda record: (record["status"], _reason(run, record)))
+    rank = ("wrong", "failed", "skipped")
+    table = Table.of(
+        "Measurements without a time",
+        sorted(groups.items(), key=lambda each: rank.index(each[0][0])),
+        ("Status", lambda each: each[0][0]),
+        {
+            "Count": lambda each: str(len(each[1])),
+            "Algorithm and form": lambda each: words(
+                formats.listing(dict.fromkeys(f"{r['algorithm']} {r['form']}" for r in each[1]))
+            ),
+            "Where": lambda each: words(_where(each[1])),
+            "Reason": lambda each: words(each[0][1]),
+        },
+    )
+    return table if groups else None
+
+
+def _reason(run: StudyRun, record: Record) -> str:
+    """Say why there is no time; of a sweep that was not run as a whole, that the sweep is why."""
+    reason = str(record["reason"])
+    requires = {f for s in run.study.sweeps if s.name == record["sweep"] for f in s.requires}
+    if any(reason.lower().startswith(f"needs {feature}") for feature in requires):
+        return f"the sweep {record['sweep']} {reason}"
+    return reason
+
+
+def _where(records: Sequence[Record]) -> str:
+    modes = formats.listing(dict.fromkeys(record.mode for record in records))
+    return ", ".join(filter(None, (between(records, SIZES), modes)))

@@ -125,14 +125,15 @@ def crossing() -> list[dict[str, Any]]:
 def test_the_rule_is_that_of_the_lowest_worst_cost_among_what_ran_everywhere() -> None:
     found = answers.answer(field_of(crossing()), "count")
     assert found is not None
-    assert found.words == "a up to 2¹⁶ particles, b above"
-    rows = {row.head: [item.text for item in row.items] for row in found.table.rows}
+    words, table = found
+    assert words == "a up to 2¹⁶ particles, b above"
+    rows = {row.head: [item.text for item in row.items] for row in table.rows}
     assert rows == {
         "this rule": ["1.00", "1.90", "2.00"],  # 0.5 of c against 1 of a at 2^12
         "a alone": ["2.00", "2.00", "2.00"],
         "b alone": ["1.50", "5.55", "6.00"],
     }
-    assert found.table.caption.endswith("on 3 inputs")
+    assert table.caption.endswith("on 3 inputs")
 
 
 def test_without_an_algorithm_that_ran_everywhere_there_is_no_rule() -> None:

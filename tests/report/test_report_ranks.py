@@ -12,7 +12,7 @@ from gpubench import report
 from gpubench.evidence.frame import command_of
 from gpubench.evidence.records import make_record, waits_for
 from gpubench.evidence.results import Results
-from gpubench.report import formats, ranks, study_charts
+from gpubench.report import formats, steps, study_charts
 from gpubench.report.cells import phases_of
 from gpubench.report.machines import machines
 from gpubench.studies.study import load_study
@@ -143,8 +143,8 @@ def test_what_is_shown_of_the_whole_study_is_of_one_rank():
     records = [*every_record(), step(particles=96000, shares=2, decomposition="slab", mode="cold")]
     run = run_of(records)
     assert run.kind["ranks"] == 1 and run.common["ranks"] == 1
-    assert ranks.leader(run) == run.subjects[1]
-    assert [way.label for way in ranks.ways(run)] == [
+    assert steps.leader(run) == run.subjects[1]
+    assert [way.label for way in steps.ways(run)] == [
         "2 ranks, slab", "2 ranks, master", "4 ranks, slab", "4 ranks, master",
     ]  # fmt: skip
 
@@ -232,13 +232,13 @@ def test_a_row_for_each_size_and_way_beside_one_rank(page):
     one, two = (phases(1.0, SIZES[-1], *way) for way in ((None, None), (2, "slab")))
     frames = [sum(parts.values()) for parts in (one, two)]
     drawn = [parts.pop("draw") for parts in (one, two)]
-    steps = [frame - draw for frame, draw in zip(frames, drawn, strict=True)]
+    alone_and_two = [frame - draw for frame, draw in zip(frames, drawn, strict=True)]
     alone, slab = rows[-len(WAYS)], rows[1 - len(WAYS)]
     assert alone[1] == "1 rank" and alone[5:] == [formats.DASH] * 3
     assert slab[1] == "2 ranks, slab"
     assert slab[4:7] == [
         formats.significant(1e3 / frames[1]),
-        formats.significant(steps[0] / steps[1]),
+        formats.significant(alone_and_two[0] / alone_and_two[1]),
         formats.significant(frames[0] / frames[1]),
     ]
     assert slab[7].endswith("%")
@@ -262,17 +262,6 @@ def test_phases_that_only_some_steps_have_come_where_they_belong():
 def chart(run: Any, slug: str) -> Any:
     [found] = [chart for chart in study_charts.charts(run, "s") if chart.slug == slug]
     return found
-
-
-def test_speed_up_is_drawn_with_published_values():
-    drawn = chart(run_of(every_record()), "s-speed-up")
-    steps, frames = drawn.panels
-    assert [line.label for line in steps.lines] == [
-        w.label for w in ranks.ways(run_of(every_record()))
-    ]
-    assert frames.lines[-1].label == "published, 2 GPUs"
-    assert list(frames.lines[-1].y) == [1.19, 1.35, 1.71, 1.62, 1.34, 1.53, 1.8]
-    assert drawn.reference == 1
 
 
 def test_markdown_has_the_same_tables(folder):

@@ -18,7 +18,6 @@ from gpubench.report import (
     environment,
     formats,
     published,
-    records,
     study_charts,
     tables,
     verdict,
@@ -45,7 +44,7 @@ def test_odd_samples_are_counted_and_explained(tmp_path: Path) -> None:
     said = "Unusual samples, which the CSV file names: drift in 1, two humps in 1, throttled in 1."
     assert said in page.text
     assert said in (tmp_path / "report.md").read_text(encoding="utf-8")
-    assert records.oddities(run_of([record()])) == []
+    assert tables.oddities(run_of([record()])) == []
 
 
 def test_csv_tells_the_same(tmp_path: Path) -> None:
