@@ -123,31 +123,19 @@ class Chart(Captioned):
     reference: float | None = None
 
 
-@dataclass(frozen=True)
-class Bar:
-    """One labelled bar, of parts laid end to end; `text` stands behind it, or else its length."""
+class Bar(NamedTuple):
+    """One labelled bar of a panel, of named parts laid end to end."""
 
     label: str
-    parts: Sequence[float]
-    text: str = ""
-
-
-@dataclass(frozen=True)
-class BarPanel:
-    """Bars below each other: a title, the bars, and a description in place of the picture."""
-
-    title: str
-    bars: Sequence[Bar]
-    description: str
+    parts: Mapping[str, float]
 
 
 @dataclass(frozen=True)
 class BarChart(Captioned):
-    """A figure of bars; `parts` names their parts, `label` says what their length is."""
+    """A figure of bars below each other; label: what their length is; panels: by their titles."""
 
     label: str
-    parts: Sequence[str]
-    panels: Sequence[BarPanel]
+    panels: Mapping[str, Sequence[Bar]]
 
 
 def line_chart(

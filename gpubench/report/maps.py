@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+import altair as alt
+
 from gpubench.core.tasks import TASKS
 from gpubench.report import formats, vega
 from gpubench.report.axes import AXES
@@ -86,17 +88,13 @@ def _tiles(
     """Return a tile for each race of a kind; levels: the rows, from below."""
     found = []
     for level, row in grouped(races, _level).items():
-        across = _reach(list(map(_across, row)))
-        at = levels.index(level)
-        for race in row:
-            left, right = across[_across(race)]
+        sizes = [math.log2(race[0].place.particles or 1) for race in row]
+        across, at = _reach(sizes), levels.index(level)
+        for size, race in zip(sizes, row, strict=True):
+            left, right = across[size]
             place = {"p": kind, "x0": left, "x1": right, "y0": at - 0.5, "y1": at + 0.5}
             found.append(place | _told(searches, race))
     return found
-
-
-def _across(race: Race) -> float:
-    return math.log2(race[0].place.particles or 1)
 
 
 def _told(searches: Searches, race: Race) -> dict[str, Any]:
@@ -133,8 +131,6 @@ def _spec(
     axes: tuple[Any, Any],
     height: int,
 ) -> dict[str, Any]:
-    import altair as alt
-
     x, y = axes
     names = sorted({tile["n"] for tile in tiles}, key=searches.algorithms.index)
     hues = [vega.colour(searches.algorithms.index(name)) for name in names]
@@ -165,30 +161,22 @@ def _spec(
             opacity=alt.OpacityValue(1, condition={"test": unwritten, "value": 0}),
         )
     )  # fmt: skip
-    hatches = [
-        {"p": tile["p"], "n": tile["n"]} | _within(tile, ends)
-        for tile in tiles
-        if "open" in tile
-        for ends in _HATCHES
-    ]
-    layers = [rects, texts]
-    if hatches:
-        layers.append(
-            alt.Chart(alt.NamedData("hatches"))
-            .transform_filter("datum.p == panel")
-            .mark_rule(color="var(--ground)", strokeWidth=2.5, tooltip=False)
-            .encode(x="x0:Q", x2="x1:Q", y="y0:Q", y2="y1:Q")
-        )
-    return vega.finished(layers, kinds, {"tiles": tiles, "hatches": hatches}, height)
+    layers = [rects, texts, *(_hatch(base, ends) for ends in _HATCHES)]
+    return vega.finished(layers, kinds, {"tiles": tiles}, height)
 
 
-def _within(tile: Mapping[str, Any], ends: Sequence[float]) -> dict[str, float]:
-    """Return the ends of a line within a tile; ends: in a tile of unit size."""
-    names = ("x0", "y0", "x1", "y1")
-    return {
-        name: vega.rounded(tile[f"{name[0]}0"] + end * (tile[f"{name[0]}1"] - tile[f"{name[0]}0"]))
-        for name, end in zip(names, ends, strict=True)
+def _hatch(base: Any, ends: Sequence[float]) -> Any:
+    """Return a line across tiles that are inconclusive; ends: in a tile of unit size."""
+    places = {
+        f"{name}_end": f"datum.{name[0]}0 + {end} * (datum.{name[0]}1 - datum.{name[0]}0)"
+        for name, end in zip(("x0", "y0", "x1", "y1"), ends, strict=True)
     }
+    return (
+        base.transform_filter(_OPEN)
+        .transform_calculate(**places)
+        .mark_rule(color="var(--ground)", strokeWidth=2.5, tooltip=False)
+        .encode(x="x0_end:Q", x2="x1_end:Q", y="y0_end:Q", y2="y1_end:Q")
+    )
 
 
 def _axes(
@@ -198,7 +186,6 @@ def _axes(
     is_moved: bool,
 ) -> tuple[Any, Any]:
     """Return both encodings; sizes: of the inputs that are shown first."""
-    import altair as alt
 
     def scale(low: float, high: float) -> Any:
         return alt.Scale(domain=[low, high], nice=False, zero=False)

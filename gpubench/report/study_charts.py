@@ -12,7 +12,6 @@ from gpubench.report.figures import (
     Axis,
     Bar,
     BarChart,
-    BarPanel,
     Chart,
     Line,
     Point,
@@ -37,45 +36,31 @@ def charts(run: StudyRun, slug: str, axes: Collection[str] = tuple(AXES)) -> lis
 def _phases(run: StudyRun, slug: str) -> BarChart | None:
     """Draw what each step is made of, with the fewest ranks: a panel for each input.
 
-    Inputs with one step alone share the panel of its subject.
+    Inputs with one step alone share the panel of its subject. Labels have the time of the step,
+    lengths are in nanoseconds a particle where they are not in percent.
     """
     stepped = [c for c in run.timed if c.phases_ms and c.place.ranks == run.common["ranks"]]
     by_place = grouped(stepped, lambda cell: cell.place)
     names = varying(by_place)
-    panels: dict[str, list[tuple[str, Cell]]] = {}
+    are_shares = run.study.phases == "share"
+    panels: dict[str, list[Bar]] = {}
     for place, cells in by_place.items():
         where = describe(place, names)
         for cell in sorted(cells, key=lambda cell: cell.median_ms):
-            label = run.labels[cell.subject]
-            title, bar = (where, label) if len(cells) > 1 else (label, where or label)
-            panels.setdefault(title, []).append((bar, cell))
-    if run.study.phases == "share":
+            subject = run.labels[cell.subject]
+            title, label = (where, subject) if len(cells) > 1 else (subject, where or subject)
+            length = 100.0 if are_shares else 1e6 * cell.median_ms / (cell.place.particles or 1)
+            parts = {n: length * share for n in run.phases if (share := cell.phase_share(n))}
+            bar = Bar(f"{label}, {formats.significant(cell.median_ms)} ms", parts)
+            panels.setdefault(title, []).append(bar)
+    title, label = "Phases of a step", "ns per particle and step"
+    if are_shares:
         title, label = "Share of each task in a step", "% of the step"
-        caption = "By device events; behind each bar stands the time of the step."
-    else:
-        title, label = "Phases of a step", "ns per particle and step"
-        caption = (
-            "Each panel has a scale of its own; bars with an arrow are cut off. Phases are timed by"
-            " themselves after the step, so they do not add up to it exactly."
-        )
-    shown = [_bars(run, *each) for each in panels.items()]
-    return BarChart(f"{slug}-phases", title, caption, label, run.phases, shown) if shown else None
-
-
-def _bars(run: StudyRun, title: str, cells: Sequence[tuple[str, Cell]]) -> BarPanel:
-    are_shares = run.study.phases == "share"
-    bars = []
-    for label, cell in cells:
-        # In nanoseconds where it is not in percent.
-        length = 100.0 if are_shares else 1e6 * cell.median_ms / (cell.place.particles or 1)
-        parts = [length * (cell.phase_share(name) or 0.0) for name in run.phases]
-        text = f"{formats.significant(cell.median_ms)} ms" if are_shares else ""
-        bars.append(Bar(label, parts, text))
-    unit = "Time of the step" if are_shares else "ns per particle and step"
-    lengths = ", ".join(
-        f"{bar.label} {bar.text or formats.significant(sum(bar.parts))}" for bar in bars
+    caption = (
+        "Bars that are far longer than the shortest are cut off. Phases are timed by themselves"
+        " after the step, so they do not add up to it exactly."
     )
-    return BarPanel(title, bars, f"Phases of a step, {title}. {unit}: {lengths}.")
+    return BarChart(f"{slug}-phases", title, caption, label, panels) if panels else None
 
 
 def _times(run: StudyRun, slug: str, axis: str, along: Sequence[Scan]) -> Chart | None:

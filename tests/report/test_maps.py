@@ -83,8 +83,9 @@ def test_what_is_inconclusive_is_hatched_and_says_why(second: float, is_open: bo
     assert [tile.get("open") for tile in tiles_of(figure).values()] == (
         ["within the uncertainty" if is_open else None] * 3
     )
-    hatches = figure.spec["datasets"]["hatches"]
-    assert len(hatches) == (9 if is_open else 0)
+    hatches = [layer for layer in figure.spec["layer"] if layer["mark"]["type"] == "rule"]
+    assert len(hatches) == 3
+    assert all({"filter": "isValid(datum.open)"} in layer["transform"] for layer in hatches)
     assert figure.description.endswith(f"inconclusive on {3 if is_open else 0}.")
 
 

@@ -290,14 +290,11 @@ def figure7(*sizes: int) -> list[dict[str, Any]]:
 def test_shares_are_drawn_where_the_study_asks_for_them():
     bars = chart(run_of(figure7(262144, 4194304)), "s-phases")
     assert bars.title == "Share of each task in a step" and bars.label == "% of the step"
-    assert [panel.title for panel in bars.panels] == ["2¹⁸ particles", "2²² particles"]
-    for bar in bars.panels[0].bars:
-        assert sum(bar.parts) == pytest.approx(100) and bar.text.endswith(" ms")
-    assert "draw" not in bars.parts
-    first = bars.panels[0].bars[0]
+    assert list(bars.panels) == ["2¹⁸ particles", "2²² particles"]
+    for bar in bars.panels["2¹⁸ particles"]:
+        assert sum(bar.parts.values()) == pytest.approx(100) and "draw" not in bar.parts
+    first = bars.panels["2¹⁸ particles"][0]
     parts = phases(1.0, 262144, None, None)
     del parts["draw"]
-    assert first.label == "counting-sort reorder"
-    assert first.parts[bars.parts.index("force")] == pytest.approx(
-        100 * parts["force"] / sum(parts.values())
-    )
+    assert first.label.startswith("counting-sort reorder, ")
+    assert first.parts["force"] == pytest.approx(100 * parts["force"] / sum(parts.values()))
