@@ -11,15 +11,14 @@ from gpubench.evidence.calibration import Calibration
 from gpubench.evidence.frame import command_of
 from gpubench.evidence.physics_results import CheckResults
 from gpubench.report import (
-    answers,
     calibrations,
     checks,
     environment,
     formats,
     maps,
     published,
-    regimes,
     scaling_model,
+    search_pages,
     simulations,
     spreadsheets,
     steps,
@@ -129,7 +128,7 @@ def _answers(machine: Machine, searches: Searches, stem: str, slug: str) -> list
     for task in views.answers if views else ():
         figure = maps.figure(searches, task, f"{slug}-answer", _ANSWER_HEIGHT)
         if figure is not None:
-            found = answers.answer(searches, task)
+            found = search_pages.answer(searches, task)
             sections.append(
                 Section(
                     title=task.capitalize(),
@@ -149,8 +148,8 @@ def _told(machine: Machine, run: StudyRun, searches: Searches | None, stem: str,
     """Tell a study; one of neighbour searches in its own way."""
     place = f"{slug}-{stem}"
     if searches is not None:
-        gist, said = regimes.gist(searches), regimes.launches(searches)
-        sections = regimes.sections(searches, place)
+        gist, said = search_pages.gist(searches), search_pages.launches(searches)
+        sections = search_pages.sections(searches, place)
     else:
         gist, said = verdict.gist(run), verdict.sentences(run)
         sections = _sections(run, machine.studies, place)
@@ -181,7 +180,7 @@ def _told(machine: Machine, run: StudyRun, searches: Searches | None, stem: str,
     shown = [
         first,
         *sections,
-        *([Section(title=troubles.caption, tables=[troubles])] if troubles else []),
+        Section(title=troubles.caption, tables=[troubles]),
         Section(title="Findings", sentences=said),
         last,
     ]
@@ -194,16 +193,11 @@ def _sections(run: StudyRun, of_machine: Sequence[StudyRun], slug: str) -> list[
     drawn = draw_all([*charts(run, slug), scaling_model.chart(run, of_machine, slug)])
     subjects, notes = tables.subjects(run)
     kind = tables.kind(run)
-    first = [
-        steps.workloads(run),
-        tables.resorts(run),
-        *tables.outcomes(run),
-        steps.comparison(run),
-        verdict.overtakings(run),
-    ]
+    first = [steps.workloads(run), tables.resorts(run), *tables.outcomes(run)]
+    first += [steps.comparison(run), verdict.overtakings(run)]
     beside = [published.as_published(table), *published.measured(run, table)] if table else []
     return [
-        Section(figures=drawn[:1], tables=[each for each in first if each]),
+        Section(figures=drawn[:1], tables=first),
         Section(
             title=f"{run.study.table or 'The published table'}, published and measured",
             tables=beside,
@@ -219,13 +213,11 @@ def _sections(run: StudyRun, of_machine: Sequence[StudyRun], slug: str) -> list[
 
 def _overview(told: Sequence[Told]) -> list[Table]:
     """Return the published tables beside ours, and a table for each group of studies."""
-    found = []
+    rows = [row for each in told for row in published.overview(each.run, each.link)]
+    columns = ["Table", *published.HEADINGS]
+    found = [Table("Published and measured", columns, rows, [published.BELOW])]
     groups = grouped(told, _group)
     for group in (group for group in _GROUPS if group in groups):
-        rows = [row for each in groups[group] for row in published.overview(each.run, each.link)]
-        if rows:
-            columns = ["Table", *published.HEADINGS]
-            found.append(Table("Published and measured", columns, rows, [published.BELOW]))
         rows = []
         for each in groups[group]:
             counts = Counter(record["status"] for record in each.run.records)

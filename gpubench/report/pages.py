@@ -115,7 +115,7 @@ class Section:
 
     slug: its place, of those that a page lists, and the name of the picture's file.
     verdict: a sentence in larger letters. links: their texts, and where they lead.
-    notes: said of all tables. command: does it again.
+    notes: said of all tables, of which those without rows are left out. command: does it again.
     style: "half" (beside another), "abreast" (its figures so), or "folded".
     """
 
@@ -132,6 +132,9 @@ class Section:
     sentences: Sequence[str] = ()
     links: Mapping[str, str] = field(default_factory=dict)
     command: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tables", [table for table in self.tables if table.rows])
 
     @property
     def is_empty(self) -> bool:

@@ -202,12 +202,10 @@ def ratios(run: StudyRun, published: Published) -> tuple[list[float], list[float
 
 def _measured_ratio(over: Cell | None, under: Cell | None) -> float | None:
     """Divide times of one mode: the first in which both are timed; None where there is none."""
-    if over is None or under is None or not (over.ok and under.ok):
-        return None
-    for mode in MODES:
-        if over.is_timed(mode) and under.is_timed(mode) and under.modes[mode].median_ms:
-            return float(over.modes[mode].median_ms / under.modes[mode].median_ms)
-    return None
+    both = [cell for cell in (over, under) if cell is not None and cell.ok]
+    modes = (m for m in MODES if len(both) == 2 and all(cell.is_timed(m) for cell in both))
+    times = ([cell.modes[mode].median_ms for cell in both] for mode in modes)
+    return next((float(one / other) for one, other in times if other), None)
 
 
 # Rows of the front page.

@@ -82,26 +82,29 @@ def way_of(quantity: Quantity) -> Way:
     return Way(quantity.ranks or 1, quantity.decomposition)
 
 
-def comparison(run: StudyRun) -> Table | None:
+def comparison(run: StudyRun) -> Table:
     """Return steps and frames on one rank and on several, by the number of particles.
 
-    None where there is only one rank, and no frames.
+    Empty where there is only one rank, and no frames.
     """
     subject = leader(run)
-    if subject is None or not (ways(run) or any(cell.frame_ms for cell in run.timed)):
-        return None
     every = [(way, size) for size in sizes(run) for way in (ALONE, *ways(run))]
-    found = [(way, cell) for way, size in every if (cell := find(run, subject, way, size))]
+    found = [
+        (way, cell)
+        for way, size in every
+        if subject and (cell := find(run, subject, way, size)) and (cell.frame_ms or ways(run))
+    ]
     marks, note = tables.modes(cell for _, cell in found)
 
     def speed_up(of: Callable[[Cell], float | None]) -> Callable[[tuple[Way, Cell]], Item]:
         def item(each: tuple[Way, Cell]) -> Item:
-            one = find(run, subject, ALONE, each[1].place.particles) if each[0].ranks > 1 else None
-            return number(ratio(of(one) if one else None, of(each[1])))
+            way, cell = each
+            one = find(run, cell.subject, ALONE, cell.particles) if way.ranks > 1 else None
+            return number(ratio(of(one) if one else None, of(cell)))
 
         return item
 
-    name = run.labels[subject]
+    name = run.labels[subject] if subject else ""
     return Table.of(
         f"Steps and frames of {', '.join(filter(None, (_workload(run), name)))}",
         found,
@@ -123,8 +126,8 @@ def _workload(run: StudyRun) -> str:
     return run.kind["workload"] if len({p.workload for p in run.by_place}) > 1 else ""
 
 
-def workloads(run: StudyRun) -> Table | None:
-    """Return the fastest step of each workload beside each other; None where there is but one."""
+def workloads(run: StudyRun) -> Table:
+    """Return the fastest step of each workload beside each other; empty where there is but one."""
     stepped = [p for p in run.by_place if p.workload and p.time_step and run.ranked_at(p)]
     kinds = {w: usual(own) for w, own in grouped(stepped, lambda place: place.workload).items()}
     found = [
@@ -136,7 +139,7 @@ def workloads(run: StudyRun) -> Table | None:
             AXES["particles"].count(size),
             [_beside(own.get(size), found[0].get(size), per) for own in found for per in _PER],
         )
-        for size in sorted({place.particles for place in stepped})
+        for size in sorted({place.particles for place in stepped if len(found) > 1})
     ]
     named = (f"{w}, {AXES['time_step'].say(kind['time_step'])}" for w, kind in kinds.items())
     return Table(
@@ -144,7 +147,7 @@ def workloads(run: StudyRun) -> Table | None:
         ["Particles", *(f"{name}: ms a {of}" for name in named for of in _PER)],
         rows,
         ["A unit of time is that of the workload's model. Small: over the first workload."],
-    ) if len(found) > 1 else None  # fmt: skip
+    )
 
 
 def _beside(cell: Cell | None, base: Cell | None, per: str) -> Item:

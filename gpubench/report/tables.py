@@ -144,9 +144,10 @@ def _share(cell: Cell | None) -> str:
     return f"{100 * cell.bound:.0f} %" if is_known and cell else ""
 
 
-def resorts(run: StudyRun) -> Table | None:
-    """Return each re-sort's time as a share of its own full sort; None without any."""
-    pairs = {(c.place, c.subject): (c, _full_sort(run, c)) for c in run.timed if c.replaces}
+def resorts(run: StudyRun) -> Table:
+    """Return each re-sort's time as a share of its own full sort."""
+    resorts = (c for c in run.timed if c.replaces and not c.place.workload)
+    pairs = {(c.place, c.subject): (c, _full_sort(run, c)) for c in resorts}
     shares = {
         key: cell.over(full) for key, (cell, full) in pairs.items() if full is not None and full.ok
     }
@@ -166,7 +167,7 @@ def resorts(run: StudyRun) -> Table | None:
             "A re-sort is divided by the full sort of the same algorithm and form."
             " Bold: less than its full sort, and told apart from it."
         ],
-    ) if shares and not run.is_simulation else None  # fmt: skip
+    )
 
 
 def _full_sort(run: StudyRun, cell: Cell) -> Cell | None:
@@ -264,12 +265,12 @@ def oddities(run: StudyRun) -> list[str]:
     ] if counts else []  # fmt: skip
 
 
-def troubles(run: StudyRun) -> Table | None:
-    """Return what has no time, one row for each status and reason; None where all has."""
+def troubles(run: StudyRun) -> Table:
+    """Return what has no time, one row for each status and reason."""
     records = [record for record in run.records if record["status"] != "ok"]
     groups = grouped(records, lambda record: (record["status"], _reason(run, record)))
     rank = ("wrong", "failed", "skipped")
-    table = Table.of(
+    return Table.of(
         "Measurements without a time",
         sorted(groups.items(), key=lambda each: rank.index(each[0][0])),
         ("Status", lambda each: each[0][0]),
@@ -282,7 +283,6 @@ def troubles(run: StudyRun) -> Table | None:
             "Reason": lambda each: words(each[0][1]),
         },
     )
-    return table if groups else None
 
 
 def _reason(run: StudyRun, record: Record) -> str:

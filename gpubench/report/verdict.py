@@ -6,16 +6,15 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterator
 from itertools import pairwise
-from typing import NamedTuple
 
-from gpubench.evidence.crossover import FIRST, Crossing, compare
+from gpubench.evidence.crossover import FIRST, compare
 from gpubench.evidence.declared import Group
 from gpubench.evidence.ranking import Subject
 from gpubench.report import published
 from gpubench.report.axes import AXES, describe, varying
 from gpubench.report.cells import Cell, grouped
 from gpubench.report.machines import StudyRun
-from gpubench.report.pages import Table, words
+from gpubench.report.pages import Row, Table, words
 from gpubench.report.scans import Scan, scans, words_of
 
 _MOST_TOLD = 3  # winners of a kind of answer
@@ -64,61 +63,43 @@ def _launched(run: StudyRun) -> list[str]:
     return [f"Launched from the host instead of from a graph, others lead: {', '.join(parts)}."]
 
 
-class Overtaking(NamedTuple):
-    """Where the fastest of a group along a scan is overtaken by another."""
+def overtakings(run: StudyRun, axes: Collection[str] = tuple(AXES)) -> Table:
+    """Return where the fastest is overtaken along numbers, with 95 % intervals."""
+    along = (s for s in scans(run) if s.axis in axes and AXES[s.axis].kind != "names")
+    rows = [row for scan in along for row in _overtaken(run, scan)]
+    columns = ["Input", "Fastest below", "Above", "From about", "95 % interval"]
+    notes = ["beyond: of what was measured."]
+    return Table("Where the fastest is overtaken", columns, rows, notes)
 
-    scan: Scan
-    answer: str
-    first: Subject
-    second: Subject
-    crossing: Crossing
 
-    def write(self, place: float | None) -> str:
-        """Write a place along the scan."""
+def _overtaken(run: StudyRun, scan: Scan) -> Iterator[Row]:
+    axis = AXES[scan.axis]
+    is_size = axis.kind == "size"
+
+    def write(place: float | None) -> str:
         if place is None:
             return "beyond"
-        value = 2**place if AXES[self.scan.axis].kind == "size" else place
+        value = 2**place if is_size else place
         return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
 
-
-def overtakings(run: StudyRun, axes: Collection[str] = tuple(AXES)) -> Table | None:
-    """Return where the fastest is overtaken along numbers, with 95 % intervals; None nowhere."""
-    numeric = (s for s in scans(run) if s.axis in axes and AXES[s.axis].kind != "names")
-    found = [each for scan in numeric for each in _along(run, scan)]
-    table = Table.of(
-        "Where the fastest is overtaken",
-        found,
-        ("Input", lambda o: ", ".join(filter(None, (o.scan.title, o.answer))) or "all"),
-        {
-            "Fastest below": lambda o: words(run.labels[o.first]),
-            "Above": lambda o: words(run.labels[o.second]),
-            "From about": lambda o: words(f"{o.write(o.crossing.at)} {AXES[o.scan.axis].label}"),
-            "95 % interval": lambda o: words(
-                f"{o.write(o.crossing.low)} to {o.write(o.crossing.high)}"
-            ),
-        },
-        notes=["beyond: of what was measured."],
-    )
-    return table if found else None
-
-
-def _along(run: StudyRun, scan: Scan) -> Iterator[Overtaking]:
-    is_size = AXES[scan.axis].kind == "size"
     groups: dict[Group, dict[float, dict[Subject, Cell]]] = {}
     for value, cells in scan.columns.items():
         for cell in run.ranked_at(cells[0].place):
             here = groups.setdefault(cell.ranked.group, {}).setdefault(value, {})
             here[cell.subject] = cell
     for group, times in groups.items():
+        title = [scan.title, words_of(group, groups) if len(groups) > 1 else ""]
         firsts = ([c.subject for c in own.values() if c.is_first] for own in times.values())
         leaders = dict.fromkeys(tied[0] for tied in firsts if len(tied) == 1)
-        for first, second in pairwise(leaders):
-            both = {v: own for v, own in times.items() if {first, second} <= own.keys()}
+        for pair in pairwise(leaders):
+            both = {v: [own[s] for s in pair] for v, own in times.items() if {*pair} <= own.keys()}
             if len(both) < 2:
                 continue
             places = [math.log2(value) if is_size else value for value in both]
-            compared = compare(places, [own[first].over(own[second]) for own in both.values()])
+            compared = compare(places, [one.over(other) for one, other in both.values()])
             for crossing in compared.crossings:
                 if crossing.faster_before == FIRST:
-                    answer = words_of(group, groups) if len(groups) > 1 else ""
-                    yield Overtaking(scan, answer, first, second, crossing)
+                    about = f"{write(crossing.at)} {axis.label}"
+                    interval = f"{write(crossing.low)} to {write(crossing.high)}"
+                    told = (*(run.labels[subject] for subject in pair), about, interval)
+                    yield Row(", ".join(filter(None, title)) or "all", list(map(words, told)))

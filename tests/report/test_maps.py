@@ -10,7 +10,7 @@ import altair as alt
 import pytest
 from regime_records import grid, moved, run_of, search, spread
 
-from gpubench.report import answers, figures, formats, maps, regimes, vega
+from gpubench.report import figures, formats, maps, search_pages, vega
 from gpubench.report.rankings import Searches
 from gpubench.report.vega import FigurePart
 
@@ -103,7 +103,7 @@ def test_a_win_where_one_close_nearby_was_not_timed_is_inconclusive() -> None:
 def test_an_algorithm_has_one_colour_in_all_maps() -> None:
     field = field_of([*grid(), *moved()])
     looks: dict[str, set[str]] = {}
-    for figure in regimes.sections(field, "slug")[0].figures:
+    for figure in search_pages.sections(field, "slug")[0].figures:
         scale = figure.spec["layer"][0]["encoding"]["color"]["scale"]
         for name, colour in zip(scale["domain"], scale["range"], strict=True):
             looks.setdefault(name, set()).add(colour)
@@ -124,7 +124,7 @@ def crossing() -> list[dict[str, Any]]:
 
 
 def test_the_rule_is_that_of_the_lowest_worst_cost_among_what_ran_everywhere() -> None:
-    found = answers.answer(field_of(crossing()), "count")
+    found = search_pages.answer(field_of(crossing()), "count")
     assert found is not None
     words, table = found
     assert words == "a up to 2¹⁶ particles, b above"
@@ -139,8 +139,8 @@ def test_the_rule_is_that_of_the_lowest_worst_cost_among_what_ran_everywhere() -
 
 def test_without_an_algorithm_that_ran_everywhere_there_is_no_rule() -> None:
     records = [search("a", "count", 2**12), search("b", "count", 2**14)]
-    assert answers.answer(field_of(records), "count") is None
-    assert answers.answer(field_of(records), "list") is None
+    assert search_pages.answer(field_of(records), "count") is None
+    assert search_pages.answer(field_of(records), "list") is None
 
 
 # Charts.

@@ -589,7 +589,6 @@ def test_a_resort_is_bold_only_where_intervals_are_apart() -> None:
         for m, median in ((0, 0.5), (256, 0.95))
     ]  # fmt: skip
     table = tables.resorts(run_of(close))
-    assert table is not None
     assert [row.items[0].strong for row in table.rows] == [True, False]
 
 

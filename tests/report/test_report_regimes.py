@@ -27,8 +27,7 @@ from report_pages import Page, results
 from gpubench import report
 from gpubench.report import (
     formats,
-    libraries,
-    regimes,
+    search_pages,
     tables,
     verdict,
 )
@@ -130,7 +129,7 @@ def test_times_that_may_be_none_are_left_out_and_counted() -> None:
         "search-counting-sort",
         "warp-hash-grid",
     }
-    assert libraries.verdict(field) == (
+    assert search_pages.libraries_verdict(field) == (
         "Ours are first in all 3 comparisons with libraries."
         " Too short for the clock, and left out: 12 times."
     )
@@ -155,7 +154,7 @@ def test_times_that_may_be_launches_are_told_where_a_gpu_took_them() -> None:
     times = {2**12: 0.05, 2**14: 0.09, 2**16: 0.2, 2**20: 0.05}
     for device, said in (("cuda", 1), ("opencl", 0)):
         records = [search("a", "count", n, median=ms, device=device) for n, ms in times.items()]
-        told = [t for t in regimes.launches(field_of(records)) if "launches from Python" in t]
+        told = [t for t in search_pages.launches(field_of(records)) if "launches from Python" in t]
         assert len(told) == said
         assert all("In 2 of 4 races" in each for each in told)
 
@@ -193,7 +192,6 @@ def test_the_share_at_which_a_rebuild_overtakes_a_resort_is_the_closed_form() ->
         )
     ]
     table = verdict.overtakings(field_of(records).of("update"), ("moved",))
-    assert table is not None
     [row] = table.rows
     first, second, at, _ = (item.text for item in row.items)
     assert (first, second) == ("search-counting-resort", "search-counting-sort")
@@ -210,17 +208,17 @@ def test_a_rival_that_wins_is_said_first() -> None:
         search("search-counting-sort", "build", median=1.0),
         search("warp-hash-grid", "build", median=2.0, library="warp-lang 0.0"),
     ]
-    said = libraries.verdict(field_of(records))
+    said = search_pages.libraries_verdict(field_of(records))
     assert said.startswith(
         "Where a library wins: in “count” warp-hash-grid on 1 of 1 inputs, where the best of ours"
         " takes 2.00 times as long. Ours are first in 1 of 2 comparisons with libraries."
     )
-    assert regimes.gist(field_of(records)) == said
+    assert search_pages.gist(field_of(records)) == said
 
 
 def test_ours_are_first_only_where_they_can_be_told_to_be() -> None:
     def said(time: float) -> str:
-        return libraries.verdict(
+        return search_pages.libraries_verdict(
             field_of(
                 [
                     search("search-counting-sort", "count", median=1.0),
@@ -237,14 +235,14 @@ def test_ours_are_first_only_where_they_can_be_told_to_be() -> None:
 
 
 def test_without_a_rival_nothing_is_claimed() -> None:
-    said = libraries.verdict(race_of(("search-counting-sort", "count", 1.0, 0.01)))
+    said = search_pages.libraries_verdict(race_of(("search-counting-sort", "count", 1.0, 0.01)))
     assert said.startswith("No library was timed")
 
 
 def test_many_losses_are_told_by_task_with_their_share() -> None:
     field = field_of(grid(sizes=(2**12, 2**16, 2**20), occupancies=(0.5, 4)))
     lost = [each for each in field.comparisons if each.ratio.high < 1]
-    said = libraries.verdict(field)
+    said = search_pages.libraries_verdict(field)
     count = sum(each.ours.record.form == "count" for each in lost)
     assert f"on {count} of 6 inputs" in said
     assert said.startswith("Where a library wins: in “build”")
@@ -261,7 +259,6 @@ def test_a_sweep_that_was_not_run_as_a_whole_is_why_there_is_no_time() -> None:
             ]
         )
     )
-    assert table is not None
     assert {row.items[-1].text for row in table.rows} == {
         f"the sweep cpu-large {opencl}",
         "needs Warp: pip install",
@@ -283,7 +280,7 @@ def test_what_is_wrong_did_not_run_or_is_a_replay_is_not_compared(folder: Path) 
 def test_habits_and_prices_of_libraries_stand_in_a_table_of_their_own() -> None:
     # What one form compiles, at another size than the last, its other forms pay as well.
     slow = {"algorithm": "nvalchemi-cell-list", "particles": 2**20}
-    table = libraries.table(
+    table = search_pages.libraries_table(
         field_of(
             [
                 remade(each | {"first_call_ms": 2170.0}) if slow.items() <= each.items() else each
@@ -291,7 +288,6 @@ def test_habits_and_prices_of_libraries_stand_in_a_table_of_their_own() -> None:
             ]
         )
     )
-    assert table is not None
     [row] = [row for row in table.rows if row.head.startswith("nvalchemi")]
     found = dict(zip(table.columns[1:], (item.text for item in row.items), strict=True))
     assert found["Overflow"].startswith("raises")
@@ -305,8 +301,7 @@ def test_forms_that_do_the_same_are_one_row() -> None:
         search("vesin", form, outcome=HABITS | {"overflow": overflow})
         for form, overflow in (("list-pairs", "stops"), ("list", "stops"), ("count", "grows"))
     ]
-    table = libraries.table(field_of(records))
-    assert table is not None
+    table = search_pages.libraries_table(field_of(records))
     assert [(row.head, row.items[3].text) for row in table.rows] == [
         ("vesin, list-pairs and list", "stops"), ("vesin, count", "grows"),
     ]  # fmt: skip
