@@ -58,6 +58,10 @@ class Place(_Place):
         """The same without the sizes."""
         return {name: value for name, value in self.as_kind.items() if name not in SIZES}
 
+    def has(self, **axes: object) -> bool:
+        """Say whether it has these values."""
+        return all(getattr(self, name) == value for name, value in axes.items())
+
 
 def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
     """Return items by a key, both in the order in which they come."""

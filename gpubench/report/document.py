@@ -96,7 +96,7 @@ def build(
         alert = _CPU if machine.is_cpu else ""
         title = f"Studies on {machine.device_name}"
         by_machine.append(Section(title=title, level=2, alert=alert, tables=_overview(own)))
-        about = [environment.environment(machine), environment.runs(machine)]
+        about = [environment.environment(machine)]
         folded.append(Section(title=machine.device_name, slug=slug, style="folded", tables=about))
     studies = [
         Page(stem, own[0].run.study.title, own[0].run.study.question or "", [

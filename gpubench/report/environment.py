@@ -1,4 +1,4 @@
-"""The machine of a report: device, host, libraries, state while measuring, and its runs."""
+"""The machine of a report: device, host, libraries, state while measuring."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _UNITS: Mapping[str, tuple[Callable[[Any], str], str]] = {
 }
 _ENDING = re.compile(rf"_({'|'.join(_UNITS)})\b")
 _ADDED = ("overhead_ms", "empty_launch_ms")
-_OF_RUNS = ("started", "commit", "dirty", "code_hash")  # which the table of runs shows
+_OF_RUNS = ("started", "commit", "dirty", "code_hash")
 
 
 def environment(machine: Machine) -> Table:
@@ -45,7 +45,7 @@ def environment(machine: Machine) -> Table:
 
 
 def _flat(values: Mapping[str, Any], within: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the values of all names, but for what the table of runs shows."""
+    """Yield the values of all names, but for what is of one run."""
     for name, value in values.items():
         if isinstance(value, dict):
             yield from _flat(value, f"{within}{name}: ")
@@ -64,24 +64,3 @@ def _summary(name: str, values: Sequence[Any]) -> str:
     ending = _ENDING.search(name)
     write, unit = _UNITS[ending[1]] if ending else (formats.plain, "")
     return " to ".join(dict.fromkeys(map(write, (min(known), max(known))))) + unit
-
-
-def runs(machine: Machine) -> Table:
-    """Return the runs that the numbers come from."""
-    return Table.of(
-        "Runs",
-        machine.runs,
-        ("Results file", lambda run: run.path.name),
-        {
-            "Started": lambda run: words(run.environment["started"]),
-            "Studies": lambda run: words(
-                ", ".join(dict.fromkeys(r["study"] for r in run.records)) or formats.DASH
-            ),
-            "Commit": lambda run: words(
-                formats.plain(run.environment["commit"])[:12]
-                + " (with changes)" * bool(run.environment["dirty"])
-            ),
-            "Hash of the code": lambda run: words(run.environment["code_hash"]),
-            "Records": lambda run: str(len(run.records)),
-        },
-    )

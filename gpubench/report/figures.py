@@ -115,12 +115,19 @@ class Captioned:
 
 @dataclass(frozen=True)
 class Chart(Captioned):
-    """A figure of lines: panels that share both axes; reference: a value that is marked."""
+    """A figure of lines: panels that share both axes; reference: a value that is marked.
+
+    Panels without a line of two points or more are left out.
+    """
 
     x: Axis
     y: Axis
     panels: Sequence[Panel]
     reference: float | None = None
+
+    def __post_init__(self) -> None:
+        shown = [panel for panel in self.panels if any(len(line.x) > 1 for line in panel.lines)]
+        object.__setattr__(self, "panels", shown)
 
 
 class Bar(NamedTuple):
@@ -136,20 +143,6 @@ class BarChart(Captioned):
 
     label: str
     panels: Mapping[str, Sequence[Bar]]
-
-
-def line_chart(
-    slug: str,
-    title: str,
-    caption: str,
-    x: Axis,
-    y: Axis,
-    panels: Sequence[Panel],
-    reference: float | None = None,
-) -> Chart | None:
-    """Make a figure of those panels that have a line of two points or more; None without."""
-    shown = [panel for panel in panels if any(len(line.points) > 1 for line in panel.lines)]
-    return Chart(slug, title, caption, x, y, shown, reference) if shown else None
 
 
 def panel(title: str, lines: Sequence[Line], what: str, unit: str) -> Panel:

@@ -153,37 +153,17 @@ class StudyRun:
         return usual([place for _, place in self.cells])
 
     @cached_property
-    def _unusual(self) -> dict[int, frozenset[str]]:
-        """On which axes but the sizes each cell differs from the usual kind of its subject.
-
-        That is the commonest of the study, or where a subject has none of that (Table 3 of Rozen
-        has re-sorts among full sorts) its own commonest.
-        """
-        found = {}
-        for own in self.by_subject.values():
-            kinds = [cell.place.kind for cell in own]
-            kind = self.kind if self.kind in kinds else usual([cell.place for cell in own])
-            for cell, each in zip(own, kinds, strict=True):
-                found[id(cell)] = frozenset(n for n, v in each.items() if v != kind[n])
-        return found
-
-    @cached_property
-    def _selected(self) -> dict[tuple[str, ...], dict[tuple[Any, ...], list[Cell]]]:
-        """Cells by their values on some axes, for each choice of axes; see `find`."""
-        return {}
+    def _kinds(self) -> Counter[tuple[Any, ...]]:
+        """How many cells there are of each kind of input."""
+        return Counter(tuple(place.kind.values()) for _, place in self.cells)
 
     def find(self, subject: Subject, **axes: object) -> Cell | None:
-        """Return a subject's cell at these values, of its kind and of common sizes otherwise."""
+        """Return a subject's cell at these values, of common sizes and the commonest kind else."""
         at = {name: self.common[name] for name in SIZES} | axes
-        names = tuple(at)
-        if names not in self._selected:
-            # A report asks at each value of an axis: to look through all cells each time would
-            # take the square of their number.
-            able = (cell for cell in self.cells.values() if self._unusual[id(cell)] <= {*names})
-            self._selected[names] = grouped(
-                able, lambda cell: (cell.subject, *(getattr(cell.place, n) for n in names))
-            )
-        return next(iter(self._selected[names].get((subject, *at.values()), [])), None)
+        able = (cell for cell in self.by_subject.get(subject, ()) if cell.place.has(**at))
+        return max(
+            able, key=lambda cell: self._kinds[tuple(cell.place.kind.values())], default=None
+        )
 
 
 @dataclass

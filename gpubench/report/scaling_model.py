@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from gpubench.physics.sph import spacing_for
 from gpubench.report import formats
 from gpubench.report.axes import AXES
-from gpubench.report.figures import Axis, Chart, Line, line_chart, panel, time_point
+from gpubench.report.figures import Axis, Chart, Line, panel, time_point
 from gpubench.report.machines import StudyRun
 from gpubench.report.steps import ALONE, Way, find, leader, sizes
 
@@ -130,7 +130,7 @@ def chart(run: StudyRun, studies: Sequence[StudyRun], slug: str) -> Chart | None
     counts = formats.listing(str(n) for n in sorted({step.ranks for step in steps}))
     residuals, number = model.residuals(steps), formats.significant
     title = f"Scaling: model, fitted to {len(steps)} measured points on {counts} GPUs"
-    return line_chart(
+    return Chart(
         f"{slug}-model",
         title,
         f"Dashed: no measurement, but a model of {run.labels[subject]} in slabs. A step takes"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
@@ -12,19 +11,15 @@ from gpubench.core.tasks import LAUNCHES_MS, LAUNCHES_PARTICLES, may_be_launches
 from gpubench.evidence.ranking import best_rule, single_choices
 from gpubench.report import formats, maps, tables, verdict
 from gpubench.report.axes import AXES
-from gpubench.report.cells import Cell, grouped
-from gpubench.report.figures import Axis, Chart, Line, Point, line_chart, panel
+from gpubench.report.cells import grouped
+from gpubench.report.figures import Axis, Chart, Line, Point, panel
 from gpubench.report.machines import StudyRun
-from gpubench.report.pages import NOTHING, Item, Row, Section, Table, number, words
+from gpubench.report.pages import Item, Row, Section, Table, number, words
 from gpubench.report.rankings import Race, Searches, moved_share, task
 from gpubench.report.study_charts import charts
 from gpubench.report.vega import draw_all
 
 _MOST_SINGLE = 3  # choices that are told beside the rule
-HABITS = {
-    "overflow": "Overflow", "wrapping": "Wrapping", "order": "Order", "self_pairs": "Self-pairs",
-    "ties": "Ties",
-}  # fmt: skip
 _USUAL_PER_CELL = 4  # of the inputs of a figure, where those were measured
 
 
@@ -154,7 +149,7 @@ def libraries_verdict(searches: Searches) -> str:
     return f"{said}.{short}"
 
 
-def libraries_chart(searches: Searches, slug: str) -> Chart | None:
+def libraries_chart(searches: Searches, slug: str) -> Chart:
     """Draw the time of each library over that of the best of ours, a panel for each task."""
     what = "Library over the best of ours"
     panels = []
@@ -172,7 +167,7 @@ def libraries_chart(searches: Searches, slug: str) -> Chart | None:
             for algorithm, points in found.items()
         ]
         panels.append(panel(f"{name}, {title}", lines, what, "times"))
-    return line_chart(
+    return Chart(
         f"{slug}-libraries",
         "Libraries against the best of ours",
         "Above the dotted line ours are faster.",
@@ -193,47 +188,21 @@ def _usual(races: Sequence[Race]) -> tuple[str, list[Race]]:
 
 
 def libraries_table(searches: Searches) -> Table:
-    """Return what each says that it does in cases on which libraries differ, and its price.
-
-    Each says it of its first input; forms that say the same share a row.
-    """
-
-    def said(cell: Cell) -> tuple[str, ...]:
-        return tuple(str(cell.reported.get(habit, "")) for habit in HABITS)
-
-    firsts = [cells[0] for cells in searches.run.by_subject.values() if any(said(cells[0]))]
-    found = grouped(firsts, lambda cell: (cell.subject.algorithm, said(cell)))
-    names = Counter(name for name, _ in found)
-
-    def head(own: list[Cell]) -> str:
-        forms = formats.listing(cell.subject.form for cell in own)
-        name = own[0].subject.algorithm
-        return name if names[name] == 1 else f"{name}, {forms}"
-
-    def first_call(own: list[Cell]) -> Item:
-        # The longest of all forms: others find done what one did first.
-        every = searches.run.records
-        calls = [r["first_call_ms"] for r in every if r["algorithm"] == own[0].subject.algorithm]
-        return number(max((ms for ms in calls if ms is not None), default=None))
-
-    def memory(own: list[Cell]) -> Item:
-        every = (cell for first in own for cell in searches.run.by_subject[first.subject])
-        most = max((cell.memory_bytes or 0 for cell in every), default=0)
-        return Item(formats.size(most)) if most else NOTHING
-
-    habits = {
-        heading: lambda own, name=name: words(str(own[0].reported.get(name, formats.DASH)))
-        for name, heading in HABITS.items()
-    }
+    """Return the version of each library, and its price."""
+    by_name = grouped(searches.run.timed, lambda cell: cell.subject.algorithm)
     return Table.of(
-        "What each does where libraries differ",
-        list(found.values()),
-        ("Algorithm", head),
+        "Libraries",
+        [own for name, own in by_name.items() if name in searches.rivals],
+        ("Algorithm", lambda own: own[0].subject.algorithm),
         {
-            "Library": lambda own: words(own[0].record["library"] or "ours"),
-            "First call, ms": first_call,
-            "Peak memory": memory,
-            **habits,
+            "Library": lambda own: words(own[0].record["library"] or formats.DASH),
+            # The longest of all forms: others find done what one did first.
+            "First call, ms": lambda own: number(
+                max(
+                    (ms for c in own if (ms := c.record["first_call_ms"]) is not None), default=None
+                )
+            ),
+            "Peak memory": lambda own: formats.size(max(cell.memory_bytes or 0 for cell in own)),
         },
         notes=[
             "First call: what a process pays first, mostly compilation. Peak memory: at the largest"

@@ -49,7 +49,7 @@ def _section(slug: str, path: Path) -> Section:
         style="abreast",
         verdict=said,
         sentences=more,
-        tables=[_facts(told), *_phases(told)],
+        tables=[_facts(told), _phases(told)],
         figures=draw_all(_charts(slug, told)),
         command=_command(told),
         picture=Picture.read(panel, shown) if panel.exists() else None,
@@ -86,12 +86,12 @@ def _facts(told: Mapping[str, Any]) -> Table:
     )
 
 
-def _phases(told: Mapping[str, Any]) -> list[Table]:
+def _phases(told: Mapping[str, Any]) -> Table:
     means = told["phases_mean_ms"]
     whole = sum(means.values())
-    table = Table.of(
+    return Table.of(
         "Phases of a step",
-        means.items(),
+        means.items() if whole else (),
         ("phase", lambda each: each[0]),
         {
             "mean, ms": lambda each: formats.significant(each[1]),
@@ -99,7 +99,6 @@ def _phases(told: Mapping[str, Any]) -> list[Table]:
         },
         notes=["Timed apart, launch by launch: a step replayed from a graph is shorter."],
     )
-    return [table] if whole else []
 
 
 def _charts(slug: str, told: Mapping[str, Any]) -> list[Chart]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from gpubench.evidence.ranking import Subject
 from gpubench.report import formats, tables
@@ -68,8 +69,19 @@ def leader(run: StudyRun) -> Subject | None:
 
 def find(run: StudyRun, subject: Subject, way: Way, particles: float) -> Cell | None:
     """Return a subject's timed cell of so many particles, shared in a way; None without one."""
-    cell = run.find(subject, particles=particles, ranks=way.ranks, decomposition=way.decomposition)
-    return cell if cell is not None and cell.ok and cell.median_ms else None
+    return _shared(run, subject).get((way, particles))
+
+
+@lru_cache(maxsize=64)
+def _shared(run: StudyRun, subject: Subject) -> dict[tuple[Way, float], Cell]:
+    """Return a subject's timed cells of the commonest workload, by how they are shared."""
+    names = ("workload", "time_step", "skin")
+    usual = {name: run.kind[name] for name in names}
+    return {
+        (Way(cell.place.ranks or 1, cell.place.decomposition), cell.place.count): cell
+        for cell in run.by_subject.get(subject, ())
+        if cell.ok and cell.median_ms and cell.place.has(**usual)
+    }
 
 
 def sizes(run: StudyRun) -> list[int]:

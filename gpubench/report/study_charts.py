@@ -15,7 +15,6 @@ from gpubench.report.figures import (
     Chart,
     Line,
     Point,
-    line_chart,
     panel,
     time_point,
 )
@@ -28,12 +27,12 @@ Columns = Sequence[tuple[float, Sequence[Cell]]]
 def charts(run: StudyRun, slug: str, axes: Collection[str] = tuple(AXES)) -> list[Chart | BarChart]:
     """Return the figures of a study that its records allow, of times along these axes."""
     along = grouped((scan for scan in scans(run) if scan.axis in axes), lambda scan: scan.axis)
-    times = (_times(run, slug, axis, own) for axis, own in along.items())
-    made = [_phases(run, slug), *times]
-    return [chart for chart in made if chart is not None]
+    made: list[Chart | BarChart] = [_phases(run, slug)]
+    made += [_times(run, slug, axis, own) for axis, own in along.items()]
+    return [chart for chart in made if chart.panels]
 
 
-def _phases(run: StudyRun, slug: str) -> BarChart | None:
+def _phases(run: StudyRun, slug: str) -> BarChart:
     """Draw what each step is made of, with the fewest ranks: a panel for each input.
 
     Inputs with one step alone share the panel of its subject. Labels have the time of the step,
@@ -60,10 +59,10 @@ def _phases(run: StudyRun, slug: str) -> BarChart | None:
         "Bars that are far longer than the shortest are cut off. Phases are timed by themselves"
         " after the step, so they do not add up to it exactly."
     )
-    return BarChart(f"{slug}-phases", title, caption, label, panels) if panels else None
+    return BarChart(f"{slug}-phases", title, caption, label, panels)
 
 
-def _times(run: StudyRun, slug: str, axis: str, along: Sequence[Scan]) -> Chart | None:
+def _times(run: StudyRun, slug: str, axis: str, along: Sequence[Scan]) -> Chart:
     """Draw time against an axis, with a panel for each scan."""
     own, unit = AXES[axis], tables.unit_name(run.unit)
     names = own.order([value for scan in along for value in scan.columns])
@@ -78,7 +77,7 @@ def _times(run: StudyRun, slug: str, axis: str, along: Sequence[Scan]) -> Chart 
         lines = [line for line in _lines(run, _in_common_modes(columns)) if len(line.points) > 1]
         panels.append(panel(scan.title, lines, what, unit))
     written = tuple((own.names or {}).get(name) or own.write(name) for name in names)
-    return line_chart(
+    return Chart(
         f"{slug}-{formats.slug(axis)}",
         what,
         "Bands are the 95 % intervals of the medians.",

@@ -24,6 +24,7 @@ import vl_convert
 from altair.utils.schemapi import debug_mode
 
 from gpubench.core.user_cache import keep, usable_cache
+from gpubench.report import formats
 from gpubench.report.figures import (
     LIGHT,
     PALETTE,
@@ -39,14 +40,6 @@ HEIGHT = 300  # pixels of a plot
 _DRAWN_WIDTH = 720  # pixels of an SVG for Markdown
 _DASHES = ([1, 0], [5, 2], [2, 2], [7, 2, 2, 2])
 _PADDING = 12  # pixels from the outermost points to the ends of an axis
-# A size as `formats.power` writes it, to Vega.
-_DIGITS_RAISED = "'⁰¹²³⁴⁵⁶⁷⁸⁹'"
-_EXPONENT = "round(log(datum.value) / LN2)"
-_POWER = (
-    "datum.value < 1024 ? format(datum.value, ',') : '2'"
-    f" + ({_EXPONENT} > 9 ? {_DIGITS_RAISED}[floor({_EXPONENT} / 10)] : '')"
-    f" + {_DIGITS_RAISED}[{_EXPONENT} % 10]"
-)
 _LEGEND_MARK, _CHARACTER = 36, 6.5  # pixels, in a legend
 _BAR, _BAR_LABEL = 20, 240  # pixels from bar to bar; of a label beside it at most
 # What is told of a point or a tile, by the name in its data.
@@ -143,7 +136,7 @@ class FigurePart:
 
 def draw_all(charts: Iterable[Chart | BarChart | None]) -> list[FigurePart]:
     """Make the specification of each chart that there is."""
-    return [draw(chart) for chart in charts if chart is not None]
+    return [draw(chart) for chart in charts if chart is not None and chart.panels]
 
 
 def draw(chart: Chart | BarChart) -> FigurePart:
@@ -334,7 +327,8 @@ def _axis(chart: Chart, which: str) -> Any:
         scale = {"type": "symlog", "constant": min(value for value in values if value > 0)}
     elif own.kind == "size":
         scale = {"type": "log", "base": 2}
-        look["labelExpr"] = _POWER
+        look["values"] = sorted(set(values))
+        look["labelExpr"] = among(look["values"], [formats.power(int(v)) for v in look["values"]])
     elif own.kind != "linear" and max(values) > 0:
         scale = {"type": "log"}
     is_from_zero = own.kind == "linear" and which == "y"

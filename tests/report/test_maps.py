@@ -162,8 +162,7 @@ def test_charts_of_all_axes_are_valid_and_drawn(kind: str) -> None:
     ]
     panels = [figures.Panel(title, lines, f"{title} in words") for title in ("first", "second")]
     axis = figures.Axis("across", kind, ("few", "more", "most"))
-    chart = figures.line_chart("slug", "Title", "caption", axis, LINEAR, panels, reference=1.5)
-    assert chart is not None
+    chart = figures.Chart("slug", "Title", "caption", axis, LINEAR, panels, reference=1.5)
     drawn = vega.draw(chart)
     alt.LayerChart.from_dict(drawn.spec, validate=True)
     assert choices(drawn) == ["first", "second"] and drawn.description == "first in words"

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 from regime_records import (
-    HABITS,
     LIBRARIES,
     grid,
     moved,
@@ -277,9 +276,9 @@ def test_what_is_wrong_did_not_run_or_is_a_replay_is_not_compared(folder: Path) 
     assert (cell.mode, cell.median_ms) == ("hot", 1.0)
 
 
-def test_habits_and_prices_of_libraries_stand_in_a_table_of_their_own() -> None:
+def test_versions_and_prices_of_libraries_stand_in_a_table_of_their_own() -> None:
     # What one form compiles, at another size than the last, its other forms pay as well.
-    slow = {"algorithm": "nvalchemi-cell-list", "particles": 2**20}
+    slow = {"algorithm": "warp-hash-grid", "form": "count", "particles": 2**20}
     table = search_pages.libraries_table(
         field_of(
             [
@@ -288,23 +287,11 @@ def test_habits_and_prices_of_libraries_stand_in_a_table_of_their_own() -> None:
             ]
         )
     )
-    [row] = [row for row in table.rows if row.head.startswith("nvalchemi")]
-    found = dict(zip(table.columns[1:], (item.text for item in row.items), strict=True))
-    assert found["Overflow"].startswith("raises")
-    assert found["Library"] == LIBRARIES["nvalchemi-cell-list"]
-    assert found["First call, ms"] == "2,170"
-    assert found["Peak memory"] == formats.size(90 * 2**22)
-
-
-def test_forms_that_do_the_same_are_one_row() -> None:
-    records = [
-        search("vesin", form, outcome=HABITS | {"overflow": overflow})
-        for form, overflow in (("list-pairs", "stops"), ("list", "stops"), ("count", "grows"))
-    ]
-    table = search_pages.libraries_table(field_of(records))
-    assert [(row.head, row.items[3].text) for row in table.rows] == [
-        ("vesin, list-pairs and list", "stops"), ("vesin, count", "grows"),
+    rows = {row.head: [item.text for item in row.items] for row in table.rows}
+    assert rows["warp-hash-grid"] == [
+        LIBRARIES["warp-hash-grid"], "2,170", formats.size(90 * 2**22),
     ]  # fmt: skip
+    assert "search-counting-sort" not in rows
 
 
 # Memory.

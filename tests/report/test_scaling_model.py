@@ -54,6 +54,7 @@ def test_the_page_marks_the_model_as_one(tmp_path: Path, is_determined: bool):
         timed = {"median_ms": ms, "samples_ms": [ms], "ci95_low_ms": ms, "ci95_high_ms": ms}
         made = step("counting-sort", "order", n, *way, study=study)
         records.append(made | timed)
+    records.append(step("radix-grid", "reorder", study="silva2012-bodies"))  # of another
     report.write([results(records)], tmp_path)
     page = (tmp_path / "silva2012-scaling.html").read_text(encoding="utf-8")
     mark = "model, fitted to 12 measured points on 1 and 2 GPUs"
