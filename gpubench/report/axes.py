@@ -16,15 +16,14 @@ class Axis:
 
     heading: what heads its values in a table. label: what stands below it in a figure.
     phrase: one value or several in a sentence. kind: its scale in a figure, see figures.Axis.
-    names: how a figure writes its values, where it writes them otherwise or in an order of its
-    own.
+    names: its values in their order, and how a figure writes those that it writes otherwise.
     """
 
     heading: str
     label: str
     phrase: str
     kind: str = "names"
-    names: Mapping[Any, str] | None = None
+    names: Mapping[Any, str | None] | None = None
 
     def say(self, *values: Any) -> str:
         """Write values in a sentence: "4 and 16 per cell"."""
@@ -46,11 +45,6 @@ class Axis:
             return sorted(set(values))
         known = [value for value in self.names or () if value in values]
         return known + [value for value in dict.fromkeys(values) if value not in known]
-
-
-def _as_they_are(*names: str) -> dict[str, str]:
-    """Return names that are written as they are, in an order of their own."""
-    return {name: name for name in names}
 
 
 # The axes of an input in the order in which tables show them.
@@ -81,14 +75,14 @@ AXES: Mapping[str, Axis] = {
     "skin": Axis("Skin", "skin", "skin {}", "linear"),
     "ranks": Axis("Ranks", "ranks", "{} ranks", "number"),
     "decomposition": Axis(
-        "Decomposition", "decomposition", "{}", names=_as_they_are("slab", "master")
+        "Decomposition", "decomposition", "{}", names=dict.fromkeys(("slab", "master"))
     ),
     "distribution": Axis(
         "Distribution",
         "distribution",
         "{} distribution",
-        names=_as_they_are(  # from least to most clustered
-            "lattice", "uniform", "symmetric", "free-surface", "clusters", "one-cell"
+        names=dict.fromkeys(  # from least to most clustered
+            ("lattice", "uniform", "symmetric", "free-surface", "clusters", "one-cell")
         ),
     ),
     "order": Axis(
@@ -103,7 +97,7 @@ AXES: Mapping[str, Axis] = {
         "Destination",
         "destination",
         "destination {}",
-        names=_as_they_are("random", "next", "step"),
+        names=dict.fromkeys(("random", "next", "step")),
     ),
     "periodic": Axis("Box", "box", "{}"),
     "inputs": Axis("Inputs", "inputs that take turns", "{} inputs in turn", names={None: "1"}),

@@ -52,8 +52,7 @@ def _sentences(found: Calibration) -> list[str]:
         " slower.",
     ]
     smallest = [rates.smallest for rates in verdicts.cells.values()]
-    known = [value for value in smallest if value is not None]
-    if known:
+    if known := [value for value in smallest if value is not None]:
         missing = len(smallest) - len(known)
         rest = f"; in {missing} cells none that was tried" if missing else ""
         said.append(

@@ -94,19 +94,9 @@ class Cell:
         self.place = Place(*(getattr(self, name) for name in AXES))
         self.modes: dict[str, Cell] = {self.mode: self}
 
-    @property
-    def every_record(self) -> list[Record]:
-        """The record of each mode."""
-        return [cell.record for cell in self.modes.values()]
-
     def is_timed(self, mode: str) -> bool:
         """Say whether there is a time in a mode."""
         return mode in self.modes and self.modes[mode].ok
-
-    @property
-    def interval_ms(self) -> tuple[float, float]:
-        """The 95 % interval of the median in milliseconds."""
-        return self.low_ms, self.high_ms
 
     @property
     def over_first(self) -> Ratio:

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Sequence
 from gpubench.evidence import physics_results
 from gpubench.evidence.physics_results import CheckResults, CheckRun, Finding
 from gpubench.report import formats
-from gpubench.report.figures import Axis, Chart, Line, Panel
-from gpubench.report.figures import panel as described
+from gpubench.report.figures import Axis, Chart, Line, panel
 from gpubench.report.pages import Item, Page, Section, Table, words
 from gpubench.report.vega import draw_all
 
@@ -100,13 +99,14 @@ def _expected(finding: Finding) -> str:
 
 def _chart(slug: str, figure: physics_results.Figure) -> Chart:
     x, y = (Axis(axis.label, _KINDS[axis.scale]) for axis in (figure.x, figure.y))
-    panels = [_panel(figure, panel) for panel in figure.panels]
+    panels = []
+    for found in figure.panels:
+        lines = [
+            Line.through(
+                s.label, s.x, s.y, index, variant=_DASHES[s.role], marked=s.role == "measured"
+            )
+            for index, s in enumerate(found.series)
+        ]
+        what = f"{figure.title} against {figure.x.label}"
+        panels.append(panel(found.title, lines, what, figure.y.label))
     return Chart(slug, figure.title, figure.caption, x, y, panels)
-
-
-def _panel(figure: physics_results.Figure, found: physics_results.Panel) -> Panel:
-    lines = [
-        Line.through(s.label, s.x, s.y, index, variant=_DASHES[s.role], marked=s.role == "measured")
-        for index, s in enumerate(found.series)
-    ]
-    return described(found.title, lines, f"{figure.title} against {figure.x.label}", figure.y.label)

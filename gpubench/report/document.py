@@ -104,11 +104,8 @@ def build(
         ])
         for stem, own in told.items()
     ]  # fmt: skip
-    others = [
-        *([simulations.page(simulated)] if simulated else []),
-        *([checks.page(checked)] if checked else []),
-        *([calibrations.page(calibrated)] if calibrated else []),
-    ]
+    made = (simulations.page(simulated), checks.page(checked), calibrations.page(calibrated))
+    others = [page for page in made if page.sections]
     front = [*answered, *by_machine, *_others(others)]
     if machines:
         front += [Section(title="Machines", level=2), *folded]
@@ -151,7 +148,7 @@ def _told(machine: Machine, run: StudyRun, searches: Searches | None, stem: str,
         gist, said = search_pages.gist(searches), search_pages.launches(searches)
         sections = search_pages.sections(searches, place)
     else:
-        gist, said = verdict.gist(run), verdict.sentences(run)
+        gist, said = verdict.gist(run), [*verdict.launched(run), *published.claim(run)]
         sections = _sections(run, machine.studies, place)
     troubles = tables.troubles(run)
     first = Section(

@@ -34,13 +34,12 @@ def environment(machine: Machine) -> Table:
         for values in (run.environment, *({"while measuring": s} for s in states if s)):
             for name, value in _flat(values):
                 found.setdefault(name, []).append(value)
-    is_known = any(run.environment.get(n) for run in machine.runs for n in _ADDED)
     return Table.of(
         "The machine",
         found.items(),
         ("What", lambda each: _ENDING.sub("", each[0]).replace("_", " ")),
         {"Value": lambda each: words(_summary(*each))},
-        notes=[_OVERHEAD] if is_known else [],
+        notes=[_OVERHEAD] if any(name.startswith(_ADDED) for name in found) else [],
     )
 
 

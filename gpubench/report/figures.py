@@ -46,8 +46,7 @@ class Point(NamedTuple):
 
 def time_point(x: float, cell: Cell, scale: float = 1.0) -> Point:
     """Return the time of a cell, in milliseconds times a scale."""
-    low, high = cell.interval_ms
-    return Point(x, scale * cell.median_ms, scale * low, scale * high, cell.told)
+    return Point(x, scale * cell.median_ms, scale * cell.low_ms, scale * cell.high_ms, cell.told)
 
 
 @dataclass(frozen=True)
@@ -162,8 +161,3 @@ def marker(line: Line) -> str:
     """Return the shape of a line's markers, which tells apart what is drawn in like colours."""
     shapes = _MARKERS[line.colour // _MARKED_ALIKE % len(_MARKERS)]
     return shapes[line.variant % 2]
-
-
-def css_variables(palette: Sequence[str]) -> str:
-    """Return the CSS declarations of the line colours."""
-    return " ".join(f"--line-{index}: {colour};" for index, colour in enumerate(palette))

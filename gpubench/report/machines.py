@@ -33,7 +33,7 @@ class StudyRun:
     @property
     def records(self) -> list[Record]:
         """Every record shown, in the order in which they were measured."""
-        return [record for cell in self.cells.values() for record in cell.every_record]
+        return [each.record for cell in self.cells.values() for each in cell.modes.values()]
 
     @property
     def timed(self) -> list[Cell]:
@@ -57,12 +57,6 @@ class StudyRun:
         """What its times are shown in: milliseconds, or as published where that is per record."""
         published = self.study.published.unit if self.study.published else "ms"
         return published if published == "us/record" else "ms"
-
-    @cached_property
-    def full_sorts(self) -> dict[str, str]:
-        """Which algorithm builds from nothing what each of those updates that update."""
-        found = {cell.subject.algorithm: cell.replaces for cell in self.cells.values()}
-        return {update: full for update, full in found.items() if full is not None}
 
     @cached_property
     def subjects(self) -> list[Subject]:
@@ -224,17 +218,19 @@ def _machine(runs: list[Results]) -> Machine:
                 cell.modes = modes
             cells[key] = shown(own)
         replaced = sum(cell.ranked.measurement.replaced for cell in of_study)
-        studies.append(StudyRun(study_of(name, _text_of(name, runs)), cells, replaced))
+        studies.append(StudyRun(study_of(name, runs), cells, replaced))
     return Machine(runs, studies, ranked)
 
 
-def study_of(name: str, text: str | None = None) -> Study:
-    """Load a study; one that this version does not ship is read from the text in its results.
+def study_of(name: str, runs: Sequence[Results]) -> Study:
+    """Load a study; one that this version does not ship is read from the newest text in results.
 
     Where there is none, or this version cannot read it, the study has a name alone.
     """
     if name in registry.studies():
         return load_study(name)
+    texts = [run.study for run in runs if run.records and run.records[0].study == name]
+    text = next((text for text in reversed(texts) if text is not None), None)
     why = ""
     if text is not None:
         try:
@@ -242,12 +238,6 @@ def study_of(name: str, text: str | None = None) -> Study:
         except StudyError as error:
             why = f"The study in these results cannot be read: {error}."
     return Study(name, name, None, None, why, 0, None, (), ())
-
-
-def _text_of(name: str, runs: Sequence[Results]) -> str | None:
-    """Return the newest text of a study in results, which are in the order of time."""
-    found = [run.study for run in runs if run.records and run.records[0].study == name]
-    return next((text for text in reversed(found) if text is not None), None)
 
 
 def _day(result: Results) -> str:

@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Any
 
 import altair as alt
+from altair.utils.schemapi import debug_mode
 
 from gpubench.core.tasks import TASKS
 from gpubench.report import formats, vega
@@ -46,7 +47,7 @@ def figure(searches: Searches, task: str, slug: str, height: int = _HEIGHT) -> F
     ]
     sizes = sorted({race[0].place.particles or 1 for race in next(iter(kinds.values()))})
     axes = _axes(sizes, levels, tiles, task == "update")
-    with vega.quick():
+    with debug_mode(False):
         spec = _spec(searches, list(kinds), tiles, axes, height)
     said = Captioned(f"{slug}-map-{task}", f"Fastest: {task} ({TASKS[task]})", "")
     return FigurePart(said, spec, _words(races, tiles), is_map=True)
@@ -100,7 +101,7 @@ def _tiles(
 def _told(searches: Searches, race: Race) -> dict[str, Any]:
     """Return what a tile shows and says."""
     winner, place = race[0], race[0].place
-    low, high = (formats.significant(end) for end in winner.interval_ms)
+    low, high = map(formats.significant, (winner.low_ms, winner.high_ms))
     where = (
         f"{formats.count(place.particles or 0)} particles, {AXES['per_cell'].say(place.per_cell)}"
     )

@@ -79,12 +79,6 @@ class Searches:
         return sorted(races, key=lambda race: list(TASKS).index(task(race[0])))
 
     @cached_property
-    def too_short(self) -> int:
-        """How many times may be none at all, since their intervals begin at 0."""
-        timed = (c.modes[_MODE] for c in self.run.timed if task(c) and c.is_timed(_MODE))
-        return sum(cell.low_ms <= 0 for cell in timed)
-
-    @cached_property
     def by_task(self) -> dict[str, list[Race]]:
         """The races of each task."""
         return grouped(self.races, lambda race: task(race[0]))

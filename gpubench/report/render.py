@@ -29,8 +29,7 @@ def html(pages: Sequence[Page]) -> dict[str, str]:
         "version": __version__,
         "generator": GENERATOR,
         "script": vega.SCRIPT,
-        "light": figures.css_variables(figures.LIGHT),
-        "dark": figures.css_variables(figures.DARK),
+        "palettes": {"light": figures.LIGHT, "dark": figures.DARK},
     }
 
     def fill(page: Page) -> str:

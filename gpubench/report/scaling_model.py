@@ -21,7 +21,7 @@ from gpubench.report import formats
 from gpubench.report.axes import AXES
 from gpubench.report.figures import Axis, Chart, Line, panel, time_point
 from gpubench.report.machines import StudyRun
-from gpubench.report.steps import ALONE, Way, find, leader, sizes
+from gpubench.report.steps import ALONE, Way, find, sizes
 
 RANKS = tuple(2**power for power in range(7))
 _SERIES = ((2**24, 0), (2**26, 0), (0, 2**22))  # particles; particles a GPU
@@ -105,7 +105,7 @@ def chart(run: StudyRun, studies: Sequence[StudyRun], slug: str) -> Chart | None
     studies: all of the machine, whose steps of the same subject are fitted and drawn. Returns None
     for a study that does not declare a model.
     """
-    subject = leader(run)
+    subject = run.winner(run.timed)
     if subject is None or run.study.scaling_model is None:
         return None
     found = {

@@ -123,11 +123,9 @@ def launches(searches: Searches) -> list[str]:
 
 def libraries_verdict(searches: Searches) -> str:
     """Say where a library wins, or that ours are first; computed from all that can be compared."""
-    compared, short = searches.comparisons, ""
-    if searches.too_short:  # counted whatever they would be compared with
-        short = f" Too short for the clock, and left out: {searches.too_short} times."
+    compared = searches.comparisons
     if not compared:
-        return f"No library was timed beside ours, so nothing is said of which is first.{short}"
+        return "No library was timed beside ours, so nothing is said of which is first."
     unclear = [each for each in compared if each.ratio.is_open]
     lost = [each for each in compared if each.ratio.high < 1]
     parts = []
@@ -146,7 +144,7 @@ def libraries_verdict(searches: Searches) -> str:
     if unclear:
         tasks = formats.listing(dict.fromkeys(task(each.ours) for each in unclear))
         said += f"; inconclusive in {len(unclear)} ({tasks})"
-    return f"{said}.{short}"
+    return f"{said}."
 
 
 def libraries_chart(searches: Searches, slug: str) -> Chart:

@@ -9,17 +9,9 @@ from typing import Any
 
 from gpubench.evidence.simulations import load
 from gpubench.report import formats
-from gpubench.report.figures import Axis, Chart, Line, Panel
 from gpubench.report.pages import Page, Picture, Section, Table, number
-from gpubench.report.vega import draw_all
 
 PANEL = "panel.png"
-# How what was observed is drawn against time; all else is only told.
-OBSERVED = {
-    "domain_size": ("Size of the domains", "mean domain size", "number"),
-    "mixing_height": ("Height of the mixing layer", "height", "linear"),
-    "wave_amplitude": ("Amplitude of the interface's wave", "amplitude", "linear"),
-}
 
 
 def page(simulations: Sequence[Section]) -> Page:
@@ -46,11 +38,9 @@ def _section(slug: str, path: Path) -> Section:
         title=_title(told),
         level=2,
         slug=slug,
-        style="abreast",
         verdict=said,
         sentences=more,
         tables=[_facts(told), _phases(told)],
-        figures=draw_all(_charts(slug, told)),
         command=_command(told),
         picture=Picture.read(panel, shown) if panel.exists() else None,
     )
@@ -99,32 +89,6 @@ def _phases(told: Mapping[str, Any]) -> Table:
         },
         notes=["Timed apart, launch by launch: a step replayed from a graph is shorter."],
     )
-
-
-def _charts(slug: str, told: Mapping[str, Any]) -> list[Chart]:
-    made = []
-    for name, (title, label, kind) in OBSERVED.items():
-        points = [
-            (o["time"], o[name])
-            for o in told["observations"]
-            if o.get(name) is not None and (kind == "linear" or min(o["time"], o[name]) > 0)
-        ]
-        if len(points) < 3:
-            continue
-        xs, ys = zip(*points, strict=True)
-        text = f"{title} against time, from {ys[0]:.3g} at {xs[0]:g} to {ys[-1]:.3g} at {xs[-1]:g}."
-        panel = Panel(told["workload"], [Line.through(label, xs, ys)], text)
-        made.append(
-            Chart(
-                f"{slug}-{name.replace('_', '-')}",
-                f"{title} against time",
-                "In the units of the model: the cutoff is 1.",
-                Axis("time", kind),
-                Axis(label, kind),
-                [panel],
-            )
-        )
-    return made
 
 
 def _command(told: Mapping[str, Any]) -> str:

@@ -62,11 +62,6 @@ def ways(run: StudyRun) -> list[Way]:
     return [Way(*way) for way in sorted(found, key=lambda way: (way[0], order.index(way[1])))]
 
 
-def leader(run: StudyRun) -> Subject | None:
-    """Return the subject that is fastest on the most inputs; None where nothing was timed."""
-    return run.winner(run.timed)
-
-
 def find(run: StudyRun, subject: Subject, way: Way, particles: float) -> Cell | None:
     """Return a subject's timed cell of so many particles, shared in a way; None without one."""
     return _shared(run, subject).get((way, particles))
@@ -99,7 +94,7 @@ def comparison(run: StudyRun) -> Table:
 
     Empty where there is only one rank, and no frames.
     """
-    subject = leader(run)
+    subject = run.winner(run.timed)
     every = [(way, size) for size in sizes(run) for way in (ALONE, *ways(run))]
     found = [
         (way, cell)

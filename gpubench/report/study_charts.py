@@ -107,16 +107,11 @@ def _lines(run: StudyRun, columns: Columns) -> list[Line]:
         if cell.median_ms:
             point = time_point(x, cell, 1 / cell.unit_ms(run.unit))
             found.setdefault(cell.subject, []).append(point)
+    # A colour for each algorithm, dashes for each of its variants.
+    names = list(dict.fromkeys(subject.algorithm for subject in run.subjects))
+    variants = {name: [s for s in run.subjects if s.algorithm == name] for name in names}
     return [
-        Line(run.labels[subject], found[subject], *_look(run, subject))
-        for subject in run.subjects
-        if subject in found
+        Line(run.labels[s], found[s], names.index(s.algorithm), variants[s.algorithm].index(s))
+        for s in run.subjects
+        if s in found
     ]
-
-
-def _look(run: StudyRun, subject: Subject) -> tuple[int, int]:
-    """Return a subject's colour, that of its algorithm or full sort, and its dashes, its own."""
-    hues = [run.full_sorts.get(s.algorithm, s.algorithm) for s in run.subjects]
-    own = run.full_sorts.get(subject.algorithm, subject.algorithm)
-    siblings = [s for s, hue in zip(run.subjects, hues, strict=True) if hue == own]
-    return list(dict.fromkeys(hues)).index(own), siblings.index(subject)

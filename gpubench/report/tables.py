@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from gpubench.evidence.ranking import Subject
@@ -26,6 +26,14 @@ _SHORT = "\N{WARNING SIGN}\N{VARIATION SELECTOR-15}"
 SHORT_NOTE = (
     f"{_SHORT} marks a time whose samples are less than {LONG} times as long as one of nothing, so"
     f" that more than {100 // LONG} % of it may be what a measurement adds."
+)
+_BOLD = (
+    "Bold: the fastest, and all whose ratio to it has a 95 % interval that includes 1, among equal"
+    " answers in one mode."
+)
+_BOUND = (
+    "Small: bytes to move over the time, as a fraction of the copy bandwidth (above 100 %: they"
+    " stay in a cache)."
 )
 _WORDS = 24  # letters; more may take several lines
 _UNITS = {"us/record": "µs per record"}  # how a unit is written, where not as it is
@@ -87,10 +95,15 @@ def subjects(run: StudyRun) -> tuple[list[Table], list[str]]:
     every = [cell for _, by_subject in lines for line in by_subject.values() for cell in line]
     marks, note = modes(every)
     first = {(c.subject, c.place) for p in run.by_place for c in run.ranked_at(p) if c.is_first}
+
+    def item(cell: Cell | None) -> Item:
+        is_first = cell is not None and (cell.subject, cell.place) in first
+        return timed(cell, marks, _detail(cell) if cell else "", is_first, run.unit)
+
     made = []
     for scan, by_subject in lines:
         rows = [
-            Row(run.labels[subject], [_subject_item(run, cell, marks, first) for cell in line])
+            Row(run.labels[subject], list(map(item, line)))
             for subject, line in by_subject.items()
             if any(cell and cell.status != "skipped" for cell in line)
         ]
@@ -98,17 +111,8 @@ def subjects(run: StudyRun) -> tuple[list[Table], list[str]]:
         title = f"{scan.title}: " if scan.title else ""
         columns = ["Algorithm", *map(axis.write, scan.columns)]
         made.append(Table(f"{title}{unit_name(run.unit)} by {axis.label}", columns, rows))
-    bold = (
-        "Bold: the fastest, and all whose ratio to it has a 95 % interval that includes 1, among"
-        " equal answers in one mode."
-    )
-    share = ""
-    if any(_share(cell) for cell in every):
-        share = (
-            "Small: bytes to move over the time, as a fraction of the copy bandwidth (above 100 %:"
-            " they stay in a cache)."
-        )
-    return made, [note, bold, share]
+    has_bound = any(cell and cell.bound is not None for cell in every)
+    return made, [note, _BOLD, *([_BOUND] if has_bound else [])]
 
 
 def _by_subject(scan: Scan) -> dict[Subject, list[Cell | None]]:
@@ -121,27 +125,11 @@ def _by_subject(scan: Scan) -> dict[Subject, list[Cell | None]]:
     return found
 
 
-def _subject_item(
-    run: StudyRun,
-    cell: Cell | None,
-    marks: Mapping[str, str],
-    first: Collection[tuple[Subject, Place]],
-) -> Item:
-    is_first = cell is not None and (cell.subject, cell.place) in first
-    return timed(cell, marks, _loss(cell) or _share(cell), is_first, run.unit)
-
-
-def _loss(cell: Cell | None) -> str:
-    """Say which part of the particles an answer lacks; empty where it lacks none."""
-    if cell is None or not cell.ok or not cell.lost:
-        return ""
-    return f"lost {formats.percent(cell.lost / cell.place.count)}"
-
-
-def _share(cell: Cell | None) -> str:
-    """Say which share of the copy bandwidth its least traffic takes; empty where unknown."""
-    is_known = cell is not None and cell.ok and cell.bound is not None
-    return f"{100 * cell.bound:.0f} %" if is_known and cell else ""
+def _detail(cell: Cell) -> str:
+    """Say which part of the particles an answer lacks, or else its share of the copy bandwidth."""
+    if cell.ok and cell.lost:
+        return f"lost {formats.percent(cell.lost / cell.place.count)}"
+    return f"{100 * cell.bound:.0f} %" if cell.ok and cell.bound is not None else ""
 
 
 def resorts(run: StudyRun) -> Table:

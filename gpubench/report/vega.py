@@ -12,7 +12,6 @@ import os.path
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import metadata
@@ -150,16 +149,11 @@ def draw(chart: Chart | BarChart) -> FigurePart:
     else:
         titles = [panel.title for panel in chart.panels]
         descriptions = [panel.description for panel in chart.panels]
-    with quick():
+    with debug_mode(False):  # Altair checks each part again, which takes most time
         spec = _bars(chart) if isinstance(chart, BarChart) else _lines(chart)
     if len(titles) == 1 and titles[0]:
         spec["title"] = titles[0]
     return FigurePart(chart, spec, descriptions[spec["params"][-1]["value"]])
-
-
-def quick() -> AbstractContextManager[None]:
-    """Return a context in which Altair does not check each part again, which takes most time."""
-    return debug_mode(False)
 
 
 def faded(least: float, most: float = 1.0) -> Any:

@@ -10,7 +10,6 @@ from itertools import pairwise
 from gpubench.evidence.crossover import FIRST, compare
 from gpubench.evidence.declared import Group
 from gpubench.evidence.ranking import Subject
-from gpubench.report import published
 from gpubench.report.axes import AXES, describe, varying
 from gpubench.report.cells import Cell, grouped
 from gpubench.report.machines import StudyRun
@@ -39,24 +38,21 @@ def gist(run: StudyRun) -> str:
     return f"Fastest of {'; of '.join(said)}."
 
 
-def sentences(run: StudyRun) -> list[str]:
-    """Return what else was found, one statement a string."""
-    return [*_launched(run), *published.claim(run)]
-
-
-def _launched(run: StudyRun) -> list[str]:
+def launched(run: StudyRun) -> list[str]:
     """Say where launches from the host have another winner than replays of a graph."""
     names = varying(run.by_place)
     found: dict[str, list[str]] = {}
     for place, cells in run.by_place.items():
+        launched = [each.modes["hot"] for each in cells if "hot" in each.modes]
         for group, own in grouped(run.ranked_at(place), lambda c: c.ranked.group).items():
             if own[0].mode == "graph" and sum(cell.is_first for cell in own) == 1:
-                hot = (c.modes["hot"] for c in cells if "hot" in c.modes)
-                others = (c for c in hot if c.rank == 1 and c.ranked.group == group)
-                for other in others:
-                    if other.subject != own[0].subject:
-                        where = describe(place, names)
-                        found.setdefault(run.labels[other.subject], []).append(where)
+                for cell in launched:
+                    if (cell.rank, cell.ranked.group) == (1, group) and cell.subject != own[
+                        0
+                    ].subject:
+                        found.setdefault(run.labels[cell.subject], []).append(
+                            describe(place, names)
+                        )
     parts = [f"{label} ({'; '.join(where)})" for label, where in found.items()]
     if not parts:
         return []

@@ -143,7 +143,7 @@ def test_what_is_shown_of_the_whole_study_is_of_one_rank():
     records = [*every_record(), step(particles=96000, shares=2, decomposition="slab", mode="cold")]
     run = run_of(records)
     assert run.kind["ranks"] == 1 and run.common["ranks"] == 1
-    assert steps.leader(run) == run.subjects[1]
+    assert run.winner(run.timed) == run.subjects[1]
     assert [way.label for way in steps.ways(run)] == [
         "2 ranks, slab", "2 ranks, master", "4 ranks, slab", "4 ranks, master",
     ]  # fmt: skip

@@ -72,12 +72,6 @@ def test_the_panel_stands_beside_page_and_text(folder, tmp_path):
         written([tmp_path / "run"], tmp_path / "out")
 
 
-def test_draws_what_was_observed_but_not_at_time_zero_on_a_logarithmic_axis(folder, tmp_path):
-    page, _ = written([folder()], tmp_path / "out")
-    assert "Size of the domains against time, from 4 at 4 to 6 at 16." in page
-    assert "Height of the mixing layer against time, from 0 at 0 to 16 at 16." in page
-
-
 def test_the_command_is_one(folder, tmp_path):
     _, text = written([folder()], tmp_path / "out")
     (line,) = [line for line in text.splitlines() if line.startswith("`gpubench")]
