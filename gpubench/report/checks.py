@@ -65,8 +65,10 @@ def _sentences(found: CheckResults) -> list[str]:
 
 
 def _table(run: CheckRun) -> Table:
+    values = {n: v if isinstance(v, list) else [v] for n, v in run.setting.items()}
     setting = ", ".join(
-        f"{name.replace('_', ' ')} {_plain(value)}" for name, value in run.setting.items()
+        f"{name.replace('_', ' ')} {formats.listing(map(formats.plain, own))}"
+        for name, own in values.items()
     )
     return Table.of(
         run.question,
@@ -82,12 +84,6 @@ def _table(run: CheckRun) -> Table:
         },
         notes=[f"{run.name}: {setting}."],
     )
-
-
-def _plain(value: object) -> str:
-    if isinstance(value, list):
-        return formats.listing(formats.plain(each) for each in value)
-    return formats.plain(value)
 
 
 def _expected(finding: Finding) -> str:

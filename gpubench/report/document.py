@@ -106,7 +106,10 @@ def build(
     ]  # fmt: skip
     made = (simulations.page(simulated), checks.page(checked), calibrations.page(calibrated))
     others = [page for page in made if page.sections]
-    front = [*answered, *by_machine, *_others(others)]
+    leading = [Row(page.title, [words(page.lead)], f"{page.stem}.html") for page in others]
+    table = Table("Beside the studies", ["Page", "What is found there"], leading)
+    front = [*answered, *by_machine]
+    front += [Section(title=table.caption, level=2, tables=[table])] if others else []
     if machines:
         front += [Section(title="Machines", level=2), *folded]
         method = Section(title="How it was timed", level=2, slug="method", sentences=_METHOD)
@@ -229,10 +232,3 @@ def _group(told: Told) -> str:
     run = told.run
     kinds = (run.study.published is not None, run.study.views is not None, run.is_simulation, True)
     return _GROUPS[kinds.index(True)]
-
-
-def _others(pages: Sequence[Page]) -> list[Section]:
-    """Return what leads from the front page to pages that are of no study."""
-    rows = [Row(page.title, [words(page.lead)], f"{page.stem}.html") for page in pages]
-    table = Table("Beside the studies", ["Page", "What is found there"], rows)
-    return [Section(title=table.caption, level=2, tables=[table])] if rows else []

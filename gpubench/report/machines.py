@@ -146,18 +146,11 @@ class StudyRun:
         """The commonest kind of input, with as few ranks as there are."""
         return usual([place for _, place in self.cells])
 
-    @cached_property
-    def _kinds(self) -> Counter[tuple[Any, ...]]:
-        """How many cells there are of each kind of input."""
-        return Counter(tuple(place.kind.values()) for _, place in self.cells)
-
     def find(self, subject: Subject, **axes: object) -> Cell | None:
-        """Return a subject's cell at these values, of common sizes and the commonest kind else."""
+        """Return a subject's cell at these values, of common sizes and the usual kind if it can."""
         at = {name: self.common[name] for name in SIZES} | axes
         able = (cell for cell in self.by_subject.get(subject, ()) if cell.place.has(**at))
-        return max(
-            able, key=lambda cell: self._kinds[tuple(cell.place.kind.values())], default=None
-        )
+        return max(able, key=lambda cell: cell.place.kind == self.kind, default=None)
 
 
 @dataclass

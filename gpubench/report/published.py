@@ -32,10 +32,7 @@ class Match(NamedTuple):
     better: float | None = None
 
 
-Grid = Sequence[Sequence[Match]]
-
-
-def matches(run: StudyRun, published: Published, forms: Forms) -> Grid:
+def matches(run: StudyRun, published: Published, forms: Forms) -> list[list[Match]]:
     """Return the published table with what was measured: rows and columns as published."""
 
     def match(row: int, column: int) -> Match:

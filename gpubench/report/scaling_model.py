@@ -21,7 +21,7 @@ from gpubench.report import formats
 from gpubench.report.axes import AXES
 from gpubench.report.figures import Axis, Chart, Line, panel, time_point
 from gpubench.report.machines import StudyRun
-from gpubench.report.steps import ALONE, Way, find, sizes
+from gpubench.report.steps import ALONE, shared
 
 RANKS = tuple(2**power for power in range(7))
 _SERIES = ((2**24, 0), (2**26, 0), (0, 2**22))  # particles; particles a GPU
@@ -112,9 +112,8 @@ def chart(run: StudyRun, studies: Sequence[StudyRun], slug: str) -> Chart | None
         Step(way.ranks, size, cell.median_ms): cell
         for each in studies
         if each.kind["workload"] == run.kind["workload"]
-        for way in [ALONE, *(Way(ranks, "slab") for ranks in RANKS[1:])]
-        for size in sizes(each)
-        if (cell := find(each, subject, way, size))
+        for (way, size), cell in shared(each, subject).items()
+        if way == ALONE or (way.decomposition == "slab" and way.ranks in RANKS)
     }
     steps = list(found)
     if (model := fit(steps)) is None:

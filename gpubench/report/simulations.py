@@ -33,9 +33,10 @@ def _section(slug: str, path: Path) -> Section:
         f"Up to six moments of {told['workload']} from time 0 to {told['time']:g}: its particles,"
         " x to the right, z upwards."
     )
+    given = "".join(f", {name.replace('_', ' ')} {value}" for name, value in told["given"].items())
     said, *more = _sentences(told)
     return Section(
-        title=_title(told),
+        title=f"{told['workload']}, {formats.count(told['particles'])} particles{given}",
         level=2,
         slug=slug,
         verdict=said,
@@ -44,11 +45,6 @@ def _section(slug: str, path: Path) -> Section:
         command=_command(told),
         picture=Picture.read(panel, shown) if panel.exists() else None,
     )
-
-
-def _title(told: Mapping[str, Any]) -> str:
-    given = "".join(f", {name.replace('_', ' ')} {value}" for name, value in told["given"].items())
-    return f"{told['workload']}, {formats.count(told['particles'])} particles{given}"
 
 
 def _sentences(told: Mapping[str, Any]) -> list[str]:

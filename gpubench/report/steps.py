@@ -64,11 +64,11 @@ def ways(run: StudyRun) -> list[Way]:
 
 def find(run: StudyRun, subject: Subject, way: Way, particles: float) -> Cell | None:
     """Return a subject's timed cell of so many particles, shared in a way; None without one."""
-    return _shared(run, subject).get((way, particles))
+    return shared(run, subject).get((way, int(particles)))
 
 
 @lru_cache(maxsize=64)
-def _shared(run: StudyRun, subject: Subject) -> dict[tuple[Way, float], Cell]:
+def shared(run: StudyRun, subject: Subject) -> dict[tuple[Way, int], Cell]:
     """Return a subject's timed cells of the commonest workload, by how they are shared."""
     names = ("workload", "time_step", "skin")
     usual = {name: run.kind[name] for name in names}
@@ -77,11 +77,6 @@ def _shared(run: StudyRun, subject: Subject) -> dict[tuple[Way, float], Cell]:
         for cell in run.by_subject.get(subject, ())
         if cell.ok and cell.median_ms and cell.place.has(**usual)
     }
-
-
-def sizes(run: StudyRun) -> list[int]:
-    """Return the numbers of particles of which anything was timed."""
-    return sorted({cell.place.count for cell in run.timed})
 
 
 def way_of(quantity: Quantity) -> Way:
@@ -95,7 +90,8 @@ def comparison(run: StudyRun) -> Table:
     Empty where there is only one rank, and no frames.
     """
     subject = run.winner(run.timed)
-    every = [(way, size) for size in sizes(run) for way in (ALONE, *ways(run))]
+    sizes = sorted({cell.place.count for cell in run.timed})
+    every = [(way, size) for size in sizes for way in (ALONE, *ways(run))]
     found = [
         (way, cell)
         for way, size in every
