@@ -75,7 +75,8 @@ def _times(run: StudyRun, slug: str, axis: str, along: Sequence[Scan]) -> Chart:
             for value, cells in scan.columns.items()
         ]
         lines = [line for line in _lines(run, _in_common_modes(columns)) if len(line.points) > 1]
-        panels.append(panel(scan.title, lines, what, unit))
+        title = scan.title or ("the usual input" if len(along) > 1 else "")
+        panels.append(panel(title, lines, what, unit))
     written = tuple((own.names or {}).get(name) or own.write(name) for name in names)
     return Chart(
         f"{slug}-{formats.slug(axis)}",

@@ -316,7 +316,7 @@ def _axis(chart: Chart, which: str) -> Any:
     if own.kind == "names":
         look["values"] = list(range(len(own.names)))
         look["labelExpr"] = among(look["values"], own.names)
-    elif own.kind == "with zero" and min(values) <= 0 < max(values):
+    elif own.kind in ("number", "with zero") and min(values) <= 0 < max(values):
         look["values"] = sorted(set(values))
         scale = {"type": "symlog", "constant": min(value for value in values if value > 0)}
     elif own.kind == "size":

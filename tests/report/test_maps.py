@@ -177,5 +177,13 @@ def test_charts_of_all_axes_are_valid_and_drawn(kind: str) -> None:
     assert {"names": "more", "size": "2¹¹"}.get(kind, "across") in drawn.svg
 
 
+def test_an_axis_of_numbers_may_begin_at_zero() -> None:
+    axis = figures.Axis("bytes", "number")
+    panels = [figures.Panel("", [figures.Line.through("one", (0, 4, 16), (1, 2, 3))], "")]
+    spec = vega.draw(figures.Chart("slug", "Title", "", axis, LINEAR, panels)).spec
+    x = spec["layer"][0]["encoding"]["x"]
+    assert (x["scale"]["type"], x["axis"]["values"]) == ("symlog", [0, 4, 16])
+
+
 def test_maps_are_valid() -> None:
     alt.LayerChart.from_dict(map_of(grid(tasks=("count",))).spec, validate=True)

@@ -645,7 +645,7 @@ def test_no_two_of_many_lines_look_alike() -> None:
 def test_variants_share_the_colour_of_their_algorithm() -> None:
     charts = {c.slug: c for c in study_charts.charts(run_of(resort_records()), "s")}
     titles = [panel.title for panel in charts["s-moved"].panels]
-    assert titles == ["", "destination next"]
+    assert titles == ["the usual input", "destination next"]
     looks = {line.label: (line.colour, line.variant) for line in charts["s-moved"].panels[0].lines}
     assert len(set(looks.values())) == 4
     variants = [record("bucket-sort", form, n) for form in ("host-loop", "device-loop")
