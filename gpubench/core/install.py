@@ -10,7 +10,7 @@ from gpubench.core.errors import UserError
 DISTRIBUTION = "gpubench-particles"
 # By extra, the modules that a command imports from it.
 MODULES = {
-    "report": ("altair", "jinja2", "PIL", "vl_convert"),
+    "report": ("altair", "jinja2", "vl_convert"),
     "simulation": ("gsd", "matplotlib", "PIL"),
 }
 

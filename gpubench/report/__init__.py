@@ -13,31 +13,31 @@ from gpubench.evidence.physics_results import CheckResults
 from gpubench.evidence.results import Results
 from gpubench.report import document, folder, render, spreadsheets
 from gpubench.report.machines import machines
-from gpubench.report.pages import Part
+from gpubench.report.pages import Section
 
 
 def write(
     results: Sequence[Results],
     out: Path,
-    simulations: Sequence[Part] = (),
+    simulations: Sequence[Section] = (),
     checks: Sequence[CheckResults] = (),
     calibrations: Sequence[Calibration] = (),
 ) -> Path:
     """Write a report on all that is given, and return the path of its front page.
 
-    Pages load `gpubench.js` beside them and nothing else: `index.html`, `<study>.html`,
+    Pages load `gpubench.js` and pictures beside them, nothing else: `index.html`, `<study>.html`,
     `simulations.html`, `checks.html` and `calibration.html`. Beside them are `report.md` with
-    `figures/*.svg`, and CSV, see `spreadsheets.files`. Raises UserError where the folder belongs
+    `figures/`, and CSV, see `spreadsheets.files`. Raises UserError where the folder belongs
     to others or cannot be written, see `folder.replace`.
     """
     folder.require_own(out)
     found = machines(results)
     stems = document.stems(found)
-    report = document.build(found, stems, simulations, checks, calibrations)
+    pages = document.build(found, stems, simulations, checks, calibrations)
     files: dict[str, str | bytes] = {
         **spreadsheets.files(found, stems),
-        **render.markdown(report),
-        **render.html(report),
+        **render.markdown(pages),
+        **render.html(pages),
     }
     folder.replace(out, files)
     return out / "index.html"

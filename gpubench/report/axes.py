@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,15 +16,14 @@ class Axis:
 
     heading: what heads its values in a table. label: what stands below it in a figure.
     phrase: one value or several in a sentence. kind: its scale in a figure, see figures.Axis.
-    names: how a figure writes its values, where it writes them otherwise or in an order of its
-    own.
+    names: its values in their order, and how a figure writes those that it writes otherwise.
     """
 
     heading: str
     label: str
     phrase: str
     kind: str = "names"
-    names: Mapping[Any, str] | None = None
+    names: Mapping[Any, str | None] | None = None
 
     def say(self, *values: Any) -> str:
         """Write values in a sentence: "4 and 16 per cell"."""
@@ -41,14 +40,11 @@ class Axis:
         return formats.count(int(value)) if self.kind == "size" and value else self.write(value)
 
     def order(self, values: Sequence[Any]) -> list[Any]:
-        """Return the values of `names` in its order, then the others as they come."""
+        """Return numbers in ascending order, or values of `names` in its, others as they come."""
+        if all(isinstance(value, int | float) for value in values):
+            return sorted(set(values))
         known = [value for value in self.names or () if value in values]
         return known + [value for value in dict.fromkeys(values) if value not in known]
-
-
-def _as_they_are(*names: str) -> dict[str, str]:
-    """Return names that are written as they are, in an order of their own."""
-    return {name: name for name in names}
 
 
 # The axes of an input in the order in which tables show them.
@@ -80,14 +76,14 @@ AXES: Mapping[str, Axis] = {
     "skin": Axis("Skin", "skin", "skin {}", "linear"),
     "ranks": Axis("Ranks", "ranks", "{} ranks", "number"),
     "decomposition": Axis(
-        "Decomposition", "decomposition", "{}", names=_as_they_are("slab", "master")
+        "Decomposition", "decomposition", "{}", names=dict.fromkeys(("slab", "master"))
     ),
     "distribution": Axis(
         "Distribution",
         "distribution",
         "{} distribution",
-        names=_as_they_are(  # from least to most clustered
-            "lattice", "uniform", "symmetric", "free-surface", "clusters", "one-cell"
+        names=dict.fromkeys(  # from least to most clustered
+            ("lattice", "uniform", "symmetric", "free-surface", "clusters", "one-cell")
         ),
     ),
     "order": Axis(
@@ -102,7 +98,7 @@ AXES: Mapping[str, Axis] = {
         "Destination",
         "destination",
         "destination {}",
-        names=_as_they_are("random", "next", "step"),
+        names=dict.fromkeys(("random", "next", "step")),
     ),
     "periodic": Axis("Box", "box", "{}"),
     "inputs": Axis("Inputs", "inputs that take turns", "{} inputs in turn", names={None: "1"}),
@@ -124,11 +120,13 @@ def between(places: Iterable[Any], names: Iterable[str]) -> str:
     return ", ".join(said)
 
 
-def describe(
-    place: Any, names: Iterable[str], write: Callable[[Axis, Any], str] = Axis.write
-) -> str:
+def describe(place: Any, names: Iterable[str]) -> str:
     """Write a place by some of its axes: "2¹⁸ particles, 4 per cell"; leaves out what is None."""
     found = ((AXES[name], getattr(place, name)) for name in names)
-    return ", ".join(
-        axis.phrase.format(write(axis, value)) for axis, value in found if value is not None
-    )
+    return ", ".join(axis.say(value) for axis, value in found if value is not None)
+
+
+def varying(places: Iterable[Any]) -> list[str]:
+    """Return the axes along which some places differ."""
+    known = list(places)
+    return [name for name in AXES if len({getattr(place, name) for place in known}) > 1]

@@ -2,32 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from gpubench.core.numbers import percent
 from gpubench.evidence.calibration import Calibration, Rates
 from gpubench.report import formats
-from gpubench.report.pages import Collection, Item, Part, Row, Table
+from gpubench.report.pages import Page, Section, Table
 
 
-def collection(found: Sequence[Calibration]) -> Collection:
+def page(found: Sequence[Calibration]) -> Page:
     """Return the page of all calibrations, in their order."""
-    gist = "; ".join(
+    alarms = "; ".join(
         f"{each.environment['device']['name']}: {percent(each.verdicts.false_alarms)} false alarms"
         for each in found
     )
     title = "Calibration: false alarms and detectable slow-downs"
-    parts = [_part(f"calibration-{index + 1}", each) for index, each in enumerate(found)]
-    return Collection("calibration", title, f"A code against itself. {gist}.", parts)
+    sections = [_section(f"calibration-{index}", each) for index, each in enumerate(found, 1)]
+    return Page("calibration", title, f"A code against itself. {alarms}.", sections)
 
 
-def _part(slug: str, found: Calibration) -> Part:
+def _section(slug: str, found: Calibration) -> Section:
     device = found.environment["device"]
-    return Part(
-        f"{device['name']}, {found.study}",
-        _sentences(found),
-        [_table(found)],
+    said, *more = _sentences(found)
+    return Section(
+        title=f"{device['name']}, {found.study}",
+        level=2,
         slug=slug,
+        verdict=said,
+        sentences=more,
+        tables=[_table(found)],
         command=f"gpubench calibrate --device {device['backend']} --pairs {len(found.started)}",
     )
 
@@ -49,8 +52,7 @@ def _sentences(found: Calibration) -> list[str]:
         " slower.",
     ]
     smallest = [rates.smallest for rates in verdicts.cells.values()]
-    known = [value for value in smallest if value is not None]
-    if known:
+    if known := [value for value in smallest if value is not None]:
         missing = len(smallest) - len(known)
         rest = f"; in {missing} cells none that was tried" if missing else ""
         said.append(
@@ -61,11 +63,25 @@ def _sentences(found: Calibration) -> list[str]:
 
 
 def _table(found: Calibration) -> Table:
-    return Table(
+    def smallest(cell: tuple[str, Rates]) -> str:
+        return formats.DASH if cell[1].smallest is None else percent(cell[1].smallest)
+
+    def share(name: str) -> Callable[[tuple[str, Rates]], str]:
+        return lambda cell: percent(getattr(cell[1], name))
+
+    return Table.of(
         "Each cell",
-        ["Cell", "False alarms", "Inconclusive", "Slowed by", "Found", "9 in 10 from", "Pairs",
-         "Processes"],
-        [_row(name, rates) for name, rates in found.verdicts.cells.items()],
+        found.verdicts.cells.items(),
+        ("Cell", lambda cell: cell[0].partition("/")[2] or cell[0]),
+        {
+            "False alarms": share("false_alarms"),
+            "Inconclusive": share("cannot_tell"),
+            "Slowed by": share("slowed"),
+            "Found": share("found"),
+            "9 in 10 from": smallest,
+            "Pairs": share("between"),
+            "Processes": share("spread"),
+        },
         notes=[
             f"Head's processes put in extra launches, {percent(found.injected)} of those counted."
             " In a cache they may cost less or more: what they added was measured (slowed by), and"
@@ -73,11 +89,4 @@ def _table(found: Calibration) -> Table:
             " 9 times in 10 is looked for by multiplying head's times. Pairs and processes: their"
             " standard deviations, of log ratios and of log medians."
         ],
-    )  # fmt: skip
-
-
-def _row(name: str, rates: Rates) -> Row:
-    smallest = formats.DASH if rates.smallest is None else percent(rates.smallest)
-    shares = (rates.false_alarms, rates.cannot_tell, rates.slowed, rates.found)
-    items = [*map(percent, shares), smallest, percent(rates.between), percent(rates.spread)]
-    return Row(name.partition("/")[2] or name, [Item(item) for item in items])
+    )

@@ -46,12 +46,17 @@ class Place(_Place):
         return int(next(n for name in COUNTS if (n := getattr(self, name)) is not None))
 
     @property
-    def kind(self) -> dict[str, Any]:
-        """All but the sizes; what moved as a share, so that it is of one kind at every size."""
-        found = {name: v for name, v in self._asdict().items() if name not in SIZES}
+    def as_kind(self) -> dict[str, Any]:
+        """The value on each axis; what moved as a share, so that it is the same at every size."""
+        found = self._asdict()
         if self.moved is not None and self.particles:
             found["moved"] = round(self.moved / self.particles, 3)
         return found
+
+    @property
+    def kind(self) -> dict[str, Any]:
+        """The same without the sizes."""
+        return {name: value for name, value in self.as_kind.items() if name not in SIZES}
 
     def has(self, **axes: object) -> bool:
         """Say whether it has these values."""
@@ -89,19 +94,9 @@ class Cell:
         self.place = Place(*(getattr(self, name) for name in AXES))
         self.modes: dict[str, Cell] = {self.mode: self}
 
-    @property
-    def every_record(self) -> list[Record]:
-        """The record of each mode."""
-        return [cell.record for cell in self.modes.values()]
-
     def is_timed(self, mode: str) -> bool:
         """Say whether there is a time in a mode."""
         return mode in self.modes and self.modes[mode].ok
-
-    @property
-    def interval_ms(self) -> tuple[float, float]:
-        """The 95 % interval of the median in milliseconds."""
-        return self.low_ms, self.high_ms
 
     @property
     def over_first(self) -> Ratio:
@@ -177,16 +172,6 @@ def shown(cells: Iterable[Cell]) -> Cell:
     """Return which of several modes is shown: what is wrong, else the first of MODES timed."""
     order = ("wrong", "ok", "failed", "skipped")
     return min(cells, key=lambda cell: (order.index(cell.status), MODES.index(cell.mode)))
-
-
-def told_apart(faster: Cell, slower: Cell) -> bool:
-    """Say whether the 95 % interval of the ratio of two medians lies above 1."""
-    return slower.over(faster).low > 1
-
-
-def fastest(cells: Iterable[Cell]) -> Cell:
-    """Return the cell with the lowest median."""
-    return min(cells, key=lambda cell: float(cell.median_ms))
 
 
 def phases_of(cells: Sequence[Cell]) -> list[str]:

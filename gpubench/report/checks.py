@@ -8,40 +8,43 @@ from collections.abc import Iterable, Sequence
 from gpubench.evidence import physics_results
 from gpubench.evidence.physics_results import CheckResults, CheckRun, Finding
 from gpubench.report import formats
-from gpubench.report.figures import Axis, Chart, Line, Panel
-from gpubench.report.figures import panel as described
-from gpubench.report.pages import Collection, Item, Part, Row, Table
+from gpubench.report.figures import Axis, Chart, Line, panel
+from gpubench.report.pages import Item, Page, Section, Table, words
 from gpubench.report.vega import draw_all
 
 _KINDS = {"linear": "linear", "log": "number"}
 _DASHES = {"measured": 0, "fit": 1, "theory": 2}
 
 
-def collection(found: Sequence[CheckResults]) -> Collection:
+def page(found: Sequence[CheckResults]) -> Page:
     """Return the page of all runs of checks, in their order."""
     counts = _verdicts(run for results in found for run in results.checks)
     compared = counts["agrees"] + counts["differs"]
-    gist = f"{counts['agrees']} of {compared} quantities of the physics agree with their reference."
-    parts = [_part(index, results) for index, results in enumerate(found)]
-    return Collection("checks", "Checks of the physics", gist, parts)
+    lead = f"{counts['agrees']} of {compared} quantities of the physics agree with their reference."
+    sections = [_section(index, results) for index, results in enumerate(found, 1)]
+    return Page("checks", "Checks of the physics", lead, sections)
 
 
 def _verdicts(runs: Iterable[CheckRun]) -> Counter[str]:
     return Counter(verdict for run in runs for verdict in run.verdicts)
 
 
-def _part(index: int, found: CheckResults) -> Part:
-    slug = f"checks-{found.family}-{index + 1}"
+def _section(index: int, found: CheckResults) -> Section:
+    slug = f"checks-{found.family}-{index}"
     device = found.environment["device"]
     charts = [
         _chart(f"{slug}-{figure.slug}", figure) for run in found.checks for figure in run.figures
     ]
-    return Part(
-        f"{found.family}, {device['name']}",
-        _sentences(found),
-        [_table(run) for run in found.checks],
-        draw_all(charts),
+    said, *more = _sentences(found)
+    return Section(
+        title=f"{found.family}, {device['name']}",
+        level=2,
         slug=slug,
+        style="abreast",
+        verdict=said,
+        sentences=more,
+        tables=[_table(run) for run in found.checks],
+        figures=draw_all(charts),
         command=f"gpubench check {found.family}{' --long' if found.size == 'long' else ''}"
         f" --device {device['backend']}",
     )
@@ -55,14 +58,6 @@ def _sentences(found: CheckResults) -> list[str]:
         f" {counts['recorded']} have none and are recorded. A quantity agrees where it is within"
         f" the reference's tolerance and {physics_results.SIGMAS} standard errors of its own."
     ]
-    differing = [
-        finding.quantity
-        for run in found.checks
-        for finding in run.findings
-        if finding.verdict == "differs"
-    ]
-    if differing:
-        said.append(f"What differs: {'; '.join(differing)}.")
     said += [f"{run.name} came to no end: {run.failure}." for run in found.checks if run.failure]
     if found.size == "quick":
         said.append("These are the quick sizes, whose errors are large.")
@@ -70,49 +65,44 @@ def _sentences(found: CheckResults) -> list[str]:
 
 
 def _table(run: CheckRun) -> Table:
+    values = {n: v if isinstance(v, list) else [v] for n, v in run.setting.items()}
     setting = ", ".join(
-        f"{name.replace('_', ' ')} {_plain(value)}" for name, value in run.setting.items()
+        f"{name.replace('_', ' ')} {formats.listing(map(formats.plain, own))}"
+        for name, own in values.items()
     )
-    return Table(
+    return Table.of(
         run.question,
-        ["Quantity", "Measured", "Reference", "Verdict", "Source and notes"],
-        [_row(finding) for finding in run.findings],
+        run.findings,
+        ("Quantity", lambda finding: finding.quantity),
+        {
+            "Measured": lambda finding: finding.written,
+            "Reference": _expected,
+            "Verdict": lambda f: Item(f.verdict, "words", strong=f.verdict == "differs"),
+            "Source and notes": lambda f: words(
+                "; ".join(filter(None, (f.reference.source if f.reference else "", f.note)))
+            ),
+        },
         notes=[f"{run.name}: {setting}."],
     )
 
 
-def _plain(value: object) -> str:
-    if isinstance(value, list):
-        return formats.listing(formats.plain(each) for each in value)
-    return formats.plain(value)
-
-
-def _row(finding: Finding) -> Row:
-    reference, expected = finding.reference, formats.DASH
-    if reference:
-        within = f" ± {reference.tolerance:g}" if reference.tolerance else ""
-        expected = f"{reference.value:.4g}{within}"
-    remarks = filter(None, (reference.source if reference else "", finding.note))
-    return Row(
-        finding.quantity,
-        [
-            Item(finding.written),
-            Item(expected),
-            Item(finding.verdict, "name", strong=finding.verdict == "differs"),
-            Item("; ".join(remarks), "words"),
-        ],
-    )
+def _expected(finding: Finding) -> str:
+    if (reference := finding.reference) is None:
+        return formats.DASH
+    within = f" ± {reference.tolerance:g}" if reference.tolerance else ""
+    return f"{reference.value:.4g}{within}"
 
 
 def _chart(slug: str, figure: physics_results.Figure) -> Chart:
     x, y = (Axis(axis.label, _KINDS[axis.scale]) for axis in (figure.x, figure.y))
-    panels = [_panel(figure, panel) for panel in figure.panels]
+    panels = []
+    for found in figure.panels:
+        lines = [
+            Line.through(
+                s.label, s.x, s.y, index, variant=_DASHES[s.role], marked=s.role == "measured"
+            )
+            for index, s in enumerate(found.series)
+        ]
+        what = f"{figure.title} against {figure.x.label}"
+        panels.append(panel(found.title, lines, what, figure.y.label))
     return Chart(slug, figure.title, figure.caption, x, y, panels)
-
-
-def _panel(figure: physics_results.Figure, found: physics_results.Panel) -> Panel:
-    lines = [
-        Line.through(s.label, s.x, s.y, index, variant=_DASHES[s.role], marked=s.role == "measured")
-        for index, s in enumerate(found.series)
-    ]
-    return described(found.title, lines, f"{figure.title} against {figure.x.label}", figure.y.label)

@@ -1,11 +1,9 @@
-"""A report as data: what the templates print, in the order in which they print it.
-
-The front page and report.md go through machines; each study has a page for all machines.
-"""
+"""All pages of a report: the front page, one for each study, and what is no study."""
 
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -13,98 +11,51 @@ from gpubench.evidence.calibration import Calibration
 from gpubench.evidence.frame import command_of
 from gpubench.evidence.physics_results import CheckResults
 from gpubench.report import (
-    answers,
+    calibrations,
+    checks,
     environment,
     formats,
     maps,
-    overview,
     published,
-    ranks,
-    records,
-    regimes,
     scaling_model,
+    search_pages,
+    simulations,
+    spreadsheets,
     steps,
     tables,
     verdict,
 )
-from gpubench.report import calibrations as calibrated
-from gpubench.report import checks as checked
-from gpubench.report import simulations as simulated
-from gpubench.report.answers import Answer
+from gpubench.report.cells import grouped
 from gpubench.report.machines import Machine, StudyRun
-from gpubench.report.pages import Collection, Part, Section, Table
+from gpubench.report.pages import Page, Row, Section, Table, number, words
 from gpubench.report.rankings import Searches
 from gpubench.report.study_charts import charts
-from gpubench.report.vega import FigurePart, draw_all
-from gpubench.studies.study import Study
+from gpubench.report.vega import draw_all
 
 _OTHER_PAGES = ("index", "simulations", "checks", "calibration")  # names that no study's page takes
 _ANSWER_HEIGHT = 240  # pixels of a map on the front page
+_BACK_ENDS = {"cuda": "CUDA", "opencl": "OpenCL"}
+_CPU = "These are CPU times, not GPU times."
+_GROUPS = ("The papers' tables", "Searches and libraries", "Whole steps", "More studies")
+_METHOD = (
+    "Times are of the device, between events around the launches alone. Every answer is checked"
+    " before it is timed and again after; a wrong one never has a time. Intervals are 95 % of the"
+    " median. A graph replay counts where there is one, else warm launches.",
+    *tables.MEANINGS.values(),
+)
 
 
 @dataclass(frozen=True)
-class StudyPart:
-    """What a report says about one study on one machine.
+class Told:
+    """What a report says about one study on one machine; gist: the verdict in a short sentence.
 
-    stem: the name of the study's page without the ending. slug: the place there.
-    gist: the verdict in one short sentence. findings: the rest of the verdict. sections: the
-    first of them has the first figure.
+    link: of its place. sections: the first of them has the first figure.
     """
 
-    stem: str
-    slug: str
     run: StudyRun
     gist: str
-    findings: Sequence[str]
+    link: str
     sections: Sequence[Section]
-
-    @property
-    def example_command(self) -> str:
-        """The command that measures the first cell again."""
-        return command_of(next(iter(self.run.cells.values())).record)
-
-
-@dataclass(frozen=True)
-class AnswerPart:
-    """What the front page answers from one study; stem: of the study's page."""
-
-    stem: str
-    tasks: Sequence[tuple[str, Answer | None, FigurePart]]
-
-
-@dataclass(frozen=True)
-class MachinePart:
-    """What a report says about one machine; overview: tables of its studies."""
-
-    slug: str
-    machine: Machine
-    answers: Sequence[AnswerPart]
-    overview: Sequence[Table]
-    studies: Sequence[StudyPart]
-    environment: Table
-    runs: Table
-
-
-@dataclass(frozen=True)
-class StudyPage:
-    """The page of a study: what each machine did."""
-
-    stem: str
-    of_machines: Sequence[tuple[MachinePart, StudyPart]]
-
-    @property
-    def study(self) -> Study:
-        """The study, as the first machine has it."""
-        return self.of_machines[0][1].run.study
-
-
-@dataclass(frozen=True)
-class Document:
-    """A whole report."""
-
-    machines: Sequence[MachinePart]
-    studies: Sequence[StudyPage]
-    collections: Sequence[Collection]
 
 
 def stems(machines: Sequence[Machine]) -> dict[str, str]:
@@ -122,60 +73,118 @@ def stems(machines: Sequence[Machine]) -> dict[str, str]:
 def build(
     machines: Sequence[Machine],
     stems: Mapping[str, str],
-    simulations: Sequence[Part],
-    checks: Sequence[CheckResults],
-    calibrations: Sequence[Calibration] = (),
-) -> Document:
-    """Work out everything that a report says; stems: see the function of that name."""
-    parts: list[MachinePart] = []
-    for machine in machines:
+    simulated: Sequence[Section],
+    checked: Sequence[CheckResults],
+    calibrated: Sequence[Calibration] = (),
+) -> list[Page]:
+    """Return all pages, the front page first; stems: see the function of that name."""
+    answered: list[Section] = []
+    by_machine: list[Section] = []
+    folded: list[Section] = []
+    told: dict[str, list[Told]] = {stem: [] for stem in stems.values()}
+    for index, machine in enumerate(machines):
         slug = formats.slug(f"{machine.environment['machine']} {machine.backend}")
-        taken = [part.slug for part in parts]
-        if slug in taken:  # two devices of one machine under one back end
-            slug = f"{slug}-{len(taken) + 1}"
-        parts.append(_machine(machine, stems, slug))
-    collections = [
-        simulated.collection(simulations),
-        checked.collection(checks),
-        calibrated.collection(calibrations),
-    ]
-    return Document(
-        parts,
-        [
-            StudyPage(stem, [(m, s) for m in parts for s in m.studies if s.stem == stem])
-            for stem in stems.values()
-        ],
-        [collection for collection in collections if collection.parts],
-    )
+        slug += f"-{index}" if any(slug == each.slug for each in folded) else ""  # of two devices
+        own = []
+        for run in machine.studies:
+            stem = stems[run.study.name]
+            searches = Searches(run) if run.study.views else None
+            if searches:
+                answered += _answers(machine, searches, stem, slug)
+            own.append(_told(machine, run, searches, stem, slug))
+            told[stem].append(own[-1])
+        alert = _CPU if machine.is_cpu else ""
+        title = f"Studies on {machine.device_name}"
+        by_machine.append(Section(title=title, level=2, alert=alert, tables=_overview(own)))
+        about = [environment.environment(machine)]
+        folded.append(Section(title=machine.device_name, slug=slug, style="folded", tables=about))
+    studies = [
+        Page(stem, own[0].run.study.title, own[0].run.study.question or "", [
+            section for each in own for section in each.sections
+        ])
+        for stem, own in told.items()
+    ]  # fmt: skip
+    made = (simulations.page(simulated), checks.page(checked), calibrations.page(calibrated))
+    others = [page for page in made if page.sections]
+    leading = [Row(page.title, [words(page.lead)], f"{page.stem}.html") for page in others]
+    table = Table("Beside the studies", ["Page", "What is found there"], leading)
+    front = [*answered, *by_machine]
+    front += [Section(title=table.caption, level=2, tables=[table])] if others else []
+    if machines:
+        front += [Section(title="Machines", level=2), *folded]
+        method = Section(title="How it was timed", level=2, slug="method", sentences=_METHOD)
+        front.append(method)
+    if not (machines or others):
+        none = "There are no results to report on. Measure some with gpubench run STUDY."
+        front.append(Section(alert=none))
+    title = "Which neighbour search?" if answered else "gpubench report"
+    return [Page("index", title, "", front), *studies, *others]
 
 
-def _machine(machine: Machine, stems: Mapping[str, str], slug: str) -> MachinePart:
-    studies, answered = [], []
-    for run in machine.studies:
-        stem = stems[run.study.name]
-        searches = Searches(run) if run.study.views else None
-        studies.append(_part(run, machine.studies, searches, stem, f"{slug}-{stem}"))
-        answered += _answers(searches, stem, slug) if searches else []
-    return MachinePart(
-        slug,
-        machine,
-        answered,
-        overview.tables([(s.run, s.gist, f"{s.stem}.html#{s.slug}") for s in studies]),
-        studies,
-        environment.environment(machine),
-        environment.runs(machine),
-    )
-
-
-def _answers(searches: Searches, stem: str, slug: str) -> list[AnswerPart]:
+def _answers(machine: Machine, searches: Searches, stem: str, slug: str) -> list[Section]:
     """Return what the front page answers from a study, if it is one that answers."""
     views = searches.run.study.views
-    drawn = [
-        (task, answers.answer(searches, task), figure)
-        for task in (views.answers if views else ())
-        if (figure := maps.figure(searches, task, f"{slug}-answer", _ANSWER_HEIGHT)) is not None
+    sections = []
+    for task in views.answers if views else ():
+        figure = maps.figure(searches, task, f"{slug}-answer", _ANSWER_HEIGHT)
+        if figure is not None:
+            found = search_pages.answer(searches, task)
+            sections.append(
+                Section(
+                    title=task.capitalize(),
+                    level=2,
+                    style="half",
+                    verdict=f"Take {found[0]}" if found else "",
+                    tables=[found[1]] if found else [],
+                    figures=[figure],
+                )
+            )
+    said = f"On {machine.device_name}, measured {machine.dates}, every answer checked: all maps"
+    first = Section(alert=_CPU if machine.is_cpu else "", links={said: f"{stem}.html"})
+    return [first, *sections] if sections else []
+
+
+def _told(machine: Machine, run: StudyRun, searches: Searches | None, stem: str, slug: str) -> Told:
+    """Tell a study; one of neighbour searches in its own way."""
+    place = f"{slug}-{stem}"
+    if searches is not None:
+        gist, said = search_pages.gist(searches), search_pages.launches(searches)
+        sections = search_pages.sections(searches, place)
+    else:
+        gist, said = verdict.gist(run), [*verdict.launched(run), *published.claim(run)]
+        sections = _sections(run, machine.studies, place)
+    troubles = tables.troubles(run)
+    first = Section(
+        title=machine.device_name,
+        level=2,
+        slug=place,
+        alert=_CPU if machine.is_cpu else "",
+        verdict=gist,
+        links={
+            f"Measured through {_BACK_ENDS[machine.backend]} {run.dates}": f"index.html#{slug}",
+            "How it was timed": "index.html#method",
+        },
+    )
+    last = Section(
+        title="Every measurement, and how to repeat it",
+        sentences=[
+            *tables.oddities(run),
+            *([f"{run.replaced} older records are left out."] if run.replaced else []),
+        ],
+        links={
+            f"{len(run.records):,} measurements as CSV, each with its command (--fresh repeats what"
+            " is measured)": f"{stem}{spreadsheets.ENDING}"
+        },
+        command=command_of(next(iter(run.cells.values())).record),
+    )
+    shown = [
+        first,
+        *sections,
+        Section(title=troubles.caption, tables=[troubles]),
+        Section(title="Findings", sentences=said),
+        last,
     ]
-    return [AnswerPart(stem, drawn)] if drawn else []
+    return Told(run, gist, f"{stem}.html#{place}", [each for each in shown if not each.is_empty])
 
 
 def _sections(run: StudyRun, of_machine: Sequence[StudyRun], slug: str) -> list[Section]:
@@ -184,48 +193,42 @@ def _sections(run: StudyRun, of_machine: Sequence[StudyRun], slug: str) -> list[
     drawn = draw_all([*charts(run, slug), scaling_model.chart(run, of_machine, slug)])
     subjects, notes = tables.subjects(run)
     kind = tables.kind(run)
-    first = [
-        steps.workloads(run),
-        tables.resorts(run),
-        *tables.outcomes(run),
-        ranks.comparison(run),
-    ]
+    first = [steps.workloads(run), tables.resorts(run), *tables.outcomes(run)]
+    first += [steps.comparison(run), verdict.overtakings(run)]
     beside = [published.as_published(table), *published.measured(run, table)] if table else []
-    about = f"{run.study.table or 'The published table'}, published and measured"
     return [
-        Section("", figures=drawn[:1], tables=[each for each in first if each]),
+        Section(figures=drawn[:1], tables=first),
         Section(
-            about,
+            title=f"{run.study.table or 'The published table'}, published and measured",
             tables=beside,
             notes=[table.source] if table else [],
             sentences=["Nothing of this table was measured here."] if len(beside) == 1 else [],
-            side_by_side=True,
         ),
-        Section("More figures", figures=drawn[1:], in_text=False),
+        Section(title="More figures", figures=drawn[1:]),
         Section(
-            f"Every algorithm{f' ({kind})' if kind else ''}",
-            tables=subjects,
-            notes=notes,
-            side_by_side=True,
+            title=f"Every algorithm{f' ({kind})' if kind else ''}", tables=subjects, notes=notes
         ),
     ]
 
 
-def _part(
-    run: StudyRun, of_machine: Sequence[StudyRun], searches: Searches | None, stem: str, slug: str
-) -> StudyPart:
-    """Tell a study; one of neighbour searches in its own way."""
-    if searches is not None:
-        gist, said = regimes.gist(searches), regimes.sentences(searches)
-        sections = regimes.sections(searches, slug)
-    else:
-        gist, said = verdict.gist(run), verdict.sentences(run)
-        sections = _sections(run, of_machine, slug)
-    last = [
-        Section(table.caption, tables=[table])
-        for table in (records.oddities(run), records.troubles(run))
-        if table is not None
-    ]
-    findings = [sentence for sentence in said if sentence not in gist]
-    shown = [section for section in (*sections, *last) if not section.is_empty]
-    return StudyPart(stem, slug, run, gist, findings, shown)
+def _overview(told: Sequence[Told]) -> list[Table]:
+    """Return the published tables beside ours, and a table for each group of studies."""
+    rows = [row for each in told for row in published.overview(each.run, each.link)]
+    columns = ["Table", *published.HEADINGS]
+    found = [Table("Published and measured", columns, rows, [published.BELOW])]
+    groups = grouped(told, _group)
+    for group in (group for group in _GROUPS if group in groups):
+        rows = []
+        for each in groups[group]:
+            counts = Counter(record["status"] for record in each.run.records)
+            gone = [f"{counts[s]:,} {s}" for s in ("wrong", "failed", "skipped") if counts[s]]
+            count = number(counts.total(), "{:,}".format, ", ".join(gone))
+            rows.append(Row(each.run.study.title, [words(each.gist), count], each.link))
+        found.append(Table(group, ["Study", "Fastest", "Measurements"], rows))
+    return found
+
+
+def _group(told: Told) -> str:
+    run = told.run
+    kinds = (run.study.published is not None, run.study.views is not None, run.is_simulation, True)
+    return _GROUPS[kinds.index(True)]

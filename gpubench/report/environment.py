@@ -1,13 +1,14 @@
-"""The machine of a report: device, host, libraries, state while measuring, and its runs."""
+"""The machine of a report: device, host, libraries, state while measuring."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from gpubench.report import formats
 from gpubench.report.machines import Machine
-from gpubench.report.pages import Item, Row, Table
+from gpubench.report.pages import Table, words
 
 _OVERHEAD = (
     "Overhead is what a sample takes in which nothing is launched (older results have it of hot"
@@ -16,43 +17,39 @@ _OVERHEAD = (
 )
 # Endings of names, how their numbers are written, and in what unit.
 _UNITS: Mapping[str, tuple[Callable[[Any], str], str]] = {
-    "_bytes": (formats.size, ""),
-    "_gb_s": (formats.significant, " GB/s"),
-    "_ms": (formats.significant, " ms"),
+    "bytes": (formats.size, ""),
+    "gb_s": (formats.significant, " GB/s"),
+    "ms": (formats.significant, " ms"),
 }
-_OF_RUNS = ("started", "commit", "dirty", "code_hash")  # which the table of runs shows
+_ENDING = re.compile(rf"_({'|'.join(_UNITS)})\b")
+_ADDED = ("overhead_ms", "empty_launch_ms")
+_OF_RUNS = ("started", "commit", "dirty", "code_hash")
 
 
 def environment(machine: Machine) -> Table:
     """Return what the machine was: device, host, libraries, state of the clocks."""
-    found: dict[tuple[str, str], list[Any]] = {}
+    found: dict[str, list[Any]] = {}
     for run in machine.runs:
-        read = [("", run.environment)]
         states = (state for r in run.records for state in (r.state_before, r.state_after))
-        read += [("while measuring: ", state) for state in states if state]
-        for prefix, values in read:
-            for label, name, value in _flat(values):
-                found.setdefault((prefix + label, name), []).append(value)
-    known = {key for run in machine.runs for key, value in run.environment.items() if value}
-    notes = [_OVERHEAD] if known & {"overhead_ms", "empty_launch_ms"} else []
-    rows = [Row(label, [Item(_summary(name, v), "words")]) for (label, name), v in found.items()]
-    return Table("The machine", ["What", "Value"], rows, notes=notes)
+        for values in (run.environment, *({"while measuring": s} for s in states if s)):
+            for name, value in _flat(values):
+                found.setdefault(name, []).append(value)
+    return Table.of(
+        "The machine",
+        found.items(),
+        ("What", lambda each: _ENDING.sub("", each[0]).replace("_", " ")),
+        {"Value": lambda each: words(_summary(*each))},
+        notes=[_OVERHEAD] if any(name.startswith(_ADDED) for name in found) else [],
+    )
 
 
-def _flat(values: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
-    """Yield label, name with its unit, and value, without what the table of runs shows."""
+def _flat(values: Mapping[str, Any], within: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the values of all names, but for what is of one run."""
     for name, value in values.items():
         if isinstance(value, dict):
-            for label, inner, item in _flat(value):
-                yield f"{_words(name)}: {label}", name if name.endswith((*_UNITS,)) else inner, item
+            yield from _flat(value, f"{within}{name}: ")
         elif name not in _OF_RUNS:
-            yield _words(name), name, value
-
-
-def _words(name: str) -> str:
-    for ending in _UNITS:
-        name = name.removesuffix(ending)
-    return name.replace("_", " ")
+            yield f"{within}{name}", value
 
 
 def _summary(name: str, values: Sequence[Any]) -> str:
@@ -63,21 +60,6 @@ def _summary(name: str, values: Sequence[Any]) -> str:
         return "not known" if flat else "none"
     if any(isinstance(each, bool | str) for each in known):
         return ", ".join(dict.fromkeys(map(formats.plain, known)))
-    ending = next((ending for ending in _UNITS if name.endswith(ending)), "")
-    write, unit = _UNITS.get(ending, (formats.plain, ""))
+    ending = _ENDING.search(name)
+    write, unit = _UNITS[ending[1]] if ending else (formats.plain, "")
     return " to ".join(dict.fromkeys(map(write, (min(known), max(known))))) + unit
-
-
-def runs(machine: Machine) -> Table:
-    """Return the runs that the numbers come from."""
-    rows = []
-    for run in machine.runs:
-        environment = run.environment
-        commit = formats.plain(environment["commit"])[:12]
-        studies = ", ".join(dict.fromkeys(r["study"] for r in run.records)) or formats.DASH
-        changed = f"{commit} (with changes)" if environment["dirty"] else commit
-        names = (environment["started"], studies, changed, environment["code_hash"])
-        items = [*(Item(name, "name") for name in names), Item(str(len(run.records)))]
-        rows.append(Row(run.path.name, items))
-    columns = ["Results file", "Started", "Studies", "Commit", "Hash of the code", "Records"]
-    return Table("Runs", columns, rows)

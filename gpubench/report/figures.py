@@ -46,17 +46,7 @@ class Point(NamedTuple):
 
 def time_point(x: float, cell: Cell, scale: float = 1.0) -> Point:
     """Return the time of a cell, in milliseconds times a scale."""
-    low, high = cell.interval_ms
-    return Point(x, scale * cell.median_ms, scale * low, scale * high, cell.told)
-
-
-def rate_point(x: float, cell: Cell, rate: float | None) -> Point | None:
-    """Return something that is over the time of a cell; None where it is not known."""
-    if not rate:
-        return None
-    low, high = cell.interval_ms
-    highest = rate * cell.median_ms / low if low > 0 else None
-    return Point(x, rate, rate * cell.median_ms / high, highest, cell.told)
+    return Point(x, scale * cell.median_ms, scale * cell.low_ms, scale * cell.high_ms, cell.told)
 
 
 @dataclass(frozen=True)
@@ -124,57 +114,44 @@ class Captioned:
 
 @dataclass(frozen=True)
 class Chart(Captioned):
-    """A figure of lines: panels that share both axes; reference: a value that is marked."""
+    """A figure of lines: panels that share both axes; reference: a value that is marked.
+
+    Panels without a line of two points or more are left out.
+    """
 
     x: Axis
     y: Axis
     panels: Sequence[Panel]
     reference: float | None = None
 
+    def __post_init__(self) -> None:
+        shown = [panel for panel in self.panels if any(len(line.x) > 1 for line in panel.lines)]
+        object.__setattr__(self, "panels", shown)
 
-@dataclass(frozen=True)
-class Bar:
-    """One labelled bar, of parts laid end to end; `text` stands behind it, or else its length."""
+
+class Bar(NamedTuple):
+    """One labelled bar of a panel, of named parts laid end to end."""
 
     label: str
-    parts: Sequence[float]
-    text: str = ""
-
-
-@dataclass(frozen=True)
-class BarPanel:
-    """Bars below each other: a title, the bars, and a description in place of the picture."""
-
-    title: str
-    bars: Sequence[Bar]
-    description: str
+    parts: Mapping[str, float]
 
 
 @dataclass(frozen=True)
 class BarChart(Captioned):
-    """A figure of bars; `parts` names their parts, `label` says what their length is."""
+    """A figure of bars below each other; label: what their length is; panels: by their titles."""
 
     label: str
-    parts: Sequence[str]
-    panels: Sequence[BarPanel]
-
-
-def line_chart(
-    slug: str,
-    title: str,
-    caption: str,
-    x: Axis,
-    y: Axis,
-    panels: Sequence[Panel],
-    reference: float | None = None,
-) -> Chart | None:
-    """Make a figure of those panels that have a line of two points or more; None without."""
-    shown = [panel for panel in panels if any(len(line.points) > 1 for line in panel.lines)]
-    return Chart(slug, title, caption, x, y, shown, reference) if shown else None
+    panels: Mapping[str, Sequence[Bar]]
 
 
 def panel(title: str, lines: Sequence[Line], what: str, unit: str) -> Panel:
-    """Return a panel whose description has each line's last value."""
+    """Return a panel whose description has each line's last value.
+
+    Of more lines than can be told apart it has those with the most points, of these the lowest.
+    """
+    if len(lines) > MOST_LINES:
+        best = sorted(lines, key=lambda line: (-len(line.points), *sorted(line.y)))[:MOST_LINES]
+        lines = [line for line in lines if line in best]
     ends = ", ".join(f"{line.label} {formats.significant(line.y[-1])}" for line in lines)
     place = f", {title}" if title else ""
     return Panel(title, lines, f"{what}{place}. At the right end, {unit}: {ends}.")
@@ -184,8 +161,3 @@ def marker(line: Line) -> str:
     """Return the shape of a line's markers, which tells apart what is drawn in like colours."""
     shapes = _MARKERS[line.colour // _MARKED_ALIKE % len(_MARKERS)]
     return shapes[line.variant % 2]
-
-
-def css_variables(palette: Sequence[str]) -> str:
-    """Return the CSS declarations of the line colours."""
-    return " ".join(f"--line-{index}: {colour};" for index, colour in enumerate(palette))

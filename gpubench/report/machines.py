@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,7 +15,7 @@ from gpubench.evidence.ranking import Ranked, Subject, rank
 from gpubench.evidence.records import Record
 from gpubench.evidence.results import Results
 from gpubench.report.axes import AXES, SIZES
-from gpubench.report.cells import MODES, Cell, Place, fastest, grouped, phases_of, shown
+from gpubench.report.cells import MODES, Cell, Place, grouped, phases_of, shown
 from gpubench.studies.study import Study, StudyError, load_study, parse_study
 
 
@@ -32,7 +33,7 @@ class StudyRun:
     @property
     def records(self) -> list[Record]:
         """Every record shown, in the order in which they were measured."""
-        return [record for cell in self.cells.values() for record in cell.every_record]
+        return [each.record for cell in self.cells.values() for each in cell.modes.values()]
 
     @property
     def timed(self) -> list[Cell]:
@@ -51,24 +52,11 @@ class StudyRun:
         """Whether its times are those of whole steps of a workload."""
         return any(place.workload for _, place in self.cells)
 
-    @cached_property
-    def has_many_sizes(self) -> bool:
-        """Whether it has steps of more sizes than algorithms, so that a table goes along them."""
-        timed = [cell for cell in self.timed if cell.phases_ms]
-        sizes = {cell.place.particles for cell in timed}
-        return len(sizes) > len({cell.subject for cell in timed}) > 0
-
     @property
     def unit(self) -> str:
         """What its times are shown in: milliseconds, or as published where that is per record."""
         published = self.study.published.unit if self.study.published else "ms"
         return published if published == "us/record" else "ms"
-
-    @cached_property
-    def full_sorts(self) -> dict[str, str]:
-        """Which algorithm builds from nothing what each of those updates that update."""
-        found = {cell.subject.algorithm: cell.replaces for cell in self.cells.values()}
-        return {update: full for update, full in found.items() if full is not None}
 
     @cached_property
     def subjects(self) -> list[Subject]:
@@ -100,10 +88,26 @@ class StudyRun:
         ranks = self.common["ranks"]
         return phases_of([cell for cell in self.cells.values() if cell.place.ranks == ranks])
 
+    def only(self, keep: Callable[[Cell], bool], mode: str = "") -> StudyRun:
+        """Return a part of it: cells to keep, in one mode if that is given, or wrong in any."""
+        cells = {}
+        for key, cell in self.cells.items():
+            if keep(cell) and (not mode or mode in cell.modes or cell.status == "wrong"):
+                if mode:
+                    cell = copy(cell if cell.status == "wrong" else cell.modes[mode])
+                    cell.modes = {cell.mode: cell}
+                cells[key] = cell
+        return StudyRun(self.study, cells)
+
     @cached_property
     def by_place(self) -> dict[Place, list[Cell]]:
         """The cells of each place."""
         return grouped(self.cells.values(), lambda cell: cell.place)
+
+    @cached_property
+    def by_subject(self) -> dict[Subject, list[Cell]]:
+        """The cells of each subject."""
+        return grouped(self.cells.values(), lambda cell: cell.subject)
 
     def ranked_at(self, place: Place) -> list[Cell]:
         """Return the cells of a place that have a rank, fastest first, each group after another.
@@ -125,7 +129,7 @@ class StudyRun:
     def winner(self, cells: Collection[Cell]) -> Subject | None:
         """Return the subject that is fastest at the most places of some timed cells, or None."""
         by_place = grouped(cells, lambda cell: cell.place)
-        wins = Counter(fastest(own).subject for own in by_place.values())
+        wins = Counter(min(own, key=lambda c: c.median_ms).subject for own in by_place.values())
         return max(self.subjects, key=lambda s: wins[s]) if wins else None
 
     @cached_property
@@ -140,78 +144,13 @@ class StudyRun:
     @cached_property
     def kind(self) -> dict[str, Any]:
         """The commonest kind of input, with as few ranks as there are."""
-        return _usual([place for _, place in self.cells])
-
-    @cached_property
-    def kinds(self) -> dict[str | None, dict[str, Any]]:
-        """The commonest kind of input of each workload; of None where there is none."""
-        by_workload = grouped((place for _, place in self.cells), lambda place: place.workload)
-        return {workload: _usual(places) for workload, places in by_workload.items()}
-
-    @cached_property
-    def _unusual(self) -> dict[int, frozenset[str]]:
-        """On which axes but the sizes each cell differs from the usual kind of its subject.
-
-        That is the commonest of the study with the same workload, or where a subject has none of
-        that (Table 3 of Rozen has re-sorts among full sorts) its own commonest.
-        """
-        found = {}
-        for own in grouped(self.cells.values(), lambda cell: cell.subject).values():
-            by_workload = grouped(own, lambda cell: cell.place.workload)
-            usual_workload = self.kind["workload"]
-            if usual_workload not in by_workload:
-                usual_workload = _usual([cell.place for cell in own])["workload"]
-            for workload, cells in by_workload.items():
-                kinds = [cell.place.kind for cell in cells]
-                usual = self.kinds[workload]
-                if usual not in kinds:
-                    usual = _usual([cell.place for cell in cells])
-                usual = usual | {"workload": usual_workload}
-                for cell, kind in zip(cells, kinds, strict=True):
-                    found[id(cell)] = frozenset(n for n, v in kind.items() if v != usual[n])
-        return found
-
-    @cached_property
-    def _selected(self) -> dict[tuple[str, ...], dict[tuple[Any, ...], list[Cell]]]:
-        """Cells by their values on some axes, for each choice of axes; see `select`."""
-        return {}
-
-    def select(self, subject: Subject, free: str = "", **axes: object) -> list[Cell]:
-        """Return a subject's cells at these values, of its kind on the other axes but `free`."""
-        names = (free, *axes)
-        if names not in self._selected:
-            # A report asks at each value of an axis: to look through all cells each time would
-            # take the square of their number.
-            able = (cell for cell in self.cells.values() if self._unusual[id(cell)] <= {*names})
-            self._selected[names] = grouped(
-                able, lambda cell: (cell.subject, *(getattr(cell.place, n) for n in axes))
-            )
-        return self._selected[names].get((subject, *axes.values()), [])
+        return usual([place for _, place in self.cells])
 
     def find(self, subject: Subject, **axes: object) -> Cell | None:
-        """Return a subject's cell at these values, of its kind and of common sizes otherwise."""
-        sizes = {name: self.common[name] for name in SIZES}
-        return next(iter(self.select(subject, **(sizes | axes))), None)
-
-    def at(self, **axes: object) -> list[Cell]:
-        """Return the cell of each subject that has one there, in the order of the subjects."""
-        found = (self.find(subject, **axes) for subject in self.subjects)
-        return [cell for cell in found if cell is not None]
-
-    def values(self, axis: str, **axes: object) -> list[Any]:
-        """Return the values of one axis among cells of the usual kind at these values of others.
-
-        Numbers ascend; names are in the order of the report.
-        """
-        found = {
-            getattr(cell.place, axis)
-            for subject in self.subjects
-            for cell in self.select(subject, axis, **axes)
-        } - {None}
-        if all(isinstance(value, int | float) for value in found):
-            return sorted(found)
-        seen = [getattr(place, axis) for _, place in self.cells]
-        return AXES[axis].order([value for value in seen if value in found])
+        """Return a subject's cell at these values, of common sizes and the usual kind if it can."""
+        at = {name: self.common[name] for name in SIZES} | axes
+        able = (cell for cell in self.by_subject.get(subject, ()) if cell.place.has(**at))
+        return max(able, key=lambda cell: cell.place.kind == self.kind, default=None)
 
 
 @dataclass
@@ -272,17 +211,19 @@ def _machine(runs: list[Results]) -> Machine:
                 cell.modes = modes
             cells[key] = shown(own)
         replaced = sum(cell.ranked.measurement.replaced for cell in of_study)
-        studies.append(StudyRun(study_of(name, _text_of(name, runs)), cells, replaced))
+        studies.append(StudyRun(study_of(name, runs), cells, replaced))
     return Machine(runs, studies, ranked)
 
 
-def study_of(name: str, text: str | None = None) -> Study:
-    """Load a study; one that this version does not ship is read from the text in its results.
+def study_of(name: str, runs: Sequence[Results]) -> Study:
+    """Load a study; one that this version does not ship is read from the newest text in results.
 
     Where there is none, or this version cannot read it, the study has a name alone.
     """
     if name in registry.studies():
         return load_study(name)
+    texts = [run.study for run in runs if run.records and run.records[0].study == name]
+    text = next((text for text in reversed(texts) if text is not None), None)
     why = ""
     if text is not None:
         try:
@@ -290,12 +231,6 @@ def study_of(name: str, text: str | None = None) -> Study:
         except StudyError as error:
             why = f"The study in these results cannot be read: {error}."
     return Study(name, name, None, None, why, 0, None, (), ())
-
-
-def _text_of(name: str, runs: Sequence[Results]) -> str | None:
-    """Return the newest text of a study in results, which are in the order of time."""
-    found = [run.study for run in runs if run.records and run.records[0].study == name]
-    return next((text for text in reversed(found) if text is not None), None)
 
 
 def _day(result: Results) -> str:
@@ -313,7 +248,7 @@ def _fewest_ranks(places: Sequence[Place]) -> list[Place]:
     return [place for place in places if place.ranks in (None, fewest)]
 
 
-def _usual(places: Sequence[Place]) -> dict[str, Any]:
+def usual(places: Sequence[Place]) -> dict[str, Any]:
     """Return the commonest kind of some places, with as few ranks as there are."""
     kinds = (tuple(place.kind.items()) for place in _fewest_ranks(places))
     return dict(Counter(kinds).most_common(1)[0][0])

@@ -1,22 +1,26 @@
 """Maps of the fastest: one tile an input, particles across, occupancy or moved share upwards.
 
-A tile reaches half-way to the next inputs measured in its row, and to the next rows; at the ends
-one doubling. What lies beyond is left as ground. A switch chooses the distribution and order.
+A tile reaches half-way to the next inputs measured in its row, at the ends one doubling.
+What lies beyond is left as ground. A switch chooses the distribution and order.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
+
+import altair as alt
+from altair.utils.schemapi import debug_mode
 
 from gpubench.core.tasks import TASKS
 from gpubench.report import formats, vega
 from gpubench.report.axes import AXES
 from gpubench.report.cells import grouped
 from gpubench.report.figures import Captioned
-from gpubench.report.rankings import Race, Searches, is_open, margin, moved_share, task
+from gpubench.report.rankings import Race, Searches, is_open, moved_share, task
 from gpubench.report.vega import FigurePart
 
 _REACH = 1.0  # of a tile beyond the last input of a row, in doublings
@@ -37,11 +41,16 @@ def figure(searches: Searches, task: str, slug: str, height: int = _HEIGHT) -> F
     races = [race for own in kinds.values() for race in own]
     if len(races) < _LEAST:
         return None
-    tiles = [tile for at, own in enumerate(kinds.values()) for tile in _tiles(searches, at, own)]
-    with vega.quick():
-        spec = _spec(searches, kinds, tiles, task == "update", height)
+    levels = sorted(set(map(_level, races)))
+    tiles = [
+        tile for at, own in enumerate(kinds.values()) for tile in _tiles(searches, at, own, levels)
+    ]
+    sizes = sorted({race[0].place.particles or 1 for race in next(iter(kinds.values()))})
+    axes = _axes(sizes, levels, tiles, task == "update")
+    with debug_mode(False):
+        spec = _spec(searches, list(kinds), tiles, axes, height)
     said = Captioned(f"{slug}-map-{task}", f"Fastest: {task} ({TASKS[task]})", "")
-    return FigurePart(said, spec, _words(searches, races), is_map=True)
+    return FigurePart(said, spec, _words(races, tiles), is_map=True)
 
 
 def _kinds(searches: Searches, task: str) -> dict[str, list[Race]]:
@@ -66,11 +75,6 @@ def _level(race: Race) -> float:
     return (race[0].place.per_cell or 0.0) if share is None else 100 * share
 
 
-def _height(level: float, levels: Sequence[float], is_moved: bool) -> float:
-    """Return how far up a row stands: in doublings, shares that moved one above the other."""
-    return float(levels.index(level)) if is_moved else math.log2(level)
-
-
 def _reach(places: Sequence[float]) -> dict[float, tuple[float, float]]:
     """Return from where to where each of some places reaches."""
     known = sorted(set(places))
@@ -79,32 +83,25 @@ def _reach(places: Sequence[float]) -> dict[float, tuple[float, float]]:
     return dict(zip(known, pairwise(ends), strict=True))
 
 
-def _tiles(searches: Searches, kind: int, races: Sequence[Race]) -> list[dict[str, Any]]:
-    is_moved = moved_share(races[0][0].place) is not None
-    levels = sorted({_level(race) for race in races})
-    heights = {level: _height(level, levels, is_moved) for level in levels}
-    upwards = _reach(list(heights.values()))
-    across = {
-        level: _reach(list(map(_across, row))) for level, row in grouped(races, _level).items()
-    }
+def _tiles(
+    searches: Searches, kind: int, races: Sequence[Race], levels: Sequence[float]
+) -> list[dict[str, Any]]:
+    """Return a tile for each race of a kind; levels: the rows, from below."""
     found = []
-    for race in races:
-        level = _level(race)
-        left, right = across[level][_across(race)]
-        low, high = upwards[heights[level]]
-        place = {"p": kind, "x0": left, "x1": right, "y0": low, "y1": high}
-        found.append(place | _told(searches, race))
+    for level, row in grouped(races, _level).items():
+        sizes = [math.log2(race[0].place.particles or 1) for race in row]
+        across, at = _reach(sizes), levels.index(level)
+        for size, race in zip(sizes, row, strict=True):
+            left, right = across[size]
+            place = {"p": kind, "x0": left, "x1": right, "y0": at - 0.5, "y1": at + 0.5}
+            found.append(place | _told(searches, race))
     return found
-
-
-def _across(race: Race) -> float:
-    return math.log2(race[0].place.particles or 1)
 
 
 def _told(searches: Searches, race: Race) -> dict[str, Any]:
     """Return what a tile shows and says."""
     winner, place = race[0], race[0].place
-    low, high = (formats.significant(end) for end in winner.interval_ms)
+    low, high = map(formats.significant, (winner.low_ms, winner.high_ms))
     where = (
         f"{formats.count(place.particles or 0)} particles, {AXES['per_cell'].say(place.per_cell)}"
     )
@@ -118,8 +115,8 @@ def _told(searches: Searches, race: Race) -> dict[str, Any]:
         "input": where,
         **winner.told,
     }
-    if (ratio := margin(race)) is not None:
-        told["t"] = formats.ratio(ratio.value)
+    if len(race) > 1:
+        told["t"] = formats.ratio(race[1].over_first.value)
         told["next"] = f"{race[1].subject.algorithm} {told['t']}"
     if is_open(race):
         told["open"] = "within the uncertainty"
@@ -130,14 +127,12 @@ def _told(searches: Searches, race: Race) -> dict[str, Any]:
 
 def _spec(
     searches: Searches,
-    kinds: Mapping[str, Sequence[Race]],
+    kinds: Sequence[str],
     tiles: list[dict[str, Any]],
-    is_moved: bool,
+    axes: tuple[Any, Any],
     height: int,
 ) -> dict[str, Any]:
-    import altair as alt
-
-    x, y = _axes(next(iter(kinds.values())), tiles, is_moved)
+    x, y = axes
     names = sorted({tile["n"] for tile in tiles}, key=searches.algorithms.index)
     hues = [vega.colour(searches.algorithms.index(name)) for name in names]
     shades = alt.Scale(domain=names, range=hues)
@@ -167,71 +162,58 @@ def _spec(
             opacity=alt.OpacityValue(1, condition={"test": unwritten, "value": 0}),
         )
     )  # fmt: skip
-    hatches = [
-        {"p": tile["p"], "n": tile["n"]} | _within(tile, ends)
-        for tile in tiles
-        if "open" in tile
-        for ends in _HATCHES
-    ]
-    layers = [rects, texts]
-    if hatches:
-        layers.append(
-            alt.Chart(alt.NamedData("hatches"))
-            .transform_filter("datum.p == panel")
-            .mark_rule(color="var(--ground)", strokeWidth=2.5, tooltip=False)
-            .encode(x="x0:Q", x2="x1:Q", y="y0:Q", y2="y1:Q")
-        )
-    return vega.finished(layers, list(kinds), {"tiles": tiles, "hatches": hatches}, height)
+    layers = [rects, texts, *(_hatch(base, ends) for ends in _HATCHES)]
+    return vega.finished(layers, kinds, {"tiles": tiles}, height)
 
 
-def _within(tile: Mapping[str, Any], ends: Sequence[float]) -> dict[str, float]:
-    """Return the ends of a line within a tile; ends: in a tile of unit size."""
-    names = ("x0", "y0", "x1", "y1")
-    return {
-        name: vega.rounded(tile[f"{name[0]}0"] + end * (tile[f"{name[0]}1"] - tile[f"{name[0]}0"]))
-        for name, end in zip(names, ends, strict=True)
+def _hatch(base: Any, ends: Sequence[float]) -> Any:
+    """Return a line across tiles that are inconclusive; ends: in a tile of unit size."""
+    places = {
+        f"{name}_end": f"datum.{name[0]}0 + {end} * (datum.{name[0]}1 - datum.{name[0]}0)"
+        for name, end in zip(("x0", "y0", "x1", "y1"), ends, strict=True)
     }
+    return (
+        base.transform_filter(_OPEN)
+        .transform_calculate(**places)
+        .mark_rule(color="var(--ground)", strokeWidth=2.5, tooltip=False)
+        .encode(x="x0_end:Q", x2="x1_end:Q", y="y0_end:Q", y2="y1_end:Q")
+    )
 
 
 def _axes(
-    races: Sequence[Race], tiles: Sequence[Mapping[str, Any]], is_moved: bool
+    sizes: Sequence[int],
+    levels: Sequence[float],
+    tiles: Sequence[Mapping[str, Any]],
+    is_moved: bool,
 ) -> tuple[Any, Any]:
-    """Return both encodings; ticks are the sizes and levels of the inputs shown first."""
-    import altair as alt
+    """Return both encodings; sizes: of the inputs that are shown first."""
 
-    sizes = sorted({race[0].place.particles or 1 for race in races})
-    levels = sorted({_level(race) for race in races})
-    spans = [
-        [min(tile[f"{axis}0"] for tile in tiles), max(tile[f"{axis}1"] for tile in tiles)]
-        for axis in "xy"
-    ]
-    at = [math.log2(size) for size in sizes]
-    heights = [_height(level, levels, is_moved) for level in levels]
-    title = "% that changed cells" if is_moved else "particles per cell"
+    def scale(low: float, high: float) -> Any:
+        return alt.Scale(domain=[low, high], nice=False, zero=False)
+
+    at, rows = [math.log2(size) for size in sizes], list(range(len(levels)))
     x = alt.X(
         "x0:Q",
-        scale=alt.Scale(domain=spans[0], nice=False, zero=False),
+        scale=scale(min(tile["x0"] for tile in tiles), max(tile["x1"] for tile in tiles)),
         axis=alt.Axis(
-            title="particles", values=at,
-            labelExpr=vega.among(at, [formats.power(size) for size in sizes]),
+            title="particles", values=at, labelExpr=vega.among(at, list(map(formats.power, sizes)))
         ),
-    )  # fmt: skip
+    )
     y = alt.Y(
         "y0:Q",
-        scale=alt.Scale(domain=spans[1], nice=False, zero=False),
+        scale=scale(-0.5, len(levels) - 0.5),
         axis=alt.Axis(
-            title=title, values=heights, tickCount=len(heights), grid=False, labelOverlap=False,
-            labelExpr=vega.among(heights, [f"{level:g}" for level in levels]),
+            title="% that changed cells" if is_moved else "particles per cell", values=rows,
+            tickCount=len(rows), grid=False, labelOverlap=False,
+            labelExpr=vega.among(rows, [f"{level:g}" for level in levels]),
         ),
     )  # fmt: skip
     return x, y
 
 
-def _words(searches: Searches, races: Sequence[Race]) -> str:
+def _words(races: Sequence[Race], tiles: Sequence[Mapping[str, Any]]) -> str:
     """Say in words how many inputs each wins."""
-    settled = [race[0].subject.algorithm for race in races if searches.is_settled(race)]
-    parts = [
-        f"{name} on {settled.count(name)}" for name in searches.algorithms if name in set(settled)
-    ]
-    parts.append(f"inconclusive on {len(races) - len(settled)}")
+    settled = Counter(tile["n"] for tile in tiles if "open" not in tile)
+    parts = [f"{name} on {count}" for name, count in settled.most_common()]
+    parts.append(f"inconclusive on {len(races) - settled.total()}")
     return f"Fastest of {len(races)} inputs: {', '.join(parts)}."

@@ -53,7 +53,7 @@
 
   function filterable(table) {
     const box = document.createElement("input");
-    Object.assign(box, { type: "search", placeholder: "Filter rows", className: "no-print filter" });
+    Object.assign(box, { type: "search", placeholder: "Filter rows", className: "filter" });
     box.setAttribute("aria-label", `Filter rows: ${table.getAttribute("aria-label")}`);
     box.addEventListener("input", () => {
       const words = box.value.toLowerCase().split(/\s+/);

@@ -1,33 +1,25 @@
-"""Pages of a report as data, which the HTML and the Markdown templates both print.
-
-The page of a study has sections; a collection (simulations, checks, calibrations) has parts, each
-told in the same way. Another kind of page takes a module that makes a `Collection`, which
-`document.build` adds to the others, and whose stem it keeps free of studies (`_OTHER_PAGES`).
-"""
+"""A report as data: pages of sections, which become HTML and Markdown alike."""
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from io import BytesIO
 from pathlib import Path
-
-from PIL import Image
+from typing import TypeVar
 
 from gpubench.core.errors import UserError
 from gpubench.report import formats
 from gpubench.report.vega import FigurePart
 
-WIDTH, QUALITY = 640, 30  # of a picture within a page
-THUMBNAIL = 320
+T = TypeVar("T")
+_PNG = b"\x89PNG\r\n\x1a\n"
 
 
 @dataclass(frozen=True)
 class Item:
     """One cell of a table.
 
-    kind: "number", "name" (left-aligned), "words" (may wrap), or "none" (no time).
+    kind: "number", "words" (left-aligned, may wrap), or "none" (no time).
     detail: a second, smaller line; mark: a letter that the table's notes explain.
     """
 
@@ -41,6 +33,18 @@ class Item:
 NOTHING = Item(formats.DASH, "none")
 
 
+def number(
+    value: float | None, write: Callable[[float], str] = formats.significant, detail: str = ""
+) -> Item:
+    """Return a number, or a dash for None."""
+    return NOTHING if value is None else Item(write(value), detail=detail)
+
+
+def words(text: str, detail: str = "") -> Item:
+    """Return a text."""
+    return Item(text, "words", detail)
+
+
 @dataclass(frozen=True)
 class Row:
     """A row: its heading, which may lead to a page, and its items."""
@@ -52,25 +56,38 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """A table: columns[0] heads the row headings; `over` spans the other columns.
-
-    groups: a heading over some of these each, and how many; all of them together, or none.
-    """
+    """A table: columns[0] heads the row headings; notes stand below it."""
 
     caption: str
     columns: Sequence[str]
     rows: Sequence[Row]
-    over: str = ""
-    notes: Sequence[str] = field(default_factory=tuple)
-    groups: Sequence[tuple[str, int]] = ()
+    notes: Sequence[str] = ()
+
+    @classmethod
+    def of(
+        cls,
+        caption: str,
+        shown: Iterable[T],
+        head: tuple[str, Callable[[T], str]],
+        columns: Mapping[str, Callable[[T], Item | str]],
+        notes: Sequence[str] = (),
+    ) -> Table:
+        """Make a table with a row for each thing shown.
+
+        head, columns: each heading, and what stands below it; texts are numbers.
+        """
+        rows = []
+        for each in shown:
+            made = (write(each) for write in columns.values())
+            items = [item if isinstance(item, Item) else Item(item) for item in made]
+            rows.append(Row(head[1](each), items))
+        return cls(caption, [head[0], *columns], rows, notes)
 
     @property
-    def full_columns(self) -> list[str]:
-        """The columns, each with the heading that stands over it."""
-        over = [heading for heading, count in self.groups for _ in range(count)]
-        over = over or [""] * (len(self.columns) - 1)
-        named = zip(over, self.columns[1:], strict=True)
-        return [self.columns[0], *(": ".join(filter(None, pair)) for pair in named)]
+    def is_wide(self) -> bool:
+        """Whether no other table stands beside it."""
+        first = self.rows[0].items if self.rows else ()
+        return len(self.columns) > 8 or any(item.kind == "words" for item in first)
 
 
 @dataclass(frozen=True)
@@ -84,75 +101,55 @@ class Picture:
     def read(cls, path: Path, alternative: str) -> Picture:
         """Read a file; raises UserError where it is missing or no PNG."""
         try:
-            found = cls(path.read_bytes(), alternative)
-            found.uri()
-        except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+            png = path.read_bytes()
+        except OSError as error:
             raise UserError(f"{path} is no picture as PNG: {error}") from error
-        return found
-
-    def uri(self, width: int = WIDTH) -> str:
-        """Return it as a data URI, so that a page loads nothing: small, as WebP."""
-        picture = Image.open(BytesIO(self.png), formats=["PNG"]).convert("RGB")
-        picture.thumbnail((width, picture.height))
-        small = BytesIO()
-        picture.save(small, "WEBP", quality=QUALITY)
-        return "data:image/webp;base64," + base64.b64encode(small.getvalue()).decode()
-
-    @property
-    def thumbnail(self) -> str:
-        """The same, smaller."""
-        return self.uri(THUMBNAIL)
+        if not png.startswith(_PNG):
+            raise UserError(f"{path} is no picture as PNG")
+        return cls(png, alternative)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Section:
-    """A stretch of a study's page: figures, then tables, then sentences.
+    """A stretch of a page, in the order in which it is shown.
 
-    notes: said of all tables, before them. side_by_side: whether tables stand so.
-    in_text: whether the first figure stands in Markdown too.
+    slug: its place, of those that a page lists, and the name of the picture's file.
+    verdict: a sentence in larger letters. links: their texts, and where they lead.
+    notes: said of all tables, of which those without rows are left out. command: does it again.
+    style: "half" (beside another), "abreast" (its figures so), or "folded".
     """
 
-    title: str
-    sentences: Sequence[str] = ()
-    tables: Sequence[Table] = ()
+    title: str = ""
+    level: int = 3
+    slug: str = ""
+    style: str = ""
+    alert: str = ""
+    verdict: str = ""
+    picture: Picture | None = None
     figures: Sequence[FigurePart] = ()
     notes: Sequence[str] = ()
-    side_by_side: bool = False
-    in_text: bool = True
+    tables: Sequence[Table] = ()
+    sentences: Sequence[str] = ()
+    links: Mapping[str, str] = field(default_factory=dict)
+    command: str = ""
 
-    @property
-    def drawn(self) -> Sequence[FigurePart]:
-        """The figures that stand in Markdown too."""
-        return self.figures[: int(self.in_text)]
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tables", [table for table in self.tables if table.rows])
 
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to show."""
-        return not (self.sentences or self.tables or self.figures)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Part(Section):
-    """One section of a page that is not of a study, and the command that does it again."""
-
-    slug: str
-    command: str
-    picture: Picture | None = None
-
-    @property
-    def drawn(self) -> Sequence[FigurePart]:
-        """All figures."""
-        return self.figures
+        return not (self.verdict or self.sentences or self.tables or self.figures or self.links)
 
 
 @dataclass(frozen=True)
-class Collection:
-    """A page of parts.
+class Page:
+    """One HTML file, whose name begins with its stem, and a chapter of the Markdown.
 
-    stem: the name of its file without the ending. gist: a sentence for the front page.
+    lead: a sentence below the title.
     """
 
     stem: str
     title: str
-    gist: str
-    parts: Sequence[Part]
+    lead: str
+    sections: Sequence[Section]

@@ -1,91 +1,88 @@
-"""Fill the templates of a report."""
+"""Pages as HTML, by a template, and as Markdown."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from gpubench import __version__
 from gpubench.core.markdown import code, escaped
-from gpubench.report import figures, spreadsheets, tables, vega
-from gpubench.report.document import Document
+from gpubench.report import figures, vega
+from gpubench.report.pages import Item, Page, Section, Table
 
 # How the pages of a report are told from other files.
 GENERATOR = '<meta name="generator" content="gpubench'
-_METHOD = (
-    "Times are of the device, between events around the launches alone. Every answer is checked"
-    " before it is timed and again after; a wrong one never has a time. Intervals are 95 % of the"
-    " median. A graph replay counts where there is one, else warm launches.",
-)
 
 
-def html(report: Document) -> dict[str, str]:
-    """Return a report as HTML that loads the script beside it alone: each page by its name."""
-    environment = _environment(autoescape=True)
-    names = {
-        **_names(report),
-        "light": figures.css_variables(figures.LIGHT),
-        "dark": figures.css_variables(figures.DARK),
-    }
-
-    def fill(template: str, **own: object) -> str:
-        said: set[str] = set()
-
-        def fresh(note: str) -> bool:
-            """Say whether a note of a table is new on this page."""
-            known = note in said
-            said.add(note)
-            return not known
-
-        page = environment.get_template(f"{template}.html.j2")
-        return page.render(**names, fresh=fresh, **own)
-
-    pages = {"index": fill("index")}
-    for page in report.studies:
-        pages[page.stem] = fill("study", page=page)
-    for collection in report.collections:
-        pages[collection.stem] = fill("parts", collection=collection)
-    return {f"{stem}.html": page for stem, page in pages.items()} | {vega.SCRIPT: vega.script()}
-
-
-def markdown(report: Document) -> dict[str, str | bytes]:
-    """Return a report as Markdown with figures and pictures: content of each file by its name."""
-    environment = _environment(autoescape=False)
-    environment.filters |= {"md": escaped, "code": code}
-    names = _names(report)
-    files: dict[str, str | bytes] = {
-        "report.md": environment.get_template("report.md.j2").render(**names)
-    }
-    parts = [part for collection in report.collections for part in collection.parts]
-    sections = [s for m in report.machines for study in m.studies for s in study.sections]
-    figures = [figure for section in (*parts, *sections) for figure in section.drawn]
-    figures += [map for m in report.machines for part in m.answers for *_, map in part.tasks]
-    for figure in figures:
-        files[f"figures/{figure.chart.slug}.svg"] = figure.svg
-    for part in parts:
-        if part.picture is not None:
-            files[f"figures/{part.slug}.png"] = part.picture.png
-    return files
-
-
-def _environment(autoescape: bool) -> Environment:
-    return Environment(
+def html(pages: Sequence[Page]) -> dict[str, str]:
+    """Return pages as HTML that load the script and pictures beside them alone, by their names."""
+    template = Environment(
         loader=PackageLoader("gpubench.report", "."),
-        autoescape=autoescape,
+        autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
-    )
-
-
-def _names(report: Document) -> dict[str, object]:
-    return {
-        "report": report,
-        "csv": spreadsheets.ENDING,
+    ).get_template("page.html.j2")
+    names = {
         "version": __version__,
         "generator": GENERATOR,
         "script": vega.SCRIPT,
-        "method": _METHOD,
-        "modes": tables.MEANINGS,
-        "backends": {"cuda": "CUDA", "opencl": "OpenCL"},
+        "palettes": {"light": figures.LIGHT, "dark": figures.DARK},
     }
+
+    def fill(page: Page) -> str:
+        said: set[str] = {""}
+
+        def fresh(note: str) -> bool:
+            """Say whether a note is new on this page."""
+            known = note in said
+            said.add(note)
+            return not known
+
+        return template.render(**names, page=page, fresh=fresh)
+
+    return {f"{page.stem}.html": fill(page) for page in pages} | {vega.SCRIPT: vega.script()}
+
+
+def markdown(pages: Sequence[Page]) -> dict[str, str | bytes]:
+    """Return pages as Markdown with the first figure of each section: files by their names."""
+    texts: list[str] = []
+    files: dict[str, str | bytes] = {}
+    for page in pages:
+        texts += [f"# {escaped(page.title)}", escaped(page.lead)]
+        for section in page.sections:
+            texts += _texts(section)
+            for figure in section.figures[:1]:
+                files[f"figures/{figure.chart.slug}.svg"] = figure.svg
+            if section.picture is not None:
+                files[f"figures/{section.slug}.png"] = section.picture.png
+    return files | {"report.md": "\n\n".join(filter(None, texts)) + "\n"}
+
+
+def _texts(section: Section) -> Iterator[str]:
+    """Yield the paragraphs of a section as Markdown; some may be empty."""
+    yield f"{'#' * section.level} {escaped(section.title)}" if section.title else ""
+    yield f"> **{section.alert}**" if section.alert else ""
+    yield escaped(section.verdict)
+    if section.picture is not None:
+        yield f"![{escaped(section.picture.alternative)}](figures/{section.slug}.png)"
+    for figure in section.figures[:1]:
+        yield f"![{escaped(figure.description)}](figures/{figure.chart.slug}.svg)"
+    yield from map(escaped, section.notes)
+    for table in section.tables:
+        yield from (f"**{escaped(table.caption)}**", _table(table), *map(escaped, table.notes))
+    yield from map(escaped, section.sentences)
+    yield from (f"[{escaped(text)}]({place})" for text, place in section.links.items())
+    yield code(section.command) if section.command else ""
+
+
+def _table(table: Table) -> str:
+    def text(item: Item) -> str:
+        shown = f"**{escaped(item.text)}**" if item.strong else escaped(item.text)
+        return shown + item.mark + (f" ({escaped(item.detail)})" if item.detail else "")
+
+    rows = [[escaped(row.head), *map(text, row.items)] for row in table.rows]
+    lines = [list(map(escaped, table.columns)), [":---"] * len(table.columns), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -20,12 +19,12 @@ from numpy.typing import NDArray
 from gpubench.physics.sph import spacing_for
 from gpubench.report import formats
 from gpubench.report.axes import AXES
-from gpubench.report.figures import Axis, Chart, Line, line_chart, panel, time_point
+from gpubench.report.figures import Axis, Chart, Line, panel, time_point
 from gpubench.report.machines import StudyRun
-from gpubench.report.ranks import ALONE, Way, find, leader, sizes
+from gpubench.report.steps import ALONE, shared
 
 RANKS = tuple(2**power for power in range(7))
-STRONG, WEAK = (2**24, 2**26), 2**22  # particles; particles a GPU
+_SERIES = ((2**24, 0), (2**26, 0), (0, 2**22))  # particles; particles a GPU
 _NEIGHBOURS, _HEIGHT, _DEPTH = 30.0, 2.0, 1.0  # of a dam break: of a particle; in column widths
 _EDGE_BYTES = 32  # position and flow of a particle of an edge plane
 # GB/s a GPU and direction by the data sheets: NVLink 4 among the GPUs of a host, 400 Gbit/s beyond.
@@ -41,9 +40,8 @@ class Step(NamedTuple):
     ms: float
 
 
-@dataclass(frozen=True)
-class Model:
-    """The fitted constants in milliseconds, and the relative residual of each fitted step.
+class Model(NamedTuple):
+    """The fitted constants in milliseconds.
 
     alone, shared: a step's fixed part on one rank and on several. each: a particle.
     """
@@ -52,7 +50,6 @@ class Model:
     shared: float
     each: float
     latency: float
-    residuals: Sequence[float] = ()
 
     def ms(self, ranks: int, particles: float) -> float:
         """Return the time of a step."""
@@ -69,6 +66,10 @@ class Model:
         hidden = self.each * particles * max(own - edges, 0) / planes
         return self.shared + self.each * particles * own / planes + max(0.0, halo - hidden)
 
+    def residuals(self, steps: Sequence[Step]) -> NDArray[np.float64]:
+        """Return by which part of the measured time each step takes longer in the model."""
+        return np.array([self.ms(step.ranks, step.particles) / step.ms - 1 for step in steps])
+
 
 def column_planes(particles: float) -> int:
     """Return across how many planes of cells the column of a dam break lies when it is released."""
@@ -84,23 +85,16 @@ def fit(steps: Sequence[Step]) -> Model | None:
     """
     from scipy.optimize import least_squares
 
-    times = np.array([step.ms for step in steps])
-
-    def residuals(constants: NDArray[np.float64]) -> NDArray[np.float64]:
-        model = Model(*constants)
-        modelled = np.array([model.ms(step.ranks, step.particles) for step in steps])
-        relative: NDArray[np.float64] = modelled / times - 1
-        return relative
-
     several = [step for step in steps if step.ranks > 1]
     if len(steps) - len(several) < _LEAST_STEPS or len(several) < 2 * _LEAST_STEPS:
         return None
     shortest = min(step.ms for step in several)
     widest = max(steps, key=lambda step: step.particles / step.ranks)
     start = [shortest / 10, shortest / 10, widest.ms * widest.ranks / widest.particles, shortest]
-    found = least_squares(residuals, start, bounds=(0, np.inf), x_scale=start, xtol=1e-12)
-    alone, shared, each_ms, latency = map(float, found.x)
-    model = Model(alone, shared, each_ms, latency, [float(r) for r in found.fun])
+    found = least_squares(
+        lambda x: Model(*x).residuals(steps), start, bounds=(0, np.inf), x_scale=start, xtol=1e-12
+    )
+    model = Model(*map(float, found.x))
     above = sum(model.computed(s.ranks, s.particles) > model.latency for s in several)
     return model if _LEAST_STEPS <= above <= len(several) - _LEAST_STEPS else None
 
@@ -111,57 +105,43 @@ def chart(run: StudyRun, studies: Sequence[StudyRun], slug: str) -> Chart | None
     studies: all of the machine, whose steps of the same subject are fitted and drawn. Returns None
     for a study that does not declare a model.
     """
-    subject = leader(run)
+    subject = run.winner(run.timed)
     if subject is None or run.study.scaling_model is None:
         return None
     found = {
         Step(way.ranks, size, cell.median_ms): cell
         for each in studies
         if each.kind["workload"] == run.kind["workload"]
-        for way in [ALONE, *(Way(ranks, "slab") for ranks in RANKS[1:])]
-        for size in sizes(each)
-        if (cell := find(each, subject, way, size))
+        for (way, size), cell in shared(each, subject).items()
+        if way == ALONE or (way.decomposition == "slab" and way.ranks in RANKS)
     }
-    model = fit(list(found))
-    if model is None:
+    steps = list(found)
+    if (model := fit(steps)) is None:
         return None
     lines: list[Line] = []
-    series = [(formats.power(n), n, 0) for n in STRONG] + [
-        (f"{formats.power(WEAK)} a GPU", 0, WEAK)
-    ]
-    for colour, (label, total, per_rank) in enumerate(series):
-        points = [
-            time_point(step.ranks, cell)
-            for step, cell in sorted(found.items())
-            if step.particles == total + per_rank * step.ranks
-        ]
-        if points:
-            lines.append(Line(f"{label}, measured", points, colour))
+    for colour, (total, per_rank) in enumerate(_SERIES):
+        label = formats.power(total) if total else f"{formats.power(per_rank)} a GPU"
+        at = [each for each in sorted(steps) if each.particles == total + per_rank * each.ranks]
+        measured = [time_point(each.ranks, found[each]) for each in at]
+        lines += [Line(f"{label}, measured", measured, colour)] if measured else []
         drawn = [model.ms(ranks, total + per_rank * ranks) for ranks in RANKS]
         lines.append(Line.through(f"{label}, model", RANKS, drawn, colour, variant=1, marked=False))
-    counts = formats.listing([str(n) for n in sorted({step.ranks for step in found})])
-    title = f"Scaling: model, fitted to {len(found)} measured points on {counts} GPUs"
-    return line_chart(
+    counts = formats.listing(str(n) for n in sorted({step.ranks for step in steps}))
+    residuals, number = model.residuals(steps), formats.significant
+    title = f"Scaling: model, fitted to {len(steps)} measured points on {counts} GPUs"
+    return Chart(
         f"{slug}-model",
         title,
-        _caption(model, run.labels[subject]),
-        Axis(AXES["ranks"].label, "number"),
-        Axis("step, ms", "number"),
-        [panel("", lines, title, "ms")],
-    )
-
-
-def _caption(model: Model, label: str) -> str:
-    worst = max(map(abs, model.residuals))
-    rms = math.sqrt(sum(r * r for r in model.residuals) / len(model.residuals))
-    number = formats.significant
-    return (
-        f"Dashed: no measurement, but a model of {label} in slabs. A step takes"
+        f"Dashed: no measurement, but a model of {run.labels[subject]} in slabs. A step takes"
         f" {number(1e6 * model.each)} ns per particle of the largest slab, whole planes of the dam"
         f" at its release, and {number(model.shared)} ms ({number(model.alone)} ms on one GPU); on"
         f" several GPUs at least {number(model.latency)} ms, for launches and messages. Residuals:"
-        f" {formats.percent(rms)} root mean square, {formats.percent(worst)} at most. What these"
-        " points cannot determine: the bandwidth, since the transfers are hidden behind"
-        f" computation ({_IN_HOST:g} GB/s up to {_HOST_GPUS} GPUs and {_BETWEEN_HOSTS:g} beyond,"
-        " from data sheets), and how latency grows with ranks and hosts (here it does not)."
+        f" {formats.percent(float(np.sqrt(np.mean(residuals**2))))} root mean square,"
+        f" {formats.percent(float(np.abs(residuals).max()))} at most. What these points cannot"
+        " determine: the bandwidth, since the transfers are hidden behind computation"
+        f" ({_IN_HOST:g} GB/s up to {_HOST_GPUS} GPUs and {_BETWEEN_HOSTS:g} beyond, from data"
+        " sheets), and how latency grows with ranks and hosts (here it does not).",
+        Axis(AXES["ranks"].label, "number"),
+        Axis("step, ms", "number"),
+        [panel("", lines, title, "ms")],
     )

@@ -9,53 +9,42 @@ from typing import Any
 
 from gpubench.evidence.simulations import load
 from gpubench.report import formats
-from gpubench.report.figures import Axis, Chart, Line, Panel
-from gpubench.report.pages import Collection, Item, Part, Picture, Row, Table
-from gpubench.report.vega import draw_all
+from gpubench.report.pages import Page, Picture, Section, Table, number
 
 PANEL = "panel.png"
-# How what was observed is drawn against time; all else is only told.
-OBSERVED = {
-    "domain_size": ("Size of the domains", "mean domain size", "number"),
-    "mixing_height": ("Height of the mixing layer", "height", "linear"),
-    "wave_amplitude": ("Amplitude of the interface's wave", "amplitude", "linear"),
-}
 
 
-def collection(simulations: Sequence[Part]) -> Collection:
+def page(simulations: Sequence[Section]) -> Page:
     """Return the page of all simulations."""
     count = len(simulations)
-    gist = f"{count} simulation{'' if count == 1 else 's'} with pictures, speed and phases."
-    return Collection("simulations", "Simulations", gist, simulations)
+    lead = f"{count} simulation{'' if count == 1 else 's'} with pictures, speed and phases."
+    return Page("simulations", "Simulations", lead, simulations)
 
 
-def parts(accounts: Iterable[Path]) -> list[Part]:
+def sections(accounts: Iterable[Path]) -> list[Section]:
     """Read accounts of simulations, with the panels beside them; UserError for what is none."""
-    return [_part(index, path) for index, path in enumerate(accounts)]
+    return [_section(f"simulation-{index}", path) for index, path in enumerate(accounts, 1)]
 
 
-def _part(index: int, path: Path) -> Part:
+def _section(slug: str, path: Path) -> Section:
     told = load(path)
-    slug = f"simulation-{index + 1}"
     panel = path.with_name(PANEL)
     shown = (
         f"Up to six moments of {told['workload']} from time 0 to {told['time']:g}: its particles,"
         " x to the right, z upwards."
     )
-    return Part(
+    given = "".join(f", {name.replace('_', ' ')} {value}" for name, value in told["given"].items())
+    said, *more = _sentences(told)
+    return Section(
+        title=f"{told['workload']}, {formats.count(told['particles'])} particles{given}",
+        level=2,
         slug=slug,
-        title=_title(told),
-        sentences=_sentences(told),
-        tables=[_facts(told), *_phases(told)],
-        figures=draw_all(_charts(slug, told)),
+        verdict=said,
+        sentences=more,
+        tables=[_facts(told), _phases(told)],
         command=_command(told),
         picture=Picture.read(panel, shown) if panel.exists() else None,
     )
-
-
-def _title(told: Mapping[str, Any]) -> str:
-    given = "".join(f", {name.replace('_', ' ')} {value}" for name, value in told["given"].items())
-    return f"{told['workload']}, {formats.count(told['particles'])} particles{given}"
 
 
 def _sentences(told: Mapping[str, Any]) -> list[str]:
@@ -75,50 +64,27 @@ def _sentences(told: Mapping[str, Any]) -> list[str]:
 
 def _facts(told: Mapping[str, Any]) -> Table:
     last = told["observations"][-1] if told["observations"] else {}
-    rows = [
-        Row(name.replace("_", " "), [Item(formats.DASH if v is None else f"{v:,.6g}")])
-        for name, v in last.items()
-    ]
-    return Table("Observed at the end", ["", "value"], rows)
+    return Table.of(
+        "Observed at the end",
+        last.items(),
+        ("", lambda each: each[0].replace("_", " ")),
+        {"value": lambda each: number(each[1], "{:,.6g}".format)},
+    )
 
 
-def _phases(told: Mapping[str, Any]) -> list[Table]:
+def _phases(told: Mapping[str, Any]) -> Table:
     means = told["phases_mean_ms"]
     whole = sum(means.values())
-    if not whole:
-        return []
-    rows = [
-        Row(name, [Item(formats.significant(ms)), Item(f"{ms / whole:.0%}")])
-        for name, ms in means.items()
-    ]
-    note = "Timed apart, launch by launch: a step replayed from a graph is shorter."
-    return [Table("Phases of a step", ["phase", "mean, ms", "share"], rows, notes=[note])]
-
-
-def _charts(slug: str, told: Mapping[str, Any]) -> list[Chart]:
-    made = []
-    for name, (title, label, kind) in OBSERVED.items():
-        points = [
-            (o["time"], o[name])
-            for o in told["observations"]
-            if o.get(name) is not None and (kind == "linear" or min(o["time"], o[name]) > 0)
-        ]
-        if len(points) < 3:
-            continue
-        xs, ys = zip(*points, strict=True)
-        text = f"{title} against time, from {ys[0]:.3g} at {xs[0]:g} to {ys[-1]:.3g} at {xs[-1]:g}."
-        panel = Panel(told["workload"], [Line.through(label, xs, ys)], text)
-        made.append(
-            Chart(
-                f"{slug}-{name.replace('_', '-')}",
-                f"{title} against time",
-                "In the units of the model: the cutoff is 1.",
-                Axis("time", kind),
-                Axis(label, kind),
-                [panel],
-            )
-        )
-    return made
+    return Table.of(
+        "Phases of a step",
+        means.items() if whole else (),
+        ("phase", lambda each: each[0]),
+        {
+            "mean, ms": lambda each: formats.significant(each[1]),
+            "share": lambda each: f"{each[1] / whole:.0%}",
+        },
+        notes=["Timed apart, launch by launch: a step replayed from a graph is shorter."],
+    )
 
 
 def _command(told: Mapping[str, Any]) -> str:

@@ -14,7 +14,7 @@ from gpubench.evidence.physics_results import CheckResults
 from gpubench.evidence.results import Results, load
 from gpubench.report import simulations
 from gpubench.report.cells import grouped
-from gpubench.report.pages import Part
+from gpubench.report.pages import Section
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Sources:
     """Results of studies, simulations, checks of workloads, and calibrations."""
 
     results: Sequence[Results]
-    simulations: Sequence[Part] = ()
+    simulations: Sequence[Section] = ()
     checks: Sequence[CheckResults] = ()
     calibrations: Sequence[Calibration] = ()
 
@@ -45,7 +45,7 @@ def sort_out(paths: Sequence[Path]) -> Sources:
     )
     return Sources(
         [load(file) for measured in by_kind.values() for file in measured],
-        simulations.parts(accounts),
+        simulations.sections(accounts),
         [physics_results.load(file) for file in checks],
         [calibration.load(file) for file in calibrations],
     )

@@ -1,138 +1,162 @@
-"""Whole steps of simulations: workloads beside each other, and cells rebuilt, re-sorted or kept."""
+"""Whole steps of simulations: workloads beside each other, one rank and several, and frames.
+
+A frame is a step and a picture of it. Speed-up is over one rank, of the same algorithm on as many
+particles, the one that is fastest on the most inputs.
+"""
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
 
-from gpubench.report import formats
+from gpubench.evidence.ranking import Subject
+from gpubench.report import formats, tables
 from gpubench.report.axes import AXES
-from gpubench.report.cells import Cell, fastest, grouped
-from gpubench.report.figures import Axis, Chart, Line, line_chart, panel, time_point
-from gpubench.report.machines import StudyRun
-from gpubench.report.pages import NOTHING, Item, Row, Table
-from gpubench.report.scans import rankings, scans
+from gpubench.report.cells import Cell, grouped
+from gpubench.report.machines import StudyRun, usual
+from gpubench.report.pages import NOTHING, Item, Row, Table, number, words
+from gpubench.studies.study import Quantity
 
-SHARE = "moved_share"  # of an outcome: the share of particles that change cells in a step
-_NANOSECONDS = 1e6  # in a millisecond
-_OPTIONS = ("rebuild", "re-sort", "skin")
+FRAME = (
+    "A frame is a step and a picture of it drawn on the device, which is timed by itself after the"
+    " step."
+)
+_SPEED_UP = (
+    "Speed-up is the time of a step on one rank over that on several; communication is the share"
+    " of the phases of a step in which ranks exchange."
+)
+_SIZE = AXES["particles"]
+_PER: Mapping[str, Callable[[Cell], float]] = {
+    "step": lambda cell: float(cell.median_ms),
+    "unit of time": lambda cell: float(cell.median_ms / cell.place.time_step),
+}
 
 
-def workloads(run: StudyRun) -> Table | None:
-    """Return the fastest step of each workload beside each other; None where there is but one."""
-    found = _fastest_steps(run)
-    if len(found) < 2:
-        return None
-    base = next(iter(found.values()))
-    rows = []
-    for size in sorted({size for own in found.values() for size in own}):
-        items = []
-        for own in found.values():
-            cell, other = own.get(size), base.get(size)
-            if cell is None:
-                items += [NOTHING, NOTHING]
-                continue
-            for value in (_per_step_ms, _per_unit_ms):
-                over = "" if other in (None, cell) else formats.ratio(value(cell) / value(other))
-                items.append(Item(formats.significant(value(cell)), detail=over))
-        rows.append(Row(AXES["particles"].count(size), items))
-    groups = [(f"{w}, {AXES['time_step'].say(run.kinds[w]['time_step'])}", 2) for w in found]
+@dataclass(frozen=True)
+class Way:
+    """How a step is shared: by how many ranks, and how; None for one rank."""
+
+    ranks: int
+    decomposition: str | None
+
+    @property
+    def label(self) -> str:
+        """A short name for people: "2 ranks, slab"."""
+        return "1 rank" if self.ranks == 1 else f"{self.ranks} ranks, {self.decomposition}"
+
+
+ALONE = Way(1, None)
+
+
+def ratio(one: float | None, several: float | None) -> float | None:
+    """Divide a time on one rank by that on several; None where one of them is missing."""
+    return one / several if one and several else None
+
+
+def ways(run: StudyRun) -> list[Way]:
+    """Return in which ways several ranks were timed."""
+    places = [cell.place for cell in run.timed]
+    found = {(p.ranks or 1, p.decomposition) for p in places if p.ranks not in (None, 1)}
+    order = AXES["decomposition"].order([name for _, name in found])
+    return [Way(*way) for way in sorted(found, key=lambda way: (way[0], order.index(way[1])))]
+
+
+def find(run: StudyRun, subject: Subject, way: Way, particles: float) -> Cell | None:
+    """Return a subject's timed cell of so many particles, shared in a way; None without one."""
+    return shared(run, subject).get((way, int(particles)))
+
+
+@lru_cache(maxsize=64)
+def shared(run: StudyRun, subject: Subject) -> dict[tuple[Way, int], Cell]:
+    """Return a subject's timed cells of the commonest workload, by how they are shared."""
+    names = ("workload", "time_step", "skin")
+    usual = {name: run.kind[name] for name in names}
+    return {
+        (Way(cell.place.ranks or 1, cell.place.decomposition), cell.place.count): cell
+        for cell in run.by_subject.get(subject, ())
+        if cell.ok and cell.median_ms and cell.place.has(**usual)
+    }
+
+
+def way_of(quantity: Quantity) -> Way:
+    """Return how the steps of a published column were shared."""
+    return Way(quantity.ranks or 1, quantity.decomposition)
+
+
+def comparison(run: StudyRun) -> Table:
+    """Return steps and frames on one rank and on several, by the number of particles.
+
+    Empty where there is only one rank, and no frames.
+    """
+    subject = run.winner(run.timed)
+    sizes = sorted({cell.place.count for cell in run.timed})
+    every = [(way, size) for size in sizes for way in (ALONE, *ways(run))]
+    found = [
+        (way, cell)
+        for way, size in every
+        if subject and (cell := find(run, subject, way, size)) and (cell.frame_ms or ways(run))
+    ]
+    marks, note = tables.modes(cell for _, cell in found)
+
+    def speed_up(of: Callable[[Cell], float | None]) -> Callable[[tuple[Way, Cell]], Item]:
+        def item(each: tuple[Way, Cell]) -> Item:
+            way, cell = each
+            one = find(run, cell.subject, ALONE, cell.particles) if way.ranks > 1 else None
+            return number(ratio(of(one) if one else None, of(cell)))
+
+        return item
+
+    name = run.labels[subject] if subject else ""
+    return Table.of(
+        f"Steps and frames of {', '.join(filter(None, (_workload(run), name)))}",
+        found,
+        (_SIZE.heading, lambda each: _SIZE.count(each[1].place.particles)),
+        {
+            "Ranks": lambda each: words(each[0].label),
+            "Step, ms": lambda each: tables.timed(each[1], marks),
+            "Frame, ms": lambda each: number(each[1].frame_ms),
+            "Frames/s": lambda each: number(ratio(1e3, each[1].frame_ms)),
+            "Speed-up": speed_up(lambda cell: cell.median_ms),
+            "Of frames": speed_up(lambda cell: cell.frame_ms),
+            "Communication": lambda each: number(each[1].communication, formats.percent),
+        },
+        notes=[note, FRAME, *([_SPEED_UP] if ways(run) else [])],
+    )
+
+
+def _workload(run: StudyRun) -> str:
+    return run.kind["workload"] if len({p.workload for p in run.by_place}) > 1 else ""
+
+
+def workloads(run: StudyRun) -> Table:
+    """Return the fastest step of each workload beside each other; empty where there is but one."""
+    stepped = [p for p in run.by_place if p.workload and p.time_step and run.ranked_at(p)]
+    kinds = {w: usual(own) for w, own in grouped(stepped, lambda place: place.workload).items()}
+    found = [
+        {p.particles: run.ranked_at(p)[0] for p in stepped if p.kind == kind}
+        for kind in kinds.values()
+    ]
+    rows = [
+        Row(
+            AXES["particles"].count(size),
+            [_beside(own.get(size), found[0].get(size), per) for own in found for per in _PER],
+        )
+        for size in sorted({place.particles for place in stepped if len(found) > 1})
+    ]
+    named = (f"{w}, {AXES['time_step'].say(kind['time_step'])}" for w, kind in kinds.items())
     return Table(
         "The fastest step of each workload",
-        ["Particles", *(["ms a step", "ms a unit of time"] * len(found))],
+        ["Particles", *(f"{name}: ms a {of}" for name in named for of in _PER)],
         rows,
-        groups=groups,
-        notes=["A unit of time is that of the workload's model. Small: over the first workload."],
+        ["A unit of time is that of the workload's model. Small: over the first workload."],
     )
 
 
-def _fastest_steps(run: StudyRun) -> Mapping[str, Mapping[int, Cell]]:
-    """Return the fastest step of each workload by its number of particles."""
-    found = scans(run) if run.is_simulation else []
-    along = [scan for scan in found if scan.axis == "particles" and scan.fixed["time_step"]]
-    return {
-        scan.fixed["workload"]: {r.value: r.cells[0] for r in rankings(run, scan)} for scan in along
-    }
-
-
-def _per_step_ms(cell: Cell) -> float:
-    return float(cell.median_ms)
-
-
-def _per_unit_ms(cell: Cell) -> float:
-    return float(cell.median_ms / cell.place.time_step)
-
-
-def _option(cell: Cell) -> int:
-    """Return which of the options a step takes to bring its cells up to date."""
-    if cell.place.skin:
-        return 2
-    return 1 if cell.replaces else 0
-
-
-def _shares(by_time_step: Mapping[float, Sequence[Cell]]) -> dict[float, float] | None:
-    """Return which share changes cells in a step of each time step; None where some is unknown."""
-    found = {}
-    for time_step, cells in by_time_step.items():
-        reported = [(cell.skin, cell.reported.get(SHARE)) for cell in cells]
-        told = [(skin, share) for skin, share in reported if isinstance(share, int | float)]
-        # Without a skin at best, which has cells of another size.
-        known = [share for skin, share in told if not skin] or [share for _, share in told]
-        if not known:
-            return None
-        found[time_step] = float(statistics.median(known))
-    return found
-
-
-def over_time_steps(run: StudyRun, slug: str) -> Chart | None:
-    """Draw the time of a step against the share that changes cells, or the time step.
-
-    There is a panel for each workload and size with two time steps or more.
-    """
-    cells = [c for c in run.timed if c.place.workload and c.place.time_step and c.place.ranks == 1]
-    cells.sort(key=lambda cell: (cell.workload, cell.particles, cell.time_step))
-    groups = {
-        key: grouped(own, lambda cell: cell.time_step)
-        for key, own in grouped(cells, lambda cell: (cell.workload, cell.particles)).items()
-    }
-    found = {key: own for key, own in groups.items() if len(own) > 1}
-    shares = {key: _shares(own) for key, own in found.items()}
-    is_share = None not in shares.values()
-    panels = [
-        panel(
-            f"{workload}, {AXES['particles'].say(particles)}",
-            _lines(own, shares[workload, particles] if is_share else None, particles),
-            "Time of a step",
-            "ns per particle",
-        )
-        for (workload, particles), own in found.items()
-    ]
-    x = "% of the particles that change cells in a step" if is_share else "time step"
-    return line_chart(
-        f"{slug}-step",
-        "One whole step: rebuild, re-sort, or a skin",
-        "Cells built anew in each step (solid), re-sorted in each (dashed), or kept with lists of"
-        " neighbours for as long as a skin allows (dotted). Steps include all forces. Only the"
-        " best algorithm of each option and skin.",
-        Axis(x, "number"),
-        Axis("median time of a step, ns per particle", "number"),
-        panels,
-    )
-
-
-def _lines(
-    by_time_step: Mapping[float, Sequence[Cell]], shares: dict[float, float] | None, particles: int
-) -> list[Line]:
-    """Make a line of the fastest for each option and skin, over shares if they are known."""
-    cells = [cell for own in by_time_step.values() for cell in own]
-    skins = sorted({cell.skin or 0.0 for cell in cells})
-    options = grouped(cells, lambda cell: (_option(cell), cell.skin or 0.0))
-    lines = []
-    for (kind, skin), own in sorted(options.items(), key=lambda line: line[0]):
-        points = []
-        for time_step, alike in grouped(own, lambda cell: cell.time_step).items():
-            x = float(f"{100 * shares[time_step]:.3g}") if shares else time_step
-            points.append(time_point(x, fastest(alike), _NANOSECONDS / particles))
-        label = f"skin {skin:g}" if skin else _OPTIONS[kind]
-        lines.append(Line(label, points, 1 + skins.index(skin) if skin else kind, kind))
-    return lines
+def _beside(cell: Cell | None, base: Cell | None, per: str) -> Item:
+    """Return a time, and how many times that of another it is."""
+    if cell is None:
+        return NOTHING
+    of = _PER[per]
+    over = formats.ratio(of(cell) / of(base)) if base and base is not cell else ""
+    return number(of(cell), detail=over)

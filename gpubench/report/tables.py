@@ -1,18 +1,19 @@
-"""The tables of a study: times, shares, what algorithms report, phases of steps."""
+"""The tables of a study: times, shares, what algorithms report, what has no time and why."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from gpubench.evidence.ranking import Subject
+from gpubench.evidence.records import Record
 from gpubench.report import formats
-from gpubench.report.axes import AXES, COUNTS, SIZES, Axis, describe
-from gpubench.report.cells import LONG, MODES, Cell, Place, told_apart
+from gpubench.report.axes import AXES, COUNTS, SIZES, between, describe, varying
+from gpubench.report.cells import LONG, MODES, Cell, Place, grouped
 from gpubench.report.machines import StudyRun
-from gpubench.report.pages import NOTHING, Item, Row, Table
-from gpubench.report.scans import Scan, grids, rankings, scans
+from gpubench.report.pages import NOTHING, Item, Row, Table, words
+from gpubench.report.scans import Scan, scans
 
 MEANINGS = {
     "graph": "graph (CUDA graph replay, launch gaps removed)",
@@ -26,6 +27,14 @@ SHORT_NOTE = (
     f"{_SHORT} marks a time whose samples are less than {LONG} times as long as one of nothing, so"
     f" that more than {100 // LONG} % of it may be what a measurement adds."
 )
+_BOLD = (
+    "Bold: the fastest, and all whose ratio to it has a 95 % interval that includes 1, among equal"
+    " answers in one mode."
+)
+_BOUND = (
+    "Small: bytes to move over the time, as a fraction of the copy bandwidth (above 100 %: they"
+    " stay in a cache)."
+)
 _WORDS = 24  # letters; more may take several lines
 _UNITS = {"us/record": "µs per record"}  # how a unit is written, where not as it is
 
@@ -37,18 +46,19 @@ def unit_name(unit: str) -> str:
 
 def timed(
     cell: Cell | None,
-    marks: dict[str, str],
+    marks: Mapping[str, str],
     detail: str = "",
     strong: bool = False,
     unit: str = "ms",
+    value: float | None = None,
 ) -> Item:
-    """Return the headline time of a cell, or what stands in its place."""
+    """Return the headline time of a cell or another value, or what stands in its place."""
     if cell is None:
         return NOTHING
     if not cell.ok:
         return Item(cell.record["status"], "none")
     mark = marks.get(cell.mode, "") + (_SHORT if cell.is_short else "")
-    text = formats.significant(cell.median_ms / cell.unit_ms(unit))
+    text = formats.significant(cell.median_ms / cell.unit_ms(unit) if value is None else value)
     return Item(text, "number", detail, mark, strong)
 
 
@@ -70,151 +80,111 @@ def modes(cells: Iterable[Cell | None]) -> tuple[dict[str, str], str]:
 
 
 def subjects(run: StudyRun) -> tuple[list[Table], list[str]]:
-    """Return the headline time of every subject along each scan, and the notes of the tables.
+    """Return the headline time of every subject along the scans, and the notes of the tables.
 
-    Along the particles per cell there is a table for each number of particles.
+    Scans whose times all stand in earlier tables are left out.
     """
-    filled = [(scan, _by_subject(run, scan)) for scan in grids(run)]
-    marks, note = modes(c for _, grid in filled for line in grid.values() for c in line)
+    chosen: list[Scan] = []
+    seen: set[int] = set()
+    for scan in scans(run):
+        own = {id(cell) for cell in scan.cells}
+        if not own <= seen:
+            chosen.append(scan)
+            seen |= own
+    lines = [(scan, _by_subject(scan)) for scan in chosen]
+    every = [cell for _, by_subject in lines for line in by_subject.values() for cell in line]
+    marks, note = modes(every)
+    first = {(c.subject, c.place) for p in run.by_place for c in run.ranked_at(p) if c.is_first}
+
+    def item(cell: Cell | None) -> Item:
+        is_first = cell is not None and (cell.subject, cell.place) in first
+        return timed(cell, marks, _detail(cell) if cell else "", is_first, run.unit)
+
     made = []
-    for scan, grid in filled:
-        best = {(c.subject, c.place) for ranking in rankings(run, scan) for c in ranking.tied}
+    for scan, by_subject in lines:
         rows = [
-            Row(
-                run.labels[subject],
-                [
-                    timed(
-                        cell,
-                        marks,
-                        _loss(cell) or _share(cell),
-                        cell is not None and (subject, cell.place) in best,
-                        run.unit,
-                    )
-                    for cell in line
-                ],
-            )
-            for subject, line in grid.items()
+            Row(run.labels[subject], list(map(item, line)))
+            for subject, line in by_subject.items()
+            if any(cell and cell.status != "skipped" for cell in line)
         ]
         axis = AXES[scan.axis]
-        columns = ["Algorithm", *(axis.write(value) for value in scan.values(run))]
-        over = f"{axis.heading}; median, {unit_name(run.unit)}"
-        caption = scan.title(lambda axis, value: axis.count(value)) or axis.heading
-        made.append(Table(caption, columns, rows, over))
-    bold = (
-        "Bold: the fastest, and all whose ratio to it has a 95 % interval that includes 1, among"
-        " equal answers in one mode."
-    )
-    share = ""
-    if any(_share(cell) for _, grid in filled for line in grid.values() for cell in line):
-        share = (
-            "Small: bytes to move over the time, as a fraction of the copy bandwidth (above 100 %:"
-            " they stay in a cache)."
-        )
-    return made, [line for line in (note, bold, share) if line]
+        title = f"{scan.title}: " if scan.title else ""
+        columns = ["Algorithm", *map(axis.write, scan.columns)]
+        made.append(Table(f"{title}{unit_name(run.unit)} by {axis.label}", columns, rows))
+    has_bound = any(cell and cell.bound is not None for cell in every)
+    return made, [note, _BOLD, *([_BOUND] if has_bound else [])]
 
 
-def _loss(cell: Cell | None) -> str:
-    """Say which part of the particles an answer lacks; empty where it lacks none."""
-    if cell is None or not cell.ok or not cell.lost:
-        return ""
-    return f"lost {formats.percent(cell.lost / cell.place.count)}"
+def _by_subject(scan: Scan) -> dict[Subject, list[Cell | None]]:
+    """Return each subject's cells along a scan."""
+    found: dict[Subject, list[Cell | None]] = {}
+    for index, cells in enumerate(scan.columns.values()):
+        for cell in cells:
+            line = found.setdefault(cell.subject, [None] * len(scan.columns))
+            line[index] = cell
+    return found
 
 
-def _share(cell: Cell | None) -> str:
-    """Say which share of the copy bandwidth its least traffic takes; empty where unknown."""
-    is_known = cell is not None and cell.ok and cell.bound is not None
-    return f"{100 * cell.bound:.0f} %" if is_known and cell else ""
+def _detail(cell: Cell) -> str:
+    """Say which part of the particles an answer lacks, or else its share of the copy bandwidth."""
+    if cell.ok and cell.lost:
+        return f"lost {formats.percent(cell.lost / cell.place.count)}"
+    return f"{100 * cell.bound:.0f} %" if cell.ok and cell.bound is not None else ""
 
 
-def _by_subject(run: StudyRun, scan: Scan) -> dict[Subject, list[Cell | None]]:
-    """Return each subject's cells along a scan, for subjects that have any."""
-    lines = {
-        subject: [
-            run.find(subject, **{**scan.fixed, scan.axis: value}) for value in scan.values(run)
-        ]
-        for subject in run.subjects
+def resorts(run: StudyRun) -> Table:
+    """Return each re-sort's time as a share of its own full sort."""
+    resorts = (c for c in run.timed if c.replaces and not c.place.workload)
+    pairs = {(c.place, c.subject): (c, _full_sort(run, c)) for c in resorts}
+    shares = {
+        key: cell.over(full) for key, (cell, full) in pairs.items() if full is not None and full.ok
     }
-    return {subject: line for subject, line in lines.items() if any(line)}
+    places = list(dict.fromkeys(place for place, _ in shares))
+    resorted = [subject for subject in run.subjects if any(subject == s for _, s in shares)]
+    names = varying(places)
 
+    def item(place: Place, subject: Subject) -> Item:
+        share = shares.get((place, subject))
+        return Item(formats.percent(share.value), strong=share.high < 1) if share else NOTHING
 
-def resorts(run: StudyRun) -> Table | None:
-    """Return each re-sort's time as a share of its own full sort, beside the published share."""
-    shares: dict[Place, dict[Subject, tuple[Cell, Cell]]] = {}
-    for cell in in_order(run) if not run.is_simulation else ():
-        full = _full_sort(run, cell)
-        if cell.ok and full is not None and full.ok and full.median_ms:
-            shares.setdefault(cell.place, {})[cell.subject] = (cell, full)
-    if not shares:
-        return None
-    columns = [s for s in run.subjects if any(s in found for found in shares.values())]
-    axes = _varying(list(shares))
-    known = {place: _published_share(run, place) for place in shares}
-    is_published = any(share is not None for share in known.values())
-    rows = []
-    for place, found in shares.items():
-        share = known[place]
-        first = [NOTHING if share is None else Item(formats.percent(share))]
-        items = [_saved(*found[s]) if s in found else NOTHING for s in columns]
-        items = [*(first if is_published else []), *items]
-        rows.append(Row(describe(place, axes, lambda a, v: a.write(v)), items))
-    names = [run.labels[subject] for subject in columns]
     return Table(
         "Re-sort as a share of its own full sort",
-        ["Input", *(["Published"] if is_published else []), *names],
-        rows,
-        notes=[
+        ["Input", *(run.labels[subject] for subject in resorted)],
+        [Row(describe(place, names), [item(place, s) for s in resorted]) for place in places],
+        [
             "A re-sort is divided by the full sort of the same algorithm and form."
             " Bold: less than its full sort, and told apart from it."
         ],
     )
 
 
-def _saved(cell: Cell, full: Cell) -> Item:
-    share = cell.median_ms / full.median_ms
-    return Item(formats.percent(share), strong=told_apart(cell, full))
-
-
 def _full_sort(run: StudyRun, cell: Cell) -> Cell | None:
     """Return the full sort that a re-sort saves: on the same input, or on one that never moved."""
-    algorithm = run.full_sorts.get(cell.subject.algorithm)
-    if algorithm is None:
-        return None
-    full = Subject(algorithm, cell.subject.form)
+    full = Subject(cell.replaces, cell.subject.form)
     sizes = {name: getattr(cell.place, name) for name in SIZES}
     return run.cells.get((full, cell.place)) or run.find(full, **sizes)
-
-
-def _published_share(run: StudyRun, place: Place) -> float | None:
-    published = run.study.published
-    if published is None or not place.has(**published.axes):
-        return None
-    for index, name in enumerate(published.algorithms):
-        full = run.full_sorts.get(name)
-        row = getattr(place, published.row_axis)
-        if full in published.algorithms and row in published.rows:
-            values = published.values[published.rows.index(row)]
-            return values[index] / values[published.algorithms.index(full)]
-    return None
 
 
 def outcomes(run: StudyRun) -> list[Table]:
     """Return what the subjects report beside their answers, as far as the study names it.
 
-    That is at the largest value of the study's first scan, below the times there; of steps, for
-    each workload, and at each time step. Empty where nothing of it was reported.
+    That is at the last value of the study's first scan, below the times there, and of steps at
+    each time step. Empty where nothing of it was reported.
     """
-    told = [scan for scan in scans(run) if scan.axis in ("particles", "time_step")]
-    along = told if run.is_simulation else scans(run)[:1]
-    return [table for scan in along if (table := _outcomes(run, scan)) is not None]
+    told = []
+    for index, scan in enumerate(scans(run)):
+        if scan.axis == "time_step":
+            told.append((scan, list(scan.columns)))
+        elif index == 0:
+            told.append((scan, list(scan.columns)[-1:]))
+    return [table for scan, values in told if (table := _outcomes(run, scan, values)) is not None]
 
 
-def _outcomes(run: StudyRun, scan: Scan) -> Table | None:
+def _outcomes(run: StudyRun, scan: Scan, values: Sequence[Any]) -> Table | None:
     axis = AXES[scan.axis]
-    values = scan.values(run)[slice(None) if scan.axis == "time_step" else slice(-1, None)]
-    at = [(value, cell) for value in values for cell in scan.at(run, value) if cell.ok]
-    if len(values) > 1:
-        tried = Counter(cell.subject for _, cell in at)
-        at = [(value, cell) for value, cell in at if tried[cell.subject] > 1]
+    at = [(value, cell) for value in values for cell in scan.columns[value] if cell.ok]
+    tried = Counter(cell.subject for _, cell in at)
+    at = [(value, cell) for value, cell in at if tried[cell.subject] == max(tried.values())]
     cells = [cell for _, cell in at]
     named = run.study.outcomes
     if not any(named.keys() & cell.reported.keys() for cell in cells):
@@ -223,21 +193,21 @@ def _outcomes(run: StudyRun, scan: Scan) -> Table | None:
     rows = [
         Row(f"Median, {unit_name(run.unit)}", [timed(cell, marks, unit=run.unit) for cell in cells])
     ]
-    for name in COUNTS:
-        rates = [_per_second(cell, name) for cell in cells]
-        if any(rate is not NOTHING for rate in rates):
-            rows.append(Row(f"{AXES[name].heading} per second, 10⁹", rates))
-    for name, heading in named.items():
-        found = [cell.reported.get(name) for cell in cells]
-        if any(number is not None for number in found):
-            rows.append(Row(heading, [_reported(number) for number in found]))
-    title = scan.title(Axis.count)
-    columns = [run.labels[cell.subject] for cell in cells]
+    rows += [
+        Row(f"{AXES[name].heading} per second, 10⁹", [_per_second(cell, name) for cell in cells])
+        for name in COUNTS
+    ]
+    rows += [
+        Row(heading, [_reported(cell.reported.get(name)) for cell in cells])
+        for name, heading in named.items()
+    ]
+    rows = [row for row in rows if any(item is not NOTHING for item in row.items)]
+    columns = [f"{run.labels[cell.subject]}, {axis.say(value)}" for value, cell in at]
     if len(values) == 1:
-        title = ", ".join(filter(None, (title, axis.say(*values))))
-    else:
-        columns = [f"{label}, {axis.say(v)}" for label, (v, _) in zip(columns, at, strict=True)]
-    return Table(f"What the algorithms report at {title}", ["", *columns], rows, notes=[note])
+        columns = [run.labels[cell.subject] for cell in cells]
+    where = [scan.title] if len(values) > 1 else [scan.title, axis.say(*values)]
+    title = f"What the algorithms report at {', '.join(filter(None, where))}"
+    return Table(title, ["", *columns], rows, [note])
 
 
 def _per_second(cell: Cell, name: str) -> Item:
@@ -256,46 +226,62 @@ def _reported(value: float | str | None) -> Item:
     return Item(text, "words" if len(text) > _WORDS else "number")
 
 
+_UNTOLD = (*SIZES, "workload", "ranks", "decomposition", "moved")
+
+
 def kind(run: StudyRun) -> str:
-    """Describe the kind of input that all tables hold fixed, besides what their captions say."""
-    common = run.common
-    told = {name for scan in grids(run) for name in scan.fixed}
-    names = (
-        "workload", "time_step", "skin", "record_bytes", "nulls", "distribution", "order",
-        "destination", "periodic", "inputs",
-    )  # fmt: skip
-    fixed = [name for name in names if name not in told and common[name] is not None]
-    return ", ".join(AXES[name].say(common[name]) for name in fixed)
+    """Describe the kind of input of which titles of scans say nothing."""
+    axes = (axis for axis in run.common if axis not in _UNTOLD)
+    return ", ".join(AXES[n].say(run.common[n]) for n in axes if run.common[n] is not None)
 
 
-def _varying(places: Sequence[Place]) -> list[str]:
-    return [a for a in AXES if len({getattr(place, a) for place in places}) > 1]
-
-
-def shown_axes(run: StudyRun, always: set[str]) -> list[str]:
-    """Return the axes that vary, and those of `always` that the inputs have."""
-    places = [cell.place for cell in run.cells.values()]
-    varying = _varying(places)
-    had = {a for a in AXES if any(getattr(place, a) is not None for place in places)}
-    return [a for a in AXES if a in varying or a in always & had]
-
-
-def in_order(run: StudyRun) -> list[Cell]:
-    """Return the cells by size, then the usual input before others, then by subject."""
-    rank = {subject: index for index, subject in enumerate(run.subjects)}
-
-    def key(cell: Cell) -> tuple[Any, ...]:
-        place = cell.place
-        sizes = (getattr(place, name) for name in SIZES)
-        others = (place.distribution, place.record_bytes, place.nulls, place.destination)
-        return (
-            *(size or 0 for size in sizes),
-            *(getattr(place, name) != run.common[name] for name in ("order", "destination")),
-            str((*others, place.periodic, place.order, place.workload)),
-            *(value or 0 for value in (place.moved, place.time_step, place.skin, place.ranks)),
-            str((place.decomposition, place.setting)),
-            place.inputs or 1,
-            rank[cell.subject],
+def oddities(run: StudyRun) -> list[str]:
+    """Say how many measurements have unusual samples, and what that means; empty without any."""
+    counts = Counter(
+        remark.partition(":")[0]
+        for record in run.records
+        for remark in (
+            *(record["remarks"] or ()),
+            *(["throttled"] if record["throttled_ms"] else ()),
         )
+    )
+    found = ", ".join(f"{kind} in {count}" for kind, count in counts.most_common())
+    return [
+        f"Unusual samples, which the CSV file names: {found}. Drift: samples grow or shrink with"
+        " time. Bimodal: the median may fall into either of two modes. Samples of a throttled"
+        " device are left out."
+    ] if counts else []  # fmt: skip
 
-    return sorted(run.cells.values(), key=key)
+
+def troubles(run: StudyRun) -> Table:
+    """Return what has no time, one row for each status and reason."""
+    records = [record for record in run.records if record["status"] != "ok"]
+    groups = grouped(records, lambda record: (record["status"], _reason(run, record)))
+    rank = ("wrong", "failed", "skipped")
+    return Table.of(
+        "Measurements without a time",
+        sorted(groups.items(), key=lambda each: rank.index(each[0][0])),
+        ("Status", lambda each: each[0][0]),
+        {
+            "Count": lambda each: str(len(each[1])),
+            "Algorithm and form": lambda each: words(
+                formats.listing(dict.fromkeys(f"{r['algorithm']} {r['form']}" for r in each[1]))
+            ),
+            "Where": lambda each: words(_where(each[1])),
+            "Reason": lambda each: words(each[0][1]),
+        },
+    )
+
+
+def _reason(run: StudyRun, record: Record) -> str:
+    """Say why there is no time; of a sweep that was not run as a whole, that the sweep is why."""
+    reason = str(record["reason"])
+    requires = {f for s in run.study.sweeps if s.name == record["sweep"] for f in s.requires}
+    if any(reason.lower().startswith(f"needs {feature}") for feature in requires):
+        return f"the sweep {record['sweep']} {reason}"
+    return reason
+
+
+def _where(records: Sequence[Record]) -> str:
+    modes = formats.listing(dict.fromkeys(record.mode for record in records))
+    return ", ".join(filter(None, (between(records, SIZES), modes)))

@@ -1,6 +1,6 @@
 """Declared charts: figures as Vega-Lite through Altair, for a page and, as SVG, for Markdown.
 
-Altair and vl-convert are the extra `report`; they are imported when a figure is made, no earlier.
+Altair and vl-convert are the extra `report`: only writing a report imports this module.
 A page loads `SCRIPT` once: Vega with all that it needs, how charts look, and how tables sort.
 """
 
@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import itertools
 import json
+import os.path
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import metadata
 from pathlib import Path
 from typing import Any
+
+import altair as alt
+import vl_convert
+from altair.utils.schemapi import debug_mode
 
 from gpubench.core.user_cache import keep, usable_cache
 from gpubench.report import formats
@@ -35,16 +39,8 @@ HEIGHT = 300  # pixels of a plot
 _DRAWN_WIDTH = 720  # pixels of an SVG for Markdown
 _DASHES = ([1, 0], [5, 2], [2, 2], [7, 2, 2, 2])
 _PADDING = 12  # pixels from the outermost points to the ends of an axis
-# A size as `formats.power` writes it, to Vega.
-_DIGITS_RAISED = "'⁰¹²³⁴⁵⁶⁷⁸⁹'"
-_EXPONENT = "round(log(datum.value) / LN2)"
-_POWER = (
-    "datum.value < 1024 ? format(datum.value, ',') : '2'"
-    f" + ({_EXPONENT} > 9 ? {_DIGITS_RAISED}[floor({_EXPONENT} / 10)] : '')"
-    f" + {_DIGITS_RAISED}[{_EXPONENT} % 10]"
-)
 _LEGEND_MARK, _CHARACTER = 36, 6.5  # pixels, in a legend
-_BAR = 20  # pixels from bar to bar
+_BAR, _BAR_LABEL = 20, 240  # pixels from bar to bar; of a label beside it at most
 # What is told of a point or a tile, by the name in its data.
 TOLD = {"interval": "95 % interval", "bound": "of copy bandwidth", "command": "again"}
 _SOURCES = {"interval": "b", "command": "c"}  # which of these are worked out from what
@@ -96,8 +92,6 @@ def script() -> str:
 
 def _bundle() -> str:
     """Return Vega, Vega-Lite and vega-embed, which take seconds to bundle and so are kept."""
-    import vl_convert
-
     folder = usable_cache()
     kept = folder and folder / f"vega-{metadata.version('vl-convert-python')}.js"
     if kept is not None and kept.is_file():
@@ -133,8 +127,6 @@ class FigurePart:
     @cached_property
     def svg(self) -> str:
         """The same as SVG with fixed colours, as it is before anything is picked."""
-        import vl_convert
-
         spec = {**self.spec, "width": _DRAWN_WIDTH, "background": "var(--ground)"}
         svg = vl_convert.vegalite_to_svg(spec, config=CONFIG)
         svg = re.sub(r"var\(--([a-z0-9-]+)\)", lambda found: _FIXED[found[1]], svg)
@@ -143,31 +135,29 @@ class FigurePart:
 
 def draw_all(charts: Iterable[Chart | BarChart | None]) -> list[FigurePart]:
     """Make the specification of each chart that there is."""
-    return [draw(chart) for chart in charts if chart is not None]
+    return [draw(chart) for chart in charts if chart is not None and chart.panels]
 
 
 def draw(chart: Chart | BarChart) -> FigurePart:
     """Make the specification of a chart: its fullest panel, and a switch if there are several."""
-    with quick():
+    if isinstance(chart, BarChart):
+        titles = list(chart.panels)
+        descriptions = [
+            f"{chart.title}, {title}: {'; '.join(bar.label for bar in bars)}."
+            for title, bars in chart.panels.items()
+        ]
+    else:
+        titles = [panel.title for panel in chart.panels]
+        descriptions = [panel.description for panel in chart.panels]
+    with debug_mode(False):  # Altair checks each part again, which takes most time
         spec = _bars(chart) if isinstance(chart, BarChart) else _lines(chart)
-    titles = [panel.title for panel in chart.panels]
     if len(titles) == 1 and titles[0]:
         spec["title"] = titles[0]
-    words = [panel.description for panel in chart.panels]
-    return FigurePart(chart, spec, words[spec["params"][-1]["value"]])
-
-
-def quick() -> AbstractContextManager[None]:
-    """Return a context in which Altair does not check each part again, which takes most time."""
-    from altair.utils.schemapi import debug_mode
-
-    return debug_mode(False)
+    return FigurePart(chart, spec, descriptions[spec["params"][-1]["value"]])
 
 
 def faded(least: float, most: float = 1.0) -> Any:
     """Return the opacity of Altair that tells what the legend picked from the rest."""
-    import altair as alt
-
     return alt.OpacityValue(least, condition={"param": "picked", "value": most})
 
 
@@ -188,8 +178,6 @@ def finished(
     a list; the parameter `panel`, the last, is its index, as `p` is of each row. datasets: the
     rows behind the names of `alt.NamedData`, those that every panel has first.
     """
-    import altair as alt
-
     shown = Counter(row["p"] for row in next(iter(datasets.values())))
     first = max(range(len(titles)), key=lambda index: shown[index])
     panel = alt.VariableParameter(name="panel", value=first).to_dict()
@@ -215,12 +203,10 @@ def among(values: Sequence[float], words: Sequence[str]) -> str:
     return f"{texts}[indexof({numbers}, datum.value)]"
 
 
-def legend(names: Sequence[str]) -> Any:
-    """Return a legend of Altair in as many columns as there is room for."""
-    import altair as alt
-
+def legend(names: Sequence[str], taken: int = 0) -> Any:
+    """Return a legend in as many columns as there is room for; taken: pixels of it on a side."""
     # Known before the layout, unlike the width of the plot, which is there to follow the window.
-    room = f"(containerSize()[0] || {_DRAWN_WIDTH}) + 0 * width"
+    room = f"(containerSize()[0] || {_DRAWN_WIDTH}) - {taken} + 0 * width"
     column = _LEGEND_MARK + _CHARACTER * max(map(len, names), default=0)
     columns = alt.ExprRef(f"max(1, floor(({room}) / {column}))")
     return alt.Legend(title=None, orient="bottom", columns=columns)
@@ -250,9 +236,7 @@ def shortened(rows: Sequence[dict[str, Any]]) -> str:
     Returns the expression that makes a command again of what is left, `c` of a row.
     """
     commands = [row["command"] for row in rows if "command" in row]
-    first, last = min(commands, default=""), max(commands, default="")
-    same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False))
-    prefix = "".join(letter for letter, _ in same)
+    prefix = os.path.commonprefix(commands)  # noqa: RUF071 - of letters, not of paths
     for row in rows:
         if "command" in row:
             row["c"] = row.pop("command").removeprefix(prefix)
@@ -260,14 +244,11 @@ def shortened(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def _lines(chart: Chart) -> dict[str, Any]:
-    import altair as alt
-
     rows = _rows(chart)
-    reference = [] if chart.reference is None else [{"y": chart.reference}]
     x, y = _axis(chart, "x"), _axis(chart, "y")
     layers = []
-    if reference:
-        rule = alt.Chart(alt.NamedData("reference"))
+    if chart.reference is not None:
+        rule = alt.Chart(alt.InlineData([{"y": chart.reference}]))
         layers.append(rule.mark_rule(strokeDash=[1, 3], color="var(--ink)").encode(y=y))
     base = (
         alt.Chart(alt.NamedData("rows"))
@@ -280,15 +261,11 @@ def _lines(chart: Chart) -> dict[str, Any]:
     )
     has_band = any("a" in row and row["a"] != row["b"] for row in rows)
     layers += _line_layers(chart, base, has_band, {name for row in rows for name in row})
-    titles = [panel.title for panel in chart.panels]
-    datasets = {"rows": rows, "reference": reference}
-    return finished(layers, titles, datasets)
+    return finished(layers, [panel.title for panel in chart.panels], {"rows": rows})
 
 
 def _line_layers(chart: Chart, base: Any, has_band: bool, known: set[str]) -> list[Any]:
     """Return bands if there are any, lines, and points that tell what is known of them."""
-    import altair as alt
-
     looks: dict[str, Line] = {}
     for line in (line for panel in chart.panels for line in panel.lines):
         looks.setdefault(line.label, line)
@@ -332,8 +309,6 @@ def _line_layers(chart: Chart, base: Any, has_band: bool, known: set[str]) -> li
 
 def _axis(chart: Chart, which: str) -> Any:
     """Return the x or y encoding of a chart of lines."""
-    import altair as alt
-
     own, channel = (chart.x, alt.X) if which == "x" else (chart.y, alt.Y)
     values = [v for panel in chart.panels for line in panel.lines for v in getattr(line, which)]
     scale: dict[str, Any] = {}
@@ -341,12 +316,13 @@ def _axis(chart: Chart, which: str) -> Any:
     if own.kind == "names":
         look["values"] = list(range(len(own.names)))
         look["labelExpr"] = among(look["values"], own.names)
-    elif own.kind == "with zero" and min(values) <= 0 < max(values):
+    elif own.kind in ("number", "with zero") and min(values) <= 0 < max(values):
         look["values"] = sorted(set(values))
         scale = {"type": "symlog", "constant": min(value for value in values if value > 0)}
     elif own.kind == "size":
         scale = {"type": "log", "base": 2}
-        look["labelExpr"] = _POWER
+        look["values"] = sorted(set(values))
+        look["labelExpr"] = among(look["values"], [formats.power(int(v)) for v in look["values"]])
     elif own.kind != "linear" and max(values) > 0:
         scale = {"type": "log"}
     is_from_zero = own.kind == "linear" and which == "y"
@@ -358,41 +334,35 @@ def _axis(chart: Chart, which: str) -> Any:
 
 
 def _bars(chart: BarChart) -> dict[str, Any]:
-    """Draw bars from the top down, their lengths behind them; far longer ones are cut off."""
-    import altair as alt
-
-    parts, ends = [], []
-    for index, panel in enumerate(chart.panels):
-        lengths = [sum(bar.parts) for bar in panel.bars]
-        limit = min(max(lengths), _CUT * min(lengths))
-        for place, (bar, length) in enumerate(zip(panel.bars, lengths, strict=True)):
-            start = 0.0
-            for name, part in zip(chart.parts, bar.parts, strict=True):
-                end = min(start + part, limit)
-                if end > start:
-                    spot = {"a": rounded(start), "b": rounded(end), "v": rounded(part)}
-                    parts.append({"p": index, "i": place, "n": bar.label, "k": name, **spot})
-                start = end
-            cut = "\N{RIGHTWARDS ARROW} " if length > limit else ""
-            text = bar.text or f"{cut}{formats.significant(length)}"
-            ends.append({"p": index, "i": place, "x": rounded(start), "t": text})
-    used = [name for name in chart.parts if any(row["k"] == name for row in parts)]
-    labels = json.dumps([[bar.label for bar in p.bars] for p in chart.panels], ensure_ascii=False)
-    axis = alt.Axis(
-        title=None, labelExpr=f"{labels}[panel][datum.value]", labelLimit=220, grid=False
-    )
-    y = alt.Y("i:O", axis=axis, sort="ascending")
-    hues = [colour(chart.parts.index(name)) for name in used]
+    """Draw bars from the top down; far longer ones than the shortest are cut off."""
+    rows = [
+        {"p": index, "n": bar.label, "k": name, "i": place, "v": rounded(part)}
+        for index, bars in enumerate(chart.panels.values())
+        for bar in bars
+        for place, (name, part) in enumerate(bar.parts.items())
+    ]
+    lengths = [[sum(bar.parts.values()) for bar in bars] for bars in chart.panels.values()]
+    limits = json.dumps([min(max(own), _CUT * min(own)) for own in lengths])
+    used = list(dict.fromkeys(str(row["k"]) for row in rows))
     pick = alt.selection_point(name="picked", fields=["k"], bind="legend")
     bars = (
         alt.Chart(alt.NamedData("rows"))
         .transform_filter("datum.p == panel")
-        .mark_bar()
+        .mark_bar(clip=True)
         .encode(
-            y=y,
-            x=alt.X("a:Q", title=chart.label, axis=alt.Axis(grid=True, tickCount=8)),
-            x2="b:Q",
-            color=alt.Color("k:N", scale=alt.Scale(domain=used, range=hues), legend=legend(used)),
+            y=alt.Y("n:N", sort=None, axis=alt.Axis(title=None, labelLimit=_BAR_LABEL, grid=False)),
+            x=alt.X(
+                "v:Q",
+                title=chart.label,
+                axis=alt.Axis(grid=True, tickCount=8),
+                scale=alt.Scale(domainMax=alt.ExprRef(f"{limits}[panel]"), nice=False),
+            ),
+            order="i:O",
+            color=alt.Color(
+                "k:N",
+                scale=alt.Scale(domain=used, range=[colour(i) for i in range(len(used))]),
+                legend=legend(used, _BAR_LABEL),
+            ),
             opacity=faded(0.15),
             tooltip=[
                 alt.Tooltip("n:N", title=" "),
@@ -402,12 +372,4 @@ def _bars(chart: BarChart) -> dict[str, Any]:
         )
         .add_params(pick)
     )
-    texts = (
-        alt.Chart(alt.NamedData("ends"))
-        .transform_filter("datum.p == panel")
-        .mark_text(align="left", dx=4)
-        .encode(y=y, x="x:Q", text="t:N")
-    )
-    titles = [panel.title for panel in chart.panels]
-    datasets = {"ends": ends, "rows": parts}
-    return finished([bars, texts], titles, datasets, {"step": _BAR})
+    return finished([bars], list(chart.panels), {"rows": rows}, {"step": _BAR})

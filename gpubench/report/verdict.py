@@ -1,106 +1,101 @@
-"""The verdict on a study in a few sentences, each computed from the ranks."""
+"""The verdict on a study: what is fastest in how many cases, and where that changes."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Sequence
-from itertools import groupby
+from collections.abc import Collection, Iterator
+from itertools import pairwise
 
+from gpubench.evidence.crossover import FIRST, compare
+from gpubench.evidence.declared import Group
 from gpubench.evidence.ranking import Subject
-from gpubench.report import formats, overtaking, published
-from gpubench.report.axes import AXES, Axis
-from gpubench.report.cells import grouped
+from gpubench.report.axes import AXES, describe, varying
+from gpubench.report.cells import Cell, grouped
 from gpubench.report.machines import StudyRun
-from gpubench.report.scans import (
-    Ranking,
-    Scan,
-    rankings,
-    scans,
-)
+from gpubench.report.pages import Row, Table, words
+from gpubench.report.scans import Scan, scans, words_of
 
-NOTHING_TIMED = "Nothing was timed, so there is nothing to compare."
-
-
-def sentences(run: StudyRun) -> list[str]:
-    """Return the verdict, one statement a string."""
-    if not run.timed:
-        return [NOTHING_TIMED]
-    won = [_winners(run, scan) for scan in scans(run) if scan.axis not in ("skin", "time_step")]
-    return [*won, *overtaking.sentences(run), *_launched(run), *published.claim(run)]
+_MOST_TOLD = 3  # winners of a kind of answer
 
 
 def gist(run: StudyRun) -> str:
-    """Say in one short sentence what is fastest along the first scan of a study."""
-    scan = next(iter(scans(run)), None)
-    if scan is None:
-        return NOTHING_TIMED
-    by_kind = grouped(rankings(run, scan), lambda ranking: ranking.answer)
-    leaders = {kind: [_leaders(run, r) for r in own] for kind, own in by_kind.items()}
-    if all(each == own[0] for own in leaders.values() for each in own):
-        return _winners(run, scan)
-    most = max(map(len, leaders.values()))
-    said = "; ".join(
-        f"{f'{kind}: ' if kind else ''}{_counted(run, own)}" for kind, own in leaders.items()
-    )
-    return f"Fastest, by {AXES[scan.axis].label} ({most} cases): {said}."
+    """Say in one sentence what is fastest, of each kind of answer, on how many inputs."""
+    wins: dict[Group, Counter[str]] = {}
+    for place in run.by_place:
+        for group, cells in grouped(run.ranked_at(place), lambda c: c.ranked.group).items():
+            tied = [run.labels[cell.subject] for cell in cells if cell.is_first]
+            wins.setdefault(group, Counter())[tied[0] if len(tied) == 1 else "inconclusive"] += 1
+    if not wins:
+        return "Nothing was timed, so there is nothing to compare."
+    said = []
+    for group, counts in wins.items():
+        answer = f"{words_of(group, wins)}, " if len(wins) > 1 else ""
+        cases = [f"{label} in {count}" for label, count in counts.most_common(_MOST_TOLD)]
+        others = counts.total() - sum(count for _, count in counts.most_common(_MOST_TOLD))
+        cases += [f"others in {others}"] if others else []
+        said.append(f"{answer}{counts.total()} cases: {', '.join(cases)}")
+    return f"Fastest of {'; of '.join(said)}."
 
 
-def _leaders(run: StudyRun, ranking: Ranking) -> list[Subject]:
-    """Return what is fastest at a place, in the order of the study where that is inconclusive."""
-    return sorted((cell.subject for cell in ranking.tied), key=run.subjects.index)
-
-
-def _counted(run: StudyRun, leaders: Sequence[list[Subject]]) -> str:
-    """Say in how many cases each subject is fastest."""
-    alone = Counter(run.labels[each[0]] for each in leaders if len(each) == 1)
-    said = [f"{label} in {count}" for label, count in alone.most_common()]
-    together = len(leaders) - alone.total()
-    return ", ".join([*said, *([f"{together} inconclusive"] if together else [])])
-
-
-def _winners(run: StudyRun, scan: Scan) -> str:
-    parts, alone = [], []
-    axis = AXES[scan.axis]
-    for (kind, tied), group in groupby(
-        rankings(run, scan), key=lambda r: (r.answer, _leaders(run, r))
-    ):
-        same = list(group)
-        values = [r.value for r in same if r.value is not None]
-        where = f"at {axis.say(*values)}" if values else "there"
-        where = f"of {kind} {where}" if kind else where
-        names = [run.labels[subject] for subject in tied]
-        factors = [r.factor for r in same if r.factor is not None]
-        if len(names) > 1:
-            part = f"{formats.listing(names)} are fastest {where}, which of them is inconclusive"
-        elif factors:
-            part = (
-                f"{names[0]} is fastest {where}:"
-                f" the next takes {formats.span(factors)} times as long"
-            )
-        else:
-            alone.append(f"{names[0]} is the only one timed {where}")
-            continue
-        parts.append(part)
-    title = scan.title(Axis.count)
-    said = "; ".join(parts or alone)
-    return f"{'In' if run.is_simulation else 'At'} {title}, {said}." if title else f"{said}."
-
-
-def _launched(run: StudyRun) -> list[str]:
+def launched(run: StudyRun) -> list[str]:
     """Say where launches from the host have another winner than replays of a graph."""
+    names = varying(run.by_place)
     found: dict[str, list[str]] = {}
-    for scan in scans(run)[:1]:
-        for ranking in rankings(run, scan):
-            first = ranking.cells[0]
-            if len(ranking.tied) > 1 or first.mode != "graph":
-                continue
-            for cell in run.by_place[first.place]:
-                hot = cell.modes.get("hot")
-                is_other = hot is not None and hot.rank == 1 and cell.subject != first.subject
-                if is_other and hot and hot.ranked.group == first.ranked.group:
-                    where = AXES[scan.axis].write(ranking.value)
-                    found.setdefault(run.labels[cell.subject], []).append(where)
-    parts = [f"{label} (at {formats.listing(values)})" for label, values in found.items()]
+    for place, cells in run.by_place.items():
+        launched = [each.modes["hot"] for each in cells if "hot" in each.modes]
+        for group, own in grouped(run.ranked_at(place), lambda c: c.ranked.group).items():
+            if own[0].mode == "graph" and sum(cell.is_first for cell in own) == 1:
+                for cell in launched:
+                    if (cell.rank, cell.ranked.group) == (1, group) and cell.subject != own[
+                        0
+                    ].subject:
+                        found.setdefault(run.labels[cell.subject], []).append(
+                            describe(place, names)
+                        )
+    parts = [f"{label} ({'; '.join(where)})" for label, where in found.items()]
     if not parts:
         return []
-    return [f"Launched from the host instead of from a graph, others lead: {'; '.join(parts)}."]
+    return [f"Launched from the host instead of from a graph, others lead: {', '.join(parts)}."]
+
+
+def overtakings(run: StudyRun, axes: Collection[str] = tuple(AXES)) -> Table:
+    """Return where the fastest is overtaken along numbers, with 95 % intervals."""
+    along = (s for s in scans(run) if s.axis in axes and AXES[s.axis].kind != "names")
+    rows = [row for scan in along for row in _overtaken(run, scan)]
+    columns = ["Input", "Fastest below", "Above", "From about", "95 % interval"]
+    notes = ["beyond: of what was measured."]
+    return Table("Where the fastest is overtaken", columns, rows, notes)
+
+
+def _overtaken(run: StudyRun, scan: Scan) -> Iterator[Row]:
+    axis = AXES[scan.axis]
+    is_size = axis.kind == "size"
+
+    def write(place: float | None) -> str:
+        if place is None:
+            return "beyond"
+        value = 2**place if is_size else place
+        return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
+
+    groups: dict[Group, dict[float, dict[Subject, Cell]]] = {}
+    for value, cells in scan.columns.items():
+        for cell in run.ranked_at(cells[0].place):
+            here = groups.setdefault(cell.ranked.group, {}).setdefault(value, {})
+            here[cell.subject] = cell
+    for group, times in groups.items():
+        title = [scan.title, words_of(group, groups) if len(groups) > 1 else ""]
+        firsts = ([c.subject for c in own.values() if c.is_first] for own in times.values())
+        leaders = dict.fromkeys(tied[0] for tied in firsts if len(tied) == 1)
+        for pair in pairwise(leaders):
+            both = {v: [own[s] for s in pair] for v, own in times.items() if {*pair} <= own.keys()}
+            if len(both) < 2:
+                continue
+            places = [math.log2(value) if is_size else value for value in both]
+            compared = compare(places, [one.over(other) for one, other in both.values()])
+            for crossing in compared.crossings:
+                if crossing.faster_before == FIRST:
+                    about = f"{write(crossing.at)} {axis.label}"
+                    interval = f"{write(crossing.low)} to {write(crossing.high)}"
+                    told = (*(run.labels[subject] for subject in pair), about, interval)
+                    yield Row(", ".join(filter(None, title)) or "all", list(map(words, told)))

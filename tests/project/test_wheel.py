@@ -178,7 +178,7 @@ CORE = {
 
 EXTRAS = {
     f"report {ROOT / 'results/measured/cpu-intel-xeon'}": (
-        "gpubench: gpubench report needs altair, jinja2, PIL, vl_convert:"
+        "gpubench: gpubench report needs altair, jinja2, vl_convert:"
         " pip install 'gpubench-particles[report]'\n"
     ),
     "simulate dpd-standard": (

@@ -48,9 +48,8 @@ PAGES = ("index", STUDY, "simulations", "checks", "calibration")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Write a report with pages of every kind, on two machines."""
     out = tmp_path_factory.mktemp("report")
-    remark = {"remarks": ["drift: slower by 3 %"]}
-    odd = [record(per_cell=p, median=p, order="cell", **remark) for p in range(1, 20)]
-    measured = [results([*full_records(), *odd]), cpu_results()]
+    many = [record(median=p, parameters={"parts": p}) for p in range(1, 20)]
+    measured = [results([*full_records(), *many]), cpu_results()]
     simulation = tmp_path_factory.mktemp("simulation") / "simulation.json"
     simulation.write_text(json.dumps(account()), encoding="utf-8")
     Image.new("RGB", (1600, 900), (0, 114, 178)).save(simulation.with_name("panel.png"))
@@ -106,7 +105,7 @@ def test_a_map_tells_on_hover_picks_by_its_legend_and_switches(
         "index.html",
         1400,
         """
-        const figure = document.querySelector(".answers figure:has(.chart)");
+        const figure = document.querySelector(".half figure:has(.chart)");
         const tiles = () => [...figure.querySelectorAll(".mark-rect path")];
         const faint = () => tiles().filter((tile) => +tile.getAttribute("opacity") < 0.5).length;
         told.bottom = figure.getBoundingClientRect().bottom;
@@ -171,9 +170,9 @@ def test_tables_sort_by_their_headings_and_filter(pages: Path, tmp_path: Path) -
         f"{STUDY}.html",
         1400,
         """
-        const table = document.querySelector("table[aria-label='Unusual samples']");
+        const table = document.querySelector("table[aria-label='4 per cell: ms by particles']");
         const heads = [...[...table.tHead.rows].at(-1).cells].map((cell) => cell.textContent);
-        const median = heads.findIndex((head) => head.startsWith("Median"));
+        const median = heads.indexOf("2¹⁶");
         const values = () => [...table.tBodies[0].rows]
           .map((row) => parseFloat(row.cells[median].firstChild.textContent.replaceAll(",", "")));
         const button = [...table.tHead.rows].at(-1).cells[median].querySelector("button");
@@ -183,7 +182,7 @@ def test_tables_sort_by_their_headings_and_filter(pages: Path, tmp_path: Path) -
         told.down = values();
         told.sorted = button.closest("th").ariaSort;
         const box = table.closest(".scroll").previousElementSibling;
-        box.value = "atomic-list 9";
+        box.value = "atomic-list parts=9";
         box.dispatchEvent(new Event("input"));
         const shown = [...table.tBodies[0].rows].filter((row) => !row.hidden);
         told.all = shown.every((row) => row.textContent.includes("atomic-list"));
@@ -264,7 +263,7 @@ def test_the_front_page_opens_from_a_folder_and_leads_to_every_page(
     pages: Path, tmp_path: Path
 ) -> None:
     dumped = chromium(tmp_path, pages / "index.html", 1280, "--dump-dom")
-    assert "The papers' tables" in dumped and "atomic-list is fastest" in dumped
+    assert "The papers' tables" in dumped and "Fastest of linked lists" in dumped
     led_to = set(re.findall(r'href="([a-z0-9-]+\.html)', dumped))
     assert led_to == {f"{STUDY}.html", "simulations.html", "checks.html", "calibration.html"}
     for name in led_to:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from gpubench import report
 from gpubench.evidence import calibration
-from gpubench.report.calibrations import collection
+from gpubench.report.calibrations import page as page_of
 from gpubench.report.sources import sort_out
 
 NAMES = (
@@ -73,11 +73,11 @@ def test_the_slow_down_that_is_found_is_that_of_the_worst_cell(small):
     cells = small.verdicts.cells
     smallest = [cells[name].smallest for name in NAMES]
     assert smallest[0] < smallest[1] and smallest[2] is None
-    (part,) = collection([small]).parts
+    (part,) = page_of([small]).sections
     said = part.sentences[-1]
     assert said.startswith(f"A slow-down of {100 * smallest[1]:.2g} % is found 9 times in 10")
     assert said.endswith("in each of 2 cells; in 1 cells none that was tried.")
-    (part,) = collection([made.calibration({NAMES[0]: pairs(8, 0.0001)})]).parts
+    (part,) = page_of([made.calibration({NAMES[0]: pairs(8, 0.0001)})]).sections
     assert part.sentences[-1] == "A slow-down of 3.5 % is found 9 times in 10 in each of 1 cells."
 
 
@@ -120,5 +120,6 @@ def test_calibrations_are_found_among_other_results(small, tmp_path):
     assert (list(found.simulations), list(found.checks)) == ([], [])
 
 
-def test_no_calibration_is_no_page():
-    assert collection([]).parts == []
+def test_no_calibration_is_no_page(tmp_path):
+    report.write([], tmp_path)
+    assert not (tmp_path / "calibration.html").exists()

@@ -11,8 +11,7 @@ import pytest
 import searches
 from report_pages import record, results
 
-from gpubench.report import document, libraries, spreadsheets
-from gpubench.report import regimes as regimes_module
+from gpubench.report import document, search_pages, spreadsheets
 from gpubench.report.machines import machines
 
 Records = list[dict[str, Any]]
@@ -76,7 +75,7 @@ def lines_run(make: Callable[[int], Records], count: int) -> int:
 
 @pytest.mark.parametrize("make", [sorts, steps, regimes])
 def test_twice_the_inputs_take_twice_the_work(make, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (document, regimes_module, libraries):
+    for module in (document, search_pages):
         monkeypatch.setattr(module, "draw_all", lambda charts: [])
     small, large = (lines_run(make, count) for count in (40, 80))
     assert large < 2.4 * small

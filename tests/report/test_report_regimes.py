@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 from regime_records import (
-    HABITS,
     LIBRARIES,
     grid,
     moved,
@@ -27,13 +26,11 @@ from report_pages import Page, results
 from gpubench import report
 from gpubench.report import (
     formats,
-    incremental_updates,
-    libraries,
-    records,
-    regimes,
+    search_pages,
+    tables,
+    verdict,
 )
-from gpubench.report import steps as whole_steps
-from gpubench.report.rankings import Searches, is_open, margin
+from gpubench.report.rankings import Searches, is_open
 
 
 def field_of(records: list[dict[str, Any]]) -> Searches:
@@ -65,8 +62,7 @@ def test_the_best_variant_of_each_algorithm_competes_and_the_runner_up_is_anothe
     [race] = field.races
     assert race[0].subject.form == "list-matrix"
     assert [cell.subject.algorithm for cell in race] == ["a", "b"]
-    ratio = margin(race)
-    assert ratio is not None
+    ratio = race[1].over_first
     assert ratio.value == 2.0
     half = math.hypot(math.log(1.01), math.log(0.99))
     assert ratio.low == pytest.approx(2 * math.exp(-half))
@@ -105,15 +101,15 @@ def test_only_hot_samples_are_ranked() -> None:
         ("search-counting-sort", 2.0),
         ("warp-hash-grid", 3.0),
     ]
-    tried = field.at("count", race[0].place)
-    assert [(cell.subject.algorithm, record["status"]) for cell, record in tried] == [
+    tried = field.of("count").cells.values()
+    assert [(cell.subject.algorithm, cell.status) for cell in tried] == [
         ("search-counting-sort", "ok"),
         ("search-atomic-list", "failed"),
         ("warp-hash-grid", "ok"),
     ]
 
 
-def test_times_that_may_be_none_are_left_out_and_counted(tmp_path: Path) -> None:
+def test_times_that_may_be_none_are_left_out() -> None:
     records = [
         search(name, form, size, median=time, width=width, **about)
         for size in (2**12, 2**14, 2**16)
@@ -127,24 +123,12 @@ def test_times_that_may_be_none_are_left_out_and_counted(tmp_path: Path) -> None
         )
     ]
     field = field_of(records)
-    assert field.too_short == 12
     assert {c.subject.algorithm for race in field.races for c in race} == {
         "search-counting-sort",
         "warp-hash-grid",
     }
-    assert libraries.verdict(field) == (
-        "Ours are first in all 3 comparisons with libraries. Times left out as too short"
-        " for the clock, since their 95 % intervals begin at 0: 12."
-    )
-    tried = field.at("count", field.races[0][0].place)
-    assert {(cell.subject.algorithm, record["reason"]) for cell, record in tried} == {
-        ("search-counting-sort", None),
-        ("search-radix-grid", "too short for the clock"),
-        ("search-atomic-list", "too short for the clock"),
-        ("warp-hash-grid", None),
-    }
-    report.write([results(records)], tmp_path)
-    assert "too short for the clock" in (tmp_path / "regimes.html").read_text("utf-8")
+    said = search_pages.libraries_verdict(field)
+    assert said == "Ours are first in all 3 comparisons with libraries."
 
 
 def test_moved_particles_are_one_question_for_updates_and_rebuilds() -> None:
@@ -166,7 +150,7 @@ def test_times_that_may_be_launches_are_told_where_a_gpu_took_them() -> None:
     times = {2**12: 0.05, 2**14: 0.09, 2**16: 0.2, 2**20: 0.05}
     for device, said in (("cuda", 1), ("opencl", 0)):
         records = [search("a", "count", n, median=ms, device=device) for n, ms in times.items()]
-        told = [t for t in regimes.sentences(field_of(records)) if "launches from Python" in t]
+        told = [t for t in search_pages.launches(field_of(records)) if "launches from Python" in t]
         assert len(told) == said
         assert all("In 2 of 4 races" in each for each in told)
 
@@ -187,75 +171,27 @@ def test_a_wrong_answer_is_told_with_its_reason_and_on_the_front_page(tmp_path: 
     assert "Wrong on some inputs: vesin." in front and "1 wrong" in front
 
 
-# Re-sorts and whole steps.
+# Re-sorts.
 
 
-def shares(rebuild: float, slope: float) -> list[dict[str, Any]]:
-    """Make re-sorts of 1 + slope * share milliseconds beside rebuilds."""
+def test_the_share_at_which_a_rebuild_overtakes_a_resort_is_the_closed_form() -> None:
     n = 2**20
-    return [
+    records = [
         search(
-            algorithm, form, n, median=time, width=1e-6, moved=round(share * n),
-            destination="next",
+            algorithm, form, n, median=time, width=1e-6, moved=round(share * n), destination="next"
         )
         for share in (0, 0.25, 0.5, 1)
         for algorithm, form, time in (
-            ("search-counting-resort", "update", math.exp(slope * share)),
-            ("search-counting-sort", "count", rebuild),
-            ("search-radix-grid", "count", 2 * rebuild),
+            ("search-counting-resort", "update", math.exp(share)),
+            ("search-counting-sort", "count", 2.0),
+            ("search-radix-grid", "count", 4.0),
         )
-    ]  # fmt: skip
-
-
-def test_share_up_to_which_a_resort_pays_is_the_closed_form() -> None:
-    field = field_of(shares(2.0, 1.0))
-    [found] = incremental_updates.gather(field)
-    compared = found.against_rebuild("search-counting-resort")
-    assert compared is not None
-    [crossing] = compared.crossings
-    assert crossing.at == pytest.approx(math.log(2), rel=1e-6)
-    table = incremental_updates.table(field)
-    assert table is not None
-    assert table.rows[0].items[0].text == "69.3 %"
-
-
-@pytest.mark.parametrize(
-    ("times", "text"),
-    [((2.0, 0.5, 0.5, 2.0), "10.0 % to 80.0 %"), ((0.5, 2.0, 2.0, 0.5), "10.0 %, above 80.0 %")],
-    ids=["in between", "at either end"],
-)
-def test_all_shares_between_which_a_resort_pays_are_told(
-    times: tuple[float, ...], text: str
-) -> None:
-    n = 10**6
-    field = field_of(
-        [
-            search(
-                algorithm, form, n, median=time, width=1e-6, moved=round(share * n),
-                destination="next",
-            )
-            for share, resort in zip((0, 0.2, 0.6, 1), times, strict=True)
-            for algorithm, form, time in (
-                ("search-counting-resort", "update", resort),
-                ("search-counting-sort", "count", 1.0),
-            )
-        ]
-    )  # fmt: skip
-    table = incremental_updates.table(field)
-    assert table is not None
-    [item] = table.rows[0].items
-    assert (item.text, item.detail) == (text, "10.0 to 10.0 %; 80.0 to 80.0 %")
-
-
-def test_steps_stand_over_the_time_step_where_the_share_is_not_known() -> None:
-    known = whole_steps.over_time_steps(run_of(steps()), "slug")
-    unknown = whole_steps.over_time_steps(run_of(steps(shares=False)), "slug")
-    assert known is not None and unknown is not None
-    assert known.x.label == "% of the particles that change cells in a step"
-    assert unknown.x.label == "time step"
-    assert {line.label for line in unknown.panels[0].lines} == {
-        "rebuild", "re-sort", "skin 0.15", "skin 0.3",
-    }  # fmt: skip
+    ]
+    table = verdict.overtakings(field_of(records).of("update"), ("moved",))
+    [row] = table.rows
+    first, second, at, _ = (item.text for item in row.items)
+    assert (first, second) == ("search-counting-resort", "search-counting-sort")
+    assert at == f"{math.log(2) * n:,.0f} particles moved"
 
 
 # Rivals.
@@ -268,17 +204,17 @@ def test_a_rival_that_wins_is_said_first() -> None:
         search("search-counting-sort", "build", median=1.0),
         search("warp-hash-grid", "build", median=2.0, library="warp-lang 0.0"),
     ]
-    said = regimes.sentences(field_of(records))[0]
+    said = search_pages.libraries_verdict(field_of(records))
     assert said.startswith(
         "Where a library wins: in “count” warp-hash-grid on 1 of 1 inputs, where the best of ours"
         " takes 2.00 times as long. Ours are first in 1 of 2 comparisons with libraries."
     )
-    assert regimes.gist(field_of(records)) == said
+    assert search_pages.gist(field_of(records)) == said
 
 
 def test_ours_are_first_only_where_they_can_be_told_to_be() -> None:
     def said(time: float) -> str:
-        return libraries.verdict(
+        return search_pages.libraries_verdict(
             field_of(
                 [
                     search("search-counting-sort", "count", median=1.0),
@@ -295,68 +231,23 @@ def test_ours_are_first_only_where_they_can_be_told_to_be() -> None:
 
 
 def test_without_a_rival_nothing_is_claimed() -> None:
-    said = libraries.verdict(race_of(("search-counting-sort", "count", 1.0, 0.01)))
+    said = search_pages.libraries_verdict(race_of(("search-counting-sort", "count", 1.0, 0.01)))
     assert said.startswith("No library was timed")
 
 
 def test_many_losses_are_told_by_task_with_their_share() -> None:
     field = field_of(grid(sizes=(2**12, 2**16, 2**20), occupancies=(0.5, 4)))
     lost = [each for each in field.comparisons if each.ratio.high < 1]
-    said = libraries.verdict(field)
-    count = sum(each.race in field.by_task["count"] for each in lost)
+    said = search_pages.libraries_verdict(field)
+    count = sum(each.ours.record.form == "count" for each in lost)
     assert f"on {count} of 6 inputs" in said
     assert said.startswith("Where a library wins: in “build”")
-
-
-def test_tables_of_rivals_list_what_is_wrong_and_what_did_not_run() -> None:
-    field = field_of(rivals_study())
-    tables = {table.caption: table for table in libraries.equal_work(field).tables}
-    listed = next(t for name, t in tables.items() if name.startswith("List ("))
-    wrong = next(row for row in listed.rows if row.head == "vesin")
-    assert [item.text for item in wrong.items][:2] == ["wrong", formats.DASH]
-    assert listed.notes[0] == (
-        "vesin: wrong: loses pairs across the box; the smallest input found has 9 particles."
-    )
-    counted = next(t for name, t in tables.items() if name.startswith("Count ("))
-    missing = next(row for row in counted.rows if row.head == "search-torch-sort")
-    assert missing.items[0].text == "not run"
-    assert "search-torch-sort: not run: needs torch: pip install torch." in counted.notes
-    assert counted.rows.index(missing) == len(counted.rows) - 1
-
-
-def test_who_ran_elsewhere_is_not_said_to_be_unable_to() -> None:
-    about: dict[str, Any] = {"study": "rivals", "library": "scipy 0.0"}
-    needs = "needs OpenCL: run with --device opencl"
-    skipped = about | {"status": "skipped", "reason": needs, "sweep": "cpu-large"}
-    small = [
-        search("scipy-ckdtree", "list", size, sweep="small", mode="hot", **about)
-        for size in (2**12, 2**16)
-    ]
-    large = [
-        search(name, "list", size, study="rivals")
-        for name in ("search-counting-sort", "warp-hash-grid")
-        for size in (2**20, 2**22)
-    ]
-    large += [search("scipy-ckdtree", form, **skipped) for form in ("list", "list-pairs")]
-
-    def notes(records: list[dict[str, Any]]) -> list[str]:
-        return libraries.equal_work(field_of(records)).tables[-1].notes
-
-    said = "scipy-ckdtree: not run on these inputs; timed at 2¹² to 2¹⁶ particles, 4 per cell"
-    assert notes([*small, *large])[:2] == [
-        f"{said} (2 inputs).",
-        f"scipy-ckdtree list-pairs: not run: {needs}.",
-    ]
-    assert notes(large)[0] == f"scipy-ckdtree and scipy-ckdtree list-pairs: not run: {needs}."
-    stopped = "not run above 65,536 particles (limit of the study)"
-    large[-2] = remade(large[-2] | {"reason": stopped})
-    assert f"scipy-ckdtree: not run: {stopped}." in notes([*small, *large])
 
 
 def test_a_sweep_that_was_not_run_as_a_whole_is_why_there_is_no_time() -> None:
     about: dict[str, Any] = {"study": "rivals", "status": "skipped", "sweep": "cpu-large"}
     opencl = "needs OpenCL: run with --device opencl"
-    table = records.troubles(
+    table = tables.troubles(
         run_of(
             [
                 search("vesin", "list-pairs", reason=opencl, **about),
@@ -364,74 +255,40 @@ def test_a_sweep_that_was_not_run_as_a_whole_is_why_there_is_no_time() -> None:
             ]
         )
     )
-    assert table is not None
     assert {row.items[-1].text for row in table.rows} == {
         f"the sweep cpu-large {opencl}",
         "needs Warp: pip install",
     }
 
 
-def test_a_row_of_rivals_has_ratio_library_first_call_and_peak() -> None:
+def test_what_is_wrong_did_not_run_or_is_a_replay_is_not_compared(folder: Path) -> None:
+    tables = Page(folder.joinpath("rivals.html").read_text("utf-8")).tables
+    assert ["vesin", "wrong", "wrong"] in tables["list, ms by particles"]
+    assert "search-torch-sort" not in {row[0] for row in tables["count, ms by particles"]}
+    records = [
+        search("search-counting-sort", "count", median=ms, mode=mode, study="rivals")
+        for mode, ms in (("hot", 1.0), ("graph", 0.5))
+    ]
+    [cell] = field_of(records).of("count").cells.values()
+    assert (cell.mode, cell.median_ms) == ("hot", 1.0)
+
+
+def test_versions_and_prices_of_libraries_stand_in_a_table_of_their_own() -> None:
     # What one form compiles, at another size than the last, its other forms pay as well.
     slow = {"algorithm": "warp-hash-grid", "form": "count", "particles": 2**20}
-    field = field_of(
-        [
-            remade(each | {"first_call_ms": 2170.0}) if slow.items() <= each.items() else each
-            for each in rivals_study()
-        ]
-    )
-    table = next(t for t in libraries.equal_work(field).tables if t.caption.startswith("Build"))
-    assert [count for _, count in table.groups] == [2, 2, 3]
-    row = dict(
-        zip(
-            table.columns[5:],
-            next(r for r in table.rows if r.head == "warp-hash-grid").items[4:],
-            strict=True,
+    table = search_pages.libraries_table(
+        field_of(
+            [
+                remade(each | {"first_call_ms": 2170.0}) if slow.items() <= each.items() else each
+                for each in rivals_study()
+            ]
         )
     )
-    assert {name: item.text for name, item in row.items()} == {
-        "Library": LIBRARIES["warp-hash-grid"],
-        "First call, ms": "2,170",
-        "Peak memory": formats.size(90 * 2**22),
-    }
-    own = next(r for r in table.rows if r.head == "search-atomic-list")
-    assert own.items[1].detail == "best of ours"
-    assert own.items[4].text == "ours"
-
-
-def test_a_graph_stands_below_what_was_launched() -> None:
-    records = [
-        search(name, "count", median=median, mode=mode, library=LIBRARIES.get(name), study="rivals")
-        for name, mode, median in (
-            ("search-counting-sort", "hot", 1.0),
-            ("search-counting-sort", "graph", 0.5),
-            ("warp-hash-grid", "hot", 4.0),
-        )
-    ]
-    table = libraries.equal_work(field_of(records)).tables[0]
-    assert [row.items[0].detail for row in table.rows] == [
-        "0.990 to 1.01; graph 0.500", "3.96 to 4.04",
+    rows = {row.head: [item.text for item in row.items] for row in table.rows}
+    assert rows["warp-hash-grid"] == [
+        LIBRARIES["warp-hash-grid"], "2,170", formats.size(90 * 2**22),
     ]  # fmt: skip
-
-
-def test_habits_of_libraries_stand_in_a_table_of_their_own() -> None:
-    table = libraries.equal_work(field_of(rivals_study())).tables[-1]
-    assert table.caption == "What each does where libraries differ"
-    [row] = [row for row in table.rows if row.head.startswith("nvalchemi")]
-    assert row.items[0].text.startswith("raises")
-
-
-def test_habits_that_differ_in_numbers_alone_are_one_row() -> None:
-    records = [
-        search("vesin", "list-pairs", size, outcome=HABITS | {"overflow": overflow})
-        for size, overflow in (
-            (2**12, "stops; counted first: 18 here"),
-            (2**14, "stops; counted first: 1,043 here"),
-            (2**16, "grows"),
-        )
-    ]
-    table = libraries.equal_work(field_of(records)).tables[-1]
-    assert [row.items[0].text for row in table.rows] == ["stops; counted first: 18 here", "grows"]
+    assert "search-counting-sort" not in rows
 
 
 # Memory.
@@ -466,7 +323,7 @@ def test_the_page_begins_with_the_winners_and_so_does_the_front_page(folder: Pat
 def test_pages_are_small_and_lead_to_files(folder: Path) -> None:
     assert all(page.stat().st_size < 500 * 1024 for page in folder.glob("*.html"))
     page = Page(folder.joinpath("rivals.html").read_text("utf-8"))
-    assert any(name.startswith("Count (4 per cell") for name in page.tables)
+    assert "Equal work: count" in page.text
     linked = set(
         re.findall(r'href="([\w.-]+)', "".join(p.read_text("utf-8") for p in folder.glob("*.html")))
     )
@@ -507,8 +364,8 @@ def test_ranks_are_in_the_csv_file(folder: Path) -> None:
             grid(["search-counting-sort", "search-radix-grid"], (2**12, 2**14), (4,)),
             "No library was timed",
         ),
-        (moved(sizes=(2**14,)), "Up to which share of moved particles"),
-        (steps(sizes=(2**12,)), "One whole step: rebuild, re-sort, or a skin"),
+        (moved(sizes=(2**14,)), "Where particles have moved"),
+        (steps(sizes=(2**12,)), "Whole steps: rebuild, re-sort, or a skin"),
         ([search("search-counting-sort", "count")], "No library was timed"),
         (
             [search("search-radix-grid", "count", status="failed", reason="bad luck", mode="hot")],

@@ -17,19 +17,17 @@ from gpubench.report import (
     document,
     environment,
     formats,
-    overview,
     published,
-    scans,
     study_charts,
     tables,
     verdict,
 )
+from gpubench.report.document import Told
 from gpubench.report.machines import machines
 
 DRIFT = "drift: slower by 3.1% from first to last"
 HUMPS = "two humps: at 1 and 1.2 ms, 40% of the samples in the slower"
 WARNING = "⚠\ufe0e"
-ODD = "Unusual samples"
 
 
 def odd_records() -> list[dict[str, Any]]:
@@ -41,25 +39,12 @@ def odd_records() -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def test_odd_samples_are_listed_with_what_they_are_of(tmp_path: Path) -> None:
+def test_odd_samples_are_counted_and_explained(tmp_path: Path) -> None:
     page = write_page([results(odd_records())], tmp_path)
-    head, *rows = page.tables[ODD]
-    assert head == ["Measurement", "Median, ms", "Remark"]
-    assert rows == [
-        ["atomic-list, 2¹⁶ particles, hot", "1.00", f"{DRIFT}; {HUMPS}"],
-        [
-            "counting-sort, 2¹⁶ particles, hot", "1.00",
-            "throttled: 2 of 5 samples set aside (power and heat)",
-        ],
-    ]  # fmt: skip
-    assert f"{DRIFT}; {HUMPS}" in (tmp_path / "report.md").read_text(encoding="utf-8")
-
-
-def test_a_long_list_is_cut_off_with_where_the_rest_is(tmp_path: Path) -> None:
-    records = [record(per_cell=2**n, remarks=[DRIFT]) for n in range(13)]
-    page = write_page([results(records)], tmp_path)
-    assert len(page.tables[ODD]) == 1 + 12
-    assert "The first 12 of 13; the CSV has all." in page.text
+    said = "Unusual samples, which the CSV file names: drift in 1, two humps in 1, throttled in 1."
+    assert said in page.text
+    assert said in (tmp_path / "report.md").read_text(encoding="utf-8")
+    assert tables.oddities(run_of([record()])) == []
 
 
 def test_csv_tells_the_same(tmp_path: Path) -> None:
@@ -84,7 +69,7 @@ def test_a_short_sample_is_marked_in_every_table_and_explained(
     # Four launches a sample, and 20 times 0.002 ms.
     page = write_page([results([record(median=median), record(per_cell=1, median=5.0)])], tmp_path)
     text = formats.significant(median) + (WARNING if short else "")
-    [row] = [r for r in page.tables["2¹⁶ (65,536) particles"] if r[0] == "atomic-list"]
+    [row] = [r for r in page.tables["ms by particles per cell"] if r[0] == "atomic-list"]
     assert [shown.split()[0] for shown in row[1:]] == ["5.00", text]
     assert ("less than 20 times as long as one of nothing" in page.text) == short
 
@@ -166,7 +151,7 @@ def test_inputs_that_take_turns_are_drawn_beside_one() -> None:
         del each["key"]
         each |= {name: each[name] / 10 for name in ("median_ms", "ci95_low_ms", "ci95_high_ms")}
     both = run_of([*turning_records(), *(make_record(**each) for each in replayed)])
-    assert both.at(inputs=None)[0].record["mode"] == "graph"
+    assert next(iter(both.cells.values())).mode == "graph"
     # What is timed in one mode here and in another there is drawn in the one that both have.
     drawn = {chart.slug: chart for chart in study_charts.charts(both, "s")}["s-inputs"]
     assert [list(line.y) for line in drawn.panels[0].lines] == [[1.0, 4.0], [3.0, 12.0]]
@@ -184,32 +169,29 @@ def test_what_tables_hold_fixed_names_the_inputs() -> None:
 
 
 def test_the_gist_is_short_and_counts() -> None:
-    records = []
+    made = []
     for per_cell, times in ((1, (1, 2)), (2, (2, 1)), (4, (1, 2)), (8, (1, 1))):
         for (algorithm, form), time in zip(
             (("atomic-list", "one-pass"), ("bucket-sort", "host-loop")), times, strict=True
         ):
-            records.append(record(algorithm, form, per_cell=per_cell, median=time))
-    assert verdict.gist(run_of(records)) == (
-        "Fastest, by particles per cell (4 cases): atomic-list in 2, bucket-sort in 1,"
-        " 1 inconclusive."
+            made.append(record(algorithm, form, per_cell=per_cell, median=time))
+    assert verdict.gist(run_of(made)) == (
+        "Fastest of 4 cases: atomic-list in 2, bucket-sort in 1, inconclusive in 1."
     )
-    [first, *_] = verdict.sentences(run_of(records[:2]))
-    assert verdict.gist(run_of(records[:2])) == first
     failed = [record(status="failed", reason="no")]
     assert verdict.gist(run_of(failed)).startswith("Nothing was timed")
 
 
 def test_the_front_page_counts_wrong_answers_and_what_was_skipped() -> None:
     [machine] = machines([cpu_results()])
-    *_, table = overview.tables([(run, "gist", "page.html") for run in machine.studies])
+    *_, table = document._overview([Told(run, "gist", "page.html", []) for run in machine.studies])
     assert table.rows[0].items[-1].detail == "2 wrong, 10 skipped"
     assert (table.rows[0].link, table.rows[0].items[0].text) == ("page.html", "gist")
 
 
 def test_the_front_page_sets_times_beside_published_ones() -> None:
     run = run_of([record("bucket-sort", "host-loop")])
-    table, _ = overview.tables([(run, "", "")])
+    table, _ = document._overview([Told(run, "", "", [])])
     assert table.columns == ["Table", *published.HEADINGS]
     assert [(item.text, item.detail) for item in table.rows[0].items] == [
         ("2¹⁶ particles, 4 per cell", ""),
@@ -244,11 +226,10 @@ def test_an_answer_that_lost_particles_is_listed_and_never_ranked(tmp_path: Path
         record("atomic-list", median=1.0),
         record("counting-sort", "order", median=2.0),
     ]
-    [scan] = scans.scans(run_of(records))
-    ranked = scans.rankings(run_of(records), scan)
-    assert [[cell.subject.algorithm for cell in ranking.cells] for ranking in ranked] == [
-        ["atomic-list"], ["counting-sort"],
-    ]  # fmt: skip
+    run = run_of(records)
+    [place] = run.by_place
+    ranked = [cell.subject.algorithm for cell in run.ranked_at(place)]
+    assert sorted(ranked) == ["atomic-list", "counting-sort"]
     page = write_page([results(records)], tmp_path)
-    [row] = [r for r in page.tables["2¹⁶ (65,536) particles"] if r[0] == "fixed-capacity"]
+    [row] = [r for r in page.tables["ms by particles"] if r[0] == "fixed-capacity"]
     assert row[1] == "0.500 lost 12.5 %"

@@ -1,0 +1,209 @@
+"""What a report says and draws of neighbour searches: what to take, what wins, and libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from gpubench.core.tasks import LAUNCHES_MS, LAUNCHES_PARTICLES, may_be_launches
+from gpubench.evidence.ranking import best_rule, single_choices
+from gpubench.report import formats, maps, tables, verdict
+from gpubench.report.axes import AXES
+from gpubench.report.cells import grouped
+from gpubench.report.figures import Axis, Chart, Line, Point, panel
+from gpubench.report.machines import StudyRun
+from gpubench.report.pages import Item, Row, Section, Table, number, words
+from gpubench.report.rankings import Race, Searches, moved_share, task
+from gpubench.report.study_charts import charts
+from gpubench.report.vega import draw_all
+
+_MOST_SINGLE = 3  # choices that are told beside the rule
+_USUAL_PER_CELL = 4  # of the inputs of a figure, where those were measured
+
+
+def answer(searches: Searches, task: str) -> tuple[str, Table] | None:
+    """Find the best rule of one line for a task, and what it and the best single choices cost.
+
+    None where no algorithm ran on every input. The best costs least in the worst case, then on
+    average, over all inputs where nothing moved.
+    """
+    found = searches.by_task.get(task, [])
+    races = [race for race in found if moved_share(race[0].place) is None]
+    races.sort(key=lambda race: race[0].place.count)
+    times = [
+        (race[0].place.count, {c.subject.algorithm: c.median_ms for c in race}) for race in races
+    ]
+    singles = single_choices(times)[:_MOST_SINGLE]
+    if not singles:
+        return None
+    best = best_rule(singles, [size for size, _ in times])
+    rows = [
+        Row(
+            f"{rule.first} alone" if rule.up_to is None else "this rule",
+            [
+                Item(f"{np.quantile(rule.costs, share):.2f}", strong=rule is best)
+                for share in (0.5, 0.95, 1.0)
+            ],
+        )
+        for rule in (singles if best is singles[0] else [best, *singles])
+    ]
+    said = f"{best.first} at every size"
+    if best.up_to is not None:
+        said = f"{best.first} up to {formats.power(int(best.up_to))} particles, {best.above} above"
+    caption = f"Time of a choice over that of the fastest search, on {len(races)} inputs"
+    return said, Table(caption, ["Choice", "median", "95th percentile", "worst"], rows)
+
+
+def gist(searches: Searches) -> str:
+    """Say whether a library wins, and what is wrong."""
+    wrong = {r["algorithm"] for r in searches.run.records if r["status"] == "wrong"}
+    said = f"Wrong on some inputs: {formats.listing(sorted(wrong))}." if wrong else ""
+    return " ".join(filter(None, (libraries_verdict(searches), said)))
+
+
+def sections(searches: Searches, slug: str) -> list[Section]:
+    """Return what the study's page shows, as far as there are records for it."""
+    beside = Section(
+        title="Ours and libraries", figures=draw_all([libraries_chart(searches, slug)])
+    )
+    views = searches.run.study.views
+    if views is not None and views.first == "libraries":
+        work = (_equal_work(searches, task) for task in searches.by_task)
+        return [beside, *work, Section(tables=[libraries_table(searches)])]
+    tiled = [maps.figure(searches, task, slug) for task in searches.by_task]
+    moved = searches.of("update")
+    steps = searches.run.only(lambda cell: cell.place.workload is not None)
+    return [
+        Section(title="The fastest, input by input", figures=[drawn for drawn in tiled if drawn]),
+        _along(moved, "Where particles have moved: update or rebuild", f"{slug}-moved", ("moved",)),
+        _along(
+            steps,
+            "Whole steps: rebuild, re-sort, or a skin",
+            f"{slug}-steps",
+            ("time_step", "skin"),
+        ),
+        beside,
+    ]
+
+
+def _along(part: StudyRun, title: str, slug: str, axes: Collection[str]) -> Section:
+    """Return the charts of a part of a study, and where the fastest is overtaken there."""
+    if not part.timed:
+        return Section()
+    figures = draw_all(charts(part, slug, axes))
+    return Section(title=title, figures=figures, tables=[verdict.overtakings(part, axes)])
+
+
+def _equal_work(searches: Searches, task: str) -> Section:
+    """Return all that was tried of a task, ours and theirs."""
+    found, notes = tables.subjects(searches.of(task))
+    named = [replace(table, caption=f"{task}, {table.caption}") for table in found]
+    return Section(title=f"Equal work: {task}", tables=named, notes=notes)
+
+
+def launches(searches: Searches) -> list[str]:
+    """Say which times a GPU has little to do with."""
+    winners = [race[0] for race in searches.races]
+    short = [
+        cell
+        for cell in winners
+        if cell.record["device"] == "cuda" and may_be_launches(cell.place.count, cell.median_ms)
+    ]
+    return [
+        f"In {len(short)} of {len(winners)} races of up to {formats.power(LAUNCHES_PARTICLES)}"
+        f" particles the fastest takes less than {LAUNCHES_MS:g} ms, which may be mostly launches"
+        " from Python: from a graph, or from C++, another may be faster."
+    ] if short else []  # fmt: skip
+
+
+# Libraries.
+
+
+def libraries_verdict(searches: Searches) -> str:
+    """Say where a library wins, or that ours are first; computed from all that can be compared."""
+    compared = searches.comparisons
+    if not compared:
+        return "No library was timed beside ours, so nothing is said of which is first."
+    unclear = [each for each in compared if each.ratio.is_open]
+    lost = [each for each in compared if each.ratio.high < 1]
+    parts = []
+    for name, own in grouped(lost, lambda each: task(each.ours)).items():
+        rivals = formats.listing(dict.fromkeys(each.rival.subject.algorithm for each in own))
+        times = formats.span([1 / each.ratio.value for each in own])
+        parts.append(
+            f"in \u201c{name}\u201d {rivals} on {len(own)} of"
+            f" {sum(task(each.ours) == name for each in compared)} inputs, where the best of ours"
+            f" takes {times} times as long"
+        )
+    said = f"Where a library wins: {'; '.join(parts)}. " if lost else ""
+    first, every = len(compared) - len(lost) - len(unclear), len(compared)
+    which = f"all {every}" if first == every else f"{first} of {every}"
+    said += f"Ours are first in {which} comparisons with libraries"
+    if unclear:
+        tasks = formats.listing(dict.fromkeys(task(each.ours) for each in unclear))
+        said += f"; inconclusive in {len(unclear)} ({tasks})"
+    return f"{said}."
+
+
+def libraries_chart(searches: Searches, slug: str) -> Chart:
+    """Draw the time of each library over that of the best of ours, a panel for each task."""
+    what = "Library over the best of ours"
+    panels = []
+    for name, races in searches.by_task.items():
+        title, shown = _usual(races)
+        found: dict[str, list[Point]] = {}
+        for race in sorted(shown, key=lambda race: race[0].place.count):
+            for cell in race if searches.ours(race) else ():
+                if (algorithm := cell.subject.algorithm) in searches.rivals:
+                    ratio = cell.over(searches.ours(race)[0])
+                    point = Point(cell.place.count, ratio.value, ratio.low, ratio.high, cell.told)
+                    found.setdefault(algorithm, []).append(point)
+        lines = [
+            Line(algorithm, points, searches.algorithms.index(algorithm))
+            for algorithm, points in found.items()
+        ]
+        panels.append(panel(f"{name}, {title}", lines, what, "times"))
+    return Chart(
+        f"{slug}-libraries",
+        "Libraries against the best of ours",
+        "Above the dotted line ours are faster.",
+        Axis("particles", "size"),
+        Axis("time over that of the best of ours", "number"),
+        panels,
+        reference=1,
+    )
+
+
+def _usual(races: Sequence[Race]) -> tuple[str, list[Race]]:
+    """Return the races on the commonest kind of input, and its occupancy in words."""
+    kinds = grouped(races, lambda race: tuple(race[0].place.kind.values()))
+    most: list[Race] = max(kinds.values(), key=len)
+    by_per_cell = grouped(most, lambda race: race[0].place.per_cell)
+    per_cell = max(by_per_cell, key=lambda n: (n == _USUAL_PER_CELL, len(by_per_cell[n])))
+    return AXES["per_cell"].say(per_cell), by_per_cell[per_cell]
+
+
+def libraries_table(searches: Searches) -> Table:
+    """Return the version of each library, and its price."""
+    by_name = grouped(searches.run.timed, lambda cell: cell.subject.algorithm)
+    return Table.of(
+        "Libraries",
+        [own for name, own in by_name.items() if name in searches.rivals],
+        ("Algorithm", lambda own: own[0].subject.algorithm),
+        {
+            "Library": lambda own: words(own[0].record["library"] or formats.DASH),
+            # The longest of all forms: others find done what one did first.
+            "First call, ms": lambda own: number(
+                max(
+                    (ms for c in own if (ms := c.record["first_call_ms"]) is not None), default=None
+                )
+            ),
+            "Peak memory": lambda own: formats.size(max(cell.memory_bytes or 0 for cell in own)),
+        },
+        notes=[
+            "First call: what a process pays first, mostly compilation. Peak memory: at the largest"
+            " input."
+        ],
+    )
