@@ -85,7 +85,7 @@ __device__ __forceinline__ void add_force(float4 *sum, uint4 p, float4 u, uint4 
     }
 #endif
 
-#define ONE_LOOP
+#define IN_BALL
 #if ONCE
 #define AFTER ((int)i)
 #endif

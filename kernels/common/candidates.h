@@ -11,9 +11,10 @@
      4  HashedCells: bounds, corner (BUCKETS as in common/hash.h); particles are in the order of
         their buckets
    REACH: cells along x that reach as far as one along y and z. AFTER, if defined: only those with a
-   larger number than that, which is of the particle; sorted cells only. ONE_LOOP, if defined: three
-   rows are one loop, in which threads wait less for each other, but read from three places. PLACES:
-   the array that `p` is of, where its name is not `places`; hashed cells read it. */
+   larger number than that, which is of the particle; sorted cells in a ball only. IN_BALL, if defined:
+   rows of sorted cells are cut where the ball of that radius about the particle ends, which takes
+   more registers. PLACES: the array that `p` is of, where its name is not `places`; hashed cells read
+   it. */
 #ifndef PLACES
 #define PLACES places
 #endif
@@ -26,6 +27,7 @@
 #else
     int cx = cell_at(box, 0, p.x), cy = cell_at(box, 1, p.y), cz = cell_at(box, 2, p.z);
 #if TRAVERSAL == 0
+#ifdef IN_BALL
     /* Cells that follow each other along x are one stretch of particles, which is cut where the ball
        about the particle ends. So they may be short, REACH of them to the range. Past the end of a
        periodic row the stretch goes on at the row's other end. Bounds are a little wide, by more
@@ -78,22 +80,53 @@
                     count[r] = max(cells[row + last + 1] - begin[r], 0);
                 }
             }
-#ifdef ONE_LOOP
+            /* One loop over all three, which differ in length from thread to thread. */
             int two = count[0] + count[1], all = two + count[2];
             int second = begin[1] - count[0], third = begin[2] - two;
             for (int k = 0; k < all; ++k) {
                 VISIT(k + (k < count[0] ? begin[0] : k < two ? second : third));
             }
+        }
+    }
 #else
+    /* Cells that follow each other along x are one stretch of particles. So they may be short,
+       REACH of them to the range, which leaves fewer particles out of reach. Past the end of a
+       periodic row the stretch goes on at the row's other end. */
+    int last = (int)box->cells[0] - 1;
+    int first_x = max(cx - REACH, 0), last_x = min(cx + REACH, last);
+    int wraps = box->periodic[0] && (cx < REACH || cx > last - REACH);
+    int first_far = cx < REACH ? last + 1 + cx - REACH : 0;
+    int last_far = cx < REACH ? last : cx + REACH - last - 1;
+    for (int dz = -1; dz <= 1; ++dz) {
+        int z = neighbour_at(box, 2, cz + dz);
+        if (z < 0)
+            continue;
+        /* The bounds of three rows first: their loads overlap. */
+        int row[3], begin[3], end[3];
 #pragma unroll
-            for (int r = 0; r < 3; ++r) {
-                for (int j = begin[r]; j < begin[r] + count[r]; ++j) {
+        for (int r = 0; r < 3; ++r) {
+            int y = neighbour_at(box, 1, cy + r - 1);
+            row[r] = y < 0 ? -1 : cell_index(box, 0, y, z);
+            begin[r] = y < 0 ? 0 : cells[row[r] + first_x];
+            end[r] = y < 0 ? 0 : cells[row[r] + last_x + 1];
+        }
+#pragma unroll
+        for (int r = 0; r < 3; ++r) {
+            int j = begin[r], stop = end[r];
+            for (int piece = 0; piece <= wraps; ++piece) {
+                if (piece) {
+                    if (row[r] < 0)
+                        break;
+                    j = cells[row[r] + first_far];
+                    stop = cells[row[r] + last_far + 1];
+                }
+                for (; j < stop; ++j) {
                     VISIT(j);
                 }
             }
-#endif
         }
     }
+#endif
 #elif TRAVERSAL == 4
     /* Cells that share a bucket: it is visited once. Beside a seam of the box, where the 27 cells
        do not lie together, each takes its own particles from its bucket instead. Behind walls are

@@ -92,12 +92,15 @@ def test_rows_that_are_cut_miss_no_neighbour(
         device, *on_device, device.upload(np.full(PARTICLES, PARTICLES, np.int32)),
         device.upload(all_of_them), scale, TRAVERSAL=LISTED, REACH=1,
     )  # fmt: skip
-    found = listed(
-        device, *on_device, device.upload(start), device.upload(start), scale,
-        TRAVERSAL=TRAVERSALS[SortedCells], REACH=parts,
+    whole, cut = (
+        listed(
+            device, *on_device, device.upload(start), device.upload(start), scale,
+            TRAVERSAL=TRAVERSALS[SortedCells], REACH=parts, **in_ball,
+        )
+        for in_ball in ({}, {"IN_BALL": 1})
     )  # fmt: skip
     for i in range(PARTICLES):
         apart = np.abs(cell - cell[i])
         around = np.minimum(apart, np.where(periodic, np.asarray(grid.cells) - apart, apart))
         reachable = set(np.flatnonzero((around <= (parts, 1, 1)).all(axis=1)))
-        assert found[i] == everyone[i] & reachable
+        assert cut[i] == whole[i] == everyone[i] & reachable
