@@ -193,9 +193,10 @@ def _outcomes(run: StudyRun, scan: Scan, values: Sequence[Any]) -> Table | None:
     rows = [
         Row(f"Median, {unit_name(run.unit)}", [timed(cell, marks, unit=run.unit) for cell in cells])
     ]
+    rates = run.study.rates or {name: AXES[name].heading for name in COUNTS}
     rows += [
-        Row(f"{AXES[name].heading} per second, 10⁹", [_per_second(cell, name) for cell in cells])
-        for name in COUNTS
+        Row(f"{heading} per second, 10⁹", [_per_second(cell, name) for cell in cells])
+        for name, heading in rates.items()
     ]
     rows += [
         Row(heading, [_reported(cell.reported.get(name)) for cell in cells])
@@ -211,7 +212,7 @@ def _outcomes(run: StudyRun, scan: Scan, values: Sequence[Any]) -> Table | None:
 
 
 def _per_second(cell: Cell, name: str) -> Item:
-    number = getattr(cell.place, name)
+    number = cell.reported.get(name) or getattr(cell.place, name, None)
     if number is None or not cell.median_ms:
         return NOTHING
     return Item(formats.significant(number / cell.median_ms * 1e-6))

@@ -218,6 +218,8 @@ class Study:
     paper, table: where the published numbers come from, or None for a sweep of our own.
     subjects: what every sweep measures that names no subjects of its own.
     outcomes: what algorithms report that belongs beside their times, with its heading in a table.
+    rates: of these, numbers of which a table tells how many there are a second, with a heading; they
+        take the place of the size of the input.
     budget: when to stop sampling a task.
     phases: whether a report draws phases of steps by their "time", or as a "share" of the step.
     scaling_model: "dam-break", the scene of which a report draws a model on up to 64 ranks.
@@ -235,6 +237,7 @@ class Study:
     sweeps: tuple[Sweep, ...]
     subjects: tuple[Subject, ...]
     outcomes: Mapping[str, str] = field(default_factory=dict)
+    rates: Mapping[str, str] = field(default_factory=dict)
     budget: Budget = field(default_factory=Budget)
     phases: str = "time"
     scaling_model: str | None = None
@@ -352,6 +355,7 @@ def _study(name: str, data: dict[str, Any]) -> Study:
         sweeps=sweeps,
         subjects=subjects,
         outcomes=data.get("outcomes", {}),
+        rates=data.get("rates", {}),
         budget=Budget(**data.get("budget", {})),
         phases=data.get("phases", "time"),
         scaling_model=data.get("scaling_model"),

@@ -693,6 +693,22 @@ def test_what_algorithms_report_stands_below_their_times(tmp_path: Path) -> None
     assert len(largest) and largest.command.str.contains("--particles 262144").all()
 
 
+def test_a_rate_that_a_study_names_is_of_what_was_written(tmp_path: Path) -> None:
+    """Of the faces of the base mesh it would say nothing."""
+    fields = record(
+        "loop-subdivision", "uniform", study="horn2005-subdivision", median=0.5,
+        outcome={"triangles": 4096},
+    ) | dict.fromkeys(("particles", "per_cell", "cells", "periodic", "distribution", "order"))  # fmt: skip
+    del fields["key"]
+    made = [
+        make_record(**fields | {"surface": "icosphere", "faces": 1024, "depth": depth})
+        for depth in (1, 2)
+    ]
+    page = write_page([results(made)], tmp_path)
+    [rows] = [rows for title, rows in page.tables.items() if title.startswith("What the algo")]
+    assert ["Triangles written per second, 10⁹", "0.00819"] in rows
+
+
 def hash_records() -> list[dict[str, Any]]:
     """Two forms at three numbers of buckets and at the default, beside a grid without any."""
     symmetric = {"study": "silva2012-hash-grid", "distribution": "symmetric"}
