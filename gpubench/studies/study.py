@@ -218,8 +218,8 @@ class Study:
     paper, table: where the published numbers come from, or None for a sweep of our own.
     subjects: what every sweep measures that names no subjects of its own.
     outcomes: what algorithms report that belongs beside their times, with its heading in a table.
-    rates: of these, numbers of which a table tells how many there are a second, with a heading; they
-        take the place of the size of the input.
+    rates: of these, numbers of which a table tells how many there are a second, with a heading, in
+        place of the size of the input.
     budget: when to stop sampling a task.
     phases: whether a report draws phases of steps by their "time", or as a "share" of the step.
     scaling_model: "dam-break", the scene of which a report draws a model on up to 64 ranks.

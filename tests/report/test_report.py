@@ -695,10 +695,11 @@ def test_what_algorithms_report_stands_below_their_times(tmp_path: Path) -> None
 
 def test_a_rate_that_a_study_names_is_of_what_was_written(tmp_path: Path) -> None:
     """Of the faces of the base mesh it would say nothing."""
+    no_particles = ("particles", "per_cell", "cells", "periodic", "distribution", "order")
     fields = record(
         "loop-subdivision", "uniform", study="horn2005-subdivision", median=0.5,
         outcome={"triangles": 4096},
-    ) | dict.fromkeys(("particles", "per_cell", "cells", "periodic", "distribution", "order"))  # fmt: skip
+    ) | dict.fromkeys(no_particles)  # fmt: skip
     del fields["key"]
     made = [
         make_record(**fields | {"surface": "icosphere", "faces": 1024, "depth": depth})
