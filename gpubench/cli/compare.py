@@ -15,7 +15,6 @@ from gpubench.cli.options import (
     From,
     JsonOption,
     Rule,
-    SamePythonOption,
     compared,
     rule,
     words_of,
@@ -50,7 +49,6 @@ def compare(
         ),
     ] = None,
     minutes: AgainOption = 10.0,
-    same_python: SamePythonOption = False,
     out: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Store the measurements of commits in this folder."),
@@ -70,9 +68,8 @@ def compare(
 ) -> None:
     """Test whether one commit is slower than another.
 
-    Builds two commits, base and head, each in an environment of its own, measures them side by
-    side, and judges each measurement. Exit 0 same or faster, 1 slower or no longer right, 2 error,
-    3 inconclusive.
+    Measures two commits, base and head, side by side, and judges each measurement. Exit 0 same or
+    faster, 1 slower or no longer right, 2 error, 3 inconclusive.
     """
     require.one_process("compare")
     _require_outputs(out, markdown, as_json)
@@ -84,7 +81,7 @@ def compare(
             Path(base), Path(head), rule.threshold, rule.confidence, force
         )
     else:
-        found = _compare_commits(given, what, rule, 60 * minutes, same_python, force, out)
+        found = _compare_commits(given, what, rule, 60 * minutes, force, out)
     added = [word for path in context.find_root().params["add"] or () for word in ("--add", path)]
     command = ["gpubench", *map(str, added), "compare", *given, *words_of(context, REPEATED)]
     _show(found, shlex.join(command), as_json, markdown, every)
@@ -93,8 +90,7 @@ def compare(
 
 # What a command that repeats a comparison needs of the options that were given.
 REPEATED = {
-    "threshold", "confidence", "device", "study", "algorithms", "minutes", "quick", "same_python",
-    "force",
+    "threshold", "confidence", "device", "study", "algorithms", "minutes", "quick", "force",
 }  # fmt: skip
 
 
@@ -115,11 +111,10 @@ def _compare_commits(
     what: Compared,
     rule: Rule,
     seconds: float,
-    same_python: bool,
     force: bool,
     out: Path | None,
 ) -> Comparison:
-    """Build and measure two commits, or one and the working tree."""
+    """Measure two commits, or one and the working tree."""
     from gpubench.compare import commits, procedure
     from gpubench.compare.pairs import Job
 
@@ -129,9 +124,8 @@ def _compare_commits(
     found_commits = {name: commits.find_commit(root, name) for name in by_need}
     names = [found_commits[name] for name in given] + [None] * (2 - len(given))
     job = Job.of(what.study, what.device, what.selection)
-    say("preparing base and head" + ("" if same_python else ", each with a Python of its own"))
     ours, theirs = (
-        commits.code_of(root, role, name, not same_python)
+        commits.code_of(root, role, name)
         for role, name in zip(("base", "head"), names, strict=True)
     )
 

@@ -132,7 +132,6 @@ def compare_codes(
     force: bool,
     keep: Path | None,
     on_pair: Callable[[int, int], None],
-    only: Collection[str] | None = None,
     on_begin: Callable[[str], None] | None = None,
 ) -> Comparison:
     """Measure two codes side by side and judge them.
@@ -140,8 +139,7 @@ def compare_codes(
     threshold: None for the one that goes with the device. seconds: no further pair is begun after
     so long, but for those of the first look. keep: folder in which a results file of each process
     is written. on_pair: called with the number of pairs measured, and of cells about which nothing
-    can be told yet. only: keys of the cells that are measured; None for all of the job. on_begin:
-    called once with how long it will take, in words.
+    can be told yet. on_begin: called once with how long it will take, in words.
 
     Raises UserError where they cannot be measured or compared, and where `keep` holds an earlier
     comparison.
@@ -151,13 +149,13 @@ def compare_codes(
     deadline = clock.Deadline(seconds)
     environments = [describe(code, job.device) for code in codes]
     if on_begin is not None:
-        on_begin(how_long(job, environments[0]["device"], LOOKS, seconds, only))
+        on_begin(how_long(job, environments[0]["device"], LOOKS, seconds))
     text = None if job.study in registry.studies() else job.text
     threshold = threshold_on(environments[0]) if threshold is None else threshold
     processes: tuple[list[Results], list[Results]] = ([], [])
     ours, theirs = map(files.Side, (code.title for code in codes), processes)
     settled: dict[str, Judgement] = {}
-    open_cells = only
+    open_cells: Collection[str] | None = None  # all of the job
     with Pairs(codes, job) as pairs:
         for pairs_at_look in LOOKS:
             while (count := len(processes[0])) < pairs_at_look:
@@ -183,66 +181,13 @@ def compare_codes(
     return Comparison(matched, judged, threshold, confidence, len(LOOKS), ours.name, theirs.name)
 
 
-@dataclass(frozen=True)
-class Culprit:
-    """Where a slow-down came in.
-
-    after: the last commit known to be as fast as the good one. commit: the first known to be
-    slower. between: commits of which nothing could be told. found: the last comparison that called
-    a commit slower.
-    """
-
-    after: str
-    commit: str
-    between: Sequence[str]
-    found: Comparison
-
-
-def bisect(
-    commits: Sequence[str],
-    compare_with: Callable[[str, Collection[str] | None], Comparison],
-    on_verdict: Callable[[str, str], None],
-) -> Culprit | Comparison:
-    """Find the commit that made something slower; return what `compare` found where nothing is.
-
-    commits: from the good one to the bad one. compare_with: compares a commit with the good one,
-    given the keys of the cells to measure, or None for all. on_verdict: called with each commit
-    and its verdict.
-    """
-    bad = compare_with(commits[-1], None)
-    on_verdict(commits[-1], bad.verdict)
-    slower = [each.key for each in bad.judgements if each.verdict == "slower"]
-    if not slower:
-        return bad
-    low, high = 0, len(commits) - 1
-    unknown: set[int] = set()
-    while candidates := [index for index in range(low + 1, high) if index not in unknown]:
-        middle = min(candidates, key=lambda index: abs(2 * index - low - high))
-        found = compare_with(commits[middle], slower)
-        on_verdict(commits[middle], found.verdict)
-        if found.verdict == "slower":
-            high, bad = middle, found
-        elif found.exit_code == 0:
-            low = middle
-        else:
-            unknown.add(middle)
-    return Culprit(commits[low], commits[high], commits[low + 1 : high], bad)
-
-
-def how_long(
-    job: Job,
-    device: Mapping[str, Any],
-    looks: Sequence[int],
-    seconds: float,
-    only: Collection[str] | None = None,
-) -> str:
+def how_long(job: Job, device: Mapping[str, Any], looks: Sequence[int], seconds: float) -> str:
     """Say how long a comparison will take.
 
     device: as in a results file. looks: numbers of pairs after which it looks at the data. seconds:
-    no pair is begun after so long, but for those of the first look. only: keys of the cells that
-    are measured; None for all of the job.
+    no pair is begun after so long, but for those of the first look.
     """
-    cells = cells_of(job, device) if only is None else len(only)
+    cells = cells_of(job, device)
     each = START_S + cells * CELL_S
     first, most = looks[0] * each, looks[-1] * each
     longest = max(first, min(most, seconds))

@@ -57,32 +57,17 @@ class Crossing:
 
     at: where they are equal. low, high: between which it is inconclusive which is below; None
     where that goes on to the first or last place measured.
-    between: the places measured on either side of `at`, one twice if it is one of them.
-    faster_before, faster_after: FIRST or SECOND.
+    faster_before: FIRST or SECOND.
     """
 
     at: float
     low: float | None
     high: float | None
-    between: tuple[float, float]
     faster_before: int
-    faster_after: int
 
 
-@dataclass(frozen=True)
-class Compared:
-    """Two curves along an axis: where they cross, and which is faster as far as intervals tell.
-
-    faster: FIRST or SECOND where only that one ever is, NEITHER where it can be told nowhere,
-    None where each is somewhere.
-    """
-
-    crossings: Sequence[Crossing]
-    faster: int | None
-
-
-def compare(places: Sequence[float], ratios: Sequence[Ratio]) -> Compared:
-    """Compare two curves from the ratios of the first to the second at ascending places.
+def crossings(places: Sequence[float], ratios: Sequence[Ratio]) -> list[Crossing]:
+    """Return where two curves cross, from the ratios of the first to the second, places ascending.
 
     Between two places the logarithm of the ratio, and of either end of its interval, is a line.
     A crossing lies where that of the ratio is 0; it is inconclusive where 0 lies between
@@ -103,9 +88,7 @@ def compare(places: Sequence[float], ratios: Sequence[Ratio]) -> Compared:
     for which, group in groupby(stretches or [(x, x, side(x)) for x in places], lambda s: s[2]):
         members = list(group)
         runs.append((members[0][0], members[-1][1], which))
-    told = {which for _, _, which in runs} - {NEITHER}
-    faster = None if len(told) > 1 else next(iter(told), NEITHER)
-    return Compared(_crossings(places, zeros, runs), faster)
+    return _crossings(zeros, runs)
 
 
 def _zeros(places: Sequence[float], values: Sequence[float]) -> list[float]:
@@ -118,9 +101,7 @@ def _zeros(places: Sequence[float], values: Sequence[float]) -> list[float]:
     return sorted(found)
 
 
-def _crossings(
-    places: Sequence[float], zeros: Sequence[float], runs: Sequence[tuple[float, float, int]]
-) -> list[Crossing]:
+def _crossings(zeros: Sequence[float], runs: Sequence[tuple[float, float, int]]) -> list[Crossing]:
     """Return a crossing for each change of sides, with or without a stretch that is open."""
     found = []
     for index, (begin, end, side) in enumerate(runs):
@@ -140,6 +121,5 @@ def _crossings(
         else:
             continue
         if before is not None and after is not None and before != after:
-            between = (max(x for x in places if x <= at), min(x for x in places if x >= at))
-            found.append(Crossing(at, low, high, between, before, after))
+            found.append(Crossing(at, low, high, before))
     return found
