@@ -238,10 +238,7 @@ def _cell(name: str, base: Processes, head: Processes, paired: bool) -> Cell:
     remarks = [f"{what} in {count} of {len(records)} processes" for what, count in odd.items()]
     ours, theirs = ([process.samples_ms for process in side] for side in (base, head))
     key = cell_key(identity_of(records[0]))
-    try:
-        return Cell(name, ours, theirs, paired, clock_ms, key, remarks)
-    except ValueError as error:
-        raise UserError(f"{error}: measure it again") from error
+    return Cell(name, ours, theirs, paired, clock_ms, key, remarks)
 
 
 def _environment(base: Side, head: Side) -> dict[str, str]:

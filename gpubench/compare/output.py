@@ -98,15 +98,10 @@ def markdown(comparison: Comparison, command: str) -> str:
     command: that repeats the comparison.
     """
     first, _, rest = headline(comparison).partition(":")
-    lines = [line for line in notes(comparison)[:-2] if line[:8] not in ("left out", "remark: ")]
+    lines = [line for line in notes(comparison)[:-2] if not line.startswith("left out")]
     changed = table(comparison)
     same = [row for row in table(comparison, every=True) if row not in changed]
     left_out = comparison.matched.left_out
-    spreads = [
-        (j.name, _processes(j), _share(j.between), _share(j.within), "; ".join(j.remarks))
-        for j in _ordered(comparison)
-    ]
-    of_spreads = ("cell", "processes", "between processes", "within one", "remarks")
     sides = {"base": comparison.base, "head": comparison.head}
     environment = [*(sides | dict(comparison.matched.environment)).items()]
     parts = [
@@ -116,7 +111,6 @@ def markdown(comparison: Comparison, command: str) -> str:
         escaped(f"{_counts(comparison)}. {_terms(comparison)}."),
         _folded(f"{len(same)} the same", _markdown_table(COLUMNS, same)),
         _folded(f"{len(left_out)} left out", _markdown_table(("cell", "why"), left_out)),
-        _folded("Spread", _markdown_table(of_spreads, spreads)),
         _folded("Environment", _markdown_table(("", ""), environment)),
         f"To repeat it:\n\n```sh\n{command}\n```",
     ]
@@ -153,8 +147,7 @@ def as_json(comparison: Comparison, command: str) -> dict[str, Any]:
 def _cell(judgement: Judgement) -> dict[str, Any]:
     plain = dataclasses.asdict(judgement)
     base_processes, head_processes = plain.pop("processes")
-    renamed = {"low": "ratio_low", "high": "ratio_high", "between": "spread_between",
-               "within": "spread_within"}  # fmt: skip
+    renamed = {"low": "ratio_low", "high": "ratio_high", "between": "spread_between"}
     return {renamed.get(name, name): value for name, value in plain.items()} | {
         "remarks": list(judgement.remarks),
         "base_processes": base_processes,
@@ -184,20 +177,10 @@ def _figures(judgement: Judgement) -> tuple[str, str, str, str]:
     """Return times, ratio and interval as text."""
     interval = DASH
     if judgement.low is not None and judgement.high is not None:
-        of = {"samples": " (within one process)", "calibration": " (calibrated)"}
-        rests_on = of.get(judgement.rests_on or "", "")
+        rests_on = " (calibrated)" if judgement.rests_on == "calibration" else ""
         interval = f"{judgement.low:.4g} to {judgement.high:.4g}{rests_on}"
     ratio = DASH if judgement.ratio is None else f"{judgement.ratio:.4g}"
     return f"{judgement.base_ms:.4g}", f"{judgement.head_ms:.4g}", ratio, interval
-
-
-def _processes(judgement: Judgement) -> str:
-    base, head = judgement.processes
-    return f"{base} pairs" if judgement.paired else f"{base} and {head}"
-
-
-def _share(value: float | None) -> str:
-    return DASH if value is None else percent(value)
 
 
 def _of(count: int, total: int) -> str:
