@@ -49,10 +49,6 @@ def compare(
         ),
     ] = None,
     minutes: AgainOption = 10.0,
-    out: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Store the measurements of commits in this folder."),
-    ] = None,
     as_json: JsonOption = False,
     markdown: Annotated[
         Path | None,
@@ -72,7 +68,7 @@ def compare(
     faster, 1 slower or no longer right, 2 error, 3 inconclusive.
     """
     require.one_process("compare")
-    _require_outputs(out, markdown, as_json)
+    _require_outputs(markdown, as_json)
     given = [name for name in (base, head) if name is not None]
     if all(Path(name).exists() for name in given) and head is not None:
         from gpubench.compare import procedure
@@ -81,7 +77,7 @@ def compare(
             Path(base), Path(head), rule.threshold, rule.confidence, force
         )
     else:
-        found = _compare_commits(given, what, rule, 60 * minutes, force, out)
+        found = _compare_commits(given, what, rule, 60 * minutes, force)
     added = [word for path in context.find_root().params["add"] or () for word in ("--add", path)]
     command = ["gpubench", *map(str, added), "compare", *given, *words_of(context, REPEATED)]
     _show(found, shlex.join(command), as_json, markdown, every)
@@ -94,16 +90,12 @@ REPEATED = {
 }  # fmt: skip
 
 
-def _require_outputs(out: Path | None, markdown: Path | None, as_json: bool) -> None:
+def _require_outputs(markdown: Path | None, as_json: bool) -> None:
     """Raise UserError if the results could not be written where the options say."""
     if as_json and markdown == STDOUT:
         raise UserError("--json and --markdown - both want stdout: give --markdown a file")
     if markdown is not None and markdown != STDOUT:
         require.file("--markdown", markdown)
-    if out is not None:
-        require.folder("--out", out)
-        if out.exists() and any(out.iterdir()):
-            raise UserError(f"{out} holds something already: give --out a new folder")
 
 
 def _compare_commits(
@@ -112,11 +104,11 @@ def _compare_commits(
     rule: Rule,
     seconds: float,
     force: bool,
-    out: Path | None,
 ) -> Comparison:
     """Measure two commits, or one and the working tree."""
     from gpubench.compare import commits, procedure
     from gpubench.compare.pairs import Job
+    from gpubench.measure.clock import now
 
     # What is no path comes first, so that a message is about that.
     by_need = sorted(given, key=lambda name: Path(name).exists())
@@ -129,15 +121,22 @@ def _compare_commits(
         for role, name in zip(("base", "head"), names, strict=True)
     )
 
+    first, *_, last = procedure.LOOKS
+    say(
+        f"measuring {first} pairs of processes, the first of which says how long it takes; up to"
+        f" {last} within {seconds / 60:g} min where cells are inconclusive"
+    )
+    begin = now()
+
     def tell(pairs: int, still_open: int) -> None:
         more = f"; {still_open} cells are inconclusive so far" if still_open else ""
+        if pairs == 1:
+            more = f"; {first} take about {first * (now() - begin) / 60:.1f} min"
         say(f"{pairs} pairs of processes measured{more}")
 
-    with procedure.locked(out):
-        return procedure.compare_codes(
-            (ours, theirs), job, rule.threshold, rule.confidence, seconds, force, out, tell,
-            on_begin=say,
-        )  # fmt: skip
+    return procedure.compare_codes(
+        (ours, theirs), job, rule.threshold, rule.confidence, seconds, force, tell
+    )
 
 
 def _show(

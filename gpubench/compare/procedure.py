@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -17,21 +16,11 @@ from typing import Any, Literal
 from gpubench.compare import files
 from gpubench.compare.pairs import Code, Job, Pairs, describe
 from gpubench.compare.verdict import Judgement, Verdict, judge
-from gpubench.core import registry
-from gpubench.core.contracts import BACKENDS
-from gpubench.core.errors import UserError
-from gpubench.core.writing import Lock
 from gpubench.evidence.calibration import spreads
-from gpubench.evidence.results import Results, Store
+from gpubench.evidence.results import Results
 from gpubench.measure import clock
-from gpubench.studies.plan import plan
-from gpubench.studies.selection import Selection
-from gpubench.studies.study import parse_study
 
 LOOKS = (8, 12, 18, 27)  # pairs of processes measured at each look
-# To start a pair of processes takes some 3 s, and each cell 0.6 s: it took 0.56 s on an H200, and
-# 0.75 s on two cores of a CPU.
-START_S, CELL_S = 3.0, 0.6
 THRESHOLD = {"gpu": 0.03, "cpu": 0.10}  # by what a device is, unless the user says
 
 
@@ -114,15 +103,6 @@ def compare_files(
     return Comparison(matched, judged, threshold, confidence, 1, str(base), str(head))
 
 
-def locked(keep: Path | None) -> AbstractContextManager[object]:
-    """Keep other comparisons out of a folder; raises UserError where one is at work in it."""
-    if keep is None:
-        return nullcontext()
-    return Lock(
-        keep / ".compare.lock", f"another process compares into {keep}: name another folder"
-    )
-
-
 def compare_codes(
     codes: tuple[Code, Code],
     job: Job,
@@ -130,27 +110,18 @@ def compare_codes(
     confidence: float,
     seconds: float,
     force: bool,
-    keep: Path | None,
     on_pair: Callable[[int, int], None],
-    on_begin: Callable[[str], None] | None = None,
 ) -> Comparison:
     """Measure two codes side by side and judge them.
 
     threshold: None for the one that goes with the device. seconds: no further pair is begun after
-    so long, but for those of the first look. keep: folder in which a results file of each process
-    is written. on_pair: called with the number of pairs measured, and of cells about which nothing
-    can be told yet. on_begin: called once with how long it will take, in words.
+    so long, but for those of the first look. on_pair: called with the number of pairs measured, and
+    of cells about which nothing can be told yet.
 
-    Raises UserError where they cannot be measured or compared, and where `keep` holds an earlier
-    comparison.
+    Raises UserError where they cannot be measured or compared.
     """
-    if keep is not None and any((keep / code.name).exists() for code in codes):
-        raise UserError(f"{keep} holds an earlier comparison: name another folder")
     deadline = clock.Deadline(seconds)
     environments = [describe(code, job.device) for code in codes]
-    if on_begin is not None:
-        on_begin(how_long(job, environments[0]["device"], LOOKS, seconds))
-    text = None if job.study in registry.studies() else job.text
     threshold = threshold_on(environments[0]) if threshold is None else threshold
     processes: tuple[list[Results], list[Results]] = ([], [])
     ours, theirs = map(files.Side, (code.title for code in codes), processes)
@@ -165,9 +136,6 @@ def compare_codes(
                 for side in (0, 1):
                     path = Path(codes[side].name, f"{count + 1:02}.json")
                     processes[side].append(Results(environments[side], records[side], path))
-                    if keep is not None:
-                        with Store(keep / path, environments[side], text) as store:
-                            store.add(records[side])
                 if count == 0:  # what cannot be compared is refused at once
                     files.match(ours, theirs, paired=True, force=force)
                 on_pair(count + 1, len(open_cells or ()))
@@ -179,42 +147,3 @@ def compare_codes(
                 break
     judged = [settled.get(each.key, each) for each in judged]
     return Comparison(matched, judged, threshold, confidence, len(LOOKS), ours.name, theirs.name)
-
-
-def how_long(job: Job, device: Mapping[str, Any], looks: Sequence[int], seconds: float) -> str:
-    """Say how long a comparison will take.
-
-    device: as in a results file. looks: numbers of pairs after which it looks at the data. seconds:
-    no pair is begun after so long, but for those of the first look.
-    """
-    cells = cells_of(job, device)
-    each = START_S + cells * CELL_S
-    first, most = looks[0] * each, looks[-1] * each
-    longest = max(first, min(most, seconds))
-    more = f"; up to {_duration(longest)} where cells are inconclusive" if longest > first else ""
-    what = f"{cells} cell{'s' if cells > 1 else ''}"
-    return f"{what} in {looks[0]} pairs of processes: about {_duration(first)}{more}"
-
-
-def cells_of(job: Job, device: Mapping[str, Any]) -> int:
-    """Count what a job measures on a device, given as in a results file.
-
-    As the worker does: of launches and their graph, the graph alone. What needs another back end
-    does not count.
-    """
-    given = dict(job.selection)
-    if given.get("quick") is None:
-        given["quick"] = bool(device.get("is_cpu"))
-    absent = BACKENDS - {device["backend"]}
-    return sum(
-        mode != "hot" or "graph" not in group.sweep.modes
-        for group in plan(parse_study(job.study, job.text), Selection(**given))
-        for subject, mode in group.items
-        if not absent & group.sweep.requires
-        and not absent & registry.find_algorithm(subject.algorithm).forms[subject.form].requires
-    )
-
-
-def _duration(seconds: float) -> str:
-    """Write a duration as people estimate it: 40 s, 3 min."""
-    return f"{max(10, round(seconds, -1)):.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
