@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -233,12 +232,8 @@ def _cell(name: str, base: Processes, head: Processes, paired: bool) -> Cell:
     records = [process.record for process in (*base, *head)]
     # A sample is the mean of a batch.
     clock_ms = CLOCK_MS / min(record.batch or 1 for record in records)
-    # A remark begins with what it is, and goes on with figures.
-    odd = Counter(text.split(":")[0] for record in records for text in record.remarks or ())
-    remarks = [f"{what} in {count} of {len(records)} processes" for what, count in odd.items()]
     ours, theirs = ([process.samples_ms for process in side] for side in (base, head))
-    key = cell_key(identity_of(records[0]))
-    return Cell(name, ours, theirs, paired, clock_ms, key, remarks)
+    return Cell(name, ours, theirs, paired, clock_ms, cell_key(identity_of(records[0])))
 
 
 def _environment(base: Side, head: Side) -> dict[str, str]:

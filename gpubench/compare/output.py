@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -65,28 +64,22 @@ def _verdict(comparison: Comparison) -> str:
 
 def table(comparison: Comparison, every: bool = False) -> list[tuple[str, ...]]:
     """Return a row for each cell that is not the same, or with `every` for all; see COLUMNS."""
-    common = _common_reasons(comparison)
     rows: list[tuple[str, ...]] = []
     for each in _ordered(comparison):
         if every or each.verdict != "same":
-            why = f": {each.reason}" if each.reason and each.reason not in common else ""
+            why = f": {each.reason}" if each.reason else ""
             rows.append((each.name, *_figures(each), in_words(each.verdict) + why))
     return rows
 
 
 def notes(comparison: Comparison) -> list[str]:
     """Return what is to be said beside the table, a line each."""
-    of_cells = _common_reasons(comparison).items()
-    total = len(comparison.judgements)
-    changed = [each for each in _ordered(comparison) if each.verdict in ("slower", "faster")]
     return [
         *(f"forced: {difference}" for difference in comparison.matched.differences),
         *(f"broken: {fault.name}: head {fault.head}" for fault in comparison.broken),
         *(f"wrong: {f.name}: base {f.base}; head {f.head}" for f in comparison.wrong),
         *(f"right again: {fault.name}: base {fault.base}" for fault in comparison.mended),
-        *(f"inconclusive: {_of(count, total)}: {reason}" for reason, count in of_cells),
         *(f"left out: {each.name}: {each.why}" for each in comparison.matched.left_out),
-        *(f"remark: {each.name}: {remark}" for each in changed for remark in each.remarks),
         _counts(comparison),
         _terms(comparison),
     ]
@@ -149,7 +142,6 @@ def _cell(judgement: Judgement) -> dict[str, Any]:
     base_processes, head_processes = plain.pop("processes")
     renamed = {"low": "ratio_low", "high": "ratio_high", "between": "spread_between"}
     return {renamed.get(name, name): value for name, value in plain.items()} | {
-        "remarks": list(judgement.remarks),
         "base_processes": base_processes,
         "head_processes": head_processes,
     }
@@ -165,12 +157,6 @@ def _ordered(comparison: Comparison) -> list[Judgement]:
         return order.index(judgement.verdict), by
 
     return sorted(comparison.judgements, key=place)
-
-
-def _common_reasons(comparison: Comparison) -> dict[str, int]:
-    """Return the reasons that several cells share, and how many do; a table would repeat them."""
-    counted = Counter(each.reason for each in comparison.judgements if each.reason)
-    return {reason: count for reason, count in counted.items() if count > 1}
 
 
 def _figures(judgement: Judgement) -> tuple[str, str, str, str]:

@@ -51,7 +51,7 @@ class Cell:
     paired: the i-th process of base ran together with the i-th of head, and so did their samples
         in turns.
     clock_ms: what a sample is known to at best; where samples show a finer clock, that counts.
-    key: for programs, see studies.plan.cell_key. remarks: what is unusual about its samples.
+    key: for programs, see studies.plan.cell_key.
     """
 
     name: str
@@ -60,7 +60,6 @@ class Cell:
     paired: bool = False
     clock_ms: float = CLOCK_MS
     key: str = ""
-    remarks: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,7 @@ class Judgement:
     processes: of base and of head.
     between: spread between processes, as the standard deviation of log medians; of log ratios
         where they are pairs; None where there are too few.
-    reason: why it is inconclusive, else None. key, remarks: as in the cell.
+    reason: why it is inconclusive, else None. key: as in the cell.
     """
 
     name: str
@@ -90,7 +89,6 @@ class Judgement:
     paired: bool = False
     between: float | None = None
     reason: str | None = None
-    remarks: Sequence[str] = ()
 
 
 def judge(
@@ -212,7 +210,7 @@ def judge_cell(
     base, head = (np.array([statistics.median(s) for s in side]) for side in (cell.base, cell.head))
     judged = Judgement(
         cell.name, cell.key, "cannot tell", *_centres_ms(base, head, cell.paired),
-        processes=(len(base), len(head)), paired=cell.paired, remarks=cell.remarks,
+        processes=(len(base), len(head)), paired=cell.paired,
         reason="takes less time than the clock can tell",
     )  # fmt: skip
     if min(base.min(), head.min()) < SHORTEST_MS:

@@ -240,13 +240,6 @@ def test_what_only_one_side_has_is_listed(compare, tmp_path):
     assert "left out: a-study/table: b order" in out and "head: not measured" in out
 
 
-def test_remarks_on_what_is_not_the_same_are_shown(compare, tmp_path):
-    odd = {"remarks": ["drift: slower by 4.0% from first to last"]}
-    base = folder("base", tmp_path, steady(1))
-    head = folder("head", tmp_path, [each | odd for each in steady(1.5)])
-    assert "drift in 8 of 16 processes" in compare(base, head)[1]
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
