@@ -62,9 +62,6 @@ def calibrate(
     None for that of the device. comparisons: how many are drawn; they go through those looks for
     which there are pairs enough. on_pair: called with the number of pairs measured.
 
-    Answers are checked before and after timing in the first pair, and in the others, which run the
-    same code on the same inputs, before.
-
     Raises UserError for fewer pairs than the first look takes, and where they cannot be measured.
     """
     if pairs < LOOKS[0]:
@@ -82,7 +79,6 @@ def calibrate(
                 break
             started.append(clock.timestamp())
             pair = processes.measure(number)
-            processes.job = replace(job, check_again=False)
             for name, (resolution_ms, measured) in _measured(pair).items():
                 clock_ms[name] = max(resolution_ms, clock_ms.get(name, 0.0))
                 found.setdefault(name, [None] * number).append(measured)

@@ -5,12 +5,10 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from gpubench.compare.verdict import CLOCK_MS, Cell
 from gpubench.core.errors import UserError
-from gpubench.evidence.files import load_results
 from gpubench.evidence.pooling import Measurement, key_of, pool
 from gpubench.evidence.records import (
     AXES,
@@ -111,14 +109,6 @@ class _Process(NamedTuple):
 
 
 Processes = Sequence[_Process]
-
-
-def load_side(path: Path) -> Side:
-    """Read a results file, or all of them in and below a folder.
-
-    Raises UserError for what is not there, is no results file, or is a folder without any.
-    """
-    return Side(str(path), load_results([path], f"gpubench run STUDY --out {path}"))
 
 
 def match(base: Side, head: Side, paired: bool = False, force: bool = False) -> Matched:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from gpubench.compare.files import Fault
@@ -14,7 +13,6 @@ from gpubench.core.markdown import escaped
 from gpubench.core.markdown import table as table_of
 from gpubench.core.numbers import percent
 
-SCHEMA_FILE = Path(__file__).with_name("comparison.schema.json")
 COLUMNS = ("cell", "base ms", "head ms", "head / base", "interval", "verdict")
 ROWS = 40  # of a table in Markdown: a comment has room for some 65,000 characters
 DASH = "\N{EN DASH}"

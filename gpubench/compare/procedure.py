@@ -17,6 +17,7 @@ from gpubench.compare import files
 from gpubench.compare.pairs import Code, Job, Pairs, describe
 from gpubench.compare.verdict import Judgement, Verdict, judge
 from gpubench.evidence.calibration import spreads
+from gpubench.evidence.files import load_results
 from gpubench.evidence.results import Results
 from gpubench.measure import clock
 
@@ -92,9 +93,12 @@ def compare_files(
     Where a side has too few processes, the spread between them is that of a calibration, if this
     machine has one. Raises UserError for what is no results, or cannot be compared.
     """
-    sides = files.load_side(base), files.load_side(head)
-    matched = files.match(*sides, force=force)
-    environments = [each.environment for side in sides for each in side.results]
+    ours, theirs = (
+        files.Side(str(path), load_results([path], f"gpubench run STUDY --out {path}"))
+        for path in (base, head)
+    )
+    matched = files.match(ours, theirs, force=force)
+    environments = [each.environment for side in (ours, theirs) for each in side.results]
     machines = {environment["machine"] for environment in environments}
     known = spreads(machines.pop()) if len(machines) == 1 else {}
     if threshold is None:

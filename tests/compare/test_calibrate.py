@@ -229,12 +229,6 @@ def test_the_extra_work_goes_with_the_device(run, is_cpu, injected, threshold):
     assert theirs[1] / theirs[0] == pytest.approx(injected)
 
 
-def test_answers_are_checked_again_in_the_first_pair(run):
-    processes = Processes()
-    run(processes)
-    assert [job.check_again for job in processes.jobs] == [True] + [False] * 7
-
-
 @pytest.mark.parametrize("without", [(0,), (3, 9)])
 def test_a_pair_that_lacks_a_cell_keeps_its_place(run, without):
     found = run(Processes(without=without), pairs=10)

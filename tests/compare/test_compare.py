@@ -12,7 +12,7 @@ from compare_results import record, results
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpubench.compare.files import Fault, Matched, Side, load_side, match, name_of
+from gpubench.compare.files import Fault, Matched, Side, match, name_of
 from gpubench.compare.procedure import Comparison
 from gpubench.compare.verdict import (
     CLOCK_MS,
@@ -28,6 +28,7 @@ from gpubench.compare.verdict import (
 )
 from gpubench.core.errors import UserError
 from gpubench.evidence.calibration import spread_of
+from gpubench.evidence.files import load_results
 
 SPREAD = 0.005
 DRAWS = 40_000
@@ -506,17 +507,17 @@ def test_a_folder_holds_files_at_any_depth(tmp_path):
     for place in ("a.json", "deep/er/b.json"):
         made.write(tmp_path / place, record())
     (tmp_path / "account.json").write_text('{"workload": "dpd"}')
-    assert len(load_side(tmp_path).results) == 2
-    assert len(load_side(tmp_path / "a.json").results) == 1
+    assert len(load_results([tmp_path])) == 2
+    assert len(load_results([tmp_path / "a.json"])) == 1
 
 
 def test_folders_without_results_and_broken_files_are_refused(tmp_path):
     with pytest.raises(UserError, match="no results of studies in"):
-        load_side(tmp_path)
+        load_results([tmp_path])
     (tmp_path / "a.json").write_text("")
     for path in (tmp_path, tmp_path / "a.json", tmp_path / "b.json"):
         with pytest.raises(UserError, match=r"[ab]\.json"):
-            load_side(path)
+            load_results([path])
     (tmp_path / "a.json").write_text('{"workload": "dpd"}')
     with pytest.raises(UserError, match="not a gpubench results file"):
-        load_side(tmp_path / "a.json")
+        load_results([tmp_path / "a.json"])

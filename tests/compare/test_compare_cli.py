@@ -17,7 +17,8 @@ from typer.testing import CliRunner
 
 from gpubench.cli import app
 from gpubench.compare import files
-from gpubench.compare.output import ROWS, SCHEMA_FILE
+from gpubench.compare.output import ROWS
+from gpubench.core.paths import PACKAGE
 from gpubench.evidence import calibration
 
 STEADY = [0.999, 1.001, 1.0, 0.998, 1.002, 1.0005, 0.9995, 1.0015]
@@ -93,7 +94,7 @@ def test_the_table_has_what_changed_or_is_inconclusive(compare, sides):
 def test_json_alone_is_on_stdout_and_keeps_to_its_schema(compare, sides):
     code, out, err = compare(*sides, "--json", "--threshold", "0.05")
     document = json.loads(out)
-    schema = json.loads(SCHEMA_FILE.read_text())
+    schema = json.loads((PACKAGE / "compare/comparison.schema.json").read_text())
     Draft202012Validator.check_schema(schema)
     Draft202012Validator(schema).validate(document)
     assert err == ""
