@@ -121,7 +121,7 @@ def _compare_commits(
         for role, name in zip(("base", "head"), names, strict=True)
     )
 
-    first, *_, last = procedure.LOOKS
+    first, last = procedure.LOOKS[0], procedure.LOOKS[-1]
     say(
         f"measuring {first} pairs of processes, the first of which says how long it takes; up to"
         f" {last} within {seconds / 60:g} min where cells are inconclusive"
