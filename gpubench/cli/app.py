@@ -11,7 +11,6 @@ import typer
 
 from gpubench import __version__
 from gpubench.cli import exits
-from gpubench.cli.bisect import bisect
 from gpubench.cli.calibrate import calibrate
 from gpubench.cli.check import check
 from gpubench.cli.choose import choose
@@ -41,7 +40,6 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "export": export,
     "calibrate": calibrate,
     "compare": compare,
-    "bisect": bisect,
 }
 
 app = typer.Typer(

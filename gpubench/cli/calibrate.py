@@ -10,21 +10,12 @@ import typer
 from gpubench.cli import require, values
 from gpubench.cli.options import Compared, From, JsonOption, Rule, compared, rule
 from gpubench.cli.output import new_table, print_json, print_table
-from gpubench.core.errors import UserError
 from gpubench.core.messages import say
 
 if TYPE_CHECKING:
     from gpubench.evidence.calibration import Calibration
 
 CALIBRATION = Path("results/local/calibration")
-
-
-FileOption = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE", help="Measure nothing: draw from the pairs of an earlier calibration."
-    ),
-]
 
 
 def calibrate(
@@ -48,7 +39,6 @@ def calibrate(
             metavar="N", parser=values.count, help="Number of comparisons to draw from the pairs."
         ),
     ] = 1000,
-    again: FileOption = None,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of calibrations.")] = CALIBRATION,
     as_json: JsonOption = False,
 ) -> None:
@@ -65,20 +55,15 @@ def calibrate(
 
     require.one_process("calibrate")
     require.folder("--out", out)
-    if again is not None:
-        earlier = calibration.load(again)
-        found = calibrating.again(earlier, rule.threshold, rule.confidence, comparisons)
-    elif rule.threshold is not None:
-        raise UserError("--threshold is for --again: a calibration has that of its device")
-    else:
-        job = Job.of(what.study, what.device, what.selection)
+    job = Job.of(what.study, what.device, what.selection)
 
-        def tell(count: int) -> None:
-            say(f"{count} of {pairs} pairs of processes measured")
+    def tell(count: int) -> None:
+        say(f"{count} of {pairs} pairs of processes measured")
 
-        found = calibrating.calibrate(
-            commits.present_code(), job, pairs, 60 * minutes, rule.confidence, comparisons, tell
-        )
+    found = calibrating.calibrate(
+        commits.present_code(), job, pairs, 60 * minutes, rule.threshold, rule.confidence,
+        comparisons, tell,
+    )  # fmt: skip
     with free_path(out, found.study, found.environment) as path:
         calibration.save(found, path)
     if as_json:

@@ -15,7 +15,6 @@ from gpubench.cli.options import (
     From,
     JsonOption,
     Rule,
-    SamePythonOption,
     compared,
     rule,
     words_of,
@@ -50,11 +49,6 @@ def compare(
         ),
     ] = None,
     minutes: AgainOption = 10.0,
-    same_python: SamePythonOption = False,
-    out: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Store the measurements of commits in this folder."),
-    ] = None,
     as_json: JsonOption = False,
     markdown: Annotated[
         Path | None,
@@ -70,12 +64,11 @@ def compare(
 ) -> None:
     """Test whether one commit is slower than another.
 
-    Builds two commits, base and head, each in an environment of its own, measures them side by
-    side, and judges each measurement. Exit 0 same or faster, 1 slower or no longer right, 2 error,
-    3 inconclusive.
+    Measures two commits, base and head, side by side, and judges each measurement. Exit 0 same or
+    faster, 1 slower or no longer right, 2 error, 3 inconclusive.
     """
     require.one_process("compare")
-    _require_outputs(out, markdown, as_json)
+    _require_outputs(markdown, as_json)
     given = [name for name in (base, head) if name is not None]
     if all(Path(name).exists() for name in given) and head is not None:
         from gpubench.compare import procedure
@@ -84,7 +77,7 @@ def compare(
             Path(base), Path(head), rule.threshold, rule.confidence, force
         )
     else:
-        found = _compare_commits(given, what, rule, 60 * minutes, same_python, force, out)
+        found = _compare_commits(given, what, rule, 60 * minutes, force)
     added = [word for path in context.find_root().params["add"] or () for word in ("--add", path)]
     command = ["gpubench", *map(str, added), "compare", *given, *words_of(context, REPEATED)]
     _show(found, shlex.join(command), as_json, markdown, every)
@@ -93,21 +86,16 @@ def compare(
 
 # What a command that repeats a comparison needs of the options that were given.
 REPEATED = {
-    "threshold", "confidence", "device", "study", "algorithms", "minutes", "quick", "same_python",
-    "force",
+    "threshold", "confidence", "device", "study", "algorithms", "minutes", "quick", "force",
 }  # fmt: skip
 
 
-def _require_outputs(out: Path | None, markdown: Path | None, as_json: bool) -> None:
+def _require_outputs(markdown: Path | None, as_json: bool) -> None:
     """Raise UserError if the results could not be written where the options say."""
     if as_json and markdown == STDOUT:
         raise UserError("--json and --markdown - both want stdout: give --markdown a file")
     if markdown is not None and markdown != STDOUT:
         require.file("--markdown", markdown)
-    if out is not None:
-        require.folder("--out", out)
-        if out.exists() and any(out.iterdir()):
-            raise UserError(f"{out} holds something already: give --out a new folder")
 
 
 def _compare_commits(
@@ -115,13 +103,12 @@ def _compare_commits(
     what: Compared,
     rule: Rule,
     seconds: float,
-    same_python: bool,
     force: bool,
-    out: Path | None,
 ) -> Comparison:
-    """Build and measure two commits, or one and the working tree."""
+    """Measure two commits, or one and the working tree."""
     from gpubench.compare import commits, procedure
     from gpubench.compare.pairs import Job
+    from gpubench.measure.clock import now
 
     # What is no path comes first, so that a message is about that.
     by_need = sorted(given, key=lambda name: Path(name).exists())
@@ -129,21 +116,27 @@ def _compare_commits(
     found_commits = {name: commits.find_commit(root, name) for name in by_need}
     names = [found_commits[name] for name in given] + [None] * (2 - len(given))
     job = Job.of(what.study, what.device, what.selection)
-    say("preparing base and head" + ("" if same_python else ", each with a Python of its own"))
     ours, theirs = (
-        commits.code_of(root, role, name, not same_python)
+        commits.code_of(root, role, name)
         for role, name in zip(("base", "head"), names, strict=True)
     )
 
+    first, last = procedure.LOOKS[0], procedure.LOOKS[-1]
+    say(
+        f"measuring {first} pairs of processes, the first of which says how long it takes; up to"
+        f" {last} within {seconds / 60:g} min where cells are inconclusive"
+    )
+    begin = now()
+
     def tell(pairs: int, still_open: int) -> None:
         more = f"; {still_open} cells are inconclusive so far" if still_open else ""
+        if pairs == 1:
+            more = f"; {first} take about {first * (now() - begin) / 60:.1f} min"
         say(f"{pairs} pairs of processes measured{more}")
 
-    with procedure.locked(out):
-        return procedure.compare_codes(
-            (ours, theirs), job, rule.threshold, rule.confidence, seconds, force, out, tell,
-            on_begin=say,
-        )  # fmt: skip
+    return procedure.compare_codes(
+        (ours, theirs), job, rule.threshold, rule.confidence, seconds, force, tell
+    )
 
 
 def _show(

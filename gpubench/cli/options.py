@@ -64,13 +64,6 @@ AgainOption = Annotated[
         help="Spend up to M minutes on inconclusive measurements.",
     ),
 ]
-SamePythonOption = Annotated[
-    bool,
-    typer.Option(
-        "--same-python",
-        help="Run all commits on this interpreter and its packages, without the network.",
-    ),
-]
 PeriodicOption = Annotated[
     str,
     typer.Option(

@@ -19,7 +19,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -52,18 +51,16 @@ def calibrate(
     job: Job,
     pairs: int,
     seconds: float,
+    threshold: float | None,
     confidence: float,
     comparisons: int,
     on_pair: Callable[[int], None],
 ) -> Calibration:
     """Measure pairs of processes of one code, and draw comparisons from them.
 
-    seconds: no further pair is begun after so long, but for those of the first look. comparisons:
-    how many are drawn; they go through those looks for which there are pairs enough. on_pair:
-    called with the number of pairs measured.
-
-    Answers are checked before and after timing in the first pair, and in the others, which run the
-    same code on the same inputs, before.
+    seconds: no further pair is begun after so long, but for those of the first look. threshold:
+    None for that of the device. comparisons: how many are drawn; they go through those looks for
+    which there are pairs enough. on_pair: called with the number of pairs measured.
 
     Raises UserError for fewer pairs than the first look takes, and where they cannot be measured.
     """
@@ -82,28 +79,18 @@ def calibrate(
                 break
             started.append(clock.timestamp())
             pair = processes.measure(number)
-            processes.job = replace(job, check_again=False)
             for name, (resolution_ms, measured) in _measured(pair).items():
                 clock_ms[name] = max(resolution_ms, clock_ms.get(name, 0.0))
                 found.setdefault(name, [None] * number).append(measured)
             for series in found.values():
                 series += [None] * (number + 1 - len(series))
             on_pair(number + 1)
-    rule = clock_ms, threshold_on(environment), confidence, LOOKS, comparisons
+    least = threshold_on(environment) if threshold is None else threshold
+    rule = clock_ms, least, confidence, LOOKS, comparisons
     return Calibration(
         Environment(environment), job.study, extra / grain, started, clock_ms, found,
         evaluate(found, *rule),
     )  # fmt: skip
-
-
-def again(
-    earlier: Calibration, threshold: float | None, confidence: float, comparisons: int
-) -> Calibration:
-    """Return an earlier calibration with other comparisons drawn from its pairs."""
-    if threshold is None:
-        threshold = threshold_on(earlier.environment)
-    rule = earlier.clock_ms, threshold, confidence, LOOKS, comparisons
-    return msgspec.structs.replace(earlier, verdicts=evaluate(earlier.pairs, *rule))
 
 
 def _measured(pair: Pair) -> dict[str, tuple[float, Measured]]:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import statistics
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from gpubench.compare.verdict import CLOCK_MS, Cell
 from gpubench.core.errors import UserError
-from gpubench.evidence.files import load_results
 from gpubench.evidence.pooling import Measurement, key_of, pool
 from gpubench.evidence.records import (
     AXES,
@@ -112,14 +109,6 @@ class _Process(NamedTuple):
 
 
 Processes = Sequence[_Process]
-
-
-def load_side(path: Path) -> Side:
-    """Read a results file, or all of them in and below a folder.
-
-    Raises UserError for what is not there, is no results file, or is a folder without any.
-    """
-    return Side(str(path), load_results([path], f"gpubench run STUDY --out {path}"))
 
 
 def match(base: Side, head: Side, paired: bool = False, force: bool = False) -> Matched:
@@ -233,15 +222,8 @@ def _cell(name: str, base: Processes, head: Processes, paired: bool) -> Cell:
     records = [process.record for process in (*base, *head)]
     # A sample is the mean of a batch.
     clock_ms = CLOCK_MS / min(record.batch or 1 for record in records)
-    # A remark begins with what it is, and goes on with figures.
-    odd = Counter(text.split(":")[0] for record in records for text in record.remarks or ())
-    remarks = [f"{what} in {count} of {len(records)} processes" for what, count in odd.items()]
     ours, theirs = ([process.samples_ms for process in side] for side in (base, head))
-    key = cell_key(identity_of(records[0]))
-    try:
-        return Cell(name, ours, theirs, paired, clock_ms, key, remarks)
-    except ValueError as error:
-        raise UserError(f"{error}: measure it again") from error
+    return Cell(name, ours, theirs, paired, clock_ms, cell_key(identity_of(records[0])))
 
 
 def _environment(base: Side, head: Side) -> dict[str, str]:

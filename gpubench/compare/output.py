@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from gpubench.compare.files import Fault
@@ -15,7 +13,6 @@ from gpubench.core.markdown import escaped
 from gpubench.core.markdown import table as table_of
 from gpubench.core.numbers import percent
 
-SCHEMA_FILE = Path(__file__).with_name("comparison.schema.json")
 COLUMNS = ("cell", "base ms", "head ms", "head / base", "interval", "verdict")
 ROWS = 40  # of a table in Markdown: a comment has room for some 65,000 characters
 DASH = "\N{EN DASH}"
@@ -65,28 +62,22 @@ def _verdict(comparison: Comparison) -> str:
 
 def table(comparison: Comparison, every: bool = False) -> list[tuple[str, ...]]:
     """Return a row for each cell that is not the same, or with `every` for all; see COLUMNS."""
-    common = _common_reasons(comparison)
     rows: list[tuple[str, ...]] = []
     for each in _ordered(comparison):
         if every or each.verdict != "same":
-            why = f": {each.reason}" if each.reason and each.reason not in common else ""
+            why = f": {each.reason}" if each.reason else ""
             rows.append((each.name, *_figures(each), in_words(each.verdict) + why))
     return rows
 
 
 def notes(comparison: Comparison) -> list[str]:
     """Return what is to be said beside the table, a line each."""
-    of_cells = _common_reasons(comparison).items()
-    total = len(comparison.judgements)
-    changed = [each for each in _ordered(comparison) if each.verdict in ("slower", "faster")]
     return [
         *(f"forced: {difference}" for difference in comparison.matched.differences),
         *(f"broken: {fault.name}: head {fault.head}" for fault in comparison.broken),
         *(f"wrong: {f.name}: base {f.base}; head {f.head}" for f in comparison.wrong),
         *(f"right again: {fault.name}: base {fault.base}" for fault in comparison.mended),
-        *(f"inconclusive: {_of(count, total)}: {reason}" for reason, count in of_cells),
         *(f"left out: {each.name}: {each.why}" for each in comparison.matched.left_out),
-        *(f"remark: {each.name}: {remark}" for each in changed for remark in each.remarks),
         _counts(comparison),
         _terms(comparison),
     ]
@@ -98,15 +89,10 @@ def markdown(comparison: Comparison, command: str) -> str:
     command: that repeats the comparison.
     """
     first, _, rest = headline(comparison).partition(":")
-    lines = [line for line in notes(comparison)[:-2] if line[:8] not in ("left out", "remark: ")]
+    lines = [line for line in notes(comparison)[:-2] if not line.startswith("left out")]
     changed = table(comparison)
     same = [row for row in table(comparison, every=True) if row not in changed]
     left_out = comparison.matched.left_out
-    spreads = [
-        (j.name, _processes(j), _share(j.between), _share(j.within), "; ".join(j.remarks))
-        for j in _ordered(comparison)
-    ]
-    of_spreads = ("cell", "processes", "between processes", "within one", "remarks")
     sides = {"base": comparison.base, "head": comparison.head}
     environment = [*(sides | dict(comparison.matched.environment)).items()]
     parts = [
@@ -116,7 +102,6 @@ def markdown(comparison: Comparison, command: str) -> str:
         escaped(f"{_counts(comparison)}. {_terms(comparison)}."),
         _folded(f"{len(same)} the same", _markdown_table(COLUMNS, same)),
         _folded(f"{len(left_out)} left out", _markdown_table(("cell", "why"), left_out)),
-        _folded("Spread", _markdown_table(of_spreads, spreads)),
         _folded("Environment", _markdown_table(("", ""), environment)),
         f"To repeat it:\n\n```sh\n{command}\n```",
     ]
@@ -153,10 +138,8 @@ def as_json(comparison: Comparison, command: str) -> dict[str, Any]:
 def _cell(judgement: Judgement) -> dict[str, Any]:
     plain = dataclasses.asdict(judgement)
     base_processes, head_processes = plain.pop("processes")
-    renamed = {"low": "ratio_low", "high": "ratio_high", "between": "spread_between",
-               "within": "spread_within"}  # fmt: skip
+    renamed = {"low": "ratio_low", "high": "ratio_high", "between": "spread_between"}
     return {renamed.get(name, name): value for name, value in plain.items()} | {
-        "remarks": list(judgement.remarks),
         "base_processes": base_processes,
         "head_processes": head_processes,
     }
@@ -174,30 +157,14 @@ def _ordered(comparison: Comparison) -> list[Judgement]:
     return sorted(comparison.judgements, key=place)
 
 
-def _common_reasons(comparison: Comparison) -> dict[str, int]:
-    """Return the reasons that several cells share, and how many do; a table would repeat them."""
-    counted = Counter(each.reason for each in comparison.judgements if each.reason)
-    return {reason: count for reason, count in counted.items() if count > 1}
-
-
 def _figures(judgement: Judgement) -> tuple[str, str, str, str]:
     """Return times, ratio and interval as text."""
     interval = DASH
     if judgement.low is not None and judgement.high is not None:
-        of = {"samples": " (within one process)", "calibration": " (calibrated)"}
-        rests_on = of.get(judgement.rests_on or "", "")
+        rests_on = " (calibrated)" if judgement.rests_on == "calibration" else ""
         interval = f"{judgement.low:.4g} to {judgement.high:.4g}{rests_on}"
     ratio = DASH if judgement.ratio is None else f"{judgement.ratio:.4g}"
     return f"{judgement.base_ms:.4g}", f"{judgement.head_ms:.4g}", ratio, interval
-
-
-def _processes(judgement: Judgement) -> str:
-    base, head = judgement.processes
-    return f"{base} pairs" if judgement.paired else f"{base} and {head}"
-
-
-def _share(value: float | None) -> str:
-    return DASH if value is None else percent(value)
 
 
 def _of(count: int, total: int) -> str:

@@ -36,7 +36,6 @@ BLOCK_TURNS = 5  # between two looks at clocks and throttling
 PATIENCE_S = 900  # the longest that a request may take; to check a large input takes minutes
 GRACE_S = 60
 
-
 Variants = dict[tuple[str, int], list[float]]
 
 
@@ -64,7 +63,6 @@ class Job:
     text: of the study's file. selection: see studies.plan.plan; quick None for a CPU alone.
     variants: for base and for head, grain and extra work of each variant of a cell (see
         measure.sampling.Task); the first is what is recorded.
-    check_again: whether answers are checked after timing too.
     """
 
     study: str
@@ -72,7 +70,6 @@ class Job:
     device: str
     selection: Mapping[str, Any]
     variants: tuple[Sequence[tuple[int, int]], Sequence[tuple[int, int]]] = (PLAIN, PLAIN)
-    check_again: bool = True
 
     @classmethod
     def of(cls, study: str, device: str, selection: Mapping[str, Any]) -> Job:
@@ -185,8 +182,6 @@ class Pairs:
 
     While one pair measures on a GPU, the next starts and imports its packages; on a CPU that
     would disturb what is measured.
-
-    job: what the next pair measures.
     """
 
     def __init__(self, codes: tuple[Code, Code], job: Job) -> None:
@@ -257,7 +252,7 @@ def _measure(
                 if len(sides) < 2 or any(key not in each for each in ready):
                     processes[side].ask("sample", cell=key, variant=0)
         for side in sides:
-            processes[side].send("finish", check=job.check_again)
+            processes[side].send("finish", check=True)
         for side in sides:
             answer = processes[side].receive()
             records[side].extend(map(record_of, answer["records"]))

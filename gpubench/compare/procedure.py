@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -17,21 +16,12 @@ from typing import Any, Literal
 from gpubench.compare import files
 from gpubench.compare.pairs import Code, Job, Pairs, describe
 from gpubench.compare.verdict import Judgement, Verdict, judge
-from gpubench.core import registry
-from gpubench.core.contracts import BACKENDS
-from gpubench.core.errors import UserError
-from gpubench.core.writing import Lock
 from gpubench.evidence.calibration import spreads
-from gpubench.evidence.results import Results, Store
+from gpubench.evidence.files import load_results
+from gpubench.evidence.results import Results
 from gpubench.measure import clock
-from gpubench.studies.plan import plan
-from gpubench.studies.selection import Selection
-from gpubench.studies.study import parse_study
 
 LOOKS = (8, 12, 18, 27)  # pairs of processes measured at each look
-# To start a pair of processes takes some 3 s, and each cell 0.6 s: it took 0.56 s on an H200, and
-# 0.75 s on two cores of a CPU.
-START_S, CELL_S = 3.0, 0.6
 THRESHOLD = {"gpu": 0.03, "cpu": 0.10}  # by what a device is, unless the user says
 
 
@@ -103,24 +93,18 @@ def compare_files(
     Where a side has too few processes, the spread between them is that of a calibration, if this
     machine has one. Raises UserError for what is no results, or cannot be compared.
     """
-    sides = files.load_side(base), files.load_side(head)
-    matched = files.match(*sides, force=force)
-    environments = [each.environment for side in sides for each in side.results]
+    ours, theirs = (
+        files.Side(str(path), load_results([path], f"gpubench run STUDY --out {path}"))
+        for path in (base, head)
+    )
+    matched = files.match(ours, theirs, force=force)
+    environments = [each.environment for side in (ours, theirs) for each in side.results]
     machines = {environment["machine"] for environment in environments}
     known = spreads(machines.pop()) if len(machines) == 1 else {}
     if threshold is None:
         threshold = threshold_on(environments[0])
     judged = judge(matched.cells, threshold, confidence, spreads=known)
     return Comparison(matched, judged, threshold, confidence, 1, str(base), str(head))
-
-
-def locked(keep: Path | None) -> AbstractContextManager[object]:
-    """Keep other comparisons out of a folder; raises UserError where one is at work in it."""
-    if keep is None:
-        return nullcontext()
-    return Lock(
-        keep / ".compare.lock", f"another process compares into {keep}: name another folder"
-    )
 
 
 def compare_codes(
@@ -130,34 +114,23 @@ def compare_codes(
     confidence: float,
     seconds: float,
     force: bool,
-    keep: Path | None,
     on_pair: Callable[[int, int], None],
-    only: Collection[str] | None = None,
-    on_begin: Callable[[str], None] | None = None,
 ) -> Comparison:
     """Measure two codes side by side and judge them.
 
     threshold: None for the one that goes with the device. seconds: no further pair is begun after
-    so long, but for those of the first look. keep: folder in which a results file of each process
-    is written. on_pair: called with the number of pairs measured, and of cells about which nothing
-    can be told yet. only: keys of the cells that are measured; None for all of the job. on_begin:
-    called once with how long it will take, in words.
+    so long, but for those of the first look. on_pair: called with the number of pairs measured, and
+    of cells about which nothing can be told yet.
 
-    Raises UserError where they cannot be measured or compared, and where `keep` holds an earlier
-    comparison.
+    Raises UserError where they cannot be measured or compared.
     """
-    if keep is not None and any((keep / code.name).exists() for code in codes):
-        raise UserError(f"{keep} holds an earlier comparison: name another folder")
     deadline = clock.Deadline(seconds)
     environments = [describe(code, job.device) for code in codes]
-    if on_begin is not None:
-        on_begin(how_long(job, environments[0]["device"], LOOKS, seconds, only))
-    text = None if job.study in registry.studies() else job.text
     threshold = threshold_on(environments[0]) if threshold is None else threshold
     processes: tuple[list[Results], list[Results]] = ([], [])
     ours, theirs = map(files.Side, (code.title for code in codes), processes)
     settled: dict[str, Judgement] = {}
-    open_cells = only
+    open_cells: Collection[str] | None = None  # all of the job
     with Pairs(codes, job) as pairs:
         for pairs_at_look in LOOKS:
             while (count := len(processes[0])) < pairs_at_look:
@@ -167,9 +140,6 @@ def compare_codes(
                 for side in (0, 1):
                     path = Path(codes[side].name, f"{count + 1:02}.json")
                     processes[side].append(Results(environments[side], records[side], path))
-                    if keep is not None:
-                        with Store(keep / path, environments[side], text) as store:
-                            store.add(records[side])
                 if count == 0:  # what cannot be compared is refused at once
                     files.match(ours, theirs, paired=True, force=force)
                 on_pair(count + 1, len(open_cells or ()))
@@ -181,95 +151,3 @@ def compare_codes(
                 break
     judged = [settled.get(each.key, each) for each in judged]
     return Comparison(matched, judged, threshold, confidence, len(LOOKS), ours.name, theirs.name)
-
-
-@dataclass(frozen=True)
-class Culprit:
-    """Where a slow-down came in.
-
-    after: the last commit known to be as fast as the good one. commit: the first known to be
-    slower. between: commits of which nothing could be told. found: the last comparison that called
-    a commit slower.
-    """
-
-    after: str
-    commit: str
-    between: Sequence[str]
-    found: Comparison
-
-
-def bisect(
-    commits: Sequence[str],
-    compare_with: Callable[[str, Collection[str] | None], Comparison],
-    on_verdict: Callable[[str, str], None],
-) -> Culprit | Comparison:
-    """Find the commit that made something slower; return what `compare` found where nothing is.
-
-    commits: from the good one to the bad one. compare_with: compares a commit with the good one,
-    given the keys of the cells to measure, or None for all. on_verdict: called with each commit
-    and its verdict.
-    """
-    bad = compare_with(commits[-1], None)
-    on_verdict(commits[-1], bad.verdict)
-    slower = [each.key for each in bad.judgements if each.verdict == "slower"]
-    if not slower:
-        return bad
-    low, high = 0, len(commits) - 1
-    unknown: set[int] = set()
-    while candidates := [index for index in range(low + 1, high) if index not in unknown]:
-        middle = min(candidates, key=lambda index: abs(2 * index - low - high))
-        found = compare_with(commits[middle], slower)
-        on_verdict(commits[middle], found.verdict)
-        if found.verdict == "slower":
-            high, bad = middle, found
-        elif found.exit_code == 0:
-            low = middle
-        else:
-            unknown.add(middle)
-    return Culprit(commits[low], commits[high], commits[low + 1 : high], bad)
-
-
-def how_long(
-    job: Job,
-    device: Mapping[str, Any],
-    looks: Sequence[int],
-    seconds: float,
-    only: Collection[str] | None = None,
-) -> str:
-    """Say how long a comparison will take.
-
-    device: as in a results file. looks: numbers of pairs after which it looks at the data. seconds:
-    no pair is begun after so long, but for those of the first look. only: keys of the cells that
-    are measured; None for all of the job.
-    """
-    cells = cells_of(job, device) if only is None else len(only)
-    each = START_S + cells * CELL_S
-    first, most = looks[0] * each, looks[-1] * each
-    longest = max(first, min(most, seconds))
-    more = f"; up to {_duration(longest)} where cells are inconclusive" if longest > first else ""
-    what = f"{cells} cell{'s' if cells > 1 else ''}"
-    return f"{what} in {looks[0]} pairs of processes: about {_duration(first)}{more}"
-
-
-def cells_of(job: Job, device: Mapping[str, Any]) -> int:
-    """Count what a job measures on a device, given as in a results file.
-
-    As the worker does: of launches and their graph, the graph alone. What needs another back end
-    does not count.
-    """
-    given = dict(job.selection)
-    if given.get("quick") is None:
-        given["quick"] = bool(device.get("is_cpu"))
-    absent = BACKENDS - {device["backend"]}
-    return sum(
-        mode != "hot" or "graph" not in group.sweep.modes
-        for group in plan(parse_study(job.study, job.text), Selection(**given))
-        for subject, mode in group.items
-        if not absent & group.sweep.requires
-        and not absent & registry.find_algorithm(subject.algorithm).forms[subject.form].requires
-    )
-
-
-def _duration(seconds: float) -> str:
-    """Write a duration as people estimate it: 40 s, 3 min."""
-    return f"{max(10, round(seconds, -1)):.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"

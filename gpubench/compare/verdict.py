@@ -27,20 +27,18 @@ from scipy.stats import binom, norm, t
 
 from gpubench.core.numbers import percent
 from gpubench.evidence.calibration import spread_of
-from gpubench.measure.statistics import summarise
 
 Verdict = Literal["same", "faster", "slower", "cannot tell"]
-RestsOn = Literal["processes", "calibration", "samples"]
+RestsOn = Literal["processes", "calibration"]
 Floats = NDArray[np.float64]
 
 TRIM = 0.2
 # What trimming may add to the chance of `_all_apart`: nothing for a thousand cells.
 MODES_RISK = 1e-5
 CLOCK_MS = 0.0005  # the resolution that CUDA promises of its events
-SHORTEST_MS, LONGEST_MS = 1e-9, 1e12  # of what can be a time
+SHORTEST_MS = 1e-9  # of what can be a time
 LEAST_DEVIATION = 1e-7  # of logarithms: below what a file keeps, which is six digits
 WIDEST = 20.0  # of a log ratio, so that its limits stay finite numbers
-Z95 = 1.959964  # half the width of a 95 % interval in standard errors
 
 
 @dataclass(frozen=True)
@@ -53,7 +51,7 @@ class Cell:
     paired: the i-th process of base ran together with the i-th of head, and so did their samples
         in turns.
     clock_ms: what a sample is known to at best; where samples show a finer clock, that counts.
-    key: for programs, see studies.plan.cell_key. remarks: what is unusual about its samples.
+    key: for programs, see studies.plan.cell_key.
     """
 
     name: str
@@ -62,16 +60,6 @@ class Cell:
     paired: bool = False
     clock_ms: float = CLOCK_MS
     key: str = ""
-    remarks: Sequence[str] = ()
-
-    def __post_init__(self) -> None:
-        for side in (self.base, self.head):
-            if not side or not all(side):
-                raise ValueError(f"{self.name}: each side needs a process, and each a sample")
-            if not all(0 <= s <= LONGEST_MS for samples in side for s in samples):
-                raise ValueError(f"{self.name}: samples are times from 0 to {LONGEST_MS:g} ms")
-        if self.paired and len(self.base) != len(self.head):
-            raise ValueError(f"{self.name}: pairs need as many processes on either side")
 
 
 @dataclass(frozen=True)
@@ -80,13 +68,12 @@ class Judgement:
 
     base_ms, head_ms: centre of the process medians. ratio: head over base. low, high: its
         interval, which holds for all cells of the comparison together. None where there is none.
-    rests_on: what the interval comes from: the spread between these processes, that of a
-        calibration, or, where neither exists, the samples alone, which no verdict is built on.
+    rests_on: what the interval comes from: the spread between these processes, or that of a
+        calibration.
     processes: of base and of head.
     between: spread between processes, as the standard deviation of log medians; of log ratios
-        where they are pairs. within: standard error of a process's median, from its samples, on
-        the side where it is larger. Both relative; None where there are too few.
-    reason: why it is inconclusive, else None. key, remarks: as in the cell.
+        where they are pairs; None where there are too few.
+    reason: why it is inconclusive, else None. key: as in the cell.
     """
 
     name: str
@@ -101,9 +88,7 @@ class Judgement:
     processes: tuple[int, int] = (0, 0)
     paired: bool = False
     between: float | None = None
-    within: float | None = None
     reason: str | None = None
-    remarks: Sequence[str] = ()
 
 
 def judge(
@@ -119,11 +104,7 @@ def judge(
         its data, as it does where cells that cannot tell are measured again; say the same number
         at each look. spreads: by name of the cell, the standard deviation of log process medians
         that calibration knows; used where there are too few processes, see `spread_of`.
-
-    Raises ValueError for arguments out of range.
     """
-    if not (0 < threshold < 1 and 0 < confidence < 1 and looks >= 1):
-        raise ValueError(f"out of range: {threshold=}, {confidence=}, {looks=}")
     if not cells:
         return []
     alpha = risk(len(cells), confidence, looks)
@@ -227,11 +208,9 @@ def judge_cell(
 ) -> Judgement:
     """Judge one cell, whose interval may miss with probability alpha; see `judge`."""
     base, head = (np.array([statistics.median(s) for s in side]) for side in (cell.base, cell.head))
-    errors = [_standard_error(side) for side in (cell.base, cell.head)]
     judged = Judgement(
         cell.name, cell.key, "cannot tell", *_centres_ms(base, head, cell.paired),
-        processes=(len(base), len(head)), paired=cell.paired, remarks=cell.remarks,
-        within=max((error for error in errors if error is not None), default=None),
+        processes=(len(base), len(head)), paired=cell.paired,
         reason="takes less time than the clock can tell",
     )  # fmt: skip
     if min(base.min(), head.min()) < SHORTEST_MS:
@@ -240,7 +219,7 @@ def judge_cell(
     if cell.paired:
         turns = [log_ratio(*pair) for pair in zip(cell.base, cell.head, strict=True)]
         logs = logs[0], logs[0] + np.array(turns)
-    rests_on, centre, half = _estimate(*logs, cell.paired, alpha, spread, errors)
+    rests_on, centre, half = _estimate(*logs, cell.paired, alpha, spread)
     judged = replace(
         judged, between=_between(*logs, cell.paired), rests_on=rests_on, ratio=math.exp(centre)
     )
@@ -318,34 +297,23 @@ def log_ratio(base: Sequence[float], head: Sequence[float]) -> float:
 
 
 def _estimate(
-    base: Floats,
-    head: Floats,
-    paired: bool,
-    alpha: float,
-    spread: float | None,
-    errors: Sequence[float | None],
+    base: Floats, head: Floats, paired: bool, alpha: float, spread: float | None
 ) -> tuple[RestsOn | None, float, float | None]:
     """Return what the interval of the log ratio rests on, its centre, and its half width.
 
-    base, head: logarithms of process medians. errors: standard error of one process's median, on
-    either side. Takes the spread between processes as they show it where they are enough, else as
-    calibration knows it, else as they show it if they show any, else that of the samples.
+    base, head: logarithms of process medians. Takes the spread between processes as they show it
+    where they are enough, else as calibration knows it, else as they show it if they show any.
     """
     fewer = min(len(base), len(head))
     if are_enough(fewer, paired, alpha) or (spread is None and fewer > 1):
         centre, half = interval(base, head, paired, alpha)
         return "processes", float(centre), float(half)
     centre = head.mean() - base.mean()
-    width = float(norm.isf(alpha / 2))  # in standard errors
-    if spread is not None:
-        seen = (_between(base, head, paired) or 0.0) / (math.sqrt(2) if paired else 1)
-        error = max(spread, seen) * math.sqrt(1 / len(base) + 1 / len(head))
-        return "calibration", float(centre), width * error
-    base_error, head_error = errors
-    if base_error is None or head_error is None:
+    if spread is None:
         return None, float(centre), None
-    error = math.hypot(base_error / math.sqrt(len(base)), head_error / math.sqrt(len(head)))
-    return "samples", float(centre), width * error
+    seen = (_between(base, head, paired) or 0.0) / (math.sqrt(2) if paired else 1)
+    error = max(spread, seen) * math.sqrt(1 / len(base) + 1 / len(head))
+    return "calibration", float(centre), float(norm.isf(alpha / 2)) * error
 
 
 def _why(ratio: float, low: float, high: float, threshold: float) -> str:
@@ -379,20 +347,6 @@ def _centres_ms(base_ms: Floats, head_ms: Floats, paired: bool) -> tuple[float, 
         return float(np.exp(np.log(_inner(np.sort(own), _cut(own, other, paired))).mean()))
 
     return centre(base_ms, head_ms), centre(head_ms, base_ms)
-
-
-def _standard_error(side: Sequence[Sequence[float]]) -> float | None:
-    """Return the relative standard error of a process's median, from its samples.
-
-    The median over the processes with at least 6 samples; None without any. From the 95 %
-    interval of the median (J. W. McKean, R. M. Schrader, Communications in Statistics B 13, 1984),
-    which takes the samples for independent.
-    """
-    found = [summarise(samples) for samples in side if len(samples) >= 6]
-    errors = [
-        (s.ci95_high_ms - s.ci95_low_ms) / (2 * Z95 * s.median_ms) for s in found if s.median_ms
-    ]
-    return float(statistics.median(errors)) if errors else None
 
 
 def _between(base: Floats, head: Floats, paired: bool) -> float | None:

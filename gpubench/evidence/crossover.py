@@ -57,32 +57,17 @@ class Crossing:
 
     at: where they are equal. low, high: between which it is inconclusive which is below; None
     where that goes on to the first or last place measured.
-    between: the places measured on either side of `at`, one twice if it is one of them.
-    faster_before, faster_after: FIRST or SECOND.
+    faster_before: FIRST or SECOND.
     """
 
     at: float
     low: float | None
     high: float | None
-    between: tuple[float, float]
     faster_before: int
-    faster_after: int
 
 
-@dataclass(frozen=True)
-class Compared:
-    """Two curves along an axis: where they cross, and which is faster as far as intervals tell.
-
-    faster: FIRST or SECOND where only that one ever is, NEITHER where it can be told nowhere,
-    None where each is somewhere.
-    """
-
-    crossings: Sequence[Crossing]
-    faster: int | None
-
-
-def compare(places: Sequence[float], ratios: Sequence[Ratio]) -> Compared:
-    """Compare two curves from the ratios of the first to the second at ascending places.
+def crossings(places: Sequence[float], ratios: Sequence[Ratio]) -> list[Crossing]:
+    """Return where two curves cross, from the ratios of the first to the second, places ascending.
 
     Between two places the logarithm of the ratio, and of either end of its interval, is a line.
     A crossing lies where that of the ratio is 0; it is inconclusive where 0 lies between
@@ -99,13 +84,23 @@ def compare(places: Sequence[float], ratios: Sequence[Ratio]) -> Compared:
 
     breaks = sorted({*places, *zeros, *itertools.chain(*others)})
     stretches = [(begin, end, side((begin + end) / 2)) for begin, end in pairwise(breaks)]
-    runs: list[tuple[float, float, int]] = []
-    for which, group in groupby(stretches or [(x, x, side(x)) for x in places], lambda s: s[2]):
+    told = []  # from where to where which of them is faster
+    for which, group in groupby(stretches, lambda stretch: stretch[2]):
         members = list(group)
-        runs.append((members[0][0], members[-1][1], which))
-    told = {which for _, _, which in runs} - {NEITHER}
-    faster = None if len(told) > 1 else next(iter(told), NEITHER)
-    return Compared(_crossings(places, zeros, runs), faster)
+        if which != NEITHER:
+            told.append((members[0][0], members[-1][1], which))
+    # Beyond an open end the medians alone say which is faster.
+    if told and sum(zero < told[0][0] for zero in zeros) % 2:
+        told.insert(0, (-math.inf, -math.inf, -told[0][2]))
+    if told and sum(zero > told[-1][1] for zero in zeros) % 2:
+        told.append((math.inf, math.inf, -told[-1][2]))
+    found = []
+    for (_, low, before), (high, _, after) in pairwise(told):
+        if before != after:
+            inside = [zero for zero in zeros if low <= zero <= high] or [low]
+            ends = [end if math.isfinite(end) else None for end in (low, high)]
+            found.append(Crossing(inside[len(inside) // 2], ends[0], ends[1], before))
+    return found
 
 
 def _zeros(places: Sequence[float], values: Sequence[float]) -> list[float]:
@@ -116,30 +111,3 @@ def _zeros(places: Sequence[float], values: Sequence[float]) -> list[float]:
         x0 + (x1 - x0) * (y0 / (y0 - y1)) for (x0, y0), (x1, y1) in pairwise(points) if y0 * y1 < 0
     ]
     return sorted(found)
-
-
-def _crossings(
-    places: Sequence[float], zeros: Sequence[float], runs: Sequence[tuple[float, float, int]]
-) -> list[Crossing]:
-    """Return a crossing for each change of sides, with or without a stretch that is open."""
-    found = []
-    for index, (begin, end, side) in enumerate(runs):
-        before = runs[index - 1][2] if index > 0 else None
-        after = runs[index + 1][2] if index + 1 < len(runs) else None
-        if side == NEITHER:
-            inside = [zero for zero in zeros if begin <= zero <= end]
-            if len(inside) % 2 == 0 or (before is None and after is None):
-                continue  # the medians come back to their side, or nothing can be told at all
-            at = inside[len(inside) // 2]
-            low, high = (None if before is None else begin), (None if after is None else end)
-            # Beyond an open end the medians alone say which is faster.
-            before = -after if before is None and after is not None else before
-            after = -before if after is None and before is not None else after
-        elif before is not None and before != NEITHER:  # the sides change in one point
-            at, low, high, after = begin, begin, begin, side
-        else:
-            continue
-        if before is not None and after is not None and before != after:
-            between = (max(x for x in places if x <= at), min(x for x in places if x >= at))
-            found.append(Crossing(at, low, high, between, before, after))
-    return found

@@ -11,8 +11,6 @@ from msgspec import Meta, Struct
 from gpubench.evidence.bounds import Amount, Count, Line, Ms, Name, Real, Scalar, Size, read
 from gpubench.evidence.declared import legacy
 
-KIND = "an account of a simulation"
-
 
 class Account(Struct):
     """What was simulated, how fast, and what was observed at which time."""
@@ -42,7 +40,7 @@ class Account(Struct):
 
 def load(path: Path) -> dict[str, Any]:
     """Return an account as plain JSON; raises UserError for what is none."""
-    account = read(path, Account, KIND)
+    account = read(path, Account, "an account of a simulation")
     account.figure = account.figure or legacy()["figures"].get(account.workload, "")
     found: dict[str, Any] = msgspec.to_builtins(account)
     return found

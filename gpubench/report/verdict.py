@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from itertools import pairwise
 
-from gpubench.evidence.crossover import FIRST, compare
+from gpubench.evidence.crossover import FIRST, crossings
 from gpubench.evidence.declared import Group
 from gpubench.evidence.ranking import Subject
 from gpubench.report.axes import AXES, describe, varying
@@ -92,8 +92,7 @@ def _overtaken(run: StudyRun, scan: Scan) -> Iterator[Row]:
             if len(both) < 2:
                 continue
             places = [math.log2(value) if is_size else value for value in both]
-            compared = compare(places, [one.over(other) for one, other in both.values()])
-            for crossing in compared.crossings:
+            for crossing in crossings(places, [one.over(other) for one, other in both.values()]):
                 if crossing.faster_before == FIRST:
                     about = f"{write(crossing.at)} {axis.label}"
                     interval = f"{write(crossing.low)} to {write(crossing.high)}"

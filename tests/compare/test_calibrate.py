@@ -201,7 +201,7 @@ def run(monkeypatch):
         monkeypatch.setattr(calibrating, "describe", lambda code, device: surroundings)
         monkeypatch.setattr(calibrating, "Pairs", processes)
         said = []
-        found = calibrate(CODE, JOB, pairs, seconds, 0.99, comparisons, said.append)
+        found = calibrate(CODE, JOB, pairs, seconds, None, 0.99, comparisons, said.append)
         assert said == list(range(1, len(processes.jobs) + 1))
         return found
 
@@ -227,12 +227,6 @@ def test_the_extra_work_goes_with_the_device(run, is_cpu, injected, threshold):
     (_, ours), (_, theirs) = processes.jobs[0].variants
     assert ours[0] == theirs[0] and ours[1] == 0  # base's batches are as long
     assert theirs[1] / theirs[0] == pytest.approx(injected)
-
-
-def test_answers_are_checked_again_in_the_first_pair(run):
-    processes = Processes()
-    run(processes)
-    assert [job.check_again for job in processes.jobs] == [True] + [False] * 7
 
 
 @pytest.mark.parametrize("without", [(0,), (3, 9)])
@@ -384,11 +378,24 @@ def command(monkeypatch, capsys, tmp_path):
     return call
 
 
-def test_comparisons_are_drawn_again_from_the_pairs_of_a_file(command, small, tmp_path):
-    calibration.save(small, tmp_path / "earlier.json")
+@pytest.fixture
+def measured(monkeypatch, small):
+    """Let the command draw from pairs that are there already."""
+
+    def calibrate(code, job, pairs, seconds, threshold, confidence, comparisons, on_pair):
+        assert (job.study, pairs, seconds) == ("regressions", 60, 3600)
+        on_pair(pairs)
+        least = procedure.threshold_on(small.environment) if threshold is None else threshold
+        rule = small.clock_ms, least, confidence, procedure.LOOKS, comparisons
+        return replace(small, verdicts=evaluate(small.pairs, *rule))
+
+    monkeypatch.setattr(calibrating, "calibrate", calibrate)
+
+
+@pytest.mark.usefixtures("measured")
+def test_a_calibration_is_told_and_kept(command, tmp_path):
     status, out, err = command(
-        "--again", "earlier.json", "--threshold", "10%", "--confidence", "95%",
-        "--comparisons", "40", "--out", "kept",
+        "--threshold", "10%", "--confidence", "95%", "--comparisons", "40", "--out", "kept",
     )  # fmt: skip
     assert status == 0 and "40 comparisons drawn from 16 pairs, threshold 10.0%" in out
     (path,) = (tmp_path / "kept").rglob("*.json")
@@ -397,14 +404,13 @@ def test_comparisons_are_drawn_again_from_the_pairs_of_a_file(command, small, tm
     found = calibration.load(path)
     assert (found.verdicts.threshold, found.verdicts.confidence) == (0.1, 0.95)
     assert found.verdicts.comparisons == 40
-    assert found.as_json()["calibration"]["pairs"] == small.as_json()["calibration"]["pairs"]
-    command("--again", "earlier.json", "--comparisons", "40", "--out", "kept")
+    command("--comparisons", "40", "--out", "kept")
     assert len(list((tmp_path / "kept").rglob("*.json"))) == 2  # the first is as it was
 
 
-def test_json_alone_is_on_stdout(command, small, tmp_path):
-    calibration.save(small, tmp_path / "earlier.json")
-    _, out, _ = command("--again", "earlier.json", "--comparisons", "40", "--json")
+@pytest.mark.usefixtures("measured")
+def test_json_alone_is_on_stdout(command, small):
+    _, out, _ = command("--comparisons", "40", "--json")
     verdicts = json.loads(out)
     assert verdicts["comparisons"] == 40 and set(verdicts["cells"]) == set(small.pairs)
 
@@ -412,15 +418,12 @@ def test_json_alone_is_on_stdout(command, small, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--threshold", "5%"), "--threshold is for --again"),
-        (("--again", "nowhere.json"), "nowhere.json"),
-        (("--again", "earlier.json", "--threshold", "5"), "takes a fraction"),
+        (("--threshold", "5"), "takes a fraction"),
         (("--pairs", "3"), "at least 8 pairs"),
         (("--study", "nowhere"), "nowhere"),
     ],
 )
-def test_errors_are_one_line(command, small, tmp_path, arguments, words):
-    calibration.save(small, tmp_path / "earlier.json")
+def test_errors_are_one_line(command, tmp_path, arguments, words):
     status, out, err = command(*arguments)
     assert (status, out) == (2, "")
     assert words in err and err.count("\n") == 1

@@ -12,7 +12,7 @@ from compare_results import record, results
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpubench.compare.files import Fault, Matched, Side, load_side, match, name_of
+from gpubench.compare.files import Fault, Matched, Side, match, name_of
 from gpubench.compare.procedure import Comparison
 from gpubench.compare.verdict import (
     CLOCK_MS,
@@ -28,6 +28,7 @@ from gpubench.compare.verdict import (
 )
 from gpubench.core.errors import UserError
 from gpubench.evidence.calibration import spread_of
+from gpubench.evidence.files import load_results
 
 SPREAD = 0.005
 DRAWS = 40_000
@@ -175,8 +176,7 @@ def test_processes_count_and_not_their_samples():
     (full,) = judge([Cell("a", base, head, clock_ms=1e-9)])
     (short,) = judge([cell(*medians)])
     assert full.high == pytest.approx(short.high)
-    assert full.within == pytest.approx(SPREAD * math.sqrt(math.pi / 2 / 50), rel=0.6)
-    assert full.between > 10 * full.within
+    assert full.between == pytest.approx(short.between)
 
 
 def test_the_order_of_pairs_matters_and_that_of_sets_does_not():
@@ -246,15 +246,12 @@ def test_too_few_processes_give_an_interval_and_no_verdict():
     assert uneven.reason == found.reason
 
 
-def test_one_process_each_shows_what_the_samples_show():
+def test_one_process_each_has_a_ratio_and_no_interval():
     (found,) = judge([Cell("a", [made.SAMPLES], [[1.2 * s for s in made.SAMPLES]])])
-    assert found.verdict == "cannot tell" and found.rests_on == "samples"
-    assert found.ratio == pytest.approx(1.2) and found.low < 1.2 < found.high
+    assert (found.verdict, found.rests_on, found.low) == ("cannot tell", None, None)
+    assert found.ratio == pytest.approx(1.2)
     assert found.reason.startswith("one process each, and no calibration of this machine")
     assert "--processes 4" in found.reason
-    (bare,) = judge([cell([1.0], [1.2])])
-    assert (bare.verdict, bare.rests_on, bare.low) == ("cannot tell", None, None)
-    assert bare.ratio == pytest.approx(1.2)
 
 
 def test_a_cell_that_was_not_calibrated_is_as_restless_as_the_most_restless_of_its_mode():
@@ -283,23 +280,6 @@ def test_without_times_the_verdict_is_inconclusive(zero):
     (found,) = judge([cell(zero, [1.0] * 8)])
     assert (found.verdict, found.ratio) == ("cannot tell", None)
     assert found.reason == "takes less time than the clock can tell"
-
-
-@pytest.mark.parametrize("samples", [[math.nan], [math.inf], [-1.0], [1e300], []])
-def test_what_is_no_time_is_refused(samples):
-    for base, head in (([samples], [[1.0]]), ([[1.0]], [samples]), ([], [[1.0]])):
-        with pytest.raises(ValueError, match="a: "):
-            Cell("a", base, head)
-    with pytest.raises(ValueError, match="as many"):
-        Cell("a", [[1.0]], [[1.0], [1.0]], paired=True)
-
-
-@pytest.mark.parametrize(
-    "arguments", [{"threshold": 0}, {"confidence": 1}, {"looks": 0}, {"threshold": math.nan}]
-)
-def test_arguments_out_of_range_are_refused(arguments):
-    with pytest.raises(ValueError, match="out of range"):
-        judge([], **arguments)
 
 
 def judgement(verdict):
@@ -527,17 +507,17 @@ def test_a_folder_holds_files_at_any_depth(tmp_path):
     for place in ("a.json", "deep/er/b.json"):
         made.write(tmp_path / place, record())
     (tmp_path / "account.json").write_text('{"workload": "dpd"}')
-    assert len(load_side(tmp_path).results) == 2
-    assert len(load_side(tmp_path / "a.json").results) == 1
+    assert len(load_results([tmp_path])) == 2
+    assert len(load_results([tmp_path / "a.json"])) == 1
 
 
 def test_folders_without_results_and_broken_files_are_refused(tmp_path):
     with pytest.raises(UserError, match="no results of studies in"):
-        load_side(tmp_path)
+        load_results([tmp_path])
     (tmp_path / "a.json").write_text("")
     for path in (tmp_path, tmp_path / "a.json", tmp_path / "b.json"):
         with pytest.raises(UserError, match=r"[ab]\.json"):
-            load_side(path)
+            load_results([path])
     (tmp_path / "a.json").write_text('{"workload": "dpd"}')
     with pytest.raises(UserError, match="not a gpubench results file"):
-        load_side(tmp_path / "a.json")
+        load_results([tmp_path / "a.json"])

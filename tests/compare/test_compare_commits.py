@@ -7,6 +7,8 @@ that a busy machine changes no verdict.
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -51,6 +53,10 @@ procedure.describe = describe
 pairs.TURNS = 8
 cli.main()
 """
+OPTIONS = (
+    "--study", "tiny.toml", "--device", "opencl:intel", "--threshold", "50%",
+    "--confidence", "80%",
+)  # fmt: skip
 LINE = "        next[i] = atomicExch(&head[cell_of[i]], (int)i);\n"
 SLOW = f"""    {{
         atomicAdd(&head[cell_of[i]], 0);
@@ -106,8 +112,7 @@ def gpubench(project, tmp_path_factory):
 
     def run(*arguments):
         return subprocess.run(
-            [sys.executable, "-c", COMMAND, *arguments, "--study", "tiny.toml", "--same-python",
-             "--device", "opencl:intel", "--threshold", "50%", "--confidence", "80%"],
+            [sys.executable, "-c", COMMAND, *arguments, *OPTIONS],
             cwd=project, capture_output=True, text=True, timeout=1800,
             env=os.environ | {"XDG_CACHE_HOME": str(cache)},
         )  # fmt: skip
@@ -123,10 +128,24 @@ def test_a_slower_commit_is_caught_and_its_cell_named(gpubench):
     assert "tiny/cells: atomic-list one-pass, particles=4096" in first
 
 
-def test_bisecting_leads_to_the_commit(gpubench):
-    done = gpubench("bisect", "HEAD~3", "HEAD")
+def test_git_bisect_run_leads_to_the_commit(project, tmp_path, tmp_path_factory):
+    """As docs/comparing.md has it, in a clone whose v1.0 is the first commit."""
+    clone, command = tmp_path / "clone", tmp_path / "bin" / "gpubench"
+    git(tmp_path, "clone", "--quiet", str(project), str(clone))
+    git(clone, "tag", "v1.0", "HEAD~3")
+    command.parent.mkdir()
+    script = f'exec {shlex.join([sys.executable, "-c", COMMAND])} "$@" {shlex.join(OPTIONS)}\n'
+    command.write_text(f"#!/bin/sh\n{script}")
+    command.chmod(0o755)
+    page = (ROOT / "docs" / "comparing.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"```sh\n(git bisect start.*?)```", page, re.DOTALL)
+    variables = {
+        "PATH": f"{command.parent}{os.pathsep}{os.environ['PATH']}",
+        "XDG_CACHE_HOME": str(tmp_path_factory.getbasetemp() / "cache"),
+    }
+    done = subprocess.run(
+        ["sh", "-e", "-c", shown], cwd=clone, capture_output=True, text=True, timeout=1800,
+        env=os.environ | variables,
+    )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.splitlines()[0].endswith(SUBJECTS[2])
-    said = [line.removeprefix("gpubench: ").partition(": ") for line in done.stderr.splitlines()]
-    verdicts = {line.split(" ", 2)[2]: verdict for verdict, _, line in said}
-    assert verdicts == {SUBJECTS[3]: "slower", SUBJECTS[2]: "slower", SUBJECTS[1]: "same"}
+    assert "is the first bad commit\n" in done.stdout and SUBJECTS[2] in done.stdout

@@ -76,7 +76,7 @@ def saying(answer):
 
 def test_a_job_holds_the_text_of_the_file(job):
     assert (job.study, job.text) == ("tiny", TEXT)
-    assert job.variants == (((1, 0),), ((1, 0),)) and job.check_again
+    assert job.variants == (((1, 0),), ((1, 0),))
 
 
 @pytest.mark.parametrize(
@@ -325,15 +325,13 @@ def test_an_input_that_only_one_side_has_is_made_and_sampled_once(fake):
     assert (len(pair.records[0]), len(pair.records[1])) == (1, 2)
 
 
-def test_chosen_cells_reach_the_workers_and_answers_are_checked_as_the_job_says(fake):
+def test_chosen_cells_reach_the_workers_and_answers_are_checked_again(fake):
     with Pairs(CODES, FAKE_JOB) as measuring:
         measuring.measure(seed=1, only=("c", "a"))
-        measuring.job = Job("tiny", TEXT, "auto", {"quick": False}, check_again=False)
-        measuring.measure(seed=2)
-    first, second = fake.made[0], fake.made[2]
+    first = fake.made[0]
     assert first.requests("make")[0]["only"] == ["a", "c"]
     assert {request["cell"] for request in first.requests("sample")} == {"a", "c"}
-    assert [process.requests("finish")[0]["check"] for process in (first, second)] == [True, False]
+    assert first.requests("finish")[0]["check"] is True
 
 
 @pytest.mark.parametrize(

@@ -1,25 +1,18 @@
-"""How comparisons go on: looks, what is measured again, and the search for a commit."""
+"""How comparisons go on: looks, and what is measured again."""
 
 from __future__ import annotations
 
 import math
-import sys
-from dataclasses import replace
-from itertools import count
 from pathlib import Path
 
 import compare_results as made
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from gpubench.cli import app
 from gpubench.compare import files, procedure
 from gpubench.compare.pairs import Code, Job, Pair
-from gpubench.compare.procedure import LOOKS, Comparison, bisect, compare_codes, compare_files
-from gpubench.compare.verdict import Judgement, judge
+from gpubench.compare.procedure import LOOKS, compare_codes
+from gpubench.compare.verdict import judge
 from gpubench.core.errors import UserError
-from gpubench.evidence import calibration, results
 
 CODES = Code("base", "an old commit", "python"), Code("head", "a new commit", "python")
 JOB = Job("a-study", "", "auto", {})
@@ -95,7 +88,7 @@ def run(monkeypatch):
         monkeypatch.setattr(procedure, "describe", lambda code, device: environment)
         monkeypatch.setattr(procedure, "Pairs", measured)
         given = {
-            "threshold": None, "confidence": 0.99, "seconds": FAR, "force": False, "keep": None,
+            "threshold": None, "confidence": 0.99, "seconds": FAR, "force": False,
             "on_pair": lambda *_: None,
         }  # fmt: skip
         found = compare_codes(CODES, JOB, **given | options)
@@ -103,30 +96,6 @@ def run(monkeypatch):
         return found
 
     return call
-
-
-def test_it_says_how_long_it_takes_before_anything_is_measured(run, monkeypatch):
-    said = []
-    measured = Measured(one=1.0)
-    monkeypatch.setattr(procedure, "how_long", lambda *given: f"{given[1:4]}")
-    run(measured, seconds=7.0, on_begin=lambda words: said.append((words, len(measured.asked))))
-    assert said == [(f"{(GPU['device'], LOOKS, 7.0)}", 0)]
-
-
-def test_the_estimate_counts_the_cells_of_the_study(monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    job = Job.of("regressions", "auto", {"quick": None, "algorithms": None})
-    (shipped,) = (ROOT / "results" / "calibration" / "cpu-intel-xeon").glob("*-regressions.json")
-    cpu = {"backend": "opencl", "is_cpu": True}
-    came_later = 2  # sorts of keys, which are not in this calibration
-    assert procedure.cells_of(job, cpu) == len(calibration.load(shipped).pairs) + came_later
-    cells = procedure.cells_of(job, GPU["device"])
-    found = procedure.how_long(job, GPU["device"], (8, 27), 600.0)
-    assert found.startswith(f"{cells} cells in 8 pairs of processes: about 2 min; up to ")
-    assert found.endswith(" min where cells are inconclusive")
-    assert procedure.how_long(job, GPU["device"], (8, 27), 1.0, ["a"]) == (
-        "1 cell in 8 pairs of processes: about 30 s"
-    )
 
 
 def verdicts(found):
@@ -213,13 +182,6 @@ def test_what_was_measured_up_to_the_deadline_counts(run, monkeypatch):
     assert found.judgements[0].processes == (LOOKS[0] + 2,) * 2
 
 
-def test_chosen_cells_alone_are_measured(run):
-    measured = Measured(chosen=1.0, other=1.0)
-    found = run(measured, only=[key_of("chosen")])
-    assert verdicts(found) == {"chosen": "same"}
-    assert measured.asked[0] == (0, {key_of("chosen")})
-
-
 @pytest.mark.parametrize(
     ("environment", "threshold", "expected", "verdict"),
     [(GPU, None, 0.03, "slower"), (CPU, None, 0.10, "same"), (CPU, 0.02, 0.02, "slower")],
@@ -232,122 +194,12 @@ def test_the_threshold_is_that_of_the_device_unless_the_user_says(
     assert verdicts(found) == {"a": verdict}
 
 
-def test_what_was_measured_is_kept_and_can_be_compared_again(run, tmp_path, monkeypatch, capsys):
-    found = run(Measured(same=1.0, slower=1.5), keep=tmp_path / "kept")
-    for side in ("base", "head"):
-        written = sorted((tmp_path / "kept" / side).iterdir())
-        assert [path.name for path in written] == [f"{n:02}.json" for n in range(1, LOOKS[0] + 1)]
-        assert all(len(results.load(path).records) == 2 for path in written)
-    again = compare_files(tmp_path / "kept/base", tmp_path / "kept/head", None, 0.99, force=False)
-    assert verdicts(again) == verdicts(found)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["gpubench", "compare", "kept/base", "kept/head"])
-    with pytest.raises(SystemExit) as ended:
-        app.main()
-    assert ended.value.code == 1
-    assert capsys.readouterr().out.startswith("slower: 1 of 2 cells, at worst 50 %")
-
-
-def test_an_earlier_comparison_is_not_added_to(run, tmp_path):
-    run(Measured(same=1.0), keep=tmp_path)
-    measured = Measured(same=1.0)
-    with pytest.raises(UserError, match="holds an earlier comparison"):
-        run(measured, keep=tmp_path)
-    assert measured.asked == []
-
-
-# The commit that made something slower
-
-
-def found(**named):
-    """Return what a comparison found: verdicts of cells by their keys."""
-    judged = [
-        Judgement(
-            key, key, verdict, 1.0, 1.0, 1.0, 1.0, 1.0, "processes", (8, 8), True, 0.0, 0.0, None,
-            (),
-        )
-        for key, verdict in named.items()
-    ]  # fmt: skip
-    matched = files.Matched((), (), (), (), {})
-    return Comparison(matched, judged, 0.03, 0.99)
-
-
-@st.composite
-def histories(draw):
-    """Draw how many commits there are, which is the culprit, and which cannot be told."""
-    commits = draw(st.integers(2, 20))
-    culprit = draw(st.integers(1, commits - 1))
-    unclear = draw(st.sets(st.integers(1, commits - 1), max_size=4)) - {commits - 1}
-    return commits, culprit, unclear
-
-
-def search(commits, culprit, unclear, clear="same"):
-    """Bisect; return what came of it, and the commits that were measured."""
-    measured, said = [], []
-
-    def compare_with(commit, only):
-        assert only is None if not measured else only == ["it"]
-        measured.append(commit)
-        if int(commit) in unclear:
-            return found(it="cannot tell")
-        return found(it="slower" if int(commit) >= culprit else clear, other="same")
-
-    culprits = bisect(
-        [str(number) for number in range(commits)], compare_with, lambda *words: said.append(words)
-    )
-    assert [commit for commit, _ in said] == measured
-    return culprits, [int(commit) for commit in measured]
-
-
-@pytest.mark.parametrize("commits", range(2, 21))
-@pytest.mark.parametrize("clear", ["same", "faster"])
-def test_any_culprit_is_found_in_few_steps(commits, clear):
-    for culprit in range(1, commits):
-        what, measured = search(commits, culprit, set(), clear)
-        assert (what.after, what.commit) == (str(culprit - 1), str(culprit))
-        assert list(what.between) == []
-        assert what.found.verdict == "slower"
-        assert measured[0] == commits - 1 and len(set(measured)) == len(measured)
-        assert len(measured) <= 1 + math.ceil(math.log2(max(1, commits - 1)))
-
-
-@settings(deadline=None)
-@given(histories())
-def test_the_inconclusive_is_said(history):
-    _, culprit, unclear = history
-    what, measured = search(*history)
-    low, high = int(what.after), int(what.commit)
-    assert low < culprit <= high
-    assert [int(name) for name in what.between] == list(range(low + 1, high))
-    assert set(range(low + 1, high)) <= unclear  # and nothing that could have been told
-    assert len(set(measured)) == len(measured)
-
-
-def test_where_nothing_is_slower_there_is_no_culprit():
-    what, measured = search(9, 100, set())
-    assert isinstance(what, Comparison) and what.exit_code == 0
-    assert measured == [8]
-
-
-def test_a_commit_that_breaks_something_else_is_not_taken_for_a_fast_one():
-    steps = count()
-
-    def compare_with(commit, only):
-        if next(steps) == 0:
-            return found(it="slower")
-        broken = [files.Fault("it", None, "failed: no such kernel")]
-        return replace(found(it="same"), matched=files.Matched((), broken, (), (), {}))
-
-    what = bisect(["a", "b", "c"], compare_with, lambda *_: None)
-    assert (what.after, what.commit, list(what.between)) == ("a", "c", ["b"])
-
-
 def test_what_cannot_be_compared_is_refused_after_one_pair(run, monkeypatch):
     measured = Measured(same=1.0)
     other = GPU | {"device": {**GPU["device"], "nvcc": "another"}}
     by_name = {CODES[0].name: GPU, CODES[1].name: other}
     call = lambda **options: compare_codes(  # noqa: E731
-        CODES, JOB, threshold=None, confidence=0.99, seconds=FAR, keep=None,
+        CODES, JOB, threshold=None, confidence=0.99, seconds=FAR,
         on_pair=lambda *_: None, **options,
     )  # fmt: skip
     monkeypatch.setattr(procedure, "Pairs", measured)

@@ -34,7 +34,7 @@ DOCUMENTS = [
 ]
 RUN = ("README.md", "docs/using.md")  # from top to bottom
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-NEEDS_HISTORY = ("compare", "bisect")  # of a repository
+NEEDS_HISTORY = ("compare",)  # of a repository
 STATUSES = {"choose": (0, 3)}  # one is faster, or it cannot tell
 FEW = {"--particles": 2048, "--steps": 60}  # of a simulation, at most
 LONGEST_SWEEP = 2**26  # steps of the quadratic example

@@ -32,7 +32,7 @@ BEGINS = (
     "simulate dpd-standard --particles 300 --steps 9", "simulate dpd-standard", "simulate",
     "choose --particles 9999 --per-cell 4 --results good.json", "choose",
     "report good.json", "report", "compare good.json good.json", "compare good.json", "compare",
-    "check atomic-list", "check", "calibrate --again good.json", "bisect no-commit", "devices",
+    "check atomic-list", "check", "calibrate --pairs 3", "compare no-commit", "devices",
     "list",
 )  # fmt: skip
 # What succeeds, and says something.
