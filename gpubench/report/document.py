@@ -17,7 +17,6 @@ from gpubench.report import (
     formats,
     maps,
     published,
-    scaling_model,
     search_pages,
     simulations,
     spreadsheets,
@@ -152,7 +151,7 @@ def _told(machine: Machine, run: StudyRun, searches: Searches | None, stem: str,
         sections = search_pages.sections(searches, place)
     else:
         gist, said = verdict.gist(run), [*verdict.launched(run), *published.claim(run)]
-        sections = _sections(run, machine.studies, place)
+        sections = _sections(run, place)
     troubles = tables.troubles(run)
     first = Section(
         title=machine.device_name,
@@ -187,10 +186,10 @@ def _told(machine: Machine, run: StudyRun, searches: Searches | None, stem: str,
     return Told(run, gist, f"{stem}.html#{place}", [each for each in shown if not each.is_empty])
 
 
-def _sections(run: StudyRun, of_machine: Sequence[StudyRun], slug: str) -> list[Section]:
+def _sections(run: StudyRun, slug: str) -> list[Section]:
     """Return what the page of a study shows, unless it is one of neighbour searches."""
     table = run.study.published
-    drawn = draw_all([*charts(run, slug), scaling_model.chart(run, of_machine, slug)])
+    drawn = draw_all(charts(run, slug))
     subjects, notes = tables.subjects(run)
     kind = tables.kind(run)
     first = [steps.workloads(run), tables.resorts(run), *tables.outcomes(run)]
