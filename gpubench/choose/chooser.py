@@ -26,7 +26,6 @@ from gpubench.choose.model import SIZES, Barred, Estimate, Margin, Model
 from gpubench.choose.question import Question
 from gpubench.choose.surface import SAME, distances
 from gpubench.choose.validation import Validation, validate
-from gpubench.core.contracts import Form, forms_for
 from gpubench.core.errors import UserError
 from gpubench.core.tasks import may_be_launches
 from gpubench.evidence import results
@@ -38,7 +37,6 @@ ZOOMS = 3  # scans, each between two points of the one before
 # Of 71 ratios of times that are mostly launches, measured again by another process within the hour
 # (regimes and rivals on an H200, d36a8ac), 19 in 20 were within this factor of what they had been.
 LAUNCHES_AGAIN = 1.42
-NO_FORMS: Mapping[str, Mapping[str, Form]] = {}
 CATEGORIES = ("distribution", "order")  # of a setting, what a user can have otherwise
 
 
@@ -114,17 +112,11 @@ class Chooser:
     """Answers questions from results of one machine.
 
     found: results of studies; those of other algorithms than neighbour searches are ignored.
-    searches: the forms of every neighbour search that there is, to name those not measured.
 
     Raises UserError where they are of several machines, or of no neighbour search.
     """
 
-    def __init__(
-        self,
-        found: Sequence[results.Results],
-        searches: Mapping[str, Mapping[str, Form]] = NO_FORMS,
-    ) -> None:
-        self._searches = searches
+    def __init__(self, found: Sequence[results.Results]) -> None:
         self.machine, of_machine = evidence.machine(found)
         kept, self._older = of_newest_code(of_machine)
         self.files = [result.path for result in kept]
@@ -137,17 +129,12 @@ class Chooser:
             )
 
     @classmethod
-    def load(
-        cls,
-        paths: Sequence[Path] = (),
-        backend: str | None = None,
-        searches: Mapping[str, Mapping[str, Form]] = NO_FORMS,
-    ) -> Chooser:
+    def load(cls, paths: Sequence[Path] = (), backend: str | None = None) -> Chooser:
         """Read results files and folders; by default those of the study made for this.
 
         backend: cuda or opencl; by default CUDA's where there are both.
         """
-        return cls(evidence.files(paths, backend), searches)
+        return cls(evidence.files(paths, backend))
 
     @property
     def tasks(self) -> list[str]:
@@ -209,28 +196,8 @@ class Chooser:
             changes=list(_changes(model, self.machine, place, best.subject))
             if with_changes
             else [],
-            warnings=[
-                *_warnings(model, best, place, self.machine),
-                *self._not_considered(model, task),
-            ],
+            warnings=list(_warnings(model, best, place, self.machine, self._older)),
         )
-
-    def _not_considered(self, model: Model, task: str) -> Iterator[str]:
-        """Yield what has no result in any variant but could do a task here, and older results."""
-        tasks = ("update", "count") if task == "update" else (task,)
-        measured = {subject.algorithm for subject in model.subjects}
-        left = [
-            f"{name} {form}"
-            for name, forms in self._searches.items()
-            if name not in measured
-            for each in tasks
-            for form in forms_for(each, forms, self.machine.backend)
-        ]
-        if left:
-            yield f"not measured, so not considered: {', '.join(left)}"
-        if self._older:
-            names = ", ".join(result.path.name for result in self._older)
-            yield f"measured by older code, and left out: {names}"
 
     def _place(self, model: Model, question: Question) -> Place:
         """Return the input that is asked for, in the terms of what was measured."""
@@ -375,7 +342,13 @@ def _crossing(model: Model, place: Place, best: Subject, i: int, end: float) -> 
         yield Change(axis, end < place.octaves[i], value, winner, None)
 
 
-def _warnings(model: Model, estimate: Estimate, place: Place, machine: Machine) -> Iterator[str]:
+def _warnings(
+    model: Model,
+    estimate: Estimate,
+    place: Place,
+    machine: Machine,
+    older: Sequence[results.Results],
+) -> Iterator[str]:
     """Yield what else there is to know of the best: of its time, where it was wrong or failed."""
     best = estimate.subject
     if _may_be_launches(machine, place, estimate):
@@ -393,3 +366,6 @@ def _warnings(model: Model, estimate: Estimate, place: Place, machine: Machine) 
                 f"{best.label} {verb} {len(reasons)} of {len(measured)} inputs, the smallest"
                 f" {first.words} ({first.setting.words}): {reasons[first]}"
             )
+    if older:
+        names = ", ".join(result.path.name for result in older)
+        yield f"measured by older code, and left out: {names}"

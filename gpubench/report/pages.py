@@ -116,7 +116,7 @@ class Section:
     slug: its place, of those that a page lists, and the name of the picture's file.
     verdict: a sentence in larger letters. links: their texts, and where they lead.
     notes: said of all tables, of which those without rows are left out. command: does it again.
-    style: "half" (beside another), "abreast" (its figures so), or "folded".
+    style: "half" (beside another) or "abreast" (its figures so).
     """
 
     title: str = ""

@@ -39,11 +39,6 @@ CROSSING = 2**17
 THREE = LAWS | {"never": lambda n, p: 3 * LAWS["quick-to-start"](n, p)}
 
 
-SEARCHES = {
-    name: cls.forms
-    for name, cls in registry.algorithms().items()
-    if cls.family == "neighbour-search"
-}
 # Whose short times are not those of launches from Python.
 NO_LAUNCHES = {"backend": "opencl", "name": "A device"}
 
@@ -637,20 +632,6 @@ def test_times_that_are_launches_are_told():
         assert answer.verdict == ("cannot tell" if told else "chosen")
 
 
-def test_who_was_not_measured_is_named():
-    here = [{"device": {"backend": name, "name": "A device"}} for name in ("cuda", "opencl")]
-    records = grid({"search-radix-grid": LAWS["quick-to-start"]}, SIZES, OCCUPANCIES)
-    for fields, rival in zip(here, (True, False), strict=True):
-        found = Chooser([results(*records, **fields)], SEARCHES)
-        warnings = found.choose(Question(16384, 3)).warnings
-        (told,) = (each for each in warnings if each.startswith("not measured"))
-        assert "search-counting-sort count" in told
-        assert ("search-torch-sort count" in told) is rival  # it needs CUDA
-        assert not {"search-radix-grid count", "search-counting-sort list"} & {
-            *told.partition(": ")[2].split(", ")
-        }
-
-
 def test_the_first_of_those_that_may_be_as_fast_has_its_figures():
     """A margin that is known may be the smaller one."""
     answer = chooser(*grid(THREE, SIZES, OCCUPANCIES)).choose(Question(CROSSING + 1, 3))
@@ -902,11 +883,12 @@ def test_that_there_is_no_evidence_is_remembered(tmp_path, monkeypatch):
     monkeypatch.setattr(user_cache, "_folder_to_remember_in", lambda: tmp_path)
     asked = []
 
-    def searches():
-        asked.append(1)
-        return SEARCHES
+    def load(*question):
+        asked.append(question)
+        raise UserError("no results")
 
+    monkeypatch.setattr(Chooser, "load", load)
     for _ in range(2):
-        with pytest.raises(UserError, match=r"no results of the study .* through nothing"):
-            chooser_for("list", [], "nothing", searches)
-    assert asked == [1]
+        with pytest.raises(UserError, match="no results"):
+            chooser_for("list", [], "nothing")
+    assert asked == [([], "nothing")]
