@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -44,12 +43,11 @@ CATEGORIES = ("distribution", "order")  # of a setting, what a user can have oth
 class Near:
     """A measured input near the one asked for.
 
-    differs: by how much: factors, and of `moved` a difference. octaves: the distance.
-    subject: the best, or else the fastest there. known: its time, and where it is from.
+    octaves: the distance. subject: the best, or else the fastest there. known: its time, and where
+    it is from.
     """
 
     place: Place
-    differs: Mapping[str, float]
     octaves: float
     subject: Subject
     known: Known
@@ -118,7 +116,9 @@ class Chooser:
 
     def __init__(self, found: Sequence[results.Results]) -> None:
         self.machine, of_machine = evidence.machine(found)
-        kept, self._older = of_newest_code(of_machine)
+        kept, older = of_newest_code(of_machine)
+        names = ", ".join(result.path.name for result in older)
+        self._left_out = [f"measured by older code, and left out: {names}"] if older else []
         self.files = [result.path for result in kept]
         self._tables = evidence.tables(kept)
         self._known: dict[str, tuple[Model, Validation]] = {}
@@ -149,14 +149,12 @@ class Chooser:
         return self._known[task]
 
     def prepared(self, task: str) -> Self:
-        """Return a chooser for one task, with all that does not depend on the question done."""
-        one = copy.copy(self)
-        one._tables = {name: of for name, of in self._tables.items() if name == task}
-        one._known = {}
-        for name in one._tables:
+        """Return it for one task alone, with all that does not depend on the question done."""
+        self._tables = {name: of for name, of in self._tables.items() if name == task}
+        for name in self._tables:
             for size in SIZES:
-                one.known(name)[0].fit(size)
-        return one
+                self.known(name)[0].fit(size)
+        return self
 
     def cross_validate(self) -> list[Validation]:
         """Return for each task what advice is worth on inputs that were held out."""
@@ -196,7 +194,7 @@ class Chooser:
             changes=list(_changes(model, self.machine, place, best.subject))
             if with_changes
             else [],
-            warnings=list(_warnings(model, best, place, self.machine, self._older)),
+            warnings=[*_warnings(model, best, place, self.machine), *self._left_out],
         )
 
     def _place(self, model: Model, question: Question) -> Place:
@@ -260,12 +258,7 @@ def _nearest(model: Model, place: Place, subject: Subject | None) -> list[Near]:
         other = places[i]
         able = [each for each in subjects if other in model.right[each]]
         fastest = min(able, key=lambda each: model.right[each][other].median_ms)
-        differs = {
-            axis: value - place.numbers[axis] if axis == "moved" else value / place.numbers[axis]
-            for axis, value in other.numbers.items()
-        }
-        known = model.right[fastest][other]
-        found.append(Near(other, differs, float(away[i]), fastest, known))
+        found.append(Near(other, float(away[i]), fastest, model.right[fastest][other]))
     return found
 
 
@@ -342,13 +335,7 @@ def _crossing(model: Model, place: Place, best: Subject, i: int, end: float) -> 
         yield Change(axis, end < place.octaves[i], value, winner, None)
 
 
-def _warnings(
-    model: Model,
-    estimate: Estimate,
-    place: Place,
-    machine: Machine,
-    older: Sequence[results.Results],
-) -> Iterator[str]:
+def _warnings(model: Model, estimate: Estimate, place: Place, machine: Machine) -> Iterator[str]:
     """Yield what else there is to know of the best: of its time, where it was wrong or failed."""
     best = estimate.subject
     if _may_be_launches(machine, place, estimate):
@@ -366,6 +353,3 @@ def _warnings(
                 f"{best.label} {verb} {len(reasons)} of {len(measured)} inputs, the smallest"
                 f" {first.words} ({first.setting.words}): {reasons[first]}"
             )
-    if older:
-        names = ", ".join(result.path.name for result in older)
-        yield f"measured by older code, and left out: {names}"
