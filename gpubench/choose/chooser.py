@@ -136,11 +136,6 @@ class Chooser:
         """
         return cls(evidence.files(paths, backend))
 
-    @property
-    def tasks(self) -> list[str]:
-        """Tasks of which anything was measured."""
-        return list(self._tables)
-
     def known(self, task: str) -> tuple[Model, Validation]:
         """Return what interpolates the times of a task, and what its advice is worth."""
         if task not in self._known:

@@ -11,7 +11,7 @@ from typing import Any
 from gpubench.choose.chooser import Answer, Change, Chooser, Near
 from gpubench.choose.evidence import Subject
 from gpubench.choose.model import Estimate, Margin
-from gpubench.choose.validation import Loss, Validation, together
+from gpubench.choose.validation import Loss, Validation
 from gpubench.core.numbers import digits, listing, percent, size
 
 SCHEMA_FILE = Path(__file__).with_name("answer.schema.json")
@@ -72,17 +72,17 @@ def evidence_lines(answer: Answer) -> list[str]:
 
 
 def validation_rows(validations: Sequence[Validation]) -> list[tuple[str, ...]]:
-    """Return a row for each task and one for all inputs alike; see VALIDATION_COLUMNS."""
+    """Return a row for each task; see VALIDATION_COLUMNS."""
     return [
         (
-            each.task or "all",
+            each.task,
             f"{len(each.held_out)} of {len(each.held_out) + each.beyond}",
             *_shares(each.loss),
             str(each.failures),
             each.favourite.label if each.favourite else "",
             *_shares(each.favourite_loss),
         )
-        for each in (*validations, together(validations))
+        for each in validations
     ]
 
 
@@ -149,20 +149,15 @@ def validations_as_json(validations: Sequence[Validation], chooser: Chooser) -> 
         "machine": _plain(chooser.machine),
         "files": [str(path) for path in chooser.files],
         "validations": [_validation(each) for each in validations],
-        "together": _validation(together(validations)),
     }
 
 
 def _validation(found: Validation) -> dict[str, Any]:
-    worst = max(found.held_out, key=lambda each: each.loss or 0.0, default=None)
     return {
         **_plain(found),
         "held_out": len(found.held_out),
         "loss": _plain(found.loss),
         "failures": found.failures,
-        "worst_at": f"{worst.place.words} ({worst.place.setting.words})"
-        if worst and found.loss
-        else None,
     }
 
 

@@ -215,7 +215,7 @@ def _answer_sort(asked: Asked, results: list[Path], device: str | None, as_json:
         print_json(answer.as_json)
     else:
         print("\n".join(answer.sentences))
-    raise typer.Exit(0 if answer.is_known else 3)
+    raise typer.Exit(0 if answer.tied == 1 else 3)
 
 
 def _validate(results: list[Path], device: str | None, as_json: bool) -> None:

@@ -22,7 +22,6 @@ from gpubench.choose.evidence import Place, Setting
 from gpubench.choose.question import Question
 from gpubench.choose.remembered import chooser_for
 from gpubench.choose.surface import basis, corners, solution
-from gpubench.choose.validation import HeldOut, Validation
 from gpubench.cli import app
 from gpubench.core import paths, registry, user_cache
 from gpubench.core.errors import UserError
@@ -223,7 +222,7 @@ def moved_records():
 
 def test_updates_and_rebuilds_are_alternatives_where_particles_moved():
     found = chooser(*moved_records())
-    assert found.tasks == ["update"]
+    assert [each.task for each in found.cross_validate()] == ["update"]
     few, many = (found.choose(Question(50_000, 4, moved=share)) for share in (0.005, 0.5))
     assert few.best.subject[:2] == ("search-resort", "update")
     assert many.best.subject[:2] == ("search-sort", "count")
@@ -795,23 +794,6 @@ def test_choose_validates(gpubench_command, shipped):
     status, out, _ = gpubench_command("choose", "--validate", "--json")
     document = valid(out)
     assert [each["task"] for each in document["validations"]] == ["count", "update"]
-    judged = [(each["held_out"], each["loss"]["mean"]) for each in document["validations"]]
-    everything = document["together"]
-    assert everything["held_out"] == sum(inputs for inputs, _ in judged)
-    mean = sum(inputs * mean for inputs, mean in judged) / everything["held_out"]
-    assert everything["loss"]["mean"] == pytest.approx(mean)
-    assert everything["task"] is None
-
-
-def test_the_last_line_of_validation_is_of_all_tasks():
-    place = Place(4096, 4.0, None, Setting("uniform", "random", None, (True,) * 3))
-    own = evidence.Subject("a", "count", ())
-    one, other = (
-        Validation(task, [HeldOut(place, own, x) for x in losses], 2, own)
-        for task, losses in (("count", (0.0, 0.01, 0.02)), ("list", (7.01,)))
-    )
-    *_, last = output.validation_rows([one, other])
-    assert last[:6] == ("all", "4 of 8", "180 %", "490 %", "700 %", "0")
 
 
 @pytest.mark.parametrize(
