@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from gpubench.report import formats
@@ -15,6 +15,12 @@ _NOTES = (
     "Overhead is what a warm sample takes in which nothing is launched. It is in every sample once,"
     " however many launches the sample holds, and is not taken off.",
 )
+# What is shown of a device or a host, and how.
+_WRITTEN: Mapping[str, Callable[[Any], str]] = {
+    "cpu": str, "cores": "{} cores".format, "driver": "driver {}".format,
+    "cuda_toolkit": "CUDA {}".format, "memory_bytes": formats.size, "os": str,
+    "python": "Python {}".format,
+}  # fmt: skip
 
 
 def table(machines: Sequence[Machine]) -> Table:
@@ -25,8 +31,8 @@ def table(machines: Sequence[Machine]) -> Table:
         ("Device", lambda machine: machine.device_name),
         {
             "Measured": lambda machine: words(machine.dates),
-            "Driver, memory": lambda machine: _of(machine, "device", "driver", "memory_bytes"),
-            "Host": lambda machine: _of(machine, "host", "cpu", "cores", "memory_bytes", "os"),
+            "Driver, memory": lambda machine: words(_of(machine.environment["device"])),
+            "Host": lambda machine: words(_of(machine.environment["host"])),
             "Libraries": lambda machine: words(
                 formats.listing(
                     f"{name} {version}"
@@ -45,11 +51,8 @@ def table(machines: Sequence[Machine]) -> Table:
     )
 
 
-def _of(machine: Machine, part: str, *names: str) -> Item:
-    known: dict[str, Any] = machine.environment.get(part, {})
-    write = {"cores": "{} cores".format, "memory_bytes": formats.size, "driver": "driver {}".format}
-    found = ((name, known.get(name)) for name in names)
-    return words(", ".join(write.get(n, str)(value) for n, value in found if value is not None))
+def _of(known: Mapping[str, Any]) -> str:
+    return ", ".join(w(known[n]) for n, w in _WRITTEN.items() if known.get(n) is not None)
 
 
 def _span(values: Iterable[float | None]) -> Item:

@@ -68,7 +68,7 @@ def test_where_nothing_was_measured_nothing_is_chosen(
 ) -> None:
     for question in (SortQuestion(100), SortQuestion(4096, 16), SortQuestion(4096, 4, "int64")):
         answer = choose(question, [folder], None)
-        assert not answer.tied == 1 and answer.sentences[0].startswith("inconclusive: no two sizes")
+        assert answer.tied != 1 and answer.sentences[0].startswith("inconclusive: no two sizes")
     assert status_of(monkeypatch, "--task", "sort", "--keys", "100", "--results", str(folder)) == 3
     assert "inconclusive" in capsys.readouterr().out
 
