@@ -12,7 +12,7 @@ _NOTE = (
     "Pairs of processes of one code were measured, and comparisons drawn from them; a false alarm"
     " calls the code slower than itself. Alone: false alarms among comparisons that have no pair in"
     " common. Found: the slow-down that is found 9 times in 10, in the worst cell and in how many."
-    " `gpubench calibrate --again FILE` prints each cell."
+    " gpubench calibrate --again FILE prints each cell."
 )
 
 
