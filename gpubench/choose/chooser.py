@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -26,7 +25,6 @@ from gpubench.choose.model import SIZES, Barred, Estimate, Margin, Model
 from gpubench.choose.question import Question
 from gpubench.choose.surface import SAME, distances
 from gpubench.choose.validation import Validation, validate
-from gpubench.core.contracts import Form, forms_for
 from gpubench.core.errors import UserError
 from gpubench.core.tasks import may_be_launches
 from gpubench.evidence import results
@@ -38,7 +36,6 @@ ZOOMS = 3  # scans, each between two points of the one before
 # Of 71 ratios of times that are mostly launches, measured again by another process within the hour
 # (regimes and rivals on an H200, d36a8ac), 19 in 20 were within this factor of what they had been.
 LAUNCHES_AGAIN = 1.42
-NO_FORMS: Mapping[str, Mapping[str, Form]] = {}
 CATEGORIES = ("distribution", "order")  # of a setting, what a user can have otherwise
 
 
@@ -46,12 +43,11 @@ CATEGORIES = ("distribution", "order")  # of a setting, what a user can have oth
 class Near:
     """A measured input near the one asked for.
 
-    differs: by how much: factors, and of `moved` a difference. octaves: the distance.
-    subject: the best, or else the fastest there. known: its time, and where it is from.
+    octaves: the distance. subject: the best, or else the fastest there. known: its time, and where
+    it is from.
     """
 
     place: Place
-    differs: Mapping[str, float]
     octaves: float
     subject: Subject
     known: Known
@@ -114,19 +110,15 @@ class Chooser:
     """Answers questions from results of one machine.
 
     found: results of studies; those of other algorithms than neighbour searches are ignored.
-    searches: the forms of every neighbour search that there is, to name those not measured.
 
     Raises UserError where they are of several machines, or of no neighbour search.
     """
 
-    def __init__(
-        self,
-        found: Sequence[results.Results],
-        searches: Mapping[str, Mapping[str, Form]] = NO_FORMS,
-    ) -> None:
-        self._searches = searches
+    def __init__(self, found: Sequence[results.Results]) -> None:
         self.machine, of_machine = evidence.machine(found)
-        kept, self._older = of_newest_code(of_machine)
+        kept, older = of_newest_code(of_machine)
+        names = ", ".join(result.path.name for result in older)
+        self._left_out = [f"measured by older code, and left out: {names}"] if older else []
         self.files = [result.path for result in kept]
         self._tables = evidence.tables(kept)
         self._known: dict[str, tuple[Model, Validation]] = {}
@@ -137,22 +129,12 @@ class Chooser:
             )
 
     @classmethod
-    def load(
-        cls,
-        paths: Sequence[Path] = (),
-        backend: str | None = None,
-        searches: Mapping[str, Mapping[str, Form]] = NO_FORMS,
-    ) -> Chooser:
+    def load(cls, paths: Sequence[Path] = (), backend: str | None = None) -> Chooser:
         """Read results files and folders; by default those of the study made for this.
 
         backend: cuda or opencl; by default CUDA's where there are both.
         """
-        return cls(evidence.files(paths, backend), searches)
-
-    @property
-    def tasks(self) -> list[str]:
-        """Tasks of which anything was measured."""
-        return list(self._tables)
+        return cls(evidence.files(paths, backend))
 
     def known(self, task: str) -> tuple[Model, Validation]:
         """Return what interpolates the times of a task, and what its advice is worth."""
@@ -162,14 +144,12 @@ class Chooser:
         return self._known[task]
 
     def prepared(self, task: str) -> Self:
-        """Return a chooser for one task, with all that does not depend on the question done."""
-        one = copy.copy(self)
-        one._tables = {name: of for name, of in self._tables.items() if name == task}
-        one._known = {}
-        for name in one._tables:
+        """Return it for one task alone, with all that does not depend on the question done."""
+        self._tables = {name: of for name, of in self._tables.items() if name == task}
+        for name in self._tables:
             for size in SIZES:
-                one.known(name)[0].fit(size)
-        return one
+                self.known(name)[0].fit(size)
+        return self
 
     def cross_validate(self) -> list[Validation]:
         """Return for each task what advice is worth on inputs that were held out."""
@@ -209,28 +189,8 @@ class Chooser:
             changes=list(_changes(model, self.machine, place, best.subject))
             if with_changes
             else [],
-            warnings=[
-                *_warnings(model, best, place, self.machine),
-                *self._not_considered(model, task),
-            ],
+            warnings=[*_warnings(model, best, place, self.machine), *self._left_out],
         )
-
-    def _not_considered(self, model: Model, task: str) -> Iterator[str]:
-        """Yield what has no result in any variant but could do a task here, and older results."""
-        tasks = ("update", "count") if task == "update" else (task,)
-        measured = {subject.algorithm for subject in model.subjects}
-        left = [
-            f"{name} {form}"
-            for name, forms in self._searches.items()
-            if name not in measured
-            for each in tasks
-            for form in forms_for(each, forms, self.machine.backend)
-        ]
-        if left:
-            yield f"not measured, so not considered: {', '.join(left)}"
-        if self._older:
-            names = ", ".join(result.path.name for result in self._older)
-            yield f"measured by older code, and left out: {names}"
 
     def _place(self, model: Model, question: Question) -> Place:
         """Return the input that is asked for, in the terms of what was measured."""
@@ -293,12 +253,7 @@ def _nearest(model: Model, place: Place, subject: Subject | None) -> list[Near]:
         other = places[i]
         able = [each for each in subjects if other in model.right[each]]
         fastest = min(able, key=lambda each: model.right[each][other].median_ms)
-        differs = {
-            axis: value - place.numbers[axis] if axis == "moved" else value / place.numbers[axis]
-            for axis, value in other.numbers.items()
-        }
-        known = model.right[fastest][other]
-        found.append(Near(other, differs, float(away[i]), fastest, known))
+        found.append(Near(other, float(away[i]), fastest, model.right[fastest][other]))
     return found
 
 

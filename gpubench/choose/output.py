@@ -11,14 +11,12 @@ from typing import Any
 from gpubench.choose.chooser import Answer, Change, Chooser, Near
 from gpubench.choose.evidence import Subject
 from gpubench.choose.model import Estimate, Margin
-from gpubench.choose.validation import Loss, Validation, together
+from gpubench.choose.validation import Loss, Validation
 from gpubench.core.numbers import digits, listing, percent, size
 
 SCHEMA_FILE = Path(__file__).with_name("answer.schema.json")
 EXIT_CODES = {"chosen": 0, "cannot tell": 3, "declined": 3}
-AXES = {"particles": "particles", "per_cell": "per cell"}
-# What of a difference from the input asked for is none: factors, and of `moved` a share.
-_SAME = {"particles": 0.005, "per_cell": 0.005, "moved": 5e-6}
+_SAME = 0.01  # octaves
 VALIDATION_COLUMNS = (
     "task", "held out", "mean loss", "90 % below", "worst", "failures",
     "single choice", "mean loss", "90 % below", "worst",
@@ -74,17 +72,17 @@ def evidence_lines(answer: Answer) -> list[str]:
 
 
 def validation_rows(validations: Sequence[Validation]) -> list[tuple[str, ...]]:
-    """Return a row for each task and one for all inputs alike; see VALIDATION_COLUMNS."""
+    """Return a row for each task; see VALIDATION_COLUMNS."""
     return [
         (
-            each.task or "all",
+            each.task,
             f"{len(each.held_out)} of {len(each.held_out) + each.beyond}",
             *_shares(each.loss),
             str(each.failures),
             each.favourite.label if each.favourite else "",
             *_shares(each.favourite_loss),
         )
-        for each in (*validations, together(validations))
+        for each in validations
     ]
 
 
@@ -138,7 +136,7 @@ def _near_as_json(near: Near) -> dict[str, Any]:
     place, known = near.place, near.known
     return {
         "particles": place.particles, "per_cell": place.per_cell, "moved": place.moved,
-        "differs": dict(near.differs), "octaves": near.octaves, "subject": _plain(near.subject),
+        "octaves": near.octaves, "subject": _plain(near.subject),
         "ms": known.median_ms, "low_ms": known.low_ms, "high_ms": known.high_ms,
         "library": known.library, "file": known.file, "commit": known.commit,
     }  # fmt: skip
@@ -151,20 +149,15 @@ def validations_as_json(validations: Sequence[Validation], chooser: Chooser) -> 
         "machine": _plain(chooser.machine),
         "files": [str(path) for path in chooser.files],
         "validations": [_validation(each) for each in validations],
-        "together": _validation(together(validations)),
     }
 
 
 def _validation(found: Validation) -> dict[str, Any]:
-    worst = max(found.held_out, key=lambda each: each.loss or 0.0, default=None)
     return {
         **_plain(found),
         "held_out": len(found.held_out),
         "loss": _plain(found.loss),
         "failures": found.failures,
-        "worst_at": f"{worst.place.words} ({worst.place.setting.words})"
-        if worst and found.loss
-        else None,
     }
 
 
@@ -183,22 +176,12 @@ def _candidate(estimate: Estimate, margin: Margin | None) -> str:
 
 
 def _near(near: Near) -> str:
-    by = ", ".join(
-        f"moved {percent(near.place.numbers[axis])} instead of"
-        f" {percent(near.place.numbers[axis] - value)}"
-        if axis == "moved"
-        else f"{digits(value)} times as many {AXES[axis]}"
-        for axis, value in near.differs.items()
-        if abs(value - (0 if axis == "moved" else 1)) >= _SAME[axis]
-    )
-    # A share that moved is of whole particles, so that it cannot be just as asked.
-    exact = all(value == 1 for axis, value in near.differs.items() if axis != "moved")
-    by = by or ("as asked" if exact else "almost as asked")
     known = near.known
+    away = f"{near.octaves:.2g} octaves away" if near.octaves > _SAME else "as asked"
     commit = f" of {known.commit[:7]}" if known.commit else ""
     return (
         f"measured: {near.subject.label}: {_ms(known.median_ms)} at {near.place.words}"
-        f" ({by}), {known.file}{commit}"
+        f" ({away}), {known.file}{commit}"
     )
 
 

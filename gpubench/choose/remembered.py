@@ -2,37 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpubench.choose import evidence
-from gpubench.core import plugins
-from gpubench.core.contracts import Form
 from gpubench.core.errors import UserError
 from gpubench.core.user_cache import remembered
 
 if TYPE_CHECKING:
     from gpubench.choose.chooser import Chooser
 
-Searches = Callable[[], Mapping[str, Mapping[str, Form]]]
 
-
-def chooser_for(
-    task: str, results: Sequence[Path], backend: str | None, searches: Searches
-) -> Chooser:
+def chooser_for(task: str, results: Sequence[Path], backend: str | None) -> Chooser:
     """Return what answers questions of a task; see `Chooser.load`.
 
-    searches: returns the forms of every neighbour search; called where nothing is kept.
     Raises UserError where the results say nothing of the task, which is kept as well.
     """
 
     def new() -> Chooser:
         from gpubench.choose.chooser import Chooser  # slow to import
 
-        return Chooser.load(results, backend, searches())
+        return Chooser.load(results, backend)
 
-    if results or plugins.additions():
+    if results:
         return new()
     paths = [path for paths in evidence.default_files() for path in paths]
     try:

@@ -45,18 +45,13 @@ class SortQuestion:
 class SortAnswer:
     """Sorts with their times for the keys asked for, fastest first.
 
-    tied: how many of the first the intervals cannot tell apart.
+    tied: how many of the first the intervals cannot tell apart; 1 where one is the fastest.
     """
 
     question: SortQuestion
     machine: Machine
     times: Sequence[tuple[str, Timed]]
     tied: int
-
-    @property
-    def is_known(self) -> bool:
-        """Whether one is the fastest."""
-        return self.tied == 1
 
     @property
     def sentences(self) -> list[str]:
@@ -70,7 +65,7 @@ class SortAnswer:
             return [f"inconclusive: no two sizes about {where} were measured"]
         name, best = self.times[0]
         lines = [f"use {name}: about {digits(best.median)} ms at {where}"]
-        if not self.is_known:
+        if self.tied > 1:
             tied = listing(other for other, _ in self.times[1 : self.tied])
             lines[0] += f"; inconclusive: {tied} may be as fast"
         for name, time in self.times:
@@ -86,7 +81,7 @@ class SortAnswer:
             "schema": 1,
             "question": dataclasses.asdict(self.question) | {"task": TASK},
             "machine": dataclasses.asdict(self.machine),
-            "verdict": "chosen" if self.is_known else "cannot tell",
+            "verdict": "chosen" if self.tied == 1 else "cannot tell",
             "candidates": [{"sort": n} | dataclasses.asdict(time) for n, time in self.times],
         }
 

@@ -33,13 +33,13 @@ class HeldOut:
 class Validation:
     """What advice on one task was worth.
 
-    task: None of all together. held_out: inputs on which there was advice. beyond: inputs at the
-        edge of what was measured, on which the others give none.
+    held_out: inputs on which there was advice. beyond: inputs at the edge of what was measured, on
+        which the others give none.
     favourite: the one subject with the least mean loss among those that were right on most of the
         held-out inputs; favourite_loss: of taking it always, where it is right.
     """
 
-    task: str | None
+    task: str
     held_out: Sequence[HeldOut]
     beyond: int
     favourite: Subject | None = None
@@ -79,12 +79,6 @@ def validate(task: str, model: Model) -> Validation:
     favourite = min(reliable, key=lambda subject: float(np.mean(reliable[subject])), default=None)
     always = None if favourite is None else _loss(reliable[favourite])
     return Validation(task, held_out, beyond, favourite, always)
-
-
-def together(validations: Sequence[Validation]) -> Validation:
-    """Return what advice on all tasks was worth, each held-out input counted once; no task."""
-    held_out = [each for validation in validations for each in validation.held_out]
-    return Validation(None, held_out, sum(each.beyond for each in validations))
 
 
 def _loss(values: Sequence[float]) -> Loss | None:

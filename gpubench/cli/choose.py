@@ -215,7 +215,7 @@ def _answer_sort(asked: Asked, results: list[Path], device: str | None, as_json:
         print_json(answer.as_json)
     else:
         print("\n".join(answer.sentences))
-    raise typer.Exit(0 if answer.is_known else 3)
+    raise typer.Exit(0 if answer.tied == 1 else 3)
 
 
 def _validate(results: list[Path], device: str | None, as_json: bool) -> None:
@@ -238,12 +238,11 @@ def _answer(asked: Asked, results: list[Path], device: str | None, as_json: bool
     """Print the answer to a question; raise Exit with its status."""
     from gpubench.choose import output
     from gpubench.choose.remembered import chooser_for
-    from gpubench.core.registry import search_forms
 
     question = asked.question()
     gc.disable()  # nothing dies before the answer; to look for it takes a tenth of the time
     try:
-        chooser = chooser_for(question.its_task, results, device, search_forms)
+        chooser = chooser_for(question.its_task, results, device)
         answer = chooser.choose(question)
     finally:
         gc.enable()

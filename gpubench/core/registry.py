@@ -11,14 +11,14 @@ import importlib
 import inspect
 import pkgutil
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from gpubench.core import plugins
-from gpubench.core.contracts import Algorithm, Form
+from gpubench.core.contracts import Algorithm
 from gpubench.core.errors import UserError
 from gpubench.core.paths import PACKAGE
 from gpubench.workloads.workload import Workload
@@ -51,11 +51,6 @@ def algorithms() -> dict[str, type[Algorithm]]:
             _require_name(form, _place(algorithm))
     _require_use_of_additions()
     return found
-
-
-def search_forms() -> dict[str, Mapping[str, Form]]:
-    """Return the forms of every neighbour search, by its name."""
-    return {n: cls.forms for n, cls in algorithms().items() if cls.family == "neighbour-search"}
 
 
 @cache

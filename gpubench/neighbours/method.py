@@ -12,7 +12,7 @@ from gpubench.choose.question import Question
 from gpubench.choose.remembered import chooser_for
 from gpubench.core.errors import UserError
 from gpubench.core.grid import Grid
-from gpubench.core.registry import classes_in, search_forms
+from gpubench.core.registry import classes_in
 from gpubench.devices import Device
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def candidates(
 def _chooser(backend: str) -> Chooser | None:
     """Return what answers from the results of a back end, or None where there are none."""
     try:
-        return chooser_for(TASK, [], backend, search_forms)
+        return chooser_for(TASK, [], backend)
     except UserError:
         return None
 

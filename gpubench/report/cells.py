@@ -7,7 +7,7 @@ its input.
 from __future__ import annotations
 
 from collections import namedtuple
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -111,16 +111,11 @@ class Cell:
 
     @property
     def is_short(self) -> bool:
-        """Whether samples are so short that what a measurement adds shows in them, if known.
-
-        Older results know of hot samples alone what one of nothing takes.
-        """
-        environment = self.ranked.measurement.results.environment
-        known = environment.get("overhead_ms", {"hot": environment.get("empty_launch_ms")})
-        overhead_ms = known.get(self.mode)
-        if not self.ok or overhead_ms is None:
+        """Whether samples are so short that what a measurement adds shows in them, if known."""
+        known = overhead_ms(self.ranked.measurement.results.environment).get(self.mode)
+        if not self.ok or known is None:
             return False
-        return bool(self.median_ms * self.record.batch < LONG * overhead_ms)
+        return bool(self.median_ms * self.record.batch < LONG * known)
 
     @property
     def reported(self) -> dict[str, Any]:
@@ -166,6 +161,14 @@ class Cell:
         """What is told of it where it is pointed at: share of the bound, and how to repeat it."""
         bound = {} if self.bound is None else {"bound": formats.percent(self.bound)}
         return bound | {"command": command_of(self.record)}
+
+
+def overhead_ms(environment: Mapping[str, Any]) -> Mapping[str, float | None]:
+    """Return what a sample of nothing takes in each mode; older results know it of hot ones."""
+    known: Mapping[str, float | None] = environment.get(
+        "overhead_ms", {"hot": environment.get("empty_launch_ms")}
+    )
+    return known
 
 
 def shown(cells: Iterable[Cell]) -> Cell:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from gpubench.core.tasks import LAUNCHES_MS
 from gpubench.evidence.calibration import Calibration
 from gpubench.evidence.frame import command_of
 from gpubench.evidence.physics_results import CheckResults
@@ -17,7 +18,6 @@ from gpubench.report import (
     formats,
     maps,
     published,
-    scaling_model,
     search_pages,
     simulations,
     spreadsheets,
@@ -40,7 +40,8 @@ _GROUPS = ("The papers' tables", "Searches and libraries", "Whole steps", "More 
 _METHOD = (
     "Times are of the device, between events around the launches alone. Every answer is checked"
     " before it is timed and again after; a wrong one never has a time. Intervals are 95 % of the"
-    " median. A graph replay counts where there is one, else warm launches.",
+    " median. A graph replay counts where there is one, else warm launches, which Python may bound"
+    f" where they take less than {LAUNCHES_MS:g} ms.",
     *tables.MEANINGS.values(),
 )
 
@@ -80,11 +81,12 @@ def build(
     """Return all pages, the front page first; stems: see the function of that name."""
     answered: list[Section] = []
     by_machine: list[Section] = []
-    folded: list[Section] = []
+    slugs: list[str] = []
     told: dict[str, list[Told]] = {stem: [] for stem in stems.values()}
     for index, machine in enumerate(machines):
         slug = formats.slug(f"{machine.environment['machine']} {machine.backend}")
-        slug += f"-{index}" if any(slug == each.slug for each in folded) else ""  # of two devices
+        slug += f"-{index}" if slug in slugs else ""  # of two devices
+        slugs.append(slug)
         own = []
         for run in machine.studies:
             stem = stems[run.study.name]
@@ -96,8 +98,6 @@ def build(
         alert = _CPU if machine.is_cpu else ""
         title = f"Studies on {machine.device_name}"
         by_machine.append(Section(title=title, level=2, alert=alert, tables=_overview(own)))
-        about = [environment.environment(machine)]
-        folded.append(Section(title=machine.device_name, slug=slug, style="folded", tables=about))
     studies = [
         Page(stem, own[0].run.study.title, own[0].run.study.question or "", [
             section for each in own for section in each.sections
@@ -111,9 +111,11 @@ def build(
     front = [*answered, *by_machine]
     front += [Section(title=table.caption, level=2, tables=[table])] if others else []
     if machines:
-        front += [Section(title="Machines", level=2), *folded]
-        method = Section(title="How it was timed", level=2, slug="method", sentences=_METHOD)
-        front.append(method)
+        about = [environment.table(machines)]
+        front += [
+            Section(title=about[0].caption, level=2, slug="machines", tables=about),
+            Section(title="How it was timed", level=2, slug="method", sentences=_METHOD),
+        ]
     if not (machines or others):
         none = "There are no results to report on. Measure some with gpubench run STUDY."
         front.append(Section(alert=none))
@@ -148,11 +150,9 @@ def _told(machine: Machine, run: StudyRun, searches: Searches | None, stem: str,
     """Tell a study; one of neighbour searches in its own way."""
     place = f"{slug}-{stem}"
     if searches is not None:
-        gist, said = search_pages.gist(searches), search_pages.launches(searches)
-        sections = search_pages.sections(searches, place)
+        gist, sections = search_pages.gist(searches), search_pages.sections(searches, place)
     else:
-        gist, said = verdict.gist(run), [*verdict.launched(run), *published.claim(run)]
-        sections = _sections(run, machine.studies, place)
+        gist, sections = verdict.gist(run), _sections(run, place)
     troubles = tables.troubles(run)
     first = Section(
         title=machine.device_name,
@@ -161,7 +161,7 @@ def _told(machine: Machine, run: StudyRun, searches: Searches | None, stem: str,
         alert=_CPU if machine.is_cpu else "",
         verdict=gist,
         links={
-            f"Measured through {_BACK_ENDS[machine.backend]} {run.dates}": f"index.html#{slug}",
+            f"Measured through {_BACK_ENDS[machine.backend]} {run.dates}": "index.html#machines",
             "How it was timed": "index.html#method",
         },
     )
@@ -181,16 +181,16 @@ def _told(machine: Machine, run: StudyRun, searches: Searches | None, stem: str,
         first,
         *sections,
         Section(title=troubles.caption, tables=[troubles]),
-        Section(title="Findings", sentences=said),
+        Section(title="What the paper says", sentences=published.claim(run)),
         last,
     ]
     return Told(run, gist, f"{stem}.html#{place}", [each for each in shown if not each.is_empty])
 
 
-def _sections(run: StudyRun, of_machine: Sequence[StudyRun], slug: str) -> list[Section]:
+def _sections(run: StudyRun, slug: str) -> list[Section]:
     """Return what the page of a study shows, unless it is one of neighbour searches."""
     table = run.study.published
-    drawn = draw_all([*charts(run, slug), scaling_model.chart(run, of_machine, slug)])
+    drawn = draw_all(charts(run, slug))
     subjects, notes = tables.subjects(run)
     kind = tables.kind(run)
     first = [steps.workloads(run), tables.resorts(run), *tables.outcomes(run)]

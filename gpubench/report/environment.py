@@ -1,65 +1,60 @@
-"""The machine of a report: device, host, libraries, state while measuring."""
+"""The machines of a report: device, host, libraries, and what was measured of each."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from gpubench.report import formats
+from gpubench.report.cells import overhead_ms
 from gpubench.report.machines import Machine
-from gpubench.report.pages import Table, words
+from gpubench.report.pages import NOTHING, Item, Table, words
 
-_OVERHEAD = (
-    "Overhead is what a sample takes in which nothing is launched (older results have it of hot"
-    " samples alone: empty launch). It is in every sample once, however many launches the sample"
-    " holds, and is not taken off."
+_NOTES = (
+    "Driver, host and libraries are those of the newest run; results files have all of each run.",
+    "Overhead is what a warm sample takes in which nothing is launched. It is in every sample once,"
+    " however many launches the sample holds, and is not taken off.",
 )
-# Endings of names, how their numbers are written, and in what unit.
-_UNITS: Mapping[str, tuple[Callable[[Any], str], str]] = {
-    "bytes": (formats.size, ""),
-    "gb_s": (formats.significant, " GB/s"),
-    "ms": (formats.significant, " ms"),
-}
-_ENDING = re.compile(rf"_({'|'.join(_UNITS)})\b")
-_ADDED = ("overhead_ms", "empty_launch_ms")
-_OF_RUNS = ("started", "commit", "dirty", "code_hash")
+# What is shown of a device or a host, and how.
+_WRITTEN: Mapping[str, Callable[[Any], str]] = {
+    "cpu": str, "cores": "{} cores".format, "driver": "driver {}".format,
+    "cuda_toolkit": "CUDA {}".format, "memory_bytes": formats.size, "os": str,
+    "python": "Python {}".format,
+}  # fmt: skip
 
 
-def environment(machine: Machine) -> Table:
-    """Return what the machine was: device, host, libraries, state of the clocks."""
-    found: dict[str, list[Any]] = {}
-    for run in machine.runs:
-        states = (state for r in run.records for state in (r.state_before, r.state_after))
-        for values in (run.environment, *({"while measuring": s} for s in states if s)):
-            for name, value in _flat(values):
-                found.setdefault(name, []).append(value)
+def table(machines: Sequence[Machine]) -> Table:
+    """Return a row for each machine."""
     return Table.of(
-        "The machine",
-        found.items(),
-        ("What", lambda each: _ENDING.sub("", each[0]).replace("_", " ")),
-        {"Value": lambda each: words(_summary(*each))},
-        notes=[_OVERHEAD] if any(name.startswith(_ADDED) for name in found) else [],
+        "Machines",
+        machines,
+        ("Device", lambda machine: machine.device_name),
+        {
+            "Measured": lambda machine: words(machine.dates),
+            "Driver, memory": lambda machine: words(_of(machine.environment["device"])),
+            "Host": lambda machine: words(_of(machine.environment["host"])),
+            "Libraries": lambda machine: words(
+                formats.listing(
+                    f"{name} {version}"
+                    for name, version in machine.environment["libraries"].items()
+                    if version is not None
+                )
+            ),
+            "Copy, GB/s": lambda machine: _span(
+                run.environment.get("copy_bandwidth_gb_s") for run in machine.runs
+            ),
+            "Overhead, ms": lambda machine: _span(
+                overhead_ms(run.environment).get("hot") for run in machine.runs
+            ),
+        },
+        _NOTES,
     )
 
 
-def _flat(values: Mapping[str, Any], within: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the values of all names, but for what is of one run."""
-    for name, value in values.items():
-        if isinstance(value, dict):
-            yield from _flat(value, f"{within}{name}: ")
-        elif name not in _OF_RUNS:
-            yield f"{within}{name}", value
+def _of(known: Mapping[str, Any]) -> str:
+    return ", ".join(w(known[n]) for n, w in _WRITTEN.items() if known.get(n) is not None)
 
 
-def _summary(name: str, values: Sequence[Any]) -> str:
-    """Write what several runs had: the least and the greatest number, or all words."""
-    flat = [each for v in values for each in (v if isinstance(v, list) else [v])]
-    known = [each for each in flat if each is not None]
-    if not known:
-        return "not known" if flat else "none"
-    if any(isinstance(each, bool | str) for each in known):
-        return ", ".join(dict.fromkeys(map(formats.plain, known)))
-    ending = _ENDING.search(name)
-    write, unit = _UNITS[ending[1]] if ending else (formats.plain, "")
-    return " to ".join(dict.fromkeys(map(write, (min(known), max(known))))) + unit
+def _span(values: Iterable[float | None]) -> Item:
+    known = [value for value in values if value is not None]
+    return Item(formats.span(known)) if known else NOTHING

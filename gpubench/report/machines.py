@@ -119,15 +119,11 @@ class StudyRun:
         first = next((by_mode[mode] for mode in MODES if mode in by_mode), [])
         return sorted(first, key=lambda cell: (cell.rank, cell.median_ms))
 
-    def best_form(self, algorithm: str) -> Subject | None:
-        """Return the subject of an algorithm that is fastest on most of the inputs, or None.
+    def winner(self, cells: Collection[Cell]) -> Subject | None:
+        """Return the subject that is fastest at the most places of some timed cells, or None.
 
         A tie goes to the subject that the study names first.
         """
-        return self.winner([cell for cell in self.timed if cell.subject.algorithm == algorithm])
-
-    def winner(self, cells: Collection[Cell]) -> Subject | None:
-        """Return the subject that is fastest at the most places of some timed cells, or None."""
         by_place = grouped(cells, lambda cell: cell.place)
         wins = Counter(min(own, key=lambda c: c.median_ms).subject for own in by_place.values())
         return max(self.subjects, key=lambda s: wins[s]) if wins else None
@@ -211,11 +207,11 @@ def _machine(runs: list[Results]) -> Machine:
                 cell.modes = modes
             cells[key] = shown(own)
         replaced = sum(cell.ranked.measurement.replaced for cell in of_study)
-        studies.append(StudyRun(study_of(name, runs), cells, replaced))
+        studies.append(StudyRun(_study_of(name, runs), cells, replaced))
     return Machine(runs, studies, ranked)
 
 
-def study_of(name: str, runs: Sequence[Results]) -> Study:
+def _study_of(name: str, runs: Sequence[Results]) -> Study:
     """Load a study; one that this version does not ship is read from the newest text in results.
 
     Where there is none, or this version cannot read it, the study has a name alone.

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
-from gpubench.core.errors import UserError
 from gpubench.report import formats
 from gpubench.report.vega import FigurePart
 
 T = TypeVar("T")
-_PNG = b"\x89PNG\r\n\x1a\n"
 
 
 @dataclass(frozen=True)
@@ -90,23 +87,11 @@ class Table:
         return len(self.columns) > 8 or any(item.kind == "words" for item in first)
 
 
-@dataclass(frozen=True)
-class Picture:
+class Picture(NamedTuple):
     """A picture as PNG, and what it shows in words."""
 
     png: bytes
     alternative: str
-
-    @classmethod
-    def read(cls, path: Path, alternative: str) -> Picture:
-        """Read a file; raises UserError where it is missing or no PNG."""
-        try:
-            png = path.read_bytes()
-        except OSError as error:
-            raise UserError(f"{path} is no picture as PNG: {error}") from error
-        if not png.startswith(_PNG):
-            raise UserError(f"{path} is no picture as PNG")
-        return cls(png, alternative)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +101,7 @@ class Section:
     slug: its place, of those that a page lists, and the name of the picture's file.
     verdict: a sentence in larger letters. links: their texts, and where they lead.
     notes: said of all tables, of which those without rows are left out. command: does it again.
-    style: "half" (beside another), "abreast" (its figures so), or "folded".
+    style: "half" (beside another) or "abreast" (its figures so).
     """
 
     title: str = ""

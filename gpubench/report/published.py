@@ -121,7 +121,9 @@ def measured(run: StudyRun, published: Published) -> list[Table]:
     Empty where nothing of it was measured.
     """
     paper = paper_forms(run, published)
-    best = {n: run.best_form(published.algorithm if published.quantities else n) for n in paper}
+    by_name = grouped(run.timed, lambda cell: cell.subject.algorithm)
+    ours = {name: published.algorithm if published.quantities else name for name in paper}
+    best = {name: run.winner(by_name.get(own, ())) for name, own in ours.items()}
     # An algorithm of a column counts only where it was measured.
     is_best = matches(run, published, paper) == matches(run, published, best)
     which = "the paper's variant" + ", which is the best" * is_best

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from gpubench.core.tasks import LAUNCHES_MS, LAUNCHES_PARTICLES, may_be_launches
 from gpubench.evidence.ranking import best_rule, single_choices
 from gpubench.report import formats, maps, tables, verdict
 from gpubench.report.axes import AXES
@@ -101,21 +100,6 @@ def _equal_work(searches: Searches, task: str) -> Section:
     found, notes = tables.subjects(searches.of(task))
     named = [replace(table, caption=f"{task}, {table.caption}") for table in found]
     return Section(title=f"Equal work: {task}", tables=named, notes=notes)
-
-
-def launches(searches: Searches) -> list[str]:
-    """Say which times a GPU has little to do with."""
-    winners = [race[0] for race in searches.races]
-    short = [
-        cell
-        for cell in winners
-        if cell.record["device"] == "cuda" and may_be_launches(cell.place.count, cell.median_ms)
-    ]
-    return [
-        f"In {len(short)} of {len(winners)} races of up to {formats.power(LAUNCHES_PARTICLES)}"
-        f" particles the fastest takes less than {LAUNCHES_MS:g} ms, which may be mostly launches"
-        " from Python: from a graph, or from C++, another may be faster."
-    ] if short else []  # fmt: skip
 
 
 # Libraries.

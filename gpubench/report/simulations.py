@@ -7,11 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from gpubench.core.errors import UserError
 from gpubench.evidence.simulations import load
 from gpubench.report import formats
 from gpubench.report.pages import Page, Picture, Section, Table, number
 
-PANEL = "panel.png"
+_PANEL = "panel.png"
 
 
 def page(simulations: Sequence[Section]) -> Page:
@@ -28,7 +29,10 @@ def sections(accounts: Iterable[Path]) -> list[Section]:
 
 def _section(slug: str, path: Path) -> Section:
     told = load(path)
-    panel = path.with_name(PANEL)
+    panel = path.with_name(_PANEL)
+    png = panel.read_bytes() if panel.exists() else None
+    if png is not None and not png.startswith(b"\x89PNG\r\n\x1a\n"):
+        raise UserError(f"{panel} is no picture as PNG")
     shown = (
         f"Up to six moments of {told['workload']} from time 0 to {told['time']:g}: its particles,"
         " x to the right, z upwards."
@@ -43,7 +47,7 @@ def _section(slug: str, path: Path) -> Section:
         sentences=more,
         tables=[_facts(told), _phases(told)],
         command=_command(told),
-        picture=Picture.read(panel, shown) if panel.exists() else None,
+        picture=None if png is None else Picture(png, shown),
     )
 
 

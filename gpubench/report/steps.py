@@ -64,11 +64,11 @@ def ways(run: StudyRun) -> list[Way]:
 
 def find(run: StudyRun, subject: Subject, way: Way, particles: float) -> Cell | None:
     """Return a subject's timed cell of so many particles, shared in a way; None without one."""
-    return shared(run, subject).get((way, int(particles)))
+    return _shared(run, subject).get((way, int(particles)))
 
 
 @lru_cache(maxsize=64)
-def shared(run: StudyRun, subject: Subject) -> dict[tuple[Way, int], Cell]:
+def _shared(run: StudyRun, subject: Subject) -> dict[tuple[Way, int], Cell]:
     """Return a subject's timed cells of the commonest workload, by how they are shared."""
     names = ("workload", "time_step", "skin")
     usual = {name: run.kind[name] for name in names}

@@ -10,7 +10,7 @@ from itertools import pairwise
 from gpubench.evidence.crossover import FIRST, crossings
 from gpubench.evidence.declared import Group
 from gpubench.evidence.ranking import Subject
-from gpubench.report.axes import AXES, describe, varying
+from gpubench.report.axes import AXES
 from gpubench.report.cells import Cell, grouped
 from gpubench.report.machines import StudyRun
 from gpubench.report.pages import Row, Table, words
@@ -36,27 +36,6 @@ def gist(run: StudyRun) -> str:
         cases += [f"others in {others}"] if others else []
         said.append(f"{answer}{counts.total()} cases: {', '.join(cases)}")
     return f"Fastest of {'; of '.join(said)}."
-
-
-def launched(run: StudyRun) -> list[str]:
-    """Say where launches from the host have another winner than replays of a graph."""
-    names = varying(run.by_place)
-    found: dict[str, list[str]] = {}
-    for place, cells in run.by_place.items():
-        launched = [each.modes["hot"] for each in cells if "hot" in each.modes]
-        for group, own in grouped(run.ranked_at(place), lambda c: c.ranked.group).items():
-            if own[0].mode == "graph" and sum(cell.is_first for cell in own) == 1:
-                for cell in launched:
-                    if (cell.rank, cell.ranked.group) == (1, group) and cell.subject != own[
-                        0
-                    ].subject:
-                        found.setdefault(run.labels[cell.subject], []).append(
-                            describe(place, names)
-                        )
-    parts = [f"{label} ({'; '.join(where)})" for label, where in found.items()]
-    if not parts:
-        return []
-    return [f"Launched from the host instead of from a graph, others lead: {', '.join(parts)}."]
 
 
 def overtakings(run: StudyRun, axes: Collection[str] = tuple(AXES)) -> Table:

@@ -222,7 +222,6 @@ class Study:
         place of the size of the input.
     budget: when to stop sampling a task.
     phases: whether a report draws phases of steps by their "time", or as a "share" of the step.
-    scaling_model: "dam-break", the scene of which a report draws a model on up to 64 ranks.
     text: of the file that it was read from.
     views: how a report presents a study of neighbour searches; None of all others.
     """
@@ -240,7 +239,6 @@ class Study:
     rates: Mapping[str, str] = field(default_factory=dict)
     budget: Budget = field(default_factory=Budget)
     phases: str = "time"
-    scaling_model: str | None = None
     text: str = field(default="", compare=False, repr=False)
     views: Views | None = None
 
@@ -358,7 +356,6 @@ def _study(name: str, data: dict[str, Any]) -> Study:
         rates=data.get("rates", {}),
         budget=Budget(**data.get("budget", {})),
         phases=data.get("phases", "time"),
-        scaling_model=data.get("scaling_model"),
         views=Views(**_frozen_fields(data["views"])) if "views" in data else None,
     )
 

@@ -34,7 +34,6 @@ from report_pages import (
 from gpubench import report
 from gpubench.evidence.records import make_record, waits_for
 from gpubench.report import (
-    environment,
     figures,
     formats,
     study_charts,
@@ -435,24 +434,12 @@ def test_repeated_attempt_replaces_the_failed_one_before_it() -> None:
     assert cell.ok
 
 
-def test_environment_is_shown_with_units(gpu_page: Page) -> None:
-    rows = {row[0]: row[1] for row in gpu_page.tables["The machine"][1:]}
-    assert rows["device: memory"] == "100 GB"
-    assert rows["copy bandwidth"] == "4,000 GB/s"
-    assert rows["overhead: hot"] == "0.00200 ms"
-    assert rows["libraries: pycuda"] == "not known"
-
-
-def test_states_are_summarised_over_the_measurements() -> None:
-    states = [
-        {"clocks_sm_mhz": 1980, "throttle_reasons": []},
-        {"clocks_sm_mhz": 1755, "throttle_reasons": ["sw_power_cap"]},
-    ]
-    measured = results([record(state_before=states[0], state_after=states[1])])
-    [machine] = machines([measured])
-    rows = {row.head: row.items[0].text for row in environment.environment(machine).rows}
-    assert rows["while measuring: clocks sm mhz"] == "1,755 to 1,980"
-    assert rows["while measuring: throttle reasons"] == "sw_power_cap"
+def test_a_machine_is_shown_with_units(gpu_page: Page) -> None:
+    columns, row = gpu_page.tables["Machines"]
+    shown = dict(zip(columns, row, strict=True))
+    assert shown["Driver, memory"].endswith("100 GB")
+    assert (shown["Copy, GB/s"], shown["Overhead, ms"]) == ("4,000", "0.00200")
+    assert "pycuda" not in shown["Libraries"]  # not known
 
 
 def test_the_same_results_give_the_same_bytes(tmp_path: Path) -> None:

@@ -146,15 +146,6 @@ def test_moved_particles_are_one_question_for_updates_and_rebuilds() -> None:
     ]
 
 
-def test_times_that_may_be_launches_are_told_where_a_gpu_took_them() -> None:
-    times = {2**12: 0.05, 2**14: 0.09, 2**16: 0.2, 2**20: 0.05}
-    for device, said in (("cuda", 1), ("opencl", 0)):
-        records = [search("a", "count", n, median=ms, device=device) for n, ms in times.items()]
-        told = [t for t in search_pages.launches(field_of(records)) if "launches from Python" in t]
-        assert len(told) == said
-        assert all("In 2 of 4 races" in each for each in told)
-
-
 def test_a_wrong_answer_is_told_with_its_reason_and_on_the_front_page(tmp_path: Path) -> None:
     bad = {"status": "wrong", "reason": "it loses pairs", "mode": "hot", "library": None}
     records = [
