@@ -11,8 +11,8 @@ from gpubench.report.pages import Page, Section, Table, words
 _NOTE = (
     "Pairs of processes of one code were measured, and comparisons drawn from them; a false alarm"
     " calls the code slower than itself. Alone: false alarms among comparisons that have no pair in"
-    " common. Found: the slow-down that is found 9 times in 10, in the worst cell and in how many."
-    " gpubench calibrate --again FILE prints each cell."
+    " common. Found: the slow-down that is found 9 times in 10, in the worst measurement and in how many."
+    " The calibration's file has each."
 )
 
 
@@ -47,5 +47,5 @@ def page(found: Sequence[Calibration]) -> Page:
 def _found(each: Calibration) -> str:
     smallest = [rates.smallest for rates in each.verdicts.cells.values()]
     known = [value for value in smallest if value is not None]
-    where = f"{len(known)} of {len(smallest)} cells"
+    where = f"{len(known)} of {len(smallest)}"
     return f"{percent(max(known))} in {where}" if known else where

@@ -33,13 +33,7 @@ def table(machines: Sequence[Machine]) -> Table:
             "Measured": lambda machine: words(machine.dates),
             "Driver, memory": lambda machine: words(_of(machine.environment["device"])),
             "Host": lambda machine: words(_of(machine.environment["host"])),
-            "Libraries": lambda machine: words(
-                formats.listing(
-                    f"{name} {version}"
-                    for name, version in machine.environment["libraries"].items()
-                    if version is not None
-                )
-            ),
+            "Libraries": lambda machine: words(_versions(machine.environment["libraries"])),
             "Copy, GB/s": lambda machine: _span(
                 run.environment.get("copy_bandwidth_gb_s") for run in machine.runs
             ),
@@ -53,6 +47,11 @@ def table(machines: Sequence[Machine]) -> Table:
 
 def _of(known: Mapping[str, Any]) -> str:
     return ", ".join(w(known[n]) for n, w in _WRITTEN.items() if known.get(n) is not None)
+
+
+def _versions(libraries: Mapping[str, str | None]) -> str:
+    known = [f"{name} {version}" for name, version in libraries.items() if version is not None]
+    return formats.listing(known) if known else formats.DASH
 
 
 def _span(values: Iterable[float | None]) -> Item:

@@ -43,7 +43,8 @@ def overtakings(run: StudyRun, axes: Collection[str] = tuple(AXES)) -> Table:
     along = (s for s in scans(run) if s.axis in axes and AXES[s.axis].kind != "names")
     rows = [row for scan in along for row in _overtaken(run, scan)]
     columns = ["Input", "Fastest below", "Above", "From about", "95 % interval"]
-    notes = ["beyond: of what was measured."]
+    is_open = any("beyond" in item.text for row in rows for item in row.items)
+    notes = ["beyond: where nothing was measured."] * is_open
     return Table("Where the fastest is overtaken", columns, rows, notes)
 
 

@@ -59,7 +59,7 @@ ${l}`);}return c;}(t1,"",0);}function n1(n,t,e){return n.fields=t||[],n.fname=e,
 
   function filterable(table) {
     const box = document.createElement("input");
-    Object.assign(box, { type: "search", placeholder: "Filter rows", className: "no-print filter" });
+    Object.assign(box, { type: "search", placeholder: "Filter rows", className: "filter" });
     box.setAttribute("aria-label", `Filter rows: ${table.getAttribute("aria-label")}`);
     box.addEventListener("input", () => {
       const words = box.value.toLowerCase().split(/\s+/);

@@ -67,9 +67,9 @@ def test_the_slow_down_that_is_found_is_that_of_the_worst_cell(small):
 
     smallest = [small.verdicts.cells[name].smallest for name in NAMES]
     assert smallest[0] < smallest[1] and smallest[2] is None
-    assert found(small) == f"{100 * smallest[1]:.2g} % in 2 of 3 cells"
-    assert found(made.calibration({NAMES[0]: pairs(8, 0.0001)})) == "3.5 % in 1 of 1 cells"
-    assert found(made.calibration({NAMES[2]: pairs(14, 3.0)})) == "0 of 1 cells"
+    assert found(small) == f"{100 * smallest[1]:.2g} % in 2 of 3"
+    assert found(made.calibration({NAMES[0]: pairs(8, 0.0001)})) == "3.5 % in 1 of 1"
+    assert found(made.calibration({NAMES[2]: pairs(14, 3.0)})) == "0 of 1"
 
 
 def test_the_front_page_names_every_device_and_leads_to_the_page(written, small, tmp_path):
