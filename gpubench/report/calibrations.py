@@ -11,8 +11,8 @@ from gpubench.report.pages import Page, Section, Table, words
 _NOTE = (
     "Pairs of processes of one code were measured, and comparisons drawn from them; a false alarm"
     " calls the code slower than itself. Alone: false alarms among comparisons that have no pair in"
-    " common. Found: the slow-down that is found 9 times in 10, in the worst measurement and in how many."
-    " The calibration's file has each."
+    " common. Found: the slow-down that is found 9 times in 10, in the worst measurement and in how"
+    " many. The calibration's file has each."
 )
 
 
