@@ -109,5 +109,5 @@ def test_every_python_that_the_package_starts_leaves_the_present_folder_out():
         for program, flag in [node.elts[:2]]
         if re.search(r"python|executable", ast.unparse(program))
     }
-    flags = {"children.py": "'-P'", "commits.py": "'-P'", "perspective.py": "'-P'"}
+    flags = {"children.py": "'-P'", "perspective.py": "'-P'"}
     assert started == {*flags.items(), ("ranks.py", "'-IS'")}
