@@ -286,7 +286,7 @@ class InCells(Workload):
             "CAPACITY": self._capacity if traversal == TRAVERSALS[LimitedCells] else 0,
             "ROOM": self._room,
             "LIST_BY_PARTICLE": int(self.device.is_cpu),
-            **(self.algorithm.constants if isinstance(self.algorithm, HashGrid) else {}),
+            **(self.algorithm.constants if self.is_hashed else {}),  # type: ignore[attr-defined]
         }
 
     @property

@@ -8,9 +8,6 @@
             VISIT(notes[NOTE(i, k)]);
         }
     } else {
-#if TRAVERSAL == 0
-        float square_range = 1.0f;
-#endif
 #include "common/candidates.h"
     }
 }

@@ -246,10 +246,9 @@ with open_device("opencl:oclgrind") as device:
     for index, workload in enumerate(registry.workloads().values()):
         for variant in workload.variants if index == 0 and all_variants else [{}]:
             given = {**variant, **room, "time_step": 0.01}
-            particles = 190  # two blocks
+            particles = 260  # three blocks, and boxes that hold three cells with a skin
             if workload.name == "sph-rigid-body":
                 given["drop"] = -0.6  # bodies touch the fluid from the beginning
-                particles = 260  # or bodies are too small
             try:
                 simulation = workload(device, particles, algorithm, form, given, seed=1, skin=skin)
             except NotSupported:
