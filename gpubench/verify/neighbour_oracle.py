@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,14 +10,8 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from gpubench.core.grid import Grid
-from gpubench.verify.arrays import (
-    Ints,
-    check_array,
-    check_range,
-    exclusive_sum,
-    first_absent,
-    first_true,
-)
+from gpubench.verify.arrays import Ints, check_array, exclusive_sum, first_absent, first_true
+from gpubench.verify.neighbour_rows import check_no_self, check_rows, row_sums
 
 # Up to so many particles, with so many candidates in their own cells, all pairs are listed.
 FULL_PARTICLES, FULL_CANDIDATES = 2**18, 2**21
@@ -26,7 +19,7 @@ FULL_PARTICLES, FULL_CANDIDATES = 2**18, 2**21
 REGIONS, SAMPLES, SAMPLED_PAIRS = 8, 2000, 2**17
 RECOUNTED = 8  # of the particles whose counts differ between two answers
 SLABS = 2**16  # by which an input is sorted along x; their numbers fit into 16 bits
-ROWS = 2**16  # rows of a list that are unpacked together
+MOST_RIGHT = 4  # lists, of which others are compared with whole rows
 
 
 class NeighbourOracle:
@@ -87,23 +80,38 @@ class NeighbourOracle:
         counts: int32, shape (particles,). offsets: int64, shape (particles + 1,).
         neighbours: int32, shape (offsets[-1],). As in Neighbours.
         """
-        n = self.particles
-        if problem := _check_rows(n, counts, offsets, neighbours):
+        if problem := check_rows(self.particles, counts, offsets, neighbours):
             return problem
+        weights, expected = self._weights
+        differ = np.flatnonzero(row_sums(offsets, neighbours, weights) != expected)
+        return self._check_some(differ, counts, offsets, neighbours) if len(differ) else None
+
+    def _check_some(
+        self, rows: NDArray[np.intp], counts: Ints, offsets: Ints, neighbours: Ints
+    ) -> str | None:
+        """Check rows pair by pair; all others list every pair that is allowed."""
+        n, lengths = self.particles, counts[rows]
+        # Where each entry is: in its row, from where that begins.
+        place = np.arange(lengths.sum()) + np.repeat(
+            offsets[rows] - exclusive_sum(lengths)[:-1], lengths
+        )
+        row, column = np.repeat(rows, lengths), neighbours[place].astype(np.int64)
+        if (k := first_true(row == column)) is not None:
+            return f"particle {row[k]} is listed as its own neighbour"
 
         # A pair (i, j) as one number, i * n + j, so that sets of pairs are sorted arrays.
-        row, column = np.repeat(np.arange(n), counts), neighbours.astype(np.int64)
         found = np.sort(row * n + column)
         if (k := first_true(found[1:] == found[:-1])) is not None:
             i, j = divmod(int(found[k]), n)
             return f"particle {i} has neighbour {j} twice"
-        allowed, required = self._ordered_pairs
+        allowed, required = self._ordered_pairs(rows)
         if (pair := first_absent(required, found)) is not None:
             return f"particle {self._describe(pair)} is missing"
         if (pair := first_absent(found, allowed)) is not None:
             return f"particle {self._describe(pair)} should not be listed"
-        mirrored = np.sort(column * n + row)
-        if (pair := first_absent(found, mirrored)) is not None:
+        left_out = np.setdiff1d(allowed, found, assume_unique=True)
+        mirrored = np.sort(left_out % n * n + left_out // n)
+        if (pair := first_absent(mirrored, left_out)) is not None:
             i, j = divmod(pair, n)
             return f"particle {i} has neighbour {j}, but particle {j} does not have {i}"
         return None
@@ -115,16 +123,27 @@ class NeighbourOracle:
         return least, np.bincount(self._allowed.ravel(), minlength=self.particles)
 
     @cached_property
-    def _ordered_pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Both sides of every allowed pair and of every required pair, as sorted numbers."""
+    def _weights(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+        """A random number for each particle, and its sum over all that are allowed in a row."""
+        weights = _random_words(np.random.default_rng(self.particles), self.particles)
+        sums = np.zeros(self.particles, np.uint64)
+        for row, column in (self._allowed.T, self._allowed.T[::-1]):
+            np.add.at(sums, row, weights[column])
+        return weights, sums
 
-        def both_sides(pairs: NDArray[np.intp]) -> NDArray[np.int64]:
-            low, high = pairs.astype(np.int64).T
-            return np.sort(
-                np.concatenate((low * self.particles + high, high * self.particles + low))
-            )
+    def _ordered_pairs(self, rows: NDArray[np.intp]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the pairs of some rows that are allowed, and those required, as sorted numbers."""
+        wanted = np.zeros(self.particles, np.bool_)
+        wanted[rows] = True
 
-        return both_sides(self._allowed), both_sides(self._allowed[self._required])
+        def of_rows(pairs: NDArray[np.intp]) -> NDArray[np.int64]:
+            both = [
+                row[wanted[row]].astype(np.int64) * self.particles + column[wanted[row]]
+                for row, column in (pairs.T, pairs.T[::-1])
+            ]
+            return np.sort(np.concatenate(both))
+
+        return of_rows(self._allowed), of_rows(self._allowed[self._required])
 
     def _squared_distance(
         self, first: NDArray[np.intp], second: NDArray[np.intp]
@@ -164,29 +183,8 @@ def _tolerance(
     return 8 * float(np.finfo(np.float32).eps) * scale
 
 
-def _check_rows(particles: int, counts: Ints, offsets: Ints, neighbours: Ints) -> str | None:
-    """Check shapes, types and ranges of a list of neighbours, and that no particle is its own."""
-    problem = (
-        check_array("counts", counts, (particles,), np.int32)
-        or check_range("counts", counts, 0, max(particles, 1))
-        or check_array("offsets", offsets, (particles + 1,), np.int64)
-    )
-    if problem:
-        return problem
-    sums = exclusive_sum(counts)
-    if (i := first_true(offsets != sums)) is not None:
-        return f"offsets[{i}] is {offsets[i]}, expected {sums[i]}, the sum of the counts before"
-    problem = check_array("neighbours", neighbours, (int(sums[-1]),), np.int32) or check_range(
-        "neighbours", neighbours, 0, particles
-    )
-    if problem:
-        return problem
-    for begin in range(0, particles, ROWS):
-        rows = np.arange(begin, min(begin + ROWS, particles), dtype=np.int32)
-        own = np.repeat(rows, counts[rows])
-        if (k := first_true(own == neighbours[sums[begin] : sums[rows[-1] + 1]])) is not None:
-            return f"particle {own[k]} is listed as its own neighbour"
-    return None
+def _random_words(rng: np.random.Generator, particles: int) -> NDArray[np.uint64]:
+    return rng.integers(0, 2**64, particles, np.uint64, endpoint=False)
 
 
 def neighbour_oracle(
@@ -242,8 +240,9 @@ class SampledNeighbourOracle:
         drawn = [0, self.particles - 1, *rng.integers(0, self.particles, REGIONS - 4)]
         places = [low, low + size, *positions[drawn, :3]]
         self._samples = [self._sample(place, rng) for place in places]
-        self._weights = rng.integers(0, 2**64, (2, self.particles), np.uint64, endpoint=False)
+        self._weights = [_random_words(rng, self.particles) for _ in range(2)]
         self._counts: Ints | None = None
+        self._right: list[tuple[Ints, NDArray[np.uint64]]] = []
 
     def _sample(self, place: NDArray[np.float32], rng: np.random.Generator) -> _Sample:
         """Find the neighbours of particles in a cube around a position."""
@@ -361,10 +360,31 @@ class SampledNeighbourOracle:
         return None
 
     def check_list(self, counts: Ints, offsets: Ints, neighbours: Ints) -> str | None:
-        """Check the neighbours of each particle; see NeighbourOracle."""
-        n = self.particles
-        if problem := _check_rows(n, counts, offsets, neighbours) or self._check_sums(counts):
+        """Check the neighbours of each particle; see NeighbourOracle.
+
+        A list whose rows are those of another that was right is right, in whatever order.
+        """
+        if problem := check_rows(self.particles, counts, offsets, neighbours):
             return problem
+        a, b = self._weights
+        sums_b = row_sums(offsets, neighbours, b)
+        if not any(
+            np.array_equal(counts, right) and np.array_equal(sums_b, sums)
+            for right, sums in self._right
+        ):
+            problem = check_no_self(counts, offsets, neighbours) or self._check_sums(counts)
+            if problem or (problem := self._check_samples(counts, offsets, neighbours)):
+                return problem
+            # Each pair (i, j) adds a_i b_j - b_i a_j, which its other side takes back, modulo 2^64.
+            sums_a = row_sums(offsets, neighbours, a)
+            if int((a * sums_b - b * sums_a).sum(dtype=np.uint64)):
+                return "some particle has a neighbour that does not have it"
+            self._right = [*self._right[1 - MOST_RIGHT :], (counts.copy(), sums_b)]
+        return self._check_against_another(counts)
+
+    def _check_samples(self, counts: Ints, offsets: Ints, neighbours: Ints) -> str | None:
+        """Check the neighbours of the particles of the samples."""
+        n = self.particles
         for sample in self._samples:
             row = np.repeat(sample.queries, counts[sample.queries])
             inside = [neighbours[offsets[i] : offsets[i + 1]] for i in sample.queries]
@@ -376,20 +396,7 @@ class SampledNeighbourOracle:
                 return f"particle {pair // n}: neighbour {pair % n} is missing"
             if (pair := first_absent(found, sample.allowed)) is not None:
                 return f"particle {pair // n}: neighbour {pair % n} should not be listed"
-        # Each pair (i, j) adds a_i b_j - b_i a_j, which its other side takes back, modulo 2^64.
-        a, b = self._weights
-
-        def surplus(begin: int) -> int:
-            rows = slice(begin, min(begin + ROWS, n))
-            listed = neighbours[offsets[rows.start] : offsets[rows.stop]]
-            own_a, own_b = (np.repeat(w[rows], counts[rows]) for w in (a, b))
-            return int((own_a * b[listed] - own_b * a[listed]).sum(dtype=np.uint64))
-
-        with ThreadPoolExecutor() as pool:
-            balance = sum(pool.map(surplus, range(0, n, ROWS)))
-        if balance % 2**64:
-            return "some particle has a neighbour that does not have it"
-        return self._check_against_another(counts)
+        return None
 
 
 def _check_sampled(sample: _Sample, counts: Ints) -> str | None:
