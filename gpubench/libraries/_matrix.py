@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -27,10 +29,15 @@ def rows_of_pairs(particles: int, i: NDArray[np.int64], j: NDArray[np.int64]) ->
     return Neighbours(counts, offsets, j[np.argsort(i, kind="stable")].astype(np.int32))
 
 
-def rows_of_matrix(counts: NDArray[np.int32], matrix: NDArray[np.int32]) -> Neighbours:
-    """Return the first counts[i] entries of each row as lists; cut where the matrix ends."""
-    filled = np.arange(matrix.shape[1]) < counts[:, None]
-    return Neighbours(counts, _offsets(counts), matrix[filled])
+def rows_of_matrix(torch: Any, counts: Any, matrix: Any) -> Neighbours:
+    """Return the first counts[i] entries of each row as lists; cut where the matrix ends.
+
+    counts, matrix: tensors of `torch`, int32. They are brought to the host without the gaps, of
+    which there are more than neighbours.
+    """
+    filled = torch.arange(matrix.shape[1], device=matrix.device) < counts[:, None]
+    neighbours, counts = matrix[filled].cpu().numpy(), counts.cpu().numpy()
+    return Neighbours(counts, _offsets(counts), neighbours)
 
 
 def _offsets(counts: NDArray[np.int32]) -> NDArray[np.int64]:

@@ -142,9 +142,9 @@ class NvalchemiCellList(NeighbourSearch):
                 self._library.query_cell_list(*self._given, *self._cells, *matrix)
                 return Neighbours(matrix[-1].cpu().numpy())
             first, second, _ = self._found
+            if self.form != "list-pairs":
+                return rows_of_matrix(self._torch.torch, second, first)
             first, second = first.cpu().numpy(), second.cpu().numpy()
-        if self.form != "list-pairs":
-            return rows_of_matrix(second, first)
         # Pairs come in order of their first particle, with where those of each begin.
         offsets = second.astype(np.int64)
         return Neighbours(np.diff(second), offsets, np.ascontiguousarray(first[1]))

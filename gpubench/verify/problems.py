@@ -246,7 +246,8 @@ class NeighbourSearchOracle(Oracle):
     """Check searches from positions to neighbours; see `contracts.NeighbourSearch`."""
 
     def __init__(self, inputs: ParticleSet, exact: bool = False) -> None:
-        self.states = [SearchOracle(state, exact) for state in inputs.history]
+        *before, newest = inputs.history
+        self.states = [*(_before(state, exact) for state in before), SearchOracle(newest, exact)]
 
     def check(self, algorithm: Any) -> str | None:
         """Check the neighbours in the state that a launch ends in; an update, in all of them."""
@@ -272,6 +273,18 @@ class SearchOracle(NeighbourQueryOracle):
     """As the oracle above; an input with many pairs is checked in samples of its particles."""
 
     pairs = staticmethod(neighbour_oracle)
+
+
+_kept: dict[tuple[str, bool], SearchOracle] = {}
+
+
+def _before(state: ParticleSet, exact: bool) -> SearchOracle:
+    """Return the oracle of a state from which particles move, in one input after another."""
+    key = state.hash, exact
+    if key not in _kept:
+        _kept.clear()
+        _kept[key] = SearchOracle(state, exact)
+    return _kept[key]
 
 
 class UnboundedQueryOracle(NeighbourQueryOracle):
