@@ -516,7 +516,7 @@ def test_more_moved_than_there_are_is_refused_before_anything_runs(device, tmp_p
 
 
 def test_a_study_may_ask_for_fewer_samples(device, tmp_path, monkeypatch):
-    asked = "[budget]\nmax_samples = 12\nrelative_half_width = 0.02\n[[subjects]]"
+    asked = "[budget]\nmin_samples = 7\nmax_samples = 12\nrelative_half_width = 0.02\n[[subjects]]"
     study = parse_study("s", STUDY.replace("[[subjects]]", asked, 1))
     used = []
 
@@ -526,8 +526,8 @@ def test_a_study_may_ask_for_fewer_samples(device, tmp_path, monkeypatch):
 
     monkeypatch.setattr(bench, "take_samples", spy)
     assert run(study, device, tmp_path).measured > 0
-    assert set(used) == {replace(Budget(), max_samples=12, relative_half_width=0.02)}
-    for wrong in ("max_samples = 5", "max_sample = 20", "seconds_per_task = 0"):
+    assert set(used) == {replace(Budget(), min_samples=7, max_samples=12, relative_half_width=0.02)}
+    for wrong in ("min_samples = 5", "max_samples = 5", "max_sample = 20", "seconds_per_task = 0"):
         with pytest.raises(StudyError, match="budget"):
             parse_study("s", STUDY.replace("[[subjects]]", f"[budget]\n{wrong}\n[[subjects]]", 1))
 
