@@ -247,9 +247,14 @@ class SampledNeighbourOracle:
         drawn = [0, self.particles - 1, *rng.integers(0, self.particles, REGIONS - 4)]
         places = [low, low + size, *positions[drawn, :3]]
         self._samples = [self._sample(place, rng) for place in places]
-        self._weights = [_random_words(rng, self.particles) for _ in range(2)]
         self._counts: Ints | None = None
         self._right: list[NDArray[np.uint64]] = []
+
+    @cached_property
+    def _weights(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+        """Two random numbers for each particle, which only lists need."""
+        rng = np.random.default_rng((self.particles, 1))
+        return _random_words(rng, self.particles), _random_words(rng, self.particles)
 
     def _sample(self, place: NDArray[np.float32], rng: np.random.Generator) -> _Sample:
         """Find the neighbours of particles in a cube around a position."""
