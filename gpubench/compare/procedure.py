@@ -18,6 +18,7 @@ from gpubench.compare.pairs import Code, Job, Pairs, describe
 from gpubench.compare.verdict import Judgement, Verdict, judge
 from gpubench.core import registry
 from gpubench.core.contracts import BACKENDS
+from gpubench.core.errors import UserError
 from gpubench.evidence.calibration import spreads
 from gpubench.evidence.files import load_results
 from gpubench.evidence.results import Results
@@ -136,7 +137,9 @@ def compare_codes(
     """
     deadline = clock.Deadline(seconds)
     environments = [describe(code, job.device) for code in codes]
-    on_begin(how_long(cells_of(job, environments[1]["device"]), seconds))
+    if not (cells := cells_of(job, environments[1]["device"])):
+        raise UserError(f"{job.study} measures nothing of what was chosen on this device")
+    on_begin(how_long(cells, seconds))
     threshold = threshold_on(environments[0]) if threshold is None else threshold
     processes: tuple[list[Results], list[Results]] = ([], [])
     ours, theirs = map(files.Side, (code.title for code in codes), processes)

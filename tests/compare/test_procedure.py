@@ -114,6 +114,15 @@ def test_the_estimate_counts_the_cells_of_the_study():
     assert procedure.cells_of(JOB, GPU["device"]) > procedure.cells_of(JOB, cpu)
 
 
+def test_what_measures_nothing_is_refused_before_a_pair(run, monkeypatch):
+    nothing = Job.of("regressions", "auto", {"quick": None, "algorithms": ["filter-lookback"]})
+    monkeypatch.setattr(f"{__name__}.JOB", nothing)
+    measured = Measured(one=1.0)
+    with pytest.raises(UserError, match="measures nothing of what was chosen on this device"):
+        run(measured, environment=CPU)
+    assert not measured.asked
+
+
 @pytest.mark.parametrize(
     ("seconds", "words"),
     [
