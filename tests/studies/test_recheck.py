@@ -11,12 +11,13 @@ from fake_algorithms import ENVIRONMENT, RightSort
 from fakes import FakeDevice
 
 from gpubench.core import registry
-from gpubench.core.answers import SortedCells
-from gpubench.core.contracts import CellListUpdate, Form
+from gpubench.core.answers import Neighbours, SortedCells
+from gpubench.core.contracts import CellListUpdate, Form, HostSearch
 from gpubench.measure.sampling import Budget
 from gpubench.studies import runner
 from gpubench.studies.runner import measure, plan
 from gpubench.studies.study import parse_study
+from gpubench.verify import neighbour_oracle
 
 BUDGET = Budget(seconds_per_task=0.001, min_samples=6, max_samples=6, max_batch=2)
 STUDY = """
@@ -144,7 +145,45 @@ class UnrecordedUpdate(RightUpdate):
             super().queue(resort)
 
 
+class ListSearch(HostSearch):
+    """Lists all pairs, of which none is lost."""
+
+    name = "list-search"
+    summary = source = ""
+    forms = {"list": Form("")}  # noqa: RUF012
+
+    def work(self) -> None:
+        near = np.linalg.norm(self.xyz[:, None] - self.xyz, axis=-1) < self.cutoff
+        np.fill_diagonal(near, False)
+        self.found = Neighbours(
+            near.sum(axis=1, dtype=np.int32),
+            np.append(0, np.cumsum(near.sum(axis=1))),
+            np.nonzero(near)[1].astype(np.int32),
+        )
+        self.device.work(self.name, 1.0)()
+
+    def neighbours(self) -> Neighbours:
+        return self.found
+
+
+class SlippingSearch(ListSearch):
+    """Lists one particle in place of another in the middle of its timing; counts stay right."""
+
+    name = "slipping-search"
+    launched = 0
+
+    def work(self) -> None:
+        super().work()
+        self.launched += 1
+        if self.launched > 6:
+            listed = self.found.neighbours
+            i = int(np.argmax(self.found.counts))
+            inside = listed[self.found.offsets[i] : self.found.offsets[i + 1]]
+            inside[0] = np.setdiff1d(np.arange(self.particles), [*inside, i])[0]
+
+
 CLASSES: list[Any] = [
+    ListSearch, SlippingSearch,
     RightSort, OnceSort, TiredSort, HalfSort, LeakySort, RightUpdate, LeakyUpdate, UnrecordedUpdate,
 ]  # fmt: skip
 
@@ -195,3 +234,18 @@ def test_the_graph_that_is_checked_is_the_one_that_was_timed() -> None:
     device, _ = measured("right-sort")
     last_sample = len(device.log) - device.log[::-1].index("record")
     assert "replay" in device.log[last_sample:] and "capture" not in device.log[last_sample:]
+
+
+@pytest.mark.parametrize("all_pairs", [True, False])
+def test_a_list_that_goes_wrong_beside_a_right_one_has_no_time(
+    monkeypatch: pytest.MonkeyPatch, all_pairs: bool
+) -> None:
+    """Both passed before they were timed: then rows are compared with those that passed."""
+    monkeypatch.setattr(neighbour_oracle, "FULL_PARTICLES", 64 if all_pairs else 0)
+    subjects = "[[subjects]]\nalgorithm = {}\nform = {}\n"
+    text = STUDY.format(name="list-search", inputs=1, modes='["hot"]').replace("plain", "list")
+    text += subjects.format('"slipping-search"', '"list"')
+    (group,) = plan(parse_study("one", text))
+    right, slipped = measure(group, group.items, FakeDevice(), BUDGET, lambda final: None)
+    assert (right["status"], right["reason"]) == ("ok", None)
+    assert slipped["status"] == "wrong" and slipped["reason"].startswith("after timing: ")
