@@ -93,6 +93,6 @@ def wrapped(positions: NDArray[np.float64], box: Box) -> NDArray[np.float64]:
 def _chunks(tree: cKDTree, positions: NDArray[np.float64], radius: float) -> list[NDArray[np.intp]]:
     """Split the particles, in the tree's own order, so that each part has PAIRS_AT_ONCE or so."""
     order = tree.indices
-    pairs = tree.query_ball_point(positions[order], radius, return_length=True)
+    pairs = tree.query_ball_point(positions[order], radius, return_length=True, workers=-1)
     part = np.cumsum(pairs) // PAIRS_AT_ONCE
     return np.split(order, np.flatnonzero(np.diff(part)) + 1)
