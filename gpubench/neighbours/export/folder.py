@@ -11,6 +11,7 @@ from pathlib import Path
 import gpubench
 from gpubench.core.errors import UserError
 from gpubench.core.paths import PACKAGE
+from gpubench.neighbours.export.launches import rendered
 from gpubench.neighbours.export.parts import SEARCHES, namespaces
 from gpubench.neighbours.export.source import Constants, resolved
 from gpubench.primitives.cell_query import words_for
@@ -73,21 +74,19 @@ def _texts(
     in_row = 1.1 * (2 + 1 / parts) * neighbours / (4 / 3 * math.pi)
     words = words_for(in_row, bool(periodic))
     chosen = {kind: 1, "LISTS": int(lists), "SORTED": int(is_sorted)}
-    chosen["HAS_MASKS"] = int(lists and is_sorted)
-    repeats = [axis in periodic for axis in "xyz"]
-    values = {
-        "REPEATS_HERE": ", ".join(str(each).lower() for each in repeats),
-        "(AXES_HERE,)": str(tuple(repeats)),
-        "PARTS_HERE": str(parts),
-    }
+    repeats = tuple(axis in periodic for axis in "xyz")
+    in_cuda, in_python = rendered(_filled("search.in", chosen, {}))
+    in_cuda["REPEATS_HERE"] = ", ".join(str(each).lower() for each in repeats)
+    in_python["(AXES_HERE,)"] = str(repeats)
+    in_cuda["PARTS_HERE"] = in_python["PARTS_HERE"] = str(parts)
     inner = namespaces(kind, bool(periodic), parts, lists, words)
     header = (
         f"{_head(way, task, periodic)}#ifndef GPUBENCH_NEIGHBOURS_CUH\n"
         f"#define GPUBENCH_NEIGHBOURS_CUH\n\nnamespace gpubench {{\n{inner}\n}}\n\n"
-        f"#ifndef __CUDACC_RTC__\n\n{_filled('host.cuh', chosen, values)}\n#endif\n\n#endif\n"
+        f"#ifndef __CUDACC_RTC__\n\n{_filled('host.cuh', chosen, in_cuda)}\n#endif\n\n#endif\n"
     )
-    example, cmake = (_filled(name, chosen, values) for name in ("example.cu", "CMakeLists.txt"))
-    of_cupy = _with_constants(_filled("cupy_neighbours.py.in", chosen, values), inner)
+    example, cmake = (_filled(name, chosen, {}) for name in ("example.cu", "CMakeLists.txt"))
+    of_cupy = _with_constants(_filled("cupy_neighbours.py.in", chosen, in_python), inner)
     return header, example, cmake, of_cupy
 
 
@@ -121,11 +120,7 @@ def _with_constants(text: str, kernels: str) -> str:
 
 def _filled(name: str, chosen: Constants, values: Mapping[str, str]) -> str:
     """Return a template with its conditions resolved and these words replaced."""
-    text = resolved(_text(name), chosen)
+    text = resolved((HERE / name).read_text(encoding="utf-8"), chosen)
     for word, value in values.items():
         text = text.replace(word, value)
-    return re.sub(r"\n{3,}(?=    )", "\n\n", text)
-
-
-def _text(name: str) -> str:
-    return (HERE / name).read_text(encoding="utf-8")
+    return text
