@@ -6,7 +6,11 @@ import re
 import textwrap
 from collections.abc import Callable
 
-NUMPY = {"int": "i4", "unsigned": "u4", "uint64": "u8", "int2": "i4", "float4": "f4"}
+# How CuPy is told of so many items of a type.
+ITEMS = {
+    "int": '{}, "i4"', "unsigned": '{}, "u4"', "uint64": '{}, "u8"',
+    "int2": '({}, 2), "i4"', "float4": '({}, 4), "f4"',
+}  # fmt: skip
 MEMBERS = ("n", "cells", "cutoff2", "slack", "grid", "positions")  # beside the buffers
 LAUNCH = re.compile(r"^(\w+)::(\w+)\[(.+?), (\w+)(?:, (\w+))?\]\(\s*(.*?)\)$", re.DOTALL)
 
@@ -24,24 +28,23 @@ def rendered(text: str) -> tuple[dict[str, str], dict[str, str]]:
     def in_cuda(line: str) -> str:
         if found := LAUNCH.match(line):
             kernel, things, threads, each, given = _parts(found)
-            per_block = f"{threads} * {each}" if each else threads
-            return (
-                f"{kernel}<<<blocks({things}, {per_block}), {threads}, 0, stream>>>(\n    {given});"
-            )
-        word, *given = line.split()
-        if word == "sort":
+            blocks = f"blocks({things}, {threads}{' * ' * bool(each)}{each})"
+            return f"{kernel}<<<{blocks}, {threads}, 0, stream>>>(\n    {given});"
+        if line == "sort":
             return "sort(stream);"
-        name, byte = given
+        _, name, byte = line.split()
         return f"cudaMemsetAsync({name}, {byte}, {lengths[name]} * sizeof *{name}, stream);"
 
     def in_python(line: str) -> str:
         if found := LAUNCH.match(line):
             kernel, things, threads, each, given = _parts(found)
-            things, given = (names.sub(r"self.\1", each) for each in (things, given))
+            things, given = (names.sub(r"self.\1", words) for words in (things, given))
             call = f'self._launch("{kernel}", {things}, {threads}, {each or 1}, {given})'
             return textwrap.fill(call, 92, subsequent_indent="    ")
-        word, *given = line.split()
-        return "self._sort()" if word == "sort" else f'self.{given[0]}.view("u1").fill({given[1]})'
+        if line == "sort":
+            return "self._sort()"
+        _, name, byte = line.split()
+        return f'self.{name}.view("u1").fill({byte})'
 
     cuda, python = (
         {f"{name.upper()}_HERE": _lines(of, write) for name, of in sections.items()}
@@ -55,8 +58,7 @@ def rendered(text: str) -> tuple[dict[str, str], dict[str, str]]:
         f"        take(at, {name}, {of});" for name, of in lengths.items()
     )
     python["TAKE_HERE"] = "\n".join(
-        f'        self.{name} = cupy.zeros({_shape(kind, of)}, "{NUMPY[kind]}")'
-        for kind, name, of in buffers
+        f"        self.{name} = cupy.zeros({ITEMS[kind].format(of)})" for kind, name, of in buffers
     )
     return cuda, python
 
@@ -66,11 +68,6 @@ def _parts(found: re.Match[str]) -> list[str]:
     space, kernel, *words, given = found.groups(default="")
     words = [re.sub(r"\b([A-Z_]+)\b", rf"{space}::\1", word) for word in words]
     return [f"{space}::{kernel}", *words, given]
-
-
-def _shape(kind: str, length: str) -> str:
-    vector = re.fullmatch(r"[a-z]+(\d)", kind)
-    return f"({length}, {vector[1]})" if vector else length
 
 
 def _lines(section: str, write: Callable[[str], str]) -> str:
