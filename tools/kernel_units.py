@@ -246,7 +246,7 @@ def make_neighbour_lists(device: Recorder) -> None:
         positions = np.zeros((40_000, columns), dtype)
         plan = Plan(
             device, CountingSortSearch, positions, box, cutoff,
-            half=half, in_cells=False, keeps_most=False,
+            half=half, in_cells=False, capacity=None,
         )  # fmt: skip
         for name in ("has_moved", "write_pairs", "write_geometry"):
             plan.kernel(name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,8 +9,6 @@ import numpy as np
 from gpubench.core.errors import UserError
 from gpubench.neighbours.arrays import Arrays
 from gpubench.neighbours.plan import BLOCK, Plan, Rows
-
-GIVEN = ("counts", "offsets", "neighbours", "ids")
 
 
 class Found:
@@ -30,31 +27,37 @@ class Found:
     ) -> None:
         self._arrays, self._plan, self.rows = arrays, plan, rows
         self._positions, self._pairs = positions, pairs
+        self._given = rows.given if arrays.gives_once else {}
 
     def __repr__(self) -> str:
         rows = self.rows.counts.shape[0]
         pairs = "pairs not counted yet" if self._pairs is None else f"{self._pairs:,} pairs"
         return f"Found({rows:,} particles, {pairs})"
 
-    @cached_property
+    @property
     def counts(self) -> Any:
         """How many neighbours each row has: int32, shape (n,)."""
-        return self._arrays.give(self.rows.counts)
+        return self._give("counts")
 
-    @cached_property
+    @property
     def offsets(self) -> Any:
         """Where each row begins, and where the last ends: int64, shape (n + 1,)."""
-        return self._arrays.give(self.rows.offsets)
+        return self._give("offsets")
 
-    @cached_property
+    @property
     def neighbours(self) -> Any:
         """The neighbours: int32, shape (offsets[-1],), or (capacity,) where one was given."""
-        return self._arrays.give(self.rows.neighbours)
+        return self._give("neighbours")
 
-    @cached_property
+    @property
     def ids(self) -> Any:
         """The particle of each row: int32, shape (n,); None where rows are particles."""
-        return None if self.rows.ids is None else self._arrays.give(self.rows.ids)
+        return None if self.rows.ids is None else self._give("ids")
+
+    def _give(self, name: str) -> Any:
+        if name not in self._given:
+            self._given[name] = self._arrays.give(getattr(self.rows, name))
+        return self._given[name]
 
     def __len__(self) -> int:
         """Return how many pairs there are. Waits for the device."""
@@ -97,22 +100,9 @@ class Found:
         """Say whether a search of such arrays can write into these."""
         return self._arrays.device is arrays.device and (self.rows.ids is not None) == in_cells
 
-    @property
-    def positions(self) -> Any:
-        """The positions that were searched, on the device."""
-        return self._positions
-
     def at(self, positions: Any) -> Found:
         """Return the same list for positions that have moved, on the device."""
-        found = Found(self._arrays, self._plan, self.rows, positions, self._pairs)
-        return found.with_arrays_of(self)
-
-    def with_arrays_of(self, other: Found) -> Found:
-        """Return itself, with the arrays that another result of the same rows has given."""
-        if self._arrays.gives_once:
-            given, own = vars(other), vars(self)
-            own |= {name: given[name] for name in GIVEN if name in given}
-        return self
+        return Found(self._arrays, self._plan, self.rows, positions, self._pairs)
 
     def _each(self, kernel: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
         """Compute something of each pair."""

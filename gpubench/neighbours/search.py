@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,14 @@ from gpubench.neighbours.method import candidates
 from gpubench.neighbours.plan import Displacement, Plan, Rows
 
 Order = Literal["input", "cells"]
+
+
+class Listed(NamedTuple):
+    """What `update` found last, and what says whether particles have moved too far since."""
+
+    arrays: Arrays
+    found: Found
+    moved: Displacement
 
 
 class NeighbourList:
@@ -73,7 +81,7 @@ class NeighbourList:
         self._device = device
         self._arrays: dict[tuple[int, int, str], Arrays] = {}
         self._plan: tuple[Any, Plan] | None = None
-        self._last: tuple[Any, Found, Displacement] | None = None
+        self._last: Listed | None = None
         self._method = method
         self.chosen = ""
         """Which method the last search took, and why."""
@@ -106,12 +114,6 @@ class NeighbourList:
                     plan.require_sound()
             return arrays.give(counts)
 
-    def _arrays_of(self, positions: Any) -> Arrays:
-        kind = kind_of(positions)
-        if kind not in self._arrays:
-            self._arrays[kind] = arrays_for(kind, self._device)
-        return self._arrays[kind]
-
     def update(self, positions: Any) -> Found:
         """Return the neighbours as of the last search, unless a particle moved by half the skin.
 
@@ -119,26 +121,22 @@ class NeighbourList:
         """
         if not self.skin:
             raise UserError("update needs a skin: NeighbourList(cutoff, ..., skin=0.2)")
-        if self._last is not None:
-            (kind, dtype, shape), found, moved = self._last
-            arrays = self._arrays[kind]
-            with arrays.lock, arrays.on_stream():
-                if kind_of(positions) == kind:
-                    taken = arrays.take(positions)
-                    if (taken.dtype, taken.shape) == (dtype, shape) and not moved.exceeds(taken):
-                        return found.at(taken)
-        found = self(positions)
-        self._remember(kind_of(positions), found)
-        return found
-
-    def _remember(self, kind: tuple[int, int, str], found: Found) -> None:
-        arrays, taken = self._arrays[kind], found.positions
-        if not taken.shape[0] or self._plan is None:
-            self._last = None
-            return
+        arrays = self._arrays_of(positions)
         with arrays.lock, arrays.on_stream():
-            moved = Displacement(self._plan[1], arrays.device, taken, self.skin / 2)
-        self._last = (kind, taken.dtype, taken.shape), found, moved
+            taken, last = arrays.take(positions), self._last
+            if last is not None and last.arrays is arrays and not last.moved.exceeds(taken):
+                return last.found.at(taken)
+            found, self._last = self._search(arrays, taken, None), None
+            if self._plan is not None and taken.shape[0]:
+                moved = Displacement(self._plan[1], arrays.device, taken, self.skin / 2)
+                self._last = Listed(arrays, found, moved)
+            return found
+
+    def _arrays_of(self, positions: Any) -> Arrays:
+        kind = kind_of(positions)
+        if kind not in self._arrays:
+            self._arrays[kind] = arrays_for(kind, self._device)
+        return self._arrays[kind]
 
     def bound(self, box: Any = None) -> float:
         """Return how far from the cutoff a pair may be taken for one on the other side of it.
@@ -153,25 +151,22 @@ class NeighbourList:
     def _search(self, arrays: Arrays, taken: Any, out: Found | None) -> Found:
         n, self.searches = taken.shape[0], self.searches + 1
         if n == 0:
-            return Found(arrays, None, _no_rows(arrays, self._in_cells), taken, 0)
+            empty = [arrays.empty(0, "int32") for _ in range(3)]
+            offsets = arrays.device.upload(np.zeros(1, np.int64))
+            rows = Rows(empty[0], offsets, empty[1], empty[2] if self._in_cells else None)
+            return Found(arrays, None, rows, taken, 0)
         plan = self._plan_for(arrays, taken)
-        if out is not None and not (isinstance(out, Found) and out.suits(arrays, self._in_cells)):
-            raise UserError("out takes what an earlier search like this one found")
-        if self._capacity is not None:
-            rows = plan.rows(arrays, self._capacity) if out is None else out.rows
-            if rows.counts.shape[0] != n:
-                raise UserError(f"out is of {rows.counts.shape[0]} particles, not {n}")
-            plan.search(taken, rows)
-            found = Found(arrays, plan, rows, taken, None)
-            return found if out is None else found.with_arrays_of(out)
-        if out is not None:
+        if out is None:
+            rows = plan.rows(arrays)
+        elif self._capacity is None:
             raise UserError("out is for a list with a capacity")
-        rows = plan.rows(arrays, 0)
-        plan.count(taken, rows)
-        pairs = plan.require_sound()
-        rows.neighbours = arrays.empty(pairs, "int32")
-        plan.fill(rows)
-        return Found(arrays, plan, rows, taken, pairs)
+        elif not (isinstance(out, Found) and out.suits(arrays, self._in_cells)):
+            raise UserError("out takes what an earlier search like this one found")
+        else:
+            rows = out.rows
+        if rows.counts.shape[0] != n:
+            raise UserError(f"out is of {rows.counts.shape[0]} particles, not {n}")
+        return Found(arrays, plan, rows, taken, plan.search(arrays, taken, rows))
 
     def _plan_for(self, arrays: Arrays, taken: Any) -> Plan:
         """Return the plan of the last search where it fits, else a new one."""
@@ -199,8 +194,7 @@ class NeighbourList:
             try:
                 plan = Plan(
                     arrays.device, search, taken, box, self.reach,
-                    half=self._half, in_cells=self._in_cells,
-                    keeps_most=self._capacity is not None,
+                    half=self._half, in_cells=self._in_cells, capacity=self._capacity,
                 )  # fmt: skip
             except UserError as error:
                 if self._method != "auto":
@@ -210,12 +204,6 @@ class NeighbourList:
                 self.chosen = why + refused
                 return plan
         raise UserError(f"no method can list neighbours here{refused}")
-
-
-def _no_rows(arrays: Arrays, in_cells: bool) -> Rows:
-    offsets = arrays.device.upload(np.zeros(1, np.int64))
-    empty = [arrays.empty(0, "int32") for _ in range(3)]
-    return Rows(empty[0], offsets, empty[1], empty[2] if in_cells else None)
 
 
 def _number(name: str, value: Any, positive: bool = False) -> float:
