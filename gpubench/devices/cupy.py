@@ -8,14 +8,12 @@ is what measures; this is for arrays that the user's own code holds.
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import itertools
 import math
 import struct
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +22,7 @@ from numpy.typing import DTypeLike, NDArray
 from gpubench.core import install
 from gpubench.core.errors import DeviceUnavailable
 from gpubench.core.paths import kernel_folder
-from gpubench.core.user_cache import keep, usable_cache
+from gpubench.core.user_cache import machine_code, sources_digest
 from gpubench.devices.base import Device, Kernel, scalar
 
 INSTALL = f"{install.hint('neighbours-cuda13')} (or [neighbours-cuda12], to match `nvidia-smi`)"
@@ -33,6 +31,8 @@ STATUS_BYTES = 256  # of host memory that kernels write to
 
 # How `struct` packs a scalar of each of NumPy's types into 64 bits.
 WORDS = {"i": "i4x", "I": "I4x", "f": "f4x", "d": "d", "l": "q", "q": "q", "L": "Q", "Q": "Q"}
+
+_sources = cache(sources_digest)  # a process keeps the sources that it began with
 
 
 def import_cupy(module: str = "cupy") -> Any:
@@ -166,16 +166,13 @@ class CuPyDevice(Device):
         source = f'extern "C" {{\n#include "prelude/cuda.h"\n#include "{file}"\n}}\n'
         # Of CUDA, the version that CuPy is for: to load NVRTC and ask it takes longer than to read.
         version = self._runtime.runtimeGetVersion()
-        key = repr((source, defines, self.architecture, version, _sources(kernel_folder())))
-        name = f"{Path(file).stem}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.nvrtc.cubin"
-        kept = usable_cache()
-        if kept is not None and (kept / name).exists():
-            return (kept / name).read_bytes()
-        nvrtc = import_cupy(f"{BINDINGS}.libs.nvrtc")
-        code = compile_to_cubin(nvrtc, source, defines, self.architecture)
-        if kept is not None:
-            keep(kept / name, code)
-        return code
+        what = source, defines, self.architecture, version, _sources((kernel_folder(),))
+
+        def compiled() -> bytes:
+            nvrtc = import_cupy(f"{BINDINGS}.libs.nvrtc")
+            return compile_to_cubin(nvrtc, source, defines, self.architecture)
+
+        return machine_code(file, what, compiled)
 
     def synchronize(self) -> None:
         self._runtime.streamSynchronize(self.stream())
@@ -308,13 +305,3 @@ def compile_to_cubin(nvrtc: Any, source: str, defines: list[str], architecture: 
     finally:
         nvrtc.destroyProgram(program)
     return code
-
-
-@cache
-def _sources(folder: Path) -> str:
-    """Return a hash over all sources that a kernel can include."""
-    digest = hashlib.sha256()
-    for path in sorted(folder.rglob("*")):
-        if path.suffix in (".cu", ".cuh", ".h"):
-            digest.update(f"{path.relative_to(folder)}\0".encode() + path.read_bytes() + b"\0")
-    return digest.hexdigest()
