@@ -164,29 +164,3 @@ class Plan:
                 f"position {outside - 1} is outside the box along an axis that does not repeat"
             )
         return most
-
-
-class Displacement:
-    """Whether particles moved further than they may since a list was made."""
-
-    def __init__(self, plan: Plan, device: Device, positions: Any, reach: float) -> None:
-        self._plan, self._device, self._reach2 = plan, device, np.float64(reach) ** 2
-        self._before = device.empty(positions.shape, positions.dtype)
-        device.copy(positions, self._before)
-        self._flag = device.empty(1, "int64")
-        self._kernel = plan.kernel("has_moved")
-
-    def exceeds(self, positions: Any) -> bool:
-        """Wait, and say so; a position that is not finite counts as one that moved.
-
-        So do other positions than those of before, by their number or type.
-        """
-        plan, device, before = self._plan, self._device, self._before
-        if (positions.shape, positions.dtype) != (before.shape, before.dtype):
-            return True
-        device.fill(self._flag, 0)
-        self._kernel(
-            device.blocks(plan.particles, BLOCK), BLOCK, before, positions, plan.packed_box,
-            plan.particles, self._reach2, self._flag,
-        )  # fmt: skip
-        return bool(device.download(self._flag)[0])

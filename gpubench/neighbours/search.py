@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
 from gpubench.core.errors import UserError
 from gpubench.neighbours.arrays import Arrays, arrays_for, kind_of
 from gpubench.neighbours.box import Box, box_around, box_of, fits
-from gpubench.neighbours.found import Found
+from gpubench.neighbours.found import Found, Kept
 from gpubench.neighbours.method import candidates
-from gpubench.neighbours.plan import Displacement, Plan, Rows
+from gpubench.neighbours.plan import Plan, Rows
 
 Order = Literal["input", "cells"]
-
-
-class Listed(NamedTuple):
-    """What `update` found last, and what says whether particles have moved too far since."""
-
-    arrays: Arrays
-    found: Found
-    moved: Displacement
 
 
 class NeighbourList:
@@ -81,7 +73,7 @@ class NeighbourList:
         self._device = device
         self._arrays: dict[tuple[int, int, str], Arrays] = {}
         self._plan: tuple[Any, Plan] | None = None
-        self._last: Listed | None = None
+        self._last: Kept | None = None
         self._method = method
         self.chosen = ""
         """Which method the last search took, and why."""
@@ -124,12 +116,11 @@ class NeighbourList:
         arrays = self._arrays_of(positions)
         with arrays.lock, arrays.on_stream():
             taken, last = arrays.take(positions), self._last
-            if last is not None and last.arrays is arrays and not last.moved.exceeds(taken):
+            if last is not None and last.serves(arrays, taken):
                 return last.found.at(taken)
             found, self._last = self._search(arrays, taken, None), None
             if self._plan is not None and taken.shape[0]:
-                moved = Displacement(self._plan[1], arrays.device, taken, self.skin / 2)
-                self._last = Listed(arrays, found, moved)
+                self._last = Kept(found, self._plan[1], self.skin / 2)
             return found
 
     def _arrays_of(self, positions: Any) -> Arrays:

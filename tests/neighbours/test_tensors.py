@@ -35,7 +35,7 @@ def test_a_search_is_queued_as_its_kernels_would_be_one_by_one(bindings, positio
     assert all(grid[-1] == STREAM for _, grid, _ in replayed)
     (_, plan), rows = search._plan, found.rows
     bindings.launched.clear()
-    plan._list(found._positions, rows.counts, rows.offsets, rows.neighbours)
+    plan._list(found.positions, rows.counts, rows.offsets, rows.neighbours)
     assert bindings.launched == replayed
     assert type(found.neighbours) is Tensor
     if "capacity" not in more:
