@@ -20,8 +20,6 @@ from gpubench.core.tasks import TASKS
 from gpubench.devices import Device, open_device
 from gpubench.evidence.pooling import pool
 from gpubench.evidence.ranking import Ranked, rank
-from gpubench.evidence.records import identity_of
-from gpubench.evidence.results import load
 from gpubench.inputs import ParticleSet, from_positions
 from gpubench.inputs.specs import Particles
 from gpubench.inputs.trajectory import Triple, frames_of, read_frames
@@ -29,7 +27,6 @@ from gpubench.measure.budget import Budget
 from gpubench.neighbours.box import Box, box_around, box_of
 from gpubench.neighbours.method import PREFIX, methods
 from gpubench.studies import runner
-from gpubench.studies.plan import cell_key
 from gpubench.studies.study import Subject, Sweep, parse_study
 
 RESULTS = Path("results/local")
@@ -50,10 +47,6 @@ per_cell = [{inputs.per_cell!r}]
 """
 
 
-def _name(inputs: ParticleSet) -> str:
-    return f"given-{inputs.hash[:8]}"
-
-
 class Given(Particles):
     """Particles that are not drawn but given, with the state before, where there is one."""
 
@@ -62,7 +55,7 @@ class Given(Particles):
     def __init__(self, inputs: ParticleSet) -> None:
         # The hash keeps other particles from being pooled with these.
         super().__init__(
-            inputs.particles, inputs.per_cell, _name(inputs), "given",
+            inputs.particles, inputs.per_cell, f"given-{inputs.hash[:8]}", "given",
             moved=inputs.moved, destination=None if inputs.before is None else "given",
         )  # fmt: skip
         vars(self).update(inputs=inputs, grid=inputs.grid)
@@ -157,30 +150,29 @@ def tune(
     given = box_of(edges, (0.0, 0.0, 0.0) if corner is None else corner, periodic)
     around = given if isinstance(given, Box) else _around(frames.positions, cutoff)
     states = [from_positions(frame, _grid(around, cutoff)) for frame in frames.positions]
-    last, wider = states[-1], dict[float, ParticleSet]()
-    skins = [share * cutoff for share in SKINS]
+    last, skins, wider = Given(states[-1]), [share * cutoff for share in SKINS], {}
     with open_device(device) as opened:
         subjects = _subjects(task, opened)
-        sweeps = {_name(last): _sweep("given", last, subjects)}
+        sweeps = {last.distribution: _sweep("given", last, subjects)}
         if len(states) > 1:
-            moved = replace(last, before=states[-2])
+            moved = Given(replace(last.inputs, before=states[-2]))
             changes = [*_subjects("update", opened), *_subjects("count", opened)]
-            sweeps[_name(moved)] = _sweep("moved", moved, changes)
+            sweeps[moved.distribution] = _sweep("moved", moved, changes)
         if len(states) > 1 and task == "list":
-            wider = _wider(last, around, cutoff, skins)
+            wider = _wider(last.inputs, around, cutoff, skins)
             ours = [each for each in subjects if each.algorithm.removeprefix(PREFIX) in methods()]
             for skin, each in wider.items():  # two can be the same: whole cells fill the box
-                sweeps.setdefault(_name(each), _sweep(f"skin-{skin:g}", each, ours))
+                sweeps.setdefault(each.distribution, _sweep(f"skin-{skin:g}", each, ours))
         path, races = _measured([*sweeps.values()], opened, Path(out), budget)
-    ranked = races[_name(last)]
+    ranked = races[last.distribution]
     found = Tuned(ranked, path, min(last.grid.cell_size), _code(ranked, cutoff, given))
     if len(states) == 1:
         return found
     shares = [np.mean(a.cell_of != b.cell_of) for a, b in itertools.pairwise(states)]
-    times = {skin: _fastest(races[_name(each)]) for skin, each in wider.items()}
+    times = {skin: _fastest(races[each.distribution]) for skin, each in wider.items()}
     return replace(
         found,
-        updates=races[_name(moved)],
+        updates=races[moved.distribution],
         moved_share=float(np.mean(shares)),
         skins=[_skin(states, skin, times.get(skin)) for skin in skins],
     )
@@ -200,12 +192,12 @@ def _grid(box: Box, reach: float) -> Grid:
 
 def _wider(
     inputs: ParticleSet, box: Box, cutoff: float, skins: Sequence[float]
-) -> dict[float, ParticleSet]:
+) -> dict[float, Given]:
     """Return the particles in cells of cutoff plus skin, for each skin that the box can have."""
     found = {}
     for skin in skins:
         with suppress(UserError):
-            found[skin] = from_positions(inputs.positions, _grid(box, cutoff + skin))
+            found[skin] = Given(from_positions(inputs.positions, _grid(box, cutoff + skin)))
     return found
 
 
@@ -223,8 +215,8 @@ def _subjects(task: str, device: Device) -> list[Subject]:
     return found
 
 
-def _sweep(name: str, inputs: ParticleSet, subjects: Sequence[Subject]) -> Sweep:
-    return Sweep(name, Given, {"inputs": (inputs,)}, ("hot",), tuple(subjects))
+def _sweep(name: str, given: Given, subjects: Sequence[Subject]) -> Sweep:
+    return Sweep(name, Given, {"inputs": (given.inputs,)}, ("hot",), tuple(subjects))
 
 
 def _measured(
@@ -239,10 +231,8 @@ def _measured(
         budget=budget or Budget(seconds_per_task=min(0.5, seconds), min_samples=7),
     )
     summary = runner.run(study, device, out, fresh=True)
-    results = load(summary.path)
-    own = [each for each in results.records if cell_key(identity_of(each)) in summary.keys]
     races: defaultdict[str, list[Ranked]] = defaultdict(list)
-    for each in itertools.chain(*rank(pool([replace(results, records=own)]))):
+    for each in itertools.chain(*rank(pool([summary.results]))):
         races[each.measurement.record.distribution or ""].append(each)
     for race in races.values():
         race.sort(key=lambda each: (each.rank is None, each.rank or 0))
@@ -268,7 +258,7 @@ def _code(ranked: Sequence[Ranked], cutoff: float, given: Box | tuple[bool, ...]
     if isinstance(given, Box):
         size, low = (tuple(float(f"{x:.9g}") for x in each) for each in (given.size, given.low))
         axes = given.periodic[0] if len(set(given.periodic)) == 1 else given.periodic
-        corner = f", low={low}" if any(low) and not all(given.periodic) else ""
+        corner = f", low={low}" if any(low) else ""
         box = f", box={size}, periodic={axes}{corner}"
     return f"gpubench.NeighbourList(cutoff={float(cutoff)!r}{box}, method={_method(best)!r})"
 
