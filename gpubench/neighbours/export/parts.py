@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from gpubench.algorithms import counting_sort, hash_grid, hash_query, radix_grid
 from gpubench.neighbours.export.source import Constants, namespace
 from gpubench.primitives import cell_query, digit_sorts, gather, scan
@@ -14,42 +16,48 @@ SEARCHES = {
     "search-atomic-list": ("LINKED", "over linked lists of cells"),
     "hash-query": ("HASHED", "in open space, over a hash table of cells"),
 }
-SORT: Constants = {"BLOCK": counting_sort.BLOCK, "ITEMS": counting_sort.ITEMS, "REORDER": 0}
 ONCE: Constants = {"BLOCK": scan.BLOCK, "ITEMS": scan.ITEMS}
 SCAN = ("common/lookback.h", "scan.cu")
+ROWS, MARKS = "common/stretch.h", "common/marks.h"
 
 
 def namespaces(kind: str, periodic: bool, parts: int, lists: bool, words: int) -> str:
     """Return the kernels of a search, each file with its constants in a namespace of its own."""
-    detail = {"COUNTING": _counting, "RADIX": _radix, "LINKED": list, "HASHED": _hashed}[kind]()
+    found: list[tuple[str, Sequence[str], Constants]] = []
+    query: Constants = {"PERIODIC": int(periodic), "REACH": 1 if kind == "LINKED" else parts}
     if kind != "HASHED":
-        detail.insert(0, namespace("cells", ["cell_ids.cu"], {}))
+        found = [("cells", ["cell_ids.cu"], {})]
     if lists:
-        detail.append(namespace("scan_counts", SCAN, {**ONCE, "SUM": "int64", "CLEAR": 0}))
-    if kind == "LINKED":
-        detail += _linked(periodic)
+        found.append(("scan_counts", SCAN, {**ONCE, "SUM": "int64", "CLEAR": 0}))
+    if kind == "COUNTING":
+        sort = {"BLOCK": counting_sort.BLOCK, "ITEMS": counting_sort.ITEMS, "REORDER": 0}
+        found.append(("counting_sort", ["counting_sort.cu"], sort))
+        found.append(("scan_cells", SCAN, {**ONCE, "SUM": "int", "CLEAR": 1}))
+        found.append(("gather", ["gather.cu"], {"BLOCK": gather.BLOCK}))
+    elif kind == "RADIX":
+        bounds = {"BLOCK": radix_grid.BLOCK, "REORDER": 1}
+        found.append(("bounds", ["cell_bounds.cu"], bounds))
     elif kind == "HASHED":
+        found.append(("buckets", ["hash_grid.cu"], {"BLOCK": hash_grid.BLOCK}))
         for name, work in [("count_neighbours", 0), ("fill_neighbours", 1)][: 1 + lists]:
-            constants = {"BLOCK": hash_query.BLOCK, "WORK": work}
-            detail.append(namespace(name, ["hash_query.cu"], constants))
+            found.append((name, ["hash_query.cu"], {"BLOCK": hash_query.BLOCK, "WORK": work}))
     else:
-        detail += _sorted(periodic, parts, lists, words)
+        query = {**query, "COUNT_BLOCK": cell_query.BLOCK, "FILL_BLOCK": cell_query.GROUP_BLOCK}
+        found.append(("lists", ["atomic_list.cu"], {}))
+        found.append(("linked", [ROWS, "neighbour_linked.cu"], query))
+    if kind in ("COUNTING", "RADIX") and lists:
+        query = {**query, "HALF": 0, "BLOCK": cell_query.LIST_BLOCK, "STEP": cell_query.STEP}
+        query = {**query, "WORDS": words, "STAGED": 1}
+        found.append(("count_neighbours", [ROWS, MARKS, "neighbour_mark.cu"], query))
+        found.append(("fill_neighbours", [ROWS, MARKS, "neighbour_fill.cu"], query))
+    elif kind in ("COUNTING", "RADIX"):
+        query = {**query, "HALF": 0, "BLOCK": cell_query.BLOCK}
+        found.append(("count_neighbours", [ROWS, "neighbour_count.cu"], query))
+    sort_by_radix = [_radix_sort()] if kind in ("RADIX", "HASHED") else []
     own = "common/hash.h" if kind == "HASHED" else "common/grid.h"
     common = namespace("detail", ["prelude/cuda.h", own], {"BUCKETS": 0})
-    return common.rstrip().removesuffix("}") + "\n" + "\n".join(detail) + "\n}\n"
-
-
-def _counting() -> list[str]:
-    return [
-        namespace("counting_sort", ["counting_sort.cu"], SORT),
-        namespace("scan_cells", SCAN, {**ONCE, "SUM": "int", "CLEAR": 1}),
-        namespace("gather", ["gather.cu"], {"BLOCK": gather.BLOCK}),
-    ]
-
-
-def _radix() -> list[str]:
-    bounds = {"BLOCK": radix_grid.BLOCK, "REORDER": 1}
-    return [_radix_sort(), namespace("bounds", ["cell_bounds.cu"], bounds)]
+    inner = "\n".join([*sort_by_radix, *(namespace(*each) for each in found)])
+    return f"{common.rstrip().removesuffix('}')}\n{inner}\n}}\n"
 
 
 def _radix_sort() -> str:
@@ -65,29 +73,3 @@ def _radix_sort() -> str:
     text = text.replace("#define SUM int\n", "").replace("#undef SUM\n", "")
     count = "__global__ void __launch_bounds__(COUNT_BLOCK)"
     return text.replace(count, f"template <int PASSES>\n{count}")
-
-
-def _linked(periodic: bool) -> list[str]:
-    blocks = {"COUNT_BLOCK": cell_query.BLOCK, "FILL_BLOCK": cell_query.GROUP_BLOCK}
-    constants = {"PERIODIC": int(periodic), "REACH": 1, **blocks}
-    return [
-        namespace("lists", ["atomic_list.cu"], {}),
-        namespace("linked", ["common/stretch.h", "neighbour_linked.cu"], constants),
-    ]
-
-
-def _hashed() -> list[str]:
-    return [_radix_sort(), namespace("buckets", ["hash_grid.cu"], {"BLOCK": hash_grid.BLOCK})]
-
-
-def _sorted(periodic: bool, parts: int, lists: bool, words: int) -> list[str]:
-    query: Constants = {"PERIODIC": int(periodic), "REACH": parts, "HALF": 0}
-    if not lists:
-        query = {**query, "BLOCK": cell_query.BLOCK}
-        return [namespace("count_neighbours", ["common/stretch.h", "neighbour_count.cu"], query)]
-    query = {**query, "BLOCK": cell_query.LIST_BLOCK, "STEP": cell_query.STEP, "WORDS": words}
-    common = ["common/stretch.h", "common/marks.h"]
-    return [
-        namespace("count_neighbours", [*common, "neighbour_mark.cu"], query),
-        namespace("fill_neighbours", [*common, "neighbour_fill.cu"], {**query, "STAGED": 1}),
-    ]
