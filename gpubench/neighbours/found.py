@@ -134,8 +134,8 @@ class Kept:
     def serves(self, arrays: Arrays, positions: Any) -> bool:
         """Wait, and say so; a position that is not finite counts as one that moved too far."""
         device, plan, before = arrays.device, self._plan, self._before
-        asked, known = ((each.shape, each.dtype) for each in (positions, before))
-        if arrays is not self.found.arrays or asked != known:
+        is_alike = (positions.shape, positions.dtype) == (before.shape, before.dtype)
+        if arrays is not self.found.arrays or not is_alike:
             return False
         device.fill(self._flag, 0)
         self._kernel(

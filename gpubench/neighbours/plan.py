@@ -11,6 +11,7 @@ import numpy as np
 from gpubench.algorithms.cell_search import CellSearch
 from gpubench.core.answers import LinkedCells
 from gpubench.core.errors import UserError
+from gpubench.core.grid import Grid
 from gpubench.devices.base import Device
 from gpubench.neighbours.arrays import Arrays, Layout
 from gpubench.neighbours.box import Box
@@ -37,8 +38,9 @@ class Rows:
 class Plan:
     """Buffers and kernels of a search.
 
-    method: the class of the search. box, cutoff: of the query, with the skin. half: whether each
-    pair is listed once. in_cells: whether rows, and neighbours, are numbered in cell order.
+    method: the class of the search. box, grid: what repeats, and its cells. cutoff: with the skin.
+    half: whether each pair is listed once. in_cells: whether rows, and neighbours, are numbered in
+    cell order.
     capacity: room for neighbours; with it `require_sound` returns the most pairs of several
     searches, without it lists have the room that they need.
     """
@@ -49,6 +51,7 @@ class Plan:
         method: type[CellSearch],
         positions: Any,
         box: Box,
+        grid: Grid,
         cutoff: float,
         *,
         half: bool,
@@ -60,7 +63,7 @@ class Plan:
         if method.cells.shape() is LinkedCells and (half or in_cells):
             what = "half lists" if half else "rows in the order of the cells"
             raise UserError(f"{what} need sorted cells, which {method.cells.name} does not make")
-        n, grid = self.particles, box.grid(self.particles, cutoff)
+        n = self.particles
         self._cells, self._query = method.over(
             device, n, grid, cutoff, method.defaults, lists=True, half=half
         )

@@ -11,7 +11,7 @@ from gpubench.core.errors import UserError
 from gpubench.neighbours.arrays import Arrays, arrays_for, kind_of
 from gpubench.neighbours.box import Box, box_around, box_of, fits
 from gpubench.neighbours.found import Found, Kept
-from gpubench.neighbours.method import candidates
+from gpubench.neighbours.method import chosen
 from gpubench.neighbours.plan import Plan, Rows
 
 Order = Literal["input", "cells"]
@@ -165,7 +165,14 @@ class NeighbourList:
         key = (arrays.device, taken.dtype, taken.shape, box)
         if self._plan is None or self._plan[0] != key:
             self._plan = None  # its memory goes first
-            self._plan = key, self._new_plan(arrays, taken, box)
+            n, grid = taken.shape[0], box.grid(taken.shape[0], self.reach)
+            needs_sorted = self._half or self._in_cells
+            search, self.chosen = chosen(self._method, arrays.device, n, grid, needs_sorted)
+            plan = Plan(
+                arrays.device, search, taken, box, grid, self.reach,
+                half=self._half, in_cells=self._in_cells, capacity=self._capacity,
+            )  # fmt: skip
+            self._plan = key, plan
         return self._plan[1]
 
     def _box(self, arrays: Arrays, taken: Any) -> Box:
@@ -177,24 +184,6 @@ class NeighbourList:
         if self._plan is not None and fits(self._plan[1].box, low, high, self.reach):
             return self._plan[1].box
         return box_around(low, high, self.reach)
-
-    def _new_plan(self, arrays: Arrays, taken: Any, box: Box) -> Plan:
-        grid = box.grid(taken.shape[0], self.reach)
-        refused = ""
-        for search, why in candidates(self._method, arrays.device, taken.shape[0], grid):
-            try:
-                plan = Plan(
-                    arrays.device, search, taken, box, self.reach,
-                    half=self._half, in_cells=self._in_cells, capacity=self._capacity,
-                )  # fmt: skip
-            except UserError as error:
-                if self._method != "auto":
-                    raise
-                refused += f"; not {search.cells.name}: {error}"
-            else:
-                self.chosen = why + refused
-                return plan
-        raise UserError(f"no method can list neighbours here{refused}")
 
 
 def _number(name: str, value: Any, positive: bool = False) -> float:
