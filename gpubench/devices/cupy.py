@@ -11,7 +11,8 @@ import ctypes
 import itertools
 import math
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -73,18 +74,26 @@ class CuPyDevice(Device):
         self.queue: Any = self._driver.launchKernel
         self.noted: list[Noted] | None = None
         """While `replayed` calls its work: the launches so far, which are not queued."""
-        with Current(runtime, number):
+        with self.made_current():
             self._context = self._driver.ctxGetCurrent()
             address = runtime.hostAlloc(STATUS_BYTES, runtime.hostAllocMapped)
         memory = (ctypes.c_int64 * (STATUS_BYTES // 8)).from_address(address)
         self._status = address, np.ctypeslib.as_array(memory)  # as long as the process
 
     @property
-    def current(self) -> Current | None:
-        """A context in which this GPU is the thread's; None where it is already."""
-        if self._driver.ctxGetCurrent() == self._context:
-            return None
-        return Current(self._runtime, self.number)
+    def is_current(self) -> bool:
+        """Whether this GPU is the thread's."""
+        return bool(self._driver.ctxGetCurrent() == self._context)
+
+    @contextmanager
+    def made_current(self) -> Iterator[None]:
+        """Return a context in which this GPU is the thread's, with its primary context."""
+        before = self._runtime.getDevice()
+        self._runtime.setDevice(self.number)
+        try:
+            yield
+        finally:
+            self._runtime.setDevice(before)
 
     def _require_live(self) -> None:
         """Raise Unrecordable where launches are noted, since this is none."""
@@ -176,20 +185,6 @@ class CuPyDevice(Device):
 
     def synchronize(self) -> None:
         self._runtime.streamSynchronize(self.stream())
-
-
-class Current:
-    """A context in which a GPU is the thread's, with its primary context."""
-
-    def __init__(self, runtime: Any, number: int) -> None:
-        self._runtime, self._number = runtime, number
-
-    def __enter__(self) -> None:
-        self._before = self._runtime.getDevice()
-        self._runtime.setDevice(self._number)
-
-    def __exit__(self, *_: object) -> None:
-        self._runtime.setDevice(self._before)
 
 
 class Unrecordable(Exception):

@@ -164,7 +164,7 @@ class CudaArrays(Arrays):
         return [View(address + at, shape, dtype, block, at) for at, shape, dtype in layout.places]
 
     def on_stream(self) -> AbstractContextManager[Any]:
-        return self.device.current or NOTHING
+        return NOTHING if self.device.is_current else self.device.made_current()
 
 
 class CuPyArrays(CudaArrays):
