@@ -28,12 +28,8 @@ int main()
         positions[i] = float4{unit * std::rand(), unit * std::rand(), unit * std::rand(), 0.0f};
     int *counts = room<int>(particles);
     gpubench::NeighbourList search;
-#if HASHED
-    check(search.init(particles, cutoff));
-#else
     const float low[3] = {0.0f, 0.0f, 0.0f}, size[3] = {edge, edge, edge};
     check(search.init(particles, low, size, cutoff));
-#endif
     check(search.prepare(room<char>(search.workspace_bytes()), 0));
     check(search.count(positions, counts, 0));
 #if LISTS

@@ -51,8 +51,6 @@ def write(
         raise UserError(f"--task takes {' or '.join(TASKS)}, not {task!r}")
     if set(periodic) - set("xyz") or len(set(periodic)) != len(periodic):
         raise UserError(f"--periodic takes some of xyz, not {periodic!r}")
-    if periodic and kind == "HASHED":
-        raise UserError(f"{search} has no box that could repeat: leave --periodic out")
     if not 1 <= parts <= 5:
         raise UserError(f"--parts takes 1 to 5, not {parts}")
     paths = [folder / name for name in FILES]

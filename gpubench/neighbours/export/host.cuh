@@ -15,21 +15,6 @@ namespace gpubench {
    for nothing: all work goes to the stream, and each function returns what CUDA said. */
 class NeighbourList {
   public:
-#if HASHED
-    /* Positions may lie anywhere: there is no box. Returns cudaErrorInvalidValue for a number below 1 or
-       from 2^30 on, and for a cutoff that is not positive and finite. */
-    cudaError_t init(int particles, float cutoff)
-    {
-        if (particles < 1 || particles >= 1 << 30 || !(cutoff > 0.0f) || !std::isfinite(cutoff))
-            return cudaErrorInvalidValue;
-        for (cells = 1; cells < particles;)
-            cells *= 2; /* buckets of the hash table */
-        for (int a = 0; a < 3; ++a) {
-            host_grid.cell[a] = cutoff;
-            host_grid.inverse_cell[a] = 1.0f / cutoff;
-        }
-        host_grid.mask = cells - 1;
-#else
     /* low, size: the box, in the unit of the positions, which lie in it. Returns cudaErrorInvalidValue
        for a number below 1 or from 2^30 on, a box or cutoff that is not positive and finite, cells that
        are too many or that float cannot tell apart, and an axis that repeats after less than three
@@ -73,7 +58,6 @@ class NeighbourList {
             host_grid.periodic[a] = repeats[a];
         }
         cells = host_grid.cells[0] * host_grid.cells[1] * host_grid.cells[2];
-#endif
         n = particles;
         cutoff2 = cutoff * cutoff;
         place(nullptr);
@@ -143,7 +127,7 @@ TAKE_HERE
         bytes = at - begin;
     }
 
-#if RADIX || HASHED
+#if RADIX
     /* Sort the numbers of cells, and particles by them into order. */
     void sort(cudaStream_t stream)
     {
@@ -171,11 +155,7 @@ TAKE_HERE
     size_t bytes = 0;
     float cutoff2 = 0.0f, slack = 0.0f;
     const float4 *positions = nullptr;
-#if HASHED
-    detail::UnboundedGrid host_grid{}, *grid = nullptr;
-#else
     detail::Grid host_grid{}, *grid = nullptr;
-#endif
 DECLARE_HERE
 };
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 # How CuPy is told of so many items of a type.
 ITEMS = {
     "int": '{}, "i4"', "unsigned": '{}, "u4"', "uint64": '{}, "u8"',
-    "int2": '({}, 2), "i4"', "float4": '({}, 4), "f4"',
+     "float4": '({}, 4), "f4"',
 }  # fmt: skip
 MEMBERS = ("n", "cells", "cutoff2", "slack", "grid", "positions")  # beside the buffers
 LAUNCH = re.compile(r"^(\w+)::(\w+)\[(.+?), (\w+)(?:, (\w+))?\]\(\s*(.*?)\)$", re.DOTALL)

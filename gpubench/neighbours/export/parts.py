@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpubench.algorithms import counting_sort, hash_grid, hash_query, radix_grid
+from gpubench.algorithms import counting_sort, radix_grid
 from gpubench.neighbours.export.source import Constants, namespace
 from gpubench.primitives import cell_query, digit_sorts, gather, scan
 from gpubench.primitives.digit_sorts import OnesweepSort
@@ -14,7 +14,6 @@ SEARCHES = {
     "search-counting-sort": ("COUNTING", "over cells, by a counting sort"),
     "search-radix-grid": ("RADIX", "over cells, by a radix sort"),
     "search-atomic-list": ("LINKED", "over linked lists of cells"),
-    "hash-query": ("HASHED", "in open space, over a hash table of cells"),
 }
 ONCE: Constants = {"BLOCK": scan.BLOCK, "ITEMS": scan.ITEMS}
 SCAN = ("common/lookback.h", "scan.cu")
@@ -23,10 +22,8 @@ ROWS, MARKS = "common/stretch.h", "common/marks.h"
 
 def namespaces(kind: str, periodic: bool, parts: int, lists: bool, words: int) -> str:
     """Return the kernels of a search, each file with its constants in a namespace of its own."""
-    found: list[tuple[str, Sequence[str], Constants]] = []
+    found: list[tuple[str, Sequence[str], Constants]] = [("cells", ["cell_ids.cu"], {})]
     query: Constants = {"PERIODIC": int(periodic), "REACH": 1 if kind == "LINKED" else parts}
-    if kind != "HASHED":
-        found = [("cells", ["cell_ids.cu"], {})]
     if lists:
         found.append(("scan_counts", SCAN, {**ONCE, "SUM": "int64", "CLEAR": 0}))
     if kind == "COUNTING":
@@ -37,10 +34,6 @@ def namespaces(kind: str, periodic: bool, parts: int, lists: bool, words: int) -
     elif kind == "RADIX":
         bounds = {"BLOCK": radix_grid.BLOCK, "REORDER": 1}
         found.append(("bounds", ["cell_bounds.cu"], bounds))
-    elif kind == "HASHED":
-        found.append(("buckets", ["hash_grid.cu"], {"BLOCK": hash_grid.BLOCK}))
-        for name, work in [("count_neighbours", 0), ("fill_neighbours", 1)][: 1 + lists]:
-            found.append((name, ["hash_query.cu"], {"BLOCK": hash_query.BLOCK, "WORK": work}))
     else:
         query = {**query, "COUNT_BLOCK": cell_query.BLOCK, "FILL_BLOCK": cell_query.GROUP_BLOCK}
         found.append(("lists", ["atomic_list.cu"], {}))
@@ -53,9 +46,8 @@ def namespaces(kind: str, periodic: bool, parts: int, lists: bool, words: int) -
     elif kind in ("COUNTING", "RADIX"):
         query = {**query, "HALF": 0, "BLOCK": cell_query.BLOCK}
         found.append(("count_neighbours", [ROWS, "neighbour_count.cu"], query))
-    sort_by_radix = [_radix_sort()] if kind in ("RADIX", "HASHED") else []
-    own = "common/hash.h" if kind == "HASHED" else "common/grid.h"
-    common = namespace("detail", ["prelude/cuda.h", own], {"BUCKETS": 0})
+    sort_by_radix = [_radix_sort()] if kind == "RADIX" else []
+    common = namespace("detail", ["prelude/cuda.h", "common/grid.h"], {})
     inner = "\n".join([*sort_by_radix, *(namespace(*each) for each in found)])
     return f"{common.rstrip().removesuffix('}')}\n{inner}\n}}\n"
 
