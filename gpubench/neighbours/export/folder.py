@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import re
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import gpubench
 from gpubench.core.errors import UserError
 from gpubench.core.paths import PACKAGE
 from gpubench.neighbours.export.launches import rendered
-from gpubench.neighbours.export.parts import SEARCHES, namespaces
+from gpubench.neighbours.export.parts import SEARCHES, Part, in_namespaces, parts_of
 from gpubench.neighbours.export.source import Constants, resolved
 from gpubench.primitives.cell_query import words_for
 
@@ -77,15 +77,16 @@ def _texts(
     in_cuda["REPEATS_HERE"] = ", ".join(str(each).lower() for each in repeats)
     in_python["(AXES_HERE,)"] = str(repeats)
     in_cuda["PARTS_HERE"] = in_python["PARTS_HERE"] = str(parts)
-    inner = namespaces(kind, bool(periodic), parts, lists, words)
+    kernels = parts_of(kind, bool(periodic), parts, lists, words)
+    inner = in_namespaces(kernels)
     header = (
         f"{_head(way, task, periodic)}#ifndef GPUBENCH_NEIGHBOURS_CUH\n"
         f"#define GPUBENCH_NEIGHBOURS_CUH\n\nnamespace gpubench {{\n{inner}\n}}\n\n"
         f"#ifndef __CUDACC_RTC__\n\n{_filled('host.cuh', chosen, in_cuda)}\n#endif\n\n#endif\n"
     )
     example, cmake = (_filled(name, chosen, {}) for name in ("example.cu", "CMakeLists.txt"))
-    of_cupy = _with_constants(_filled("cupy_neighbours.py.in", chosen, in_python), inner)
-    return header, example, cmake, of_cupy
+    cupy = _with_constants(_filled("cupy_neighbours.py.in", chosen, in_python), kernels)
+    return header, example, cmake, cupy
 
 
 def _head(way: str, task: str, periodic: str) -> str:
@@ -99,20 +100,14 @@ def _head(way: str, task: str, periodic: str) -> str:
     )  # fmt: skip
 
 
-def _with_constants(text: str, kernels: str) -> str:
+def _with_constants(text: str, parts: Sequence[Part]) -> str:
     """Fill in the kernels that a file for CuPy launches, and constants such as `gather::BLOCK`."""
-
-    def value(found: re.Match[str]) -> str:
-        constants = kernels.partition(f"namespace {found[1]} {{")[2]
-        constant = re.search(rf"constexpr int {found[2]} = (\d+);", constants)
-        assert constant is not None, found[0]
-        return constant[1]
-
+    constants = {name: given for name, _, given in parts}
     names = re.findall(r'"(\w+::\w+)"', text)
-    if "radix_sort::" in text:
+    if "radix_sort" in constants:
         names += [f"radix_sort::count_digits<{passes}>" for passes in range(1, 5)]
     listed = "".join(f'    "{name}",\n' for name in names)
-    text = re.sub(r"\b(\w+)::([A-Z_]+)\b", value, text)
+    text = re.sub(r"\b(\w+)::([A-Z_]+)\b", lambda at: str(constants[at[1]][at[2]]), text)
     return text.replace("(KERNELS_HERE,)", f"(\n{listed})")
 
 

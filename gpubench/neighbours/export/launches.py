@@ -8,8 +8,7 @@ from collections.abc import Callable
 
 # How CuPy is told of so many items of a type.
 ITEMS = {
-    "int": '{}, "i4"', "unsigned": '{}, "u4"', "uint64": '{}, "u8"',
-     "float4": '({}, 4), "f4"',
+    "int": '{}, "i4"', "unsigned": '{}, "u4"', "uint64": '{}, "u8"', "float4": '({}, 4), "f4"',
 }  # fmt: skip
 MEMBERS = ("n", "cells", "cutoff2", "slack", "grid", "positions")  # beside the buffers
 LAUNCH = re.compile(r"^(\w+)::(\w+)\[(.+?), (\w+)(?:, (\w+))?\]\(\s*(.*?)\)$", re.DOTALL)

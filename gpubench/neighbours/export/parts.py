@@ -15,15 +15,20 @@ SEARCHES = {
     "search-radix-grid": ("RADIX", "over cells, by a radix sort"),
     "search-atomic-list": ("LINKED", "over linked lists of cells"),
 }
+# A namespace, the files in it, and their constants.
+Part = tuple[str, Sequence[str], Constants]
 ONCE: Constants = {"BLOCK": scan.BLOCK, "ITEMS": scan.ITEMS}
 SCAN = ("common/lookback.h", "scan.cu")
 ROWS, MARKS = "common/stretch.h", "common/marks.h"
 
 
-def namespaces(kind: str, periodic: bool, parts: int, lists: bool, words: int) -> str:
-    """Return the kernels of a search, each file with its constants in a namespace of its own."""
-    found: list[tuple[str, Sequence[str], Constants]] = [("cells", ["cell_ids.cu"], {})]
-    query: Constants = {"PERIODIC": int(periodic), "REACH": 1 if kind == "LINKED" else parts}
+def parts_of(kind: str, periodic: bool, along_x: int, lists: bool, words: int) -> list[Part]:
+    """Return the kernels of a search.
+
+    along_x: cells along x to a cutoff. words: that mark the candidates of a row.
+    """
+    found: list[Part] = [("cells", ["cell_ids.cu"], {})]
+    query: Constants = {"PERIODIC": int(periodic), "REACH": 1 if kind == "LINKED" else along_x}
     if lists:
         found.append(("scan_counts", SCAN, {**ONCE, "SUM": "int64", "CLEAR": 0}))
     if kind == "COUNTING":
@@ -33,7 +38,7 @@ def namespaces(kind: str, periodic: bool, parts: int, lists: bool, words: int) -
         found.append(("gather", ["gather.cu"], {"BLOCK": gather.BLOCK}))
     elif kind == "RADIX":
         bounds = {"BLOCK": radix_grid.BLOCK, "REORDER": 1}
-        found.append(("bounds", ["cell_bounds.cu"], bounds))
+        found += [_radix_sort(), ("bounds", ["cell_bounds.cu"], bounds)]
     else:
         query = {**query, "COUNT_BLOCK": cell_query.BLOCK, "FILL_BLOCK": cell_query.GROUP_BLOCK}
         found.append(("lists", ["atomic_list.cu"], {}))
@@ -46,14 +51,11 @@ def namespaces(kind: str, periodic: bool, parts: int, lists: bool, words: int) -
     elif kind in ("COUNTING", "RADIX"):
         query = {**query, "HALF": 0, "BLOCK": cell_query.BLOCK}
         found.append(("count_neighbours", [ROWS, "neighbour_count.cu"], query))
-    sort_by_radix = [_radix_sort()] if kind == "RADIX" else []
-    common = namespace("detail", ["prelude/cuda.h", "common/grid.h"], {})
-    inner = "\n".join([*sort_by_radix, *(namespace(*each) for each in found)])
-    return f"{common.rstrip().removesuffix('}')}\n{inner}\n}}\n"
+    return found
 
 
-def _radix_sort() -> str:
-    """Return Onesweep, whose count is a template over what is known only with the cells."""
+def _radix_sort() -> Part:
+    """Return Onesweep."""
     block, items, blocks = OnesweepSort.shapes[4]
     constants: Constants = {
         **digit_sorts.key_constants("uint32"), "VALUES": 1, "SUM": "int",
@@ -61,7 +63,15 @@ def _radix_sort() -> str:
         "COUNT_BLOCK": digit_sorts.COUNT_BLOCK, "COUNT_ITEMS": digit_sorts.COUNT_ITEMS,
     }  # fmt: skip
     files = ["common/sort_keys.h", "common/lookback.h", "radix_onesweep.cu"]
-    text = namespace("radix_sort", files, constants)
-    text = text.replace("#define SUM int\n", "").replace("#undef SUM\n", "")
+    return "radix_sort", files, constants
+
+
+def in_namespaces(parts: Sequence[Part]) -> str:
+    """Return kernels, each file with its constants in a namespace of its own."""
+    inner = "\n".join(namespace(*part) for part in parts)
+    inner = inner.replace("#define SUM int\n", "").replace("#undef SUM\n", "")
+    # Of Onesweep, what is known only with the cells is the parameter of a template.
     count = "__global__ void __launch_bounds__(COUNT_BLOCK)"
-    return text.replace(count, f"template <int PASSES>\n{count}")
+    inner = inner.replace(count, f"template <int PASSES>\n{count}")
+    common = namespace("detail", ["prelude/cuda.h", "common/grid.h"], {})
+    return f"{common.rstrip().removesuffix('}')}\n{inner}\n}}\n"
