@@ -73,19 +73,17 @@ class Box:
         return packed
 
 
-def box_of(
-    edges: Any, low: Sequence[float], periodic: bool | Sequence[bool]
-) -> Box | tuple[bool, bool, bool]:
-    """Return the box that a user describes; where there is none, that no axis repeats.
+def box_of(edges: Any, low: Sequence[float], periodic: bool | Sequence[bool]) -> Box | None:
+    """Return the box that a user describes; None in open space.
 
     edges: three lengths, a 3x3 matrix of which only the diagonal is not 0, or None. Raises
     UserError for everything else.
     """
     repeats = _three("periodic", periodic, bool, "True, False, or three of them")
+    if edges is None and not any(repeats):
+        return None
     if edges is None:
-        if any(repeats):
-            raise UserError("a periodic search needs the edges of its box: box=(lx, ly, lz)")
-        return (False, False, False)
+        raise UserError("a periodic search needs the edges of its box: box=(lx, ly, lz)")
     with suppress(TypeError, ValueError):
         matrix = np.asarray(edges, np.float64)
         if matrix.shape == (3, 3):

@@ -66,7 +66,7 @@ class NeighbourList:
             raise UserError(f"order takes input or cells, not {order!r}")
         if capacity is not None and (isinstance(capacity, bool) or int(capacity) < 0):
             raise UserError(f"capacity takes a number of neighbours, not {capacity!r}")
-        if capacity is not None and not isinstance(self._given, Box):
+        if capacity is not None and self._given is None:
             raise UserError("a search with a capacity does not wait to find the box: give it")
         self._half, self._in_cells = bool(half), order == "cells"
         self._capacity = capacity
@@ -134,8 +134,8 @@ class NeighbourList:
 
         box: edges, for a list without a box of its own.
         """
-        own = self._given if isinstance(self._given, Box) else box_of(box, (0, 0, 0), False)
-        if not isinstance(own, Box):
+        own = self._given or box_of(box, (0, 0, 0), False)
+        if own is None:
             raise UserError("give the edges of the box around the particles")
         return own.bound(self.reach)
 
@@ -176,7 +176,7 @@ class NeighbourList:
         return self._plan[1]
 
     def _box(self, arrays: Arrays, taken: Any) -> Box:
-        if isinstance(self._given, Box):
+        if self._given is not None:
             return self._given
         low, high = arrays.bounds(taken)
         if not (np.isfinite(low).all() and np.isfinite(high).all()):

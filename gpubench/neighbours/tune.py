@@ -148,7 +148,7 @@ def tune(
         frames = frames_of(positions)
     edges, corner = (frames.box if box is None else box), (frames.low if low is None else low)
     given = box_of(edges, (0.0, 0.0, 0.0) if corner is None else corner, periodic)
-    around = given if isinstance(given, Box) else _around(frames.positions, cutoff)
+    around = given or _around(frames.positions, cutoff)
     states = [from_positions(frame, _grid(around, cutoff)) for frame in frames.positions]
     last, skins, wider = Given(states[-1]), [share * cutoff for share in SKINS], {}
     with open_device(device) as opened:
@@ -250,12 +250,12 @@ def _fastest(ranked: Sequence[Ranked]) -> Ranked | None:
     return next((each for each in ranked if each.rank and _method(each)), None)
 
 
-def _code(ranked: Sequence[Ranked], cutoff: float, given: Box | tuple[bool, ...]) -> str | None:
+def _code(ranked: Sequence[Ranked], cutoff: float, given: Box | None) -> str | None:
     """Return the line that makes a list by the fastest method that NeighbourList has."""
     if (best := _fastest(ranked)) is None:
         return None
     box = ""
-    if isinstance(given, Box):
+    if given is not None:
         size, low = (tuple(float(f"{x:.9g}") for x in each) for each in (given.size, given.low))
         axes = given.periodic[0] if len(set(given.periodic)) == 1 else given.periodic
         corner = f", low={low}" if any(low) else ""
