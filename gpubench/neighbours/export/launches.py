@@ -38,8 +38,8 @@ def rendered(text: str) -> tuple[dict[str, str], dict[str, str]]:
         if found := LAUNCH.match(line):
             kernel, things, threads, each, given = _parts(found)
             things, given = (names.sub(r"self.\1", words) for words in (things, given))
-            call = f'self._launch("{kernel}", {things}, {threads}, {each or 1}, {given})'
-            return textwrap.fill(call, 92, subsequent_indent="    ")
+            rows = textwrap.indent(textwrap.fill(f"{given},", 88), "    ")
+            return f'self._launch(\n    "{kernel}", {things}, {threads}, {each or 1},\n{rows}\n)'
         if line == "sort":
             return "self._sort()"
         _, name, byte = line.split()
