@@ -176,12 +176,21 @@ class CuPyDevice(Device):
         # Of CUDA, the version that CuPy is for: to load NVRTC and ask it takes longer than to read.
         version = self._runtime.runtimeGetVersion()
         what = source, defines, self.architecture, version, _sources((kernel_folder(),))
+        return machine_code(file, what, lambda: self._compiled(source, defines))
 
-        def compiled() -> bytes:
-            nvrtc = import_cupy(f"{BINDINGS}.libs.nvrtc")
-            return compile_to_cubin(nvrtc, source, defines, self.architecture)
-
-        return machine_code(file, what, compiled)
+    def _compiled(self, source: str, defines: list[str]) -> bytes:
+        """Compile kernels with NVRTC; raises RuntimeError with the compiler's messages."""
+        nvrtc = import_cupy(f"{BINDINGS}.libs.nvrtc")
+        program = nvrtc.createProgram(source, "gpubench.cu", (), ())
+        options = (f"-arch={self.architecture}", f"-I{kernel_folder()}", "--std=c++17", *defines)
+        try:
+            nvrtc.compileProgram(program, options)
+            code: bytes = nvrtc.getCUBIN(program)
+        except nvrtc.NVRTCError as error:
+            raise RuntimeError(f"{error}:\n{nvrtc.getProgramLog(program)}") from None
+        finally:
+            nvrtc.destroyProgram(program)
+        return code
 
     def synchronize(self) -> None:
         self._runtime.streamSynchronize(self.stream())
@@ -283,20 +292,3 @@ class Replay:
         queue, stream = self._device.queue, self._device.stream()
         for function, blocks, threads, address in self._queued:
             queue(function, blocks, 1, 1, threads, 1, 1, 0, stream, address, 0)
-
-
-def compile_to_cubin(nvrtc: Any, source: str, defines: list[str], architecture: str) -> bytes:
-    """Compile kernels with NVRTC, given as CuPy's bindings, to machine code.
-
-    Raises RuntimeError with the compiler's messages.
-    """
-    program = nvrtc.createProgram(source, "gpubench.cu", (), ())
-    options = (f"-arch={architecture}", f"-I{kernel_folder()}", "--std=c++17", *defines)
-    try:
-        nvrtc.compileProgram(program, options)
-        code: bytes = nvrtc.getCUBIN(program)
-    except nvrtc.NVRTCError as error:
-        raise RuntimeError(f"{error}:\n{nvrtc.getProgramLog(program)}") from None
-    finally:
-        nvrtc.destroyProgram(program)
-    return code
