@@ -245,9 +245,7 @@ def kind_of(positions: Any) -> tuple[int, int, str]:
             return int(kind), int(number), module
         raise UserError(f"{KINDS}; this one is on another device (DLPack type {int(kind)})")
     if hasattr(positions, "__cuda_array_interface__"):
-        pointer = positions.__cuda_array_interface__["data"][0]
-        attributes = import_cupy().cuda.runtime.pointerGetAttributes(pointer)
-        return CUDA, int(attributes.device), module
+        return CUDA, int(import_cupy().asarray(positions).device.id), module
     raise UserError(f"{KINDS}, not {type(positions).__name__}")
 
 
@@ -277,6 +275,6 @@ def _opencl(spec: str) -> tuple[Any, threading.RLock]:
         raise UserError(f"arrays in host memory are searched through OpenCL, not on {spec}")
     from gpubench.devices import opencl  # slow to import
 
-    return opencl.open_opencl(
-        spec.partition(":")[2]
-    ) if spec else opencl.open_cpu(), threading.RLock()
+    named = spec.partition(":")[2]
+    device = opencl.open_opencl(named) if spec else opencl.open_cpu()
+    return device, threading.RLock()
