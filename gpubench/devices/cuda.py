@@ -214,7 +214,10 @@ class CUDADevice(Device):
             options = ["-O3", *(f"-D{constant}={value}" for constant, value in key[1])]
             self._modules[key] = self._driver.module_from_buffer(self._cubin(file, options))
         function = self._modules[key].get_function(name)
-        stream = self.stream
+        stream, shared = self.stream, int(constants.get("SHARED_BYTES", 0))
+        if shared:
+            most = self._driver.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES
+            function.set_attribute(most, shared)
         prepared = False
 
         def launch(blocks: int, threads: int, *arguments: Any) -> None:
@@ -230,6 +233,7 @@ class CUDADevice(Device):
                     a.data.ptr if hasattr(a, "data") and hasattr(a.data, "ptr") else a
                     for a in arguments
                 ),
+                shared_size=shared,
             )
 
         return launch

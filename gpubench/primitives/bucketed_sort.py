@@ -21,7 +21,8 @@ class BucketedSort:
     """Particles in the order of their cells, by buckets of cells (kernels/bucketed_sort.cu).
 
     grid: the cells of the positions.
-    block: threads. tile_items, items: particles of a thread when tiles, and buckets, are sorted.
+    tile_block, tile_items: threads, and particles of a thread, when tiles are sorted; block, items:
+        when buckets are.
     in_bucket: particles of a bucket, at most, if all have as many; no bucket has more than `width`
         cells, nor are there more than `most_buckets`.
     Raises NotSupported if there would be more.
@@ -29,9 +30,12 @@ class BucketedSort:
     workspace_bytes: all that is allocated here.
     """
 
+    tile_block: ClassVar[int] = 512
+    tile_items: ClassVar[int] = 16
+    tile_blocks: ClassVar[int] = 2
     block: ClassVar[int] = 1024
-    tile_items: ClassVar[int] = 12
     items: ClassVar[int] = 9
+    blocks: ClassVar[int] = 2
     in_bucket: ClassVar[int] = 7168
     width: ClassVar[int] = 8192
     most_buckets: ClassVar[int] = 2560
@@ -44,6 +48,7 @@ class BucketedSort:
                 f"two levels sort into at most {self.most_buckets:,} buckets, and {particles:,}"
                 f" particles in {grid.count:,} cells need {self._buckets:,}"
             )
+        self._tiles = device.blocks(particles, self.tile_block * self.tile_items)
         self.workspace_bytes = 0
         self.start = self._allocate(grid.count + 1, "int32")
         self.order = self._allocate(particles, "int32")
@@ -52,27 +57,24 @@ class BucketedSort:
         # Both are zero between launches: the kernels clear what they have read.
         sizes, counts = (self._zeros(items) for items in (self._buckets, grid.count))
         begin = self._begin = self._allocate(self._buckets + 1, "int32")
-        cursor = self._allocate(self._buckets, "int32")
-        pieces = self._allocate(self._buckets + 1, "int32")
         scale = np.uint32(min((self._buckets << 32) // grid.count, 2**32 - 1))
-        packed = device.upload(grid.packed().view("uint8"))
-        partitioned = self._allocate((particles, 4), "float32")
         self._given = {
-            "grid": packed, "scale": scale, "sizes": sizes, "particles": particles,
-            "buckets": self._buckets, "begin": begin, "cursor": cursor, "pieces": pieces,
-            "partitioned": partitioned, "counts": counts, "rank": rank, "start": self.start,
-            "order": self.order, "sorted_positions": self.sorted, "cells": grid.count,
+            "grid": device.upload(grid.packed().view("uint8")), "scale": scale, "sizes": sizes,
+            "runs": self._allocate(self._tiles * self._buckets, "uint32"), "begin": begin,
+            "any_large": self._allocate(1, "int32"), "counts": counts, "rank": rank,
+            "partitioned": self._allocate((particles, 4), "float32"), "start": self.start,
+            "order": self.order, "sorted_positions": self.sorted, "particles": particles,
+            "cells": grid.count, "buckets": self._buckets, "tiles": self._tiles,
         }  # fmt: skip
         some = min(BLOCKS_PER_UNIT * device.compute_units, device.blocks(particles, self.block))
-        self._blocks = {
-            "count_buckets": some,
-            "place_buckets": 1,
-            "partition": device.blocks(particles, self.block * self.tile_items),
-            "rank_large": some,
-            "sort_buckets": self._buckets,
-            "scatter_large": some,
+        self._launches = {
+            "sort_tiles": (self._tiles, self.tile_block),
+            "place_buckets": (1, self.block),
+            "rank_large": (some, self.block),
+            "sort_buckets": (self._buckets, self.block),
+            "scatter_large": (some, self.block),
         }
-        self._kernels = {name: self._kernel(name) for name in self._blocks}
+        self._kernels = {name: self._kernel(name) for name in self._launches}
 
     @classmethod
     def buckets_of(cls, particles: int, cells: int) -> int:
@@ -95,9 +97,9 @@ class BucketedSort:
         0 in the answer.
         """
         given = {**self._given, "positions": positions}
-        for name, blocks in self._blocks.items():
+        for name, (blocks, threads) in self._launches.items():
             takes = parameters_of(FILE, name)
-            self._kernels[name](blocks, self.block, *[given[each] for each in takes])
+            self._kernels[name](blocks, threads, *[given[each] for each in takes])
 
     def large_buckets(self) -> int:
         """Return how many buckets of the last launch did not fit into shared memory."""
@@ -105,14 +107,18 @@ class BucketedSort:
         return int((sizes > self.block * self.items).sum())
 
     def traffic_bytes(self) -> int:
-        """Return the bytes of a launch: positions counted, moved to buckets, and put in order."""
-        return (16 + 32 + 36) * self._particles + 4 * self._cells
+        """Return the bytes of a launch: positions moved in tiles and put in order, runs, starts."""
+        return (32 + 36) * self._particles + 8 * self._tiles * self._buckets + 4 * self._cells
 
     def _kernel(self, name: str) -> Kernel:
+        most, tile = self.block * self.items, self.tile_block * self.tile_items
+        shared = 4 * (self.most_buckets + 1) + 2 * tile
+        if name == "sort_buckets":
+            shared = 4 * (most + max(most, self.width))
         return self._device.kernel(
-            FILE, name,
-            BLOCK=self.block, TILE_ITEMS=self.tile_items, ITEMS=self.items, WIDTH=self.width,
-            BUCKETS=self.most_buckets,
+            FILE, name, SHARED_BYTES=shared,
+            TILE_BLOCK=self.tile_block, TILE_ITEMS=self.tile_items, TILE_BLOCKS=self.tile_blocks,
+            TOGETHER=4, BLOCK=self.block, ITEMS=self.items, BLOCKS=self.blocks, WIDTH=self.width,
         )  # fmt: skip
 
     def _allocate(self, shape: int | tuple[int, ...], dtype: str) -> Any:

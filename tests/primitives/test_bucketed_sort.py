@@ -28,8 +28,9 @@ GRID = Grid((30, 7, 5), (-1.0, 0.0, 2.0), (6.0, 3.5, 2.5))
 class SmallSort(BucketedSort):
     """Tiles and buckets so small that a thousand particles fill many."""
 
-    block: ClassVar[int] = 32
+    tile_block: ClassVar[int] = 64
     tile_items: ClassVar[int] = 4
+    block: ClassVar[int] = 32
     items: ClassVar[int] = 2
     in_bucket: ClassVar[int] = 40
     width: ClassVar[int] = 256
