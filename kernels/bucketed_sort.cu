@@ -165,7 +165,7 @@ __global__ void OCCUPANCY(BLOCK, 1)
         begin[b] = at;
         at += size;
         if (size > MOST)
-            any_large[0] = 1;
+            store_relaxed(any_large, 1);
     }
     if (threadIdx.x == BLOCK - 1)
         begin[buckets] = particles;

@@ -151,6 +151,8 @@ class CUDADevice(Device):
         self.compute_units = device.get_attribute(attribute.MULTIPROCESSOR_COUNT)
         self.cache_bytes = device.get_attribute(attribute.L2_CACHE_SIZE)
         self.memory_bytes = device.total_memory()
+        properties = cupy.cuda.runtime.getDeviceProperties(number)
+        self.shared_bytes = properties["sharedMemPerBlockOptin"]
         self.architecture = "sm_{}{}".format(*device.compute_capability())
         self._modules: dict[tuple[str, tuple[tuple[str, Any], ...]], Any] = {}
         self._nvml = _nvml_handle(device)

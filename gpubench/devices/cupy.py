@@ -69,6 +69,7 @@ class CuPyDevice(Device):
         self.compute_units = properties["multiProcessorCount"]
         self.cache_bytes = properties["l2CacheSize"]
         self.memory_bytes = properties["totalGlobalMem"]
+        self.shared_bytes = properties["sharedMemPerBlockOptin"]
         self.architecture = f"sm_{properties['major']}{properties['minor']}"
         self._modules: dict[tuple[str, tuple[tuple[str, Any], ...]], int] = {}
         self.queue: Any = self._driver.launchKernel

@@ -8,6 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import gpubench
 from gpubench.algorithms import cell_search, counting_sort
@@ -49,22 +51,61 @@ def particles_of(kind: str, particles: int) -> np.ndarray:
     return positions
 
 
+def sorted_right(device: Device, sorts: BucketedSort, positions: np.ndarray, grid: Grid) -> None:
+    """Launch twice, since the second finds what the first left, and check both answers."""
+    uploaded = device.upload(positions)
+    for _ in range(2):
+        for array in (sorts.start, sorts.order, sorts.sorted):
+            device.fill(array, 0xA5)
+        sorts.launch(uploaded)
+        start, order, moved = map(device.download, (sorts.start, sorts.order, sorts.sorted))
+        cells = grid.cell_ids(positions)
+        assert check_sorted(cells, grid.count, start, order, positions, moved) is None
+
+
 @pytest.mark.parametrize("sort", [BucketedSort, SmallSort])
 @pytest.mark.parametrize("kind", ["even", "corner", "cell"])
 @pytest.mark.parametrize("particles", [1, 127, 2300])
 def test_particles_lie_in_the_order_of_their_cells(
     device: Device, sort: type[BucketedSort], kind: str, particles: int
 ):
-    positions = particles_of(kind, particles)
-    sorts = sort(device, particles, GRID)
-    given = device.upload(positions)
-    for _ in range(2):  # the second finds what the first left
-        for array in (sorts.start, sorts.order, sorts.sorted):
-            device.fill(array, 0xA5)
-        sorts.launch(given)
-        start, order, moved = map(device.download, (sorts.start, sorts.order, sorts.sorted))
-        cells = GRID.cell_ids(positions)
-        assert check_sorted(cells, GRID.count, start, order, positions, moved) is None
+    sorted_right(device, sort(device, particles, GRID), particles_of(kind, particles), GRID)
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1])
+def test_a_bucket_holds_what_a_block_sorts_and_no_more(device: Device, more: int):
+    most = SmallSort.block * SmallSort.items
+    sorts = SmallSort(device, most + more, GRID)
+    sorted_right(device, sorts, particles_of("cell", most + more), GRID)
+    assert sorts.large_buckets() == (more > 0)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    tiles=st.integers(0, 4),
+    more=st.sampled_from([-1, 0, 1, 31, 32, 33]),
+    cells=st.tuples(st.integers(1, 12), st.integers(1, 6), st.integers(1, 3)),
+    spots=st.lists(
+        st.tuples(*[st.floats(0, 1, width=32)] * 3, st.floats(0, 0.5)), min_size=1, max_size=4
+    ),
+    in_order=st.booleans(),
+    seed=st.integers(0, 99),
+)
+def test_particles_about_a_few_spots_are_sorted(
+    device: Device, tiles: int, more: int, cells: tuple[int, ...], spots: list[tuple[float, ...]],
+    in_order: bool, seed: int,
+):  # fmt: skip
+    """At the edges of tiles, with runs longer than a warp, in buckets that fit or do not."""
+    particles = max(1, tiles * SmallSort.tile_block * SmallSort.tile_items + more)
+    grid = Grid(cells, (0.0, 0.0, 0.0), tuple(map(float, cells)))
+    random = np.random.default_rng(seed)
+    of = np.float32(spots)[random.integers(len(spots), size=particles)]
+    unit = of[:, :3] + of[:, 3:] * (random.random((particles, 3), np.float32) - np.float32(0.5))
+    positions = np.zeros((particles, 4), np.float32)
+    positions[:, :3] = np.clip(unit, 0, np.float32(0.999)) * np.float32(cells)
+    if in_order:
+        positions = positions[np.argsort(grid.cell_ids(positions), kind="stable")]
+    sorted_right(device, SmallSort(device, particles, grid), positions, grid)
 
 
 def test_buckets_that_do_not_fit_are_sorted_too(device: Device):
