@@ -20,7 +20,13 @@
 
 #define TILE (TILE_BLOCK * TILE_ITEMS)
 #define MOST (BLOCK * ITEMS)
+#define KEPT_RUNS (3 * MOST) /* in what the positions of a bucket take, beside a word for each */
 #define IN_THREAD (WIDTH / BLOCK) /* cells that a thread sums up */
+#ifdef TRANSPOSED
+#define RUN(tile, bucket) ((bucket) * (size_t)tiles + (tile))
+#else
+#define RUN(tile, bucket) ((tile) * (size_t)buckets + (bucket))
+#endif
 #define NOT_FIRST ((int)0x80000000) /* a slot whose run begins before it */
 
 #ifdef __CUDACC__
@@ -34,10 +40,11 @@ __device__ __forceinline__ unsigned cell_at(GLOBAL const Grid *grid, float4 p)
     return cell_number(grid, cell_along(grid, 0, p.x), cell_along(grid, 1, p.y), cell_along(grid, 2, p.z));
 }
 
-__device__ __forceinline__ unsigned bucket_at(GLOBAL const Grid *grid, float4 p, unsigned scale)
-{
-    return __umulhi(cell_at(grid, p), scale);
-}
+/* The same of a grid whose numbers are arguments of the kernel, which CUDA need not load for each particle. */
+#define CELL_AT(p)                                                          \
+    (unsigned)((cell_of_axis(low_z, inverse_z, cells_z, p.z) * cells_y +    \
+                cell_of_axis(low_y, inverse_y, cells_y, p.y)) * cells_x +   \
+               cell_of_axis(low_x, inverse_x, cells_x, p.x))
 
 /* The first cell of a bucket: the least whose product with `scale` reaches it. */
 __device__ __forceinline__ int first_cell_of(unsigned bucket, unsigned scale, int cells)
@@ -79,9 +86,10 @@ __device__ __forceinline__ int sum_before(int value, LOCAL int *sums, int thread
 /* Sort each tile by bucket; runs[t, b] is where bucket b begins in tile t, and how many follow in the upper
    half. sizes[b] += the particles of bucket b. */
 __global__ void OCCUPANCY(TILE_BLOCK, TILE_BLOCKS)
-    sort_tiles(GLOBAL const float4 *__restrict__ positions, GLOBAL const Grid *__restrict__ grid, unsigned scale,
+    sort_tiles(GLOBAL const float4 *__restrict__ positions, float low_x, float low_y, float low_z, float inverse_x,
+               float inverse_y, float inverse_z, int cells_x, int cells_y, int cells_z, unsigned scale,
                GLOBAL int *__restrict__ sizes, GLOBAL unsigned *__restrict__ runs,
-               GLOBAL float4 *__restrict__ partitioned, int particles, int buckets)
+               GLOBAL float4 *__restrict__ partitioned, int particles, int buckets, int tiles)
 {
     SHARED_VECTORS(shared);
     __shared__ int sums[TILE_BLOCK];
@@ -90,28 +98,27 @@ __global__ void OCCUPANCY(TILE_BLOCK, TILE_BLOCKS)
     const size_t begin = blockIdx.x * (size_t)TILE;
     const int in_tile = (int)min((size_t)TILE, (size_t)particles - begin);
 
-    for (int b = threadIdx.x; b < buckets; b += TILE_BLOCK)
+    for (int b = threadIdx.x; b <= buckets; b += TILE_BLOCK)
         count[b] = 0;
     __syncthreads();
-    unsigned ranks[TILE_ITEMS]; /* bucket and rank in it */
+    unsigned ranks[TILE_ITEMS]; /* bucket and rank in it; past the end, of a bucket more */
 #pragma unroll
-    for (int k = 0; k < TILE_ITEMS; k += TOGETHER) {
+    for (int k = 0; k < TILE_ITEMS && in_tile; k += TOGETHER) {
         float4 p[TOGETHER]; /* first, so that their loads overlap */
 #pragma unroll
         for (int j = 0; j < TOGETHER; ++j)
-            if ((k + j) * TILE_BLOCK + threadIdx.x < in_tile)
-                p[j] = positions[begin + (k + j) * TILE_BLOCK + threadIdx.x];
+            p[j] = positions[begin + min((k + j) * TILE_BLOCK + (int)threadIdx.x, in_tile - 1)];
 #pragma unroll
-        for (int j = 0; j < TOGETHER; ++j)
-            if ((k + j) * TILE_BLOCK + threadIdx.x < in_tile) {
-                const unsigned b = bucket_at(grid, p[j], scale);
-                ranks[k + j] = b << 16 | (unsigned)atomicAdd(&count[b], 1);
-            }
+        for (int j = 0; j < TOGETHER; ++j) {
+            const int is_in = (k + j) * TILE_BLOCK + (int)threadIdx.x < in_tile;
+            const unsigned b = is_in ? __umulhi(CELL_AT(p[j]), scale) : (unsigned)buckets;
+            ranks[k + j] = b << 16 | (unsigned)atomicAdd(&count[b], 1);
+        }
     }
     __syncthreads();
 
-    const int each = (buckets + TILE_BLOCK - 1) / TILE_BLOCK, lowest = threadIdx.x * each;
-    const int highest = min(lowest + each, buckets);
+    const int each = buckets / TILE_BLOCK + 1, lowest = threadIdx.x * each;
+    const int highest = min(lowest + each, buckets + 1);
     int sum = 0;
     for (int b = lowest; b < highest; ++b)
         sum += count[b];
@@ -121,21 +128,16 @@ __global__ void OCCUPANCY(TILE_BLOCK, TILE_BLOCKS)
         count[b] = slot;
         slot += size;
     }
-    if (threadIdx.x == 0)
-        count[buckets] = in_tile;
     __syncthreads();
     for (int b = threadIdx.x; b < buckets; b += TILE_BLOCK) {
         const int first = count[b], size = count[b + 1] - first;
-        runs[blockIdx.x * (size_t)buckets + b] = (unsigned)size << 16 | (unsigned)first;
+        runs[RUN(blockIdx.x, b)] = (unsigned)size << 16 | (unsigned)first;
         if (size)
             atomicAdd(&sizes[b], size);
     }
 #pragma unroll
-    for (int k = 0; k < TILE_ITEMS; ++k) {
-        const int i = k * TILE_BLOCK + threadIdx.x;
-        if (i < in_tile)
-            from[count[ranks[k] >> 16] + (ranks[k] & 0xffff)] = (unsigned short)i;
-    }
+    for (int k = 0; k < TILE_ITEMS && in_tile; ++k)
+        from[count[ranks[k] >> 16] + (ranks[k] & 0xffff)] = (unsigned short)(k * TILE_BLOCK + threadIdx.x);
     __syncthreads();
 #pragma unroll 4
     for (int s = threadIdx.x; s < in_tile; s += TILE_BLOCK) {
@@ -146,38 +148,42 @@ __global__ void OCCUPANCY(TILE_BLOCK, TILE_BLOCKS)
     }
 }
 
-/* Where each bucket begins, and whether any is large. One block. Leaves zeros in `sizes` for the next launch. */
+/* Where each bucket begins; how many are large, and which. One block. Leaves zeros in `sizes` for the next launch. */
 __global__ void OCCUPANCY(BLOCK, 1)
-    place_buckets(GLOBAL int *__restrict__ sizes, GLOBAL int *__restrict__ begin, GLOBAL int *__restrict__ any_large,
+    place_buckets(GLOBAL int *__restrict__ sizes, GLOBAL int *__restrict__ begin, GLOBAL int *__restrict__ large,
                   int particles, int buckets)
 {
     __shared__ int sums[BLOCK];
     const int each = (buckets + BLOCK - 1) / BLOCK, from = threadIdx.x * each, to = min(from + each, buckets);
-    int sum = 0;
-    if (threadIdx.x == 0)
-        any_large[0] = 0;
-    for (int b = from; b < to; ++b)
+    int sum = 0, sum_of_large = 0;
+    for (int b = from; b < to; ++b) {
         sum += sizes[b];
-    int at = sum_before(sum, sums, BLOCK); /* past a barrier */
+        sum_of_large += sizes[b] > MOST;
+    }
+    int at = sum_before(sum, sums, BLOCK);
+    __syncthreads();
+    int large_before = sum_before(sum_of_large, sums, BLOCK);
     for (int b = from; b < to; ++b) {
         const int size = sizes[b];
         sizes[b] = 0;
         begin[b] = at;
         at += size;
         if (size > MOST)
-            store_relaxed(any_large, 1);
+            large[++large_before] = b;
     }
-    if (threadIdx.x == BLOCK - 1)
+    if (threadIdx.x == BLOCK - 1) {
         begin[buckets] = particles;
+        large[0] = large_before;
+    }
 }
 
 /* Count the particles of large buckets by cell, and keep the count before each: its rank; -1 of others. */
 __global__ void rank_large(GLOBAL const float4 *__restrict__ partitioned, GLOBAL const Grid *__restrict__ grid,
                            unsigned scale, GLOBAL const int *__restrict__ begin,
-                           GLOBAL const int *__restrict__ any_large, GLOBAL int *__restrict__ counts,
+                           GLOBAL const int *__restrict__ large, GLOBAL int *__restrict__ counts,
                            GLOBAL int *__restrict__ rank, int particles)
 {
-    if (!any_large[0])
+    if (!large[0])
         return;
     const size_t stride = (size_t)gridDim.x * BLOCK;
     for (size_t piece = blockIdx.x * (size_t)BLOCK; piece < particles; piece += stride) {
@@ -225,41 +231,56 @@ __device__ __forceinline__ int place_of(LOCAL const int *beyond, int slot)
 
 /* Sort a bucket by cell; of a large one, where its cells start. Leaves zeros in `counts`. */
 __global__ void OCCUPANCY(BLOCK, BLOCKS)
-    sort_buckets(GLOBAL const float4 *__restrict__ partitioned, GLOBAL const Grid *__restrict__ grid, unsigned scale,
+    sort_buckets(GLOBAL const float4 *__restrict__ partitioned, float low_x, float low_y, float low_z, float inverse_x,
+                 float inverse_y, float inverse_z, int cells_x, int cells_y, int cells_z, unsigned scale,
                  GLOBAL const unsigned *__restrict__ runs, GLOBAL const int *__restrict__ begin,
                  GLOBAL int *__restrict__ counts, GLOBAL int *__restrict__ start, GLOBAL int *__restrict__ order,
                  GLOBAL float4 *__restrict__ sorted_positions, int cells, int buckets, int tiles)
 {
-    SHARED_VECTORS(vectors); /* counts, then starts by cell; then places by slot in the answer */
+    SHARED_VECTORS(vectors);
     __shared__ int sums[BLOCK];
-    LOCAL int *const count = (LOCAL int *)vectors, *const from = count;
-    LOCAL int *const beyond = count + (MOST > WIDTH ? MOST : WIDTH); /* place less slot, where a run begins */
+    LOCAL float4 *const staged = (LOCAL float4 *)vectors;
+    LOCAL int *const beyond = (LOCAL int *)vectors; /* before: place less slot, where a run begins */
+    LOCAL unsigned *const own_runs = (LOCAL unsigned *)(beyond + MOST);
+    LOCAL int4 *const quads = vectors + MOST;
+    LOCAL int *const count = (LOCAL int *)quads; /* by cell, then starts; the last ones of no cell */
     const int bucket = blockIdx.x, first = begin[bucket], size = begin[bucket + 1] - first;
     const int cell = first_cell_of(bucket, scale, cells), width = first_cell_of(bucket + 1, scale, cells) - cell;
     const int is_large = size > MOST, here = is_large ? 0 : size; /* particles that are sorted here */
 
-    for (int c = threadIdx.x; c < WIDTH; c += BLOCK)
+    for (int c = threadIdx.x; c < WIDTH + 32; c += BLOCK)
         count[c] = 0;
     for (int s = threadIdx.x; s < here; s += BLOCK)
         beyond[s] = NOT_FIRST;
     int sum = 0;
-    for (int t = threadIdx.x; t < tiles && here; t += BLOCK)
-        sum += runs[t * (size_t)buckets + bucket] >> 16;
+#pragma unroll 4
+    for (int t = threadIdx.x; t < (here ? tiles : 0); t += BLOCK) {
+        const unsigned run = runs[RUN(t, bucket)];
+        if (t < KEPT_RUNS)
+            own_runs[t] = run;
+        sum += run >> 16;
+    }
     int at = sum_before(sum, sums, BLOCK); /* past a barrier */
-    for (int t = threadIdx.x; t < tiles && here; t += BLOCK) {
-        const unsigned run = runs[t * (size_t)buckets + bucket];
+    for (int t = threadIdx.x; t < (here ? tiles : 0); t += BLOCK) {
+        const unsigned run = t < KEPT_RUNS ? own_runs[t] : runs[RUN(t, bucket)];
         const int next = at + (int)(run >> 16), distance = t * TILE + (int)(run & 0xffff) - at;
         for (; at < next; at = min((at | 31) + 1, next))
             beyond[at] = distance;
     }
     __syncthreads();
 
-    int slots[ITEMS]; /* cell and rank in it, then the slot in the answer */
+    float4 p[ITEMS];
+    int slots[ITEMS]; /* cell and rank in it */
+    if (here) {
 #pragma unroll
-    for (int k = 0; k < ITEMS; ++k) {
-        const int place = place_of(beyond, k * BLOCK + threadIdx.x);
-        if (k * BLOCK + threadIdx.x < here) {
-            const int c = (int)cell_at(grid, partitioned[place]) - cell;
+        for (int k = 0; k < ITEMS; ++k) {
+            const int s = k * BLOCK + threadIdx.x, place = place_of(beyond, s);
+            p[k] = partitioned[s < here ? place : 0];
+        }
+#pragma unroll
+        for (int k = 0; k < ITEMS; ++k) {
+            const int is_in = k * BLOCK + (int)threadIdx.x < here;
+            const int c = is_in ? (int)CELL_AT(p[k]) - cell : WIDTH + (int)threadIdx.x % 32;
             slots[k] = c << 16 | atomicAdd(&count[c], 1);
         }
     }
@@ -269,7 +290,7 @@ __global__ void OCCUPANCY(BLOCK, BLOCKS)
     }
     __syncthreads();
 
-    LOCAL int4 *const own = vectors + threadIdx.x * (IN_THREAD / 4);
+    LOCAL int4 *const own = quads + threadIdx.x * (IN_THREAD / 4);
     sum = 0;
 #pragma unroll
     for (int k = 0; k < IN_THREAD / 4; ++k)
@@ -289,41 +310,59 @@ __global__ void OCCUPANCY(BLOCK, BLOCKS)
 
 #pragma unroll
     for (int k = 0; k < ITEMS; ++k)
-        if (k * BLOCK + threadIdx.x < here)
-            slots[k] = count[slots[k] >> 16] + (slots[k] & 0xffff);
-    __syncthreads();
-#pragma unroll
-    for (int k = 0; k < ITEMS; ++k) {
-        const int place = place_of(beyond, k * BLOCK + threadIdx.x);
-        if (k * BLOCK + threadIdx.x < here)
-            from[slots[k]] = place;
-    }
+        if (k * BLOCK + (int)threadIdx.x < here)
+            staged[count[slots[k] >> 16] + (slots[k] & 0xffff)] = p[k];
     __syncthreads();
 #pragma unroll 4
     for (int s = threadIdx.x; s < here; s += BLOCK) {
-        float4 p = partitioned[from[s]];
-        order[first + s] = __float_as_int(p.w);
-        p.w = 0.0f;
-        sorted_positions[first + s] = p;
+        float4 q = staged[s];
+        order[first + s] = __float_as_int(q.w);
+        q.w = 0.0f;
+        sorted_positions[first + s] = q;
     }
 }
 
-/* Send each particle of a large bucket to its cell's start plus its rank. */
-__global__ void scatter_large(GLOBAL const float4 *__restrict__ partitioned, GLOBAL const Grid *__restrict__ grid,
-                              GLOBAL const int *__restrict__ any_large, GLOBAL const int *__restrict__ start,
-                              GLOBAL const int *__restrict__ rank, GLOBAL int *__restrict__ order,
-                              GLOBAL float4 *__restrict__ sorted_positions, int particles)
+/* Send each particle of a large bucket to its cell's start plus its rank. A block takes a bucket's runs of BLOCK
+   tiles, so that what blocks write together lies together. */
+__global__ void OCCUPANCY(BLOCK, BLOCKS)
+    scatter_large(GLOBAL const float4 *__restrict__ partitioned, GLOBAL const Grid *__restrict__ grid,
+                  GLOBAL const unsigned *__restrict__ runs, GLOBAL const int *__restrict__ large,
+                  GLOBAL const int *__restrict__ start, GLOBAL const int *__restrict__ rank,
+                  GLOBAL int *__restrict__ order, GLOBAL float4 *__restrict__ sorted_positions, int buckets, int tiles)
 {
-    if (!any_large[0])
-        return;
-    const size_t stride = (size_t)gridDim.x * BLOCK;
-    for (size_t i = blockIdx.x * (size_t)BLOCK + threadIdx.x; i < particles; i += stride) {
-        if (rank[i] < 0)
-            continue;
-        float4 p = partitioned[i];
-        const int slot = start[cell_at(grid, p)] + rank[i];
-        order[slot] = __float_as_int(p.w);
-        p.w = 0.0f;
-        sorted_positions[slot] = p;
+    SHARED_VECTORS(vectors);
+    __shared__ int sums[BLOCK];
+    __shared__ int total;
+    LOCAL int *const beyond = (LOCAL int *)vectors;
+    const int groups = (tiles + BLOCK - 1) / BLOCK, tasks = large[0] * groups;
+    for (int task = blockIdx.x; task < tasks; task += gridDim.x) {
+        const int bucket = large[1 + task / groups], t = task % groups * BLOCK + threadIdx.x;
+        const unsigned run = t < tiles ? runs[RUN(t, bucket)] : 0;
+        const int size = (int)(run >> 16), at = sum_before(size, sums, BLOCK);
+        if (threadIdx.x == BLOCK - 1)
+            total = at + size;
+        __syncthreads();
+        const int of_all = total;
+        for (int begin = 0; begin < of_all; begin += MOST) {
+            const int here = min(of_all - begin, MOST), end = min(at + size - begin, here);
+            for (int s = threadIdx.x; s < here; s += BLOCK)
+                beyond[s] = NOT_FIRST;
+            __syncthreads();
+            for (int s = max(at - begin, 0); s < end; s = min((s | 31) + 1, end))
+                beyond[s] = t * TILE + (int)(run & 0xffff) - at + begin;
+            __syncthreads();
+            for (int piece = 0; piece < here; piece += BLOCK) {
+                const int s = piece + threadIdx.x, place = place_of(beyond, s);
+                if (s >= here)
+                    continue;
+                float4 p = partitioned[place];
+                const int slot = start[cell_at(grid, p)] + rank[place];
+                order[slot] = __float_as_int(p.w);
+                p.w = 0.0f;
+                sorted_positions[slot] = p;
+            }
+            __syncthreads();
+        }
+        __syncthreads();
     }
 }

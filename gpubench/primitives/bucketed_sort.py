@@ -30,15 +30,15 @@ class BucketedSort:
     workspace_bytes: all that is allocated here.
     """
 
-    tile_block: ClassVar[int] = 512
-    tile_items: ClassVar[int] = 16
-    tile_blocks: ClassVar[int] = 2
-    block: ClassVar[int] = 1024
+    tile_block: ClassVar[int] = 1024
+    tile_items: ClassVar[int] = 12
+    tile_blocks: ClassVar[int] = 1
+    block: ClassVar[int] = 512
     items: ClassVar[int] = 9
     blocks: ClassVar[int] = 2
-    in_bucket: ClassVar[int] = 7168
-    width: ClassVar[int] = 8192
-    most_buckets: ClassVar[int] = 2560
+    in_bucket: ClassVar[int] = 4096
+    width: ClassVar[int] = 4096
+    most_buckets: ClassVar[int] = 4352
 
     def __init__(self, device: Device, particles: int, grid: Grid) -> None:
         self._device, self._particles, self._cells = device, particles, grid.count
@@ -58,10 +58,16 @@ class BucketedSort:
         sizes, counts = (self._zeros(items) for items in (self._buckets, grid.count))
         begin = self._begin = self._allocate(self._buckets + 1, "int32")
         scale = np.uint32(min((self._buckets << 32) // grid.count, 2**32 - 1))
+        axes = {
+            f"{name}_{axis}": numbers.dtype.type(number)
+            for name, numbers in self._numbers(grid).items()
+            for axis, number in zip("xyz", numbers, strict=True)
+        }
         self._given = {
+            **axes,
             "grid": device.upload(grid.packed().view("uint8")), "scale": scale, "sizes": sizes,
             "runs": self._allocate(self._tiles * self._buckets, "uint32"), "begin": begin,
-            "any_large": self._allocate(1, "int32"), "counts": counts, "rank": rank,
+            "large": self._allocate(self._buckets + 1, "int32"), "counts": counts, "rank": rank,
             "partitioned": self._allocate((particles, 4), "float32"), "start": self.start,
             "order": self.order, "sorted_positions": self.sorted, "particles": particles,
             "cells": grid.count, "buckets": self._buckets, "tiles": self._tiles,
@@ -75,6 +81,13 @@ class BucketedSort:
             "scatter_large": (some, self.block),
         }
         self._kernels = {name: self._kernel(name) for name in self._launches}
+
+    @staticmethod
+    def _numbers(grid: Grid) -> dict[str, Any]:
+        packed = grid.packed().reshape(-1)[0]
+        return {
+            "low": packed["low"], "inverse": packed["inverse_cell"], "cells": packed["cells"],
+        }  # fmt: skip
 
     @classmethod
     def buckets_of(cls, particles: int, cells: int) -> int:
@@ -113,8 +126,8 @@ class BucketedSort:
     def _kernel(self, name: str) -> Kernel:
         most, tile = self.block * self.items, self.tile_block * self.tile_items
         shared = 4 * (self.most_buckets + 1) + 2 * tile
-        if name == "sort_buckets":
-            shared = 4 * (most + max(most, self.width))
+        if name in ("sort_buckets", "scatter_large"):
+            shared = 16 * most + 4 * (self.width + 32)
         return self._device.kernel(
             FILE, name, SHARED_BYTES=shared,
             TILE_BLOCK=self.tile_block, TILE_ITEMS=self.tile_items, TILE_BLOCKS=self.tile_blocks,
