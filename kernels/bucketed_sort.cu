@@ -111,7 +111,7 @@ __global__ void OCCUPANCY(TILE_BLOCK, TILE_BLOCKS)
 #pragma unroll
         for (int j = 0; j < TOGETHER; ++j) {
             const int is_in = (k + j) * TILE_BLOCK + (int)threadIdx.x < in_tile;
-            const unsigned b = is_in ? __umulhi(CELL_AT(p[j]), scale) : (unsigned)buckets;
+            const unsigned b = max(__umulhi(CELL_AT(p[j]), scale), (unsigned)(is_in ? 0 : buckets));
             ranks[k + j] = b << 16 | (unsigned)atomicAdd(&count[b], 1);
         }
     }
@@ -280,7 +280,7 @@ __global__ void OCCUPANCY(BLOCK, BLOCKS)
 #pragma unroll
         for (int k = 0; k < ITEMS; ++k) {
             const int is_in = k * BLOCK + (int)threadIdx.x < here;
-            const int c = is_in ? (int)CELL_AT(p[k]) - cell : WIDTH + (int)threadIdx.x % 32;
+            const int c = max(min((int)CELL_AT(p[k]) - cell, WIDTH), is_in ? 0 : WIDTH + (int)threadIdx.x % 32);
             slots[k] = c << 16 | atomicAdd(&count[c], 1);
         }
     }
