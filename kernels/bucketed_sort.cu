@@ -102,17 +102,16 @@ __global__ void OCCUPANCY(TILE_BLOCK, TILE_BLOCKS)
         count[b] = 0;
     __syncthreads();
     unsigned ranks[TILE_ITEMS]; /* bucket and rank in it; past the end, of a bucket more */
+    if (in_tile) {
+        float4 p[TILE_ITEMS]; /* first, so that their loads overlap */
 #pragma unroll
-    for (int k = 0; k < TILE_ITEMS && in_tile; k += TOGETHER) {
-        float4 p[TOGETHER]; /* first, so that their loads overlap */
+        for (int k = 0; k < TILE_ITEMS; ++k)
+            p[k] = positions[begin + min(k * TILE_BLOCK + (int)threadIdx.x, in_tile - 1)];
 #pragma unroll
-        for (int j = 0; j < TOGETHER; ++j)
-            p[j] = positions[begin + min((k + j) * TILE_BLOCK + (int)threadIdx.x, in_tile - 1)];
-#pragma unroll
-        for (int j = 0; j < TOGETHER; ++j) {
-            const int is_in = (k + j) * TILE_BLOCK + (int)threadIdx.x < in_tile;
-            const unsigned b = max(__umulhi(CELL_AT(p[j]), scale), (unsigned)(is_in ? 0 : buckets));
-            ranks[k + j] = b << 16 | (unsigned)atomicAdd(&count[b], 1);
+        for (int k = 0; k < TILE_ITEMS; ++k) {
+            const int is_in = k * TILE_BLOCK + (int)threadIdx.x < in_tile;
+            const unsigned b = max(__umulhi(CELL_AT(p[k]), scale), (unsigned)(is_in ? 0 : buckets));
+            ranks[k] = b << 16 | (unsigned)atomicAdd(&count[b], 1);
         }
     }
     __syncthreads();

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -15,17 +16,47 @@ FILE = "bucketed_sort.cu"
 BLOCKS_PER_UNIT = 2
 # By one level at random places, a particle: its position, read and written, and two indices.
 BYTES_TOUCHED = 40
+MOST_CELLS_EACH = 8  # per particle: with more, two levels were not measured
+
+
+class Shape(NamedTuple):
+    """How buckets are sorted: by `block` threads, each with `items` particles.
+
+    blocks: that a multiprocessor runs at a time. in_bucket: particles of a bucket, at most, if all
+    have as many. width: cells of a bucket, at most. most_buckets: at most so many.
+    """
+
+    block: int
+    items: int
+    blocks: int
+    in_bucket: int
+    width: int
+    most_buckets: int
+
+    @property
+    def most(self) -> int:
+        """The particles of a bucket that a block has room for."""
+        return self.block * self.items
+
+    @property
+    def shared_bytes(self) -> int:
+        """The shared memory of a block: positions, and counts of cells and of what is in none."""
+        return 16 * self.most + 4 * (self.width + 32)
+
+    def buckets_of(self, particles: int, cells: int) -> int:
+        """Return into how many buckets the cells are divided."""
+        wanted = max(-(-cells // (self.width - 2)), -(-particles // self.in_bucket))
+        return max(1, min(wanted, cells))
 
 
 class BucketedSort:
     """Particles in the order of their cells, by buckets of cells (kernels/bucketed_sort.cu).
 
     grid: the cells of the positions.
-    tile_block, tile_items: threads, and particles of a thread, when tiles are sorted; block, items:
-        when buckets are.
-    in_bucket: particles of a bucket, at most, if all have as many; no bucket has more than `width`
-        cells, nor are there more than `most_buckets`.
-    Raises NotSupported if there would be more.
+    tile_block, tile_items, tile_blocks: threads, particles of a thread, and blocks that a
+        multiprocessor runs at a time when tiles are sorted.
+    shapes: how buckets are sorted; of these the first that suffices and fits.
+    Raises NotSupported if none does.
     start, order, sorted: the answer, as in SortedCells; overwritten by the next launch.
     workspace_bytes: all that is allocated here.
     """
@@ -33,21 +64,21 @@ class BucketedSort:
     tile_block: ClassVar[int] = 1024
     tile_items: ClassVar[int] = 12
     tile_blocks: ClassVar[int] = 1
-    block: ClassVar[int] = 512
-    items: ClassVar[int] = 9
-    blocks: ClassVar[int] = 2
-    in_bucket: ClassVar[int] = 4096
-    width: ClassVar[int] = 4096
-    most_buckets: ClassVar[int] = 4352
+    shapes: ClassVar[Sequence[Shape]] = (
+        Shape(512, 9, 2, 4096, 4096, 4352),
+        Shape(1024, 9, 1, 8192, 8192, 8448),
+    )
 
     def __init__(self, device: Device, particles: int, grid: Grid) -> None:
         self._device, self._particles, self._cells = device, particles, grid.count
-        self._buckets = self.buckets_of(particles, grid.count)
-        if self._buckets > self.most_buckets:
+        shape = self.shape_of(device, particles, grid)
+        if shape is None:
+            most = max(shape.most_buckets * shape.in_bucket for shape in self.shapes)
             raise NotSupported(
-                f"two levels sort into at most {self.most_buckets:,} buckets, and {particles:,}"
-                f" particles in {grid.count:,} cells need {self._buckets:,}"
+                f"two levels sort at most {most:,} particles in about as many cells, on devices"
+                f" whose blocks share enough memory, not {particles:,} in {grid.count:,} cells"
             )
+        self._shape, self._buckets = shape, shape.buckets_of(particles, grid.count)
         self._tiles = device.blocks(particles, self.tile_block * self.tile_items)
         self.workspace_bytes = 0
         self.start = self._allocate(grid.count + 1, "int32")
@@ -72,13 +103,13 @@ class BucketedSort:
             "order": self.order, "sorted_positions": self.sorted, "particles": particles,
             "cells": grid.count, "buckets": self._buckets, "tiles": self._tiles,
         }  # fmt: skip
-        some = min(BLOCKS_PER_UNIT * device.compute_units, device.blocks(particles, self.block))
+        some = min(BLOCKS_PER_UNIT * device.compute_units, device.blocks(particles, shape.block))
         self._launches = {
             "sort_tiles": (self._tiles, self.tile_block),
-            "place_buckets": (1, self.block),
-            "rank_large": (some, self.block),
-            "sort_buckets": (self._buckets, self.block),
-            "scatter_large": (some, self.block),
+            "place_buckets": (1, shape.block),
+            "rank_large": (some, shape.block),
+            "sort_buckets": (self._buckets, shape.block),
+            "scatter_large": (some, shape.block),
         }
         self._kernels = {name: self._kernel(name) for name in self._launches}
 
@@ -90,16 +121,21 @@ class BucketedSort:
         }  # fmt: skip
 
     @classmethod
-    def buckets_of(cls, particles: int, cells: int) -> int:
-        """Return into how many buckets the cells are divided."""
-        wanted = max(-(-cells // (cls.width - 2)), -(-particles // cls.in_bucket))
-        return max(1, min(wanted, cells))
+    def shape_of(cls, device: Device, particles: int, grid: Grid) -> Shape | None:
+        """Return how buckets are sorted, if they can be."""
+        for shape in cls.shapes:
+            fits = shape.shared_bytes + 4 * shape.block <= device.shared_bytes
+            if fits and shape.buckets_of(particles, grid.count) <= shape.most_buckets:
+                return shape
+        return None
 
     @classmethod
     def pays(cls, device: Device, particles: int, grid: Grid) -> bool:
         """Say whether it beats one level, as far as known: where that misses the cache of a GPU."""
-        buckets = cls.buckets_of(particles, grid.count)
-        if buckets > cls.most_buckets or particles > buckets * cls.in_bucket:
+        shape = cls.shape_of(device, particles, grid)
+        if shape is None or grid.count > MOST_CELLS_EACH * particles:
+            return False
+        if particles > shape.buckets_of(particles, grid.count) * shape.in_bucket:
             return False
         return not device.is_cpu and BYTES_TOUCHED * particles > device.cache_bytes
 
@@ -117,21 +153,20 @@ class BucketedSort:
     def large_buckets(self) -> int:
         """Return how many buckets of the last launch did not fit into shared memory."""
         sizes = np.diff(self._device.download(self._begin))
-        return int((sizes > self.block * self.items).sum())
+        return int((sizes > self._shape.most).sum())
 
     def traffic_bytes(self) -> int:
         """Return the bytes of a launch: positions moved in tiles and put in order, runs, starts."""
         return (32 + 36) * self._particles + 8 * self._tiles * self._buckets + 4 * self._cells
 
     def _kernel(self, name: str) -> Kernel:
-        most, tile = self.block * self.items, self.tile_block * self.tile_items
-        shared = 4 * (self.most_buckets + 1) + 2 * tile
-        if name in ("sort_buckets", "scatter_large"):
-            shared = 16 * most + 4 * (self.width + 32)
+        shape, tile = self._shape, self.tile_block * self.tile_items
+        of_tiles = 4 * (shape.most_buckets + 1) + 2 * tile
+        shares_bucket = name in ("sort_buckets", "scatter_large")
         return self._device.kernel(
-            FILE, name, SHARED_BYTES=shared,
+            FILE, name, SHARED_BYTES=shape.shared_bytes if shares_bucket else of_tiles,
             TILE_BLOCK=self.tile_block, TILE_ITEMS=self.tile_items, TILE_BLOCKS=self.tile_blocks,
-            TOGETHER=4, BLOCK=self.block, ITEMS=self.items, BLOCKS=self.blocks, WIDTH=self.width,
+            BLOCK=shape.block, ITEMS=shape.items, BLOCKS=shape.blocks, WIDTH=shape.width,
         )  # fmt: skip
 
     def _allocate(self, shape: int | tuple[int, ...], dtype: str) -> Any:

@@ -17,7 +17,7 @@ from gpubench.core import registry
 from gpubench.core.errors import NotSupported, UserError
 from gpubench.core.grid import Grid
 from gpubench.devices import Device
-from gpubench.primitives.bucketed_sort import BucketedSort
+from gpubench.primitives.bucketed_sort import BucketedSort, Shape
 from gpubench.verify.conformance import run_conformance
 from gpubench.verify.oracle import check_sorted
 from gpubench.workloads.dpd import DPDStandard
@@ -32,11 +32,7 @@ class SmallSort(BucketedSort):
 
     tile_block: ClassVar[int] = 64
     tile_items: ClassVar[int] = 4
-    block: ClassVar[int] = 32
-    items: ClassVar[int] = 2
-    in_bucket: ClassVar[int] = 40
-    width: ClassVar[int] = 256
-    most_buckets: ClassVar[int] = 64
+    shapes = (Shape(32, 2, 1, 40, 256, 64), Shape(32, 4, 1, 80, 256, 4096))
 
 
 def particles_of(kind: str, particles: int) -> np.ndarray:
@@ -74,7 +70,7 @@ def test_particles_lie_in_the_order_of_their_cells(
 
 @pytest.mark.parametrize("more", [-1, 0, 1])
 def test_a_bucket_holds_what_a_block_sorts_and_no_more(device: Device, more: int):
-    most = SmallSort.block * SmallSort.items
+    most = SmallSort.shapes[0].most
     sorts = SmallSort(device, most + more, GRID)
     sorted_right(device, sorts, particles_of("cell", most + more), GRID)
     assert sorts.large_buckets() == (more > 0)
@@ -110,25 +106,43 @@ def test_particles_about_a_few_spots_are_sorted(
 
 def test_buckets_that_do_not_fit_are_sorted_too(device: Device):
     sorts = SmallSort(device, 2300, GRID)
-    assert sorts.buckets_of(2300, GRID.count) == 58
     sorts.launch(device.upload(particles_of("corner", 2300)))
     assert 0 < sorts.large_buckets() < 58
     sorts.launch(device.upload(particles_of("even", 2300)))
     assert sorts.large_buckets() == 0
 
 
-def test_more_buckets_than_one_block_places_are_refused(device: Device):
-    assert BucketedSort.buckets_of(2**24, 2**24) <= BucketedSort.most_buckets
-    with pytest.raises(NotSupported, match="at most 64 buckets"):
-        SmallSort(device, 64 * 40 + 1, GRID)
+def test_the_first_shape_that_suffices_and_fits_is_taken(device: Device):
+    small, large = SmallSort.shapes
+    assert small.buckets_of(64 * 40, GRID.count) == 64
+    assert SmallSort.shape_of(device, 64 * 40, GRID) is small
+    assert SmallSort.shape_of(device, 64 * 40 + 1, GRID) is large
+    at_most = SimpleNamespace(shared_bytes=large.shared_bytes + 4 * large.block - 1)
+    assert SmallSort.shape_of(at_most, 64 * 40, GRID) is small
+    assert SmallSort.shape_of(at_most, 64 * 40 + 1, GRID) is None
+    wide = Grid((4096, 255, 1), GRID.low, GRID.size)
+    with pytest.raises(NotSupported, match=r"at most 327,680 particles .* not 10 in 1,044,480"):
+        SmallSort(device, 10, wide)
+
+
+def test_both_sizes_of_the_targets_fit_a_hopper():
+    hopper = SimpleNamespace(shared_bytes=227 << 10)
+    for particles, cells in ((2**24, (512, 256, 128)), (2**26, (1024, 256, 256))):
+        grid = Grid(cells, GRID.low, GRID.size)
+        shape = BucketedSort.shape_of(hopper, particles, grid)
+        assert shape is not None
+        assert shape.blocks * (shape.shared_bytes + 4 * shape.block + 1024) <= 228 << 10
 
 
 def test_two_levels_pay_past_the_cache_of_a_gpu():
-    gpu = SimpleNamespace(is_cpu=False, cache_bytes=60 << 20)
-    cpu = SimpleNamespace(is_cpu=True, cache_bytes=60 << 20)
+    gpu = SimpleNamespace(is_cpu=False, cache_bytes=60 << 20, shared_bytes=227 << 10)
+    cpu = SimpleNamespace(is_cpu=True, cache_bytes=60 << 20, shared_bytes=227 << 10)
     assert BucketedSort.pays(gpu, 2**21, GRID)
     assert not BucketedSort.pays(gpu, 2**20, GRID)
     assert not BucketedSort.pays(cpu, 2**21, GRID)
+    gpu.shared_bytes = 64 << 10
+    assert not BucketedSort.pays(gpu, 2**21, GRID)
+    gpu.shared_bytes = 227 << 10
     assert not BucketedSort.pays(gpu, 2**25, GRID)  # no cell fits into a bucket
     assert not BucketedSort.pays(gpu, 2**21, Grid((512, 512, 256), GRID.low, GRID.size))
 
@@ -171,7 +185,6 @@ def test_algorithms_over_two_levels_conform(
     """Also from small inputs."""
     monkeypatch.setattr(cell_search.CellSearch, "preferred_form", lambda *_: "gather")
     monkeypatch.setattr(counting_sort, "BucketedSort", SmallSort)
-    monkeypatch.setattr(SmallSort, "most_buckets", 4096)
     cls = registry.algorithms()[algorithm]
     form = {"counting-sort": "gather", "search-counting-sort": "count"}[algorithm]
     made = partial(cls, device, form=form, parameters={**cls.conformance_parameters, "levels": 2})
