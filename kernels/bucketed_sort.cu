@@ -5,28 +5,25 @@
 
    Both happen in shared memory. A scattered write of a part of a memory sector costs as much as the sector. So
    a block of the first level writes its tile where it read it, with where each bucket begins in it, and one of
-   the second level gathers a bucket's run of each tile and writes the bucket in order. Positions are not
-   staged: both read them through a permutation in shared memory, from the cache. The fourth float, which means
-   nothing, carries i; it is 0 in the answer.
+   the second level gathers a bucket's run of each tile and writes the bucket in order. Of a tile, positions are
+   read again through a permutation, from the cache; those of a bucket are staged. The fourth float, which
+   means nothing, carries i; it is 0 in the answer.
 
    A bucket is a range of cells: that of a cell is the upper word of cell * scale. Buckets of more than
    BLOCK * ITEMS particles ("large") do not fit: they are counted and scattered through global memory.
 
    TILE_BLOCK, BLOCK: threads a block of the first and the second level, multiples of 32; TILE_ITEMS, ITEMS:
-   particles a thread. WIDTH, a multiple of 4 BLOCK, no fewer than the cells of a bucket. A tile has fewer than
-   2^16 particles. SHARED_BYTES: of sort_tiles 4 (buckets + 1) + 2 TILE, of sort_buckets 4 MOST and 4 for
-   each of MOST or WIDTH, whichever is more. */
+   particles a thread; TILE_BLOCKS, BLOCKS: blocks a multiprocessor. WIDTH, a multiple of 4 BLOCK, no fewer than
+   the cells of a bucket. A tile has fewer than 2^16 particles. SHARED_BYTES: of sort_tiles
+   4 (buckets + 1) + 2 TILE, of sort_buckets 16 MOST + 4 (WIDTH + 32), of scatter_large 4 MOST. */
 #include "common/grid.h"
 
 #define TILE (TILE_BLOCK * TILE_ITEMS)
 #define MOST (BLOCK * ITEMS)
 #define KEPT_RUNS (3 * MOST) /* in what the positions of a bucket take, beside a word for each */
 #define IN_THREAD (WIDTH / BLOCK) /* cells that a thread sums up */
-#ifdef TRANSPOSED
-#define RUN(tile, bucket) ((bucket) * (size_t)tiles + (tile))
-#else
 #define RUN(tile, bucket) ((tile) * (size_t)buckets + (bucket))
-#endif
+#define PIECE (8 * MOST) /* particles of a large bucket that a block moves, about */
 #define NOT_FIRST ((int)0x80000000) /* a slot whose run begins before it */
 
 #ifdef __CUDACC__
@@ -89,7 +86,7 @@ __global__ void OCCUPANCY(TILE_BLOCK, TILE_BLOCKS)
     sort_tiles(GLOBAL const float4 *__restrict__ positions, float low_x, float low_y, float low_z, float inverse_x,
                float inverse_y, float inverse_z, int cells_x, int cells_y, int cells_z, unsigned scale,
                GLOBAL int *__restrict__ sizes, GLOBAL unsigned *__restrict__ runs,
-               GLOBAL float4 *__restrict__ partitioned, int particles, int buckets, int tiles)
+               GLOBAL float4 *__restrict__ partitioned, int particles, int buckets)
 {
     SHARED_VECTORS(shared);
     __shared__ int sums[TILE_BLOCK];
@@ -147,42 +144,50 @@ __global__ void OCCUPANCY(TILE_BLOCK, TILE_BLOCKS)
     }
 }
 
-/* Where each bucket begins; how many are large, and which. One block. Leaves zeros in `sizes` for the next launch. */
+/* Into how many pieces a bucket is cut that is too large to be sorted by a block: as many of each BLOCK tiles. */
+__device__ __forceinline__ int pieces_of(int size, int groups)
+{
+    return size > MOST ? groups * (size / groups / PIECE + 1) : 0;
+}
+
+/* Where each bucket begins, and how many pieces the large ones before it have. One block. Leaves zeros in `sizes`
+   for the next launch. */
 __global__ void OCCUPANCY(BLOCK, 1)
-    place_buckets(GLOBAL int *__restrict__ sizes, GLOBAL int *__restrict__ begin, GLOBAL int *__restrict__ large,
-                  int particles, int buckets)
+    place_buckets(GLOBAL int *__restrict__ sizes, GLOBAL int *__restrict__ begin, GLOBAL int *__restrict__ pieces,
+                  int particles, int buckets, int tiles)
 {
     __shared__ int sums[BLOCK];
     const int each = (buckets + BLOCK - 1) / BLOCK, from = threadIdx.x * each, to = min(from + each, buckets);
-    int sum = 0, sum_of_large = 0;
+    const int groups = (tiles + BLOCK - 1) / BLOCK;
+    int sum = 0, sum_of_pieces = 0;
     for (int b = from; b < to; ++b) {
         sum += sizes[b];
-        sum_of_large += sizes[b] > MOST;
+        sum_of_pieces += pieces_of(sizes[b], groups);
     }
     int at = sum_before(sum, sums, BLOCK);
     __syncthreads();
-    int large_before = sum_before(sum_of_large, sums, BLOCK);
+    int piece = sum_before(sum_of_pieces, sums, BLOCK);
     for (int b = from; b < to; ++b) {
         const int size = sizes[b];
         sizes[b] = 0;
         begin[b] = at;
+        pieces[b] = piece;
         at += size;
-        if (size > MOST)
-            large[++large_before] = b;
+        piece += pieces_of(size, groups);
     }
     if (threadIdx.x == BLOCK - 1) {
         begin[buckets] = particles;
-        large[0] = large_before;
+        pieces[buckets] = piece;
     }
 }
 
 /* Count the particles of large buckets by cell, and keep the count before each: its rank; -1 of others. */
 __global__ void rank_large(GLOBAL const float4 *__restrict__ partitioned, GLOBAL const Grid *__restrict__ grid,
                            unsigned scale, GLOBAL const int *__restrict__ begin,
-                           GLOBAL const int *__restrict__ large, GLOBAL int *__restrict__ counts,
-                           GLOBAL int *__restrict__ rank, int particles)
+                           GLOBAL const int *__restrict__ pieces, GLOBAL int *__restrict__ counts,
+                           GLOBAL int *__restrict__ rank, int particles, int buckets)
 {
-    if (!large[0])
+    if (!pieces[buckets])
         return;
     const size_t stride = (size_t)gridDim.x * BLOCK;
     for (size_t piece = blockIdx.x * (size_t)BLOCK; piece < particles; piece += stride) {
@@ -226,6 +231,20 @@ __device__ __forceinline__ int place_of(LOCAL const int *beyond, int slot)
         --first;
     return slot + beyond[first];
 #endif
+}
+
+/* The bucket of a piece: the last that no more pieces lie before than this one; those have pieces. */
+__device__ __forceinline__ int bucket_of_piece(GLOBAL const int *pieces, int buckets, int piece)
+{
+    int bucket = 0;
+    for (int above = buckets; above - bucket > 1;) {
+        const int middle = (bucket + above) / 2;
+        if (pieces[middle] <= piece)
+            bucket = middle;
+        else
+            above = middle;
+    }
+    return bucket;
 }
 
 /* Sort a bucket by cell; of a large one, where its cells start. Leaves zeros in `counts`. */
@@ -321,11 +340,11 @@ __global__ void OCCUPANCY(BLOCK, BLOCKS)
     }
 }
 
-/* Send each particle of a large bucket to its cell's start plus its rank. A block takes a bucket's runs of BLOCK
-   tiles, so that what blocks write together lies together. */
-__global__ void OCCUPANCY(BLOCK, BLOCKS)
+/* Send each particle of a large bucket to its cell's start plus its rank. A block takes a part of a bucket's runs
+   of BLOCK tiles, so that what blocks write together lies together. */
+__global__ void OCCUPANCY(BLOCK, 2 * BLOCKS)
     scatter_large(GLOBAL const float4 *__restrict__ partitioned, GLOBAL const Grid *__restrict__ grid,
-                  GLOBAL const unsigned *__restrict__ runs, GLOBAL const int *__restrict__ large,
+                  GLOBAL const unsigned *__restrict__ runs, GLOBAL const int *__restrict__ pieces,
                   GLOBAL const int *__restrict__ start, GLOBAL const int *__restrict__ rank,
                   GLOBAL int *__restrict__ order, GLOBAL float4 *__restrict__ sorted_positions, int buckets, int tiles)
 {
@@ -333,32 +352,34 @@ __global__ void OCCUPANCY(BLOCK, BLOCKS)
     __shared__ int sums[BLOCK];
     __shared__ int total;
     LOCAL int *const beyond = (LOCAL int *)vectors;
-    const int groups = (tiles + BLOCK - 1) / BLOCK, tasks = large[0] * groups;
-    for (int task = blockIdx.x; task < tasks; task += gridDim.x) {
-        const int bucket = large[1 + task / groups], t = task % groups * BLOCK + threadIdx.x;
+    const int groups = (tiles + BLOCK - 1) / BLOCK;
+    for (int piece = blockIdx.x; piece < pieces[buckets]; piece += gridDim.x) {
+        const int bucket = bucket_of_piece(pieces, buckets, piece), number = piece - pieces[bucket];
+        const int parts = (pieces[bucket + 1] - pieces[bucket]) / groups;
+        const int t = number / parts * BLOCK + threadIdx.x;
         const unsigned run = t < tiles ? runs[RUN(t, bucket)] : 0;
         const int size = (int)(run >> 16), at = sum_before(size, sums, BLOCK);
         if (threadIdx.x == BLOCK - 1)
             total = at + size;
         __syncthreads();
-        const int of_all = total;
-        for (int begin = 0; begin < of_all; begin += MOST) {
-            const int here = min(of_all - begin, MOST), end = min(at + size - begin, here);
+        const int of_group = total;
+        for (int begin = number % parts * MOST; begin < of_group; begin += parts * MOST) {
+            const int here = min(of_group - begin, MOST), end = min(at + size - begin, here);
             for (int s = threadIdx.x; s < here; s += BLOCK)
                 beyond[s] = NOT_FIRST;
             __syncthreads();
             for (int s = max(at - begin, 0); s < end; s = min((s | 31) + 1, end))
                 beyond[s] = t * TILE + (int)(run & 0xffff) - at + begin;
             __syncthreads();
-            for (int piece = 0; piece < here; piece += BLOCK) {
-                const int s = piece + threadIdx.x, place = place_of(beyond, s);
-                if (s >= here)
-                    continue;
-                float4 p = partitioned[place];
-                const int slot = start[cell_at(grid, p)] + rank[place];
-                order[slot] = __float_as_int(p.w);
-                p.w = 0.0f;
-                sorted_positions[slot] = p;
+            for (int first = 0; first < here; first += BLOCK) {
+                const int s = first + threadIdx.x, place = place_of(beyond, s);
+                if (s < here) {
+                    float4 p = partitioned[place];
+                    const int slot = start[cell_at(grid, p)] + rank[place];
+                    order[slot] = __float_as_int(p.w);
+                    p.w = 0.0f;
+                    sorted_positions[slot] = p;
+                }
             }
             __syncthreads();
         }

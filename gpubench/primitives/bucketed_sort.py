@@ -65,8 +65,9 @@ class BucketedSort:
     tile_items: ClassVar[int] = 12
     tile_blocks: ClassVar[int] = 1
     shapes: ClassVar[Sequence[Shape]] = (
-        Shape(512, 9, 2, 4096, 4096, 4352),
+        Shape(512, 9, 2, 4096, 4096, 2176),
         Shape(1024, 9, 1, 8192, 8192, 8448),
+        Shape(512, 9, 2, 4096, 4096, 4352),  # where blocks share less
     )
 
     def __init__(self, device: Device, particles: int, grid: Grid) -> None:
@@ -98,7 +99,7 @@ class BucketedSort:
             **axes,
             "grid": device.upload(grid.packed().view("uint8")), "scale": scale, "sizes": sizes,
             "runs": self._allocate(self._tiles * self._buckets, "uint32"), "begin": begin,
-            "large": self._allocate(self._buckets + 1, "int32"), "counts": counts, "rank": rank,
+            "pieces": self._allocate(self._buckets + 1, "int32"), "counts": counts, "rank": rank,
             "partitioned": self._allocate((particles, 4), "float32"), "start": self.start,
             "order": self.order, "sorted_positions": self.sorted, "particles": particles,
             "cells": grid.count, "buckets": self._buckets, "tiles": self._tiles,
@@ -161,10 +162,10 @@ class BucketedSort:
 
     def _kernel(self, name: str) -> Kernel:
         shape, tile = self._shape, self.tile_block * self.tile_items
-        of_tiles = 4 * (shape.most_buckets + 1) + 2 * tile
-        shares_bucket = name in ("sort_buckets", "scatter_large")
+        of_others = max(4 * (shape.most_buckets + 1) + 2 * tile, 4 * shape.most)
         return self._device.kernel(
-            FILE, name, SHARED_BYTES=shape.shared_bytes if shares_bucket else of_tiles,
+            FILE, name,
+            SHARED_BYTES=shape.shared_bytes if name == "sort_buckets" else of_others,
             TILE_BLOCK=self.tile_block, TILE_ITEMS=self.tile_items, TILE_BLOCKS=self.tile_blocks,
             BLOCK=shape.block, ITEMS=shape.items, BLOCKS=shape.blocks, WIDTH=shape.width,
         )  # fmt: skip
