@@ -1,29 +1,35 @@
 /* Counting sort of particles by cell in two levels, for more of them than the cache holds. Plainly:
 
-       for each particle i:  move positions[i], with i, to the bucket of its cell
-       for each bucket:      counting sort of its particles in shared memory
+       for each tile of positions:  counting sort of its particles by bucket, with i
+       for each bucket:             counting sort of its particles, of all tiles, by cell
 
-   A scattered write of a part of a memory sector costs as much as the sector. So a block of the first level
-   sorts a tile of particles by bucket and writes runs of them, and one of the second level writes a whole
-   bucket in order. Positions are not staged: both read them through a permutation in shared memory, from
-   the cache. The fourth float, which means nothing, carries i; it is 0 in the answer.
+   Both happen in shared memory. A scattered write of a part of a memory sector costs as much as the sector. So
+   a block of the first level writes its tile where it read it, with where each bucket begins in it, and one of
+   the second level gathers a bucket's run of each tile and writes the bucket in order. Of a tile, positions are
+   read again through a permutation, from the cache; those of a bucket are staged. The fourth float, which
+   means nothing, carries i; it is 0 in the answer.
 
    A bucket is a range of cells: that of a cell is the upper word of cell * scale. Buckets of more than
-   BLOCK * ITEMS particles ("large") do not fit: they are counted and scattered through global memory, but
-   by then their particles lie together.
+   BLOCK * ITEMS particles ("large") do not fit: they are counted and scattered through global memory.
 
-   BLOCK threads a block; TILE_ITEMS, ITEMS particles a thread of the first and second level; BUCKETS, at most
-   so many; WIDTH, a multiple of 8 BLOCK, no fewer than the cells of a bucket. */
+   TILE_BLOCK, BLOCK: threads a block of the first and the second level, multiples of 32; TILE_ITEMS, ITEMS:
+   particles a thread; TILE_BLOCKS, BLOCKS: blocks a multiprocessor. WIDTH, a multiple of 4 BLOCK, no fewer than
+   the cells of a bucket. A tile has fewer than 2^16 particles. SHARED_BYTES: of sort_tiles
+   4 (buckets + 1) + 2 TILE, of sort_buckets 16 MOST + 4 (WIDTH + 32), of scatter_large 4 MOST. */
 #include "common/grid.h"
 
-#define TILE (BLOCK * TILE_ITEMS)
+#define TILE (TILE_BLOCK * TILE_ITEMS)
 #define MOST (BLOCK * ITEMS)
+#define KEPT_RUNS (3 * MOST) /* in what the positions of a bucket take, beside a word for each */
 #define IN_THREAD (WIDTH / BLOCK) /* cells that a thread sums up */
+#define RUN(tile, bucket) ((tile) * (size_t)buckets + (bucket))
+#define PIECE (8 * MOST) /* particles of a large bucket that a block moves, about */
+#define NOT_FIRST ((int)0x80000000) /* a slot whose run begins before it */
 
 #ifdef __CUDACC__
-#define OCCUPANCY(blocks) __launch_bounds__(BLOCK, blocks)
+#define OCCUPANCY(threads, blocks) __launch_bounds__(threads, blocks)
 #else
-#define OCCUPANCY(blocks)
+#define OCCUPANCY(threads, blocks)
 #endif
 
 __device__ __forceinline__ unsigned cell_at(GLOBAL const Grid *grid, float4 p)
@@ -31,10 +37,11 @@ __device__ __forceinline__ unsigned cell_at(GLOBAL const Grid *grid, float4 p)
     return cell_number(grid, cell_along(grid, 0, p.x), cell_along(grid, 1, p.y), cell_along(grid, 2, p.z));
 }
 
-__device__ __forceinline__ unsigned bucket_at(GLOBAL const Grid *grid, float4 p, unsigned scale)
-{
-    return __umulhi(cell_at(grid, p), scale);
-}
+/* The same of a grid whose numbers are arguments of the kernel, which CUDA need not load for each particle. */
+#define CELL_AT(p)                                                          \
+    (unsigned)((cell_of_axis(low_z, inverse_z, cells_z, p.z) * cells_y +    \
+                cell_of_axis(low_y, inverse_y, cells_y, p.y)) * cells_x +   \
+               cell_of_axis(low_x, inverse_x, cells_x, p.x))
 
 /* The first cell of a bucket: the least whose product with `scale` reaches it. */
 __device__ __forceinline__ int first_cell_of(unsigned bucket, unsigned scale, int cells)
@@ -43,93 +50,130 @@ __device__ __forceinline__ int first_cell_of(unsigned bucket, unsigned scale, in
     return first < (uint64)cells ? (int)first : cells;
 }
 
-/* The sum of the values of all threads before this one; sums[BLOCK - 1] becomes that of all. */
-__device__ __forceinline__ int sum_before(int value, LOCAL int *sums)
+/* The sum of the values of all threads before this one. sums: one of each thread, for use here. */
+__device__ __forceinline__ int sum_before(int value, LOCAL int *sums, int threads)
 {
+#ifdef __CUDACC__
+    const unsigned all = 0xffffffffu, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    int sum = value;
+    for (int reach = 1; reach < 32; reach *= 2) {
+        const int before = __shfl_up_sync(all, sum, reach);
+        sum += lane >= reach ? before : 0;
+    }
+    if (lane == 31)
+        sums[warp] = sum;
+    __syncthreads();
+    int of_warps = lane < warp ? sums[lane] : 0;
+    for (int reach = 16; reach > 0; reach /= 2)
+        of_warps += __shfl_xor_sync(all, of_warps, reach);
+    return of_warps + sum - value;
+#else
     sums[threadIdx.x] = value;
     __syncthreads();
-    for (int reach = 1; reach < BLOCK; reach *= 2) {
+    for (int reach = 1; reach < threads; reach *= 2) {
         const int before = threadIdx.x >= reach ? sums[threadIdx.x - reach] : 0;
         __syncthreads();
         sums[threadIdx.x] += before;
         __syncthreads();
     }
     return sums[threadIdx.x] - value;
+#endif
 }
 
-/* Into how many pieces a bucket is cut that is too large to be sorted by a block. */
-__device__ __forceinline__ int pieces_of(int size)
+/* Sort each tile by bucket; runs[t, b] is where bucket b begins in tile t, and how many follow in the upper
+   half. sizes[b] += the particles of bucket b. */
+__global__ void OCCUPANCY(TILE_BLOCK, TILE_BLOCKS)
+    sort_tiles(GLOBAL const float4 *__restrict__ positions, float low_x, float low_y, float low_z, float inverse_x,
+               float inverse_y, float inverse_z, int cells_x, int cells_y, int cells_z, unsigned scale,
+               GLOBAL int *__restrict__ sizes, GLOBAL unsigned *__restrict__ runs,
+               GLOBAL float4 *__restrict__ partitioned, int particles, int buckets)
 {
-    return size > MOST ? (size + BLOCK - 1) / BLOCK : 0;
-}
+    SHARED_VECTORS(shared);
+    __shared__ int sums[TILE_BLOCK];
+    LOCAL int *const count = (LOCAL int *)shared; /* of a bucket's particles, then its first slot */
+    LOCAL unsigned short *const from = (LOCAL unsigned short *)(count + buckets + 1); /* by slot */
+    const size_t begin = blockIdx.x * (size_t)TILE;
+    const int in_tile = (int)min((size_t)TILE, (size_t)particles - begin);
 
-/* The place of the thread's particle in a piece, or -1 past its bucket's end. */
-__device__ __forceinline__ int in_piece(GLOBAL const int *begin, GLOBAL const int *pieces, int buckets, int piece)
-{
-    int bucket = 0; /* the last that no more pieces lie before than this one; those have pieces */
-    for (int above = buckets; above - bucket > 1;) {
-        const int middle = (bucket + above) / 2;
-        if (pieces[middle] <= piece)
-            bucket = middle;
-        else
-            above = middle;
-    }
-    const int i = begin[bucket] + (piece - pieces[bucket]) * BLOCK + threadIdx.x;
-    return i < begin[bucket + 1] ? i : -1;
-}
-
-/* sizes[b] += the particles of bucket b. */
-__global__ void OCCUPANCY(2)
-    count_buckets(GLOBAL const float4 *__restrict__ positions, GLOBAL const Grid *__restrict__ grid,
-                  unsigned scale, GLOBAL int *__restrict__ sizes, int particles, int buckets)
-{
-    __shared__ int count[BUCKETS];
-    for (int b = threadIdx.x; b < buckets; b += BLOCK)
+    for (int b = threadIdx.x; b <= buckets; b += TILE_BLOCK)
         count[b] = 0;
     __syncthreads();
-    const size_t stride = (size_t)gridDim.x * BLOCK;
-    size_t i = blockIdx.x * (size_t)BLOCK + threadIdx.x;
-    for (; i + 3 * stride < particles; i += 4 * stride) {
-        float4 p[4]; /* first, so that their loads overlap */
+    unsigned ranks[TILE_ITEMS]; /* bucket and rank in it; past the end, of a bucket more */
+    if (in_tile) {
+        float4 p[TILE_ITEMS]; /* first, so that their loads overlap */
 #pragma unroll
-        for (int k = 0; k < 4; ++k)
-            p[k] = positions[i + k * stride];
+        for (int k = 0; k < TILE_ITEMS; ++k)
+            p[k] = positions[begin + min(k * TILE_BLOCK + (int)threadIdx.x, in_tile - 1)];
 #pragma unroll
-        for (int k = 0; k < 4; ++k)
-            atomicAdd(&count[bucket_at(grid, p[k], scale)], 1);
+        for (int k = 0; k < TILE_ITEMS; ++k) {
+            const int is_in = k * TILE_BLOCK + (int)threadIdx.x < in_tile;
+            const unsigned b = max(__umulhi(CELL_AT(p[k]), scale), (unsigned)(is_in ? 0 : buckets));
+            ranks[k] = b << 16 | (unsigned)atomicAdd(&count[b], 1);
+        }
     }
-    for (; i < particles; i += stride)
-        atomicAdd(&count[bucket_at(grid, positions[i], scale)], 1);
     __syncthreads();
-    for (int b = threadIdx.x; b < buckets; b += BLOCK)
-        if (count[b])
-            atomicAdd(&sizes[b], count[b]);
+
+    const int each = buckets / TILE_BLOCK + 1, lowest = threadIdx.x * each;
+    const int highest = min(lowest + each, buckets + 1);
+    int sum = 0;
+    for (int b = lowest; b < highest; ++b)
+        sum += count[b];
+    int slot = sum_before(sum, sums, TILE_BLOCK);
+    for (int b = lowest; b < highest; ++b) {
+        const int size = count[b];
+        count[b] = slot;
+        slot += size;
+    }
+    __syncthreads();
+    for (int b = threadIdx.x; b < buckets; b += TILE_BLOCK) {
+        const int first = count[b], size = count[b + 1] - first;
+        runs[RUN(blockIdx.x, b)] = (unsigned)size << 16 | (unsigned)first;
+        if (size)
+            atomicAdd(&sizes[b], size);
+    }
+#pragma unroll
+    for (int k = 0; k < TILE_ITEMS && in_tile; ++k)
+        from[count[ranks[k] >> 16] + (ranks[k] & 0xffff)] = (unsigned short)(k * TILE_BLOCK + threadIdx.x);
+    __syncthreads();
+#pragma unroll 4
+    for (int s = threadIdx.x; s < in_tile; s += TILE_BLOCK) {
+        const int i = (int)begin + from[s];
+        float4 p = positions[i];
+        p.w = __int_as_float(i);
+        partitioned[begin + s] = p;
+    }
 }
 
-/* Where each bucket begins, twice, and how many pieces of BLOCK particles the large ones before it have. One
-   block. Leaves zeros in `sizes` for the next launch. */
-__global__ void OCCUPANCY(1)
-    place_buckets(GLOBAL int *__restrict__ sizes, GLOBAL int *__restrict__ begin, GLOBAL int *__restrict__ cursor,
-                  GLOBAL int *__restrict__ pieces, int particles, int buckets)
+/* Into how many pieces a bucket is cut that is too large to be sorted by a block: as many of each BLOCK tiles. */
+__device__ __forceinline__ int pieces_of(int size, int groups)
+{
+    return size > MOST ? groups * (size / groups / PIECE + 1) : 0;
+}
+
+/* Where each bucket begins, and how many pieces the large ones before it have. One block. Leaves zeros in `sizes`
+   for the next launch. */
+__global__ void OCCUPANCY(BLOCK, 1)
+    place_buckets(GLOBAL int *__restrict__ sizes, GLOBAL int *__restrict__ begin, GLOBAL int *__restrict__ pieces,
+                  int particles, int buckets, int tiles)
 {
     __shared__ int sums[BLOCK];
     const int each = (buckets + BLOCK - 1) / BLOCK, from = threadIdx.x * each, to = min(from + each, buckets);
+    const int groups = (tiles + BLOCK - 1) / BLOCK;
     int sum = 0, sum_of_pieces = 0;
     for (int b = from; b < to; ++b) {
         sum += sizes[b];
-        sum_of_pieces += pieces_of(sizes[b]);
+        sum_of_pieces += pieces_of(sizes[b], groups);
     }
-    int at = sum_before(sum, sums);
+    int at = sum_before(sum, sums, BLOCK);
     __syncthreads();
-    int piece = sum_before(sum_of_pieces, sums);
+    int piece = sum_before(sum_of_pieces, sums, BLOCK);
     for (int b = from; b < to; ++b) {
         const int size = sizes[b];
         sizes[b] = 0;
         begin[b] = at;
-        cursor[b] = at;
         pieces[b] = piece;
         at += size;
-        piece += pieces_of(size);
+        piece += pieces_of(size, groups);
     }
     if (threadIdx.x == BLOCK - 1) {
         begin[buckets] = particles;
@@ -137,114 +181,124 @@ __global__ void OCCUPANCY(1)
     }
 }
 
-/* Move each particle to the next place of its bucket, a tile at a time. */
-__global__ void OCCUPANCY(1)
-    partition(GLOBAL const float4 *__restrict__ positions, GLOBAL const Grid *__restrict__ grid, unsigned scale,
-              GLOBAL int *__restrict__ cursor, GLOBAL float4 *__restrict__ partitioned, int particles, int buckets)
-{
-    __shared__ int tile[TILE / 2];             /* partial sums, then two particles a word, by slot */
-    __shared__ int place[BUCKETS];             /* of a bucket's particles, less their slot in the tile */
-    __shared__ unsigned short first[BUCKETS];  /* slot of a bucket */
-    LOCAL unsigned short *const from = (LOCAL unsigned short *)tile;
-    const size_t begin = blockIdx.x * (size_t)TILE;
-    const int in_tile = (int)min((size_t)TILE, (size_t)particles - begin);
-
-    for (int b = threadIdx.x; b < buckets; b += BLOCK)
-        place[b] = 0;
-    __syncthreads();
-    float4 p[TILE_ITEMS];
-    unsigned ranks[TILE_ITEMS]; /* bucket and rank in it */
-#pragma unroll
-    for (int k = 0; k < TILE_ITEMS; ++k)
-        if (k * BLOCK + threadIdx.x < in_tile)
-            p[k] = positions[begin + k * BLOCK + threadIdx.x];
-#pragma unroll
-    for (int k = 0; k < TILE_ITEMS; ++k)
-        if (k * BLOCK + threadIdx.x < in_tile) {
-            const unsigned b = bucket_at(grid, p[k], scale);
-            ranks[k] = b << 16 | (unsigned)atomicAdd(&place[b], 1);
-        }
-    __syncthreads();
-
-    const int each = (buckets + BLOCK - 1) / BLOCK, lowest = threadIdx.x * each;
-    int sum = 0;
-    for (int b = lowest; b < min(lowest + each, buckets); ++b)
-        sum += place[b];
-    int slot = sum_before(sum, tile);
-    for (int b = lowest; b < min(lowest + each, buckets); ++b) {
-        const int size = place[b];
-        first[b] = (unsigned short)slot;
-        place[b] = (size ? atomicAdd(&cursor[b], size) : 0) - slot;
-        slot += size;
-    }
-    __syncthreads();
-#pragma unroll
-    for (int k = 0; k < TILE_ITEMS; ++k) {
-        const int i = k * BLOCK + threadIdx.x;
-        if (i < in_tile)
-            from[first[ranks[k] >> 16] + (ranks[k] & 0xffff)] = (unsigned short)i;
-    }
-    __syncthreads();
-#pragma unroll
-    for (int k = 0; k < TILE_ITEMS; ++k) {
-        const int s = k * BLOCK + threadIdx.x;
-        if (s < in_tile) {
-            const int i = (int)begin + from[s];
-            float4 q = positions[i];
-            q.w = __int_as_float(i);
-            partitioned[place[bucket_at(grid, q, scale)] + s] = q;
-        }
-    }
-}
-
-/* Count the particles of large buckets by cell, and keep the count before each: its rank. */
+/* Count the particles of large buckets by cell, and keep the count before each: its rank; -1 of others. */
 __global__ void rank_large(GLOBAL const float4 *__restrict__ partitioned, GLOBAL const Grid *__restrict__ grid,
-                           GLOBAL const int *__restrict__ begin, GLOBAL const int *__restrict__ pieces,
-                           GLOBAL int *__restrict__ counts, GLOBAL int *__restrict__ rank, int buckets)
+                           unsigned scale, GLOBAL const int *__restrict__ begin,
+                           GLOBAL const int *__restrict__ pieces, GLOBAL int *__restrict__ counts,
+                           GLOBAL int *__restrict__ rank, int particles, int buckets)
 {
-    for (int piece = blockIdx.x; piece < pieces[buckets]; piece += gridDim.x) {
-        const int i = in_piece(begin, pieces, buckets, piece);
-        const int cell = i >= 0 ? (int)cell_at(grid, partitioned[i]) : -1;
+    if (!pieces[buckets])
+        return;
+    const size_t stride = (size_t)gridDim.x * BLOCK;
+    for (size_t piece = blockIdx.x * (size_t)BLOCK; piece < particles; piece += stride) {
+        const size_t i = piece + threadIdx.x;
+        int cell = i < particles ? (int)cell_at(grid, partitioned[i]) : -1;
+        if (cell >= 0) {
+            const unsigned bucket = __umulhi((unsigned)cell, scale);
+            if (begin[bucket + 1] - begin[bucket] <= MOST)
+                cell = -1;
+        }
+        int before = -1;
 #ifdef __CUDACC__
         /* One addition for the lanes of a cell: many particles of few cells would queue up. */
         const unsigned same = __match_any_sync(0xffffffffu, cell), lane = threadIdx.x % 32;
         const int leader = __ffs(same) - 1;
-        int before = 0;
         if (lane == leader && cell >= 0)
             before = atomicAdd(&counts[cell], __popc(same));
-        before = __shfl_sync(0xffffffffu, before, leader) + __popc(same & ((1u << lane) - 1));
+        before = __shfl_sync(0xffffffffu, before, leader);
         if (cell >= 0)
-            rank[i] = before;
+            before += __popc(same & ((1u << lane) - 1));
 #else
         if (cell >= 0)
-            rank[i] = atomicAdd(&counts[cell], 1);
+            before = atomicAdd(&counts[cell], 1);
 #endif
+        if (i < particles)
+            rank[i] = before;
     }
 }
 
-/* Sort a bucket by cell; of a large one, where its cells start. Leaves zeros in `counts`. */
-__global__ void OCCUPANCY(2)
-    sort_buckets(GLOBAL const float4 *__restrict__ partitioned, GLOBAL const Grid *__restrict__ grid, unsigned scale,
-                 GLOBAL const int *__restrict__ begin, GLOBAL int *__restrict__ counts,
-                 GLOBAL int *__restrict__ start, GLOBAL int *__restrict__ order,
-                 GLOBAL float4 *__restrict__ sorted_positions, int cells)
+/* The place of a bucket's particle, from those of the first of each run and of each 32nd slot. In CUDA, for whole
+   warps. */
+__device__ __forceinline__ int place_of(LOCAL const int *beyond, int slot)
 {
-    __shared__ int4 vectors[WIDTH / 4]; /* counts, then starts by cell; then particles by slot */
+#ifdef __CUDACC__
+    const int own = beyond[slot];
+    const unsigned known = __ballot_sync(0xffffffffu, own != NOT_FIRST) & (0xffffffffu >> (31 - threadIdx.x % 32));
+    return slot + __shfl_sync(0xffffffffu, own, 31 - __clz(known));
+#else
+    int first = slot;
+    while (beyond[first] == NOT_FIRST && first > 0)
+        --first;
+    return slot + beyond[first];
+#endif
+}
+
+/* The bucket of a piece: the last that no more pieces lie before than this one; those have pieces. */
+__device__ __forceinline__ int bucket_of_piece(GLOBAL const int *pieces, int buckets, int piece)
+{
+    int bucket = 0;
+    for (int above = buckets; above - bucket > 1;) {
+        const int middle = (bucket + above) / 2;
+        if (pieces[middle] <= piece)
+            bucket = middle;
+        else
+            above = middle;
+    }
+    return bucket;
+}
+
+/* Sort a bucket by cell; of a large one, where its cells start. Leaves zeros in `counts`. */
+__global__ void OCCUPANCY(BLOCK, BLOCKS)
+    sort_buckets(GLOBAL const float4 *__restrict__ partitioned, float low_x, float low_y, float low_z, float inverse_x,
+                 float inverse_y, float inverse_z, int cells_x, int cells_y, int cells_z, unsigned scale,
+                 GLOBAL const unsigned *__restrict__ runs, GLOBAL const int *__restrict__ begin,
+                 GLOBAL int *__restrict__ counts, GLOBAL int *__restrict__ start, GLOBAL int *__restrict__ order,
+                 GLOBAL float4 *__restrict__ sorted_positions, int cells, int buckets, int tiles)
+{
+    SHARED_VECTORS(vectors);
     __shared__ int sums[BLOCK];
-    LOCAL int *const count = (LOCAL int *)vectors;
+    LOCAL float4 *const staged = (LOCAL float4 *)vectors;
+    LOCAL int *const beyond = (LOCAL int *)vectors; /* before: place less slot, where a run begins */
+    LOCAL unsigned *const own_runs = (LOCAL unsigned *)(beyond + MOST);
+    LOCAL int4 *const quads = vectors + MOST;
+    LOCAL int *const count = (LOCAL int *)quads; /* by cell, then starts; the last ones of no cell */
     const int bucket = blockIdx.x, first = begin[bucket], size = begin[bucket + 1] - first;
     const int cell = first_cell_of(bucket, scale, cells), width = first_cell_of(bucket + 1, scale, cells) - cell;
     const int is_large = size > MOST, here = is_large ? 0 : size; /* particles that are sorted here */
 
-    for (int c = threadIdx.x; c < WIDTH; c += BLOCK)
+    for (int c = threadIdx.x; c < WIDTH + 32; c += BLOCK)
         count[c] = 0;
+    for (int s = threadIdx.x; s < here; s += BLOCK)
+        beyond[s] = NOT_FIRST;
+    int sum = 0;
+#pragma unroll 4
+    for (int t = threadIdx.x; t < (here ? tiles : 0); t += BLOCK) {
+        const unsigned run = runs[RUN(t, bucket)];
+        if (t < KEPT_RUNS)
+            own_runs[t] = run;
+        sum += run >> 16;
+    }
+    int at = sum_before(sum, sums, BLOCK); /* past a barrier */
+    for (int t = threadIdx.x; t < (here ? tiles : 0); t += BLOCK) {
+        const unsigned run = t < KEPT_RUNS ? own_runs[t] : runs[RUN(t, bucket)];
+        const int next = at + (int)(run >> 16), distance = t * TILE + (int)(run & 0xffff) - at;
+        for (; at < next; at = min((at | 31) + 1, next))
+            beyond[at] = distance;
+    }
     __syncthreads();
-    int slots[ITEMS]; /* cell and rank in it, then the slot */
+
+    float4 p[ITEMS];
+    int slots[ITEMS]; /* cell and rank in it */
+    if (here) {
 #pragma unroll
-    for (int k = 0; k < ITEMS; ++k) {
-        const int i = k * BLOCK + threadIdx.x;
-        if (i < here) {
-            const int c = (int)cell_at(grid, partitioned[first + i]) - cell;
+        for (int k = 0; k < ITEMS; ++k) {
+            const int s = k * BLOCK + threadIdx.x, place = place_of(beyond, s);
+            p[k] = partitioned[s < here ? place : 0];
+        }
+#pragma unroll
+        for (int k = 0; k < ITEMS; ++k) {
+            const int is_in = k * BLOCK + (int)threadIdx.x < here;
+            const int c = max(min((int)CELL_AT(p[k]) - cell, WIDTH), is_in ? 0 : WIDTH + (int)threadIdx.x % 32);
             slots[k] = c << 16 | atomicAdd(&count[c], 1);
         }
     }
@@ -254,12 +308,12 @@ __global__ void OCCUPANCY(2)
     }
     __syncthreads();
 
-    LOCAL int4 *const own = vectors + threadIdx.x * (IN_THREAD / 4);
-    int sum = 0;
+    LOCAL int4 *const own = quads + threadIdx.x * (IN_THREAD / 4);
+    sum = 0;
 #pragma unroll
     for (int k = 0; k < IN_THREAD / 4; ++k)
         sum += own[k].x + own[k].y + own[k].z + own[k].w;
-    int at = sum_before(sum, sums);
+    at = sum_before(sum, sums, BLOCK);
 #pragma unroll
     for (int k = 0; k < IN_THREAD / 4; ++k) {
         const int4 four = own[k];
@@ -274,39 +328,61 @@ __global__ void OCCUPANCY(2)
 
 #pragma unroll
     for (int k = 0; k < ITEMS; ++k)
-        if (k * BLOCK + threadIdx.x < here)
-            slots[k] = count[slots[k] >> 16] + (slots[k] & 0xffff);
-    __syncthreads();
-    LOCAL unsigned short *const from = (LOCAL unsigned short *)vectors;
-#pragma unroll
-    for (int k = 0; k < ITEMS; ++k)
-        if (k * BLOCK + threadIdx.x < here)
-            from[slots[k]] = (unsigned short)(k * BLOCK + threadIdx.x);
+        if (k * BLOCK + (int)threadIdx.x < here)
+            staged[count[slots[k] >> 16] + (slots[k] & 0xffff)] = p[k];
     __syncthreads();
 #pragma unroll 4
     for (int s = threadIdx.x; s < here; s += BLOCK) {
-        float4 p = partitioned[first + from[s]];
-        order[first + s] = __float_as_int(p.w);
-        p.w = 0.0f;
-        sorted_positions[first + s] = p;
+        float4 q = staged[s];
+        order[first + s] = __float_as_int(q.w);
+        q.w = 0.0f;
+        sorted_positions[first + s] = q;
     }
 }
 
-/* Send each particle of a large bucket to its cell's start plus its rank. */
-__global__ void scatter_large(GLOBAL const float4 *__restrict__ partitioned, GLOBAL const Grid *__restrict__ grid,
-                              GLOBAL const int *__restrict__ begin, GLOBAL const int *__restrict__ pieces,
-                              GLOBAL const int *__restrict__ start, GLOBAL const int *__restrict__ rank,
-                              GLOBAL int *__restrict__ order, GLOBAL float4 *__restrict__ sorted_positions,
-                              int buckets)
+/* Send each particle of a large bucket to its cell's start plus its rank. A block takes a part of a bucket's runs
+   of BLOCK tiles, so that what blocks write together lies together. */
+__global__ void OCCUPANCY(BLOCK, 2 * BLOCKS)
+    scatter_large(GLOBAL const float4 *__restrict__ partitioned, GLOBAL const Grid *__restrict__ grid,
+                  GLOBAL const unsigned *__restrict__ runs, GLOBAL const int *__restrict__ pieces,
+                  GLOBAL const int *__restrict__ start, GLOBAL const int *__restrict__ rank,
+                  GLOBAL int *__restrict__ order, GLOBAL float4 *__restrict__ sorted_positions, int buckets, int tiles)
 {
+    SHARED_VECTORS(vectors);
+    __shared__ int sums[BLOCK];
+    __shared__ int total;
+    LOCAL int *const beyond = (LOCAL int *)vectors;
+    const int groups = (tiles + BLOCK - 1) / BLOCK;
     for (int piece = blockIdx.x; piece < pieces[buckets]; piece += gridDim.x) {
-        const int i = in_piece(begin, pieces, buckets, piece);
-        if (i < 0)
-            continue;
-        float4 p = partitioned[i];
-        const int slot = start[cell_at(grid, p)] + rank[i];
-        order[slot] = __float_as_int(p.w);
-        p.w = 0.0f;
-        sorted_positions[slot] = p;
+        const int bucket = bucket_of_piece(pieces, buckets, piece), number = piece - pieces[bucket];
+        const int parts = (pieces[bucket + 1] - pieces[bucket]) / groups;
+        const int t = number / parts * BLOCK + threadIdx.x;
+        const unsigned run = t < tiles ? runs[RUN(t, bucket)] : 0;
+        const int size = (int)(run >> 16), at = sum_before(size, sums, BLOCK);
+        if (threadIdx.x == BLOCK - 1)
+            total = at + size;
+        __syncthreads();
+        const int of_group = total;
+        for (int begin = number % parts * MOST; begin < of_group; begin += parts * MOST) {
+            const int here = min(of_group - begin, MOST), end = min(at + size - begin, here);
+            for (int s = threadIdx.x; s < here; s += BLOCK)
+                beyond[s] = NOT_FIRST;
+            __syncthreads();
+            for (int s = max(at - begin, 0); s < end; s = min((s | 31) + 1, end))
+                beyond[s] = t * TILE + (int)(run & 0xffff) - at + begin;
+            __syncthreads();
+            for (int first = 0; first < here; first += BLOCK) {
+                const int s = first + threadIdx.x, place = place_of(beyond, s);
+                if (s < here) {
+                    float4 p = partitioned[place];
+                    const int slot = start[cell_at(grid, p)] + rank[place];
+                    order[slot] = __float_as_int(p.w);
+                    p.w = 0.0f;
+                    sorted_positions[slot] = p;
+                }
+            }
+            __syncthreads();
+        }
+        __syncthreads();
     }
 }

@@ -84,6 +84,7 @@ class Recorder(Device):
     compute_units: int = 132
     cache_bytes: int = 50 << 20
     memory_bytes: int = 80 << 30
+    shared_bytes: int = 227 << 10
     stream: Any = field(default_factory=lambda: SimpleNamespace(handle=0))
     wanted: dict[Unit, set[str]] = field(default_factory=lambda: defaultdict(set))
 

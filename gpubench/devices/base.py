@@ -49,6 +49,7 @@ class Device(AbstractContextManager["Device"], ABC):
         can be recorded.
     compute_units, cache_bytes, memory_bytes: multiprocessors or cores; last-level cache;
         memory that arrays may use.
+    shared_bytes: memory that the threads of one block may share.
     """
 
     backend: str
@@ -59,6 +60,7 @@ class Device(AbstractContextManager["Device"], ABC):
     compute_units: int
     cache_bytes: int
     memory_bytes: int
+    shared_bytes: int
     # The ranks that share what is simulated on it (a Team of gpubench.distributed), if any.
     team: Any = None
 
@@ -126,7 +128,7 @@ class Device(AbstractContextManager["Device"], ABC):
         """Compile a file of kernels with -D`NAME`=value for each constant, and return one kernel.
 
         The file lies in kernels/, or beside a module that was added. Compiled code is kept for
-        the same file and constants.
+        the same file and constants. SHARED_BYTES is the size of the kernel's SHARED_VECTORS.
         """
 
     def record(self) -> Any:

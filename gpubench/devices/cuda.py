@@ -151,6 +151,8 @@ class CUDADevice(Device):
         self.compute_units = device.get_attribute(attribute.MULTIPROCESSOR_COUNT)
         self.cache_bytes = device.get_attribute(attribute.L2_CACHE_SIZE)
         self.memory_bytes = device.total_memory()
+        properties = cupy.cuda.runtime.getDeviceProperties(number)
+        self.shared_bytes = properties["sharedMemPerBlockOptin"]
         self.architecture = "sm_{}{}".format(*device.compute_capability())
         self._modules: dict[tuple[str, tuple[tuple[str, Any], ...]], Any] = {}
         self._nvml = _nvml_handle(device)
@@ -214,7 +216,10 @@ class CUDADevice(Device):
             options = ["-O3", *(f"-D{constant}={value}" for constant, value in key[1])]
             self._modules[key] = self._driver.module_from_buffer(self._cubin(file, options))
         function = self._modules[key].get_function(name)
-        stream = self.stream
+        stream, shared = self.stream, int(constants.get("SHARED_BYTES", 0))
+        if shared:
+            most = self._driver.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES
+            function.set_attribute(most, shared)
         prepared = False
 
         def launch(blocks: int, threads: int, *arguments: Any) -> None:
@@ -230,6 +235,7 @@ class CUDADevice(Device):
                     a.data.ptr if hasattr(a, "data") and hasattr(a.data, "ptr") else a
                     for a in arguments
                 ),
+                shared_size=shared,
             )
 
         return launch

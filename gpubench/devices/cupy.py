@@ -28,6 +28,7 @@ from gpubench.devices.base import Device, Kernel, scalar
 
 INSTALL = f"{install.hint('neighbours-cuda13')} (or [neighbours-cuda12], to match `nvidia-smi`)"
 BINDINGS = "cupy_backends.cuda"
+MOST_SHARED_BYTES = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 STATUS_BYTES = 256  # of host memory that kernels write to
 
 # How `struct` packs a scalar of each of NumPy's types into 64 bits.
@@ -69,6 +70,7 @@ class CuPyDevice(Device):
         self.compute_units = properties["multiProcessorCount"]
         self.cache_bytes = properties["l2CacheSize"]
         self.memory_bytes = properties["totalGlobalMem"]
+        self.shared_bytes = properties["sharedMemPerBlockOptin"]
         self.architecture = f"sm_{properties['major']}{properties['minor']}"
         self._modules: dict[tuple[str, tuple[tuple[str, Any], ...]], int] = {}
         self.queue: Any = self._driver.launchKernel
@@ -149,7 +151,11 @@ class CuPyDevice(Device):
         if key not in self._modules:
             code = self._code(file, [f"-D{k}={v}" for k, v in key[1]])
             self._modules[key] = self._driver.moduleLoadData(code)
-        return Launch(self, self._driver.moduleGetFunction(self._modules[key], name))
+        function = self._driver.moduleGetFunction(self._modules[key], name)
+        shared = int(constants.get("SHARED_BYTES", 0))
+        if shared:
+            self._driver.funcSetAttribute(function, MOST_SHARED_BYTES, shared)
+        return Launch(self, function, shared)
 
     def replayed(self, work: Callable[..., None], arrays: int) -> Callable[..., None]:
         # Neither an address nor a length of one of these is that of any other array.
@@ -228,8 +234,8 @@ class Launch:
     bits for each, whose type is that of the first launch. Not for several threads at once.
     """
 
-    def __init__(self, device: CuPyDevice, function: int) -> None:
-        self._device, self.function = device, function
+    def __init__(self, device: CuPyDevice, function: int, shared: int = 0) -> None:
+        self._device, self.function, self.shared = device, function, shared
         self._pack: Any = None
 
     def packed(self, arguments: Sequence[Any]) -> list[int]:
@@ -255,8 +261,8 @@ class Launch:
             device.noted.append((self, blocks, threads, arguments))
             return
         self.packed(arguments)
-        address = ctypes.addressof(self._pointers)
-        device.queue(self.function, blocks, 1, 1, threads, 1, 1, 0, device.stream(), address, 0)
+        address, stream = ctypes.addressof(self._pointers), device.stream()
+        device.queue(self.function, blocks, 1, 1, threads, 1, 1, self.shared, stream, address, 0)
 
 
 Noted = tuple[Launch, int, int, tuple[Any, ...]]  # a launch, its blocks and threads, its arguments
@@ -282,7 +288,7 @@ class Replay:
         self._pack = struct.Struct(f"<{len(shared)}Q").pack_into
         self._queued, address = [], ctypes.addressof(self._pointers)
         for launch, blocks, threads, arguments in noted:
-            self._queued.append((launch.function, blocks, threads, address))
+            self._queued.append((launch.function, blocks, threads, launch.shared, address))
             address += 8 * len(arguments)
 
     def __call__(self, *arrays: View) -> None:
@@ -290,5 +296,5 @@ class Replay:
         lengths = [arrays[number].size for number in self._measured]
         self._pack(self._words, 0, *[array.ptr for array in arrays], *lengths)
         queue, stream = self._device.queue, self._device.stream()
-        for function, blocks, threads, address in self._queued:
-            queue(function, blocks, 1, 1, threads, 1, 1, 0, stream, address, 0)
+        for function, blocks, threads, shared, address in self._queued:
+            queue(function, blocks, 1, 1, threads, 1, 1, shared, stream, address, 0)

@@ -177,6 +177,7 @@ class OpenCLDevice(Device):
         # A CPU reports one core's cache or none: assume a server's last level.
         self.cache_bytes = max(device.global_mem_cache_size, 32 << 20 if self.is_cpu else 0)
         self.memory_bytes = device.global_mem_size
+        self.shared_bytes = device.local_mem_size
         self._programs: dict[_Unit, Any] = {}
         self._kernels: dict[tuple[_Unit, str], Kernel] = {}
         self._cache = ProgramCache(self.context)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -15,35 +16,71 @@ FILE = "bucketed_sort.cu"
 BLOCKS_PER_UNIT = 2
 # By one level at random places, a particle: its position, read and written, and two indices.
 BYTES_TOUCHED = 40
+MOST_CELLS_EACH = 8  # per particle: with more, two levels were not measured
+
+
+class Shape(NamedTuple):
+    """How buckets are sorted: by `block` threads, each with `items` particles.
+
+    blocks: that a multiprocessor runs at a time. in_bucket: particles of a bucket, at most, if all
+    have as many. width: cells of a bucket, at most. most_buckets: at most so many.
+    """
+
+    block: int
+    items: int
+    blocks: int
+    in_bucket: int
+    width: int
+    most_buckets: int
+
+    @property
+    def most(self) -> int:
+        """The particles of a bucket that a block has room for."""
+        return self.block * self.items
+
+    @property
+    def shared_bytes(self) -> int:
+        """The shared memory of a block: positions, and counts of cells and of what is in none."""
+        return 16 * self.most + 4 * (self.width + 32)
+
+    def buckets_of(self, particles: int, cells: int) -> int:
+        """Return into how many buckets the cells are divided."""
+        wanted = max(-(-cells // (self.width - 2)), -(-particles // self.in_bucket))
+        return max(1, min(wanted, cells))
 
 
 class BucketedSort:
     """Particles in the order of their cells, by buckets of cells (kernels/bucketed_sort.cu).
 
     grid: the cells of the positions.
-    block: threads. tile_items, items: particles of a thread when tiles, and buckets, are sorted.
-    in_bucket: particles of a bucket, at most, if all have as many; no bucket has more than `width`
-        cells, nor are there more than `most_buckets`.
-    Raises NotSupported if there would be more.
+    tile_block, tile_items, tile_blocks: threads, particles of a thread, and blocks that a
+        multiprocessor runs at a time when tiles are sorted.
+    shapes: how buckets are sorted; of these the first that suffices and fits.
+    Raises NotSupported if none does.
     start, order, sorted: the answer, as in SortedCells; overwritten by the next launch.
     workspace_bytes: all that is allocated here.
     """
 
-    block: ClassVar[int] = 1024
+    tile_block: ClassVar[int] = 1024
     tile_items: ClassVar[int] = 12
-    items: ClassVar[int] = 9
-    in_bucket: ClassVar[int] = 7168
-    width: ClassVar[int] = 8192
-    most_buckets: ClassVar[int] = 2560
+    tile_blocks: ClassVar[int] = 1
+    shapes: ClassVar[Sequence[Shape]] = (
+        Shape(512, 9, 2, 4096, 4096, 2176),
+        Shape(1024, 9, 1, 8192, 8192, 8448),
+        Shape(512, 9, 2, 4096, 4096, 4352),  # where blocks share less
+    )
 
     def __init__(self, device: Device, particles: int, grid: Grid) -> None:
         self._device, self._particles, self._cells = device, particles, grid.count
-        self._buckets = self.buckets_of(particles, grid.count)
-        if self._buckets > self.most_buckets:
+        shape = self.shape_of(device, particles, grid)
+        if shape is None:
+            most = max(shape.most_buckets * shape.in_bucket for shape in self.shapes)
             raise NotSupported(
-                f"two levels sort into at most {self.most_buckets:,} buckets, and {particles:,}"
-                f" particles in {grid.count:,} cells need {self._buckets:,}"
+                f"two levels sort at most {most:,} particles in about as many cells, on devices"
+                f" whose blocks share enough memory, not {particles:,} in {grid.count:,} cells"
             )
+        self._shape, self._buckets = shape, shape.buckets_of(particles, grid.count)
+        self._tiles = device.blocks(particles, self.tile_block * self.tile_items)
         self.workspace_bytes = 0
         self.start = self._allocate(grid.count + 1, "int32")
         self.order = self._allocate(particles, "int32")
@@ -52,39 +89,54 @@ class BucketedSort:
         # Both are zero between launches: the kernels clear what they have read.
         sizes, counts = (self._zeros(items) for items in (self._buckets, grid.count))
         begin = self._begin = self._allocate(self._buckets + 1, "int32")
-        cursor = self._allocate(self._buckets, "int32")
-        pieces = self._allocate(self._buckets + 1, "int32")
         scale = np.uint32(min((self._buckets << 32) // grid.count, 2**32 - 1))
-        packed = device.upload(grid.packed().view("uint8"))
-        partitioned = self._allocate((particles, 4), "float32")
-        self._given = {
-            "grid": packed, "scale": scale, "sizes": sizes, "particles": particles,
-            "buckets": self._buckets, "begin": begin, "cursor": cursor, "pieces": pieces,
-            "partitioned": partitioned, "counts": counts, "rank": rank, "start": self.start,
-            "order": self.order, "sorted_positions": self.sorted, "cells": grid.count,
-        }  # fmt: skip
-        some = min(BLOCKS_PER_UNIT * device.compute_units, device.blocks(particles, self.block))
-        self._blocks = {
-            "count_buckets": some,
-            "place_buckets": 1,
-            "partition": device.blocks(particles, self.block * self.tile_items),
-            "rank_large": some,
-            "sort_buckets": self._buckets,
-            "scatter_large": some,
+        axes = {
+            f"{name}_{axis}": numbers.dtype.type(number)
+            for name, numbers in self._numbers(grid).items()
+            for axis, number in zip("xyz", numbers, strict=True)
         }
-        self._kernels = {name: self._kernel(name) for name in self._blocks}
+        self._given = {
+            **axes,
+            "grid": device.upload(grid.packed().view("uint8")), "scale": scale, "sizes": sizes,
+            "runs": self._allocate(self._tiles * self._buckets, "uint32"), "begin": begin,
+            "pieces": self._allocate(self._buckets + 1, "int32"), "counts": counts, "rank": rank,
+            "partitioned": self._allocate((particles, 4), "float32"), "start": self.start,
+            "order": self.order, "sorted_positions": self.sorted, "particles": particles,
+            "cells": grid.count, "buckets": self._buckets, "tiles": self._tiles,
+        }  # fmt: skip
+        some = min(BLOCKS_PER_UNIT * device.compute_units, device.blocks(particles, shape.block))
+        self._launches = {
+            "sort_tiles": (self._tiles, self.tile_block),
+            "place_buckets": (1, shape.block),
+            "rank_large": (some, shape.block),
+            "sort_buckets": (self._buckets, shape.block),
+            "scatter_large": (some, shape.block),
+        }
+        self._kernels = {name: self._kernel(name) for name in self._launches}
+
+    @staticmethod
+    def _numbers(grid: Grid) -> dict[str, Any]:
+        packed = grid.packed().reshape(-1)[0]
+        return {
+            "low": packed["low"], "inverse": packed["inverse_cell"], "cells": packed["cells"],
+        }  # fmt: skip
 
     @classmethod
-    def buckets_of(cls, particles: int, cells: int) -> int:
-        """Return into how many buckets the cells are divided."""
-        wanted = max(-(-cells // (cls.width - 2)), -(-particles // cls.in_bucket))
-        return max(1, min(wanted, cells))
+    def shape_of(cls, device: Device, particles: int, grid: Grid) -> Shape | None:
+        """Return how buckets are sorted, if they can be."""
+        for shape in cls.shapes:
+            fits = shape.shared_bytes + 4 * shape.block <= device.shared_bytes
+            if fits and shape.buckets_of(particles, grid.count) <= shape.most_buckets:
+                return shape
+        return None
 
     @classmethod
     def pays(cls, device: Device, particles: int, grid: Grid) -> bool:
         """Say whether it beats one level, as far as known: where that misses the cache of a GPU."""
-        buckets = cls.buckets_of(particles, grid.count)
-        if buckets > cls.most_buckets or particles > buckets * cls.in_bucket:
+        shape = cls.shape_of(device, particles, grid)
+        if shape is None or grid.count > MOST_CELLS_EACH * particles:
+            return False
+        if particles > shape.buckets_of(particles, grid.count) * shape.in_bucket:
             return False
         return not device.is_cpu and BYTES_TOUCHED * particles > device.cache_bytes
 
@@ -95,24 +147,27 @@ class BucketedSort:
         0 in the answer.
         """
         given = {**self._given, "positions": positions}
-        for name, blocks in self._blocks.items():
+        for name, (blocks, threads) in self._launches.items():
             takes = parameters_of(FILE, name)
-            self._kernels[name](blocks, self.block, *[given[each] for each in takes])
+            self._kernels[name](blocks, threads, *[given[each] for each in takes])
 
     def large_buckets(self) -> int:
         """Return how many buckets of the last launch did not fit into shared memory."""
         sizes = np.diff(self._device.download(self._begin))
-        return int((sizes > self.block * self.items).sum())
+        return int((sizes > self._shape.most).sum())
 
     def traffic_bytes(self) -> int:
-        """Return the bytes of a launch: positions counted, moved to buckets, and put in order."""
-        return (16 + 32 + 36) * self._particles + 4 * self._cells
+        """Return the bytes of a launch: positions moved in tiles and put in order, runs, starts."""
+        return (32 + 36) * self._particles + 8 * self._tiles * self._buckets + 4 * self._cells
 
     def _kernel(self, name: str) -> Kernel:
+        shape, tile = self._shape, self.tile_block * self.tile_items
+        of_others = max(4 * (shape.most_buckets + 1) + 2 * tile, 4 * shape.most)
         return self._device.kernel(
             FILE, name,
-            BLOCK=self.block, TILE_ITEMS=self.tile_items, ITEMS=self.items, WIDTH=self.width,
-            BUCKETS=self.most_buckets,
+            SHARED_BYTES=shape.shared_bytes if name == "sort_buckets" else of_others,
+            TILE_BLOCK=self.tile_block, TILE_ITEMS=self.tile_items, TILE_BLOCKS=self.tile_blocks,
+            BLOCK=shape.block, ITEMS=shape.items, BLOCKS=shape.blocks, WIDTH=shape.width,
         )  # fmt: skip
 
     def _allocate(self, shape: int | tuple[int, ...], dtype: str) -> Any:

@@ -13,10 +13,15 @@ typedef struct Grid {
 /* Cell coordinate along one axis. Subtract, multiply, floor: no step that a compiler may
    contract, so that every device agrees with NumPy to the bit. Positions lie in the box, so
    only one at (or rounded up to) the upper wall needs the clamp. */
+__device__ __forceinline__ int cell_of_axis(float low, float inverse_cell, int cells, float coordinate)
+{
+    int cell = (int)floorf((coordinate - low) * inverse_cell);
+    return max(0, min(cells - 1, cell));
+}
+
 __device__ __forceinline__ int cell_along(GLOBAL const Grid *grid, int axis, float coordinate)
 {
-    int cell = (int)floorf((coordinate - grid->low[axis]) * grid->inverse_cell[axis]);
-    return max(0, min(grid->cells[axis] - 1, cell));
+    return cell_of_axis(grid->low[axis], grid->inverse_cell[axis], grid->cells[axis], coordinate);
 }
 
 /* Cell number of three coordinates: x fastest, then y, then z (Rozen et al. 2008, section 2.3). */

@@ -6,6 +6,9 @@
 #define GLOBAL
 #define LOCAL
 
+/* An array of int4 of SHARED_BYTES bytes, a constant that the host launches the kernel with. */
+#define SHARED_VECTORS(name) extern __shared__ int4 name[]
+
 typedef long long int64;
 typedef unsigned long long uint64;
 

@@ -9,6 +9,7 @@
 #define __shared__ __local
 #define GLOBAL __global
 #define LOCAL __local
+#define SHARED_VECTORS(name) __local int4 name[(SHARED_BYTES + 15) / 16]
 
 #define threadIdx ((uint3)(get_local_id(0), get_local_id(1), get_local_id(2)))
 #define blockIdx ((uint3)(get_group_id(0), get_group_id(1), get_group_id(2)))

@@ -18,13 +18,14 @@ class Bindings:
     """The parts of CuPy's wheels that a CuPyDevice takes; kernels are numbers of their names.
 
     launched: the name, grid and argument words of each launch. copies: bytes of each copy.
+    shared: what a block of a kernel may share at most, where that was asked for.
     """
 
     hostAllocMapped, memcpyHostToDevice, memcpyDeviceToHost, memcpyDeviceToDevice = 2, 1, 2, 3  # noqa: N815
 
     def __init__(self):
         self.launched, self.copies, self.names, self.kept = [], [], [], []
-        self.words, self.context = {}, 0
+        self.words, self.shared, self.context = {}, {}, 0
 
     def install(self, monkeypatch):
         """Put this in the place of imports, and of PyTorch; kernels are not compiled."""
@@ -53,6 +54,10 @@ class Bindings:
         self.names.append(name)
         return len(self.names) - 1
 
+    def funcSetAttribute(self, function, attribute, value):  # noqa: N802
+        assert attribute == 8
+        self.shared[function] = value
+
     def launchKernel(self, function, *given):  # noqa: N802
         """Note a launch with what the driver would copy, and do what `note_pairs` does."""
         pointers = (ctypes.c_void_p * self.words[function]).from_address(given[8])
@@ -74,7 +79,9 @@ class Bindings:
         return 1
 
     def getDeviceProperties(self, number):  # noqa: N802
-        names = ("multiProcessorCount", "l2CacheSize", "totalGlobalMem")
+        names = (
+            "multiProcessorCount", "l2CacheSize", "totalGlobalMem", "sharedMemPerBlockOptin",
+        )  # fmt: skip
         return {"name": b"NVIDIA H200", "major": 9, "minor": 0, **dict.fromkeys(names, 2**27)}
 
     def hostAlloc(self, size, flags):  # noqa: N802

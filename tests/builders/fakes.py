@@ -39,6 +39,7 @@ class FakeDevice(Device):
     compute_units: int = 132
     cache_bytes: int = 1 << 20
     memory_bytes: int = 64 << 20
+    shared_bytes: int = 48 << 10
     bandwidth_gb_s: float = 1000.0
     clock_ms: float = 0.0
     log: list[str] = field(default_factory=list)

@@ -6,6 +6,7 @@ import ctypes
 
 import numpy as np
 import pytest
+from builders.cuda_bindings import STREAM, Bindings
 
 from gpubench.devices.cupy import CuPyDevice, Launch, View
 from gpubench.neighbours.arrays import Layout
@@ -31,8 +32,8 @@ class Driver(CuPyDevice):
     def queue(self, function, *rest):
         self.launched.append((function, rest[:8], read(rest[8], *self.types), rest[9]))
 
-    def launch(self, address):
-        return Launch(self, address)
+    def launch(self, address, shared=0):
+        return Launch(self, address, shared)
 
 
 def test_each_launch_has_its_own_arguments():
@@ -52,12 +53,21 @@ def test_each_launch_has_its_own_arguments():
     ]
 
 
+def test_a_block_may_share_as_much_as_a_constant_says(monkeypatch):
+    driver = Bindings().install(monkeypatch)
+    device = CuPyDevice(0, allocate=None, stream=lambda: STREAM)
+    for more in ({}, {"SHARED_BYTES": 100_000}):
+        device.kernel("bucketed_sort.cu", "place_buckets", **more)(1, 1024, array(8))
+    assert driver.shared == {1: 100_000}
+    assert [grid[6] for _, grid, _ in driver.launched] == [0, 100_000]
+
+
 class TestReplay:
     TYPES = (ctypes.c_uint64, ctypes.c_int32, ctypes.c_int64)
 
     def test_queues_the_launches_that_the_work_would_with_its_arrays(self):
         driver = Driver(*self.TYPES)
-        first, second, kept = driver.launch(5), driver.launch(6), array(4096)
+        first, second, kept = driver.launch(5), driver.launch(6, 2**16), array(4096)
 
         def work(given, other):
             first(3, 256, given, -2, np.int64(other.shape[0]))
@@ -72,6 +82,7 @@ class TestReplay:
             expected, driver.launched = driver.launched, []
             replay(*arrays)
             assert driver.launched == expected
+            assert [grid[6] for _, grid, _, _ in expected] == [0, 2**16, 2**16]
             driver.launched = []
 
     def test_launches_that_differ_from_time_to_time_are_not_replayed(self):

@@ -64,6 +64,7 @@ class TestOpen:
             assert device.compute_units > 0
             assert device.memory_bytes > 2**20
             assert device.cache_bytes > 0
+            assert device.shared_bytes >= 2**14
             assert "opencl" in device.features
 
     def test_auto_is_opencl_without_cuda(self, no_cuda: None) -> None:

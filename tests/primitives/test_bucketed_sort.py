@@ -8,6 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import gpubench
 from gpubench.algorithms import cell_search, counting_sort
@@ -15,7 +17,7 @@ from gpubench.core import registry
 from gpubench.core.errors import NotSupported, UserError
 from gpubench.core.grid import Grid
 from gpubench.devices import Device
-from gpubench.primitives.bucketed_sort import BucketedSort
+from gpubench.primitives.bucketed_sort import BucketedSort, Shape
 from gpubench.verify.conformance import run_conformance
 from gpubench.verify.oracle import check_sorted
 from gpubench.workloads.dpd import DPDStandard
@@ -28,12 +30,9 @@ GRID = Grid((30, 7, 5), (-1.0, 0.0, 2.0), (6.0, 3.5, 2.5))
 class SmallSort(BucketedSort):
     """Tiles and buckets so small that a thousand particles fill many."""
 
-    block: ClassVar[int] = 32
+    tile_block: ClassVar[int] = 64
     tile_items: ClassVar[int] = 4
-    items: ClassVar[int] = 2
-    in_bucket: ClassVar[int] = 40
-    width: ClassVar[int] = 256
-    most_buckets: ClassVar[int] = 64
+    shapes = (Shape(32, 2, 1, 40, 256, 64), Shape(32, 4, 1, 80, 256, 4096))
 
 
 def particles_of(kind: str, particles: int) -> np.ndarray:
@@ -48,45 +47,102 @@ def particles_of(kind: str, particles: int) -> np.ndarray:
     return positions
 
 
+def sorted_right(device: Device, sorts: BucketedSort, positions: np.ndarray, grid: Grid) -> None:
+    """Launch twice, since the second finds what the first left, and check both answers."""
+    uploaded = device.upload(positions)
+    for _ in range(2):
+        for array in (sorts.start, sorts.order, sorts.sorted):
+            device.fill(array, 0xA5)
+        sorts.launch(uploaded)
+        start, order, moved = map(device.download, (sorts.start, sorts.order, sorts.sorted))
+        cells = grid.cell_ids(positions)
+        assert check_sorted(cells, grid.count, start, order, positions, moved) is None
+
+
 @pytest.mark.parametrize("sort", [BucketedSort, SmallSort])
 @pytest.mark.parametrize("kind", ["even", "corner", "cell"])
 @pytest.mark.parametrize("particles", [1, 127, 2300])
 def test_particles_lie_in_the_order_of_their_cells(
     device: Device, sort: type[BucketedSort], kind: str, particles: int
 ):
-    positions = particles_of(kind, particles)
-    sorts = sort(device, particles, GRID)
-    given = device.upload(positions)
-    for _ in range(2):  # the second finds what the first left
-        for array in (sorts.start, sorts.order, sorts.sorted):
-            device.fill(array, 0xA5)
-        sorts.launch(given)
-        start, order, moved = map(device.download, (sorts.start, sorts.order, sorts.sorted))
-        cells = GRID.cell_ids(positions)
-        assert check_sorted(cells, GRID.count, start, order, positions, moved) is None
+    sorted_right(device, sort(device, particles, GRID), particles_of(kind, particles), GRID)
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1])
+def test_a_bucket_holds_what_a_block_sorts_and_no_more(device: Device, more: int):
+    most = SmallSort.shapes[0].most
+    sorts = SmallSort(device, most + more, GRID)
+    sorted_right(device, sorts, particles_of("cell", most + more), GRID)
+    assert sorts.large_buckets() == (more > 0)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    tiles=st.integers(0, 4),
+    more=st.sampled_from([-1, 0, 1, 31, 32, 33]),
+    cells=st.tuples(st.integers(1, 12), st.integers(1, 6), st.integers(1, 3)),
+    spots=st.lists(
+        st.tuples(*[st.floats(0, 1, width=32)] * 3, st.floats(0, 0.5)), min_size=1, max_size=4
+    ),
+    in_order=st.booleans(),
+    seed=st.integers(0, 99),
+)
+def test_particles_about_a_few_spots_are_sorted(
+    device: Device, tiles: int, more: int, cells: tuple[int, ...], spots: list[tuple[float, ...]],
+    in_order: bool, seed: int,
+):  # fmt: skip
+    """At the edges of tiles, with runs longer than a warp, in buckets that fit or do not."""
+    particles = max(1, tiles * SmallSort.tile_block * SmallSort.tile_items + more)
+    grid = Grid(cells, (0.0, 0.0, 0.0), tuple(map(float, cells)))
+    random = np.random.default_rng(seed)
+    of = np.float32(spots)[random.integers(len(spots), size=particles)]
+    unit = of[:, :3] + of[:, 3:] * (random.random((particles, 3), np.float32) - np.float32(0.5))
+    positions = np.zeros((particles, 4), np.float32)
+    positions[:, :3] = np.clip(unit, 0, np.float32(0.999)) * np.float32(cells)
+    if in_order:
+        positions = positions[np.argsort(grid.cell_ids(positions), kind="stable")]
+    sorted_right(device, SmallSort(device, particles, grid), positions, grid)
 
 
 def test_buckets_that_do_not_fit_are_sorted_too(device: Device):
     sorts = SmallSort(device, 2300, GRID)
-    assert sorts.buckets_of(2300, GRID.count) == 58
     sorts.launch(device.upload(particles_of("corner", 2300)))
     assert 0 < sorts.large_buckets() < 58
     sorts.launch(device.upload(particles_of("even", 2300)))
     assert sorts.large_buckets() == 0
 
 
-def test_more_buckets_than_one_block_places_are_refused(device: Device):
-    assert BucketedSort.buckets_of(2**24, 2**24) <= BucketedSort.most_buckets
-    with pytest.raises(NotSupported, match="at most 64 buckets"):
-        SmallSort(device, 64 * 40 + 1, GRID)
+def test_the_first_shape_that_suffices_and_fits_is_taken(device: Device):
+    small, large = SmallSort.shapes
+    assert small.buckets_of(64 * 40, GRID.count) == 64
+    assert SmallSort.shape_of(device, 64 * 40, GRID) is small
+    assert SmallSort.shape_of(device, 64 * 40 + 1, GRID) is large
+    at_most = SimpleNamespace(shared_bytes=large.shared_bytes + 4 * large.block - 1)
+    assert SmallSort.shape_of(at_most, 64 * 40, GRID) is small
+    assert SmallSort.shape_of(at_most, 64 * 40 + 1, GRID) is None
+    wide = Grid((4096, 255, 1), GRID.low, GRID.size)
+    with pytest.raises(NotSupported, match=r"at most 327,680 particles .* not 10 in 1,044,480"):
+        SmallSort(device, 10, wide)
+
+
+def test_both_sizes_of_the_targets_fit_a_hopper():
+    hopper = SimpleNamespace(shared_bytes=227 << 10)
+    for particles, cells in ((2**24, (512, 256, 128)), (2**26, (1024, 256, 256))):
+        grid = Grid(cells, GRID.low, GRID.size)
+        shape = BucketedSort.shape_of(hopper, particles, grid)
+        assert shape is not None
+        assert shape.blocks * (shape.shared_bytes + 4 * shape.block + 1024) <= 228 << 10
 
 
 def test_two_levels_pay_past_the_cache_of_a_gpu():
-    gpu = SimpleNamespace(is_cpu=False, cache_bytes=60 << 20)
-    cpu = SimpleNamespace(is_cpu=True, cache_bytes=60 << 20)
+    gpu = SimpleNamespace(is_cpu=False, cache_bytes=60 << 20, shared_bytes=227 << 10)
+    cpu = SimpleNamespace(is_cpu=True, cache_bytes=60 << 20, shared_bytes=227 << 10)
     assert BucketedSort.pays(gpu, 2**21, GRID)
     assert not BucketedSort.pays(gpu, 2**20, GRID)
     assert not BucketedSort.pays(cpu, 2**21, GRID)
+    gpu.shared_bytes = 64 << 10
+    assert not BucketedSort.pays(gpu, 2**21, GRID)
+    gpu.shared_bytes = 227 << 10
     assert not BucketedSort.pays(gpu, 2**25, GRID)  # no cell fits into a bucket
     assert not BucketedSort.pays(gpu, 2**21, Grid((512, 512, 256), GRID.low, GRID.size))
 
@@ -129,7 +185,6 @@ def test_algorithms_over_two_levels_conform(
     """Also from small inputs."""
     monkeypatch.setattr(cell_search.CellSearch, "preferred_form", lambda *_: "gather")
     monkeypatch.setattr(counting_sort, "BucketedSort", SmallSort)
-    monkeypatch.setattr(SmallSort, "most_buckets", 4096)
     cls = registry.algorithms()[algorithm]
     form = {"counting-sort": "gather", "search-counting-sort": "count"}[algorithm]
     made = partial(cls, device, form=form, parameters={**cls.conformance_parameters, "levels": 2})
