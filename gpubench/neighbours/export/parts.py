@@ -14,7 +14,9 @@ SEARCHES = {
     "search-atomic-list": ("LINKED", "over linked lists of cells"),
     "hash-query": ("HASHED", "in open space, over a hash table of cells"),
 }
-SORT: Constants = {"BLOCK": counting_sort.BLOCK, "ITEMS": counting_sort.ITEMS, "REORDER": 0}
+SORT: Constants = {
+    "BLOCK": counting_sort.BLOCK, "ITEMS": counting_sort.ITEMS, "REORDER": 0, "FROM_POSITIONS": 0,
+}  # fmt: skip
 ONCE: Constants = {"BLOCK": scan.BLOCK, "ITEMS": scan.ITEMS}
 SCAN = ("common/lookback.h", "scan.cu")
 
