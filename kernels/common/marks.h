@@ -12,8 +12,6 @@ __device__ __forceinline__ unsigned near_bits(GLOBAL const float4 *positions, fl
                                               int end, float shift_x, float shift_y, float shift_z, float cutoff2)
 {
     const int many = end - first;
-    /* Few rows are images. */
-    const int is_image = PERIODIC && (shift_x != 0.0f || shift_y != 0.0f || shift_z != 0.0f);
     unsigned bits = 0;
     /* not unrolled: most rows are short */
 #pragma unroll 1
@@ -24,15 +22,7 @@ __device__ __forceinline__ unsigned near_bits(GLOBAL const float4 *positions, fl
         for (int k = 0; k < STEP; ++k)
             if (k == 0 || group + k < many)
                 q[k] = positions[first + group + k];
-        if (is_image) {
-#pragma unroll
-            for (int k = 0; k < STEP; ++k)
-                over[k] = square_distance_of_image(p, q[k], shift_x, shift_y, shift_z) - cutoff2;
-        } else {
-#pragma unroll
-            for (int k = 0; k < STEP; ++k)
-                over[k] = square_distance(p, q[k]) - cutoff2;
-        }
+        excesses(p, q, shift_x, shift_y, shift_z, cutoff2, over);
 #pragma unroll
         for (int k = STEP - 1; k >= 0; --k)
             bits = bits << 1 | (unsigned)__float_as_int(over[k]) >> 31;

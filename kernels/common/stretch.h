@@ -45,6 +45,24 @@ __device__ __forceinline__ int is_near(float4 p, float4 q, float shift_x, float 
     return square_distance_of_image(p, q, shift_x, shift_y, shift_z) < cutoff2;
 }
 
+#ifdef STEP
+/* By how much squares of distances exceed that of the cutoff: the sign says which candidates are near. Few rows are
+   images, so that most pay for no shift. */
+__device__ __forceinline__ void excesses(float4 p, const float4 *q, float shift_x, float shift_y, float shift_z,
+                                         float cutoff2, float *over)
+{
+    if (PERIODIC && (shift_x != 0.0f || shift_y != 0.0f || shift_z != 0.0f)) {
+#pragma unroll
+        for (int k = 0; k < STEP; ++k)
+            over[k] = square_distance_of_image(p, q[k], shift_x, shift_y, shift_z) - cutoff2;
+    } else {
+#pragma unroll
+        for (int k = 0; k < STEP; ++k)
+            over[k] = square_distance(p, q[k]) - cutoff2;
+    }
+}
+#endif
+
 /* What of a row of cells may be neighbours of a particle. Cells that follow each other along x are
    one stretch of the sorted particles; past the end of a periodic row there is another. */
 typedef struct Stretch {

@@ -85,9 +85,9 @@ def _hashed() -> list[str]:
 def _sorted(periodic: bool, parts: int, lists: bool, words: int) -> list[str]:
     query: Constants = {"PERIODIC": int(periodic), "REACH": parts, "HALF": 0}
     if not lists:
-        query = {**query, "BLOCK": cell_query.BLOCK}
+        query = {**query, "BLOCK": cell_query.BLOCK, "STEP": cell_query.STEP}
         return [namespace("count_neighbours", ["common/stretch.h", "neighbour_count.cu"], query)]
-    query = {**query, "BLOCK": cell_query.LIST_BLOCK, "STEP": cell_query.STEP, "WORDS": words}
+    query = {**query, "BLOCK": cell_query.LIST_BLOCK, "STEP": cell_query.LIST_STEP, "WORDS": words}
     common = ["common/stretch.h", "common/marks.h"]
     return [
         namespace("count_neighbours", [*common, "neighbour_mark.cu"], query),
