@@ -3,8 +3,6 @@
 #define GPUBENCH_COMMON_STRETCH_H
 #include "common/grid.h"
 
-#define LEAST_SQUARE 1.17549435e-38f /* a square root may take less for zero */
-
 /* Coordinate of a neighbouring cell, or -1 outside an open box. Along a periodic axis it wraps,
    and `shift` is what to add to a difference of coordinates to reach the image. */
 __device__ __forceinline__ int neighbour_cell(GLOBAL const Grid *grid, int axis, int cell,
@@ -107,7 +105,7 @@ __device__ __forceinline__ Stretch stretch_of(GLOBAL const Grid *grid, GLOBAL co
 {
     Stretch s = {0, 0, 0, 0};
     const float left = fmaf(cutoff2, 1.000001f, -gap2);
-    const float half_width = fmaf(sqrt_about(fmaxf(left, LEAST_SQUARE)), x.per_width, x.margin);
+    const float half_width = fmaf(sqrt_about(left), x.per_width, x.margin);
     const float begin = x.at - half_width, end = x.at + half_width;
     int first = max(0, min(x.cells - 1, (int)floorf(begin))), last = max(0, min(x.cells - 1, (int)floorf(end)));
     if (left < 0.0f)
