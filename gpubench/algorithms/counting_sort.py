@@ -20,8 +20,8 @@ class CountingSort(CellList):
     """Histogram with rank, scan, scatter.
 
     levels: of `gather`, 2 sorts into buckets of cells first, which it computes from the positions;
-        0 computes cells so in any case, and takes 2 where that pays: on a GPU, for more particles
-        than its cache holds.
+        0 takes 2 where that pays: on a GPU, for more particles than its cache holds. Of `reorder`,
+        0 computes cells so, too: for few particles, a launch less counts.
     """
 
     name = "counting-sort"
@@ -50,9 +50,9 @@ class CountingSort(CellList):
             self._buckets = BucketedSort(device, particles, grid)
             self.workspace_bytes += self._buckets.workspace_bytes
             return
-        if levels == 0:  # without a launch for the cells
-            self._grid = [device.upload(grid.packed().view("uint8"))]
         self._travel = form == "reorder"
+        if levels == 0 and self._travel:
+            self._grid = [device.upload(grid.packed().view("uint8"))]
         self._gather = Gather(device, particles) if form == "gather" else None
         if self._gather:
             self.workspace_bytes += self._gather.workspace_bytes

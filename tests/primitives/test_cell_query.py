@@ -70,6 +70,23 @@ def listed(device: Device, positions: np.ndarray, half: bool, periodic: bool, re
     return list(zip(rows.tolist(), neighbours.tolist(), strict=True))
 
 
+def test_a_counting_sort_computes_cells_where_it_reorders(device: Device):
+    positions, grid = particles_of("corner", 700), Grid((8, 3, 3), (0.0, 0.0, 0.0), BOX)
+    cells = CountingSort(device, 700, grid, "reorder", {"levels": 0})
+    assert not cells.reads_cells
+    cell_of = device.upload(np.full(700, -1, np.int32))
+    cells.build(cell_of, device.upload(positions))
+    expected = grid.cell_ids(positions)
+    assert np.array_equal(device.download(cell_of), expected)
+    start, order, in_order = (
+        device.download(a) for a in (cells.answer.start, cells.answer.order, cells.answer.positions)
+    )
+    assert np.array_equal(np.diff(start), np.bincount(expected, minlength=grid.count))
+    assert np.array_equal(expected[order], np.sort(expected))
+    assert np.array_equal(in_order, positions[order])
+    assert CountingSort(device, 700, grid, "order", {"levels": 0}).reads_cells
+
+
 @pytest.mark.parametrize("way", ["groups", "marks", "one word a row"])
 @pytest.mark.parametrize("kind", ["even", "corner", "ends"])
 @pytest.mark.parametrize("periodic", [False, True])
