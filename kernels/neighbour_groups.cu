@@ -6,10 +6,6 @@
 
 #define ROWS 9
 
-#ifndef AHEAD
-#define AHEAD 3 /* rows whose first loads overlap */
-#endif
-
 /* A row of cells that a thread looked up for all of its group. */
 typedef struct Row {
     Stretch stretch;
@@ -38,40 +34,28 @@ __device__ __forceinline__ Row row_of(GLOBAL const Grid *grid, GLOBAL const int 
 }
 
 /* Go through the candidates of a particle, LANES at a time: VISIT(j, near, found) is done by each thread with its
-   candidate, whether that is a neighbour, and the bits of all threads of the group. The first candidates of AHEAD rows
-   are loaded before any is tested. */
+   candidate, whether that is a neighbour, and the bits of all threads of the group. */
 #define FOR_ALL_CANDIDATES(VISIT)                                                                                     \
-    const Row own = row_of(grid, start, lane, p, cutoff2, slack);                                                     \
-    _Pragma("unroll 1") for (int number = 0; number < ROWS; number += AHEAD) {                                        \
-        float4 loaded[AHEAD];                                                                                         \
-        int begin[AHEAD], end[AHEAD];                                                                                 \
-        _Pragma("unroll") for (int k = 0; k < AHEAD; ++k) {                                                           \
-            begin[k] = __shfl_sync(group, own.stretch.begin, number + k, LANES);                                      \
-            end[k] = __shfl_sync(group, own.stretch.end, number + k, LANES);                                          \
-            if (HALF)                                                                                                 \
-                begin[k] = max(begin[k], slot + 1);                                                                   \
-            if (begin[k] + lane < end[k])                                                                             \
-                loaded[k] = positions[begin[k] + lane];                                                               \
-        }                                                                                                             \
-        _Pragma("unroll") for (int k = 0; k < AHEAD; ++k) {                                                           \
-            const float shift_y = __shfl_sync(group, own.shift_y, number + k, LANES);                                 \
-            const float shift_z = __shfl_sync(group, own.shift_z, number + k, LANES);                                 \
-            _Pragma("unroll 1") for (int base = begin[k]; base < end[k]; base += LANES) {                             \
-                const int j = base + lane;                                                                            \
-                if (base > begin[k] && j < end[k])                                                                    \
-                    loaded[k] = positions[j];                                                                         \
-                const int near = j < end[k] && j != slot && is_near(p, loaded[k], 0.0f, shift_y, shift_z, cutoff2);   \
-                const unsigned found = __ballot_sync(group, near);                                                    \
-                VISIT(j, near, found)                                                                                 \
-            }                                                                                                         \
-            if (PERIODIC) {                                                                                           \
-                int base = __shfl_sync(group, own.stretch.far_begin, number + k, LANES);                              \
-                const int stop = __shfl_sync(group, own.stretch.far_end, number + k, LANES);                          \
-                const float shift_x = __shfl_sync(group, own.shift_x, number + k, LANES);                             \
-                base = HALF ? max(base, slot + 1) : base;                                                             \
-                _Pragma("unroll 1") for (; base < stop; base += LANES) {                                              \
+    for (int number = 0; number < ROWS; number += LANES) {                                                            \
+        const Row own = row_of(grid, start, number + lane, p, cutoff2, slack);                                        \
+        for (int from = 0; from < LANES && number + from < ROWS; ++from) {                                            \
+            int begin = __shfl_sync(group, own.stretch.begin, from, LANES);                                           \
+            int end = __shfl_sync(group, own.stretch.end, from, LANES);                                               \
+            const float shift_y = __shfl_sync(group, own.shift_y, from, LANES);                                       \
+            const float shift_z = __shfl_sync(group, own.shift_z, from, LANES);                                       \
+            float shift_x = 0.0f;                                                                                     \
+            for (int piece = 0; piece < (PERIODIC ? 2 : 1); ++piece) {                                                \
+                if (piece) {                                                                                          \
+                    begin = __shfl_sync(group, own.stretch.far_begin, from, LANES);                                   \
+                    end = __shfl_sync(group, own.stretch.far_end, from, LANES);                                       \
+                    shift_x = __shfl_sync(group, own.shift_x, from, LANES);                                           \
+                }                                                                                                     \
+                if (HALF)                                                                                             \
+                    begin = max(begin, slot + 1);                                                                     \
+                for (int base = begin; base < end; base += LANES) {                                                   \
                     const int j = base + lane;                                                                        \
-                    const int near = j < stop && is_near(p, positions[j], shift_x, shift_y, shift_z, cutoff2);        \
+                    const int near = j < end && j != slot &&                                                          \
+                                     is_near(p, positions[j], shift_x, shift_y, shift_z, cutoff2);                    \
                     const unsigned found = __ballot_sync(group, near);                                                \
                     VISIT(j, near, found)                                                                             \
                 }                                                                                                     \

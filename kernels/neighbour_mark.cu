@@ -9,8 +9,9 @@
    `masks` and `begins` are `particles` long. */
 #include "common/marks.h"
 
-#if defined(MINB) && defined(__CUDACC__)
-#define OCCUPANCY __launch_bounds__(BLOCK, MINB)
+/* Where rows take several words, more warps hide more than a few registers that are spilled cost. */
+#if defined(__CUDACC__) && WORDS > 1
+#define OCCUPANCY __launch_bounds__(BLOCK, 1024 / BLOCK)
 #else
 #define OCCUPANCY
 #endif

@@ -16,7 +16,7 @@ from gpubench.primitives import simd_query
 from gpubench.primitives.gather import Gather
 from gpubench.primitives.scan import ExclusiveScan
 
-BLOCK = 256
+BLOCK = 512
 LIST_BLOCK = 128  # smaller, for the shared memory that a block stages neighbours in
 GROUP_BLOCK = 256
 STEP, LIST_STEP = 2, 4  # candidates whose loads overlap
