@@ -245,8 +245,8 @@ def make_neighbour_lists(device: Recorder) -> None:
         box = Box((0.0,) * 3, (20.0,) * 3, (repeats,) * 3)
         positions = np.zeros((40_000, columns), dtype)
         plan = Plan(
-            device, CountingSortSearch, positions, box, cutoff,
-            half=half, in_cells=False, keeps_most=False,
+            device, CountingSortSearch, positions, box, box.grid(len(positions), cutoff), cutoff,
+            half=half, in_cells=False, capacity=None,
         )  # fmt: skip
         for name in ("has_moved", "write_pairs", "write_geometry"):
             plan.kernel(name)

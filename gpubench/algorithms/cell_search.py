@@ -56,23 +56,41 @@ class CellSearch(NeighbourSearch):
     source = "rozen2008, section 2.3, over the cell list's own source"
 
     def prepare(self) -> None:
-        device, particles = self.device, self.particles
-        shape = LinkedCells if self.cells.shape() is LinkedCells else SortedCells
-        parts = self.parameters.get("parts") or self.parts(device, particles, self.grid)
-        grid, form = _cut(self.grid, parts), self.preferred_form(device, particles)
-        given = {name: self.parameters[name] for name in self.of_cells}
-        self._cells = self.cells(device, particles, grid, form, given)
-        self._ids = CellIds(device, grid)
-        self._cell_of = [
-            self.allocate(particles, "int32") for _ in range(2 if self.task == "update" else 1)
-        ]
-        self._query = CellQuery(
-            device, particles, grid, self.cutoff, shape,
+        self._cells, self._query = self.over(
+            self.device, self.particles, self.grid, self.cutoff, self.parameters,
             lists=self.task == "list",
-            reach=grid.cells[0] // self.grid.cells[0],
-            gathers=shape is SortedCells and not self._cells.forms[form].reorders,
         )  # fmt: skip
+        self._ids = CellIds(self.device, self._cells.grid)
+        self._cell_of = [
+            self.allocate(self.particles, "int32") for _ in range(2 if self.task == "update" else 1)
+        ]
         self.workspace_bytes += self._cells.workspace_bytes + self._query.workspace_bytes
+
+    @classmethod
+    def over(
+        cls,
+        device: Device,
+        particles: int,
+        grid: Grid,
+        cutoff: float,
+        parameters: Mapping[str, int],
+        *,
+        lists: bool,
+        half: bool = False,
+    ) -> tuple[CellList, CellQuery]:
+        """Return the cell list of this search and the query over it.
+
+        grid: cells at least as long as the cutoff. lists, half: of the query.
+        """
+        cut = _cut(grid, parameters.get("parts") or cls.parts(device, particles, grid))
+        form, is_linked = cls.preferred_form(device, particles), cls.cells.shape() is LinkedCells
+        given = {name: parameters[name] for name in cls.of_cells}
+        query = CellQuery(
+            device, particles, cut, cutoff, LinkedCells if is_linked else SortedCells,
+            lists=lists, half=half, reach=cut.cells[0] // grid.cells[0],
+            gathers=not is_linked and not cls.cells.forms[form].reorders,
+        )  # fmt: skip
+        return cls.cells(device, particles, cut, form, given), query
 
     @classmethod
     def parts(cls, device: Device, particles: int, grid: Grid) -> int:
@@ -89,11 +107,6 @@ class CellSearch(NeighbourSearch):
             (f for f, of in cls.cells.forms.items() if not missing_feature(of.requires, device)),
             key=lambda form: (form not in preferred, form),
         )
-
-    @classmethod
-    def layout(cls, device: Device, particles: int, grid: Grid) -> tuple[Grid, str]:
-        """Return the cells that this search looks through, and the form of their list."""
-        return _cut(grid, cls.parts(device, particles, grid)), cls.preferred_form(device, particles)
 
     def load(self, inputs: ParticleSet) -> None:
         """Upload the positions of all states; make room for a list, build what is updated."""

@@ -108,7 +108,6 @@ def _compare_commits(
     """Measure two commits, or one and the working tree."""
     from gpubench.compare import commits, procedure
     from gpubench.compare.pairs import Job
-    from gpubench.measure.clock import now
 
     # What is no path comes first, so that a message is about that.
     by_need = sorted(given, key=lambda name: Path(name).exists())
@@ -121,21 +120,12 @@ def _compare_commits(
         for role, name in zip(("base", "head"), names, strict=True)
     )
 
-    first, last = procedure.LOOKS[0], procedure.LOOKS[-1]
-    say(
-        f"measuring {first} pairs of processes, the first of which says how long it takes; up to"
-        f" {last} within {seconds / 60:g} min where cells are inconclusive"
-    )
-    begin = now()
-
     def tell(pairs: int, still_open: int) -> None:
         more = f"; {still_open} cells are inconclusive so far" if still_open else ""
-        if pairs == 1:
-            more = f"; {first} take about {first * (now() - begin) / 60:.1f} min"
         say(f"{pairs} pairs of processes measured{more}")
 
     return procedure.compare_codes(
-        (ours, theirs), job, rule.threshold, rule.confidence, seconds, force, tell
+        (ours, theirs), job, rule.threshold, rule.confidence, seconds, force, say, tell
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -140,18 +139,8 @@ def _print_measured(summaries: Sequence[RunSummary]) -> None:
     """Print what the runs measured or reused, on standard error."""
     from gpubench.cli.show import print_measured
     from gpubench.evidence.frame import frame
-    from gpubench.evidence.records import identity_of
-    from gpubench.evidence.results import load
-    from gpubench.studies.plan import cell_key
 
-    found = []
-    for summary in summaries:
-        results = load(summary.path)
-        own = [
-            record for record in results.records if cell_key(identity_of(record)) in summary.keys
-        ]
-        found.append(replace(results, records=own))
-    print_measured(frame(found), console_on(sys.stderr))
+    print_measured(frame(summary.results for summary in summaries), console_on(sys.stderr))
 
 
 def _run_in_processes(context: typer.Context, out: Path) -> NoReturn:

@@ -13,7 +13,6 @@ from gpubench.cli.options import RESULTS, DeviceOption, PeriodicOption
 from gpubench.core.messages import say
 
 if TYPE_CHECKING:
-    from gpubench.evidence.ranking import Ranked
     from gpubench.neighbours.tune import Tuned
 
 
@@ -89,35 +88,18 @@ def tune(
 
 def _print(found: Tuned, cutoff: float) -> None:
     """Print ranks, the results for a trajectory, and last the line to write."""
-    _print_ranks("on these particles", found.ranked)
+    from gpubench.cli.show import print_measured
+    from gpubench.evidence.frame import frame_of
+
+    print_measured(frame_of([found.ranked]))
     if found.moved_share is not None:
         print(f"{found.moved_share:.2%} of the particles change cells from frame to frame")
-        _print_ranks("updates and rebuilds between the last two frames", found.updates)
+        print_measured(frame_of([found.updates]))
         _print_skins(found)
     if abs(found.searched - cutoff) > 1e-6 * cutoff:
         say(f"timed with a cutoff of {found.searched:g}: whole cells fill the box")
     say(f"records: {found.path}")
     print(found.code or "no method of gpubench.NeighbourList ran on these particles")
-
-
-def _print_ranks(title: str, ranked: list[Ranked]) -> None:
-    from gpubench.cli.output import new_table, print_table
-
-    table = new_table("rank", "algorithm", "median ms", "95 % interval", "over best", "reason")
-    for each in ranked:
-        record = each.measurement.record
-        name = f"{record.algorithm} {record.form}"
-        if each.rank is None or each.ratio is None:
-            table.add_row("", name, "", "", "", f"{record.status}: {record.reason or 'incomplete'}")
-            continue
-        tied = "=" if each.is_first and each.rank != 1 else ""
-        interval = f"{record.ci95_low_ms:.4g} to {record.ci95_high_ms:.4g}"
-        table.add_row(
-            f"{each.rank}{tied}", name, f"{record.median_ms:.4g}", interval,
-            f"{each.ratio.value:.2f}", "",
-        )  # fmt: skip
-    table.title, table.title_justify = title, "left"
-    print_table(table)
 
 
 def _print_skins(found: Tuned) -> None:

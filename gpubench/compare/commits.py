@@ -57,7 +57,10 @@ def code_of(root: Path, name: str, commit: str | None) -> Code:
     source = root if commit is None else _source_of(root, commit)
     variables = {"GPUBENCH_COMMIT": commit} if commit else {}
     variables[plugins.VARIABLE] = plugins.moved(root, source)
-    paths = [str(source), os.environ.get("PYTHONPATH", "")]
+    # A package that is installed as it lies in the repository, in src/ say, would be the tree's.
+    own = (Path(path).resolve() for path in sys.path if path)
+    moved = [source / path.relative_to(root) for path in own if path.is_relative_to(root)]
+    paths = [*map(str, (source, *filter(Path.is_dir, moved))), os.environ.get("PYTHONPATH", "")]
     variables["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
     return Code(name, title, sys.executable, variables, source)
 

@@ -16,12 +16,21 @@ from typing import Any, Literal
 from gpubench.compare import files
 from gpubench.compare.pairs import Code, Job, Pairs, describe
 from gpubench.compare.verdict import Judgement, Verdict, judge
+from gpubench.core import registry
+from gpubench.core.contracts import BACKENDS
+from gpubench.core.errors import UserError
 from gpubench.evidence.calibration import spreads
 from gpubench.evidence.files import load_results
 from gpubench.evidence.results import Results
 from gpubench.measure import clock
+from gpubench.studies.plan import plan
+from gpubench.studies.selection import Selection
+from gpubench.studies.study import parse_study
 
 LOOKS = (8, 12, 18, 27)  # pairs of processes measured at each look
+# To start a pair of processes takes some 3 s, and each cell 0.6 s: it took 0.56 s on an H200, and
+# 0.75 s on two cores of a CPU.
+START_S, CELL_S = 3.0, 0.6
 THRESHOLD = {"gpu": 0.03, "cpu": 0.10}  # by what a device is, unless the user says
 
 
@@ -114,18 +123,23 @@ def compare_codes(
     confidence: float,
     seconds: float,
     force: bool,
+    on_begin: Callable[[str], None],
     on_pair: Callable[[int, int], None],
 ) -> Comparison:
     """Measure two codes side by side and judge them.
 
     threshold: None for the one that goes with the device. seconds: no further pair is begun after
-    so long, but for those of the first look. on_pair: called with the number of pairs measured, and
-    of cells about which nothing can be told yet.
+    so long, but for those of the first look. on_begin: called before anything is measured, with
+    how long it will take. on_pair: called with the number of pairs measured, and of cells about
+    which nothing can be told yet.
 
     Raises UserError where they cannot be measured or compared.
     """
     deadline = clock.Deadline(seconds)
     environments = [describe(code, job.device) for code in codes]
+    if not (cells := cells_of(job, environments[1]["device"])):
+        raise UserError(f"{job.study} measures nothing of what was chosen on this device")
+    on_begin(how_long(cells, seconds))
     threshold = threshold_on(environments[0]) if threshold is None else threshold
     processes: tuple[list[Results], list[Results]] = ([], [])
     ours, theirs = map(files.Side, (code.title for code in codes), processes)
@@ -151,3 +165,30 @@ def compare_codes(
                 break
     judged = [settled.get(each.key, each) for each in judged]
     return Comparison(matched, judged, threshold, confidence, len(LOOKS), ours.name, theirs.name)
+
+
+def cells_of(job: Job, device: Mapping[str, Any]) -> int:
+    """Count what a job measures on a device, given as in a results file.
+
+    As the worker does: of launches and their graph, the graph alone. What needs another back end
+    does not count.
+    """
+    given = dict(job.selection)
+    if given.get("quick") is None:
+        given["quick"] = bool(device.get("is_cpu"))
+    absent = BACKENDS - {device["backend"]}
+    return sum(
+        (mode != "hot" or "graph" not in group.sweep.modes)
+        and not absent & group.sweep.requires
+        and not absent & registry.find_algorithm(subject.algorithm).forms[subject.form].requires
+        for group in plan(parse_study(job.study, job.text), Selection(**given))
+        for subject, mode in group.items
+    )
+
+
+def how_long(cells: int, seconds: float) -> str:
+    """Say how long it takes to compare so many cells, with no look begun after so many seconds."""
+    first, most = (look * (START_S + cells * CELL_S) for look in (LOOKS[0], LOOKS[-1]))
+    longest = max(first, min(most, seconds))
+    more = f"; up to {longest / 60:.1f} min where cells are inconclusive" if longest > first else ""
+    return f"{cells} cells in {LOOKS[0]} pairs of processes: about {first / 60:.1f} min{more}"

@@ -55,6 +55,33 @@ def keep(path: Path, code: bytes) -> None:
             _say_once(f"compiled code is not kept in {path.parent}: {reason}")
 
 
+def machine_code(file: str, what: object, compiled: Callable[[], bytes]) -> bytes:
+    """Return a file of kernels as machine code: from the cache, or compiled and kept there.
+
+    what: all that the code depends on, its sources by `sources_digest`.
+    """
+    folder = usable_cache()
+    if folder is None:
+        return compiled()
+    key = hashlib.sha256(repr(what).encode()).hexdigest()[:16]
+    path = folder / f"{Path(file).stem}-{key}.cubin"
+    if path.exists():
+        return path.read_bytes()
+    code = compiled()
+    keep(path, code)
+    return code
+
+
+def sources_digest(folders: Iterable[Path]) -> str:
+    """Return a hash over all sources that a kernel can include."""
+    digest = hashlib.sha256()
+    for folder in folders:
+        for path in sorted(folder.rglob("*")):
+            if path.suffix in (".cu", ".cuh", ".h"):
+                digest.update(f"{path.relative_to(folder)}\0".encode() + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
 def remembered(name: str, content: Iterable[bytes], make: Callable[[], T]) -> T:
     """Return what `make` makes of some content, from the cache where it was made before.
 

@@ -20,7 +20,7 @@ from numpy.typing import DTypeLike, NDArray
 from gpubench.core import install
 from gpubench.core.errors import DeviceUnavailable, OutOfMemory
 from gpubench.core.plugins import kernel_folders
-from gpubench.core.user_cache import keep, usable_cache
+from gpubench.core.user_cache import keep, machine_code, sources_digest, usable_cache
 from gpubench.devices.base import Device, DeviceReport, Graph, Kernel, scalar
 
 # Of NVML's reasons for a clock (nvmlClocksEventReasons), those that slow down what is measured;
@@ -243,21 +243,19 @@ class CUDADevice(Device):
         """
         folders = kernel_folders(file)
         source = f'#include "prelude/cuda.h"\n#include "{file}"\n'
-        key = repr((source, options, self.architecture, _nvcc_version(), _digest(folders)))
-        name = f"{Path(file).stem}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.cubin"
-        kept = usable_cache()
-        if kept is not None and (kept / name).exists():
-            return (kept / name).read_bytes()
-        code: bytes = self._compiler.compile(
-            source,
-            options=options,
-            include_dirs=[str(folder) for folder in folders],
-            arch=self.architecture,
-            cache_dir=False,
-        )
-        if kept is not None:
-            keep(kept / name, code)
-        return code
+        what = source, options, self.architecture, _nvcc_version(), sources_digest(folders)
+
+        def compiled() -> bytes:
+            code: bytes = self._compiler.compile(
+                source,
+                options=options,
+                include_dirs=[str(folder) for folder in folders],
+                arch=self.architecture,
+                cache_dir=False,
+            )
+            return code
+
+        return machine_code(file, what, compiled)
 
     def library(self, file: str, **constants: int | str) -> ctypes.CDLL:
         """Compile a file of kernels to a shared library of host functions and load it.
@@ -405,16 +403,6 @@ def _nvcc_version() -> str:
     """Return what nvcc says of itself."""
     done = subprocess.run(["nvcc", "--version"], capture_output=True, text=True, check=True)
     return done.stdout.strip()
-
-
-def _digest(folders: list[Path]) -> str:
-    """Return a hash over all sources that a kernel can include."""
-    digest = hashlib.sha256()
-    for folder in folders:
-        for path in sorted(folder.rglob("*")):
-            if path.suffix in (".cu", ".cuh", ".h"):
-                digest.update(f"{path.relative_to(folder)}\0".encode() + path.read_bytes() + b"\0")
-    return digest.hexdigest()
 
 
 def gpu_names() -> list[str]:

@@ -8,14 +8,13 @@ is what measures; this is for arrays that the user's own code holds.
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import itertools
 import math
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ from numpy.typing import DTypeLike, NDArray
 from gpubench.core import install
 from gpubench.core.errors import DeviceUnavailable
 from gpubench.core.paths import kernel_folder
-from gpubench.core.user_cache import keep, usable_cache
+from gpubench.core.user_cache import machine_code, sources_digest
 from gpubench.devices.base import Device, Kernel, scalar
 
 INSTALL = f"{install.hint('neighbours-cuda13')} (or [neighbours-cuda12], to match `nvidia-smi`)"
@@ -33,6 +32,8 @@ STATUS_BYTES = 256  # of host memory that kernels write to
 
 # How `struct` packs a scalar of each of NumPy's types into 64 bits.
 WORDS = {"i": "i4x", "I": "I4x", "f": "f4x", "d": "d", "l": "q", "q": "q", "L": "Q", "Q": "Q"}
+
+_sources = cache(sources_digest)  # a process keeps the sources that it began with
 
 
 def import_cupy(module: str = "cupy") -> Any:
@@ -73,18 +74,26 @@ class CuPyDevice(Device):
         self.queue: Any = self._driver.launchKernel
         self.noted: list[Noted] | None = None
         """While `replayed` calls its work: the launches so far, which are not queued."""
-        with Current(runtime, number):
+        with self.made_current():
             self._context = self._driver.ctxGetCurrent()
             address = runtime.hostAlloc(STATUS_BYTES, runtime.hostAllocMapped)
         memory = (ctypes.c_int64 * (STATUS_BYTES // 8)).from_address(address)
         self._status = address, np.ctypeslib.as_array(memory)  # as long as the process
 
     @property
-    def current(self) -> Current | None:
-        """A context in which this GPU is the thread's; None where it is already."""
-        if self._driver.ctxGetCurrent() == self._context:
-            return None
-        return Current(self._runtime, self.number)
+    def is_current(self) -> bool:
+        """Whether this GPU is the thread's."""
+        return bool(self._driver.ctxGetCurrent() == self._context)
+
+    @contextmanager
+    def made_current(self) -> Iterator[None]:
+        """Return a context in which this GPU is the thread's, with its primary context."""
+        before = self._runtime.getDevice()
+        self._runtime.setDevice(self.number)
+        try:
+            yield
+        finally:
+            self._runtime.setDevice(before)
 
     def _require_live(self) -> None:
         """Raise Unrecordable where launches are noted, since this is none."""
@@ -166,33 +175,25 @@ class CuPyDevice(Device):
         source = f'extern "C" {{\n#include "prelude/cuda.h"\n#include "{file}"\n}}\n'
         # Of CUDA, the version that CuPy is for: to load NVRTC and ask it takes longer than to read.
         version = self._runtime.runtimeGetVersion()
-        key = repr((source, defines, self.architecture, version, _sources(kernel_folder())))
-        name = f"{Path(file).stem}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.nvrtc.cubin"
-        kept = usable_cache()
-        if kept is not None and (kept / name).exists():
-            return (kept / name).read_bytes()
+        what = source, defines, self.architecture, version, _sources((kernel_folder(),))
+        return machine_code(file, what, lambda: self._compiled(source, defines))
+
+    def _compiled(self, source: str, defines: list[str]) -> bytes:
+        """Compile kernels with NVRTC; raises RuntimeError with the compiler's messages."""
         nvrtc = import_cupy(f"{BINDINGS}.libs.nvrtc")
-        code = compile_to_cubin(nvrtc, source, defines, self.architecture)
-        if kept is not None:
-            keep(kept / name, code)
+        program = nvrtc.createProgram(source, "gpubench.cu", (), ())
+        options = (f"-arch={self.architecture}", f"-I{kernel_folder()}", "--std=c++17", *defines)
+        try:
+            nvrtc.compileProgram(program, options)
+            code: bytes = nvrtc.getCUBIN(program)
+        except nvrtc.NVRTCError as error:
+            raise RuntimeError(f"{error}:\n{nvrtc.getProgramLog(program)}") from None
+        finally:
+            nvrtc.destroyProgram(program)
         return code
 
     def synchronize(self) -> None:
         self._runtime.streamSynchronize(self.stream())
-
-
-class Current:
-    """A context in which a GPU is the thread's, with its primary context."""
-
-    def __init__(self, runtime: Any, number: int) -> None:
-        self._runtime, self._number = runtime, number
-
-    def __enter__(self) -> None:
-        self._before = self._runtime.getDevice()
-        self._runtime.setDevice(self._number)
-
-    def __exit__(self, *_: object) -> None:
-        self._runtime.setDevice(self._before)
 
 
 class Unrecordable(Exception):
@@ -291,30 +292,3 @@ class Replay:
         queue, stream = self._device.queue, self._device.stream()
         for function, blocks, threads, address in self._queued:
             queue(function, blocks, 1, 1, threads, 1, 1, 0, stream, address, 0)
-
-
-def compile_to_cubin(nvrtc: Any, source: str, defines: list[str], architecture: str) -> bytes:
-    """Compile kernels with NVRTC, given as CuPy's bindings, to machine code.
-
-    Raises RuntimeError with the compiler's messages.
-    """
-    program = nvrtc.createProgram(source, "gpubench.cu", (), ())
-    options = (f"-arch={architecture}", f"-I{kernel_folder()}", "--std=c++17", *defines)
-    try:
-        nvrtc.compileProgram(program, options)
-        code: bytes = nvrtc.getCUBIN(program)
-    except nvrtc.NVRTCError as error:
-        raise RuntimeError(f"{error}:\n{nvrtc.getProgramLog(program)}") from None
-    finally:
-        nvrtc.destroyProgram(program)
-    return code
-
-
-@cache
-def _sources(folder: Path) -> str:
-    """Return a hash over all sources that a kernel can include."""
-    digest = hashlib.sha256()
-    for path in sorted(folder.rglob("*")):
-        if path.suffix in (".cu", ".cuh", ".h"):
-            digest.update(f"{path.relative_to(folder)}\0".encode() + path.read_bytes() + b"\0")
-    return digest.hexdigest()

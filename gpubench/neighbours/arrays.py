@@ -44,19 +44,26 @@ class Arrays(ABC):
 
     device: where the search runs. lock: held while it launches, for kernels and queue are shared.
     gives_once: whether an array that was given shows what kernels write later.
+    library: NumPy, CuPy or PyTorch.
     """
 
     device: Device
     lock: threading.RLock
     gives_once = False
+    library: Any
 
     @abstractmethod
     def take(self, positions: Any) -> Any:
-        """Return what kernels read of a user's array, checked; a copy only where it must be."""
+        """Return what kernels read of a user's array, checked; a copy only where it must be.
 
-    @abstractmethod
+        Its `owner` is an array of the library.
+        """
+
     def bounds(self, taken: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Wait, then return the least and the greatest coordinates, NaN where one is NaN."""
+        xyz, library = taken.owner[:, :3], self.library
+        low, high = library.amin(xyz, 0).tolist(), library.amax(xyz, 0).tolist()
+        return np.array(low), np.array(high)
 
     @abstractmethod
     def empty(self, shape: int | tuple[int, ...], dtype: str) -> Any:
@@ -70,9 +77,9 @@ class Arrays(ABC):
     def give(self, array: Any) -> Any:
         """Return an array of a result in the user's kind; on the host, when it is complete."""
 
+    @abstractmethod
     def on_stream(self) -> AbstractContextManager[Any]:
         """Return a context in which launches go to the stream of the user's code."""
-        return nullcontext()
 
 
 class HostArrays(Arrays):
@@ -82,6 +89,7 @@ class HostArrays(Arrays):
     """
 
     device: Any  # an OpenCL device, imported where there is one
+    library = np
 
     def __init__(self, spec: str, torch: Any) -> None:
         self.device, self.lock = _opencl(spec)
@@ -89,8 +97,10 @@ class HostArrays(Arrays):
 
     def take(self, positions: Any) -> Any:
         host = np.asarray(positions) if self._torch is None else positions.detach().numpy()
-        self.host = np.ascontiguousarray(checked(host))
-        return self._over(self.host) if self._shares(self.host) else self.device.upload(self.host)
+        host = np.ascontiguousarray(checked(host))
+        array = self._over(host) if self._shares(host) else self.device.upload(host)
+        array.owner = host
+        return array
 
     def _over(self, host: NDArray[Any]) -> Any:
         """Return a device array over host memory, which both keep."""
@@ -100,10 +110,6 @@ class HostArrays(Arrays):
 
     def _shares(self, host: NDArray[Any]) -> bool:
         return self.device.is_cpu and host.size > 0
-
-    def bounds(self, taken: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        xyz = self.host[:, :3]
-        return xyz.min(axis=0).astype(np.float64), xyz.max(axis=0).astype(np.float64)
 
     def empty(self, shape: int | tuple[int, ...], dtype: str) -> Any:
         host = np.empty(shape, dtype)
@@ -135,77 +141,73 @@ class CudaArrays(Arrays):
     device: CuPyDevice
     gives_once = True
 
-    def __init__(self, number: int, stream: Callable[[], int]) -> None:
-        self.device, self.lock = CuPyDevice(number, self.allocate, stream), threading.RLock()
+    def __init__(self, number: int, stream: Callable[[], int], too_large: type[Exception]) -> None:
+        self.device, self.lock = CuPyDevice(number, self._allocate, stream), threading.RLock()
+        self._too_large = too_large
 
     @abstractmethod
-    def allocate(self, size: int) -> tuple[Any, int]:
-        """Return what holds so many bytes, and their address; raise OutOfMemory."""
+    def block(self, size: int) -> tuple[Any, int]:
+        """Return an array of so many bytes, and their address."""
+
+    def _allocate(self, size: int) -> tuple[Any, int]:
+        try:
+            return self.block(size)
+        except self._too_large as error:
+            raise OutOfMemory(f"{self.device.name} has too little memory left: {error}") from None
 
     def empty(self, shape: int | tuple[int, ...], dtype: str) -> View:
         return self.device.empty(shape, dtype)
 
     def empty_each(self, layout: Layout) -> list[Any]:
         """Allocate the arrays of one result in one go: an allocation, and an array, takes time."""
-        block, address = self.allocate(layout.bytes)
+        block, address = self._allocate(layout.bytes)
         return [View(address + at, shape, dtype, block, at) for at, shape, dtype in layout.places]
 
     def on_stream(self) -> AbstractContextManager[Any]:
-        return self.device.current or NOTHING
+        return NOTHING if self.device.is_current else self.device.made_current()
 
 
 class CuPyArrays(CudaArrays):
     """CuPy's arrays, and others that CuPy takes without a copy."""
 
     def __init__(self, number: int) -> None:
-        self._cupy = import_cupy()
-        current = self._cupy.cuda.get_current_stream
-        super().__init__(number, lambda: current().ptr)
+        self.library = cupy = import_cupy()
+        current = cupy.cuda.get_current_stream
+        super().__init__(number, lambda: current().ptr, cupy.cuda.memory.OutOfMemoryError)
 
-    def allocate(self, size: int) -> tuple[Any, int]:
-        try:
-            block = self._cupy.empty(size, np.uint8)
-        except self._cupy.cuda.memory.OutOfMemoryError as error:
-            raise OutOfMemory(f"{self.device.name} has too little memory left: {error}") from None
+    def block(self, size: int) -> tuple[Any, int]:
+        block = self.library.empty(size, np.uint8)
         return block, block.data.ptr
 
     def take(self, positions: Any) -> View:
-        array = positions
-        if type(array) is not self._cupy.ndarray:
+        array, cupy = positions, self.library
+        if type(array) is not cupy.ndarray:
             has_dlpack = hasattr(array, "__dlpack__")
-            array = self._cupy.from_dlpack(array) if has_dlpack else self._cupy.asarray(array)
-        checked(array)
-        if not array.flags.c_contiguous:
-            array = self._cupy.ascontiguousarray(array)
+            array = cupy.from_dlpack(array) if has_dlpack else cupy.asarray(array)
+        if not checked(array).flags.c_contiguous:
+            array = cupy.ascontiguousarray(array)
         return View(array.data.ptr, array.shape, array.dtype, array)
 
-    def bounds(self, taken: View) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        xyz = taken.owner[:, :3]
-        low, high = xyz.min(axis=0).get(), xyz.max(axis=0).get()
-        return low.astype(np.float64), high.astype(np.float64)
-
     def give(self, array: View) -> Any:
-        return self._cupy.ndarray(array.shape, array.dtype, array.owner.data + array.at)
+        return self.library.ndarray(array.shape, array.dtype, array.owner.data + array.at)
 
 
 class TorchArrays(CudaArrays):
     """PyTorch's tensors."""
 
-    def __init__(self, number: int, torch: Any) -> None:
-        self._torch = torch
+    def __init__(self, number: int) -> None:
+        self.library = torch = sys.modules["torch"]
         # New tensors are made like this one: sooner than from a type and a device.
         self._like = torch.empty(0, dtype=torch.uint8, device=torch.device("cuda", number))
         names = ("float32", "float64", "int32", "int64")
         self._types = {getattr(torch, name): np.dtype(name) for name in names}
         self._torch_types = {of_numpy: of_torch for of_torch, of_numpy in self._types.items()}
         # As torch.cuda.current_stream().cuda_stream, without an object for each call.
-        super().__init__(number, partial(torch._C._cuda_getCurrentRawStream, number))
+        stream = partial(torch._C._cuda_getCurrentRawStream, number)
+        super().__init__(number, stream, torch.OutOfMemoryError)
 
-    def allocate(self, size: int) -> tuple[Any, int]:
-        try:
-            block = self._like.new_empty(size)
-        except self._torch.OutOfMemoryError as error:
-            raise OutOfMemory(f"{self.device.name} has too little memory left: {error}") from None
+    def block(self, size: int) -> tuple[Any, int]:
+        block = self._like.new_empty(size)
         return block, block.data_ptr()
 
     def take(self, positions: Any) -> View:
@@ -213,10 +215,6 @@ class TorchArrays(CudaArrays):
         dtype = self._types.get(tensor.dtype, tensor.dtype)
         view: View = checked(View(tensor.data_ptr(), tensor.shape, dtype, tensor))
         return view
-
-    def bounds(self, taken: View) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        xyz = taken.owner[:, :3].double()
-        return xyz.amin(0).cpu().numpy(), xyz.amax(0).cpu().numpy()
 
     def give(self, array: View) -> Any:
         flat = array.owner[array.at : array.at + array.nbytes].view(self._torch_types[array.dtype])
@@ -247,9 +245,7 @@ def kind_of(positions: Any) -> tuple[int, int, str]:
             return int(kind), int(number), module
         raise UserError(f"{KINDS}; this one is on another device (DLPack type {int(kind)})")
     if hasattr(positions, "__cuda_array_interface__"):
-        pointer = positions.__cuda_array_interface__["data"][0]
-        attributes = import_cupy().cuda.runtime.pointerGetAttributes(pointer)
-        return CUDA, int(attributes.device), module
+        return CUDA, int(import_cupy().asarray(positions).device.id), module
     raise UserError(f"{KINDS}, not {type(positions).__name__}")
 
 
@@ -269,7 +265,7 @@ def arrays_for(kind: tuple[int, int, str], spec: str | None) -> Arrays:
 @cache
 def on_cuda(number: int, in_torch: bool) -> CudaArrays:
     """Open an NVIDIA GPU once a process for CuPy's arrays, and once for PyTorch's."""
-    return TorchArrays(number, sys.modules["torch"]) if in_torch else CuPyArrays(number)
+    return TorchArrays(number) if in_torch else CuPyArrays(number)
 
 
 @cache
@@ -279,6 +275,6 @@ def _opencl(spec: str) -> tuple[Any, threading.RLock]:
         raise UserError(f"arrays in host memory are searched through OpenCL, not on {spec}")
     from gpubench.devices import opencl  # slow to import
 
-    return opencl.open_opencl(
-        spec.partition(":")[2]
-    ) if spec else opencl.open_cpu(), threading.RLock()
+    named = spec.partition(":")[2]
+    device = opencl.open_opencl(named) if spec else opencl.open_cpu()
+    return device, threading.RLock()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,34 +73,27 @@ class Box:
         return packed
 
 
-def box_of(
-    edges: Any, low: Sequence[float], periodic: bool | Sequence[bool]
-) -> Box | tuple[bool, bool, bool]:
-    """Return the box that a user describes; where there is none, that no axis repeats.
+def box_of(edges: Any, low: Sequence[float], periodic: bool | Sequence[bool]) -> Box | None:
+    """Return the box that a user describes; None in open space.
 
     edges: three lengths, a 3x3 matrix of which only the diagonal is not 0, or None. Raises
     UserError for everything else.
     """
-    repeats = _three(periodic, "periodic", bool)
+    repeats = _three("periodic", periodic, bool, "True, False, or three of them")
+    if edges is None and not any(repeats):
+        return None
     if edges is None:
-        if any(repeats):
-            raise UserError("a periodic search needs the edges of its box: box=(lx, ly, lz)")
-        return (False, False, False)
-    try:
-        given = np.asarray(edges, np.float64)
-    except (TypeError, ValueError):
-        raise UserError(f"box takes three edges, or None, not {edges!r}") from None
-    if given.shape == (3, 3):
-        if np.count_nonzero(given - np.diag(np.diagonal(given))):
-            raise UserError("triclinic boxes are not supported: box takes three orthogonal edges")
-        given = np.diagonal(given)
-    if given.shape != (3,) or not np.isfinite(given).all() or (given <= 0).any():
-        raise UserError(f"box takes three positive finite edges, or None, not {edges!r}")
-    x, y, z = map(float, given)
-    corner = _three(low, "low", float)
-    if not all(map(math.isfinite, corner)):
-        raise UserError(f"low takes three finite coordinates, not {low!r}")
-    return Box(corner, (x, y, z), repeats)
+        raise UserError("a periodic search needs the edges of its box: box=(lx, ly, lz)")
+    with suppress(TypeError, ValueError):
+        matrix = np.asarray(edges, np.float64)
+        if matrix.shape == (3, 3):
+            edges = np.diagonal(matrix)
+            if np.count_nonzero(matrix) > np.count_nonzero(edges):
+                raise UserError("triclinic boxes are not supported: box takes three edges")
+    size = _three("box", edges, float, wanted := "three positive finite edges, or None")
+    if min(size) <= 0:
+        raise UserError(f"box takes {wanted}, not {edges!r}")
+    return Box(_three("low", low, float, "three finite coordinates"), size, repeats)
 
 
 def box_around(low: NDArray[np.float64], high: NDArray[np.float64], reach: float) -> Box:
@@ -117,18 +111,12 @@ def fits(box: Box, low: NDArray[np.float64], high: NDArray[np.float64], reach: f
     return bool((inside & (size <= 1.25 * (high - low) + 2 * reach)).all())
 
 
-def _three(value: Any, name: str, kind: type) -> Any:
-    """Return a triple of one type; a single truth value stands for three."""
-    if kind is bool and isinstance(value, bool | np.bool_):
-        value = (value,) * 3
-    try:
-        triple = tuple(value)
-        if kind is bool and not all(isinstance(v, bool | np.bool_) for v in triple):
-            raise TypeError
-        triple = tuple(map(kind, triple))
-    except (TypeError, ValueError):
-        triple = ()
-    if len(triple) != 3:
-        words = "True, False, or three of them" if kind is bool else "three numbers"
-        raise UserError(f"{name} takes {words}, not {value!r}")
-    return triple
+def _three(name: str, value: Any, kind: type, wanted: str) -> Any:
+    """Return a triple of finite numbers, or of truth values, of which one stands for three."""
+    with suppress(TypeError, ValueError):
+        given = np.asarray(value)
+        has_shape = given.shape == (3,) or (kind is bool and given.shape == ())
+        has_kind = (given.dtype == bool) == (kind is bool)
+        if has_shape and has_kind and np.isfinite(given.astype(float)).all():
+            return tuple(np.broadcast_to(given, 3).astype(kind).tolist())
+    raise UserError(f"{name} takes {wanted}, not {value!r}")

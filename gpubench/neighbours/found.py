@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,8 +9,6 @@ import numpy as np
 from gpubench.core.errors import UserError
 from gpubench.neighbours.arrays import Arrays
 from gpubench.neighbours.plan import BLOCK, Plan, Rows
-
-GIVEN = ("counts", "offsets", "neighbours", "ids")
 
 
 class Found:
@@ -28,39 +25,45 @@ class Found:
     def __init__(
         self, arrays: Arrays, plan: Plan | None, rows: Rows, positions: Any, pairs: int | None
     ) -> None:
-        self._arrays, self._plan, self.rows = arrays, plan, rows
-        self._positions, self._pairs = positions, pairs
+        self.arrays, self._plan, self.rows = arrays, plan, rows
+        self.positions, self._pairs = positions, pairs
+        self._given = rows.given if arrays.gives_once else {}
 
     def __repr__(self) -> str:
         rows = self.rows.counts.shape[0]
         pairs = "pairs not counted yet" if self._pairs is None else f"{self._pairs:,} pairs"
         return f"Found({rows:,} particles, {pairs})"
 
-    @cached_property
+    @property
     def counts(self) -> Any:
         """How many neighbours each row has: int32, shape (n,)."""
-        return self._arrays.give(self.rows.counts)
+        return self._give("counts")
 
-    @cached_property
+    @property
     def offsets(self) -> Any:
         """Where each row begins, and where the last ends: int64, shape (n + 1,)."""
-        return self._arrays.give(self.rows.offsets)
+        return self._give("offsets")
 
-    @cached_property
+    @property
     def neighbours(self) -> Any:
         """The neighbours: int32, shape (offsets[-1],), or (capacity,) where one was given."""
-        return self._arrays.give(self.rows.neighbours)
+        return self._give("neighbours")
 
-    @cached_property
+    @property
     def ids(self) -> Any:
         """The particle of each row: int32, shape (n,); None where rows are particles."""
-        return None if self.rows.ids is None else self._arrays.give(self.rows.ids)
+        return None if self.rows.ids is None else self._give("ids")
+
+    def _give(self, name: str) -> Any:
+        if name not in self._given:
+            self._given[name] = self.arrays.give(getattr(self.rows, name))
+        return self._given[name]
 
     def __len__(self) -> int:
         """Return how many pairs there are. Waits for the device."""
         if self._pairs is None:
-            with self._arrays.lock, self._arrays.on_stream():
-                last = self._arrays.device.download(self.rows.offsets)[-1]
+            with self.arrays.lock, self.arrays.on_stream():
+                last = self.arrays.device.download(self.rows.offsets)[-1]
                 self._pairs = min(int(last), int(self.rows.neighbours.shape[0]))
         return self._pairs
 
@@ -73,11 +76,11 @@ class Found:
 
         In the unit and type of the positions, shape (pairs, 3), computed in double precision.
         """
-        return self._each("write_geometry", (3,), self._positions.dtype)
+        return self._each("write_geometry", (3,), self.positions.dtype)
 
     def distances(self) -> Any:
         """Return the distance of each pair, in the unit and type of the positions: (pairs,)."""
-        return self._each("write_geometry", (), self._positions.dtype)
+        return self._each("write_geometry", (), self.positions.dtype)
 
     def check(self) -> Found:
         """Wait, and raise UserError for what a search with a `capacity` met since the last check.
@@ -86,7 +89,7 @@ class Found:
         pairs than there was room for. Returns itself.
         """
         if self._plan is not None:
-            with self._arrays.lock, self._arrays.on_stream():
+            with self.arrays.lock, self.arrays.on_stream():
                 most = self._plan.require_sound()
             room = int(self.rows.neighbours.shape[0])
             if most > room:
@@ -95,28 +98,15 @@ class Found:
 
     def suits(self, arrays: Arrays, in_cells: bool) -> bool:
         """Say whether a search of such arrays can write into these."""
-        return self._arrays.device is arrays.device and (self.rows.ids is not None) == in_cells
-
-    @property
-    def positions(self) -> Any:
-        """The positions that were searched, on the device."""
-        return self._positions
+        return self.arrays.device is arrays.device and (self.rows.ids is not None) == in_cells
 
     def at(self, positions: Any) -> Found:
         """Return the same list for positions that have moved, on the device."""
-        found = Found(self._arrays, self._plan, self.rows, positions, self._pairs)
-        return found.with_arrays_of(self)
-
-    def with_arrays_of(self, other: Found) -> Found:
-        """Return itself, with the arrays that another result of the same rows has given."""
-        if self._arrays.gives_once:
-            given, own = vars(other), vars(self)
-            own |= {name: given[name] for name in GIVEN if name in given}
-        return self
+        return Found(self.arrays, self._plan, self.rows, positions, self._pairs)
 
     def _each(self, kernel: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
         """Compute something of each pair."""
-        arrays, rows, plan, pairs = self._arrays, self.rows, self._plan, len(self)
+        arrays, rows, plan, pairs = self.arrays, self.rows, self._plan, len(self)
         with arrays.lock, arrays.on_stream():
             out = arrays.empty((pairs, *shape), dtype.name)
             if pairs and plan is not None:
@@ -124,8 +114,32 @@ class Found:
                 given = [rows.offsets, rows.neighbours]
                 if kernel == "write_geometry":
                     ids = plan.numbers if rows.ids is None else rows.ids
-                    given += [ids, self._positions, plan.packed_box]
+                    given += [ids, self.positions, plan.packed_box]
                 constants = [np.int64(pairs), n]
                 constants += [int(shape == (3,))] if kernel == "write_geometry" else []
                 plan.kernel(kernel)(device.blocks(n, BLOCK), BLOCK, *given, *constants, out)
             return arrays.give(out)
+
+
+class Kept:
+    """A list that is kept until a particle has moved further than `reach` since it was made."""
+
+    def __init__(self, found: Found, plan: Plan, reach: float) -> None:
+        self.found, self._plan, self._reach2 = found, plan, np.float64(reach) ** 2
+        device, positions = found.arrays.device, found.positions
+        self._before = device.empty(positions.shape, positions.dtype)
+        device.copy(positions, self._before)
+        self._flag, self._kernel = device.empty(1, "int64"), plan.kernel("has_moved")
+
+    def serves(self, arrays: Arrays, positions: Any) -> bool:
+        """Wait, and say so; a position that is not finite counts as one that moved too far."""
+        device, plan, before = arrays.device, self._plan, self._before
+        is_alike = (positions.shape, positions.dtype) == (before.shape, before.dtype)
+        if arrays is not self.found.arrays or not is_alike:
+            return False
+        device.fill(self._flag, 0)
+        self._kernel(
+            device.blocks(plan.particles, BLOCK), BLOCK, before, positions, plan.packed_box,
+            plan.particles, self._reach2, self._flag,
+        )  # fmt: skip
+        return not device.download(self._flag)[0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ from gpubench.algorithms import cell_search
 from gpubench.algorithms.cell_search import CellSearch
 from gpubench.choose.question import Question
 from gpubench.choose.remembered import chooser_for
+from gpubench.core.answers import LinkedCells
 from gpubench.core.errors import UserError
 from gpubench.core.grid import Grid
 from gpubench.core.registry import classes_in
@@ -34,23 +34,24 @@ def methods() -> dict[str, type[CellSearch]]:
     return {each.name.removeprefix(PREFIX): each for each in searches if TASK in each.forms}
 
 
-def candidates(
-    method: str, device: Device, particles: int, grid: Grid
-) -> Iterator[tuple[type[CellSearch], str]]:
-    """Yield the search to take and why, then others to take where that cannot run.
+def chosen(
+    method: str, device: Device, particles: int, grid: Grid, needs_sorted: bool
+) -> tuple[type[CellSearch], str]:
+    """Return the search to take, and why.
 
-    method: a name, or `auto` for what the evidence says of a device.
+    method: a name, or `auto` for what the evidence says of a device. needs_sorted: whether only
+    those over sorted cells will do.
     """
     known = methods()
     if method != "auto":
         if method not in known:
             raise UserError(f"method takes auto, {', '.join(known)}, not {method!r}")
-        yield known[method], f"{method}, as asked"
-        return
+        return known[method], f"{method}, as asked"
+    if needs_sorted:
+        known = {name: of for name, of in known.items() if of.cells.shape() is not LinkedCells}
     order, why = _measured(device, particles, grid)
-    names = [*(name for name in order if name in known), DEFAULT]
-    for name in dict.fromkeys(names):
-        yield known[name], f"{name}: {why}"
+    name = next((each for each in order if each in known), DEFAULT)
+    return known[name], f"{name}: {why}"
 
 
 @cache

@@ -10,9 +10,9 @@ import numpy as np
 from gpubench.core.errors import UserError
 from gpubench.neighbours.arrays import Arrays, arrays_for, kind_of
 from gpubench.neighbours.box import Box, box_around, box_of, fits
-from gpubench.neighbours.found import Found
-from gpubench.neighbours.method import candidates
-from gpubench.neighbours.plan import Displacement, Plan, Rows
+from gpubench.neighbours.found import Found, Kept
+from gpubench.neighbours.method import chosen
+from gpubench.neighbours.plan import Plan, Rows
 
 Order = Literal["input", "cells"]
 
@@ -66,14 +66,14 @@ class NeighbourList:
             raise UserError(f"order takes input or cells, not {order!r}")
         if capacity is not None and (isinstance(capacity, bool) or int(capacity) < 0):
             raise UserError(f"capacity takes a number of neighbours, not {capacity!r}")
-        if capacity is not None and not isinstance(self._given, Box):
+        if capacity is not None and self._given is None:
             raise UserError("a search with a capacity does not wait to find the box: give it")
         self._half, self._in_cells = bool(half), order == "cells"
         self._capacity = capacity
         self._device = device
         self._arrays: dict[tuple[int, int, str], Arrays] = {}
         self._plan: tuple[Any, Plan] | None = None
-        self._last: tuple[Any, Found, Displacement] | None = None
+        self._last: Kept | None = None
         self._method = method
         self.chosen = ""
         """Which method the last search took, and why."""
@@ -106,12 +106,6 @@ class NeighbourList:
                     plan.require_sound()
             return arrays.give(counts)
 
-    def _arrays_of(self, positions: Any) -> Arrays:
-        kind = kind_of(positions)
-        if kind not in self._arrays:
-            self._arrays[kind] = arrays_for(kind, self._device)
-        return self._arrays[kind]
-
     def update(self, positions: Any) -> Found:
         """Return the neighbours as of the last search, unless a particle moved by half the skin.
 
@@ -119,59 +113,51 @@ class NeighbourList:
         """
         if not self.skin:
             raise UserError("update needs a skin: NeighbourList(cutoff, ..., skin=0.2)")
-        if self._last is not None:
-            (kind, dtype, shape), found, moved = self._last
-            arrays = self._arrays[kind]
-            with arrays.lock, arrays.on_stream():
-                if kind_of(positions) == kind:
-                    taken = arrays.take(positions)
-                    if (taken.dtype, taken.shape) == (dtype, shape) and not moved.exceeds(taken):
-                        return found.at(taken)
-        found = self(positions)
-        self._remember(kind_of(positions), found)
-        return found
-
-    def _remember(self, kind: tuple[int, int, str], found: Found) -> None:
-        arrays, taken = self._arrays[kind], found.positions
-        if not taken.shape[0] or self._plan is None:
-            self._last = None
-            return
+        arrays = self._arrays_of(positions)
         with arrays.lock, arrays.on_stream():
-            moved = Displacement(self._plan[1], arrays.device, taken, self.skin / 2)
-        self._last = (kind, taken.dtype, taken.shape), found, moved
+            taken, last = arrays.take(positions), self._last
+            if last is not None and last.serves(arrays, taken):
+                return last.found.at(taken)
+            found, self._last = self._search(arrays, taken, None), None
+            if self._plan is not None and taken.shape[0]:
+                self._last = Kept(found, self._plan[1], self.skin / 2)
+            return found
+
+    def _arrays_of(self, positions: Any) -> Arrays:
+        kind = kind_of(positions)
+        if kind not in self._arrays:
+            self._arrays[kind] = arrays_for(kind, self._device)
+        return self._arrays[kind]
 
     def bound(self, box: Any = None) -> float:
         """Return how far from the cutoff a pair may be taken for one on the other side of it.
 
         box: edges, for a list without a box of its own.
         """
-        own = self._given if isinstance(self._given, Box) else box_of(box, (0, 0, 0), False)
-        if not isinstance(own, Box):
+        own = self._given or box_of(box, (0, 0, 0), False)
+        if own is None:
             raise UserError("give the edges of the box around the particles")
         return own.bound(self.reach)
 
     def _search(self, arrays: Arrays, taken: Any, out: Found | None) -> Found:
         n, self.searches = taken.shape[0], self.searches + 1
         if n == 0:
-            return Found(arrays, None, _no_rows(arrays, self._in_cells), taken, 0)
+            empty = [arrays.empty(0, "int32") for _ in range(3)]
+            offsets = arrays.device.upload(np.zeros(1, np.int64))
+            rows = Rows(empty[0], offsets, empty[1], empty[2] if self._in_cells else None)
+            return Found(arrays, None, rows, taken, 0)
         plan = self._plan_for(arrays, taken)
-        if out is not None and not (isinstance(out, Found) and out.suits(arrays, self._in_cells)):
-            raise UserError("out takes what an earlier search like this one found")
-        if self._capacity is not None:
-            rows = plan.rows(arrays, self._capacity) if out is None else out.rows
-            if rows.counts.shape[0] != n:
-                raise UserError(f"out is of {rows.counts.shape[0]} particles, not {n}")
-            plan.search(taken, rows)
-            found = Found(arrays, plan, rows, taken, None)
-            return found if out is None else found.with_arrays_of(out)
-        if out is not None:
+        if out is None:
+            rows = plan.rows(arrays)
+        elif self._capacity is None:
             raise UserError("out is for a list with a capacity")
-        rows = plan.rows(arrays, 0)
-        plan.count(taken, rows)
-        pairs = plan.require_sound()
-        rows.neighbours = arrays.empty(pairs, "int32")
-        plan.fill(rows)
-        return Found(arrays, plan, rows, taken, pairs)
+        elif not (isinstance(out, Found) and out.suits(arrays, self._in_cells)):
+            raise UserError("out takes what an earlier search like this one found")
+        else:
+            rows = out.rows
+        if rows.counts.shape[0] != n:
+            raise UserError(f"out is of {rows.counts.shape[0]} particles, not {n}")
+        return Found(arrays, plan, rows, taken, plan.search(arrays, taken, rows))
 
     def _plan_for(self, arrays: Arrays, taken: Any) -> Plan:
         """Return the plan of the last search where it fits, else a new one."""
@@ -179,11 +165,18 @@ class NeighbourList:
         key = (arrays.device, taken.dtype, taken.shape, box)
         if self._plan is None or self._plan[0] != key:
             self._plan = None  # its memory goes first
-            self._plan = key, self._new_plan(arrays, taken, box)
+            n, grid = taken.shape[0], box.grid(taken.shape[0], self.reach)
+            needs_sorted = self._half or self._in_cells
+            search, self.chosen = chosen(self._method, arrays.device, n, grid, needs_sorted)
+            plan = Plan(
+                arrays.device, search, taken, box, grid, self.reach,
+                half=self._half, in_cells=self._in_cells, capacity=self._capacity,
+            )  # fmt: skip
+            self._plan = key, plan
         return self._plan[1]
 
     def _box(self, arrays: Arrays, taken: Any) -> Box:
-        if isinstance(self._given, Box):
+        if self._given is not None:
             return self._given
         low, high = arrays.bounds(taken)
         if not (np.isfinite(low).all() and np.isfinite(high).all()):
@@ -191,31 +184,6 @@ class NeighbourList:
         if self._plan is not None and fits(self._plan[1].box, low, high, self.reach):
             return self._plan[1].box
         return box_around(low, high, self.reach)
-
-    def _new_plan(self, arrays: Arrays, taken: Any, box: Box) -> Plan:
-        grid = box.grid(taken.shape[0], self.reach)
-        refused = ""
-        for search, why in candidates(self._method, arrays.device, taken.shape[0], grid):
-            try:
-                plan = Plan(
-                    arrays.device, search, taken, box, self.reach,
-                    half=self._half, in_cells=self._in_cells,
-                    keeps_most=self._capacity is not None,
-                )  # fmt: skip
-            except UserError as error:
-                if self._method != "auto":
-                    raise
-                refused += f"; not {search.cells.name}: {error}"
-            else:
-                self.chosen = why + refused
-                return plan
-        raise UserError(f"no method can list neighbours here{refused}")
-
-
-def _no_rows(arrays: Arrays, in_cells: bool) -> Rows:
-    offsets = arrays.device.upload(np.zeros(1, np.int64))
-    empty = [arrays.empty(0, "int32") for _ in range(3)]
-    return Rows(empty[0], offsets, empty[1], empty[2] if in_cells else None)
 
 
 def _number(name: str, value: Any, positive: bool = False) -> float:

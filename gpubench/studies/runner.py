@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from gpubench.core.errors import UserError
 from gpubench.core.memory import why_too_large
 from gpubench.devices import Device
 from gpubench.evidence.records import AnyRecord, identity_of, is_settled
-from gpubench.evidence.results import Store, load
+from gpubench.evidence.results import Results, Store, load
 from gpubench.measure.clock import now
 from gpubench.measure.environment import environment
 from gpubench.measure.progress import Bar, progress
@@ -95,6 +95,13 @@ class RunSummary:
     overhead_ms: dict[str, float]
     seconds: float
     keys: frozenset[str]
+
+    @property
+    def results(self) -> Results:
+        """What the file has of this run, measured or there before."""
+        found = load(self.path)
+        own = [each for each in found.records if cell_key(identity_of(each)) in self.keys]
+        return replace(found, records=own)
 
 
 def run(

@@ -188,3 +188,14 @@ def test_what_was_added_comes_from_the_commit_too(repository, monkeypatch, tmp_p
     assert ours.variables[plugins.VARIABLE] == str(outside)
     assert theirs.variables[plugins.VARIABLE] == f"{theirs.folder / 'mine.py'}{os.pathsep}{outside}"
     assert present.variables[plugins.VARIABLE] == f"{inside}{os.pathsep}{outside}"
+
+
+def test_a_package_used_as_it_lies_in_the_repository_is_the_commits(repository, monkeypatch):
+    """As an editable installation puts the folder of a package on the path of all processes."""
+    (repository.root / "src").mkdir()
+    old = repository.commit("old", **{"src/inside": "WHO = 'old'\n"})
+    (repository.root / "src" / "inside.py").write_text("WHO = 'new'\n")
+    monkeypatch.setattr(sys, "path", [*sys.path, str(repository.root / "src")])
+    for commit, who in ((old, "old"), (None, "new")):
+        code = commits.code_of(repository.root, "base", commit)
+        assert ask(code, "import inside; print(inside.WHO)") == who

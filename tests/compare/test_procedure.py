@@ -13,9 +13,10 @@ from gpubench.compare.pairs import Code, Job, Pair
 from gpubench.compare.procedure import LOOKS, compare_codes
 from gpubench.compare.verdict import judge
 from gpubench.core.errors import UserError
+from gpubench.evidence import calibration
 
 CODES = Code("base", "an old commit", "python"), Code("head", "a new commit", "python")
-JOB = Job("a-study", "", "auto", {})
+JOB = Job.of("regressions", "auto", {"quick": None, "algorithms": None})
 GPU, CPU = made.environment(), made.environment({"is_cpu": True})
 ROOT = Path(__file__).parents[2]
 FAR = 1e9  # seconds
@@ -89,13 +90,49 @@ def run(monkeypatch):
         monkeypatch.setattr(procedure, "Pairs", measured)
         given = {
             "threshold": None, "confidence": 0.99, "seconds": FAR, "force": False,
-            "on_pair": lambda *_: None,
+            "on_begin": lambda _: None, "on_pair": lambda *_: None,
         }  # fmt: skip
         found = compare_codes(CODES, JOB, **given | options)
         assert measured.closed
         return found
 
     return call
+
+
+def test_it_says_how_long_it_takes_before_anything_is_measured(run):
+    said, measured = [], Measured(one=1.0)
+    run(measured, on_begin=lambda words: said.append((words, len(measured.asked))))
+    ((words, pairs),) = said
+    assert pairs == 0 and words.startswith(f"{procedure.cells_of(JOB, GPU['device'])} cells in 8 ")
+
+
+def test_the_estimate_counts_the_cells_of_the_study():
+    (shipped,) = (ROOT / "results" / "calibration" / "cpu-intel-xeon").glob("*-regressions.json")
+    cpu = {"backend": "opencl", "is_cpu": True}
+    came_later = 2  # sorts of keys, which are not in this calibration
+    assert procedure.cells_of(JOB, cpu) == len(calibration.load(shipped).pairs) + came_later
+    assert procedure.cells_of(JOB, GPU["device"]) > procedure.cells_of(JOB, cpu)
+
+
+def test_what_measures_nothing_is_refused_before_a_pair(run, monkeypatch):
+    nothing = Job.of("regressions", "auto", {"quick": None, "algorithms": ["filter-lookback"]})
+    monkeypatch.setattr(f"{__name__}.JOB", nothing)
+    measured = Measured(one=1.0)
+    with pytest.raises(UserError, match="measures nothing of what was chosen on this device"):
+        run(measured, environment=made.environment({"backend": "opencl", "is_cpu": True}))
+    assert not measured.asked
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (60, "20 cells in 8 pairs of processes: about 2.0 min"),
+        (300, "20 cells in 8 pairs of processes: about 2.0 min; up to 5.0 min where cells are"),
+        (1e6, "20 cells in 8 pairs of processes: about 2.0 min; up to 6.8 min where cells are"),
+    ],
+)
+def test_an_estimate_knows_the_limit(seconds, words):
+    assert procedure.how_long(20, seconds).removesuffix(" inconclusive") == words
 
 
 def verdicts(found):
@@ -200,7 +237,7 @@ def test_what_cannot_be_compared_is_refused_after_one_pair(run, monkeypatch):
     by_name = {CODES[0].name: GPU, CODES[1].name: other}
     call = lambda **options: compare_codes(  # noqa: E731
         CODES, JOB, threshold=None, confidence=0.99, seconds=FAR,
-        on_pair=lambda *_: None, **options,
+        on_begin=lambda _: None, on_pair=lambda *_: None, **options,
     )  # fmt: skip
     monkeypatch.setattr(procedure, "Pairs", measured)
     monkeypatch.setattr(procedure, "describe", lambda code, device: by_name[code.name])

@@ -256,7 +256,8 @@ class TestCodeForCUDA:
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:  # fmt: skip
         folder = tmp_path / "cache"
-        monkeypatch.setattr(cuda, "usable_cache", lambda: folder if is_kept else None)
+        for module in (cuda, user_cache):
+            monkeypatch.setattr(module, "usable_cache", lambda: folder if is_kept else None)
         for _ in range(2):
             assert device._cubin("gather.cu", []) == b"code"
             assert device.library("cub_radix_sort.cu") is not None

@@ -1,4 +1,4 @@
-/* Finds the neighbours of particles in a file with an exported header: HASHED and LISTS say which it is.
+/* Finds the neighbours of particles in a file with an exported header, LISTS if it has lists.
 
    main PARTICLES BOX CUTOFF POSITIONS OUT
 
@@ -38,12 +38,8 @@ int main(int, char **argv)
     const int particles = std::atoi(argv[1]);
     const float edge = (float)std::atof(argv[2]), cutoff = (float)std::atof(argv[3]);
     gpubench::NeighbourList search;
-#if HASHED
-    check(search.init(particles, cutoff));
-#else
     const float low[3] = {0.0f, 0.0f, 0.0f}, size[3] = {edge, edge, edge};
     check(search.init(particles, low, size, cutoff));
-#endif
     std::vector<float4> host(particles);
     std::FILE *file = std::fopen(argv[4], "rb");
     if (!file || std::fread(host.data(), sizeof(float4), host.size(), file) != host.size())

@@ -22,16 +22,14 @@ from gpubench.verify.neighbour_oracle import NeighbourOracle
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 COUNTING, RADIX, LINKED = "search-counting-sort", "search-radix-grid", "search-atomic-list"
-HASHED = "hash-query"
 VARIANTS = [  # search, task, axes that repeat, parts, neighbours
     (COUNTING, "list", "xyz", 3, 16), (COUNTING, "list", "", 1, 16),
     (COUNTING, "list", "y", 2, 100), (COUNTING, "list", "", 5, 400),
     (COUNTING, "count", "xz", 4, 16), (COUNTING, "count", "", 1, 16),
     (RADIX, "list", "xyz", 3, 16), (RADIX, "list", "y", 5, 100), (RADIX, "count", "", 1, 16),
     (LINKED, "list", "xz", 1, 16), (LINKED, "count", "", 1, 16),
-    (HASHED, "list", "", 1, 16), (HASHED, "count", "", 1, 16),
 ]  # fmt: skip
-LIST_OF_EACH = (VARIANTS[0], VARIANTS[6], VARIANTS[9], VARIANTS[11])
+LIST_OF_EACH = (VARIANTS[0], VARIANTS[6], VARIANTS[9])
 needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc (CUDA toolkit)")
 
 
@@ -51,7 +49,7 @@ def test_constants_that_are_read_stay_as_constants():
     assert "__shfl_up_sync" in text and "GLOBAL" not in text and "#if" not in text
 
 
-@pytest.mark.parametrize("search", [COUNTING, RADIX, LINKED, HASHED])
+@pytest.mark.parametrize("search", [COUNTING, RADIX, LINKED])
 def test_writes_what_it_says(search, tmp_path):
     arguments = ["export", search, "--out", str(tmp_path / "new")]
     result = CliRunner().invoke(app, arguments)
@@ -73,7 +71,6 @@ def test_writes_what_it_says(search, tmp_path):
             {"search": "search-bitonic"},
             "search-bitonic cannot be exported, but these can: search-counting-sort, search-radix-",
         ),
-        ({"search": HASHED, "periodic": "x"}, "has no box that could repeat"),
         ({"task": "build"}, "count or list"),
         ({"periodic": "xx"}, "some of xyz"),
         ({"parts": 6}, "1 to 5"),
@@ -88,7 +85,7 @@ def test_what_it_cannot_write_is_one_line(asked, message, tmp_path):
 def built(folder, search, task, *others):
     """Write a search; compile its example, and a program that reads particles."""
     write(folder, search, task, *others)
-    which = [f"-DHASHED={int(search == HASHED)}", f"-DLISTS={int(task == 'list')}", "-I."]
+    which = [f"-DLISTS={int(task == 'list')}", "-I."]
     flags = ["-Werror", "all-warnings", "-std=c++14", "-arch=sm_80"]
     for source, name in (("example.cu", "example"), (HERE / "export_main.cu", "main")):
         subprocess.run(["nvcc", *flags, *which, "-o", name, source], cwd=folder, check=True)
@@ -104,7 +101,7 @@ def test_compiles_without_a_warning(variant, tmp_path):
     main = built(tmp_path / "it", *variant)
     # Particles, edge and cutoff; a search is initialized before anything asks for a GPU.
     refused = [("0", "9", "1"), ("10", "9", "nan")]
-    refused += [("10", "-1", "1"), ("10", "inf", "1")] * (variant[0] != HASHED)
+    refused += [("10", "-1", "1"), ("10", "inf", "1")]
     for arguments in refused + [("10", "9", "4")] * bool(variant[2]):
         done = subprocess.run([main, *arguments], capture_output=True, text=True)
         assert (done.returncode, done.stderr) == (1, "invalid argument\n"), arguments
@@ -157,8 +154,7 @@ def test_the_file_for_cupy_finds_the_neighbours(case):
     taken = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(taken)
     cutoff = float(np.float32(cutoff))
-    box = () if variant[0] == HASHED else ((0, 0, 0), (edge,) * 3)
-    search = taken.NeighbourList(len(positions), *box, cutoff)
+    search = taken.NeighbourList(len(positions), (0, 0, 0), (edge,) * 3, cutoff)
     oracle = NeighbourOracle(positions, grid, cutoff)
     for _ in range(2):
         counts = search.count(cupy.asarray(positions)).get()

@@ -446,6 +446,18 @@ def test_arrays_of_a_gpu_stay_there(to_gpu, dtype, half, cutoff):
 
 
 @pytest.mark.cuda
+def test_an_array_with_no_more_than_the_interface_of_cuda_is_taken():
+    cupy = pytest.importorskip("cupy")
+
+    class Own:
+        def __init__(self, array):
+            self.array, self.__cuda_array_interface__ = array, array.__cuda_array_interface__
+
+    found = NeighbourList(1.0, EDGES)(Own(cupy.asarray(drawn(300))))
+    assert np.array_equal(found.counts.get(), NeighbourList(1.0, EDGES)(drawn(300)).counts)
+
+
+@pytest.mark.cuda
 def test_a_graph_of_cupy_holds_a_search():
     module = pytest.importorskip("cupy")
     positions = module.asarray(drawn(5000, edges=(15.0,) * 3))

@@ -139,7 +139,7 @@ def test_formats_agree(frames, tmp_path):
         ("bad.xyz --cutoff 1", "frame 0 ends early"),
         ("one.npy --cutoff 0", "positive"),
         ("one.npy --cutoff 1 --periodic xyz", "needs the edges of its box"),
-        ("one.npy --cutoff 3 --box 6,6,6 --periodic x", "three cutoffs"),
+        ("one.npy --cutoff 3 --box 6,6,6 --periodic x", "three times the cutoff"),
         ("one.npy --cutoff 1 --box 3,3,3", "outside the box"),
         ("one.npy --cutoff 1 --box 3,3", "three numbers"),
         ("one.npy --cutoff 1 --task update", "task"),

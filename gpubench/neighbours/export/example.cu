@@ -3,7 +3,6 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <vector>
 
 static void check(cudaError_t error)
 {
@@ -15,42 +14,31 @@ static void check(cudaError_t error)
 
 template <typename T> static T *room(size_t items)
 {
-    T *memory = nullptr;
-    check(cudaMalloc(&memory, items * sizeof(T)));
+    T *memory = nullptr; /* of host and device */
+    check(cudaMallocManaged(&memory, items * sizeof(T)));
     return memory;
 }
 
 int main()
 {
     const int particles = 100000;
-    const float edge = 30.0f, cutoff = 1.0f;
-    std::vector<float4> host(particles);
-    for (float4 &p : host)
-        p = float4{edge * std::rand() / (RAND_MAX + 1.0f), edge * std::rand() / (RAND_MAX + 1.0f),
-                   edge * std::rand() / (RAND_MAX + 1.0f), 0.0f};
-
+    const float edge = 30.0f, cutoff = 1.0f, unit = edge / (RAND_MAX + 1.0f);
+    float4 *positions = room<float4>(particles);
+    for (int i = 0; i < particles; ++i)
+        positions[i] = float4{unit * std::rand(), unit * std::rand(), unit * std::rand(), 0.0f};
+    int *counts = room<int>(particles);
     gpubench::NeighbourList search;
-#if HASHED
-    check(search.init(particles, cutoff));
-#else
     const float low[3] = {0.0f, 0.0f, 0.0f}, size[3] = {edge, edge, edge};
     check(search.init(particles, low, size, cutoff));
-#endif
-    void *workspace = room<char>(search.workspace_bytes());
-    float4 *positions = room<float4>(particles);
-    int *counts = room<int>(particles);
-    check(cudaMemcpy(positions, host.data(), particles * sizeof(float4), cudaMemcpyHostToDevice));
-    check(search.prepare(workspace, 0));
+    check(search.prepare(room<char>(search.workspace_bytes()), 0));
     check(search.count(positions, counts, 0));
 #if LISTS
-    int64_t *offsets = room<int64_t>(particles + 1), pairs = 0;
+    int64_t *offsets = room<int64_t>(particles + 1);
     check(search.sum(counts, offsets, 0));
-    check(cudaMemcpy(&pairs, offsets + particles, sizeof pairs, cudaMemcpyDeviceToHost));
-    int *neighbours = room<int>(pairs);
-    check(search.fill(offsets, neighbours, pairs, 0));
+    check(cudaDeviceSynchronize());
+    const int64_t pairs = offsets[particles];
+    check(search.fill(offsets, room<int>(pairs), pairs, 0));
     std::printf("%d particles, %lld neighbours\n", particles, (long long)pairs);
-#else
-    std::printf("%d particles counted\n", particles);
 #endif
     check(cudaDeviceSynchronize());
     return 0;

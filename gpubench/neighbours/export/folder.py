@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import re
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import gpubench
 from gpubench.core.errors import UserError
 from gpubench.core.paths import PACKAGE
-from gpubench.neighbours.export.parts import SEARCHES, namespaces
+from gpubench.neighbours.export.launches import rendered
+from gpubench.neighbours.export.parts import SEARCHES, Part, in_namespaces, parts_of
 from gpubench.neighbours.export.source import Constants, resolved
 from gpubench.primitives.cell_query import words_for
 
@@ -50,8 +51,6 @@ def write(
         raise UserError(f"--task takes {' or '.join(TASKS)}, not {task!r}")
     if set(periodic) - set("xyz") or len(set(periodic)) != len(periodic):
         raise UserError(f"--periodic takes some of xyz, not {periodic!r}")
-    if periodic and kind == "HASHED":
-        raise UserError(f"{search} has no box that could repeat: leave --periodic out")
     if not 1 <= parts <= 5:
         raise UserError(f"--parts takes 1 to 5, not {parts}")
     paths = [folder / name for name in FILES]
@@ -73,22 +72,21 @@ def _texts(
     in_row = 1.1 * (2 + 1 / parts) * neighbours / (4 / 3 * math.pi)
     words = words_for(in_row, bool(periodic))
     chosen = {kind: 1, "LISTS": int(lists), "SORTED": int(is_sorted)}
-    chosen["HAS_MASKS"] = int(lists and is_sorted)
-    repeats = [axis in periodic for axis in "xyz"]
-    values = {
-        "REPEATS_HERE": ", ".join(str(each).lower() for each in repeats),
-        "(AXES_HERE,)": str(tuple(repeats)),
-        "PARTS_HERE": str(parts),
-    }
-    inner = namespaces(kind, bool(periodic), parts, lists, words)
+    repeats = tuple(axis in periodic for axis in "xyz")
+    in_cuda, in_python = rendered(_filled("search.in", chosen, {}))
+    in_cuda["REPEATS_HERE"] = ", ".join(str(each).lower() for each in repeats)
+    in_python["(AXES_HERE,)"] = str(repeats)
+    in_cuda["PARTS_HERE"] = in_python["PARTS_HERE"] = str(parts)
+    kernels = parts_of(kind, bool(periodic), parts, lists, words)
+    inner = in_namespaces(kernels)
     header = (
         f"{_head(way, task, periodic)}#ifndef GPUBENCH_NEIGHBOURS_CUH\n"
         f"#define GPUBENCH_NEIGHBOURS_CUH\n\nnamespace gpubench {{\n{inner}\n}}\n\n"
-        f"#ifndef __CUDACC_RTC__\n\n{_filled('host.cuh', chosen, values)}\n#endif\n\n#endif\n"
+        f"#ifndef __CUDACC_RTC__\n\n{_filled('host.cuh', chosen, in_cuda)}\n#endif\n\n#endif\n"
     )
-    example, cmake = (_filled(name, chosen, values) for name in ("example.cu", "CMakeLists.txt"))
-    of_cupy = _with_constants(_filled("cupy_neighbours.py.in", chosen, values), inner)
-    return header, example, cmake, of_cupy
+    example, cmake = (_filled(name, chosen, {}) for name in ("example.cu", "CMakeLists.txt"))
+    cupy = _with_constants(_filled("cupy_neighbours.py.in", chosen, in_python), kernels)
+    return header, example, cmake, cupy
 
 
 def _head(way: str, task: str, periodic: str) -> str:
@@ -102,30 +100,20 @@ def _head(way: str, task: str, periodic: str) -> str:
     )  # fmt: skip
 
 
-def _with_constants(text: str, kernels: str) -> str:
+def _with_constants(text: str, parts: Sequence[Part]) -> str:
     """Fill in the kernels that a file for CuPy launches, and constants such as `gather::BLOCK`."""
-
-    def value(found: re.Match[str]) -> str:
-        constants = kernels.partition(f"namespace {found[1]} {{")[2]
-        constant = re.search(rf"constexpr int {found[2]} = (\d+);", constants)
-        assert constant is not None, found[0]
-        return constant[1]
-
+    constants = {name: given for name, _, given in parts}
     names = re.findall(r'"(\w+::\w+)"', text)
-    if "radix_sort::" in text:
+    if "radix_sort" in constants:
         names += [f"radix_sort::count_digits<{passes}>" for passes in range(1, 5)]
     listed = "".join(f'    "{name}",\n' for name in names)
-    text = re.sub(r"\b(\w+)::([A-Z_]+)\b", value, text)
+    text = re.sub(r"\b(\w+)::([A-Z_]+)\b", lambda at: str(constants[at[1]][at[2]]), text)
     return text.replace("(KERNELS_HERE,)", f"(\n{listed})")
 
 
 def _filled(name: str, chosen: Constants, values: Mapping[str, str]) -> str:
     """Return a template with its conditions resolved and these words replaced."""
-    text = resolved(_text(name), chosen)
+    text = resolved((HERE / name).read_text(encoding="utf-8"), chosen)
     for word, value in values.items():
         text = text.replace(word, value)
-    return re.sub(r"\n{3,}(?=    )", "\n\n", text)
-
-
-def _text(name: str) -> str:
-    return (HERE / name).read_text(encoding="utf-8")
+    return text

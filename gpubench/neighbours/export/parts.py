@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from gpubench.algorithms import counting_sort, hash_grid, hash_query, radix_grid
+from collections.abc import Sequence
+
+from gpubench.algorithms import counting_sort, radix_grid
 from gpubench.neighbours.export.source import Constants, namespace
 from gpubench.primitives import cell_query, digit_sorts, gather, scan
 from gpubench.primitives.digit_sorts import OnesweepSort
@@ -12,50 +14,49 @@ SEARCHES = {
     "search-counting-sort": ("COUNTING", "over cells, by a counting sort"),
     "search-radix-grid": ("RADIX", "over cells, by a radix sort"),
     "search-atomic-list": ("LINKED", "over linked lists of cells"),
-    "hash-query": ("HASHED", "in open space, over a hash table of cells"),
 }
-SORT: Constants = {
-    "BLOCK": counting_sort.BLOCK, "ITEMS": counting_sort.ITEMS, "REORDER": 0, "FROM_POSITIONS": 0,
-}  # fmt: skip
+# A namespace, the files in it, and their constants.
+Part = tuple[str, Sequence[str], Constants]
 ONCE: Constants = {"BLOCK": scan.BLOCK, "ITEMS": scan.ITEMS}
 SCAN = ("common/lookback.h", "scan.cu")
+ROWS, MARKS = "common/stretch.h", "common/marks.h"
 
 
-def namespaces(kind: str, periodic: bool, parts: int, lists: bool, words: int) -> str:
-    """Return the kernels of a search, each file with its constants in a namespace of its own."""
-    detail = {"COUNTING": _counting, "RADIX": _radix, "LINKED": list, "HASHED": _hashed}[kind]()
-    if kind != "HASHED":
-        detail.insert(0, namespace("cells", ["cell_ids.cu"], {}))
+def parts_of(kind: str, periodic: bool, along_x: int, lists: bool, words: int) -> list[Part]:
+    """Return the kernels of a search.
+
+    along_x: cells along x to a cutoff. words: that mark the candidates of a row.
+    """
+    found: list[Part] = [("cells", ["cell_ids.cu"], {})]
+    query: Constants = {"PERIODIC": int(periodic), "REACH": 1 if kind == "LINKED" else along_x}
     if lists:
-        detail.append(namespace("scan_counts", SCAN, {**ONCE, "SUM": "int64", "CLEAR": 0}))
-    if kind == "LINKED":
-        detail += _linked(periodic)
-    elif kind == "HASHED":
-        for name, work in [("count_neighbours", 0), ("fill_neighbours", 1)][: 1 + lists]:
-            constants = {"BLOCK": hash_query.BLOCK, "WORK": work}
-            detail.append(namespace(name, ["hash_query.cu"], constants))
+        found.append(("scan_counts", SCAN, {**ONCE, "SUM": "int64", "CLEAR": 0}))
+    if kind == "COUNTING":
+        sort = {"BLOCK": counting_sort.BLOCK, "ITEMS": counting_sort.ITEMS, "REORDER": 0}
+        sort["FROM_POSITIONS"] = 0
+        found.append(("counting_sort", ["counting_sort.cu"], sort))
+        found.append(("scan_cells", SCAN, {**ONCE, "SUM": "int", "CLEAR": 1}))
+        found.append(("gather", ["gather.cu"], {"BLOCK": gather.BLOCK}))
+    elif kind == "RADIX":
+        bounds = {"BLOCK": radix_grid.BLOCK, "REORDER": 1}
+        found += [_radix_sort(), ("bounds", ["cell_bounds.cu"], bounds)]
     else:
-        detail += _sorted(periodic, parts, lists, words)
-    own = "common/hash.h" if kind == "HASHED" else "common/grid.h"
-    common = namespace("detail", ["prelude/cuda.h", own], {"BUCKETS": 0})
-    return common.rstrip().removesuffix("}") + "\n" + "\n".join(detail) + "\n}\n"
+        query = {**query, "COUNT_BLOCK": cell_query.BLOCK, "FILL_BLOCK": cell_query.GROUP_BLOCK}
+        found.append(("lists", ["atomic_list.cu"], {}))
+        found.append(("linked", [ROWS, "neighbour_linked.cu"], query))
+    if kind in ("COUNTING", "RADIX") and lists:
+        query = {**query, "HALF": 0, "BLOCK": cell_query.LIST_BLOCK, "STEP": cell_query.LIST_STEP}
+        query = {**query, "WORDS": words, "STAGED": 1}
+        found.append(("count_neighbours", [ROWS, MARKS, "neighbour_mark.cu"], query))
+        found.append(("fill_neighbours", [ROWS, MARKS, "neighbour_fill.cu"], query))
+    elif kind in ("COUNTING", "RADIX"):
+        query = {**query, "HALF": 0, "BLOCK": cell_query.BLOCK, "STEP": cell_query.STEP}
+        found.append(("count_neighbours", [ROWS, "neighbour_count.cu"], query))
+    return found
 
 
-def _counting() -> list[str]:
-    return [
-        namespace("counting_sort", ["counting_sort.cu"], SORT),
-        namespace("scan_cells", SCAN, {**ONCE, "SUM": "int", "CLEAR": 1}),
-        namespace("gather", ["gather.cu"], {"BLOCK": gather.BLOCK}),
-    ]
-
-
-def _radix() -> list[str]:
-    bounds = {"BLOCK": radix_grid.BLOCK, "REORDER": 1}
-    return [_radix_sort(), namespace("bounds", ["cell_bounds.cu"], bounds)]
-
-
-def _radix_sort() -> str:
-    """Return Onesweep, whose count is a template over what is known only with the cells."""
+def _radix_sort() -> Part:
+    """Return Onesweep."""
     block, items, blocks = OnesweepSort.shapes[4]
     constants: Constants = {
         **digit_sorts.key_constants("uint32"), "VALUES": 1, "SUM": "int",
@@ -63,33 +64,15 @@ def _radix_sort() -> str:
         "COUNT_BLOCK": digit_sorts.COUNT_BLOCK, "COUNT_ITEMS": digit_sorts.COUNT_ITEMS,
     }  # fmt: skip
     files = ["common/sort_keys.h", "common/lookback.h", "radix_onesweep.cu"]
-    text = namespace("radix_sort", files, constants)
-    text = text.replace("#define SUM int\n", "").replace("#undef SUM\n", "")
+    return "radix_sort", files, constants
+
+
+def in_namespaces(parts: Sequence[Part]) -> str:
+    """Return kernels, each file with its constants in a namespace of its own."""
+    inner = "\n".join(namespace(*part) for part in parts)
+    inner = inner.replace("#define SUM int\n", "").replace("#undef SUM\n", "")
+    # Of Onesweep, what is known only with the cells is the parameter of a template.
     count = "__global__ void __launch_bounds__(COUNT_BLOCK)"
-    return text.replace(count, f"template <int PASSES>\n{count}")
-
-
-def _linked(periodic: bool) -> list[str]:
-    blocks = {"COUNT_BLOCK": cell_query.BLOCK, "FILL_BLOCK": cell_query.GROUP_BLOCK}
-    constants = {"PERIODIC": int(periodic), "REACH": 1, **blocks}
-    return [
-        namespace("lists", ["atomic_list.cu"], {}),
-        namespace("linked", ["common/stretch.h", "neighbour_linked.cu"], constants),
-    ]
-
-
-def _hashed() -> list[str]:
-    return [_radix_sort(), namespace("buckets", ["hash_grid.cu"], {"BLOCK": hash_grid.BLOCK})]
-
-
-def _sorted(periodic: bool, parts: int, lists: bool, words: int) -> list[str]:
-    query: Constants = {"PERIODIC": int(periodic), "REACH": parts, "HALF": 0}
-    if not lists:
-        query = {**query, "BLOCK": cell_query.BLOCK, "STEP": cell_query.STEP}
-        return [namespace("count_neighbours", ["common/stretch.h", "neighbour_count.cu"], query)]
-    query = {**query, "BLOCK": cell_query.LIST_BLOCK, "STEP": cell_query.LIST_STEP, "WORDS": words}
-    common = ["common/stretch.h", "common/marks.h"]
-    return [
-        namespace("count_neighbours", [*common, "neighbour_mark.cu"], query),
-        namespace("fill_neighbours", [*common, "neighbour_fill.cu"], {**query, "STAGED": 1}),
-    ]
+    inner = inner.replace(count, f"template <int PASSES>\n{count}")
+    common = namespace("detail", ["prelude/cuda.h", "common/grid.h"], {})
+    return f"{common.rstrip().removesuffix('}')}\n{inner}\n}}\n"
