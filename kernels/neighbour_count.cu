@@ -16,7 +16,7 @@
    at a time. */
 #include "common/stretch.h"
 
-/* In an open box no register is spilled with so many threads on an SM. */
+/* So many threads on an SM leave registers enough to spill none in an open box. */
 #if defined(__CUDACC__) && !PERIODIC
 #define OCCUPANCY __launch_bounds__(BLOCK, 1536 / BLOCK)
 #else
