@@ -5,9 +5,6 @@ __global__ void cell_ids(GLOBAL const float4 *__restrict__ positions, GLOBAL int
                          GLOBAL const Grid *__restrict__ grid, int particles)
 {
     unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= particles)
-        return;
-    float4 p = positions[i];
-    cell_of[i] = cell_number(grid, cell_along(grid, 0, p.x), cell_along(grid, 1, p.y),
-                             cell_along(grid, 2, p.z));
+    if (i < particles)
+        cell_of[i] = cell_of_position(grid, positions[i]);
 }

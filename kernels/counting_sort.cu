@@ -1,11 +1,20 @@
 /* Counting sort of particles by cell: histogram with rank, scan (scan.cu), scatter.
    BLOCK threads a block, ITEMS particles a thread, BLOCK apart so that accesses coalesce.
-   With REORDER the positions travel in the same pass as the indices. */
+   With REORDER the positions travel in the same pass as the indices. With FROM_POSITIONS the
+   histogram computes the cells, which are given otherwise. */
+#include "common/grid.h"
+
+#if FROM_POSITIONS
+#define CELLS GLOBAL const float4 *__restrict__ positions, GLOBAL const Grid *__restrict__ grid, GLOBAL int *
+#define CELL_OF(i) (cell_of[i] = cell_of_position(grid, positions[i]))
+#else
+#define CELLS GLOBAL const int *
+#define CELL_OF(i) cell_of[i]
+#endif
 
 /* Count the particles of each cell; the count before an addition is the particle's rank. */
-__global__ void histogram_with_rank(GLOBAL const int *__restrict__ cell_of,
-                                    GLOBAL int *__restrict__ counts, GLOBAL int *__restrict__ rank,
-                                    int particles)
+__global__ void histogram_with_rank(CELLS __restrict__ cell_of, GLOBAL int *__restrict__ counts,
+                                    GLOBAL int *__restrict__ rank, int particles)
 {
     unsigned begin = blockIdx.x * (BLOCK * ITEMS) + threadIdx.x;
 #ifdef __CUDACC__
@@ -15,7 +24,7 @@ __global__ void histogram_with_rank(GLOBAL const int *__restrict__ cell_of,
     int cells[ITEMS], base[ITEMS], first[ITEMS];
 #pragma unroll
     for (int k = 0; k < ITEMS; ++k)
-        cells[k] = begin + k * BLOCK < particles ? cell_of[begin + k * BLOCK] : -1;
+        cells[k] = begin + k * BLOCK < particles ? CELL_OF(begin + k * BLOCK) : -1;
 #pragma unroll
     for (int k = 0; k < ITEMS; ++k) {
         int before = __shfl_up_sync(0xffffffffu, cells[k], 1);
@@ -35,7 +44,7 @@ __global__ void histogram_with_rank(GLOBAL const int *__restrict__ cell_of,
 #else
     for (int k = 0; k < ITEMS; ++k)
         if (begin + k * BLOCK < particles)
-            rank[begin + k * BLOCK] = atomicAdd(&counts[cell_of[begin + k * BLOCK]], 1);
+            rank[begin + k * BLOCK] = atomicAdd(&counts[CELL_OF(begin + k * BLOCK)], 1);
 #endif
 }
 

@@ -12,16 +12,37 @@
    PERIODIC is 0 for boxes that are open along every axis, which then pay nothing for images. The cutoff
    is at most the shortest cell edge (along x, REACH edges), and a periodic axis is at least three
    cutoffs long, so that no cell is met twice. With HALF each pair is found once, in the row of the
-   particle that comes first in the order of the cells. BLOCK threads a block. */
+   particle that comes first in the order of the cells. BLOCK threads a block; STEP candidates are loaded
+   at a time. */
 #include "common/stretch.h"
 
-/* In an open box the count fits into 32 registers, but for one; with more of them an SM would hold
-   three quarters of the warps. */
+/* So many threads on an SM leave registers enough to spill none in an open box. */
 #if defined(__CUDACC__) && !PERIODIC
-#define OCCUPANCY __launch_bounds__(BLOCK, 2048 / BLOCK)
+#define OCCUPANCY __launch_bounds__(BLOCK, 1536 / BLOCK)
 #else
 #define OCCUPANCY
 #endif
+
+/* How many particles from j on, before `end`, are near. */
+__device__ __forceinline__ int near_in(GLOBAL const float4 *positions, float4 p, int j, int end, float shift_x,
+                                       float shift_y, float shift_z, float cutoff2)
+{
+    int found = 0;
+#pragma unroll 1
+    for (; j < end; j += STEP) {
+        float4 q[STEP];
+        float over[STEP];
+#pragma unroll
+        for (int k = 0; k < STEP; ++k)
+            if (k == 0 || j + k < end)
+                q[k] = positions[j + k];
+        excesses(p, q, shift_x, shift_y, shift_z, cutoff2, over);
+#pragma unroll
+        for (int k = 0; k < STEP; ++k)
+            found += (unsigned)__float_as_int(k == 0 || j + k < end ? over[k] : 0.0f) >> 31;
+    }
+    return found;
+}
 
 __global__ void OCCUPANCY count(GLOBAL const float4 *__restrict__ positions,
                                 GLOBAL const int *__restrict__ start, GLOBAL const int *__restrict__ order,
@@ -37,7 +58,10 @@ __global__ void OCCUPANCY count(GLOBAL const float4 *__restrict__ positions,
     gaps(grid, 1, cy, p.y, slack, &gap_y[0], &gap_y[2]);
     gaps(grid, 2, cz, p.z, slack, &before, &behind);
     gap_y[1] = 0.0f;
+    const Along along = along_x(grid, p.x, slack);
+    const int after = HALF ? (int)slot + 1 : 0;
     int found = 0;
+#pragma unroll 1
     for (int dz = 0; dz < 3; ++dz) {
         float gap_z = dz == 0 ? before : dz == 2 ? behind : 0.0f;
         int z = neighbour_cell(grid, 2, cz + dz - 1, &shift_z);
@@ -50,29 +74,17 @@ __global__ void OCCUPANCY count(GLOBAL const float4 *__restrict__ positions,
         for (int dy = 0; dy < 3; ++dy) {
             int y = neighbour_cell(grid, 1, cy + dy - 1, &shift_y[dy]);
             float gap2 = fmaf(gap_y[dy], gap_y[dy], gap_z * gap_z);
-            row[dy] = stretch_of(grid, start, cell_number(grid, 0, max(y, 0), z), p.x,
-                                 y < 0 ? 2.0f * cutoff2 : gap2, cutoff2, slack);
+            row[dy] = stretch_of(grid, start, cell_number(grid, 0, max(y, 0), z), along,
+                                 y < 0 ? 2.0f * cutoff2 : gap2, cutoff2);
         }
 #pragma unroll
         for (int dy = 0; dy < 3; ++dy) {
             const Stretch s = row[dy];
-            int j = s.begin, end = s.end;
-            float shift_x = 0.0f;
-            for (int piece = 0; piece < (PERIODIC ? 2 : 1); ++piece, j = s.far_begin, end = s.far_end) {
-                if (piece)
-                    shift_x = s.far_begin < s.begin ? grid->size[0] : -grid->size[0];
-                if (HALF)
-                    j = max(j, (int)slot + 1);
-                /* Two at a time: their loads overlap. */
-                for (; j + 1 < end; j += 2) {
-                    float4 q = positions[j], next = positions[j + 1];
-                    int near = is_near(p, q, shift_x, shift_y[dy], shift_z, cutoff2);
-                    int near_next = is_near(p, next, shift_x, shift_y[dy], shift_z, cutoff2);
-                    found += near + near_next;
-                }
-                for (; j < end; ++j)
-                    found += is_near(p, positions[j], shift_x, shift_y[dy], shift_z, cutoff2);
-            }
+            found += near_in(positions, p, max(s.begin, after), s.end, 0.0f, shift_y[dy], shift_z, cutoff2);
+            if (PERIODIC && s.far_begin < s.far_end)
+                found += near_in(positions, p, max(s.far_begin, after), s.far_end,
+                                 s.far_begin < s.begin ? grid->size[0] : -grid->size[0], shift_y[dy], shift_z,
+                                 cutoff2);
         }
     }
     /* A particle is in its own row, too. */

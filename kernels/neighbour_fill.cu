@@ -6,8 +6,9 @@
    Rows of cells that have no bits there are tested again: distances are products fused with sums by hand,
    so that no compiler does it in one of the two kernels alone. Words as in neighbour_count.cu.
 
-   STAGED is 0 for the plain kernel, which comes first: each thread writes a row of its own. On CUDA, a
-   thread collects STAGED neighbours in shared memory at a time, and its warp writes them row by row. */
+   STAGED is 0 for the plain kernel, which comes first: each thread writes a row of its own. On CUDA, with 1, a
+   thread collects up to 32 neighbours in shared memory at a time, from the words that have bits, and its warp
+   writes them row by row. */
 #include "common/marks.h"
 
 /* What a particle may reach in one of the rows around it. */
@@ -24,7 +25,8 @@ __device__ __forceinline__ Stretch row_of(GLOBAL const Grid *grid, GLOBAL const 
     gaps(grid, 2, cz, p.z, slack, &before, &behind);
     const float gap_z = dz == 0 ? before : dz == 2 ? behind : 0.0f;
     const float gap2 = y < 0 || z < 0 ? 2.0f * cutoff2 : fmaf(gap_y, gap_y, gap_z * gap_z);
-    return stretch_of(grid, start, cell_number(grid, 0, max(y, 0), max(z, 0)), p.x, gap2, cutoff2, slack);
+    return stretch_of(grid, start, cell_number(grid, 0, max(y, 0), max(z, 0)), along_x(grid, p.x, slack), gap2,
+                      cutoff2);
 }
 
 /* Take a bit, and return its number. */
@@ -83,32 +85,90 @@ __global__ void fill(GLOBAL const float4 *__restrict__ positions, GLOBAL const i
 #else
 
 #define ALL 0xffffffffu
+#define AT_ONCE 16 /* rows whose loads overlap */
+/* Rows whose words a thread keeps at a time: few words a row differ most in length, and many take the room. */
+#define ROWS_AT_ONCE (WORDS == 1 ? 9 : WORDS < 10 ? 3 : 1)
 #define PITCH 33 /* 32, and one so that the rows of a warp lie in different banks */
-#define AT_ONCE 8
-#define LAYER (3 * WORDS) /* words of three rows */
 
-/* Write what the threads of a warp have collected, up to 32 each, at their places. */
-__device__ __forceinline__ void write_rows(const int *stage, int listed, int64 place, const int *__restrict__ order,
-                                           int *__restrict__ neighbours, int64 capacity)
+/* Write what the threads of a warp have collected, up to 32 each, at their places, which they tell in `rows`. */
+__device__ __forceinline__ void write_rows(const int *stage, int4 *rows, int listed, int64 place,
+                                           const int *__restrict__ order, int *__restrict__ neighbours,
+                                           int64 capacity)
 {
-    const int lane = threadIdx.x % 32, *row = stage + (threadIdx.x - lane) * PITCH + lane;
+    const int lane = threadIdx.x % 32, *of_lane = stage + (threadIdx.x - lane) * PITCH + lane;
     const int64 room = capacity - place;
     listed = room >= listed ? listed : room > 0 ? (int)room : 0;
+    rows[threadIdx.x] = make_int4((int)place, (int)(place >> 32), listed, 0);
+    rows += threadIdx.x - lane;
+    neighbours += lane;
     __syncwarp();
 #pragma unroll
     for (int first = 0; first < 32; first += AT_ONCE) {
         int id[AT_ONCE]; /* first, so that their loads overlap */
 #pragma unroll
         for (int k = 0; k < AT_ONCE; ++k)
-            id[k] = lane < __shfl_sync(ALL, listed, first + k) ? order[row[(first + k) * PITCH]] : -1;
+            if (lane < rows[first + k].z)
+                id[k] = order[of_lane[(first + k) * PITCH]];
 #pragma unroll
         for (int k = 0; k < AT_ONCE; ++k) {
-            const int64 target = __shfl_sync(ALL, place, first + k) + lane;
-            if (id[k] >= 0)
-                neighbours[target] = id[k];
+            const int4 row = rows[first + k];
+            if (lane < row.z)
+                neighbours[(int64)((uint64)(unsigned)row.y << 32 | (unsigned)row.x)] = id[k];
         }
     }
     __syncwarp();
+}
+
+/* Note the words of ROWS_AT_ONCE rows that have bits, each with the candidate of its first, and return where they end.
+   Rows that are not marked become bits of `others`. */
+__device__ __forceinline__ int noted_words(int2 *words, int from, const float4 *__restrict__ positions,
+                                           const int *__restrict__ start, const Grid *__restrict__ grid,
+                                           float cutoff2, float slack, int particles,
+                                           const int *__restrict__ begins, const unsigned *__restrict__ masks,
+                                           int slot, unsigned *others)
+{
+    int begin[ROWS_AT_ONCE], end = threadIdx.x; /* all loads first, so that they overlap */
+    unsigned loaded[ROWS_AT_ONCE * WORDS], unlike = 0;
+    begins += (size_t)from * particles + slot;
+    const unsigned *mask = masks + (size_t)from * WORDS * particles + slot;
+#pragma unroll
+    for (int r = 0; r < ROWS_AT_ONCE; ++r, begins += particles)
+        begin[r] = *begins;
+#pragma unroll
+    for (int w = 0; w < ROWS_AT_ONCE * WORDS; ++w, mask += particles)
+        loaded[w] = *mask;
+#pragma unroll
+    for (int w = 0; w < ROWS_AT_ONCE * WORDS; ++w) {
+        if (begin[w / WORDS] < 0) {
+            unlike |= 1u << (from + w / WORDS);
+        } else if (loaded[w]) {
+            words[end] = make_int2(begin[w / WORDS] + 32 * (w % WORDS), (int)loaded[w]);
+            end += BLOCK;
+        }
+    }
+#pragma unroll 1
+    for (; unlike; unlike &= unlike - 1) {
+        const int number = __ffs(unlike) - 1;
+        float shift_y, shift_z;
+        const Stretch s = row_of(grid, start, positions[slot], number, cutoff2, slack, &shift_y, &shift_z);
+        if (words_of(s, slot) > WORDS) {
+            *others |= 1u << number;
+            continue;
+        }
+        int w = number * WORDS;
+        for (int is_far = 0; is_far <= PERIODIC; ++is_far) {
+            Piece piece;
+            set_piece(&piece, s, is_far, grid, slot);
+            for (int first = piece.begin; first < piece.end; first += 32, ++w) {
+                const unsigned bits = masks[(size_t)w * particles + slot];
+                if (bits) {
+                    words[end] = make_int2(first, (int)bits);
+                    end += BLOCK;
+                }
+            }
+        }
+    }
+    return end;
 }
 
 __global__ void fill(GLOBAL const float4 *__restrict__ positions, GLOBAL const int *__restrict__ start,
@@ -118,59 +178,40 @@ __global__ void fill(GLOBAL const float4 *__restrict__ positions, GLOBAL const i
                      GLOBAL const unsigned *__restrict__ masks)
 {
     __shared__ int stage[BLOCK * PITCH];
-    __shared__ unsigned words[LAYER * BLOCK];
-    __shared__ int firsts[LAYER * BLOCK]; /* candidate of bit 0 */
-    const int slot = blockIdx.x * BLOCK + threadIdx.x, is_here = slot < particles;
-    LOCAL int *const own = stage + threadIdx.x * PITCH;
-    int64 place = is_here ? offsets[order[slot]] : 0;
-    int listed = 0;
-    unsigned others = 0; /* rows that are not marked */
-    for (int dz = 0; dz < 3; ++dz) {
-#pragma unroll
-        for (int w = 0; w < LAYER; ++w)
-            words[w * BLOCK + threadIdx.x] = is_here ? masks[(size_t)(dz * LAYER + w) * particles + slot] : 0;
-#pragma unroll
-        for (int dy = 0; dy < 3; ++dy) {
-            const int number = dz * 3 + dy, begin = is_here ? begins[(size_t)number * particles + slot] : 0;
-#pragma unroll
-            for (int w = 0; w < WORDS; ++w)
-                firsts[(dy * WORDS + w) * BLOCK + threadIdx.x] = begin + 32 * w;
-            if (begin >= 0)
-                continue;
-            float shift_y, shift_z;
-            const Stretch s = row_of(grid, start, positions[slot], number, cutoff2, slack, &shift_y, &shift_z);
-            const int is_marked = words_of(s, slot) <= WORDS;
-            others |= !is_marked << number;
-            for (int w = dy * WORDS; w < (dy + 1) * WORDS && !is_marked; ++w)
-                words[w * BLOCK + threadIdx.x] = 0;
-            int w = dy * WORDS;
-            for (int is_far = 0; is_far <= PERIODIC && is_marked; ++is_far) {
-                Piece piece;
-                set_piece(&piece, s, is_far, grid, slot);
-                for (int first = piece.begin; first < piece.end; first += 32)
-                    firsts[w++ * BLOCK + threadIdx.x] = first;
-            }
+    __shared__ int4 rows[BLOCK];
+    __shared__ int2 words[(ROWS_AT_ONCE * WORDS + 1) * BLOCK]; /* one more is read, but not used */
+    const int slot = blockIdx.x * BLOCK + threadIdx.x, own = threadIdx.x * PITCH;
+    int next = own, at = threadIdx.x, end = threadIdx.x, first = 0;
+    int64 place = slot < particles ? offsets[order[slot]] : 0;
+    unsigned bits = 0, others = 0; /* rows that are not marked */
+    for (int from = 0, is_last = 0; !is_last;) {
+        if (!__any_sync(ALL, at < end)) {
+            at = end = threadIdx.x;
+            if (slot < particles)
+                end = noted_words(words, from, positions, start, grid, cutoff2, slack, particles, begins, masks, slot,
+                                  &others);
+            from += ROWS_AT_ONCE;
+            first = words[at].x;
+            bits = words[at].y;
         }
         /* Each thread goes through its words, and pauses where it has 32 neighbours. */
-        unsigned bits = 0;
-        for (int w = 0, first = 0; __any_sync(ALL, bits || w < LAYER);) {
-            while (listed < 32 && (bits || w < LAYER)) {
-                if (!bits) {
-                    bits = words[w * BLOCK + threadIdx.x];
-                    first = firsts[w++ * BLOCK + threadIdx.x];
-                }
-                if (bits)
-                    own[listed++] = first + taken(&bits);
+#pragma unroll 1
+        while (at < end && next < own + 32) {
+            stage[next++] = first + taken(&bits);
+            if (!bits) {
+                at += BLOCK;
+                first = words[at].x;
+                bits = words[at].y;
             }
-            const int full = listed == 32 ? 32 : 0;
-            if (__any_sync(ALL, full))
-                write_rows(stage, full, place, order, neighbours, capacity);
-            place += full;
-            listed -= full;
+        }
+        is_last = from == ROWS && !__any_sync(ALL, at < end);
+        if (is_last || __any_sync(ALL, next == own + 32)) {
+            const int many = is_last || next == own + 32 ? next - own : 0;
+            write_rows(stage, rows, many, place, order, neighbours, capacity);
+            place += many;
+            next -= many;
         }
     }
-    write_rows(stage, listed, place, order, neighbours, capacity);
-    place += listed;
     for (; others; others &= others - 1)
         place = write_row(positions, start, order, grid, cutoff2, slack, particles, neighbours, capacity, masks, slot,
                           __ffs(others) - 1, place);

@@ -9,7 +9,14 @@
    `masks` and `begins` are `particles` long. */
 #include "common/marks.h"
 
-__global__ void count(GLOBAL const float4 *__restrict__ positions, GLOBAL const int *__restrict__ start,
+/* Where rows take several words, more warps hide more than a few registers that are spilled cost. */
+#if defined(__CUDACC__) && WORDS > 1
+#define OCCUPANCY __launch_bounds__(BLOCK, 1024 / BLOCK)
+#else
+#define OCCUPANCY
+#endif
+
+__global__ void OCCUPANCY count(GLOBAL const float4 *__restrict__ positions, GLOBAL const int *__restrict__ start,
                       GLOBAL const int *__restrict__ order, GLOBAL const Grid *__restrict__ grid,
                       float cutoff2, float slack, int particles, GLOBAL int *__restrict__ counts,
                       GLOBAL int *__restrict__ begins, GLOBAL unsigned *__restrict__ masks)
@@ -23,7 +30,11 @@ __global__ void count(GLOBAL const float4 *__restrict__ positions, GLOBAL const 
     gaps(grid, 1, cy, p.y, slack, &gap_y[0], &gap_y[2]);
     gaps(grid, 2, cz, p.z, slack, &before, &behind);
     gap_y[1] = 0.0f;
+    const Along along = along_x(grid, p.x, slack);
+    GLOBAL int *begin_of = begins + slot;
+    GLOBAL unsigned *mask = masks + slot;
     int found = 0;
+#pragma unroll 1
     for (int dz = 0; dz < 3; ++dz) {
         float gap_z = dz == 0 ? before : dz == 2 ? behind : 0.0f;
         int z = neighbour_cell(grid, 2, cz + dz - 1, &shift_z);
@@ -34,28 +45,31 @@ __global__ void count(GLOBAL const float4 *__restrict__ positions, GLOBAL const 
         for (int dy = 0; dy < 3; ++dy) {
             int y = neighbour_cell(grid, 1, cy + dy - 1, &shift_y[dy]);
             float gap2 = fmaf(gap_y[dy], gap_y[dy], gap_z * gap_z);
-            row[dy] = stretch_of(grid, start, cell_number(grid, 0, max(y, 0), max(z, 0)), p.x,
-                                 y < 0 || z < 0 ? 2.0f * cutoff2 : gap2, cutoff2, slack);
+            row[dy] = stretch_of(grid, start, cell_number(grid, 0, max(y, 0), max(z, 0)), along,
+                                 y < 0 || z < 0 ? 2.0f * cutoff2 : gap2, cutoff2);
         }
 #pragma unroll
-        for (int dy = 0; dy < 3; ++dy) {
+        for (int dy = 0; dy < 3; ++dy, begin_of += particles) {
             const Stretch s = row[dy];
-            const size_t number = dz * 3 + dy;
+            const int own = dy == 1 ? (int)slot : -1; /* in a row with its own y only */
             int w = 0;
             for (int is_far = 0; is_far <= PERIODIC; ++is_far) {
                 Piece piece;
                 set_piece(&piece, s, is_far, grid, slot);
+#pragma unroll 1
                 for (int first = piece.begin; first < piece.end; first += 32, ++w) {
-                    const unsigned near = word_of(positions, p, &piece, first, shift_y[dy], shift_z, cutoff2, slot);
+                    const unsigned near = word_of(positions, p, &piece, first, shift_y[dy], shift_z, cutoff2, own);
                     found += __popc(near);
-                    if (w < WORDS)
-                        masks[(number * WORDS + w) * particles + slot] = near;
+                    if (w < WORDS) {
+                        *mask = near;
+                        mask += particles;
+                    }
                 }
             }
             const int has_far = s.far_begin < s.far_end, begin = HALF ? max(s.begin, (int)slot + 1) : s.begin;
-            begins[number * particles + slot] = w > WORDS || has_far ? -1 : begin;
-            for (; w < WORDS; ++w)
-                masks[(number * WORDS + w) * particles + slot] = 0;
+            *begin_of = w > WORDS || has_far ? -1 : begin;
+            for (; w < WORDS; ++w, mask += particles)
+                *mask = 0;
         }
     }
     counts[order[slot]] = found;

@@ -20,7 +20,8 @@ class CountingSort(CellList):
     """Histogram with rank, scan, scatter.
 
     levels: of `gather`, 2 sorts into buckets of cells first, which it computes from the positions;
-        0 takes 2 where that pays: on a GPU, for more particles than its cache holds.
+        0 takes 2 where that pays: on a GPU, for more particles than its cache holds. Of `reorder`,
+        0 computes cells so, too: for few particles, a launch less counts.
     """
 
     name = "counting-sort"
@@ -44,11 +45,14 @@ class CountingSort(CellList):
         if levels == 0 and form == "gather" and BucketedSort.pays(device, particles, grid):
             levels = 2
         self._buckets = None
+        self._grid: list[Any] = []  # where cells are computed from positions
         if levels == 2:
             self._buckets = BucketedSort(device, particles, grid)
             self.workspace_bytes += self._buckets.workspace_bytes
             return
         self._travel = form == "reorder"
+        if levels == 0 and self._travel:
+            self._grid = [device.upload(grid.packed().view("uint8"))]
         self._gather = Gather(device, particles) if form == "gather" else None
         if self._gather:
             self.workspace_bytes += self._gather.workspace_bytes
@@ -62,19 +66,23 @@ class CountingSort(CellList):
         self._scan = ExclusiveScan(device, grid.count, clear=True)
         self.workspace_bytes += self._scan.workspace_bytes
         self._blocks = device.blocks(particles, BLOCK * ITEMS)
-        constants = {"BLOCK": BLOCK, "ITEMS": ITEMS, "REORDER": int(self._travel)}
+        constants = {
+            "BLOCK": BLOCK, "ITEMS": ITEMS, "REORDER": int(self._travel),
+            "FROM_POSITIONS": len(self._grid),
+        }  # fmt: skip
         self._histogram = device.kernel("counting_sort.cu", "histogram_with_rank", **constants)
         self._scatter = device.kernel("counting_sort.cu", "scatter_by_rank", **constants)
 
     @property
     def reads_cells(self) -> bool:
-        return self._buckets is None
+        return self._buckets is None and not self._grid
 
     def build(self, cell_of: Any, positions: Any) -> None:
         if self._buckets:
             self._buckets.launch(positions)
             return
-        self._histogram(self._blocks, BLOCK, cell_of, self._counts, self._rank, self.particles)
+        of = [positions, *self._grid] if self._grid else []
+        self._histogram(self._blocks, BLOCK, *of, cell_of, self._counts, self._rank, self.particles)
         self._scan.launch(self._counts, self._start)
         self._scatter(
             self._blocks, BLOCK, cell_of, self._start, self._rank, self._order,
@@ -96,7 +104,12 @@ class CountingSort(CellList):
     def traffic_bytes(self) -> int:
         if self._buckets:
             return self._buckets.traffic_bytes()
-        # Cell twice, count (8 bytes), rank written and read, start, order; 32 with the positions.
+        # Cell twice, count (8 bytes), rank written and read, start, order; 32 with the positions,
+        # 16 where those give the cells.
         # A cell: count read and cleared, start written.
         gathered = self._gather.traffic_bytes() if self._gather else 0
-        return (32 + 32 * self._travel) * self.particles + 12 * self.grid.count + gathered
+        return (
+            (32 + 32 * self._travel + 16 * len(self._grid)) * self.particles
+            + 12 * self.grid.count
+            + gathered
+        )

@@ -19,7 +19,7 @@ from gpubench.primitives.scan import ExclusiveScan
 BLOCK = 512
 LIST_BLOCK = 128  # smaller, for the shared memory that a block stages neighbours in
 GROUP_BLOCK = 256
-STEP = 4  # candidates whose loads overlap
+STEP, LIST_STEP = 2, 4  # candidates whose loads overlap
 ROUNDINGS = 8  # of the largest coordinate, that a distance to a cell may be wrong by
 ROWS = 9  # of cells that a particle looks through
 MOST_WORDS = 10  # of bits a row: what fits into the shared memory of a block
@@ -108,10 +108,10 @@ class CellQuery:
                 "begins": self._allocate(ROWS * particles, "int32"),
                 "masks": self._allocate(ROWS * words * particles, "uint32"),
             }
-            kept |= {"BLOCK": LIST_BLOCK, "STEP": STEP, "WORDS": words}
+            kept |= {"BLOCK": LIST_BLOCK, "STEP": LIST_STEP, "WORDS": words}
             counts = "neighbour_mark.cu"
         else:
-            counts, kept = "neighbour_count.cu", kept | {"BLOCK": BLOCK}
+            counts, kept = "neighbour_count.cu", kept | {"BLOCK": BLOCK, "STEP": STEP}
         self._count = NamedKernel(device, counts, "count", **kept)
         if lists:
             staged = {} if self._lanes else {"STAGED": int("cuda" in device.features)}

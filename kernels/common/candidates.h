@@ -61,7 +61,7 @@
 #pragma unroll
             for (int r = 0; r < 3; ++r) {
                 float left = left_z - square_y[r];
-                float half_width = fmaf(sqrt_about(fmaxf(left, 0.0f)), per_edge, 1e-6f);
+                float half_width = fmaf(sqrt_about(left), per_edge, 1e-6f);
                 int first = middle + (int)floorf(fmaxf(at_x - half_width, (float)-REACH));
                 int last = middle + (int)floorf(fminf(at_x + half_width, (float)REACH));
                 first = max(first, 0);

@@ -30,4 +30,9 @@ __device__ __forceinline__ int cell_number(GLOBAL const Grid *grid, int x, int y
     return (z * grid->cells[1] + y) * grid->cells[0] + x;
 }
 
+__device__ __forceinline__ int cell_of_position(GLOBAL const Grid *grid, float4 p)
+{
+    return cell_number(grid, cell_along(grid, 0, p.x), cell_along(grid, 1, p.y), cell_along(grid, 2, p.z));
+}
+
 #endif

@@ -6,41 +6,28 @@
 
 #define ROWS 9
 
-/* As is_near, of no image: adding 0 would change no square. */
-__device__ __forceinline__ int is_near_unshifted(float4 p, float4 q, float cutoff2)
-{
-    const float dx = q.x - p.x, dy = q.y - p.y, dz = q.z - p.z;
-    return fmaf(dz, dz, fmaf(dy, dy, dx * dx)) < cutoff2;
-}
-
-/* Bit k: particle first + k is near, of those before `end`, at most 32. STEP at a time: their loads overlap. */
+/* Bit k: particle first + k is near, of those before `end`, 1 to 32. From the last to the first, STEP at a time, whose
+   loads overlap: a difference that is negative adds its sign to the bits. */
 __device__ __forceinline__ unsigned near_bits(GLOBAL const float4 *positions, float4 p, int first,
                                               int end, float shift_x, float shift_y, float shift_z, float cutoff2)
 {
+    const int many = end - first;
     unsigned bits = 0;
-    int j = first;
-    /* Few rows are images. */
-    const int is_image = PERIODIC && (shift_x != 0.0f || shift_y != 0.0f || shift_z != 0.0f);
-    for (; j + STEP <= end; j += STEP) {
+    /* not unrolled: most rows are short */
+#pragma unroll 1
+    for (int group = (many - 1) & -STEP; group >= 0; group -= STEP) {
         float4 q[STEP];
-        unsigned near = 0;
+        float over[STEP];
 #pragma unroll
         for (int k = 0; k < STEP; ++k)
-            q[k] = positions[j + k];
-        if (is_image) {
+            if (k == 0 || group + k < many)
+                q[k] = positions[first + group + k];
+        excesses(p, q, shift_x, shift_y, shift_z, cutoff2, over);
 #pragma unroll
-            for (int k = 0; k < STEP; ++k)
-                near |= is_near(p, q[k], shift_x, shift_y, shift_z, cutoff2) ? 1u << k : 0u;
-        } else {
-#pragma unroll
-            for (int k = 0; k < STEP; ++k)
-                near |= is_near_unshifted(p, q[k], cutoff2) ? 1u << k : 0u;
-        }
-        bits |= near << (j - first);
+        for (int k = STEP - 1; k >= 0; --k)
+            bits = bits << 1 | (unsigned)__float_as_int(over[k]) >> 31;
     }
-    for (; j < end; ++j)
-        bits |= (unsigned)is_near(p, positions[j], shift_x, shift_y, shift_z, cutoff2) << (j - first);
-    return bits;
+    return bits & 0xffffffffu >> (32 - many);
 }
 
 /* A piece of a row, of which a row that wraps has two, and its shift along x. With HALF particles up to `own` are left
@@ -72,7 +59,7 @@ __device__ __forceinline__ unsigned word_of(GLOBAL const float4 *positions, floa
 {
     const unsigned near = near_bits(positions, p, first, min(first + 32, piece->end), piece->shift_x, shift_y, shift_z,
                                     cutoff2);
-    return !HALF && (unsigned)(own - first) < 32u ? near & ~(1u << (own - first)) : near;
+    return own >= 0 && (unsigned)(own - first) < 32u ? near & ~(1u << (own - first)) : near;
 }
 
 #endif

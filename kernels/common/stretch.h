@@ -18,19 +18,48 @@ __device__ __forceinline__ int neighbour_cell(GLOBAL const Grid *grid, int axis,
     return cell < 0 ? last : 0;
 }
 
+__device__ __forceinline__ float square_distance(float4 p, float4 q)
+{
+    const float dx = q.x - p.x, dy = q.y - p.y, dz = q.z - p.z;
+    return fmaf(dz, dz, fmaf(dy, dy, dx * dx));
+}
+
 /* The shift is added to the difference, not to a position: (a - b) + s and (b - a) - s round
-   alike, so that a pair is a pair from either side. */
+   alike, so that a pair is a pair from either side. One of 0 would change no square. */
+__device__ __forceinline__ float square_distance_of_image(float4 p, float4 q, float shift_x, float shift_y,
+                                                          float shift_z)
+{
+#if PERIODIC
+    const float dx = q.x - p.x + shift_x, dy = q.y - p.y + shift_y, dz = q.z - p.z + shift_z;
+    return fmaf(dz, dz, fmaf(dy, dy, dx * dx));
+#else
+    return square_distance(p, q);
+#endif
+}
+
 __device__ __forceinline__ int is_near(float4 p, float4 q, float shift_x, float shift_y,
                                        float shift_z, float cutoff2)
 {
-    float dx = q.x - p.x, dy = q.y - p.y, dz = q.z - p.z;
-#if PERIODIC
-    dx += shift_x;
-    dy += shift_y;
-    dz += shift_z;
-#endif
-    return fmaf(dz, dz, fmaf(dy, dy, dx * dx)) < cutoff2;
+    return square_distance_of_image(p, q, shift_x, shift_y, shift_z) < cutoff2;
 }
+
+#ifdef STEP
+/* By how much squares of distances exceed that of the cutoff: the sign says which candidates are near. Few rows are
+   images, so that most pay for no shift. */
+__device__ __forceinline__ void excesses(float4 p, const float4 *q, float shift_x, float shift_y, float shift_z,
+                                         float cutoff2, float *over)
+{
+    if (PERIODIC && (shift_x != 0.0f || shift_y != 0.0f || shift_z != 0.0f)) {
+#pragma unroll
+        for (int k = 0; k < STEP; ++k)
+            over[k] = square_distance_of_image(p, q[k], shift_x, shift_y, shift_z) - cutoff2;
+    } else {
+#pragma unroll
+        for (int k = 0; k < STEP; ++k)
+            over[k] = square_distance(p, q[k]) - cutoff2;
+    }
+}
+#endif
 
 /* What of a row of cells may be neighbours of a particle. Cells that follow each other along x are
    one stretch of the sorted particles; past the end of a periodic row there is another. */
@@ -54,42 +83,53 @@ __device__ __forceinline__ void gaps(GLOBAL const Grid *grid, int axis, int cell
     *behind = fmaxf(edge - inside - slack, 0.0f);
 }
 
+/* Where a particle is along x, in cells: what all rows of cells around it share. */
+typedef struct Along {
+    float at, per_width, margin;
+    int cells;
+} Along;
+
+__device__ __forceinline__ Along along_x(GLOBAL const Grid *grid, float x, float slack)
+{
+    const float per_edge = grid->inverse_cell[0];
+    Along a = {__fmul_rn(x - grid->low[0], per_edge), 1.000001f * per_edge, slack * per_edge, grid->cells[0]};
+    return a;
+}
+
 /* The stretch of a row that is `gap2` away, squared: cells may be short along x, so the row is cut
-   where the ball about the particle ends. Positions, and the ends of the ball, go through the same
-   rounding to cells, which keeps their order: only `half_width` has to be large enough. Along a
-   periodic row it must not reach a cell whose image is the nearer one: no further than REACH cells,
-   which are as long as the cutoff. */
+   where the ball about the particle ends. Its ends are sums in cells, which are rounded otherwise than
+   the cells of positions: `slack` is large enough for both. Along a periodic row it must not reach a
+   cell whose image is the nearer one: no further than REACH cells, which are as long as the cutoff. */
 __device__ __forceinline__ Stretch stretch_of(GLOBAL const Grid *grid, GLOBAL const int *start, int row,
-                                              float x, float gap2, float cutoff2, float slack)
+                                              Along x, float gap2, float cutoff2)
 {
     Stretch s = {0, 0, 0, 0};
-    float left = fmaf(cutoff2, 1.000001f, -gap2);
-    float half_width = fmaf(sqrt_about(fmaxf(left, 0.0f)), 1.000001f, slack);
-    int first = cell_along(grid, 0, x - half_width), last = cell_along(grid, 0, x + half_width);
+    const float left = fmaf(cutoff2, 1.000001f, -gap2);
+    const float half_width = fmaf(sqrt_about(left), x.per_width, x.margin);
+    const float begin = x.at - half_width, end = x.at + half_width;
+    int first = max(0, min(x.cells - 1, (int)floorf(begin))), last = max(0, min(x.cells - 1, (int)floorf(end)));
     if (left < 0.0f)
         return s;
 #if PERIODIC
     if (grid->periodic[0]) {
-        float low = grid->low[0], size = grid->size[0];
-        int cells = grid->cells[0], own = cell_along(grid, 0, x), far_first = 0, far_last = -1;
+        const int own = max(0, min(x.cells - 1, (int)floorf(x.at)));
+        int far_first = 0, far_last = -1;
         first = max(first, own - REACH);
         last = min(last, own + REACH);
         if (own < REACH) {
-            far_first = max(cell_along(grid, 0, x - half_width + size), own - REACH + cells);
-            far_last = x - half_width < low ? cells - 1 : -1;
-        } else if (own >= cells - REACH) {
-            far_last = x + half_width >= low + size
-                           ? min(cell_along(grid, 0, x + half_width - size), own + REACH - cells)
-                           : -1;
+            far_first = max(min((int)floorf(begin + (float)x.cells), x.cells - 1), own - REACH + x.cells);
+            far_last = begin < 0.0f ? x.cells - 1 : -1;
+        } else if (own >= x.cells - REACH) {
+            far_last = end >= (float)x.cells ? min((int)floorf(end - (float)x.cells), own + REACH - x.cells) : -1;
         }
         if (far_first <= far_last) {
             s.far_begin = start[row + far_first];
-            s.far_end = start[row + far_last + 1];
+            s.far_end = (start + 1)[row + far_last];
         }
     }
 #endif
     s.begin = start[row + first];
-    s.end = start[row + last + 1];
+    s.end = (start + 1)[row + last];
     return s;
 }
 

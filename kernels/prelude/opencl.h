@@ -34,7 +34,7 @@
 #define fminf fmin
 #define fabsf fabs
 #define sqrtf sqrt
-#define sqrt_about sqrt
+#define sqrt_about(x) sqrt(fmax(x, 1.17549435e-38f))
 #define rintf rint
 #define make_int2(x, y) ((int2)(x, y))
 #define make_int4(x, y, z, w) ((int4)(x, y, z, w))

@@ -39,8 +39,10 @@ def expected(positions: np.ndarray, is_periodic: bool) -> set[tuple[int, int]]:
     return pairs | {(j, i) for i, j in pairs}
 
 
-def listed(device: Device, positions: np.ndarray, half: bool, periodic: bool, reach: int):
-    """Return what a query lists, as ordered pairs, and its counts."""
+def searched(
+    device: Device, positions: np.ndarray, half: bool, periodic: bool, reach: int, *, lists: bool
+):
+    """Return a query over sorted cells, and what it reads."""
     particles = len(positions)
     grid = Grid((4 * reach, 3, 3), (0.0, 0.0, 0.0), BOX, (periodic,) * 3)
     cells = CountingSort(device, particles, grid, "reorder", {"levels": 1})
@@ -48,9 +50,15 @@ def listed(device: Device, positions: np.ndarray, half: bool, periodic: bool, re
     CellIds(device, grid).launch(given, cell_of)
     cells.build(cell_of, given)
     query = CellQuery(
-        device, particles, grid, CUTOFF, SortedCells, lists=True, reach=reach, half=half
+        device, particles, grid, CUTOFF, SortedCells, lists=lists, reach=reach, half=half
     )
-    arrays = query.arrays(cells.answer, given)
+    return query, query.arrays(cells.answer, given)
+
+
+def listed(device: Device, positions: np.ndarray, half: bool, periodic: bool, reach: int):
+    """Return what a query lists, as ordered pairs, and its counts."""
+    particles = len(positions)
+    query, arrays = searched(device, positions, half, periodic, reach, lists=True)
     query.make_room(arrays)
     query.list(arrays)
     found = query.found
@@ -60,6 +68,23 @@ def listed(device: Device, positions: np.ndarray, half: bool, periodic: bool, re
     assert np.array_equal(np.diff(offsets), counts)
     rows = np.repeat(np.arange(particles), counts)
     return list(zip(rows.tolist(), neighbours.tolist(), strict=True))
+
+
+def test_a_counting_sort_computes_cells_where_it_reorders(device: Device):
+    positions, grid = particles_of("corner", 700), Grid((8, 3, 3), (0.0, 0.0, 0.0), BOX)
+    cells = CountingSort(device, 700, grid, "reorder", {"levels": 0})
+    assert not cells.reads_cells
+    cell_of = device.upload(np.full(700, -1, np.int32))
+    cells.build(cell_of, device.upload(positions))
+    expected = grid.cell_ids(positions)
+    assert np.array_equal(device.download(cell_of), expected)
+    start, order, in_order = (
+        device.download(a) for a in (cells.answer.start, cells.answer.order, cells.answer.positions)
+    )
+    assert np.array_equal(np.diff(start), np.bincount(expected, minlength=grid.count))
+    assert np.array_equal(expected[order], np.sort(expected))
+    assert np.array_equal(in_order, positions[order])
+    assert CountingSort(device, 700, grid, "order", {"levels": 0}).reads_cells
 
 
 @pytest.mark.parametrize("way", ["groups", "marks", "one word a row"])
@@ -84,19 +109,33 @@ def test_lists_hold_each_pair_once(
         assert {(max(pair), min(pair)) for pair in half} == {p for p in pairs if p[0] > p[1]}
 
 
+@pytest.mark.parametrize("kind", ["even", "corner", "ends"])
+@pytest.mark.parametrize("periodic", [False, True])
+def test_counts_are_of_each_pair_from_both_sides_or_once(
+    device: Device, monkeypatch: pytest.MonkeyPatch, kind: str, periodic: bool
+):
+    monkeypatch.setattr(simd_query, "suits", lambda _: False)
+    monkeypatch.setattr(cell_query, "FEW", {0.0: 0})
+    for particles, reach in ((1, 1), (33, 3), (700, 2)):
+        positions = particles_of(kind, particles)
+        pairs = expected(positions, periodic)
+        for half in (False, True):
+            query, arrays = searched(device, positions, half, periodic, reach, lists=False)
+            query.count(arrays)
+            counts = device.download(query.found.counts)
+            if half:
+                assert counts.sum() == len(pairs) // 2
+            else:
+                of = [i for i, _ in pairs]
+                assert np.array_equal(counts, np.bincount(of, minlength=particles))
+
+
 def test_rows_beyond_the_room_are_cut_and_nothing_else_is_written(
     device: Device, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(simd_query, "suits", lambda _: False)
     monkeypatch.setattr(cell_query, "FEW", {0.0: 0})
-    positions = particles_of("even", 300)
-    grid = Grid((4, 3, 3), (0.0, 0.0, 0.0), BOX, (True,) * 3)
-    cells = CountingSort(device, 300, grid, "reorder", {"levels": 1})
-    cell_of, given = device.empty(300, "int32"), device.upload(positions)
-    CellIds(device, grid).launch(given, cell_of)
-    cells.build(cell_of, given)
-    query = CellQuery(device, 300, grid, CUTOFF, SortedCells, lists=True)
-    arrays = query.arrays(cells.answer, given)
+    query, arrays = searched(device, particles_of("even", 300), False, True, 1, lists=True)
     query.make_room(arrays)
     query.list(arrays)
     whole = device.download(query.found.neighbours)

@@ -33,6 +33,7 @@ def parts_of(kind: str, periodic: bool, along_x: int, lists: bool, words: int) -
         found.append(("scan_counts", SCAN, {**ONCE, "SUM": "int64", "CLEAR": 0}))
     if kind == "COUNTING":
         sort = {"BLOCK": counting_sort.BLOCK, "ITEMS": counting_sort.ITEMS, "REORDER": 0}
+        sort["FROM_POSITIONS"] = 0
         found.append(("counting_sort", ["counting_sort.cu"], sort))
         found.append(("scan_cells", SCAN, {**ONCE, "SUM": "int", "CLEAR": 1}))
         found.append(("gather", ["gather.cu"], {"BLOCK": gather.BLOCK}))
@@ -44,12 +45,12 @@ def parts_of(kind: str, periodic: bool, along_x: int, lists: bool, words: int) -
         found.append(("lists", ["atomic_list.cu"], {}))
         found.append(("linked", [ROWS, "neighbour_linked.cu"], query))
     if kind in ("COUNTING", "RADIX") and lists:
-        query = {**query, "HALF": 0, "BLOCK": cell_query.LIST_BLOCK, "STEP": cell_query.STEP}
+        query = {**query, "HALF": 0, "BLOCK": cell_query.LIST_BLOCK, "STEP": cell_query.LIST_STEP}
         query = {**query, "WORDS": words, "STAGED": 1}
         found.append(("count_neighbours", [ROWS, MARKS, "neighbour_mark.cu"], query))
         found.append(("fill_neighbours", [ROWS, MARKS, "neighbour_fill.cu"], query))
     elif kind in ("COUNTING", "RADIX"):
-        query = {**query, "HALF": 0, "BLOCK": cell_query.BLOCK}
+        query = {**query, "HALF": 0, "BLOCK": cell_query.BLOCK, "STEP": cell_query.STEP}
         found.append(("count_neighbours", [ROWS, "neighbour_count.cu"], query))
     return found
 
