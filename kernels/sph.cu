@@ -7,11 +7,15 @@
    are opposite to the bit.
 
    Kernels that go over particles do so from `first` to `last`, so that a part of them can be
-   computed while what the others need is still on its way. NEAR: neighbours that `densities`
-   notes for `forces`, of each particle; with more, it searches again. NOTED: room for them
-   in steps of a particle. One thread a particle; see common/candidates.h for the other
-   constants. */
+   computed while what the others need is still on its way. One thread a particle; see
+   common/candidates.h for the other constants.
+
+   Candidates are tested once, by `densities`, which notes for `forces` which are neighbours: their
+   numbers, or of sorted cells, the end of each stretch of 32 candidates and a bit for each. NEAR:
+   room for the notes of a particle; where they take more, `forces` searches again. */
 #include "common/box.h"
+
+#define MARKED (TRAVERSAL == 0)
 
 typedef struct Fluid {
     float weight;
@@ -33,7 +37,7 @@ typedef struct Fluid {
     float inverse_force_step;
 } Fluid;
 
-/* Where the k-th neighbour that was noted of a particle is. */
+/* Where the k-th note of a particle is. */
 #if LIST_BY_PARTICLE
 #define NOTE(i, k) ((int64)(i)*NEAR + (k))
 #else
@@ -59,6 +63,45 @@ __device__ __forceinline__ float density_at(float square, GLOBAL const Fluid *fl
         }                                                                                          \
     }
 
+#if MARKED
+/* Add the parts of a density by up to 32 candidates, 0 by those out of range. Bit k of the result:
+   particle stop - 1 - k is in range. */
+__device__ __forceinline__ unsigned add_stretch(float *sum, GLOBAL const uint4 *places, uint4 p,
+                                                int first, int stop, float4 length, float weight,
+                                                float rounder)
+{
+    float total = *sum;
+    unsigned near = 0;
+#pragma unroll 4
+    for (int j = first; j < stop; ++j) {
+        float beyond = square_length(displacement_by(length, p, places[j])) - 1.0f;
+        float gap = __saturatef(-beyond);
+        total += fmaf(gap * gap, gap * weight, rounder) - rounder;
+        /* The next bit is its sign. */
+        near = near << 1 | (unsigned)__float_as_int(beyond) >> 31;
+    }
+    *sum = total;
+    return near;
+}
+
+/* The particle itself, which has its part of the density, is no neighbour. */
+#define STRETCH(begin, end)                                                                        \
+    for (int from = (begin); from < (end); from += 32) {                                           \
+        int stop_here = min(from + 32, (end));                                                     \
+        unsigned near = add_stretch(&sum, places, p, from, stop_here, length, weight, rounder);    \
+        unsigned own = (unsigned)(stop_here - 1 - (int)i);                                         \
+        if (own < 32u)                                                                             \
+            near &= ~(1u << own);                                                                  \
+        if (near) {                                                                                \
+            if (met + 1 < NEAR) {                                                                  \
+                notes[NOTE(i, met)] = stop_here - 1;                                               \
+                notes[NOTE(i, met + 1)] = (int)near;                                               \
+            }                                                                                      \
+            met += 2;                                                                              \
+        }                                                                                          \
+    }
+#endif
+
 /* Density of each particle (equation 4), as what `forces` takes: flow is the velocity and the
    inverse of the density. particles: room in the arrays. Particles that are not in the planes of
    cells from `low` to before `high` are left out. */
@@ -79,7 +122,12 @@ __global__ void densities(GLOBAL const uint4 *__restrict__ places,
     int plane = cell_at(box, 2, p.z);
     if (plane < low || plane >= high)
         return;
+#if MARKED
+    float4 length = lengths_of(box);
+    float weight = fluid->weight, rounder = fluid->density_rounder, sum = 0.0f;
+#else
     float sum = density_at(0.0f, fluid), square_range = 1.0f;
+#endif
     int met = 0;
 #include "common/candidates.h"
     float4 v = velocities[i];
@@ -89,30 +137,31 @@ __global__ void densities(GLOBAL const uint4 *__restrict__ places,
 
 /* Add the acceleration of a particle (p, u) by a neighbour (q, v): pressure with the slope of the
    spiky kernel, and viscosity with its Laplacian. With s = 1 / rho and k = rho0 = 1, the pressures
-   over both densities, (p_i + p_j) / (rho_i rho_j), are s_i + s_j - 2 s_i s_j. */
+   over both densities, (p_i + p_j) / (rho_i rho_j), are s_i + s_j - 2 s_i s_j. law: pressure, viscosity, rounder. */
 __device__ __forceinline__ void add_acceleration(float4 *sum, uint4 p, float4 u, uint4 q, float4 v,
-                                                 GLOBAL const Box *box, GLOBAL const Fluid *fluid)
+                                                 float4 length, float4 law)
 {
-    float4 d = displacement(box, p, q);
+    float4 d = displacement_by(length, p, q);
     float square = square_length(d);
     /* Particles in one place have no direction between them, and no pressure on each other. */
-    float inverse = rsqrtf(fmaxf(square, 1e-20f));
+    float inverse = rsqrt_of_normal(fmaxf(square, 1e-20f));
     float gap = fmaf(-square, inverse, 1.0f);
     float both = u.w * v.w;
-    float push = fluid->pressure * fmaf(-2.0f, both, u.w + v.w) * gap * gap * inverse;
-    float drag = fluid->viscosity * both * gap;
-    sum->x += fmaf(-push, d.x, fmaf(drag, v.x - u.x, fluid->rounder)) - fluid->rounder;
-    sum->y += fmaf(-push, d.y, fmaf(drag, v.y - u.y, fluid->rounder)) - fluid->rounder;
-    sum->z += fmaf(-push, d.z, fmaf(drag, v.z - u.z, fluid->rounder)) - fluid->rounder;
+    float push = law.x * fmaf(-2.0f, both, u.w + v.w) * gap * gap * inverse;
+    float drag = law.y * both * gap;
+    sum->x += fmaf(-push, d.x, fmaf(drag, v.x - u.x, law.z)) - law.z;
+    sum->y += fmaf(-push, d.y, fmaf(drag, v.y - u.y, law.z)) - law.z;
+    sum->z += fmaf(-push, d.z, fmaf(drag, v.z - u.z, law.z)) - law.z;
 }
 
+#undef STRETCH
 #undef VISIT
 #define VISIT(j)                                                                                   \
     {                                                                                              \
         int near = (j);                                                                            \
         uint4 q = places[near];                                                                    \
         if (square_length(displacement(box, p, q)) < square_range && near != (int)i) {             \
-            add_acceleration(&sum, p, u, q, flow[near], box, fluid);                               \
+            add_acceleration(&sum, p, u, q, flow[near], length, law);                               \
         }                                                                                          \
     }
 
@@ -134,14 +183,39 @@ __global__ void forces(GLOBAL const uint4 *__restrict__ places,
     if (i >= last)
         return;
     uint4 p = places[i];
-    float4 u = flow[i];
+    float4 u = flow[i], length = lengths_of(box);
+    float4 law = make_float4(fluid->pressure, fluid->viscosity, fluid->rounder, 0.0f);
     float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     int met = noted[i];
     if (met <= NEAR) {
+#if MARKED
+        /* One loop over all bits, as stretches differ from thread to thread in how many are set.
+           While those of one are at work, the next is on its way. */
+        unsigned near = 0, next = met > 0 ? (unsigned)notes[NOTE(i, 1)] : 0u;
+        int last = 0, next_last = met > 0 ? notes[NOTE(i, 0)] : 0, k = 0;
+        for (;;) {
+            if (!near) {
+                near = next;
+                last = next_last;
+                if (!near)
+                    break;
+                k += 2;
+                next = 0;
+                if (k < met) {
+                    next_last = notes[NOTE(i, k)];
+                    next = (unsigned)notes[NOTE(i, k + 1)];
+                }
+            }
+            int bit = 31 - __clz((int)near), other = last - bit;
+            near ^= 1u << bit;
+            add_acceleration(&sum, p, u, places[other], flow[other], length, law);
+        }
+#else
         for (int k = 0; k < met; ++k) {
             int other = notes[NOTE(i, k)];
-            add_acceleration(&sum, p, u, places[other], flow[other], box, fluid);
+            add_acceleration(&sum, p, u, places[other], flow[other], length, law);
         }
+#endif
     } else {
         float square_range = 1.0f;
 #include "common/candidates.h"

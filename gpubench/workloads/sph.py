@@ -34,8 +34,9 @@ from gpubench.workloads.workload import BlowUp, Snapshot, Value, Workload
 
 Floats = NDArray[np.float64]
 PRESSURES = ("cut", "kept")  # what becomes of negative ones
-# Room for the neighbours that the densities note for the forces, over the mean.
-NOTED = 1.6
+# Room for what the densities note for the forces, over the mean of neighbours, and at least: two
+# words for each of nine rows of sorted cells, each of which may go on at its other end.
+NOTED, LEAST_NOTED = 1.6, 36
 # The edge of an unbounded world: a power of two, so that a place is a whole number of 2^-16 kernel
 # radii. How many widths of the column its pictures show.
 WORLD, VIEW = 2.0**15, 6.0
@@ -82,8 +83,8 @@ class SPH(Tank):
 
     @property
     def noted_room(self) -> int:
-        """How many neighbours of a particle have room in the notes."""
-        return math.ceil(NOTED * self.number("neighbours"))
+        """How many words the notes of a particle have room for."""
+        return max(math.ceil(NOTED * self.number("neighbours")), LEAST_NOTED)
 
     def draw(self, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
         state = super().draw(rng)

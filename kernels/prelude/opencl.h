@@ -29,9 +29,11 @@
 #define floorf floor
 #define fmaf fma
 #define rsqrtf rsqrt
+#define rsqrt_of_normal rsqrt
 #define fmaxf fmax
 #define fminf fmin
 #define fabsf fabs
+#define __saturatef(x) clamp(x, 0.0f, 1.0f)
 #define sqrtf sqrt
 #define sqrt_about sqrt
 #define rintf rint

@@ -207,6 +207,7 @@ def test_lists_of_neighbours_give_the_same_trajectory(device, reference):
 
 def test_who_has_more_neighbours_than_noted_finds_them_again(device, reference, monkeypatch):
     monkeypatch.setattr("gpubench.workloads.sph.NOTED", 0.5)
+    monkeypatch.setattr("gpubench.workloads.sph.LEAST_NOTED", 0)
     workload, parameters = WORKLOADS[0]
     assert trajectory(made(device, workload, **parameters), 12) == reference[0]
 
