@@ -10,12 +10,15 @@
    computed while what the others need is still on its way. One thread a particle; see
    common/candidates.h for the other constants.
 
-   Candidates are tested once, by `densities`, which notes for `forces` which are neighbours: their
-   numbers, or of sorted cells, the end of each stretch of 32 candidates and a bit for each. NEAR:
-   room for the notes of a particle; where they take more, `forces` searches again. */
+   `densities` notes for `forces` which candidates are neighbours: their numbers, or of sorted cells,
+   the end of each stretch of 32 candidates and a bit for each. NEAR: room for the notes of a
+   particle; where they take more, `forces` searches again. */
 #include "common/box.h"
 
 #define MARKED (TRAVERSAL == 0)
+#if MARKED
+#include "common/coarse.h"
+#endif
 
 typedef struct Fluid {
     float weight;
@@ -44,68 +47,61 @@ typedef struct Fluid {
 #define NOTE(i, k) ((int64)(k)*particles + (i))
 #endif
 
-/* Part of a density by a particle at a distance, of which the square is given (equation 8). */
-__device__ __forceinline__ float density_at(float square, GLOBAL const Fluid *fluid)
+#if MARKED
+/* What the first test of candidates reads. */
+__global__ void coarsen(GLOBAL const uint4 *__restrict__ places, GLOBAL const Box *__restrict__ box,
+                        int first, int last, GLOBAL unsigned *__restrict__ coarse)
 {
-    float gap = 1.0f - square;
-    return fmaf(gap * gap, gap * fluid->weight, fluid->density_rounder) - fluid->density_rounder;
+    unsigned i = first + blockIdx.x * BLOCK + threadIdx.x;
+    if (i < last)
+        coarse[i] = coarse_of(box, places[i]);
 }
+#endif
+
+/* Add the part of a density by a particle (equation 8), 0 if it is out of range; whether it is not.
+   law: weight, rounder. */
+__device__ __forceinline__ int add_density(float *sum, uint4 p, uint4 q, float4 length, float4 law)
+{
+    float beyond = square_length(displacement_by(length, p, q)) - 1.0f;
+    float gap = __saturatef(-beyond);
+    *sum += fmaf(gap * gap, gap * law.x, law.y) - law.y;
+    return beyond < 0.0f;
+}
+
+#define IN_RANGE(j) add_density(&sum, p, places[j], length, law)
+
+/* Marks of sorted cells, in which the particle itself is no neighbour. */
+#define STRETCH(begin, end)                                                                        \
+    for (int from = (begin); from < (end); from += 32) {                                           \
+        int behind = min(from + 32, (end));                                                        \
+        unsigned marks = coarse_marks(coarse, own, from, behind, box->coarse_square);              \
+        unsigned place = (unsigned)(behind - 1 - (int)i);                                          \
+        if (place < 32u)                                                                           \
+            marks &= ~(1u << place);                                                               \
+        if (marks) {                                                                               \
+            if (met + 1 < NEAR) {                                                                  \
+                notes[NOTE(i, met)] = behind - 1;                                                  \
+                notes[NOTE(i, met + 1)] = (int)marks;                                              \
+            }                                                                                      \
+            met += 2;                                                                              \
+        }                                                                                          \
+    }
 
 #define VISIT(j)                                                                                   \
     {                                                                                              \
         int near = (j);                                                                            \
-        float square = square_length(displacement(box, p, places[near]));                          \
-        if (square < square_range && near != (int)i) {                                             \
-            sum += density_at(square, fluid);                                                      \
-            if (met < NEAR)                                                                        \
+        if (near != (int)i && IN_RANGE(near)) {                                                    \
+            if (!MARKED && met < NEAR)                                                             \
                 notes[NOTE(i, met)] = near;                                                        \
             ++met;                                                                                 \
         }                                                                                          \
     }
 
-#if MARKED
-/* Add the parts of a density by up to 32 candidates, 0 by those out of range. Bit k of the result:
-   particle stop - 1 - k is in range. */
-__device__ __forceinline__ unsigned add_stretch(float *sum, GLOBAL const uint4 *places, uint4 p,
-                                                int first, int stop, float4 length, float weight,
-                                                float rounder)
-{
-    float total = *sum;
-    unsigned near = 0;
-#pragma unroll 4
-    for (int j = first; j < stop; ++j) {
-        float beyond = square_length(displacement_by(length, p, places[j])) - 1.0f;
-        float gap = __saturatef(-beyond);
-        total += fmaf(gap * gap, gap * weight, rounder) - rounder;
-        /* The next bit is its sign. */
-        near = near << 1 | (unsigned)__float_as_int(beyond) >> 31;
-    }
-    *sum = total;
-    return near;
-}
-
-/* The particle itself, which has its part of the density, is no neighbour. */
-#define STRETCH(begin, end)                                                                        \
-    for (int from = (begin); from < (end); from += 32) {                                           \
-        int stop_here = min(from + 32, (end));                                                     \
-        unsigned near = add_stretch(&sum, places, p, from, stop_here, length, weight, rounder);    \
-        unsigned own = (unsigned)(stop_here - 1 - (int)i);                                         \
-        if (own < 32u)                                                                             \
-            near &= ~(1u << own);                                                                  \
-        if (near) {                                                                                \
-            if (met + 1 < NEAR) {                                                                  \
-                notes[NOTE(i, met)] = stop_here - 1;                                               \
-                notes[NOTE(i, met + 1)] = (int)near;                                               \
-            }                                                                                      \
-            met += 2;                                                                              \
-        }                                                                                          \
-    }
-#endif
-
 /* Density of each particle (equation 4), as what `forces` takes: flow is the velocity and the
-   inverse of the density. particles: room in the arrays. Particles that are not in the planes of
+   inverse of the density. coarse: see `coarsen`. particles: room in the arrays. Particles that are not in the planes of
    cells from `low` to before `high` are left out. */
 __global__ void densities(GLOBAL const uint4 *__restrict__ places,
+                          GLOBAL const unsigned *__restrict__ coarse,
                           GLOBAL const float4 *__restrict__ velocities,
                           GLOBAL const int *__restrict__ cells, GLOBAL const int *__restrict__ items,
                           GLOBAL const Box *__restrict__ box, GLOBAL const Fluid *__restrict__ fluid,
@@ -122,14 +118,22 @@ __global__ void densities(GLOBAL const uint4 *__restrict__ places,
     int plane = cell_at(box, 2, p.z);
     if (plane < low || plane >= high)
         return;
-#if MARKED
     float4 length = lengths_of(box);
-    float weight = fluid->weight, rounder = fluid->density_rounder, sum = 0.0f;
-#else
-    float sum = density_at(0.0f, fluid), square_range = 1.0f;
-#endif
+    float4 law = make_float4(fluid->weight, fluid->density_rounder, 0.0f, 0.0f);
+    float sum = fmaf(1.0f, law.x, law.y) - law.y;
     int met = 0;
+#if MARKED
+    unsigned own = coarse[i];
+#endif
 #include "common/candidates.h"
+#if MARKED
+#undef STRETCH
+    if (met <= NEAR) {
+#include "common/marked.h"
+    } else {
+#include "common/candidates.h"
+    }
+#endif
     float4 v = velocities[i];
     noted[i] = met;
     flow[i] = make_float4(v.x, v.y, v.z, 1.0f / fmaxf(sum, fluid->floor));
@@ -154,7 +158,7 @@ __device__ __forceinline__ void add_acceleration(float4 *sum, uint4 p, float4 u,
     sum->z += fmaf(-push, d.z, fmaf(drag, v.z - u.z, law.z)) - law.z;
 }
 
-#undef STRETCH
+#undef IN_RANGE
 #undef VISIT
 #define VISIT(j)                                                                                   \
     {                                                                                              \
@@ -164,6 +168,8 @@ __device__ __forceinline__ void add_acceleration(float4 *sum, uint4 p, float4 u,
             add_acceleration(&sum, p, u, q, flow[near], length, law);                               \
         }                                                                                          \
     }
+
+#define NEIGHBOUR(j) add_acceleration(&sum, p, u, places[j], flow[j], length, law);
 
 /* A sum of steps as a whole number of them; what is no number, or too much, as much too much. */
 __device__ __forceinline__ int in_steps(float sum, GLOBAL const Fluid *fluid)
@@ -189,31 +195,11 @@ __global__ void forces(GLOBAL const uint4 *__restrict__ places,
     int met = noted[i];
     if (met <= NEAR) {
 #if MARKED
-        /* One loop over all bits, as stretches differ from thread to thread in how many are set.
-           While those of one are at work, the next is on its way. */
-        unsigned near = 0, next = met > 0 ? (unsigned)notes[NOTE(i, 1)] : 0u;
-        int last = 0, next_last = met > 0 ? notes[NOTE(i, 0)] : 0, k = 0;
-        for (;;) {
-            if (!near) {
-                near = next;
-                last = next_last;
-                if (!near)
-                    break;
-                k += 2;
-                next = 0;
-                if (k < met) {
-                    next_last = notes[NOTE(i, k)];
-                    next = (unsigned)notes[NOTE(i, k + 1)];
-                }
-            }
-            int bit = 31 - __clz((int)near), other = last - bit;
-            near ^= 1u << bit;
-            add_acceleration(&sum, p, u, places[other], flow[other], length, law);
-        }
+#include "common/marked.h"
 #else
         for (int k = 0; k < met; ++k) {
             int other = notes[NOTE(i, k)];
-            add_acceleration(&sum, p, u, places[other], flow[other], length, law);
+            NEIGHBOUR(other)
         }
 #endif
     } else {

@@ -12,6 +12,8 @@ typedef struct Box {
     float edge[3];
     float reach;
     unsigned mask;
+    unsigned coarse[3];
+    int coarse_square;
 } Box;
 
 /* Of `walls`, along an axis that does not repeat: whether there is one where it begins, and where

@@ -44,6 +44,13 @@
 #define __int_as_float(x) as_float(x)
 #define __float_as_int(x) as_int(x)
 
+/* The products of four signed bytes each, added to a sum. */
+inline int __dp4a(int a, int b, int sum)
+{
+    int4 c = convert_int4(as_char4(a)) * convert_int4(as_char4(b));
+    return c.x + c.y + c.z + c.w + sum;
+}
+
 /* A product that is not contracted with the sum or difference it goes into. */
 inline float __fmul_rn(float a, float b)
 {

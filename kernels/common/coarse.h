@@ -1,0 +1,38 @@
+/* Places in steps that three bytes hold, and a test by them of which candidates may be in range: in
+   some six instructions each, where the exact one takes twenty.
+
+   A neighbour is at most 85 steps away along each axis, so that bytes tell its distance though they
+   wrap, as they do where the box repeats. Roundings take less than a step along each axis, which
+   box->coarse_square allows for: no neighbour is left out. */
+#ifndef GPUBENCH_COMMON_COARSE_H
+#define GPUBENCH_COMMON_COARSE_H
+
+#define HIGH_BITS 0x80808080u
+
+__device__ __forceinline__ unsigned coarse_at(GLOBAL const Box *box, int axis, unsigned place)
+{
+    return __umulhi(box->periodic[axis] ? place : place << 1, box->coarse[axis]) & 255u;
+}
+
+__device__ __forceinline__ unsigned coarse_of(GLOBAL const Box *box, uint4 p)
+{
+    return coarse_at(box, 0, p.x) | coarse_at(box, 1, p.y) << 8 | coarse_at(box, 2, p.z) << 16;
+}
+
+/* Bit k: particle stop - 1 - k may be in range, of up to 32 candidates. */
+__device__ __forceinline__ unsigned coarse_marks(GLOBAL const unsigned *coarse, unsigned p,
+                                                 int first, int stop, int square)
+{
+    unsigned marks = 0, low = p & ~HIGH_BITS, inverse = ~p;
+#pragma unroll 4
+    for (int j = first; j < stop; ++j) {
+        unsigned q = coarse[j];
+        /* Differences of bytes, without borrows from one to the next. */
+        int apart = (int)(((q | HIGH_BITS) - low) ^ ((q ^ inverse) & HIGH_BITS));
+        /* The next bit is the sign. */
+        marks = marks << 1 | (unsigned)__dp4a(apart, apart, -square) >> 31;
+    }
+    return marks;
+}
+
+#endif
