@@ -47,8 +47,8 @@
 /* The products of four signed bytes each, added to a sum. */
 inline int __dp4a(int a, int b, int sum)
 {
-    int4 c = convert_int4(as_char4(a)) * convert_int4(as_char4(b));
-    return c.x + c.y + c.z + c.w + sum;
+    return (char)a * (char)b + (char)(a >> 8) * (char)(b >> 8) +
+           (char)(a >> 16) * (char)(b >> 16) + (a >> 24) * (b >> 24) + sum;
 }
 
 /* A product that is not contracted with the sum or difference it goes into. */
