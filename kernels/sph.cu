@@ -48,6 +48,8 @@ typedef struct Fluid {
 #endif
 
 #if MARKED
+#define STRETCH(begin, end) MARK_STRETCH(begin, end)
+
 /* What the first test of candidates reads. */
 __global__ void coarsen(GLOBAL const uint4 *__restrict__ places, GLOBAL const Box *__restrict__ box,
                         int first, int last, GLOBAL unsigned *__restrict__ coarse)
@@ -59,7 +61,7 @@ __global__ void coarsen(GLOBAL const uint4 *__restrict__ places, GLOBAL const Bo
 #endif
 
 /* Add the part of a density by a particle (equation 8), 0 if it is out of range; whether it is not.
-   law: weight, rounder. */
+   law: the weight and the rounder. */
 __device__ __forceinline__ int add_density(float *sum, uint4 p, uint4 q, float4 length, float4 law)
 {
     float beyond = square_length(displacement_by(length, p, q)) - 1.0f;
@@ -69,23 +71,6 @@ __device__ __forceinline__ int add_density(float *sum, uint4 p, uint4 q, float4 
 }
 
 #define IN_RANGE(j) add_density(&sum, p, places[j], length, law)
-
-/* Marks of sorted cells, in which the particle itself is no neighbour. */
-#define STRETCH(begin, end)                                                                        \
-    for (int from = (begin); from < (end); from += 32) {                                           \
-        int behind = min(from + 32, (end));                                                        \
-        unsigned marks = coarse_marks(coarse, own, from, behind, box->coarse_square);              \
-        unsigned place = (unsigned)(behind - 1 - (int)i);                                          \
-        if (place < 32u)                                                                           \
-            marks &= ~(1u << place);                                                               \
-        if (marks) {                                                                               \
-            if (met + 1 < NEAR) {                                                                  \
-                notes[NOTE(i, met)] = behind - 1;                                                  \
-                notes[NOTE(i, met + 1)] = (int)marks;                                              \
-            }                                                                                      \
-            met += 2;                                                                              \
-        }                                                                                          \
-    }
 
 #define VISIT(j)                                                                                   \
     {                                                                                              \
@@ -98,8 +83,8 @@ __device__ __forceinline__ int add_density(float *sum, uint4 p, uint4 q, float4 
     }
 
 /* Density of each particle (equation 4), as what `forces` takes: flow is the velocity and the
-   inverse of the density. coarse: see `coarsen`. particles: room in the arrays. Particles that are not in the planes of
-   cells from `low` to before `high` are left out. */
+   inverse of the density. coarse: see `coarsen`. particles: room in the arrays. Particles that are
+   not in the planes of cells from `low` to before `high` are left out. */
 __global__ void densities(GLOBAL const uint4 *__restrict__ places,
                           GLOBAL const unsigned *__restrict__ coarse,
                           GLOBAL const float4 *__restrict__ velocities,
@@ -141,7 +126,8 @@ __global__ void densities(GLOBAL const uint4 *__restrict__ places,
 
 /* Add the acceleration of a particle (p, u) by a neighbour (q, v): pressure with the slope of the
    spiky kernel, and viscosity with its Laplacian. With s = 1 / rho and k = rho0 = 1, the pressures
-   over both densities, (p_i + p_j) / (rho_i rho_j), are s_i + s_j - 2 s_i s_j. law: pressure, viscosity, rounder. */
+   over both densities, (p_i + p_j) / (rho_i rho_j), are s_i + s_j - 2 s_i s_j. law: constants of
+   pressure and viscosity, and the rounder. */
 __device__ __forceinline__ void add_acceleration(float4 *sum, uint4 p, float4 u, uint4 q, float4 v,
                                                  float4 length, float4 law)
 {
@@ -158,18 +144,16 @@ __device__ __forceinline__ void add_acceleration(float4 *sum, uint4 p, float4 u,
     sum->z += fmaf(-push, d.z, fmaf(drag, v.z - u.z, law.z)) - law.z;
 }
 
-#undef IN_RANGE
+#define NEIGHBOUR(j) add_acceleration(&sum, p, u, places[j], flow[j], length, law)
 #undef VISIT
 #define VISIT(j)                                                                                   \
     {                                                                                              \
         int near = (j);                                                                            \
-        uint4 q = places[near];                                                                    \
-        if (square_length(displacement(box, p, q)) < square_range && near != (int)i) {             \
-            add_acceleration(&sum, p, u, q, flow[near], length, law);                               \
-        }                                                                                          \
+        if (near != (int)i &&                                                                      \
+            square_length(displacement_by(length, p, places[near])) < square_range)                \
+            NEIGHBOUR(near);                                                                       \
     }
-
-#define NEIGHBOUR(j) add_acceleration(&sum, p, u, places[j], flow[j], length, law);
+#undef IN_RANGE
 
 /* A sum of steps as a whole number of them; what is no number, or too much, as much too much. */
 __device__ __forceinline__ int in_steps(float sum, GLOBAL const Fluid *fluid)
@@ -192,20 +176,8 @@ __global__ void forces(GLOBAL const uint4 *__restrict__ places,
     float4 u = flow[i], length = lengths_of(box);
     float4 law = make_float4(fluid->pressure, fluid->viscosity, fluid->rounder, 0.0f);
     float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-    int met = noted[i];
-    if (met <= NEAR) {
-#if MARKED
-#include "common/marked.h"
-#else
-        for (int k = 0; k < met; ++k) {
-            int other = notes[NOTE(i, k)];
-            NEIGHBOUR(other)
-        }
-#endif
-    } else {
-        float square_range = 1.0f;
-#include "common/candidates.h"
-    }
+    float square_range = 1.0f;
+#include "common/noted.h"
     result[i] =
         make_int4(in_steps(sum.x, fluid), in_steps(sum.y, fluid), in_steps(sum.z, fluid), 0);
 }

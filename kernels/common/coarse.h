@@ -35,4 +35,23 @@ __device__ __forceinline__ unsigned coarse_marks(GLOBAL const unsigned *coarse, 
     return marks;
 }
 
+/* Note which of the candidates from `begin` to before `end` may be in range of particle `i`, itself
+   left out: for each stretch of 32 with any, its last, and marks. Takes `coarse`, `own`, of the
+   particle, `notes` with NEAR and NOTE, and `met`, how many words are noted, or would be. */
+#define MARK_STRETCH(begin, end)                                                                   \
+    for (int from = (begin); from < (end); from += 32) {                                           \
+        int behind = min(from + 32, (end));                                                        \
+        unsigned marks = coarse_marks(coarse, own, from, behind, box->coarse_square);              \
+        unsigned place = (unsigned)(behind - 1 - (int)i);                                          \
+        if (place < 32u)                                                                           \
+            marks &= ~(1u << place);                                                               \
+        if (marks) {                                                                               \
+            if (met + 1 < NEAR) {                                                                  \
+                notes[NOTE(i, met)] = behind - 1;                                                  \
+                notes[NOTE(i, met + 1)] = (int)marks;                                              \
+            }                                                                                      \
+            met += 2;                                                                              \
+        }                                                                                          \
+    }
+
 #endif

@@ -37,7 +37,7 @@
             if (!marks)
                 notes[NOTE(i, k - 1)] = (int)kept;
 #else
-            NEIGHBOUR(last - bit)
+            NEIGHBOUR(last - bit);
 #endif
         }
     }
