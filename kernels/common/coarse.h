@@ -29,8 +29,7 @@ __device__ __forceinline__ unsigned coarse_marks(GLOBAL const unsigned *coarse, 
         unsigned q = coarse[j];
         /* Differences of bytes, without borrows from one to the next. */
         int apart = (int)(((q | HIGH_BITS) - low) ^ ((q ^ inverse) & HIGH_BITS));
-        /* The next bit is the sign. */
-        marks = marks << 1 | (unsigned)__dp4a(apart, apart, -square) >> 31;
+        marks = with_sign(marks, __dp4a(apart, apart, -square));
     }
     return marks;
 }

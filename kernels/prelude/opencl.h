@@ -44,6 +44,12 @@
 #define __int_as_float(x) as_float(x)
 #define __float_as_int(x) as_int(x)
 
+/* Bits, with the sign of a number behind them: as a rotation, for Oclgrind knows no funnel shift. */
+inline uint with_sign(uint bits, int number)
+{
+    return bits << 1 | (rotate((uint)number, 1u) & 1u);
+}
+
 /* The products of four signed bytes each, added to a sum. */
 inline int __dp4a(int a, int b, int sum)
 {
