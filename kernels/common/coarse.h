@@ -24,7 +24,9 @@ __device__ __forceinline__ unsigned coarse_marks(GLOBAL const unsigned *coarse, 
                                                  int first, int stop, int square)
 {
     unsigned marks = 0, low = p & ~HIGH_BITS, inverse = ~p;
+#ifdef __CUDACC__
 #pragma unroll 4
+#endif
     for (int j = first; j < stop; ++j) {
         unsigned q = coarse[j];
         /* Differences of bytes, without borrows from one to the next. */
