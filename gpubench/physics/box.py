@@ -31,9 +31,9 @@ BOX_DTYPE = np.dtype(
         ("coarse_square", np.int32),
     ]
 )
-# Steps of coarse places to a reach: with so few, none of the candidates in reach of three short
-# cells are mistaken for neighbours because bytes wrap.
-COARSE = 76
+# Steps of coarse places to a reach: with more, roundings take in fewer candidates that are no
+# neighbours, and bytes that wrap take in more.
+COARSE = 96
 LOW_WALL, HIGH_WALL = 1, 2  # of Box.walls, as in kernels/common/box.h
 
 
@@ -124,7 +124,8 @@ class Box:
         steps = self._coarse_steps(reach)
         most = max(step * reach / edge for step, edge in zip(steps, self.size, strict=True))
         packed["coarse"] = steps
-        packed["coarse_square"] = math.floor((most + math.sqrt(3)) ** 2) + 2
+        # Less than 1, 2 and 2 steps are lost along the axes, and 1 in the fourth byte.
+        packed["coarse_square"] = math.floor((most + 3) ** 2) + 3
         return packed
 
     def _coarse_steps(self, reach: float) -> list[int]:

@@ -1,13 +1,12 @@
 /* Places in steps that three bytes hold, and a test by them of which candidates may be in range: in
-   some six instructions each, where the exact one takes twenty.
+   four instructions each, where the exact one takes twenty.
 
-   A neighbour is at most 85 steps away along each axis, so that bytes tell its distance though they
-   wrap, as they do where the box repeats. Roundings take less than a step along each axis, which
-   box->coarse_square allows for: no neighbour is left out. */
+   A neighbour is at most 98 steps away along each axis, so that bytes tell its distance though they
+   wrap, as they do where the box repeats. Words are subtracted whole: a byte may lack one for the one
+   below, and roundings take less than a step, which box->coarse_square allows for: no neighbour is
+   left out. */
 #ifndef GPUBENCH_COMMON_COARSE_H
 #define GPUBENCH_COMMON_COARSE_H
-
-#define HIGH_BITS 0x80808080u
 
 __device__ __forceinline__ unsigned coarse_at(GLOBAL const Box *box, int axis, unsigned place)
 {
@@ -23,14 +22,12 @@ __device__ __forceinline__ unsigned coarse_of(GLOBAL const Box *box, uint4 p)
 __device__ __forceinline__ unsigned coarse_marks(GLOBAL const unsigned *coarse, unsigned p,
                                                  int first, int stop, int square)
 {
-    unsigned marks = 0, low = p & ~HIGH_BITS, inverse = ~p;
+    unsigned marks = 0;
 #ifdef __CUDACC__
 #pragma unroll 4
 #endif
     for (int j = first; j < stop; ++j) {
-        unsigned q = coarse[j];
-        /* Differences of bytes, without borrows from one to the next. */
-        int apart = (int)(((q | HIGH_BITS) - low) ^ ((q ^ inverse) & HIGH_BITS));
+        int apart = (int)(coarse[j] - p);
         marks = with_sign(marks, __dp4a(apart, apart, -square));
     }
     return marks;

@@ -55,15 +55,16 @@ def listed(
     return [set(row) for row in rows]
 
 
-def coarsened(device: Device, box: Any, places: Any) -> NDArray[np.uint8]:
-    """Return the bytes by which SPH tests candidates first, uint8 (particles, 4)."""
+def coarsened(device: Device, box: Any, places: Any) -> NDArray[np.uint32]:
+    """Return the words of bytes by which SPH tests candidates first, uint32 (particles,)."""
     constants = {"REACH": 1, "ROOM": 0, "NEAR": 36, "SYMPLECTIC": 0, "KEEP": 0, "SCATTER": 0}
     kernel = device.kernel(
         "sph.cu", "coarsen", BLOCK=BLOCK, TRAVERSAL=TRAVERSALS[SortedCells], **NO_SHAPE, **constants
     )
     words = device.empty(PARTICLES, "uint32")
     kernel(device.blocks(PARTICLES, BLOCK), BLOCK, places, box, 0, PARTICLES, words)
-    return device.download(words).view(np.uint8).reshape(-1, 4)
+    found: NDArray[np.uint32] = device.download(words)
+    return found
 
 
 @settings(max_examples=60, deadline=None)
@@ -121,5 +122,5 @@ def test_rows_that_are_cut_miss_no_neighbour(
         reachable = set(np.flatnonzero((around <= (parts, 1, 1)).all(axis=1)))
         assert cut[i] == whole[i] == everyone[i] & reachable
         found = sorted(everyone[i])
-        steps = (coarse[found] - coarse[i]).view(np.int8).astype(np.int64)
+        steps = (coarse[found] - coarse[i]).view(np.int8).reshape(-1, 4).astype(np.int64)
         assert ((steps**2).sum(axis=1) < packed["coarse_square"]).all()
