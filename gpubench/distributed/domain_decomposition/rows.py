@@ -140,8 +140,9 @@ class Rows(Shares):
     ) -> None:
         """Queue the densities of some rows, of those in some planes if planes are given."""
         self.kernels.densities(
-            self.device.blocks(last - first, BLOCK), BLOCK, self._sorted[0], self.coarse, self._sorted[1],
-            self.cells, self.noted, self.packed_box, self.kernels.fluid, self.clock, self.rows, first, last, low or 0,
+            self.device.blocks(last - first, BLOCK), BLOCK, self._sorted[0], self.coarse,
+            self._sorted[1], self.cells, self.noted, self.packed_box, self.kernels.fluid,
+            self.clock, self.rows, first, last, low or 0,
             self.grid.cells[2] if high is None else high, self.flow, self.noted, self.notes,
         )  # fmt: skip
 
