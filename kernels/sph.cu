@@ -7,11 +7,18 @@
    are opposite to the bit.
 
    Kernels that go over particles do so from `first` to `last`, so that a part of them can be
-   computed while what the others need is still on its way. NEAR: neighbours that `densities`
-   notes for `forces`, of each particle; with more, it searches again. NOTED: room for them
-   in steps of a particle. One thread a particle; see common/candidates.h for the other
-   constants. */
+   computed while what the others need is still on its way. One thread a particle; see
+   common/candidates.h for the other constants.
+
+   `densities` notes for `forces` which candidates are neighbours: their numbers, or of sorted cells,
+   the end of each stretch of 32 candidates and a bit for each. NEAR: room for the notes of a
+   particle; where they take more, `forces` searches again. */
 #include "common/box.h"
+
+#define MARKED (TRAVERSAL == 0)
+#if MARKED
+#include "common/coarse.h"
+#endif
 
 typedef struct Fluid {
     float weight;
@@ -33,36 +40,53 @@ typedef struct Fluid {
     float inverse_force_step;
 } Fluid;
 
-/* Where the k-th neighbour that was noted of a particle is. */
+/* Where the k-th note of a particle is. */
 #if LIST_BY_PARTICLE
 #define NOTE(i, k) ((int64)(i)*NEAR + (k))
 #else
 #define NOTE(i, k) ((int64)(k)*particles + (i))
 #endif
 
-/* Part of a density by a particle at a distance, of which the square is given (equation 8). */
-__device__ __forceinline__ float density_at(float square, GLOBAL const Fluid *fluid)
+#if MARKED
+#define STRETCH(begin, end) MARK_STRETCH(begin, end)
+
+/* What the first test of candidates reads. */
+__global__ void coarsen(GLOBAL const uint4 *__restrict__ places, GLOBAL const Box *__restrict__ box,
+                        int first, int last, GLOBAL unsigned *__restrict__ coarse)
 {
-    float gap = 1.0f - square;
-    return fmaf(gap * gap, gap * fluid->weight, fluid->density_rounder) - fluid->density_rounder;
+    unsigned i = first + blockIdx.x * BLOCK + threadIdx.x;
+    if (i < last)
+        coarse[i] = coarse_of(box, places[i]);
 }
+#endif
+
+/* Add the part of a density by a particle (equation 8), 0 if it is out of range; whether it is not.
+   law: the weight and the rounder. */
+__device__ __forceinline__ int add_density(float *sum, uint4 p, uint4 q, float4 length, float4 law)
+{
+    float beyond = square_length(displacement_by(length, p, q)) - 1.0f;
+    float gap = __saturatef(-beyond);
+    *sum += fmaf(gap * gap, gap * law.x, law.y) - law.y;
+    return beyond < 0.0f;
+}
+
+#define IN_RANGE(j) add_density(&sum, p, places[j], length, law)
 
 #define VISIT(j)                                                                                   \
     {                                                                                              \
         int near = (j);                                                                            \
-        float square = square_length(displacement(box, p, places[near]));                          \
-        if (square < square_range && near != (int)i) {                                             \
-            sum += density_at(square, fluid);                                                      \
-            if (met < NEAR)                                                                        \
+        if (near != (int)i && IN_RANGE(near)) {                                                    \
+            if (!MARKED && met < NEAR)                                                             \
                 notes[NOTE(i, met)] = near;                                                        \
             ++met;                                                                                 \
         }                                                                                          \
     }
 
 /* Density of each particle (equation 4), as what `forces` takes: flow is the velocity and the
-   inverse of the density. particles: room in the arrays. Particles that are not in the planes of
-   cells from `low` to before `high` are left out. */
+   inverse of the density. coarse: see `coarsen`. particles: room in the arrays. Particles that are
+   not in the planes of cells from `low` to before `high` are left out. */
 __global__ void densities(GLOBAL const uint4 *__restrict__ places,
+                          GLOBAL const unsigned *__restrict__ coarse,
                           GLOBAL const float4 *__restrict__ velocities,
                           GLOBAL const int *__restrict__ cells, GLOBAL const int *__restrict__ items,
                           GLOBAL const Box *__restrict__ box, GLOBAL const Fluid *__restrict__ fluid,
@@ -79,9 +103,22 @@ __global__ void densities(GLOBAL const uint4 *__restrict__ places,
     int plane = cell_at(box, 2, p.z);
     if (plane < low || plane >= high)
         return;
-    float sum = density_at(0.0f, fluid), square_range = 1.0f;
+    float4 length = lengths_of(box);
+    float4 law = make_float4(fluid->weight, fluid->density_rounder, 0.0f, 0.0f);
+    float sum = fmaf(1.0f, law.x, law.y) - law.y;
     int met = 0;
+#if MARKED
+    unsigned own = coarse[i];
+#endif
 #include "common/candidates.h"
+#if MARKED
+#undef STRETCH
+    if (met <= NEAR) {
+#include "common/marked.h"
+    } else {
+#include "common/candidates.h"
+    }
+#endif
     float4 v = velocities[i];
     noted[i] = met;
     flow[i] = make_float4(v.x, v.y, v.z, 1.0f / fmaxf(sum, fluid->floor));
@@ -89,32 +126,34 @@ __global__ void densities(GLOBAL const uint4 *__restrict__ places,
 
 /* Add the acceleration of a particle (p, u) by a neighbour (q, v): pressure with the slope of the
    spiky kernel, and viscosity with its Laplacian. With s = 1 / rho and k = rho0 = 1, the pressures
-   over both densities, (p_i + p_j) / (rho_i rho_j), are s_i + s_j - 2 s_i s_j. */
+   over both densities, (p_i + p_j) / (rho_i rho_j), are s_i + s_j - 2 s_i s_j. law: constants of
+   pressure and viscosity, and the rounder. */
 __device__ __forceinline__ void add_acceleration(float4 *sum, uint4 p, float4 u, uint4 q, float4 v,
-                                                 GLOBAL const Box *box, GLOBAL const Fluid *fluid)
+                                                 float4 length, float4 law)
 {
-    float4 d = displacement(box, p, q);
+    float4 d = displacement_by(length, p, q);
     float square = square_length(d);
     /* Particles in one place have no direction between them, and no pressure on each other. */
-    float inverse = rsqrtf(fmaxf(square, 1e-20f));
+    float inverse = rsqrt_of_normal(fmaxf(square, 1e-20f));
     float gap = fmaf(-square, inverse, 1.0f);
     float both = u.w * v.w;
-    float push = fluid->pressure * fmaf(-2.0f, both, u.w + v.w) * gap * gap * inverse;
-    float drag = fluid->viscosity * both * gap;
-    sum->x += fmaf(-push, d.x, fmaf(drag, v.x - u.x, fluid->rounder)) - fluid->rounder;
-    sum->y += fmaf(-push, d.y, fmaf(drag, v.y - u.y, fluid->rounder)) - fluid->rounder;
-    sum->z += fmaf(-push, d.z, fmaf(drag, v.z - u.z, fluid->rounder)) - fluid->rounder;
+    float push = law.x * fmaf(-2.0f, both, u.w + v.w) * gap * gap * inverse;
+    float drag = law.y * both * gap;
+    sum->x += fmaf(-push, d.x, fmaf(drag, v.x - u.x, law.z)) - law.z;
+    sum->y += fmaf(-push, d.y, fmaf(drag, v.y - u.y, law.z)) - law.z;
+    sum->z += fmaf(-push, d.z, fmaf(drag, v.z - u.z, law.z)) - law.z;
 }
 
+#define NEIGHBOUR(j) add_acceleration(&sum, p, u, places[j], flow[j], length, law)
 #undef VISIT
 #define VISIT(j)                                                                                   \
     {                                                                                              \
         int near = (j);                                                                            \
-        uint4 q = places[near];                                                                    \
-        if (square_length(displacement(box, p, q)) < square_range && near != (int)i) {             \
-            add_acceleration(&sum, p, u, q, flow[near], box, fluid);                               \
-        }                                                                                          \
+        if (near != (int)i &&                                                                      \
+            square_length(displacement_by(length, p, places[near])) < square_range)                \
+            NEIGHBOUR(near);                                                                       \
     }
+#undef IN_RANGE
 
 /* A sum of steps as a whole number of them; what is no number, or too much, as much too much. */
 __device__ __forceinline__ int in_steps(float sum, GLOBAL const Fluid *fluid)
@@ -134,18 +173,11 @@ __global__ void forces(GLOBAL const uint4 *__restrict__ places,
     if (i >= last)
         return;
     uint4 p = places[i];
-    float4 u = flow[i];
+    float4 u = flow[i], length = lengths_of(box);
+    float4 law = make_float4(fluid->pressure, fluid->viscosity, fluid->rounder, 0.0f);
     float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-    int met = noted[i];
-    if (met <= NEAR) {
-        for (int k = 0; k < met; ++k) {
-            int other = notes[NOTE(i, k)];
-            add_acceleration(&sum, p, u, places[other], flow[other], box, fluid);
-        }
-    } else {
-        float square_range = 1.0f;
-#include "common/candidates.h"
-    }
+    float square_range = 1.0f;
+#include "common/noted.h"
     result[i] =
         make_int4(in_steps(sum.x, fluid), in_steps(sum.y, fluid), in_steps(sum.z, fluid), 0);
 }

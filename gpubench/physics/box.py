@@ -27,8 +27,13 @@ BOX_DTYPE = np.dtype(
         ("edge", np.float32, 3),
         ("reach", np.float32),
         ("mask", np.uint32),
+        ("coarse", np.uint32, 3),
+        ("coarse_square", np.int32),
     ]
 )
+# Steps of coarse places to a reach: with more, roundings take in fewer candidates that are no
+# neighbours, and bytes that wrap take in more.
+COARSE = 96
 LOW_WALL, HIGH_WALL = 1, 2  # of Box.walls, as in kernels/common/box.h
 
 
@@ -106,7 +111,8 @@ class Box:
         """Return the box with its cells as the kernels read it: one element of BOX_DTYPE.
 
         length: of a unit. units: in a length of 1. edge: of a cell. reach: how far a particle may
-        move in a step. buckets: of hashed cells.
+        move in a step, and a force reaches. buckets: of hashed cells. coarse: steps along an edge,
+        see kernels/common/coarse.h. coarse_square: of more steps than any two in reach are apart.
         """
         packed = np.zeros(1, BOX_DTYPE)
         packed["length"] = np.asarray(self.size) / self.units
@@ -115,4 +121,17 @@ class Box:
         packed["edge"] = np.asarray(self.size) / grid.cells
         packed["walls"] = np.where(self.periodic, 0, self.walls)
         packed["reach"], packed["mask"] = reach, buckets - 1
+        steps = self._coarse_steps(reach)
+        most = max(step * reach / edge for step, edge in zip(steps, self.size, strict=True))
+        packed["coarse"] = steps
+        # Less than 1, 2 and 2 steps are lost along the axes, and 1 in the fourth byte.
+        packed["coarse_square"] = math.floor((most + 3) ** 2) + 3
         return packed
+
+    def _coarse_steps(self, reach: float) -> list[int]:
+        """Return into how many steps each edge is cut: where it repeats, so must bytes of them."""
+        wanted = [min(COARSE * edge / reach, 2.0**32 - 256) for edge in self.size]
+        return [
+            256 * max(1, int(steps / 256)) if periodic else max(1, round(steps))
+            for steps, periodic in zip(wanted, self.periodic, strict=True)
+        ]

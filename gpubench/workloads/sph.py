@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from gpubench.core.answers import SortedCells
 from gpubench.core.errors import NotSupported, UserError
 from gpubench.core.grid import MAX_CELLS
 from gpubench.devices.base import Device
@@ -21,7 +22,7 @@ from gpubench.physics.box import LOW_WALL, Box
 from gpubench.physics.rigid import RigidBody, ball_body, box_body
 from gpubench.physics.sph import INTEGRATORS, SPHFluid, mass_for
 from gpubench.physics.sph_step import BodiesStep, check_sph_step
-from gpubench.workloads.cell_workload import BLOCK, require_known_values
+from gpubench.workloads.cell_workload import BLOCK, TRAVERSALS, require_known_values
 from gpubench.workloads.sph_bodies import (
     BodiesOnDevice,
     body_in_memory,
@@ -34,8 +35,9 @@ from gpubench.workloads.workload import BlowUp, Snapshot, Value, Workload
 
 Floats = NDArray[np.float64]
 PRESSURES = ("cut", "kept")  # what becomes of negative ones
-# Room for the neighbours that the densities note for the forces, over the mean.
-NOTED = 1.6
+# Room for what the densities note for the forces, over the mean of neighbours, and at least: two
+# words for each of nine rows of sorted cells, each of which may go on at its other end.
+NOTED, LEAST_NOTED = 1.6, 36
 # The edge of an unbounded world: a power of two, so that a place is a whole number of 2^-16 kernel
 # radii. How many widths of the column its pictures show.
 WORLD, VIEW = 2.0**15, 6.0
@@ -82,8 +84,8 @@ class SPH(Tank):
 
     @property
     def noted_room(self) -> int:
-        """How many neighbours of a particle have room in the notes."""
-        return math.ceil(NOTED * self.number("neighbours"))
+        """How many words the notes of a particle have room for."""
+        return max(math.ceil(NOTED * self.number("neighbours")), LEAST_NOTED)
 
     def draw(self, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
         state = super().draw(rng)
@@ -213,11 +215,17 @@ class SPH(Tank):
         self.force = self.array((n, 4), "int32")
         self.noted = self.array(n, "int32")
         self.notes = self.array(n * self.noted_room, "int32")
+        self.coarse = self.array(n if self.kernels.coarsen else 0, "uint32")
         self.device.fill(self.force, 0x00)
 
     def _add_densities(self) -> None:
+        places, velocities = self.current
+        if self.kernels.coarsen:
+            self.kernels.coarsen(
+                self.blocks, BLOCK, places, self.packed_box, 0, self.particles, self.coarse
+            )
         self.kernels.densities(
-            self.blocks, BLOCK, *self.current, *self.candidates, self.packed_box,
+            self.blocks, BLOCK, places, self.coarse, velocities, *self.candidates, self.packed_box,
             self.kernels.fluid, self.clock, self.particles, 0, self.particles, 0,
             self.grid.cells[2], self.flow, self.noted, self.notes,
         )  # fmt: skip
@@ -263,6 +271,9 @@ class SPHKernels:
         self.densities, self.forces, self.integrate = (
             device.kernel("sph.cu", name, **given) for name in ("densities", "forces", "integrate")
         )
+        # Of sorted cells alone, what a first test of candidates reads.
+        is_marked = constants["TRAVERSAL"] == TRAVERSALS[SortedCells]
+        self.coarsen = device.kernel("sph.cu", "coarsen", **given) if is_marked else None
         if workload.bodies:
             self.place_bodies, self.couple, self.move_bodies = (
                 device.kernel("sph.cu", name, **given)

@@ -12,6 +12,8 @@ typedef struct Box {
     float edge[3];
     float reach;
     unsigned mask;
+    unsigned coarse[3];
+    int coarse_square;
 } Box;
 
 /* Of `walls`, along an axis that does not repeat: whether there is one where it begins, and where
@@ -21,11 +23,21 @@ typedef struct Box {
 
 /* From a place to another, to the nearest image where the box repeats: unsigned differences wrap
    as the box does. Exact up to the rounding to float32, and antisymmetric to the bit. */
+__device__ __forceinline__ float4 displacement_by(float4 length, uint4 from, uint4 to)
+{
+    return make_float4((float)(int)(to.x - from.x) * length.x, (float)(int)(to.y - from.y) * length.y,
+                       (float)(int)(to.z - from.z) * length.z, 0.0f);
+}
+
+/* The lengths of the units of places: a loop that may not run once would load them each time. */
+__device__ __forceinline__ float4 lengths_of(GLOBAL const Box *box)
+{
+    return make_float4(box->length[0], box->length[1], box->length[2], 0.0f);
+}
+
 __device__ __forceinline__ float4 displacement(GLOBAL const Box *box, uint4 from, uint4 to)
 {
-    return make_float4((float)(int)(to.x - from.x) * box->length[0],
-                       (float)(int)(to.y - from.y) * box->length[1],
-                       (float)(int)(to.z - from.z) * box->length[2], 0.0f);
+    return displacement_by(lengths_of(box), from, to);
 }
 
 __device__ __forceinline__ float square_length(float4 d)

@@ -13,7 +13,8 @@
    REACH: cells along x that reach as far as one along y and z. AFTER, if defined: only those with a
    larger number than that, which is of the particle; sorted cells in a ball only. IN_BALL, if defined:
    rows of sorted cells are cut where the ball of that radius about the particle ends, which takes
-   more registers. PLACES: the array that `p` is of, where its name is not `places`; hashed cells read
+   more registers. STRETCH(j, stop), if defined: what is done with sorted cells in whole rows, in place of
+   VISIT, particles j to before `stop` at a time. PLACES: the array that `p` is of, where its name is not `places`; hashed cells read
    it. */
 #ifndef PLACES
 #define PLACES places
@@ -120,9 +121,13 @@
                     j = cells[row[r] + first_far];
                     stop = cells[row[r] + last_far + 1];
                 }
+#ifdef STRETCH
+                STRETCH(j, stop);
+#else
                 for (; j < stop; ++j) {
                     VISIT(j);
                 }
+#endif
             }
         }
     }

@@ -21,6 +21,20 @@ __device__ __forceinline__ float sqrt_about(float x)
     return root;
 }
 
+/* The reciprocal root of a normal number, as rsqrtf gives it, without its care for subnormal ones. */
+__device__ __forceinline__ float rsqrt_of_normal(float x)
+{
+    float root;
+    asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(root) : "f"(x));
+    return root;
+}
+
+/* Bits, with the sign of a number behind them. */
+__device__ __forceinline__ unsigned with_sign(unsigned bits, int number)
+{
+    return bits << 1 | (unsigned)number >> 31;
+}
+
 /* A store that may race with others to the same address: one of them wins, none is torn. */
 __device__ __forceinline__ void store_relaxed(int *address, int value)
 {

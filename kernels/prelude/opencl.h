@@ -30,9 +30,11 @@
 #define floorf floor
 #define fmaf fma
 #define rsqrtf rsqrt
+#define rsqrt_of_normal rsqrt
 #define fmaxf fmax
 #define fminf fmin
 #define fabsf fabs
+#define __saturatef(x) clamp(x, 0.0f, 1.0f)
 #define sqrtf sqrt
 #define sqrt_about(x) sqrt(fmax(x, 1.17549435e-38f))
 #define rintf rint
@@ -42,6 +44,19 @@
 #define make_uint4(x, y, z, w) ((uint4)(x, y, z, w))
 #define __int_as_float(x) as_float(x)
 #define __float_as_int(x) as_int(x)
+
+/* Bits, with the sign of a number behind them: as a rotation, for Oclgrind knows no funnel shift. */
+inline uint with_sign(uint bits, int number)
+{
+    return bits << 1 | (rotate((uint)number, 1u) & 1u);
+}
+
+/* The products of four signed bytes each, added to a sum. */
+inline int __dp4a(int a, int b, int sum)
+{
+    return (char)a * (char)b + (char)(a >> 8) * (char)(b >> 8) +
+           (char)(a >> 16) * (char)(b >> 16) + (a >> 24) * (b >> 24) + sum;
+}
 
 /* A product that is not contracted with the sum or difference it goes into. */
 inline float __fmul_rn(float a, float b)

@@ -1,4 +1,4 @@
-"""Rows of cells are cut where the ball about a particle ends: no neighbour may be missed."""
+"""Rows that are cut where a ball ends, and the test by bytes: no neighbour may be missed."""
 
 from __future__ import annotations
 
@@ -55,6 +55,18 @@ def listed(
     return [set(row) for row in rows]
 
 
+def coarsened(device: Device, box: Any, places: Any) -> NDArray[np.uint32]:
+    """Return the words of bytes by which SPH tests candidates first, uint32 (particles,)."""
+    constants = {"REACH": 1, "ROOM": 0, "NEAR": 36, "SYMPLECTIC": 0, "KEEP": 0, "SCATTER": 0}
+    kernel = device.kernel(
+        "sph.cu", "coarsen", BLOCK=BLOCK, TRAVERSAL=TRAVERSALS[SortedCells], **NO_SHAPE, **constants
+    )
+    words = device.empty(PARTICLES, "uint32")
+    kernel(device.blocks(PARTICLES, BLOCK), BLOCK, places, box, 0, PARTICLES, words)
+    found: NDArray[np.uint32] = device.download(words)
+    return found
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
@@ -67,7 +79,10 @@ def listed(
 def test_rows_that_are_cut_miss_no_neighbour(
     opencl_device, parts, seed, periodic, edges, flat, scale
 ):
-    """Found are all whom a test of all pairs finds, but those beyond the cells about one."""
+    """Found are all whom a test of all pairs finds, but those beyond the cells about one.
+
+    Nor is any too far for the test by bytes.
+    """
     rng = np.random.default_rng(seed)
     walled = [flat if rng.random() < 0.3 else edge for edge in edges]
     size = [e if p else w for e, w, p in zip(edges, walled, periodic, strict=True)]
@@ -86,7 +101,8 @@ def test_rows_that_are_cut_miss_no_neighbour(
     start = np.searchsorted(number, np.arange(grid.count + 1)).astype(np.int32)
 
     device: Device = opencl_device
-    on_device = device.upload(box.packed(grid, scale).view("uint8")), device.upload(places)
+    packed = box.packed(grid, scale)
+    on_device = device.upload(packed.view("uint8")), device.upload(places)
     all_of_them = np.tile(np.arange(PARTICLES, dtype=np.int32), (PARTICLES, 1))
     everyone = listed(
         device, *on_device, device.upload(np.full(PARTICLES, PARTICLES, np.int32)),
@@ -99,8 +115,12 @@ def test_rows_that_are_cut_miss_no_neighbour(
         )
         for in_ball in ({}, {"IN_BALL": 1})
     )  # fmt: skip
+    coarse = coarsened(device, *on_device)
     for i in range(PARTICLES):
         apart = np.abs(cell - cell[i])
         around = np.minimum(apart, np.where(periodic, np.asarray(grid.cells) - apart, apart))
         reachable = set(np.flatnonzero((around <= (parts, 1, 1)).all(axis=1)))
         assert cut[i] == whole[i] == everyone[i] & reachable
+        found = sorted(everyone[i])
+        steps = (coarse[found] - coarse[i]).view(np.int8).reshape(-1, 4).astype(np.int64)
+        assert ((steps**2).sum(axis=1) < packed["coarse_square"]).all()

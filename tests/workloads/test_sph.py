@@ -207,8 +207,17 @@ def test_lists_of_neighbours_give_the_same_trajectory(device, reference):
 
 def test_who_has_more_neighbours_than_noted_finds_them_again(device, reference, monkeypatch):
     monkeypatch.setattr("gpubench.workloads.sph.NOTED", 0.5)
+    monkeypatch.setattr("gpubench.workloads.sph.LEAST_NOTED", 0)
     workload, parameters = WORKLOADS[0]
     assert trajectory(made(device, workload, **parameters), 12) == reference[0]
+
+
+@pytest.mark.parametrize("neighbours", [8.0, 100.0, 200.0])
+def test_marks_of_short_and_long_rows_give_the_same_trajectory(device, neighbours):
+    """A row of cells takes up to four words of 32 marks."""
+    given: dict[str, Any] = {"neighbours": neighbours, "particles": 3000, "mach": 0.4}
+    plain = made(device, algorithm="atomic-list", form="one-pass", **given)
+    assert trajectory(made(device, **given), 6) == trajectory(plain, 6)
 
 
 def test_a_restored_state_goes_on_bit_for_bit(device):

@@ -37,6 +37,7 @@ class Rows(Shares):
     halo: dict[int, NDArray[np.int64]]
     bounds: NDArray[np.int64]
     cells: Any
+    coarse: Any
     _sorted: list[Any]
     _lay_starts: Any
     _comm: Any
@@ -126,13 +127,22 @@ class Rows(Shares):
             self.device.blocks(count, BLOCK), BLOCK, source, start, target, to, count, shift
         )
 
+    def _coarsen(self, first: int, last: int) -> None:
+        """Queue what the first test of candidates reads of some rows."""
+        assert self.kernels.coarsen is not None
+        self.kernels.coarsen(
+            self.device.blocks(last - first, BLOCK), BLOCK, self._sorted[0], self.packed_box,
+            first, last, self.coarse,
+        )  # fmt: skip
+
     def _densities_of(
         self, first: int, last: int, low: int | None = None, high: int | None = None
     ) -> None:
         """Queue the densities of some rows, of those in some planes if planes are given."""
         self.kernels.densities(
-            self.device.blocks(last - first, BLOCK), BLOCK, *self._sorted, self.cells, self.noted,
-            self.packed_box, self.kernels.fluid, self.clock, self.rows, first, last, low or 0,
+            self.device.blocks(last - first, BLOCK), BLOCK, self._sorted[0], self.coarse,
+            self._sorted[1], self.cells, self.noted, self.packed_box, self.kernels.fluid,
+            self.clock, self.rows, first, last, low or 0,
             self.grid.cells[2] if high is None else high, self.flow, self.noted, self.notes,
         )  # fmt: skip
 

@@ -307,11 +307,13 @@ class Shared(Rows):
         self.force = device.empty((self.rows, 4), "int32")
         self.noted = device.empty(self.rows, "int32")
         self.notes = device.empty(self.rows * self.noted_room, "int32")
+        self.coarse = device.empty(self.rows, "uint32")
         self.workspace_bytes = sum(
             array.nbytes
             for array in (
                 self.places, *self.state_columns, self._cell_of_part, self.cells,
                 *self._leaving_rows, *self._sorted, self.flow, self.force, self.noted, self.notes,
+                self.coarse,
             )
         )  # fmt: skip
 
@@ -381,6 +383,7 @@ class Shared(Rows):
             (self.top - low) * self._plane_cells + 1, self.edge - self._start_value,
         )  # fmt: skip
         self.team.transport.mark()
+        self._on(self._coarsen, (self.edge, self.edge + self.owned))
         self._densities_of(self.edge, self.edge + self.owned, *self._inner_planes())
 
     def _begin_places(self) -> None:
@@ -413,7 +416,8 @@ class Shared(Rows):
         plane = self._plane_cells
         for side, peer in self._neighbours():
             _, begin = self.halo[peer]
-            first, _ = self._halo_rows(side, peer)
+            first, rows = self._halo_rows(side, peer)
+            self._on(self._coarsen, (first, first + rows))
             # The end of the lower one is where the own cells begin, which is laid already.
             to, count = ((low - 1) * plane, plane) if side == LOW else (high * plane, plane + 1)
             self._lay(self._edge_starts[side], 0, self.cells, to, count, first - int(begin))
