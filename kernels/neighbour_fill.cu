@@ -87,7 +87,8 @@ __global__ void fill(GLOBAL const float4 *__restrict__ positions, GLOBAL const i
 #define ALL 0xffffffffu
 #define AT_ONCE 16 /* rows whose loads overlap */
 /* Rows whose words a thread keeps at a time: few words a row differ most in length, and many take the room. */
-#define ROWS_AT_ONCE (WORDS == 1 ? 9 : WORDS < 10 ? 3 : 1)
+#define ROWS_AT_ONCE (WORDS == 1 ? 9 : 3)
+#define LEAST 16 /* neighbours that a thread writes while another must, if it has as many */
 #define PITCH 33 /* 32, and one so that the rows of a warp lie in different banks */
 
 /* Write what the threads of a warp have collected, up to 32 each, at their places, which they tell in `rows`. */
@@ -171,11 +172,12 @@ __device__ __forceinline__ int noted_words(int2 *words, int from, const float4 *
     return end;
 }
 
-__global__ void fill(GLOBAL const float4 *__restrict__ positions, GLOBAL const int *__restrict__ start,
-                     GLOBAL const int *__restrict__ order, GLOBAL const Grid *__restrict__ grid,
-                     float cutoff2, float slack, int particles, GLOBAL const int64 *__restrict__ offsets,
-                     GLOBAL int *__restrict__ neighbours, int64 capacity, GLOBAL const int *__restrict__ begins,
-                     GLOBAL const unsigned *__restrict__ masks)
+__global__ void __launch_bounds__(BLOCK)
+    fill(GLOBAL const float4 *__restrict__ positions, GLOBAL const int *__restrict__ start,
+         GLOBAL const int *__restrict__ order, GLOBAL const Grid *__restrict__ grid,
+         float cutoff2, float slack, int particles, GLOBAL const int64 *__restrict__ offsets,
+         GLOBAL int *__restrict__ neighbours, int64 capacity, GLOBAL const int *__restrict__ begins,
+         GLOBAL const unsigned *__restrict__ masks)
 {
     __shared__ int stage[BLOCK * PITCH];
     __shared__ int4 rows[BLOCK];
@@ -206,7 +208,7 @@ __global__ void fill(GLOBAL const float4 *__restrict__ positions, GLOBAL const i
         }
         is_last = from == ROWS && !__any_sync(ALL, at < end);
         if (is_last || __any_sync(ALL, next == own + 32)) {
-            const int many = is_last || next == own + 32 ? next - own : 0;
+            const int many = is_last || next >= own + LEAST ? next - own : 0;
             write_rows(stage, rows, many, place, order, neighbours, capacity);
             place += many;
             next -= many;

@@ -10,6 +10,8 @@
 
 #include "common/lookback.h"
 
+#define PADDED (ITEMS + 1) /* so that the items of a warp's threads lie in different banks */
+
 /* Single-pass scan with decoupled look-back. */
 __global__ void __launch_bounds__(BLOCK)
     scan_lookback(int *counts, SUM *sums, uint64 *status, int items)
@@ -17,6 +19,7 @@ __global__ void __launch_bounds__(BLOCK)
     __shared__ Tile shared_tile;
     __shared__ SUM warp_sums[BLOCK / 32];
     __shared__ SUM tile_offset;
+    __shared__ SUM staged[BLOCK * PADDED];
     const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
 
     if (threadIdx.x == 0)
@@ -33,9 +36,10 @@ __global__ void __launch_bounds__(BLOCK)
             int4 four = ((const int4 *)(counts + begin))[k];
             values[4 * k] = four.x, values[4 * k + 1] = four.y;
             values[4 * k + 2] = four.z, values[4 * k + 3] = four.w;
-            if (CLEAR)
-                ((int4 *)(counts + begin))[k] = make_int4(0, 0, 0, 0);
         }
+        if (CLEAR)
+            for (int k = 0; k < ITEMS / 4; ++k)
+                ((int4 *)(counts + begin))[k] = make_int4(0, 0, 0, 0);
     } else {
         for (int k = 0; k < ITEMS; ++k) {
             values[k] = begin + k < items ? counts[begin + k] : 0;
@@ -83,10 +87,16 @@ __global__ void __launch_bounds__(BLOCK)
         out[k] = running;
         running += values[k];
     }
-    if (whole && sizeof(SUM) == 4) {
-        for (int k = 0; k < ITEMS / 4; ++k)
-            ((int4 *)(sums + begin))[k] =
-                make_int4(out[4 * k], out[4 * k + 1], out[4 * k + 2], out[4 * k + 3]);
+    const size_t of_warp = (size_t)tile.number * TILE + warp * (32 * ITEMS);
+    if (of_warp + 32 * ITEMS <= items) { /* through shared memory, to write side by side */
+        SUM *const of_lanes = staged + warp * (32 * PADDED);
+        for (int k = 0; k < ITEMS; ++k)
+            of_lanes[lane * PADDED + k] = out[k];
+        __syncwarp();
+        for (int k = 0; k < ITEMS; ++k) {
+            const unsigned i = k * 32 + lane;
+            sums[of_warp + i] = of_lanes[i / ITEMS * PADDED + i % ITEMS];
+        }
     } else {
         for (int k = 0; k < ITEMS; ++k)
             if (begin + k < items)

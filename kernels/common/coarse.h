@@ -24,7 +24,7 @@ __device__ __forceinline__ unsigned coarse_marks(GLOBAL const unsigned *coarse, 
 {
     unsigned marks = 0;
 #ifdef __CUDACC__
-#pragma unroll 8
+#pragma unroll 4
 #endif
     for (int j = first; j < stop; ++j) {
         int apart = (int)(coarse[j] - p);
