@@ -22,7 +22,13 @@ PACKAGE = Path(gpubench.__file__).parent
 LAYERS = [
     {"core.poison"},
     {"__init__", "core", "inputs"},
-    {"verify.oracle", "verify.neighbour_oracle", "verify.arrays", "physics"},
+    {
+        "verify.oracle",
+        "verify.neighbour_oracle",
+        "verify.neighbour_rows",
+        "verify.arrays",
+        "physics",
+    },
     {"verify", "evidence"},
     {"devices"},
     {"measure", "distributed"},
