@@ -39,7 +39,7 @@ __device__ __forceinline__ int near_in(GLOBAL const float4 *positions, float4 p,
         excesses(p, q, shift_x, shift_y, shift_z, cutoff2, over);
 #pragma unroll
         for (int k = 0; k < STEP; ++k)
-            found += (unsigned)__float_as_int(k == 0 || j + k < end ? over[k] : 0.0f) >> 31;
+            found += is_negative(k == 0 || j + k < end ? over[k] : 0.0f);
     }
     return found;
 }
@@ -58,7 +58,8 @@ __global__ void OCCUPANCY count(GLOBAL const float4 *__restrict__ positions,
     gaps(grid, 1, cy, p.y, slack, &gap_y[0], &gap_y[2]);
     gaps(grid, 2, cz, p.z, slack, &before, &behind);
     gap_y[1] = 0.0f;
-    const Along along = along_x(grid, p.x, slack);
+    Along along;
+    set_along(&along, grid, p.x, slack);
     const int after = HALF ? (int)slot + 1 : 0;
     int found = 0;
 #pragma unroll 1
@@ -74,8 +75,8 @@ __global__ void OCCUPANCY count(GLOBAL const float4 *__restrict__ positions,
         for (int dy = 0; dy < 3; ++dy) {
             int y = neighbour_cell(grid, 1, cy + dy - 1, &shift_y[dy]);
             float gap2 = fmaf(gap_y[dy], gap_y[dy], gap_z * gap_z);
-            row[dy] = stretch_of(grid, start, cell_number(grid, 0, max(y, 0), z), along,
-                                 y < 0 ? 2.0f * cutoff2 : gap2, cutoff2);
+            set_stretch(&row[dy], grid, start, cell_number(grid, 0, max(y, 0), z), &along,
+                        y < 0 ? 2.0f * cutoff2 : gap2, cutoff2);
         }
 #pragma unroll
         for (int dy = 0; dy < 3; ++dy) {

@@ -25,8 +25,11 @@ __device__ __forceinline__ Stretch row_of(GLOBAL const Grid *grid, GLOBAL const 
     gaps(grid, 2, cz, p.z, slack, &before, &behind);
     const float gap_z = dz == 0 ? before : dz == 2 ? behind : 0.0f;
     const float gap2 = y < 0 || z < 0 ? 2.0f * cutoff2 : fmaf(gap_y, gap_y, gap_z * gap_z);
-    return stretch_of(grid, start, cell_number(grid, 0, max(y, 0), max(z, 0)), along_x(grid, p.x, slack), gap2,
-                      cutoff2);
+    Along along;
+    set_along(&along, grid, p.x, slack);
+    Stretch s;
+    set_stretch(&s, grid, start, cell_number(grid, 0, max(y, 0), max(z, 0)), &along, gap2, cutoff2);
+    return s;
 }
 
 /* Take a bit, and return its number. */

@@ -27,8 +27,10 @@ __device__ __forceinline__ Row row_of(GLOBAL const Grid *grid, GLOBAL const int 
     const float gap_y = dy == 0 ? before : dy == 2 ? behind : 0.0f;
     gaps(grid, 2, cz, p.z, slack, &before, &behind);
     const float gap_z = dz == 0 ? before : dz == 2 ? behind : 0.0f;
-    row.stretch = stretch_of(grid, start, cell_number(grid, 0, y, z), along_x(grid, p.x, slack),
-                             fmaf(gap_y, gap_y, gap_z * gap_z), cutoff2);
+    Along along;
+    set_along(&along, grid, p.x, slack);
+    set_stretch(&row.stretch, grid, start, cell_number(grid, 0, y, z), &along,
+                fmaf(gap_y, gap_y, gap_z * gap_z), cutoff2);
     row.shift_x = row.stretch.far_begin < row.stretch.begin ? grid->size[0] : -grid->size[0];
     return row;
 }

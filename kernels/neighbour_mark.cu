@@ -30,7 +30,8 @@ __global__ void OCCUPANCY count(GLOBAL const float4 *__restrict__ positions, GLO
     gaps(grid, 1, cy, p.y, slack, &gap_y[0], &gap_y[2]);
     gaps(grid, 2, cz, p.z, slack, &before, &behind);
     gap_y[1] = 0.0f;
-    const Along along = along_x(grid, p.x, slack);
+    Along along;
+    set_along(&along, grid, p.x, slack);
     GLOBAL int *begin_of = begins + slot;
     GLOBAL unsigned *mask = masks + slot;
     int found = 0;
@@ -45,8 +46,8 @@ __global__ void OCCUPANCY count(GLOBAL const float4 *__restrict__ positions, GLO
         for (int dy = 0; dy < 3; ++dy) {
             int y = neighbour_cell(grid, 1, cy + dy - 1, &shift_y[dy]);
             float gap2 = fmaf(gap_y[dy], gap_y[dy], gap_z * gap_z);
-            row[dy] = stretch_of(grid, start, cell_number(grid, 0, max(y, 0), max(z, 0)), along,
-                                 y < 0 || z < 0 ? 2.0f * cutoff2 : gap2, cutoff2);
+            set_stretch(&row[dy], grid, start, cell_number(grid, 0, max(y, 0), max(z, 0)), &along,
+                        y < 0 || z < 0 ? 2.0f * cutoff2 : gap2, cutoff2);
         }
 #pragma unroll
         for (int dy = 0; dy < 3; ++dy, begin_of += particles) {

@@ -61,6 +61,16 @@ __device__ __forceinline__ void excesses(float4 p, const float4 *q, float shift_
 }
 #endif
 
+/* 1 if x is negative, otherwise 0. */
+__device__ __forceinline__ unsigned is_negative(float x)
+{
+#ifdef __CUDACC__
+    return (unsigned)__float_as_int(x) >> 31;
+#else
+    return x < 0.0f; /* of NaN, too, whose sign differs from CUDA's */
+#endif
+}
+
 /* What of a row of cells may be neighbours of a particle. Cells that follow each other along x are
    one stretch of the sorted particles; past the end of a periodic row there is another. */
 typedef struct Stretch {
@@ -89,48 +99,49 @@ typedef struct Along {
     int cells;
 } Along;
 
-__device__ __forceinline__ Along along_x(GLOBAL const Grid *grid, float x, float slack)
+__device__ __forceinline__ void set_along(Along *a, GLOBAL const Grid *grid, float x, float slack)
 {
     const float per_edge = grid->inverse_cell[0];
-    Along a = {__fmul_rn(x - grid->low[0], per_edge), 1.000001f * per_edge, slack * per_edge, grid->cells[0]};
-    return a;
+    a->at = __fmul_rn(x - grid->low[0], per_edge);
+    a->per_width = 1.000001f * per_edge;
+    a->margin = slack * per_edge;
+    a->cells = grid->cells[0];
 }
 
 /* The stretch of a row that is `gap2` away, squared: cells may be short along x, so the row is cut
    where the ball about the particle ends. Its ends are sums in cells, which are rounded otherwise than
    the cells of positions: `slack` is large enough for both. Along a periodic row it must not reach a
    cell whose image is the nearer one: no further than REACH cells, which are as long as the cutoff. */
-__device__ __forceinline__ Stretch stretch_of(GLOBAL const Grid *grid, GLOBAL const int *start, int row,
-                                              Along x, float gap2, float cutoff2)
+__device__ __forceinline__ void set_stretch(Stretch *s, GLOBAL const Grid *grid, GLOBAL const int *start,
+                                            int row, const Along *x, float gap2, float cutoff2)
 {
-    Stretch s = {0, 0, 0, 0};
+    s->begin = s->end = s->far_begin = s->far_end = 0;
     const float left = fmaf(cutoff2, 1.000001f, -gap2);
-    const float half_width = fmaf(sqrt_about(left), x.per_width, x.margin);
-    const float begin = x.at - half_width, end = x.at + half_width;
-    int first = max(0, min(x.cells - 1, (int)floorf(begin))), last = max(0, min(x.cells - 1, (int)floorf(end)));
+    const float half_width = fmaf(sqrt_about(left), x->per_width, x->margin);
+    const float begin = x->at - half_width, end = x->at + half_width;
+    int first = max(0, min(x->cells - 1, (int)floorf(begin))), last = max(0, min(x->cells - 1, (int)floorf(end)));
     if (left < 0.0f)
-        return s;
+        return;
 #if PERIODIC
     if (grid->periodic[0]) {
-        const int own = max(0, min(x.cells - 1, (int)floorf(x.at)));
+        const int own = max(0, min(x->cells - 1, (int)floorf(x->at)));
         int far_first = 0, far_last = -1;
         first = max(first, own - REACH);
         last = min(last, own + REACH);
         if (own < REACH) {
-            far_first = max(min((int)floorf(begin + (float)x.cells), x.cells - 1), own - REACH + x.cells);
-            far_last = begin < 0.0f ? x.cells - 1 : -1;
-        } else if (own >= x.cells - REACH) {
-            far_last = end >= (float)x.cells ? min((int)floorf(end - (float)x.cells), own + REACH - x.cells) : -1;
+            far_first = max(min((int)floorf(begin + (float)x->cells), x->cells - 1), own - REACH + x->cells);
+            far_last = begin < 0.0f ? x->cells - 1 : -1;
+        } else if (own >= x->cells - REACH) {
+            far_last = end >= (float)x->cells ? min((int)floorf(end - (float)x->cells), own + REACH - x->cells) : -1;
         }
         if (far_first <= far_last) {
-            s.far_begin = start[row + far_first];
-            s.far_end = (start + 1)[row + far_last];
+            s->far_begin = start[row + far_first];
+            s->far_end = (start + 1)[row + far_last];
         }
     }
 #endif
-    s.begin = start[row + first];
-    s.end = (start + 1)[row + last];
-    return s;
+    s->begin = start[row + first];
+    s->end = (start + 1)[row + last];
 }
 
 #endif
