@@ -39,7 +39,7 @@ __device__ __forceinline__ int near_in(GLOBAL const float4 *positions, float4 p,
         excesses(p, q, shift_x, shift_y, shift_z, cutoff2, over);
 #pragma unroll
         for (int k = 0; k < STEP; ++k)
-            found += is_negative(k == 0 || j + k < end ? over[k] : 0.0f);
+            found += (unsigned)__float_as_int(k == 0 || j + k < end ? over[k] : 0.0f) >> 31;
     }
     return found;
 }

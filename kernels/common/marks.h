@@ -25,7 +25,7 @@ __device__ __forceinline__ unsigned near_bits(GLOBAL const float4 *positions, fl
         excesses(p, q, shift_x, shift_y, shift_z, cutoff2, over);
 #pragma unroll
         for (int k = STEP - 1; k >= 0; --k)
-            bits = bits << 1 | is_negative(over[k]);
+            bits = with_sign(bits, __float_as_int(over[k]));
     }
     return bits & 0xffffffffu >> (32 - many);
 }

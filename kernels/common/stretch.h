@@ -61,16 +61,6 @@ __device__ __forceinline__ void excesses(float4 p, const float4 *q, float shift_
 }
 #endif
 
-/* 1 if x is negative, otherwise 0. */
-__device__ __forceinline__ unsigned is_negative(float x)
-{
-#ifdef __CUDACC__
-    return (unsigned)__float_as_int(x) >> 31;
-#else
-    return x < 0.0f; /* of NaN, too, whose sign differs from CUDA's */
-#endif
-}
-
 /* What of a row of cells may be neighbours of a particle. Cells that follow each other along x are
    one stretch of the sorted particles; past the end of a periodic row there is another. */
 typedef struct Stretch {

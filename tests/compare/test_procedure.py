@@ -114,6 +114,13 @@ def test_the_estimate_counts_the_cells_of_the_study():
     assert procedure.cells_of(JOB, GPU["device"]) > procedure.cells_of(JOB, cpu)
 
 
+def test_sweeps_and_forms_of_another_back_end_are_not_counted():
+    """The sweep `cpu` has eight subjects in two boxes; the other one needs CUDA."""
+    job = Job.of("library-calls", "auto", {"quick": False, "algorithms": None})
+    cpu = {"backend": "opencl", "is_cpu": True}
+    assert procedure.cells_of(job, cpu) == 16
+
+
 def test_what_measures_nothing_is_refused_before_a_pair(run, monkeypatch):
     nothing = Job.of("regressions", "auto", {"quick": None, "algorithms": ["filter-lookback"]})
     monkeypatch.setattr(f"{__name__}.JOB", nothing)
