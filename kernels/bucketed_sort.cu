@@ -22,9 +22,37 @@
 #define MOST (BLOCK * ITEMS)
 #define KEPT_RUNS (3 * MOST) /* in what the positions of a bucket take, beside a word for each */
 #define IN_THREAD (WIDTH / BLOCK) /* cells that a thread sums up */
-#define RUN(tile, bucket) ((tile) * (size_t)buckets + (bucket))
+/* Where runs of a tile begin, in groups of buckets: GROUP and where the last one ends, a memory sector. */
+#define GROUP 15
+#define RUNS(tile, group) (((group) * (size_t)tiles + (tile)) * (GROUP + 1))
 #define PIECE (8 * MOST) /* particles of a large bucket that a block moves, about */
 #define NOT_FIRST ((int)0x80000000) /* a slot whose run begins before it */
+
+#if HINTS & 1
+#define STORE1(a, v) __stcs(&(a), v)
+#else
+#define STORE1(a, v) ((a) = (v))
+#endif
+#if HINTS & 2
+#define STORE2(a, v) __stcs(&(a), v)
+#else
+#define STORE2(a, v) ((a) = (v))
+#endif
+
+#ifdef __CUDACC__
+__device__ __forceinline__ float4 load_wide(const float4 *p)
+{
+#if PRE & 4
+    float4 v;
+    asm("ld.global.nc.L2::128B.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w) : "l"(p));
+    return v;
+#else
+    return *p;
+#endif
+}
+#else
+#define load_wide(p) (*(p))
+#endif
 
 #ifdef __CUDACC__
 #define OCCUPANCY(threads, blocks) __launch_bounds__(threads, blocks)
@@ -80,30 +108,87 @@ __device__ __forceinline__ int sum_before(int value, LOCAL int *sums, int thread
 #endif
 }
 
+/* Where a run begins in its tile, and how many particles it has in the upper half. */
+__device__ __forceinline__ unsigned run_of(GLOBAL const unsigned short *runs, int tile, int bucket, int tiles)
+{
+    GLOBAL const unsigned short *const own = runs + RUNS(tile, bucket / GROUP) + bucket % GROUP;
+    const unsigned first = own[0];
+    return (own[1] - first) << 16 | first;
+}
+
+/* Into how many pieces a bucket is cut that is too large to be sorted by a block: as many of each BLOCK tiles. */
+__device__ __forceinline__ int pieces_of(int size, int groups)
+{
+    return size > MOST ? groups * (size / groups / PIECE + 1) : 0;
+}
+
+/* Where each bucket begins, and how many pieces the large ones before it have. By one block. Leaves zeros in `sizes`
+   for the next launch. */
+__device__ __forceinline__ void place(GLOBAL int *sizes, GLOBAL int *begin, GLOBAL int *pieces, int particles,
+                                      int buckets, int tiles, LOCAL int *sums, int threads)
+{
+    const int each = (buckets + threads - 1) / threads, from = threadIdx.x * each, to = min(from + each, buckets);
+    const int groups = (tiles + BLOCK - 1) / BLOCK;
+    int sum = 0, sum_of_pieces = 0;
+    for (int b = from; b < to; ++b) {
+        sum += sizes[b];
+        sum_of_pieces += pieces_of(sizes[b], groups);
+    }
+    int at = sum_before(sum, sums, threads);
+    __syncthreads();
+    int piece = sum_before(sum_of_pieces, sums, threads);
+    for (int b = from; b < to; ++b) {
+        const int size = sizes[b];
+        sizes[b] = 0;
+        begin[b] = at;
+        pieces[b] = piece;
+        at += size;
+        piece += pieces_of(size, groups);
+    }
+    if ((int)threadIdx.x == threads - 1) {
+        begin[buckets] = particles;
+        pieces[buckets] = piece;
+    }
+}
+
 /* Sort each tile by bucket; runs[t, b] is where bucket b begins in tile t, and how many follow in the upper
    half. sizes[b] += the particles of bucket b. */
 __global__ void OCCUPANCY(TILE_BLOCK, TILE_BLOCKS)
     sort_tiles(GLOBAL const float4 *__restrict__ positions, float low_x, float low_y, float low_z, float inverse_x,
                float inverse_y, float inverse_z, int cells_x, int cells_y, int cells_z, unsigned scale,
-               GLOBAL int *__restrict__ sizes, GLOBAL unsigned *__restrict__ runs,
-               GLOBAL float4 *__restrict__ partitioned, int particles, int buckets)
+               GLOBAL int *__restrict__ sizes, GLOBAL unsigned short *__restrict__ runs,
+               GLOBAL int *__restrict__ begin, GLOBAL int *__restrict__ pieces,
+               GLOBAL float4 *__restrict__ partitioned, int particles, int buckets, int tiles)
 {
     SHARED_VECTORS(shared);
     __shared__ int sums[TILE_BLOCK];
+#ifdef __CUDACC__
+    __shared__ int is_last;
+#endif
+#if STAGE
+    LOCAL float4 *const staged = (LOCAL float4 *)shared;
+    LOCAL int *const count = (LOCAL int *)(shared + TILE);
+#else
     LOCAL int *const count = (LOCAL int *)shared; /* of a bucket's particles, then its first slot */
     LOCAL unsigned short *const from = (LOCAL unsigned short *)(count + buckets + 1); /* by slot */
-    const size_t begin = blockIdx.x * (size_t)TILE;
-    const int in_tile = (int)min((size_t)TILE, (size_t)particles - begin);
+#endif
+    const size_t first = blockIdx.x * (size_t)TILE;
+    const int in_tile = (int)min((size_t)TILE, (size_t)particles - first);
 
     for (int b = threadIdx.x; b <= buckets; b += TILE_BLOCK)
         count[b] = 0;
     __syncthreads();
     unsigned ranks[TILE_ITEMS]; /* bucket and rank in it; past the end, of a bucket more */
+    float4 p[TILE_ITEMS]; /* first, so that their loads overlap */
     if (in_tile) {
-        float4 p[TILE_ITEMS]; /* first, so that their loads overlap */
 #pragma unroll
         for (int k = 0; k < TILE_ITEMS; ++k)
-            p[k] = positions[begin + min(k * TILE_BLOCK + (int)threadIdx.x, in_tile - 1)];
+            p[k] = positions[first + min(k * TILE_BLOCK + (int)threadIdx.x, in_tile - 1)];
+#if PRE & 1
+        const size_t ahead = first + UNITS * TILE_BLOCKS * (size_t)TILE + threadIdx.x * 512;
+        if (threadIdx.x < (TILE + 511) / 512 && ahead + 512 <= particles)
+            asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(positions + ahead), "r"(8192) : "memory");
+#endif
 #pragma unroll
         for (int k = 0; k < TILE_ITEMS; ++k) {
             const int is_in = k * TILE_BLOCK + (int)threadIdx.x < in_tile;
@@ -126,59 +211,63 @@ __global__ void OCCUPANCY(TILE_BLOCK, TILE_BLOCKS)
     }
     __syncthreads();
     for (int b = threadIdx.x; b < buckets; b += TILE_BLOCK) {
-        const int first = count[b], size = count[b + 1] - first;
-        runs[RUN(blockIdx.x, b)] = (unsigned)size << 16 | (unsigned)first;
+        const int size = count[b + 1] - count[b];
         if (size)
             atomicAdd(&sizes[b], size);
     }
+    const int entries = (buckets + GROUP - 1) / GROUP * (GROUP + 1);
+    for (int e = threadIdx.x; e < entries; e += TILE_BLOCK)
+        runs[RUNS(blockIdx.x, e / (GROUP + 1)) + e % (GROUP + 1)] =
+            (unsigned short)count[min(e / (GROUP + 1) * GROUP + e % (GROUP + 1), buckets)];
+#if STAGE
+#pragma unroll
+    for (int k = 0; k < TILE_ITEMS && in_tile; ++k)
+        if (k * TILE_BLOCK + (int)threadIdx.x < in_tile) {
+            p[k].w = __int_as_float((int)first + k * TILE_BLOCK + (int)threadIdx.x);
+            staged[count[ranks[k] >> 16] + (ranks[k] & 0xffff)] = p[k];
+        }
+#else
 #pragma unroll
     for (int k = 0; k < TILE_ITEMS && in_tile; ++k)
         from[count[ranks[k] >> 16] + (ranks[k] & 0xffff)] = (unsigned short)(k * TILE_BLOCK + threadIdx.x);
+#endif
     __syncthreads();
+#ifdef __CUDACC__
+    /* Whether all others have added to `sizes`, which is told while this block writes. */
+    if (threadIdx.x == 0) {
+        __threadfence();
+        is_last = atomicAdd(&sizes[buckets], 1) == tiles - 1;
+    }
+#endif
 #pragma unroll 4
     for (int s = threadIdx.x; s < in_tile; s += TILE_BLOCK) {
-        const int i = (int)begin + from[s];
-        float4 p = positions[i];
-        p.w = __int_as_float(i);
-        partitioned[begin + s] = p;
+#if STAGE
+        STORE1(partitioned[first + s], staged[s]);
+#else
+        const int i = (int)first + from[s];
+        float4 q = positions[i];
+        q.w = __int_as_float(i);
+        STORE1(partitioned[first + s], q);
+#endif
     }
+#ifdef __CUDACC__
+    __syncthreads();
+    if (is_last) {
+        __threadfence();
+        place(sizes, begin, pieces, particles, buckets, tiles, sums, TILE_BLOCK);
+        if (threadIdx.x == 0)
+            sizes[buckets] = 0;
+    }
+#endif
 }
 
-/* Into how many pieces a bucket is cut that is too large to be sorted by a block: as many of each BLOCK tiles. */
-__device__ __forceinline__ int pieces_of(int size, int groups)
-{
-    return size > MOST ? groups * (size / groups / PIECE + 1) : 0;
-}
-
-/* Where each bucket begins, and how many pieces the large ones before it have. One block. Leaves zeros in `sizes`
-   for the next launch. */
+/* The same, where the blocks of sort_tiles cannot tell which is the last. */
 __global__ void OCCUPANCY(BLOCK, 1)
     place_buckets(GLOBAL int *__restrict__ sizes, GLOBAL int *__restrict__ begin, GLOBAL int *__restrict__ pieces,
                   int particles, int buckets, int tiles)
 {
     __shared__ int sums[BLOCK];
-    const int each = (buckets + BLOCK - 1) / BLOCK, from = threadIdx.x * each, to = min(from + each, buckets);
-    const int groups = (tiles + BLOCK - 1) / BLOCK;
-    int sum = 0, sum_of_pieces = 0;
-    for (int b = from; b < to; ++b) {
-        sum += sizes[b];
-        sum_of_pieces += pieces_of(sizes[b], groups);
-    }
-    int at = sum_before(sum, sums, BLOCK);
-    __syncthreads();
-    int piece = sum_before(sum_of_pieces, sums, BLOCK);
-    for (int b = from; b < to; ++b) {
-        const int size = sizes[b];
-        sizes[b] = 0;
-        begin[b] = at;
-        pieces[b] = piece;
-        at += size;
-        piece += pieces_of(size, groups);
-    }
-    if (threadIdx.x == BLOCK - 1) {
-        begin[buckets] = particles;
-        pieces[buckets] = piece;
-    }
+    place(sizes, begin, pieces, particles, buckets, tiles, sums, BLOCK);
 }
 
 /* Count the particles of large buckets by cell, and keep the count before each: its rank; -1 of others. */
@@ -251,7 +340,7 @@ __device__ __forceinline__ int bucket_of_piece(GLOBAL const int *pieces, int buc
 __global__ void OCCUPANCY(BLOCK, BLOCKS)
     sort_buckets(GLOBAL const float4 *__restrict__ partitioned, float low_x, float low_y, float low_z, float inverse_x,
                  float inverse_y, float inverse_z, int cells_x, int cells_y, int cells_z, unsigned scale,
-                 GLOBAL const unsigned *__restrict__ runs, GLOBAL const int *__restrict__ begin,
+                 GLOBAL const unsigned short *__restrict__ runs, GLOBAL const int *__restrict__ begin,
                  GLOBAL int *__restrict__ counts, GLOBAL int *__restrict__ start, GLOBAL int *__restrict__ order,
                  GLOBAL float4 *__restrict__ sorted_positions, int cells, int buckets, int tiles)
 {
@@ -271,16 +360,22 @@ __global__ void OCCUPANCY(BLOCK, BLOCKS)
     for (int s = threadIdx.x; s < here; s += BLOCK)
         beyond[s] = NOT_FIRST;
     int sum = 0;
+#if PRE & 2
+    const int later = bucket + UNITS * BLOCKS;
+    if (later % GROUP == 0 && later < buckets)
+        for (int t = threadIdx.x; t < tiles; t += BLOCK)
+            asm volatile("prefetch.global.L2 [%0];" ::"l"(runs + RUNS(t, later / GROUP)));
+#endif
 #pragma unroll 4
     for (int t = threadIdx.x; t < (here ? tiles : 0); t += BLOCK) {
-        const unsigned run = runs[RUN(t, bucket)];
+        const unsigned run = run_of(runs, t, bucket, tiles);
         if (t < KEPT_RUNS)
             own_runs[t] = run;
         sum += run >> 16;
     }
     int at = sum_before(sum, sums, BLOCK); /* past a barrier */
     for (int t = threadIdx.x; t < (here ? tiles : 0); t += BLOCK) {
-        const unsigned run = t < KEPT_RUNS ? own_runs[t] : runs[RUN(t, bucket)];
+        const unsigned run = t < KEPT_RUNS ? own_runs[t] : run_of(runs, t, bucket, tiles);
         const int next = at + (int)(run >> 16), distance = t * TILE + (int)(run & 0xffff) - at;
         for (; at < next; at = min((at | 31) + 1, next))
             beyond[at] = distance;
@@ -293,7 +388,7 @@ __global__ void OCCUPANCY(BLOCK, BLOCKS)
 #pragma unroll
         for (int k = 0; k < ITEMS; ++k) {
             const int s = k * BLOCK + threadIdx.x, place = place_of(beyond, s);
-            p[k] = partitioned[s < here ? place : 0];
+            p[k] = load_wide(&partitioned[s < here ? place : 0]);
         }
 #pragma unroll
         for (int k = 0; k < ITEMS; ++k) {
@@ -334,9 +429,9 @@ __global__ void OCCUPANCY(BLOCK, BLOCKS)
 #pragma unroll 4
     for (int s = threadIdx.x; s < here; s += BLOCK) {
         float4 q = staged[s];
-        order[first + s] = __float_as_int(q.w);
+        STORE2(order[first + s], __float_as_int(q.w));
         q.w = 0.0f;
-        sorted_positions[first + s] = q;
+        STORE2(sorted_positions[first + s], q);
     }
 }
 
@@ -344,7 +439,7 @@ __global__ void OCCUPANCY(BLOCK, BLOCKS)
    of BLOCK tiles, so that what blocks write together lies together. */
 __global__ void OCCUPANCY(BLOCK, 2 * BLOCKS)
     scatter_large(GLOBAL const float4 *__restrict__ partitioned, GLOBAL const Grid *__restrict__ grid,
-                  GLOBAL const unsigned *__restrict__ runs, GLOBAL const int *__restrict__ pieces,
+                  GLOBAL const unsigned short *__restrict__ runs, GLOBAL const int *__restrict__ pieces,
                   GLOBAL const int *__restrict__ start, GLOBAL const int *__restrict__ rank,
                   GLOBAL int *__restrict__ order, GLOBAL float4 *__restrict__ sorted_positions, int buckets, int tiles)
 {
@@ -357,7 +452,7 @@ __global__ void OCCUPANCY(BLOCK, 2 * BLOCKS)
         const int bucket = bucket_of_piece(pieces, buckets, piece), number = piece - pieces[bucket];
         const int parts = (pieces[bucket + 1] - pieces[bucket]) / groups;
         const int t = number / parts * BLOCK + threadIdx.x;
-        const unsigned run = t < tiles ? runs[RUN(t, bucket)] : 0;
+        const unsigned run = t < tiles ? run_of(runs, t, bucket, tiles) : 0;
         const int size = (int)(run >> 16), at = sum_before(size, sums, BLOCK);
         if (threadIdx.x == BLOCK - 1)
             total = at + size;

@@ -51,7 +51,7 @@ class CountingSort(CellList):
             self.workspace_bytes += self._buckets.workspace_bytes
             return
         self._travel = form == "reorder"
-        if levels == 0 and self._travel:
+        if levels == 0 and (self._travel or (form == "gather" and not device.is_cpu)):
             self._grid = [device.upload(grid.packed().view("uint8"))]
         self._gather = Gather(device, particles) if form == "gather" else None
         if self._gather:

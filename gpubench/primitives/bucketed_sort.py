@@ -14,6 +14,7 @@ from gpubench.devices.named import parameters_of
 
 FILE = "bucketed_sort.cu"
 BLOCKS_PER_UNIT = 2
+GROUP = 15
 # By one level at random places, a particle: its position, read and written, and two indices.
 BYTES_TOUCHED = 40
 MOST_CELLS_EACH = 8  # per particle: with more, two levels were not measured
@@ -64,6 +65,9 @@ class BucketedSort:
     tile_block: ClassVar[int] = 1024
     tile_items: ClassVar[int] = 12
     tile_blocks: ClassVar[int] = 1
+    stage: ClassVar[int] = 0
+    hints: ClassVar[int] = 0
+    pre: ClassVar[int] = 0
     shapes: ClassVar[Sequence[Shape]] = (
         Shape(512, 9, 2, 4096, 4096, 2176),
         Shape(1024, 9, 1, 8192, 8192, 8448),
@@ -87,7 +91,7 @@ class BucketedSort:
         self.sorted = self._allocate((particles, 4), "float32")
         rank = self._allocate(particles, "int32")
         # Both are zero between launches: the kernels clear what they have read.
-        sizes, counts = (self._zeros(items) for items in (self._buckets, grid.count))
+        sizes, counts = (self._zeros(items) for items in (self._buckets + 1, grid.count))
         begin = self._begin = self._allocate(self._buckets + 1, "int32")
         scale = np.uint32(min((self._buckets << 32) // grid.count, 2**32 - 1))
         axes = {
@@ -98,7 +102,7 @@ class BucketedSort:
         self._given = {
             **axes,
             "grid": device.upload(grid.packed().view("uint8")), "scale": scale, "sizes": sizes,
-            "runs": self._allocate(self._tiles * self._buckets, "uint32"), "begin": begin,
+            "runs": self._allocate(self._tiles * self._entries(), "uint16"), "begin": begin,
             "pieces": self._allocate(self._buckets + 1, "int32"), "counts": counts, "rank": rank,
             "partitioned": self._allocate((particles, 4), "float32"), "start": self.start,
             "order": self.order, "sorted_positions": self.sorted, "particles": particles,
@@ -107,12 +111,16 @@ class BucketedSort:
         some = min(BLOCKS_PER_UNIT * device.compute_units, device.blocks(particles, shape.block))
         self._launches = {
             "sort_tiles": (self._tiles, self.tile_block),
-            "place_buckets": (1, shape.block),
+            **({} if "cuda" in device.features else {"place_buckets": (1, shape.block)}),
             "rank_large": (some, shape.block),
             "sort_buckets": (self._buckets, shape.block),
             "scatter_large": (some, shape.block),
         }
         self._kernels = {name: self._kernel(name) for name in self._launches}
+
+    def _entries(self) -> int:
+        """Return how many numbers say where the runs of a tile begin."""
+        return -(-self._buckets // GROUP) * (GROUP + 1)
 
     @staticmethod
     def _numbers(grid: Grid) -> dict[str, Any]:
@@ -158,14 +166,16 @@ class BucketedSort:
 
     def traffic_bytes(self) -> int:
         """Return the bytes of a launch: positions moved in tiles and put in order, runs, starts."""
-        return (32 + 36) * self._particles + 8 * self._tiles * self._buckets + 4 * self._cells
+        return (32 + 36) * self._particles + 4 * self._tiles * self._entries() + 4 * self._cells
 
     def _kernel(self, name: str) -> Kernel:
         shape, tile = self._shape, self.tile_block * self.tile_items
-        of_others = max(4 * (shape.most_buckets + 1) + 2 * tile, 4 * shape.most)
+        of_tile = 4 * (shape.most_buckets + 1) + (16 if self.stage else 2) * tile
+        shared = {"sort_tiles": of_tile, "sort_buckets": shape.shared_bytes}
         return self._device.kernel(
             FILE, name,
-            SHARED_BYTES=shape.shared_bytes if name == "sort_buckets" else of_others,
+            SHARED_BYTES=shared.get(name, 4 * shape.most), STAGE=self.stage, HINTS=self.hints,
+            PRE=self.pre, UNITS=self._device.compute_units,
             TILE_BLOCK=self.tile_block, TILE_ITEMS=self.tile_items, TILE_BLOCKS=self.tile_blocks,
             BLOCK=shape.block, ITEMS=shape.items, BLOCKS=shape.blocks, WIDTH=shape.width,
         )  # fmt: skip
