@@ -21,7 +21,7 @@ class NeighbourList {
        cutoffs. */
     cudaError_t init(int particles, const float low[3], const float size[3], float cutoff)
     {
-        static const bool repeats[3] = {REPEATS_HERE};
+        static const int repeats[3] = {$REPEATS};
         if (particles < 1 || particles >= 1 << 30 || !(cutoff > 0.0f) || !std::isfinite(cutoff))
             return cudaErrorInvalidValue;
         float ends[3], largest = 0.0f;
@@ -35,16 +35,11 @@ class NeighbourList {
         }
         /* Many more cells than particles cost time and memory: longer ones along the longest axis. */
         while (along[0] * along[1] * along[2] > std::fmax(4096.0, 4.0 * particles)) {
-            const auto longest = std::max_element(along, along + 3) - along;
-            const double least = repeats[longest] ? 3.0 : 1.0;
-            if (along[longest] <= least)
-                break;
-            along[longest] = std::fmax(least, std::ceil(along[longest] / 2.0));
+            double *longest = std::max_element(along, along + 3);
+            *longest = std::ceil(*longest / 2.0);
         }
-#if SORTED
-        along[0] *= PARTS_HERE; /* shorter cells along x: fewer particles out of reach */
+        along[0] *= $PARTS; /* shorter cells along x: fewer particles out of reach */
         slack = 8.0f * FLT_EPSILON * largest; /* what rounding may take from a distance to a cell */
-#endif
         if (along[0] * along[1] * along[2] > 2147483646.0)
             return cudaErrorInvalidValue;
         for (int a = 0; a < 3; ++a) {
@@ -83,7 +78,20 @@ class NeighbourList {
     {
         using namespace detail;
         positions = given;
-COUNT_HERE
+        const unsigned sorting = blocks(n, sort::BLOCK * sort::ITEMS);
+        sort::histogram_with_rank<<<sorting, sort::BLOCK, 0, stream>>>(
+            positions, grid, cell_of, cell_counts, rank, n);
+        scan_cells::scan_lookback<<<blocks(cells, scan_cells::BLOCK * scan_cells::ITEMS), scan_cells::BLOCK, 0, stream>>>(
+            cell_counts, start, cell_status, cells);
+        sort::scatter_by_rank<<<sorting, sort::BLOCK, 0, stream>>>(
+            cell_of, start, rank, order, positions, sorted, n);
+        sort::gather<<<blocks(n, sort::BLOCK), sort::BLOCK, 0, stream>>>(order, positions, sorted, n);
+        query::count<<<blocks(n, query::BLOCK), query::BLOCK, 0, stream>>>(
+#if LISTS
+            sorted, start, order, grid, cutoff2, slack, n, counts, begins, masks);
+#else
+            sorted, start, order, grid, cutoff2, slack, n, counts);
+#endif
         return cudaGetLastError();
     }
 
@@ -92,8 +100,8 @@ COUNT_HERE
     cudaError_t sum(int *counts, int64_t *rows, cudaStream_t stream)
     {
         using namespace detail;
-        int64 *offsets = (int64 *)rows;
-SUM_HERE
+        scan_counts::scan_lookback<<<blocks(n, scan_counts::BLOCK * scan_counts::ITEMS), scan_counts::BLOCK, 0, stream>>>(
+            counts, (int64 *)rows, status, n);
         return cudaGetLastError();
     }
 
@@ -102,8 +110,8 @@ SUM_HERE
     cudaError_t fill(const int64_t *rows, int *neighbours, int64_t capacity, cudaStream_t stream)
     {
         using namespace detail;
-        const int64 *offsets = (const int64 *)rows;
-FILL_HERE
+        query::fill<<<blocks(n, query::BLOCK), query::BLOCK, 0, stream>>>(
+            sorted, start, order, grid, cutoff2, slack, n, (const int64 *)rows, neighbours, capacity, begins, masks);
         return cudaGetLastError();
     }
 
@@ -123,40 +131,32 @@ FILL_HERE
         const size_t n = this->n, cells = this->cells;
         char *at = begin;
         take(at, grid, 1);
-TAKE_HERE
+        take(at, cell_of, n);
+        take(at, cell_counts, cells);
+        take(at, cell_status, 1 + blocks(cells, scan_cells::BLOCK * scan_cells::ITEMS));
+        take(at, rank, n);
+        take(at, start, cells + 1);
+        take(at, order, n);
+        take(at, sorted, n);
+#if LISTS
+        take(at, status, 1 + blocks(n, scan_counts::BLOCK * scan_counts::ITEMS));
+        take(at, begins, 9 * n);
+        take(at, masks, 9 * query::WORDS * n);
+#endif
         bytes = at - begin;
     }
 
-#if RADIX
-    /* Sort the numbers of cells, and particles by them into order. */
-    void sort(cudaStream_t stream)
-    {
-        using namespace detail::radix_sort;
-        void (*const count[4])(const unsigned *, unsigned *, int) = {
-            count_digits<1>, count_digits<2>, count_digits<3>, count_digits<4>};
-        unsigned *const keys[2] = {(unsigned *)sorted_cells, (unsigned *)other_cells};
-        int *const values[2] = {order, other_order};
-        const unsigned *from = (const unsigned *)cell_of;
-        int passes = 1;
-        while (passes < 4 && (cells - 1) >> (DIGIT_BITS * passes))
-            ++passes;
-        const unsigned few = std::min(blocks(n, COUNT_BLOCK * COUNT_ITEMS), 1024u);
-        count[passes - 1]<<<few, COUNT_BLOCK, 0, stream>>>(from, bins, n);
-        for (int pass = 0; pass < passes; ++pass) {
-            const int to = (passes - 1 - pass) % 2;
-            sort_digit<<<blocks(n, BLOCK * ITEMS), BLOCK, 0, stream>>>(
-                from, values[1 - to], keys[to], values[to], bins, ticket, chains, pass, pass == 0, n);
-            from = keys[to];
-        }
-    }
-
-#endif
     int n = 0, cells = 0;
     size_t bytes = 0;
     float cutoff2 = 0.0f, slack = 0.0f;
     const float4 *positions = nullptr;
     detail::Grid host_grid{}, *grid = nullptr;
-DECLARE_HERE
+    /* Buffers in the workspace, see place(). */
+    int *cell_of, *cell_counts, *rank, *start, *order;
+    detail::uint64 *cell_status, *status;
+    float4 *sorted;
+    int *begins;
+    unsigned *masks;
 };
 
 }
