@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from gpubench.core.errors import UserError
-from gpubench.neighbours.arrays import Arrays, arrays_for, kind_of
+from gpubench.neighbours.arrays import Arrays, arrays_of
 from gpubench.neighbours.box import Box, box_around, box_of, fits
 from gpubench.neighbours.found import Found, Kept
 from gpubench.neighbours.method import chosen
@@ -29,7 +29,6 @@ class NeighbourList:
         graph can hold it (with `out`), and `Found.check` says what went wrong. By default the room
         is what the search finds, and what is wrong is raised at once.
     method: how particles are sorted into cells, or "auto": what was measured to be the fastest.
-    device: where host arrays are searched: an OpenCL device; by default a CPU.
 
     Positions have the shape (n, 3) or (n, 4), where the fourth number is ignored, and the type
     float32 or float64. Along axes that repeat they may lie anywhere. They are shifted into the box
@@ -56,7 +55,6 @@ class NeighbourList:
         skin: float = 0.0,
         capacity: int | None = None,
         method: str = "auto",
-        device: str | None = None,
     ) -> None:
         self.cutoff = _number("cutoff", cutoff, positive=True)
         self.skin = _number("skin", skin)
@@ -70,8 +68,6 @@ class NeighbourList:
             raise UserError("a search with a capacity does not wait to find the box: give it")
         self._half, self._in_cells = bool(half), order == "cells"
         self._capacity = capacity
-        self._device = device
-        self._arrays: dict[tuple[int, int, str], Arrays] = {}
         self._plan: tuple[Any, Plan] | None = None
         self._last: Kept | None = None
         self._method = method
@@ -86,7 +82,7 @@ class NeighbourList:
         out: a result of an earlier search of as many particles, whose arrays are written anew;
             only with a capacity.
         """
-        arrays = self._arrays_of(positions)
+        arrays = arrays_of(positions)
         with arrays.lock, arrays.on_stream():
             return self._search(arrays, arrays.take(positions), out)
 
@@ -95,7 +91,7 @@ class NeighbourList:
 
         As `Found.counts`, without the list; rows are particles, whatever `order` is.
         """
-        arrays = self._arrays_of(positions)
+        arrays = arrays_of(positions)
         with arrays.lock, arrays.on_stream():
             taken, self.searches = arrays.take(positions), self.searches + 1
             counts = arrays.empty(taken.shape[0], "int32")
@@ -113,7 +109,7 @@ class NeighbourList:
         """
         if not self.skin:
             raise UserError("update needs a skin: NeighbourList(cutoff, ..., skin=0.2)")
-        arrays = self._arrays_of(positions)
+        arrays = arrays_of(positions)
         with arrays.lock, arrays.on_stream():
             taken, last = arrays.take(positions), self._last
             if last is not None and last.serves(arrays, taken):
@@ -122,12 +118,6 @@ class NeighbourList:
             if self._plan is not None and taken.shape[0]:
                 self._last = Kept(found, self._plan[1], self.skin / 2)
             return found
-
-    def _arrays_of(self, positions: Any) -> Arrays:
-        kind = kind_of(positions)
-        if kind not in self._arrays:
-            self._arrays[kind] = arrays_for(kind, self._device)
-        return self._arrays[kind]
 
     def bound(self, box: Any = None) -> float:
         """Return how far from the cutoff a pair may be taken for one on the other side of it.
@@ -142,9 +132,9 @@ class NeighbourList:
     def _search(self, arrays: Arrays, taken: Any, out: Found | None) -> Found:
         n, self.searches = taken.shape[0], self.searches + 1
         if n == 0:
-            empty = [arrays.empty(0, "int32") for _ in range(3)]
-            offsets = arrays.device.upload(np.zeros(1, np.int64))
-            rows = Rows(empty[0], offsets, empty[1], empty[2] if self._in_cells else None)
+            empty, offsets = arrays.empty(0, "int32"), arrays.empty(1, "int64")
+            arrays.device.fill(offsets, 0)
+            rows = Rows(empty, offsets, empty, empty if self._in_cells else None)
             return Found(arrays, None, rows, taken, 0)
         plan = self._plan_for(arrays, taken)
         if out is None:
