@@ -12,7 +12,7 @@ from gpubench.neighbours.arrays import Arrays, arrays_of
 from gpubench.neighbours.box import Box, box_around, box_of, fits
 from gpubench.neighbours.found import Found, Kept
 from gpubench.neighbours.method import chosen
-from gpubench.neighbours.plan import Plan, Rows
+from gpubench.neighbours.plan import Plan
 
 Order = Literal["input", "cells"]
 
@@ -94,12 +94,10 @@ class NeighbourList:
         arrays = arrays_of(positions)
         with arrays.lock, arrays.on_stream():
             taken, self.searches = arrays.take(positions), self.searches + 1
-            counts = arrays.empty(taken.shape[0], "int32")
-            if taken.shape[0]:
-                plan = self._plan_for(arrays, taken)
-                plan.count_only(taken, counts)
-                if self._capacity is None:
-                    plan.require_sound()
+            counts, plan = arrays.empty(taken.shape[0], "int32"), self._plan_for(arrays, taken)
+            plan.count_only(taken, counts)
+            if self._capacity is None:
+                plan.require_sound()
             return arrays.give(counts)
 
     def update(self, positions: Any) -> Found:
@@ -114,9 +112,8 @@ class NeighbourList:
             taken, last = arrays.take(positions), self._last
             if last is not None and last.serves(arrays, taken):
                 return last.found.at(taken)
-            found, self._last = self._search(arrays, taken, None), None
-            if self._plan is not None and taken.shape[0]:
-                self._last = Kept(found, self._plan[1], self.skin / 2)
+            found = self._search(arrays, taken, None)
+            self._last = Kept(found, self.skin / 2)
             return found
 
     def bound(self, box: Any = None) -> float:
@@ -130,23 +127,18 @@ class NeighbourList:
         return own.bound(self.reach)
 
     def _search(self, arrays: Arrays, taken: Any, out: Found | None) -> Found:
-        n, self.searches = taken.shape[0], self.searches + 1
-        if n == 0:
-            empty, offsets = arrays.empty(0, "int32"), arrays.empty(1, "int64")
-            arrays.device.fill(offsets, 0)
-            rows = Rows(empty, offsets, empty, empty if self._in_cells else None)
-            return Found(arrays, None, rows, taken, 0)
+        self.searches += 1
         plan = self._plan_for(arrays, taken)
         if out is None:
             rows = plan.rows(arrays)
         elif self._capacity is None:
             raise UserError("out is for a list with a capacity")
-        elif not (isinstance(out, Found) and out.suits(arrays, self._in_cells)):
-            raise UserError("out takes what an earlier search like this one found")
-        else:
+        elif isinstance(out, Found) and out.suits(arrays, taken.shape[0], self._in_cells):
             rows = out.rows
-        if rows.counts.shape[0] != n:
-            raise UserError(f"out is of {rows.counts.shape[0]} particles, not {n}")
+        else:
+            raise UserError(
+                "out takes what an earlier search like this one found, of as many particles"
+            )
         return Found(arrays, plan, rows, taken, plan.search(arrays, taken, rows))
 
     def _plan_for(self, arrays: Arrays, taken: Any) -> Plan:
@@ -168,7 +160,7 @@ class NeighbourList:
     def _box(self, arrays: Arrays, taken: Any) -> Box:
         if self._given is not None:
             return self._given
-        low, high = arrays.bounds(taken)
+        low, high = arrays.bounds(taken) if taken.shape[0] else np.zeros((2, 3))
         if not (np.isfinite(low).all() and np.isfinite(high).all()):
             raise UserError("a position is not finite")
         if self._plan is not None and fits(self._plan[1].box, low, high, self.reach):
