@@ -25,6 +25,8 @@ from gpubench.devices.base import Device, DeviceReport, Graph, Kernel, scalar
 
 # Of NVML's reasons for a clock (nvmlClocksEventReasons), those that slow down what is measured;
 # an idle GPU and clocks that somebody set are none.
+LARGE_BYTES = 2**20  # of an array: smaller ones come from NumPy's memory
+POOLED_BYTES = 2**31  # of page-locked memory, handed out before what is unused of it is freed
 THROTTLES = {
     0x04: "power cap",
     0x08: "hardware slowdown",
@@ -156,6 +158,7 @@ class CUDADevice(Device):
         self.architecture = "sm_{}{}".format(*device.compute_capability())
         self._modules: dict[tuple[str, tuple[tuple[str, Any], ...]], Any] = {}
         self._nvml = _nvml_handle(device)
+        self._downloaded = 0
 
     def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> Any:
         try:
@@ -174,11 +177,26 @@ class CUDADevice(Device):
             self.stream.synchronize()  # the host array may be gone after this
 
     def download(self, array: Any) -> NDArray[Any]:
-        host = np.empty(array.shape, array.dtype)
+        memory = self._page_locked(array.nbytes)
+        host: NDArray[Any] = memory.view(array.dtype).reshape(array.shape)
         if host.size:
             self._driver.memcpy_dtoh_async(host, array.data.ptr, self.stream)
         self.stream.synchronize()
         return host
+
+    def _page_locked(self, size: int) -> NDArray[np.uint8]:
+        """Return memory that CuPy's pool takes back when the array is dropped.
+
+        New pages, which answers of hundreds of megabytes would need at every check, take several
+        times as long to write. What the pool holds unused goes back from time to time.
+        """
+        if size < LARGE_BYTES:
+            return np.empty(size, np.uint8)
+        self._downloaded += size
+        if self._downloaded > POOLED_BYTES:
+            self._cupy.get_default_pinned_memory_pool().free_all_blocks()
+            self._downloaded = size
+        return self.host_buffer(size)
 
     def fill(self, array: Any, byte: int) -> None:
         if array.size:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from gpubench.core.errors import UserError
 from gpubench.core.grid import Grid
+from gpubench.core.threads import over
 
 CLUSTERS = 32
 CLUSTER_WIDTH = 0.05  # standard deviation of a cluster, as a share of the box edge
@@ -167,6 +168,21 @@ def _back_inside(unit: NDArray[Any], grid: Grid) -> NDArray[Any]:
     wrapped = unit - np.floor(unit)
     folded = np.abs(np.remainder(unit + 1, 2) - 1)  # a mirror at 0 and at 1
     return np.asarray(np.where(grid.periodic, wrapped, folded))
+
+
+def in_the_box(unit: NDArray[Any], grid: Grid) -> NDArray[np.float32]:
+    """Return coordinates in units of the box as positions in it, float32, shape (n, 4)."""
+    positions = np.zeros((len(unit), 4), np.float32)
+    low, size = np.asarray(grid.low, np.float32), np.asarray(grid.size, np.float32)
+
+    def place(begin: int, end: int) -> None:
+        part = positions[begin:end]
+        np.multiply(unit[begin:end], size, out=part[:, :3])
+        part[:, :3] += low
+        keep_inside(part, grid)
+
+    over(len(unit), place)
+    return positions
 
 
 def keep_inside(positions: NDArray[np.float32], grid: Grid) -> None:

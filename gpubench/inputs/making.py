@@ -13,7 +13,7 @@ from gpubench.core.grid import MAX_CELLS, Grid
 from gpubench.inputs.drawing import (
     SAMPLERS,
     arrangement,
-    keep_inside,
+    in_the_box,
     place_inside,
     take_step,
     to_next_cells,
@@ -145,10 +145,7 @@ def make(
         raise UserError(f"a seed is a whole number from 0 on, not {seed}")
     rng = np.random.default_rng(seed)
     unit = SAMPLERS[distribution](rng, particles, grid)
-    positions = np.zeros((particles, 4), np.float32)
-    np.multiply(unit, np.asarray(grid.size, np.float32), out=positions[:, :3])
-    positions[:, :3] += np.asarray(grid.low, np.float32)
-    keep_inside(positions, grid)
+    positions = in_the_box(unit, grid)
     if order != "random":
         positions = positions[arrangement(rng, positions, grid, order)]
     elif distribution in (

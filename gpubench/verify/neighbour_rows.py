@@ -8,15 +8,12 @@ modulo 2^64, does not depend on the order, and is another for another row but wi
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpubench.core.threads import Result, between
 from gpubench.verify.arrays import Ints, check_array, check_range, exclusive_sum, first_true
-
-Result = TypeVar("Result")
 
 ENTRIES = 2**18  # of a list that one thread looks at, at a time: they stay in its cache
 
@@ -75,9 +72,4 @@ def in_parts(work: Callable[[int, int], Result], offsets: Ints) -> list[Result]:
     """Call `work` with the first row and the end of parts of a list, in threads; all its rows."""
     rows = len(offsets) - 1
     cuts = np.searchsorted(offsets, np.arange(0, offsets[-1], ENTRIES))
-    edges = np.unique([0, *cuts, rows]).tolist()
-    parts = edges[:-1], edges[1:]
-    if len(edges) <= 2:
-        return list(map(work, *parts))
-    with ThreadPoolExecutor() as pool:
-        return list(pool.map(work, *parts))
+    return between(np.unique([0, *cuts, rows]).tolist(), work)

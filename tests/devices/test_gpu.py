@@ -211,6 +211,18 @@ class TestGraphs:
         if isinstance(algorithm, CellListUpdate):
             algorithm.build(*algorithm.states[0])
 
+    def test_large_downloads_keep_their_own_memory(self, cuda_device: Device) -> None:
+        """While page-locked memory goes back and is used again; no array, one row of none."""
+        device = cuda_device
+        host = np.arange(2**20, dtype=np.int32).reshape(-1, 4)
+        arrays = [device.upload(host + turn) for turn in range(3)]
+        kept = [device.download(array) for array in arrays]
+        for _ in range(600):  # 2.4 GB: more than what is handed out before unused memory is freed
+            assert device.download(arrays[0])[-1, -1] == 2**20 - 1
+        for turn, found in enumerate(kept):
+            np.testing.assert_array_equal(found, host + turn)
+        assert device.download(device.empty((0, 4), np.float32)).shape == (0, 4)
+
     def test_capture_does_not_run(self, cuda_device: Device) -> None:
         array = cuda_device.upload(np.zeros(100, np.int32))
         graph = cuda_device.capture(lambda: cuda_device.fill(array, 0xFF))

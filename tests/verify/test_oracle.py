@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from gpubench.core import threads
 from gpubench.core.answers import LinkedCells, Neighbours, SortedCells
 from gpubench.core.grid import Grid
 from gpubench.inputs import from_positions, make, make_records
@@ -537,9 +538,10 @@ def sampled(positions: np.ndarray, grid: Grid, cutoff: float = 1.0) -> SampledNe
 
 @pytest.fixture
 def few_samples(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a small input be one that is checked in samples, and few particles be a sample."""
+    """Let a small input be checked in samples, few particles be a sample, and threads share it."""
     monkeypatch.setattr(oracle_module, "FULL_PARTICLES", 100)
     monkeypatch.setattr(oracle_module, "SAMPLES", 40)
+    monkeypatch.setattr(threads, "ROWS", 150)
 
 
 @pytest.mark.parametrize(
@@ -556,6 +558,17 @@ def test_many_particles_or_candidates_are_checked_in_samples(
     assert isinstance(chosen, expected or SampledNeighbourOracle)
     monkeypatch.setattr(oracle_module, "FULL_PARTICLES", particles - 1)
     assert isinstance(oracle_module.neighbour_oracle(positions, BOX, 1.0), SampledNeighbourOracle)
+
+
+def test_particles_of_other_images_are_near(few_samples: None) -> None:
+    """Coordinates along a periodic axis may lie any number of boxes away."""
+    positions = make(500, TORUS, seed=3).positions
+    away = positions.copy()
+    away[::2, :3] += np.float32(3) * np.float32(TORUS.size)
+    away[1::3, :3] -= np.float32(TORUS.size)
+    for place in positions[:10, :3]:
+        near, _ = sampled(positions, TORUS)._near(place, 0.5)
+        assert set(near) <= set(sampled(away, TORUS)._near(place, 0.5)[0])
 
 
 @pytest.mark.parametrize("distribution", ["uniform", "clusters", "one-cell", "lattice"])
@@ -575,7 +588,7 @@ class TestSampled:
         return oracle, brute_force(positions, box, 1.0), inside
 
     def test_who_is_near_a_place(self, drawn, grid: str) -> None:
-        """Also where that is across an edge, and where slabs are thinner than float32 tells."""
+        """Also where that is across an edge."""
         oracle, _, _ = drawn
         box, positions = SAMPLED_GRIDS[grid], oracle._positions
         corners = [np.float32(box.low), np.float32(box.low) + np.float32(box.size)]
