@@ -31,7 +31,7 @@ needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc
 
 def test_conditions_are_resolved():
     text = (
-        "#if A && !B\n1\n#elif defined(C)\n2\n#else\n3\n#endif\n"
+        "#if A && !B\n1\n#else\n#if defined(C)\n2\n#else\n3\n#endif\n#endif\n"
         "#ifdef D\n4\n#else\n5\n#endif\n#ifndef A\n6\n#endif\n"
         "#if A && B == 2 /* why */\n7\n#if 0\n8\n#endif\n#endif\n"
     )

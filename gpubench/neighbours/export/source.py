@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from gpubench.core.paths import kernel_folder
 
 Constants = Mapping[str, int]
-_DIRECTIVE = re.compile(r"\s*#\s*(ifdef|ifndef|if|elif|else|endif)\b(.*)")
+_DIRECTIVE = re.compile(r"\s*#\s*(ifdef|ifndef|if|else|endif)\b(.*)")
 
 
 def resolved(text: str, constants: Constants) -> str:
@@ -17,26 +17,25 @@ def resolved(text: str, constants: Constants) -> str:
     A name that is not among them counts as not defined.
     """
     kept: list[str] = []
-    # For each open condition: whether its present branch is kept, and whether any has been.
-    branches: list[tuple[bool, bool]] = []
+    holds: list[bool] = []  # of each open condition
     for line in text.splitlines():
         directive = _DIRECTIVE.match(line)
-        if directive is None:
-            if all(is_kept for is_kept, _ in branches):
-                kept.append(line)
-            continue
-        word, condition = directive.groups()
-        was_kept = branches.pop()[1] if word in ("elif", "else", "endif") else False
-        if word != "endif":
-            is_kept = not was_kept and (word == "else" or _holds(word, condition, constants))
-            branches.append((is_kept, was_kept or is_kept))
+        word, condition = directive.groups() if directive else ("", "")
+        if word == "else":
+            holds[-1] = not holds[-1]
+        elif word == "endif":
+            holds.pop()
+        elif word:
+            holds.append(_holds(word, condition, constants))
+        elif all(holds):
+            kept.append(line)
     return "\n".join(kept) + "\n"
 
 
 def _holds(word: str, condition: str, known: Constants) -> bool:
-    """Evaluate a preprocessor's condition, behind `if`, `elif`, `ifdef` or `ifndef`."""
+    """Evaluate a preprocessor's condition, behind `if`, `ifdef` or `ifndef`."""
     text = condition.partition("/*")[0].strip()
-    if word in ("ifdef", "ifndef"):
+    if word != "if":
         return (text in known) == (word == "ifdef")
     text = re.sub(r"defined\s*\(?\s*(\w+)\s*\)?", lambda found: str(int(found[1] in known)), text)
     text = re.sub(r"[A-Za-z_]\w*", lambda found: str(known.get(found[0], 0)), text)
