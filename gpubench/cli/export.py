@@ -14,7 +14,7 @@ from gpubench.cli.options import PeriodicOption
 def export(
     search: Annotated[str, typer.Argument(metavar="SEARCH", help="search-counting-sort.")],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the files.")],
-    task: Annotated[str, typer.Option(metavar="TASK", help="Task: count or list.")] = "list",
+    task: Annotated[str, typer.Option(metavar="TASK", help="list, which also counts.")] = "list",
     periodic: PeriodicOption = "",
     neighbours: Annotated[
         float,

@@ -22,10 +22,8 @@ from gpubench.verify.neighbour_oracle import NeighbourOracle
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 SEARCH = "search-counting-sort"
-VARIANTS = [  # task, axes that repeat, neighbours
-    ("list", "xyz", 16), ("list", "", 4), ("list", "y", 100), ("list", "", 400),
-    ("count", "xz", 16), ("count", "", 4),
-]  # fmt: skip
+# Axes that repeat, neighbours.
+VARIANTS = [("xyz", 16), ("", 4), ("y", 100), ("", 400), ("xz", 1)]
 needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc (CUDA toolkit)")
 
 
@@ -40,16 +38,15 @@ def test_conditions_are_resolved():
 
 
 def test_kernels_are_included_without_their_dialect():
-    text = '#define OWN 1\n#include "counting_sort.cu"\n'
-    found = with_kernels(text, {"__CUDACC__": 1, "FROM_POSITIONS": 1})
+    text = '#define OWN 1\n#include "counting_sort.cu"\n#undef MACROS\n'
+    found = with_kernels(text, {})
     assert "__shfl_up_sync" in found and "cell_of_position(grid, positions[i])" in found
     assert not re.search(r"GLOBAL|#if|#include", found)
     assert found.endswith("#undef OWN\n#undef CELLS\n#undef CELL_OF\n")
 
 
-@pytest.mark.parametrize("task", ["list", "count"])
-def test_writes_what_it_says(task, tmp_path):
-    arguments = ["export", SEARCH, "--task", task, "--out", str(tmp_path / "new")]
+def test_writes_what_it_says(tmp_path):
+    arguments = ["export", SEARCH, "--task", "list", "--out", str(tmp_path / "new")]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
     assert result.output.splitlines() == [str(tmp_path / "new" / name) for name in FILES]
@@ -65,8 +62,8 @@ def test_writes_what_it_says(task, tmp_path):
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({"search": "search-bitonic"}, f"search-bitonic cannot be exported, only {SEARCH} can"),
-        ({"task": "build"}, "count or list"),
+        ({"search": "search-bitonic"}, f"only {SEARCH} --task list can be exported, not search-b"),
+        ({"task": "count"}, "can be exported, not search-counting-sort --task count"),
         ({"periodic": "xx"}, "some of xyz"),
     ],
 )
@@ -76,13 +73,12 @@ def test_what_it_cannot_write_is_one_line(asked, message, tmp_path):
     assert not (tmp_path / "new").exists()
 
 
-def built(folder, task, *others):
+def built(folder, variant):
     """Write the search; compile its example, and a program that reads particles."""
-    write(folder, SEARCH, task, *others)
-    which = [f"-DLISTS={int(task == 'list')}", "-I."]
+    write(folder, SEARCH, "list", *variant)
     flags = ["-Werror", "all-warnings", "-std=c++14", "-arch=sm_80"]
     for source, name in (("example.cu", "example"), (HERE / "export_main.cu", "main")):
-        subprocess.run(["nvcc", *flags, *which, "-o", name, source], cwd=folder, check=True)
+        subprocess.run(["nvcc", *flags, "-I.", "-o", name, source], cwd=folder, check=True)
     return folder / "main"
 
 
@@ -95,19 +91,19 @@ def built(folder, task, *others):
     ],
 )
 def test_compiles_without_a_warning(variant, tmp_path):
-    main = built(tmp_path / "it", *variant)
+    main = built(tmp_path / "it", variant)
     # Particles, edge and cutoff; a search is initialized before anything asks for a GPU.
     refused = [("0", "9", "1"), ("10", "9", "nan")]
     refused += [("10", "-1", "1"), ("10", "inf", "1")]
-    for arguments in refused + [("10", "9", "4")] * bool(variant[1]):
+    for arguments in refused + [("10", "9", "4")] * bool(variant[0]):
         done = subprocess.run([main, *arguments], capture_output=True, text=True)
         assert (done.returncode, done.stderr) == (1, "invalid argument\n"), arguments
 
 
-@pytest.fixture(params=VARIANTS, ids=lambda v: f"{v[0]}-{v[1] or 'open'}-{v[2]}")
+@pytest.fixture(params=VARIANTS, ids=lambda v: f"{v[0] or 'open'}-{v[1]}")
 def case(request, tmp_path):
     """A variant, particles for it, and the oracle of their neighbours."""
-    _, periodic, neighbours = request.param
+    periodic, neighbours = request.param
     edge, n = 9.0, 3000
     cutoff = (neighbours * edge**3 / n / (4 / 3 * np.pi)) ** (1 / 3)
     positions = np.zeros((n, 4), np.float32)
@@ -123,7 +119,7 @@ def case(request, tmp_path):
 @needs_nvcc
 def test_the_header_finds_the_neighbours(case):
     folder, variant, positions, edge, cutoff, grid = case
-    main = built(folder, *variant)
+    main = built(folder, variant)
     subprocess.run([folder / "example"], check=True)
     positions.tofile(folder / "positions")
     n = len(positions)
@@ -134,9 +130,6 @@ def test_the_header_finds_the_neighbours(case):
     found = (folder / "found").read_bytes()
     counts = np.frombuffer(found, np.int32, n)
     oracle = NeighbourOracle(positions, grid, float(np.float32(cutoff)))
-    if variant[0] == "count":
-        assert oracle.check_counts(counts) is None
-        return
     offsets = np.frombuffer(found, np.int64, n + 1, 4 * n)
     neighbours = np.frombuffer(found, np.int32, int(offsets[-1]), 4 * n + 8 * (n + 1))
     assert oracle.check_list(counts, offsets, neighbours) is None
@@ -146,7 +139,7 @@ def test_the_header_finds_the_neighbours(case):
 def test_the_file_for_cupy_finds_the_neighbours(case):
     cupy = pytest.importorskip("cupy")
     folder, variant, positions, edge, cutoff, grid = case
-    write(folder, SEARCH, *variant)
+    write(folder, SEARCH, "list", *variant)
     spec = importlib.util.spec_from_file_location("taken", folder / "cupy_neighbours.py")
     taken = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(taken)
@@ -156,6 +149,5 @@ def test_the_file_for_cupy_finds_the_neighbours(case):
     for _ in range(2):
         counts = search.count(cupy.asarray(positions)).get()
         assert oracle.check_counts(counts) is None
-        if variant[0] == "list":
-            offsets, found = (array.get() for array in search.list(cupy.asarray(positions)))
-            assert oracle.check_list(counts, offsets, found) is None
+        offsets, found = (array.get() for array in search.list(cupy.asarray(positions)))
+        assert oracle.check_list(counts, offsets, found) is None

@@ -43,12 +43,17 @@ def _holds(word: str, condition: str, known: Constants) -> bool:
     return bool(eval(text, {"__builtins__": {}}))
 
 
+# What conditions in the kernels are over, as nvcc and the harness have it.
+CHOSEN = {"__CUDACC__": 1, "FROM_POSITIONS": 1, "STAGED": 1}
+
+
 def with_kernels(text: str, constants: Constants) -> str:
-    """Return a template with the files of kernels that it includes; their macros end with it."""
+    """Return a template with the files that it includes, and the ends of their macros."""
+    constants = {**CHOSEN, **constants}
     text = re.sub(r'#include "(.+)"\n', lambda found: _body(found[1], constants), text)
-    macros = dict.fromkeys(re.findall(r"^#define (\w+)", text, re.MULTILINE))
+    macros = dict.fromkeys(re.findall(r"^#define (?!GPUBENCH)(\w+)", text, re.MULTILINE))
     ends = "".join(f"#undef {macro}\n" for macro in macros)
-    return re.sub(r"\n{3,}", "\n\n", f"{text}\n{ends}")
+    return re.sub(r"\n{3,}", "\n\n", text.replace("#undef MACROS\n", ends))
 
 
 def _body(file: str, constants: Constants) -> str:
