@@ -5,8 +5,7 @@
 
    Both happen in shared memory. A scattered write of a part of a memory sector costs as much as the sector. So
    a block of the first level writes its tile where it read it, with where each bucket begins in it, and one of
-   the second level gathers a bucket's run of each tile and writes the bucket in order. Of a tile, positions are
-   read again through a permutation, from the cache; those of a bucket are staged. The fourth float, which
+   the second level gathers a bucket's run of each tile and writes the bucket in order. The fourth float, which
    means nothing, carries i; it is 0 in the answer.
 
    A bucket is a range of cells: that of a cell is the upper word of cell * scale. Buckets of more than
@@ -14,50 +13,42 @@
 
    TILE_BLOCK, BLOCK: threads a block of the first and the second level, multiples of 32; TILE_ITEMS, ITEMS:
    particles a thread; TILE_BLOCKS, BLOCKS: blocks a multiprocessor. WIDTH, a multiple of 4 BLOCK, no fewer than
-   the cells of a bucket. A tile has fewer than 2^16 particles. SHARED_BYTES: of sort_tiles
-   4 (buckets + 1) + 2 TILE, of sort_buckets 16 MOST + 4 (WIDTH + 32), of scatter_large 4 MOST. */
+   the cells of a bucket. A tile has fewer than 2^16 particles. GROUP: buckets whose runs in a tile lie together.
+   SHARED_BYTES: of sort_tiles 16 TILE + 4 (buckets + 1), of sort_buckets 16 MOST + 4 (WIDTH + 32), of
+   scatter_large 4 MOST. */
 #include "common/grid.h"
 
 #define TILE (TILE_BLOCK * TILE_ITEMS)
 #define MOST (BLOCK * ITEMS)
 #define KEPT_RUNS (3 * MOST) /* in what the positions of a bucket take, beside a word for each */
 #define IN_THREAD (WIDTH / BLOCK) /* cells that a thread sums up */
-/* Where runs of a tile begin, in groups of buckets: GROUP and where the last one ends, a memory sector. */
-#define GROUP 15
+/* Where the runs of a group begin in a tile, and where the last one ends. */
 #define RUNS(tile, group) (((group) * (size_t)tiles + (tile)) * (GROUP + 1))
 #define PIECE (8 * MOST) /* particles of a large bucket that a block moves, about */
 #define NOT_FIRST ((int)0x80000000) /* a slot whose run begins before it */
-
-#if HINTS & 1
-#define STORE1(a, v) __stcs(&(a), v)
-#else
-#define STORE1(a, v) ((a) = (v))
-#endif
-#if HINTS & 2
-#define STORE2(a, v) __stcs(&(a), v)
-#else
-#define STORE2(a, v) ((a) = (v))
-#endif
-
-#ifdef __CUDACC__
-__device__ __forceinline__ float4 load_wide(const float4 *p)
-{
-#if PRE & 4
-    float4 v;
-    asm("ld.global.nc.L2::128B.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w) : "l"(p));
-    return v;
-#else
-    return *p;
-#endif
-}
-#else
-#define load_wide(p) (*(p))
-#endif
 
 #ifdef __CUDACC__
 #define OCCUPANCY(threads, blocks) __launch_bounds__(threads, blocks)
 #else
 #define OCCUPANCY(threads, blocks)
+#endif
+
+/* A load that brings its 128 bytes into the cache: the neighbours are of the same run, or of the next bucket's. */
+#ifdef __CUDACC__
+__device__ __forceinline__ float4 load_line(const float4 *address)
+{
+#if __CUDA_ARCH__ >= 750
+    float4 p;
+    asm("ld.global.nc.L2::128B.v4.f32 {%0, %1, %2, %3}, [%4];"
+        : "=f"(p.x), "=f"(p.y), "=f"(p.z), "=f"(p.w)
+        : "l"(address));
+    return p;
+#else
+    return *address;
+#endif
+}
+#else
+#define load_line(address) (*(address))
 #endif
 
 __device__ __forceinline__ unsigned cell_at(GLOBAL const Grid *grid, float4 p)
@@ -122,8 +113,8 @@ __device__ __forceinline__ int pieces_of(int size, int groups)
     return size > MOST ? groups * (size / groups / PIECE + 1) : 0;
 }
 
-/* Where each bucket begins, and how many pieces the large ones before it have. By one block. Leaves zeros in `sizes`
-   for the next launch. */
+/* Where each bucket begins, and how many pieces the large ones before it have. By one block. Leaves zeros in
+   `sizes` for the next launch. */
 __device__ __forceinline__ void place(GLOBAL int *sizes, GLOBAL int *begin, GLOBAL int *pieces, int particles,
                                       int buckets, int tiles, LOCAL int *sums, int threads)
 {
@@ -151,8 +142,39 @@ __device__ __forceinline__ void place(GLOBAL int *sizes, GLOBAL int *begin, GLOB
     }
 }
 
-/* Sort each tile by bucket; runs[t, b] is where bucket b begins in tile t, and how many follow in the upper
-   half. sizes[b] += the particles of bucket b. */
+/* Turn the counts of a tile's buckets, and of what is past its end, into where each begins in it. */
+__device__ __forceinline__ void sum_counts(LOCAL int *count, int buckets, LOCAL int *sums)
+{
+    const int each = buckets / TILE_BLOCK + 1, lowest = threadIdx.x * each;
+    const int highest = min(lowest + each, buckets + 1);
+    int sum = 0;
+    for (int b = lowest; b < highest; ++b)
+        sum += count[b];
+    int slot = sum_before(sum, sums, TILE_BLOCK);
+    for (int b = lowest; b < highest; ++b) {
+        const int size = count[b];
+        count[b] = slot;
+        slot += size;
+    }
+}
+
+/* Keep where each bucket begins in this tile; sizes[b] += its particles of bucket b. */
+__device__ __forceinline__ void keep_runs(LOCAL const int *first, GLOBAL int *sizes, GLOBAL unsigned short *runs,
+                                          int buckets, int tiles)
+{
+    for (int b = threadIdx.x; b < buckets; b += TILE_BLOCK) {
+        const int size = first[b + 1] - first[b];
+        if (size)
+            atomicAdd(&sizes[b], size);
+    }
+    const int entries = (buckets + GROUP - 1) / GROUP * (GROUP + 1);
+    for (int e = threadIdx.x; e < entries; e += TILE_BLOCK) {
+        const int group = e / (GROUP + 1), in_group = e % (GROUP + 1);
+        runs[RUNS(blockIdx.x, group) + in_group] = (unsigned short)first[min(group * GROUP + in_group, buckets)];
+    }
+}
+
+/* Sort each tile by bucket; add up the buckets, and in CUDA place them. */
 __global__ void OCCUPANCY(TILE_BLOCK, TILE_BLOCKS)
     sort_tiles(GLOBAL const float4 *__restrict__ positions, float low_x, float low_y, float low_z, float inverse_x,
                float inverse_y, float inverse_z, int cells_x, int cells_y, int cells_z, unsigned scale,
@@ -160,18 +182,10 @@ __global__ void OCCUPANCY(TILE_BLOCK, TILE_BLOCKS)
                GLOBAL int *__restrict__ begin, GLOBAL int *__restrict__ pieces,
                GLOBAL float4 *__restrict__ partitioned, int particles, int buckets, int tiles)
 {
-    SHARED_VECTORS(shared);
+    SHARED_VECTORS(vectors);
     __shared__ int sums[TILE_BLOCK];
-#ifdef __CUDACC__
-    __shared__ int is_last;
-#endif
-#if STAGE
-    LOCAL float4 *const staged = (LOCAL float4 *)shared;
-    LOCAL int *const count = (LOCAL int *)(shared + TILE);
-#else
-    LOCAL int *const count = (LOCAL int *)shared; /* of a bucket's particles, then its first slot */
-    LOCAL unsigned short *const from = (LOCAL unsigned short *)(count + buckets + 1); /* by slot */
-#endif
+    LOCAL float4 *const staged = (LOCAL float4 *)vectors;
+    LOCAL int *const count = (LOCAL int *)(vectors + TILE); /* of a bucket's particles, then its first slot */
     const size_t first = blockIdx.x * (size_t)TILE;
     const int in_tile = (int)min((size_t)TILE, (size_t)particles - first);
 
@@ -184,11 +198,6 @@ __global__ void OCCUPANCY(TILE_BLOCK, TILE_BLOCKS)
 #pragma unroll
         for (int k = 0; k < TILE_ITEMS; ++k)
             p[k] = positions[first + min(k * TILE_BLOCK + (int)threadIdx.x, in_tile - 1)];
-#if PRE & 1
-        const size_t ahead = first + UNITS * TILE_BLOCKS * (size_t)TILE + threadIdx.x * 512;
-        if (threadIdx.x < (TILE + 511) / 512 && ahead + 512 <= particles)
-            asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(positions + ahead), "r"(8192) : "memory");
-#endif
 #pragma unroll
         for (int k = 0; k < TILE_ITEMS; ++k) {
             const int is_in = k * TILE_BLOCK + (int)threadIdx.x < in_tile;
@@ -197,59 +206,29 @@ __global__ void OCCUPANCY(TILE_BLOCK, TILE_BLOCKS)
         }
     }
     __syncthreads();
-
-    const int each = buckets / TILE_BLOCK + 1, lowest = threadIdx.x * each;
-    const int highest = min(lowest + each, buckets + 1);
-    int sum = 0;
-    for (int b = lowest; b < highest; ++b)
-        sum += count[b];
-    int slot = sum_before(sum, sums, TILE_BLOCK);
-    for (int b = lowest; b < highest; ++b) {
-        const int size = count[b];
-        count[b] = slot;
-        slot += size;
-    }
+    sum_counts(count, buckets, sums);
     __syncthreads();
-    for (int b = threadIdx.x; b < buckets; b += TILE_BLOCK) {
-        const int size = count[b + 1] - count[b];
-        if (size)
-            atomicAdd(&sizes[b], size);
-    }
-    const int entries = (buckets + GROUP - 1) / GROUP * (GROUP + 1);
-    for (int e = threadIdx.x; e < entries; e += TILE_BLOCK)
-        runs[RUNS(blockIdx.x, e / (GROUP + 1)) + e % (GROUP + 1)] =
-            (unsigned short)count[min(e / (GROUP + 1) * GROUP + e % (GROUP + 1), buckets)];
-#if STAGE
+    keep_runs(count, sizes, runs, buckets, tiles);
 #pragma unroll
-    for (int k = 0; k < TILE_ITEMS && in_tile; ++k)
-        if (k * TILE_BLOCK + (int)threadIdx.x < in_tile) {
-            p[k].w = __int_as_float((int)first + k * TILE_BLOCK + (int)threadIdx.x);
+    for (int k = 0; k < TILE_ITEMS; ++k) {
+        const int i = k * TILE_BLOCK + (int)threadIdx.x;
+        if (i < in_tile) {
+            p[k].w = __int_as_float((int)first + i);
             staged[count[ranks[k] >> 16] + (ranks[k] & 0xffff)] = p[k];
         }
-#else
-#pragma unroll
-    for (int k = 0; k < TILE_ITEMS && in_tile; ++k)
-        from[count[ranks[k] >> 16] + (ranks[k] & 0xffff)] = (unsigned short)(k * TILE_BLOCK + threadIdx.x);
-#endif
+    }
     __syncthreads();
 #ifdef __CUDACC__
     /* Whether all others have added to `sizes`, which is told while this block writes. */
+    __shared__ int is_last;
     if (threadIdx.x == 0) {
         __threadfence();
         is_last = atomicAdd(&sizes[buckets], 1) == tiles - 1;
     }
 #endif
 #pragma unroll 4
-    for (int s = threadIdx.x; s < in_tile; s += TILE_BLOCK) {
-#if STAGE
-        STORE1(partitioned[first + s], staged[s]);
-#else
-        const int i = (int)first + from[s];
-        float4 q = positions[i];
-        q.w = __int_as_float(i);
-        STORE1(partitioned[first + s], q);
-#endif
-    }
+    for (int s = threadIdx.x; s < in_tile; s += TILE_BLOCK)
+        partitioned[first + s] = staged[s];
 #ifdef __CUDACC__
     __syncthreads();
     if (is_last) {
@@ -360,12 +339,6 @@ __global__ void OCCUPANCY(BLOCK, BLOCKS)
     for (int s = threadIdx.x; s < here; s += BLOCK)
         beyond[s] = NOT_FIRST;
     int sum = 0;
-#if PRE & 2
-    const int later = bucket + UNITS * BLOCKS;
-    if (later % GROUP == 0 && later < buckets)
-        for (int t = threadIdx.x; t < tiles; t += BLOCK)
-            asm volatile("prefetch.global.L2 [%0];" ::"l"(runs + RUNS(t, later / GROUP)));
-#endif
 #pragma unroll 4
     for (int t = threadIdx.x; t < (here ? tiles : 0); t += BLOCK) {
         const unsigned run = run_of(runs, t, bucket, tiles);
@@ -388,7 +361,7 @@ __global__ void OCCUPANCY(BLOCK, BLOCKS)
 #pragma unroll
         for (int k = 0; k < ITEMS; ++k) {
             const int s = k * BLOCK + threadIdx.x, place = place_of(beyond, s);
-            p[k] = load_wide(&partitioned[s < here ? place : 0]);
+            p[k] = load_line(&partitioned[s < here ? place : 0]);
         }
 #pragma unroll
         for (int k = 0; k < ITEMS; ++k) {
@@ -429,9 +402,9 @@ __global__ void OCCUPANCY(BLOCK, BLOCKS)
 #pragma unroll 4
     for (int s = threadIdx.x; s < here; s += BLOCK) {
         float4 q = staged[s];
-        STORE2(order[first + s], __float_as_int(q.w));
+        order[first + s] = __float_as_int(q.w);
         q.w = 0.0f;
-        STORE2(sorted_positions[first + s], q);
+        sorted_positions[first + s] = q;
     }
 }
 

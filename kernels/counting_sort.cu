@@ -16,14 +16,6 @@
 #define CELL_OF(i) cell_of[i]
 #endif
 
-#ifndef PROBE
-#define PROBE 0
-#endif
-#if PROBE / 2 % 2
-#define LOAD(x) __ldcs(&(x))
-#else
-#define LOAD(x) (x)
-#endif
 #ifdef __CUDACC__
 #define LANE (threadIdx.x % 32)
 #define UP_TO_LANE (0xffffffffu >> (31 - LANE))
@@ -79,8 +71,8 @@ __global__ void scatter_by_rank(GLOBAL const int *__restrict__ cell_of,
                                 GLOBAL float4 *__restrict__ sorted_positions, int particles)
 {
 #ifdef __CUDACC__
-    /* From the end on, of which the cache may still hold cells and ranks. */
-    const unsigned begin = FIRST_OF_WARP(PROBE & 1 ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
+    /* From the end on, of which the cache still holds cells and ranks. */
+    const unsigned begin = FIRST_OF_WARP(gridDim.x - 1 - blockIdx.x);
     if (begin >= particles)
         return;
     int cells[ITEMS], slots[ITEMS];
@@ -90,7 +82,7 @@ __global__ void scatter_by_rank(GLOBAL const int *__restrict__ cell_of,
         cells[k] = cell_of[min(begin + k * 32 + LANE, particles - 1)];
 #pragma unroll
     for (int k = 0; k < ITEMS && REORDER; ++k)
-        p[k] = LOAD(positions[min(begin + k * 32 + LANE, particles - 1)]);
+        p[k] = __ldcs(&positions[min(begin + k * 32 + LANE, particles - 1)]);
     unsigned run = begin - 1;
 #pragma unroll
     for (int k = 0; k < ITEMS; ++k) {

@@ -14,19 +14,37 @@ from gpubench.devices.named import parameters_of
 
 FILE = "bucketed_sort.cu"
 BLOCKS_PER_UNIT = 2
-GROUP = 15
+GROUP = 15  # buckets whose runs in a tile begin in one memory sector, with where the last one ends
 # By one level at random places, a particle: its position, read and written, and two indices.
 BYTES_TOUCHED = 40
 MOST_CELLS_EACH = 8  # per particle: with more, two levels were not measured
 
 
+class Tile(NamedTuple):
+    """How tiles are sorted: by `block` threads, each with `items` particles.
+
+    blocks: that a multiprocessor runs at a time.
+    """
+
+    block: int
+    items: int
+    blocks: int
+
+    @property
+    def size(self) -> int:
+        """The particles of a tile."""
+        return self.block * self.items
+
+
 class Shape(NamedTuple):
     """How buckets are sorted: by `block` threads, each with `items` particles.
 
-    blocks: that a multiprocessor runs at a time. in_bucket: particles of a bucket, at most, if all
-    have as many. width: cells of a bucket, at most. most_buckets: at most so many.
+    tile: how tiles are sorted. blocks: that a multiprocessor runs at a time. in_bucket: particles
+    of a bucket, at most, if all have as many. width: cells of a bucket, at most. most_buckets: at
+    most so many.
     """
 
+    tile: Tile
     block: int
     items: int
     blocks: int
@@ -44,6 +62,19 @@ class Shape(NamedTuple):
         """The shared memory of a block: positions, and counts of cells and of what is in none."""
         return 16 * self.most + 4 * (self.width + 32)
 
+    @property
+    def shared_bytes_of_tile(self) -> int:
+        """That of a block that sorts a tile: positions, and counts of buckets."""
+        return 16 * self.tile.size + 4 * (self.most_buckets + 1)
+
+    def fits(self, device: Device) -> bool:
+        """Say whether blocks share enough, also for a sum of each thread and a flag."""
+        needed = max(
+            self.shared_bytes + 4 * self.block,
+            self.shared_bytes_of_tile + 4 * self.tile.block + 4,
+        )
+        return needed <= device.shared_bytes
+
     def buckets_of(self, particles: int, cells: int) -> int:
         """Return into how many buckets the cells are divided."""
         wanted = max(-(-cells // (self.width - 2)), -(-particles // self.in_bucket))
@@ -54,24 +85,18 @@ class BucketedSort:
     """Particles in the order of their cells, by buckets of cells (kernels/bucketed_sort.cu).
 
     grid: the cells of the positions.
-    tile_block, tile_items, tile_blocks: threads, particles of a thread, and blocks that a
-        multiprocessor runs at a time when tiles are sorted.
-    shapes: how buckets are sorted; of these the first that suffices and fits.
+    shapes: how tiles and buckets are sorted; of these the first that suffices and fits.
     Raises NotSupported if none does.
     start, order, sorted: the answer, as in SortedCells; overwritten by the next launch.
     workspace_bytes: all that is allocated here.
     """
 
-    tile_block: ClassVar[int] = 1024
-    tile_items: ClassVar[int] = 12
-    tile_blocks: ClassVar[int] = 1
-    stage: ClassVar[int] = 0
-    hints: ClassVar[int] = 0
-    pre: ClassVar[int] = 0
     shapes: ClassVar[Sequence[Shape]] = (
-        Shape(512, 9, 2, 4096, 4096, 2176),
-        Shape(1024, 9, 1, 8192, 8192, 8448),
-        Shape(512, 9, 2, 4096, 4096, 4352),  # where blocks share less
+        Shape(Tile(512, 8, 2), 256, 9, 4, 2000, 2048, 272),
+        Shape(Tile(512, 8, 2), 512, 9, 2, 4096, 4096, 544),
+        Shape(Tile(1024, 11, 1), 512, 9, 2, 4096, 4096, 4352),
+        Shape(Tile(1024, 11, 1), 1024, 9, 1, 8192, 8192, 8448),
+        Shape(Tile(512, 8, 2), 512, 9, 2, 4096, 4096, 4352),  # where blocks share less
     )
 
     def __init__(self, device: Device, particles: int, grid: Grid) -> None:
@@ -84,7 +109,7 @@ class BucketedSort:
                 f" whose blocks share enough memory, not {particles:,} in {grid.count:,} cells"
             )
         self._shape, self._buckets = shape, shape.buckets_of(particles, grid.count)
-        self._tiles = device.blocks(particles, self.tile_block * self.tile_items)
+        self._tiles = device.blocks(particles, shape.tile.size)
         self.workspace_bytes = 0
         self.start = self._allocate(grid.count + 1, "int32")
         self.order = self._allocate(particles, "int32")
@@ -110,7 +135,7 @@ class BucketedSort:
         }  # fmt: skip
         some = min(BLOCKS_PER_UNIT * device.compute_units, device.blocks(particles, shape.block))
         self._launches = {
-            "sort_tiles": (self._tiles, self.tile_block),
+            "sort_tiles": (self._tiles, shape.tile.block),
             **({} if "cuda" in device.features else {"place_buckets": (1, shape.block)}),
             "rank_large": (some, shape.block),
             "sort_buckets": (self._buckets, shape.block),
@@ -133,8 +158,8 @@ class BucketedSort:
     def shape_of(cls, device: Device, particles: int, grid: Grid) -> Shape | None:
         """Return how buckets are sorted, if they can be."""
         for shape in cls.shapes:
-            fits = shape.shared_bytes + 4 * shape.block <= device.shared_bytes
-            if fits and shape.buckets_of(particles, grid.count) <= shape.most_buckets:
+            suffices = shape.buckets_of(particles, grid.count) <= shape.most_buckets
+            if suffices and shape.fits(device):
                 return shape
         return None
 
@@ -169,14 +194,12 @@ class BucketedSort:
         return (32 + 36) * self._particles + 4 * self._tiles * self._entries() + 4 * self._cells
 
     def _kernel(self, name: str) -> Kernel:
-        shape, tile = self._shape, self.tile_block * self.tile_items
-        of_tile = 4 * (shape.most_buckets + 1) + (16 if self.stage else 2) * tile
-        shared = {"sort_tiles": of_tile, "sort_buckets": shape.shared_bytes}
+        shape, tile = self._shape, self._shape.tile
+        shared = {"sort_tiles": shape.shared_bytes_of_tile, "sort_buckets": shape.shared_bytes}
         return self._device.kernel(
             FILE, name,
-            SHARED_BYTES=shared.get(name, 4 * shape.most), STAGE=self.stage, HINTS=self.hints,
-            PRE=self.pre, UNITS=self._device.compute_units,
-            TILE_BLOCK=self.tile_block, TILE_ITEMS=self.tile_items, TILE_BLOCKS=self.tile_blocks,
+            SHARED_BYTES=shared.get(name, 4 * shape.most), GROUP=GROUP,
+            TILE_BLOCK=tile.block, TILE_ITEMS=tile.items, TILE_BLOCKS=tile.blocks,
             BLOCK=shape.block, ITEMS=shape.items, BLOCKS=shape.blocks, WIDTH=shape.width,
         )  # fmt: skip
 
