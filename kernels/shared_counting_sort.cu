@@ -12,6 +12,8 @@
 #include "common/block_sum.h"
 #include "common/grid.h"
 
+#define KEEPS (ITEMS <= 8) /* positions in registers */
+
 #ifdef __CUDACC__
 #define OCCUPANCY __launch_bounds__(BLOCK)
 #else
@@ -28,21 +30,21 @@ __global__ void OCCUPANCY sort_shares(GLOBAL const float4 *__restrict__ position
 
     /* Count; the count before an addition is the particle's rank. */
     float4 p[ITEMS];
+    unsigned ranks[ITEMS]; /* the cell, with the rank in it below */
+#pragma unroll
+    for (int k = 0; k < ITEMS; ++k)
+        p[k] = k * BLOCK + threadIdx.x < particles ? positions[k * BLOCK + threadIdx.x] : make_float4(0, 0, 0, 0);
+#pragma unroll
+    for (int k = 0; k < IN_THREAD / 4; ++k)
+        shared[k * BLOCK + threadIdx.x] = make_int4(0, 0, 0, 0);
+#pragma unroll
+    for (int k = 0; k < ITEMS; ++k)
+        ranks[k] = (unsigned)cell_of_position(grid, p[k]) << 16;
+    __syncthreads();
 #pragma unroll
     for (int k = 0; k < ITEMS; ++k)
         if (k * BLOCK + threadIdx.x < particles)
-            p[k] = positions[k * BLOCK + threadIdx.x];
-    for (int c = threadIdx.x; c < BLOCK * IN_THREAD / 4; c += BLOCK)
-        shared[c] = make_int4(0, 0, 0, 0);
-    __syncthreads();
-    unsigned ranks[ITEMS]; /* cell and rank in it */
-#pragma unroll
-    for (int k = 0; k < ITEMS; ++k) {
-        if (k * BLOCK + threadIdx.x < particles) {
-            const int cell = cell_of_position(grid, p[k]);
-            ranks[k] = (unsigned)cell << 16 | (unsigned)atomicAdd(&counts[cell], 1);
-        }
-    }
+            ranks[k] |= (unsigned)atomicAdd(&counts[ranks[k] >> 16], 1);
     __syncthreads();
 
     /* Scan the counts in place. */
@@ -64,9 +66,10 @@ __global__ void OCCUPANCY sort_shares(GLOBAL const float4 *__restrict__ position
     /* Write what begins in the block's share of the slots; the last share has the empty cells at the end, too. */
     const int share = (particles + (int)gridDim.x - 1) / (int)gridDim.x, first = (int)blockIdx.x * share;
     const int last = blockIdx.x + 1 < gridDim.x ? first + share : particles + 1;
-    for (int c = threadIdx.x; c < cells; c += BLOCK) {
-        const int begin = counts[c];
-        if (begin >= first && begin < last)
+#pragma unroll
+    for (int k = 0; k < IN_THREAD; ++k) {
+        const int c = k * BLOCK + (int)threadIdx.x, begin = counts[c];
+        if (c < cells && begin >= first && begin < last)
             start[c] = begin;
     }
     if (blockIdx.x == 0 && threadIdx.x == 0)
@@ -79,7 +82,7 @@ __global__ void OCCUPANCY sort_shares(GLOBAL const float4 *__restrict__ position
         const int begin = counts[ranks[k] >> 16], at = begin + (int)(ranks[k] & 0xffff);
         if (begin >= first && begin < last) {
             order[at] = i;
-            sorted_positions[at] = p[k];
+            sorted_positions[at] = KEEPS ? p[k] : positions[i];
         }
     }
 }
