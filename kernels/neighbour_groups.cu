@@ -85,7 +85,7 @@ __device__ __forceinline__ Row row_of(const Grid *grid, const int *start, int nu
                 const bool is_one = j < last && j != slot;                                                            \
                 const bool near =                                                                                     \
                     is_one && is_near(p, positions[j], shift_x, shift_y, shift_z, cutoff2);                           \
-                VISIT(near, ID(j))                                                                                    \
+                VISIT(near, near ? ID(j) : 0)                                                                         \
             }                                                                                                         \
         }                                                                                                             \
     }
