@@ -100,7 +100,8 @@ class CellQuery:
         self._given["slack"] = self._slack
         if self._lanes:
             self._count_shape = self._fill_shape = self._lanes, GROUP_BLOCK
-            counts, kept = "neighbour_groups.cu", kept | {"LANES": self._lanes}
+            ahead = {"LANES": self._lanes, "AHEAD": int(in_row <= self._lanes)}
+            counts, kept = "neighbour_groups.cu", kept | ahead
         elif lists:
             self._count_shape = self._fill_shape = 1, LIST_BLOCK
             words = words_for(in_row, any(grid.periodic))
