@@ -71,12 +71,13 @@ def listed(device: Device, positions: np.ndarray, half: bool, periodic: bool, re
     return list(zip(rows.tolist(), neighbours.tolist(), strict=True))
 
 
-def test_a_counting_sort_computes_cells_where_it_reorders(
-    device: Device, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("form", ["reorder", "gather"])
+def test_a_counting_sort_computes_cells_where_positions_follow(
+    device: Device, form: str, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(SharedSort, "pays", lambda *_: False)
     positions, grid = particles_of("corner", 700), Grid((8, 3, 3), (0.0, 0.0, 0.0), BOX)
-    cells = CountingSort(device, 700, grid, "reorder", {"levels": 0})
+    cells = CountingSort(device, 700, grid, form, {"levels": 0})
     assert not cells.reads_cells
     cell_of = device.upload(np.full(700, -1, np.int32))
     cells.build(cell_of, device.upload(positions))
