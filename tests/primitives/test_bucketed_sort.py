@@ -73,7 +73,9 @@ def test_runs_lie_in_groups_of_buckets(device: Device, groups: int, more: int):
     particles = buckets * SmallSort.shapes[0].in_bucket
     assert SmallSort.shapes[0].buckets_of(particles, GRID.count) == buckets
     for kind in ("even", "corner"):
-        sorted_right(device, SmallSort(device, particles, GRID), particles_of(kind, particles), GRID)
+        sorted_right(
+            device, SmallSort(device, particles, GRID), particles_of(kind, particles), GRID
+        )
 
 
 @pytest.mark.parametrize("number", range(len(BucketedSort.shapes)))
