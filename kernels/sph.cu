@@ -40,6 +40,20 @@ typedef struct Fluid {
     float inverse_force_step;
 } Fluid;
 
+#ifdef __CUDACC__
+#ifndef OCC_D
+#define OCC_D 1
+#endif
+#ifndef OCC_F
+#define OCC_F 1
+#endif
+#define OCCUPANCY_D __launch_bounds__(BLOCK, OCC_D)
+#define OCCUPANCY_F __launch_bounds__(BLOCK, OCC_F)
+#else
+#define OCCUPANCY_D
+#define OCCUPANCY_F
+#endif
+
 /* Where the k-th note of a particle is. */
 #if LIST_BY_PARTICLE
 #define NOTE(i, k) ((int64)(i)*NEAR + (k))
@@ -48,6 +62,30 @@ typedef struct Fluid {
 #endif
 
 #if MARKED
+/* The k-th pair of words of a particle, up to PAIRS, and where HELD of them are at hand. */
+#define PAIRS (NEAR / 2)
+#if LIST_BY_PARTICLE
+#define PAIR(i, k) ((GLOBAL int2 *)notes)[(int64)(i)*PAIRS + (k)]
+#define PAIR_STEP 1
+#define HELD PAIRS
+#define HELD_STEP 1
+#define HELD_SPACE GLOBAL
+#define HELD_SHARED 0
+#define HOLD_PAIRS
+#define HOLD_OWN_PAIRS GLOBAL int2 *held = &PAIR(i, 0);
+#else
+#define PAIR(i, k) ((GLOBAL int2 *)notes)[NOTE(i, k)]
+#define PAIR_STEP particles
+#ifndef HELD
+#define HELD 10
+#endif
+#define HELD_STEP BLOCK
+#define HELD_SPACE LOCAL
+#define HELD_SHARED 1
+#define HOLD_PAIRS __shared__ int2 pairs[HELD * BLOCK];
+#define HOLD_OWN_PAIRS LOCAL int2 *held = pairs + threadIdx.x;
+#endif
+
 #define STRETCH(begin, end) MARK_STRETCH(begin, end)
 
 /* What the first test of candidates reads. */
@@ -58,6 +96,8 @@ __global__ void coarsen(GLOBAL const uint4 *__restrict__ places, GLOBAL const Bo
     if (i < last)
         coarse[i] = coarse_of(box, places[i]);
 }
+#else
+#define HOLD_PAIRS
 #endif
 
 /* Add the part of a density by a particle (equation 8), 0 if it is out of range; whether it is not.
@@ -85,7 +125,7 @@ __device__ __forceinline__ int add_density(float *sum, uint4 p, uint4 q, float4 
 /* Density of each particle (equation 4), as what `forces` takes: flow is the velocity and the
    inverse of the density. coarse: see `coarsen`. particles: room in the arrays. Particles that are
    not in the planes of cells from `low` to before `high` are left out. */
-__global__ void densities(GLOBAL const uint4 *__restrict__ places,
+__global__ void OCCUPANCY_D densities(GLOBAL const uint4 *__restrict__ places,
                           GLOBAL const unsigned *__restrict__ coarse,
                           GLOBAL const float4 *__restrict__ velocities,
                           GLOBAL const int *__restrict__ cells, GLOBAL const int *__restrict__ items,
@@ -94,6 +134,7 @@ __global__ void densities(GLOBAL const uint4 *__restrict__ places,
                           GLOBAL float4 *__restrict__ flow, GLOBAL int *__restrict__ noted,
                           GLOBAL int *__restrict__ notes)
 {
+    HOLD_PAIRS
     unsigned i = first + blockIdx.x * BLOCK + threadIdx.x;
     if (i == first)
         clock[1] = clock[0];
@@ -108,15 +149,18 @@ __global__ void densities(GLOBAL const uint4 *__restrict__ places,
     float sum = fmaf(1.0f, law.x, law.y) - law.y;
     int met = 0;
 #if MARKED
+    HOLD_OWN_PAIRS
     unsigned own = coarse[i];
+    int least = -box->coarse_square;
 #endif
 #include "common/candidates.h"
 #if MARKED
 #undef STRETCH
-    if (met <= NEAR) {
+    if (met <= PAIRS) {
 #include "common/marked.h"
     } else {
 #include "common/candidates.h"
+        met = NEAR + 1;
     }
 #endif
     float4 v = velocities[i];
@@ -161,27 +205,6 @@ __device__ __forceinline__ int in_steps(float sum, GLOBAL const Fluid *fluid)
     return (int)fminf(fmaxf(sum * fluid->inverse_force_step, -2e9f), 2e9f);
 }
 
-/* Acceleration of each particle by its neighbours, in force steps. */
-__global__ void forces(GLOBAL const uint4 *__restrict__ places,
-                       GLOBAL const float4 *__restrict__ flow, GLOBAL const int *__restrict__ cells,
-                       GLOBAL const int *__restrict__ items, GLOBAL const int *__restrict__ noted,
-                       GLOBAL const int *__restrict__ notes, GLOBAL const Box *__restrict__ box,
-                       GLOBAL const Fluid *__restrict__ fluid, int particles, int first, int last,
-                       GLOBAL int4 *__restrict__ result)
-{
-    unsigned i = first + blockIdx.x * BLOCK + threadIdx.x;
-    if (i >= last)
-        return;
-    uint4 p = places[i];
-    float4 u = flow[i], length = lengths_of(box);
-    float4 law = make_float4(fluid->pressure, fluid->viscosity, fluid->rounder, 0.0f);
-    float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-    float square_range = 1.0f;
-#include "common/noted.h"
-    result[i] =
-        make_int4(in_steps(sum.x, fluid), in_steps(sum.y, fluid), in_steps(sum.z, fluid), 0);
-}
-
 /* Acceleration away from a wall (equation 13): `inside` is how far the wall's range holds the
    particle, `away` its speed away from the wall. */
 __device__ __forceinline__ float repulsion(GLOBAL const Fluid *fluid, float inside, float away)
@@ -213,9 +236,74 @@ __device__ __forceinline__ float kick(GLOBAL const Box *box, GLOBAL const Fluid 
     return fluid->time_step * acceleration;
 }
 
-/* Velocities and places after a step: explicit Euler as in section 4.3, which moves by the
-   velocity of before, or SYMPLECTIC, which moves by the new one. Results are `shift` rows before
-   what they are of. order, since, stale, fault: as in dpd.cu. */
+/* Move a particle of velocity `v` by a step, and return its new velocity: explicit Euler as in section
+   4.3, which moves by the velocity of before, or SYMPLECTIC, which moves by the new one. force: in
+   force steps. fault: see `moved`. */
+__device__ __forceinline__ float4 carried(GLOBAL const Box *box, GLOBAL const Fluid *fluid, uint4 *p,
+                                          float4 v, int4 force, uint4 now, GLOBAL int *fault)
+{
+    float x = v.x, y = v.y, z = v.z, dt = fluid->time_step;
+    v.x += kick(box, fluid, 0, p->x, x, force.x);
+    v.y += kick(box, fluid, 1, p->y, y, force.y);
+    v.z += kick(box, fluid, 2, p->z, z, force.z);
+#if SYMPLECTIC
+    x = v.x;
+    y = v.y;
+    z = v.z;
+#endif
+    float4 turn = moved(box, p, make_float4(x * dt, y * dt, z * dt, 0.0f), now, fault);
+    return make_float4(turn.x * v.x, turn.y * v.y, turn.z * v.z, 0.0f);
+}
+
+#if SCATTER
+#define TARGET(slot) order[slot]
+#else
+#define TARGET(slot) ((int)(slot)-shift)
+#endif
+
+/* Acceleration of each particle by its neighbours, in force steps. MOVES: and what `integrate` does,
+   where the new state has arrays of its own. */
+__global__ void OCCUPANCY_F forces(GLOBAL const uint4 *__restrict__ places,
+                       GLOBAL const float4 *__restrict__ flow, GLOBAL const int *__restrict__ cells,
+                       GLOBAL const int *__restrict__ items, GLOBAL const int *__restrict__ noted,
+                       GLOBAL const int *__restrict__ notes, GLOBAL const Box *__restrict__ box,
+                       GLOBAL const Fluid *__restrict__ fluid, int particles, int first, int last,
+#if MOVES
+                       GLOBAL const int *__restrict__ order, Clock clock, int shift,
+                       GLOBAL uint4 *__restrict__ new_places,
+                       GLOBAL float4 *__restrict__ new_velocities, GLOBAL int *fault,
+#endif
+                       GLOBAL int4 *__restrict__ result)
+{
+    HOLD_PAIRS
+    unsigned i = first + blockIdx.x * BLOCK + threadIdx.x;
+#if MOVES
+    if (i == first)
+        clock[0] = next_step(clock[1]);
+#endif
+    if (i >= last)
+        return;
+    uint4 p = places[i];
+    float4 u = flow[i], length = lengths_of(box);
+    float4 law = make_float4(fluid->pressure, fluid->viscosity, fluid->rounder, 0.0f);
+    float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    float square_range = 1.0f;
+#if MARKED
+    HOLD_OWN_PAIRS
+#endif
+#include "common/noted.h"
+    int4 force =
+        make_int4(in_steps(sum.x, fluid), in_steps(sum.y, fluid), in_steps(sum.z, fluid), 0);
+    result[i] = force;
+#if MOVES
+    int target = TARGET(i);
+    new_velocities[target] = carried(box, fluid, &p, u, force, clock[1], fault);
+    new_places[target] = p;
+#endif
+}
+
+/* Velocities and places after a step, `shift` rows before what they are of. order, since, stale: as in
+   dpd.cu. */
 __global__ void integrate(GLOBAL const uint4 *places, GLOBAL const float4 *flow,
                           GLOBAL const int4 *__restrict__ force,
                           GLOBAL const int *__restrict__ order,
@@ -230,25 +318,9 @@ __global__ void integrate(GLOBAL const uint4 *places, GLOBAL const float4 *flow,
     if (slot >= last)
         return;
     uint4 p = places[slot];
-    float4 v = flow[slot];
-    int4 f = force[slot];
-    float x = v.x, y = v.y, z = v.z, dt = fluid->time_step;
-    v.x += kick(box, fluid, 0, p.x, x, f.x);
-    v.y += kick(box, fluid, 1, p.y, y, f.y);
-    v.z += kick(box, fluid, 2, p.z, z, f.z);
-#if SYMPLECTIC
-    x = v.x;
-    y = v.y;
-    z = v.z;
-#endif
-    float4 turn = moved(box, &p, make_float4(x * dt, y * dt, z * dt, 0.0f), clock[1], fault);
-#if SCATTER
-    int target = order[slot];
-#else
-    int target = (int)slot - shift;
-#endif
+    int target = TARGET(slot);
+    new_velocities[target] = carried(box, fluid, &p, flow[slot], force[slot], clock[1], fault);
     new_places[target] = p;
-    new_velocities[target] = make_float4(turn.x * v.x, turn.y * v.y, turn.z * v.z, 0.0f);
 #if KEEP
     if (!(square_length(displacement(box, since[slot], p)) <= square_half_skin))
         store_relaxed(stale, 1);

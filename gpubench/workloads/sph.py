@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.core.answers import SortedCells
+from gpubench.core.answers import HashedCells, SortedCells
 from gpubench.core.errors import NotSupported, UserError
 from gpubench.core.grid import MAX_CELLS
 from gpubench.devices.base import Device
@@ -38,6 +38,7 @@ PRESSURES = ("cut", "kept")  # what becomes of negative ones
 # Room for what the densities note for the forces, over the mean of neighbours, and at least: two
 # words for each of nine rows of sorted cells, each of which may go on at its other end.
 NOTED, LEAST_NOTED = 1.6, 36
+COARSE_BEHIND = 4  # room behind coarse places: AT_ONCE in kernels/common/coarse.h
 # The edge of an unbounded world: a power of two, so that a place is a whole number of 2^-16 kernel
 # radii. How many widths of the column its pictures show.
 WORLD, VIEW = 2.0**15, 6.0
@@ -94,6 +95,8 @@ class SPH(Tank):
         return state
 
     def work(self) -> list[tuple[str, Callable[[], None]]]:
+        if self.moves_with_forces:
+            return [("density", self._add_densities), ("force", self._add_forces_and_move)]
         contacts = [("couple", self._couple)] if self.bodies else []
         return [
             ("density", self._add_densities),
@@ -101,6 +104,15 @@ class SPH(Tank):
             *contacts,
             ("integrate", self._integrate),
         ]
+
+    @property
+    def moves_with_forces(self) -> bool:
+        """Whether one kernel finds forces and moves by them.
+
+        It needs forces that are complete, and a new state that does not take the place of what
+        neighbours still read.
+        """
+        return not self.bodies and self.skin == 0 and self._shape in (SortedCells, HashedCells)
 
     def check(self) -> str | None:
         self.count_steps()
@@ -210,12 +222,13 @@ class SPH(Tank):
     def _prepare_kernels(self) -> None:
         super()._prepare_kernels()
         n = self.particles
-        self.kernels = SPHKernels(self.device, self.constants, self)
+        constants = {**self.constants, "MOVES": int(self.moves_with_forces)}
+        self.kernels = SPHKernels(self.device, constants, self)
         self.flow = self.array((n, 4), "float32")
         self.force = self.array((n, 4), "int32")
         self.noted = self.array(n, "int32")
         self.notes = self.array(n * self.noted_room, "int32")
-        self.coarse = self.array(n if self.kernels.coarsen else 0, "uint32")
+        self.coarse = self.array(n + COARSE_BEHIND if self.kernels.coarsen else 0, "uint32")
         self.device.fill(self.force, 0x00)
 
     def _add_densities(self) -> None:
@@ -230,12 +243,18 @@ class SPH(Tank):
             self.grid.cells[2], self.flow, self.noted, self.notes,
         )  # fmt: skip
 
-    def _add_forces(self) -> None:
+    def _add_forces(self, *state: Any) -> None:
         self.kernels.forces(
             self.blocks, BLOCK, self.current[0], self.flow, *self.candidates, self.noted,
             self.notes, self.packed_box, self.kernels.fluid, self.particles, 0, self.particles,
-            self.force,
+            *state, self.force,
         )  # fmt: skip
+
+    def _add_forces_and_move(self) -> None:
+        self._add_forces(
+            self.order, self.clock, 0, self.places, self.state_columns[0], self.fault
+        )
+        self.stepped()
 
     def _couple(self) -> None:
         bodies, kernels = self.on_device, self.kernels
@@ -263,6 +282,7 @@ class SPHKernels:
 
     def __init__(self, device: Device, constants: Mapping[str, int | str], workload: SPH) -> None:
         given = {
+            "MOVES": 0,
             **constants,
             "NEAR": workload.noted_room,
             "SYMPLECTIC": int(workload.parameters["integrator"] == "symplectic"),
