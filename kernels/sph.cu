@@ -262,16 +262,17 @@ __device__ __forceinline__ float4 carried(GLOBAL const Box *box, GLOBAL const Fl
 #endif
 
 /* Acceleration of each particle by its neighbours, in force steps. MOVES: and what `integrate` does,
-   where the new state has arrays of its own. */
+   where the new state has arrays of its own; of sorted cells, those of the new state as well. */
 __global__ void OCCUPANCY_F forces(GLOBAL const uint4 *__restrict__ places,
                        GLOBAL const float4 *__restrict__ flow, GLOBAL const int *__restrict__ cells,
                        GLOBAL const int *__restrict__ items, GLOBAL const int *__restrict__ noted,
                        GLOBAL const int *__restrict__ notes, GLOBAL const Box *__restrict__ box,
                        GLOBAL const Fluid *__restrict__ fluid, int particles, int first, int last,
 #if MOVES
-                       GLOBAL const int *__restrict__ order, Clock clock, int shift,
+                       GLOBAL const int *__restrict__ order, Clock clock,
                        GLOBAL uint4 *__restrict__ new_places,
-                       GLOBAL float4 *__restrict__ new_velocities, GLOBAL int *fault,
+                       GLOBAL float4 *__restrict__ new_velocities,
+                       GLOBAL int *__restrict__ new_cells, GLOBAL int *fault,
 #endif
                        GLOBAL int4 *__restrict__ result)
 {
@@ -296,9 +297,13 @@ __global__ void OCCUPANCY_F forces(GLOBAL const uint4 *__restrict__ places,
         make_int4(in_steps(sum.x, fluid), in_steps(sum.y, fluid), in_steps(sum.z, fluid), 0);
     result[i] = force;
 #if MOVES
-    int target = TARGET(i);
+    int shift = 0, target = TARGET(i);
     new_velocities[target] = carried(box, fluid, &p, u, force, clock[1], fault);
     new_places[target] = p;
+#if MARKED
+    new_cells[target] =
+        cell_index(box, cell_at(box, 0, p.x), cell_at(box, 1, p.y), cell_at(box, 2, p.z));
+#endif
 #endif
 }
 

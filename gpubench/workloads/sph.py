@@ -72,6 +72,8 @@ class SPH(Tank):
         "contact_distance": 1.15,
     }
 
+    _knows_cells = False  # whether the last step has told the cells that it left particles in
+
     def set_up(self, rng: np.random.Generator) -> None:
         require_known_values(self.parameters, {"integrator": INTEGRATORS, "pressure": PRESSURES})
         super().set_up(rng)
@@ -150,6 +152,7 @@ class SPH(Tank):
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         super().restore(state)
+        self._knows_cells = False
         if self.bodies:
             self.on_device.upload_states(state["bodies"])
 
@@ -220,23 +223,26 @@ class SPH(Tank):
         self.workspace_bytes += self.on_device.workspace_bytes
 
     def _prepare_kernels(self) -> None:
-        super()._prepare_kernels()
         n = self.particles
+        is_marked = self.constants["TRAVERSAL"] == TRAVERSALS[SortedCells]
+        self.coarse = self.array(n + COARSE_BEHIND if is_marked else 0, "uint32")
+        self.coarsely = (self.packed_box, self.coarse) if is_marked else ()
+        super()._prepare_kernels()
         constants = {**self.constants, "MOVES": int(self.moves_with_forces)}
         self.kernels = SPHKernels(self.device, constants, self)
         self.flow = self.array((n, 4), "float32")
         self.force = self.array((n, 4), "int32")
         self.noted = self.array(n, "int32")
         self.notes = self.array(n * self.noted_room, "int32")
-        self.coarse = self.array(n + COARSE_BEHIND if self.kernels.coarsen else 0, "uint32")
         self.device.fill(self.force, 0x00)
+
+    def _find_cells(self) -> None:
+        if not self._knows_cells:
+            super()._find_cells()
+        self._knows_cells = False
 
     def _add_densities(self) -> None:
         places, velocities = self.current
-        if self.kernels.coarsen:
-            self.kernels.coarsen(
-                self.blocks, BLOCK, places, self.packed_box, 0, self.particles, self.coarse
-            )
         self.kernels.densities(
             self.blocks, BLOCK, places, self.coarse, velocities, *self.candidates, self.packed_box,
             self.kernels.fluid, self.clock, self.particles, 0, self.particles, 0,
@@ -251,9 +257,12 @@ class SPH(Tank):
         )  # fmt: skip
 
     def _add_forces_and_move(self) -> None:
+        self._choose_cells()
         self._add_forces(
-            self.order, self.clock, 0, self.places, self.state_columns[0], self.fault
-        )
+            self.order, self.clock, self.places, self.state_columns[0], self._next_cells,
+            self.fault,
+        )  # fmt: skip
+        self._knows_cells = not self.is_hashed
         self.stepped()
 
     def _couple(self) -> None:
@@ -291,7 +300,7 @@ class SPHKernels:
         self.densities, self.forces, self.integrate = (
             device.kernel("sph.cu", name, **given) for name in ("densities", "forces", "integrate")
         )
-        # Of sorted cells alone, what a first test of candidates reads.
+        # Of sorted cells alone, for the rows that ranks receive.
         is_marked = constants["TRAVERSAL"] == TRAVERSALS[SortedCells]
         self.coarsen = device.kernel("sph.cu", "coarsen", **given) if is_marked else None
         if workload.bodies:
