@@ -305,7 +305,7 @@ class SPHKernels:
         self.coarsen = device.kernel("sph.cu", "coarsen", **given) if is_marked else None
         if workload.bodies:
             self.place_bodies, self.couple, self.move_bodies = (
-                device.kernel("sph.cu", name, **given)
+                device.kernel("sph_bodies.cu", name, **given)
                 for name in ("place_bodies", "couple", "move_bodies")
             )
 

@@ -66,23 +66,4 @@ __device__ __forceinline__ unsigned coarse_marks(GLOBAL const unsigned *coarse, 
     return marks >> (j - stop) & 0xffffffffu >> (32 - (stop - first));
 }
 
-/* Note which of the candidates from `begin` to before `end` may be in range of particle `i`, itself
-   left out: for each stretch of up to 32 with any, its last, and marks. Takes `coarse`, `own`, of the
-   particle, `least`, and `met`, how many pairs of words are noted, or would be; see common/marked.h. */
-#define MARK_STRETCH(begin, end)                                                                   \
-    for (int from = (begin), behind; from < (end); from = behind) {                                \
-        behind = min((from & -AT_ONCE) + 32, (end));                                               \
-        unsigned marks = coarse_marks(coarse, own, from, behind, least);                          \
-        unsigned place = (unsigned)(behind - 1 - (int)i);                                          \
-        if (place < 32u)                                                                           \
-            marks &= ~(1u << place);                                                               \
-        if (marks) {                                                                               \
-            if (met < HELD)                                                                        \
-                held[met * HELD_STEP] = make_int2(behind - 1, (int)marks);                               \
-            else if (met < PAIRS)                                                                  \
-                PAIR(i, met) = make_int2(behind - 1, (int)marks);                                  \
-            ++met;                                                                                 \
-        }                                                                                          \
-    }
-
 #endif

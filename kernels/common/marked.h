@@ -1,11 +1,9 @@
 /* The candidates that were marked for a particle; to be included in the body of a kernel. Takes `i`,
-   the particle, and `met`, how many pairs of words are its own, as PAIR says: the last of up to 32
-   candidates, and their marks, see common/coarse.h. NEIGHBOUR(j): what is done with each. Or
-   IN_RANGE(j): whether one is a neighbour; the marks of those that are none are taken away, and `met`
-   becomes how many pairs have any left.
+   the particle, and `met`, how many pairs of words are its own, see common/held.h. NEIGHBOUR(j): what
+   is done with each. Or IN_RANGE(j): whether one is a neighbour; the marks of those that are none are
+   taken away, and `met` becomes how many pairs have any left.
 
-   One loop over all marks, as words differ from thread to thread in how many they have. The pairs of
-   a GPU's thread are in shared memory, HELD of them at a time: threads read different ones at once. */
+   One loop over all marks, as words differ from thread to thread in how many they have. */
 {
     int begun = 0;
 #ifdef IN_RANGE
@@ -16,7 +14,7 @@
         HELD_SPACE int2 *word = held, *end = held + min(met - begun, HELD) * HELD_STEP;
         unsigned marks = 0;
         int last = 0;
-#if HELD_SHARED
+#if HELD_IS_SHARED
 #ifdef IN_RANGE
         if (begun > 0)
 #endif
@@ -32,26 +30,25 @@
 #endif
         while (marks || word != end) {
             if (!marks) {
-#ifdef IN_RANGE
-                if (word != held)
-                    word[-HELD_STEP].y = (int)kept;
-                kept = (unsigned)word->y;
-#endif
                 last = word->x;
                 marks = (unsigned)word->y;
                 word += HELD_STEP;
+#ifdef IN_RANGE
+                kept = marks;
+#endif
             }
             int bit = 31 - __clz((int)marks);
             marks ^= 1u << bit;
 #ifdef IN_RANGE
             if (!IN_RANGE(last - bit))
                 kept ^= 1u << bit;
+            if (!marks)
+                word[-HELD_STEP].y = (int)kept;
 #else
             NEIGHBOUR(last - bit);
 #endif
         }
 #ifdef IN_RANGE
-        end[-HELD_STEP].y = (int)kept;
         for (word = held; word != end; word += HELD_STEP) {
             int2 pair = *word;
             if (pair.y) {

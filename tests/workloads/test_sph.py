@@ -172,10 +172,11 @@ def test_a_column_outside_its_world_is_refused(device, away):
 def test_without_epsilon_walls_push_as_they_did_before_it(opencl_device, monkeypatch, tmp_path):
     """To the bit, as without the parameter in the kernel."""
     kernels = shutil.copytree(paths.kernel_folder(), tmp_path / "kernels")
-    text = (kernels / "sph.cu").read_text()
+    walls = kernels / "common" / "sph.h"
+    text = walls.read_text()
     assert text.count("inside > fluid->wall_epsilon ?") == 1
     text = text.replace("inside > fluid->wall_epsilon ?", "inside > 0.0f ?")
-    (kernels / "sph.cu").write_text(text)
+    walls.write_text(text)
     given = {"wall_stiffness": 3.0, "wall_distance": 1.0, "mach": 0.4}
     with monkeypatch.context() as patch, open_device(opencl_device.spec) as other:
         patch.setattr(paths, "kernel_folder", lambda: kernels)
