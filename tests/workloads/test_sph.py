@@ -231,6 +231,18 @@ def test_a_restored_state_goes_on_bit_for_bit(device):
     assert trajectory(second, 7) == trajectory(first, 7)
 
 
+@pytest.mark.parametrize(
+    ("algorithm", "form"), [("counting-sort", "order"), ("atomic-resort", "one-pass")]
+)
+def test_a_simulation_that_goes_back_forgets_the_cells_of_later(device, algorithm, form):
+    simulation = made(device, algorithm=algorithm, form=form, mach=0.4)
+    simulation.advance(5)
+    state = simulation.state()
+    later = trajectory(simulation, 40)
+    simulation.restore(state)
+    assert trajectory(simulation, 40) == later
+
+
 def test_a_state_without_its_bodies_is_refused(device):
     simulation = made(device, SPHRigidBody)
     state = simulation.state()
