@@ -184,9 +184,9 @@ __device__ __forceinline__ float4 carried(GLOBAL const Box *box, GLOBAL const Fl
 }
 
 #if SCATTER
-#define TARGET(slot) order[slot]
+#define TARGET(slot, shift) order[slot]
 #else
-#define TARGET(slot) ((int)(slot)-shift)
+#define TARGET(slot, shift) ((int)(slot) - (shift))
 #endif
 
 /* Acceleration of each particle by its neighbours, in force steps. MOVES: and what `integrate` does,
@@ -225,7 +225,7 @@ __global__ void OCCUPANCY_F forces(GLOBAL const uint4 *__restrict__ places,
         make_int4(in_steps(sum.x, fluid), in_steps(sum.y, fluid), in_steps(sum.z, fluid), 0);
     result[i] = force;
 #if MOVES
-    int shift = 0, target = TARGET(i);
+    int target = TARGET(i, 0);
     new_velocities[target] = carried(box, fluid, &p, u, force, clock[1], fault);
     new_places[target] = p;
 #if MARKED
@@ -251,7 +251,7 @@ __global__ void integrate(GLOBAL const uint4 *places, GLOBAL const float4 *flow,
     if (slot >= last)
         return;
     uint4 p = places[slot];
-    int target = TARGET(slot);
+    int target = TARGET(slot, shift);
     new_velocities[target] = carried(box, fluid, &p, flow[slot], force[slot], clock[1], fault);
     new_places[target] = p;
 #if KEEP
