@@ -25,18 +25,11 @@
 #define NOTE(i, k) ((int64)(k)*particles + (i))
 #endif
 
+/* Registers for twelve blocks in a multiprocessor: the search that few particles need would take more. */
 #ifdef __CUDACC__
-#ifndef OCC_D
-#define OCC_D 12
-#endif
-#ifndef OCC_F
-#define OCC_F 12
-#endif
-#define OCCUPANCY_D __launch_bounds__(BLOCK, OCC_D)
-#define OCCUPANCY_F __launch_bounds__(BLOCK, OCC_F)
+#define OCCUPANCY __launch_bounds__(BLOCK, 12)
 #else
-#define OCCUPANCY_D
-#define OCCUPANCY_F
+#define OCCUPANCY
 #endif
 
 #if MARKED
@@ -80,7 +73,7 @@ __device__ __forceinline__ int add_density(float *sum, uint4 p, uint4 q, float4 
 /* Density of each particle (equation 4), as what `forces` takes: flow is the velocity and the
    inverse of the density. coarse: see `coarsen`. particles: room in the arrays. Particles that are
    not in the planes of cells from `low` to before `high` are left out. */
-__global__ void OCCUPANCY_D densities(GLOBAL const uint4 *__restrict__ places,
+__global__ void OCCUPANCY densities(GLOBAL const uint4 *__restrict__ places,
                           GLOBAL const unsigned *__restrict__ coarse,
                           GLOBAL const float4 *__restrict__ velocities,
                           GLOBAL const int *__restrict__ cells, GLOBAL const int *__restrict__ items,
@@ -191,7 +184,7 @@ __device__ __forceinline__ float4 carried(GLOBAL const Box *box, GLOBAL const Fl
 
 /* Acceleration of each particle by its neighbours, in force steps. MOVES: and what `integrate` does,
    where the new state has arrays of its own; of sorted cells, those of the new state as well. */
-__global__ void OCCUPANCY_F forces(GLOBAL const uint4 *__restrict__ places,
+__global__ void OCCUPANCY forces(GLOBAL const uint4 *__restrict__ places,
                        GLOBAL const float4 *__restrict__ flow, GLOBAL const int *__restrict__ cells,
                        GLOBAL const int *__restrict__ items, GLOBAL const int *__restrict__ noted,
                        GLOBAL const int *__restrict__ notes, GLOBAL const Box *__restrict__ box,

@@ -9,12 +9,10 @@
 #define GPUBENCH_COMMON_COARSE_H
 
 /* Candidates that one load reads: `coarse` has room for that many behind the last. */
-#ifndef AT_ONCE
 #ifdef __CUDACC__
 #define AT_ONCE 4
 #else
 #define AT_ONCE 1
-#endif
 #endif
 
 __device__ __forceinline__ unsigned coarse_at(GLOBAL const Box *box, int axis, unsigned place)
@@ -48,19 +46,10 @@ __device__ __forceinline__ unsigned coarse_marks(GLOBAL const unsigned *coarse, 
         marks = with_mark(marks, p, coarse[j], least);
 #else
         uint4 q = *(GLOBAL const uint4 *)&coarse[j];
-#if AT_ONCE == 8
-        uint4 r = *(GLOBAL const uint4 *)&coarse[j + 4];
-#endif
         marks = with_mark(marks, p, q.x, least);
         marks = with_mark(marks, p, q.y, least);
         marks = with_mark(marks, p, q.z, least);
         marks = with_mark(marks, p, q.w, least);
-#if AT_ONCE == 8
-        marks = with_mark(marks, p, r.x, least);
-        marks = with_mark(marks, p, r.y, least);
-        marks = with_mark(marks, p, r.z, least);
-        marks = with_mark(marks, p, r.w, least);
-#endif
 #endif
     }
     return marks >> (j - stop) & 0xffffffffu >> (32 - (stop - first));

@@ -19,9 +19,7 @@
 #else
 #define PAIR(i, k) ((GLOBAL int2 *)notes)[(int64)(k)*particles + (i)]
 #define PAIR_STEP particles
-#ifndef HELD
 #define HELD 10 /* in the open, where no row goes on at its other end, nine */
-#endif
 #define HELD_STEP BLOCK
 #define HELD_SPACE LOCAL
 #define HELD_IS_SHARED 1
