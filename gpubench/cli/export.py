@@ -12,27 +12,16 @@ from gpubench.cli.options import PeriodicOption
 
 
 def export(
-    search: Annotated[
-        str, typer.Argument(metavar="SEARCH", help="A search; another name lists all of them.")
-    ],
+    search: Annotated[str, typer.Argument(metavar="SEARCH", help="search-counting-sort.")],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the files.")],
-    task: Annotated[str, typer.Option(metavar="TASK", help="Task: count or list.")] = "list",
+    task: Annotated[str, typer.Option(metavar="TASK", help="list, which also counts.")] = "list",
     periodic: PeriodicOption = "",
-    parts: Annotated[
-        int,
-        typer.Option(
-            metavar="N",
-            parser=values.whole,
-            help="Cells per cutoff along x, 1 to 5: best about the number of particles in a cube"
-            " whose edge is the cutoff.",
-        ),
-    ] = 3,
     neighbours: Annotated[
         float,
         typer.Option(
             metavar="K",
             parser=values.number,
-            help="Neighbours per particle, about: bits that mark them get so much room.",
+            help="Neighbours of a particle, about: the source is fastest with so many.",
         ),
     ] = 16,
 ) -> None:
@@ -45,5 +34,5 @@ def export(
 
     require.one_process("export")
     require.folder("--out", out)
-    for path in write(out, search, task, periodic, parts, neighbours):
+    for path in write(out, search, task, periodic, neighbours):
         print(path)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 import gpubench
 from gpubench.core.answers import Neighbours
 from gpubench.core.contracts import Form, NeighbourSearch
+from gpubench.core.errors import NotSupported
 from gpubench.core.grid import EPSILON
 from gpubench.core.tasks import TASKS, task_of
 from gpubench.inputs import ParticleSet
@@ -19,6 +20,7 @@ from gpubench.libraries._host_memory import peak_of
 from gpubench.libraries._library import need
 from gpubench.libraries._library_sort import CUDA
 from gpubench.libraries._torch import Torch
+from gpubench.neighbours.arrays import on_host
 
 OPENCL = frozenset({"opencl"})
 
@@ -46,6 +48,8 @@ class NeighbourListCall(NeighbourSearch):
     def prepare(self) -> None:
         self._kind = self.form.split("-")[1]
         self._on_host = self._kind == "numpy"
+        if self._on_host and (spec := on_host(in_torch=False).device.spec) != self.device.spec:
+            raise NotSupported(f"arrays of NumPy are searched on {spec}")
         if self._kind == "torch":
             self._torch = Torch(self.device)
         if not self._on_host:
@@ -64,10 +68,7 @@ class NeighbourListCall(NeighbourSearch):
         corner = np.where(grid.periodic, low, np.minimum(low, low.astype(np.float32)))
         margin = EPSILON * np.maximum(abs(low), abs(low + size))
         edges = np.where(grid.periodic, size, low + size + margin - corner)
-        return gpubench.NeighbourList(
-            self.cutoff, edges, grid.periodic, low=corner,
-            device=self.device.spec if self._on_host else None, **more,
-        )  # fmt: skip
+        return gpubench.NeighbourList(self.cutoff, edges, grid.periodic, low=corner, **more)
 
     def _used(self) -> int:
         if self._on_host:

@@ -83,43 +83,35 @@ class Arrays(ABC):
 
 
 class HostArrays(Arrays):
-    """NumPy arrays, and others in host memory, on an OpenCL device.
+    """NumPy arrays, and others in host memory, on a CPU through OpenCL.
 
-    A CPU reads the user's memory and writes into that of the answers: nothing is copied.
+    It reads the user's memory and writes into that of the answers: nothing is copied.
     """
 
     device: Any  # an OpenCL device, imported where there is one
     library = np
 
-    def __init__(self, spec: str, torch: Any) -> None:
-        self.device, self.lock = _opencl(spec)
+    def __init__(self, torch: Any) -> None:
+        self.device, self.lock = _cpu()
         self._torch = torch
 
     def take(self, positions: Any) -> Any:
         host = np.asarray(positions) if self._torch is None else positions.detach().numpy()
-        host = np.ascontiguousarray(checked(host))
-        array = self._over(host) if self._shares(host) else self.device.upload(host)
-        array.owner = host
-        return array
+        return self._over(np.ascontiguousarray(checked(host)))
 
     def _over(self, host: NDArray[Any]) -> Any:
         """Return a device array over host memory, which both keep."""
-        array = self.device.over(host)
-        array.gpubench_host = host
+        device = self.device
+        array = device.over(host) if host.size else device.empty(host.shape, host.dtype)
+        array.owner = host
         return array
 
-    def _shares(self, host: NDArray[Any]) -> bool:
-        return self.device.is_cpu and host.size > 0
-
     def empty(self, shape: int | tuple[int, ...], dtype: str) -> Any:
-        host = np.empty(shape, dtype)
-        return self._over(host) if self._shares(host) else self.device.empty(shape, dtype)
+        return self._over(np.empty(shape, dtype))
 
     def give(self, array: Any) -> Any:
-        host = getattr(array, "gpubench_host", None)
-        if host is None:
-            host = self.device.download(array)
-        else:
+        host = array.owner
+        if host.size:
             self.device.complete(array, host)
         return host if self._torch is None else self._torch.from_numpy(host)
 
@@ -232,34 +224,23 @@ def checked(array: Any) -> Any:
     return array
 
 
-def kind_of(positions: Any) -> tuple[int, int, str]:
-    """Return DLPack's type of an array's device, its number, and the module of the array."""
-    module = type(positions).__module__.partition(".")[0]
+def arrays_of(positions: Any) -> Arrays:
+    """Return how arrays like the user's, on their device, are read and given."""
     if isinstance(positions, np.ndarray):
-        return HOST, 0, "numpy"
-    if module == "torch" and positions.is_cuda:
-        return CUDA, positions.get_device(), module  # sooner than DLPack says it
+        return on_host(in_torch=False)
+    in_torch = type(positions).__module__.partition(".")[0] == "torch"
+    if in_torch and positions.is_cuda:
+        return on_cuda(positions.get_device(), True)  # sooner than DLPack says it
     if hasattr(positions, "__dlpack_device__"):
-        kind, number = positions.__dlpack_device__()
-        if int(kind) in (HOST, CUDA, CUDA_MANAGED):
-            return int(kind), int(number), module
-        raise UserError(f"{KINDS}; this one is on another device (DLPack type {int(kind)})")
+        kind, number = map(int, positions.__dlpack_device__())
+        if kind == HOST:
+            return on_host(in_torch)
+        if kind in (CUDA, CUDA_MANAGED):
+            return on_cuda(number, False)
+        raise UserError(f"{KINDS}; this one is on another device (DLPack type {kind})")
     if hasattr(positions, "__cuda_array_interface__"):
-        return CUDA, int(import_cupy().asarray(positions).device.id), module
+        return on_cuda(int(import_cupy().asarray(positions).device.id), False)
     raise UserError(f"{KINDS}, not {type(positions).__name__}")
-
-
-def arrays_for(kind: tuple[int, int, str], spec: str | None) -> Arrays:
-    """Return how arrays of a kind are read and given.
-
-    spec: for host memory, the OpenCL device to search on; by default a CPU.
-    """
-    where, number, module = kind
-    if where == HOST:
-        return HostArrays(spec or "", sys.modules["torch"] if module == "torch" else None)
-    if spec is not None and spec != f"cuda:{number}":
-        raise UserError(f"these positions are on cuda:{number}, and device says {spec}")
-    return on_cuda(number, module == "torch")
 
 
 @cache
@@ -269,12 +250,14 @@ def on_cuda(number: int, in_torch: bool) -> CudaArrays:
 
 
 @cache
-def _opencl(spec: str) -> tuple[Any, threading.RLock]:
-    """Open an OpenCL device once a process: the one that is named, or the first CPU."""
-    if spec and not spec.startswith("opencl"):
-        raise UserError(f"arrays in host memory are searched through OpenCL, not on {spec}")
+def on_host(in_torch: bool) -> HostArrays:
+    """Return arrays in host memory, of NumPy and others or of PyTorch."""
+    return HostArrays(sys.modules["torch"] if in_torch else None)
+
+
+@cache
+def _cpu() -> tuple[Any, threading.RLock]:
+    """Open the first CPU once a process."""
     from gpubench.devices import opencl  # slow to import
 
-    named = spec.partition(":")[2]
-    device = opencl.open_opencl(named) if spec else opencl.open_cpu()
-    return device, threading.RLock()
+    return opencl.open_cpu(), threading.RLock()

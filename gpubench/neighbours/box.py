@@ -54,15 +54,13 @@ class Box:
                     f" than three times the cutoff and skin: at least {3 * reach:g}, or repeat"
                     " the particles"
                 )
-        least = [3 if repeats else 1 for repeats in self.periodic]
         cells = [min(count, MOST_ALONG) for count in cells]
         allowed = max(LEAST_CELLS, CELLS_PER_PARTICLE * particles)
-        while math.prod(cells) > allowed and cells != least:
+        while (count := math.prod(cells)) > allowed:
             # The longest axis first: cells stay as near to cubes as they can.
-            axis = max(range(3), key=lambda a: cells[a] / least[a])
-            others = math.prod(cells) // cells[axis]
-            fitting = max(allowed // others, least[axis])
-            cells[axis] = max(fitting, -(-cells[axis] // 2))
+            longest = cells.index(max(cells))
+            fitting = allowed // (count // cells[longest])
+            cells[longest] = max(fitting, -(-cells[longest] // 2))
         nx, ny, nz = cells
         return Grid((nx, ny, nz), (0.0, 0.0, 0.0), self.size, self.periodic)
 

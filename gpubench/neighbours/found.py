@@ -23,9 +23,9 @@ class Found:
     """
 
     def __init__(
-        self, arrays: Arrays, plan: Plan | None, rows: Rows, positions: Any, pairs: int | None
+        self, arrays: Arrays, plan: Plan, rows: Rows, positions: Any, pairs: int | None
     ) -> None:
-        self.arrays, self._plan, self.rows = arrays, plan, rows
+        self.arrays, self.plan, self.rows = arrays, plan, rows
         self.positions, self._pairs = positions, pairs
         self._given = rows.given if arrays.gives_once else {}
 
@@ -88,52 +88,49 @@ class Found:
         That is a position that is not finite, one outside an axis that does not repeat, or more
         pairs than there was room for. Returns itself.
         """
-        if self._plan is not None:
-            with self.arrays.lock, self.arrays.on_stream():
-                most = self._plan.require_sound()
-            room = int(self.rows.neighbours.shape[0])
-            if most > room:
-                raise UserError(f"{most:,} neighbours found no room in a capacity of {room:,}")
+        with self.arrays.lock, self.arrays.on_stream():
+            most = self.plan.require_sound()
+        room = int(self.rows.neighbours.shape[0])
+        if most > room:
+            raise UserError(f"{most:,} neighbours found no room in a capacity of {room:,}")
         return self
 
-    def suits(self, arrays: Arrays, in_cells: bool) -> bool:
-        """Say whether a search of such arrays can write into these."""
-        return self.arrays.device is arrays.device and (self.rows.ids is not None) == in_cells
+    def suits(self, arrays: Arrays, particles: int, in_cells: bool) -> bool:
+        """Say whether a search of so many particles in such arrays can write into these."""
+        is_alike = (self.plan.particles, self.rows.ids is not None) == (particles, in_cells)
+        return self.arrays.device is arrays.device and is_alike
 
     def at(self, positions: Any) -> Found:
         """Return the same list for positions that have moved, on the device."""
-        return Found(self.arrays, self._plan, self.rows, positions, self._pairs)
+        return Found(self.arrays, self.plan, self.rows, positions, self._pairs)
 
     def _each(self, kernel: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
         """Compute something of each pair."""
-        arrays, rows, plan, pairs = self.arrays, self.rows, self._plan, len(self)
+        arrays, rows, plan, pairs = self.arrays, self.rows, self.plan, len(self)
         with arrays.lock, arrays.on_stream():
             out = arrays.empty((pairs, *shape), dtype.name)
-            if pairs and plan is not None:
-                device, n = arrays.device, plan.particles
-                given = [rows.offsets, rows.neighbours]
-                if kernel == "write_geometry":
-                    ids = plan.numbers if rows.ids is None else rows.ids
-                    given += [ids, self.positions, plan.packed_box]
-                constants = [np.int64(pairs), n]
-                constants += [int(shape == (3,))] if kernel == "write_geometry" else []
-                plan.kernel(kernel)(device.blocks(n, BLOCK), BLOCK, *given, *constants, out)
+            given = [rows.offsets, rows.neighbours, np.int64(pairs), plan.particles, out]
+            if kernel == "write_geometry":
+                ids = plan.numbers if rows.ids is None else rows.ids
+                given[2:2] = [ids, self.positions, plan.packed_box]
+                given.insert(-1, int(shape == (3,)))
+            plan.kernel(kernel)(arrays.device.blocks(plan.particles, BLOCK), BLOCK, *given)
             return arrays.give(out)
 
 
 class Kept:
     """A list that is kept until a particle has moved further than `reach` since it was made."""
 
-    def __init__(self, found: Found, plan: Plan, reach: float) -> None:
-        self.found, self._plan, self._reach2 = found, plan, np.float64(reach) ** 2
+    def __init__(self, found: Found, reach: float) -> None:
+        self.found, self._reach2 = found, np.float64(reach) ** 2
         device, positions = found.arrays.device, found.positions
         self._before = device.empty(positions.shape, positions.dtype)
         device.copy(positions, self._before)
-        self._flag, self._kernel = device.empty(1, "int64"), plan.kernel("has_moved")
+        self._flag, self._kernel = device.empty(1, "int64"), found.plan.kernel("has_moved")
 
     def serves(self, arrays: Arrays, positions: Any) -> bool:
         """Wait, and say so; a position that is not finite counts as one that moved too far."""
-        device, plan, before = arrays.device, self._plan, self._before
+        device, plan, before = arrays.device, self.found.plan, self._before
         is_alike = (positions.shape, positions.dtype) == (before.shape, before.dtype)
         if arrays is not self.found.arrays or not is_alike:
             return False

@@ -8,11 +8,11 @@ from typing import Any, Literal
 import numpy as np
 
 from gpubench.core.errors import UserError
-from gpubench.neighbours.arrays import Arrays, arrays_for, kind_of
+from gpubench.neighbours.arrays import Arrays, arrays_of
 from gpubench.neighbours.box import Box, box_around, box_of, fits
 from gpubench.neighbours.found import Found, Kept
 from gpubench.neighbours.method import chosen
-from gpubench.neighbours.plan import Plan, Rows
+from gpubench.neighbours.plan import Plan
 
 Order = Literal["input", "cells"]
 
@@ -29,7 +29,6 @@ class NeighbourList:
         graph can hold it (with `out`), and `Found.check` says what went wrong. By default the room
         is what the search finds, and what is wrong is raised at once.
     method: how particles are sorted into cells, or "auto": what was measured to be the fastest.
-    device: where host arrays are searched: an OpenCL device; by default a CPU.
 
     Positions have the shape (n, 3) or (n, 4), where the fourth number is ignored, and the type
     float32 or float64. Along axes that repeat they may lie anywhere. They are shifted into the box
@@ -56,7 +55,6 @@ class NeighbourList:
         skin: float = 0.0,
         capacity: int | None = None,
         method: str = "auto",
-        device: str | None = None,
     ) -> None:
         self.cutoff = _number("cutoff", cutoff, positive=True)
         self.skin = _number("skin", skin)
@@ -70,8 +68,6 @@ class NeighbourList:
             raise UserError("a search with a capacity does not wait to find the box: give it")
         self._half, self._in_cells = bool(half), order == "cells"
         self._capacity = capacity
-        self._device = device
-        self._arrays: dict[tuple[int, int, str], Arrays] = {}
         self._plan: tuple[Any, Plan] | None = None
         self._last: Kept | None = None
         self._method = method
@@ -86,7 +82,7 @@ class NeighbourList:
         out: a result of an earlier search of as many particles, whose arrays are written anew;
             only with a capacity.
         """
-        arrays = self._arrays_of(positions)
+        arrays = arrays_of(positions)
         with arrays.lock, arrays.on_stream():
             return self._search(arrays, arrays.take(positions), out)
 
@@ -95,15 +91,13 @@ class NeighbourList:
 
         As `Found.counts`, without the list; rows are particles, whatever `order` is.
         """
-        arrays = self._arrays_of(positions)
+        arrays = arrays_of(positions)
         with arrays.lock, arrays.on_stream():
             taken, self.searches = arrays.take(positions), self.searches + 1
-            counts = arrays.empty(taken.shape[0], "int32")
-            if taken.shape[0]:
-                plan = self._plan_for(arrays, taken)
-                plan.count_only(taken, counts)
-                if self._capacity is None:
-                    plan.require_sound()
+            counts, plan = arrays.empty(taken.shape[0], "int32"), self._plan_for(arrays, taken)
+            plan.count_only(taken, counts)
+            if self._capacity is None:
+                plan.require_sound()
             return arrays.give(counts)
 
     def update(self, positions: Any) -> Found:
@@ -113,21 +107,14 @@ class NeighbourList:
         """
         if not self.skin:
             raise UserError("update needs a skin: NeighbourList(cutoff, ..., skin=0.2)")
-        arrays = self._arrays_of(positions)
+        arrays = arrays_of(positions)
         with arrays.lock, arrays.on_stream():
             taken, last = arrays.take(positions), self._last
             if last is not None and last.serves(arrays, taken):
                 return last.found.at(taken)
-            found, self._last = self._search(arrays, taken, None), None
-            if self._plan is not None and taken.shape[0]:
-                self._last = Kept(found, self._plan[1], self.skin / 2)
+            found = self._search(arrays, taken, None)
+            self._last = Kept(found, self.skin / 2)
             return found
-
-    def _arrays_of(self, positions: Any) -> Arrays:
-        kind = kind_of(positions)
-        if kind not in self._arrays:
-            self._arrays[kind] = arrays_for(kind, self._device)
-        return self._arrays[kind]
 
     def bound(self, box: Any = None) -> float:
         """Return how far from the cutoff a pair may be taken for one on the other side of it.
@@ -140,23 +127,18 @@ class NeighbourList:
         return own.bound(self.reach)
 
     def _search(self, arrays: Arrays, taken: Any, out: Found | None) -> Found:
-        n, self.searches = taken.shape[0], self.searches + 1
-        if n == 0:
-            empty = [arrays.empty(0, "int32") for _ in range(3)]
-            offsets = arrays.device.upload(np.zeros(1, np.int64))
-            rows = Rows(empty[0], offsets, empty[1], empty[2] if self._in_cells else None)
-            return Found(arrays, None, rows, taken, 0)
+        self.searches += 1
         plan = self._plan_for(arrays, taken)
         if out is None:
             rows = plan.rows(arrays)
         elif self._capacity is None:
             raise UserError("out is for a list with a capacity")
-        elif not (isinstance(out, Found) and out.suits(arrays, self._in_cells)):
-            raise UserError("out takes what an earlier search like this one found")
-        else:
+        elif isinstance(out, Found) and out.suits(arrays, taken.shape[0], self._in_cells):
             rows = out.rows
-        if rows.counts.shape[0] != n:
-            raise UserError(f"out is of {rows.counts.shape[0]} particles, not {n}")
+        else:
+            raise UserError(
+                "out takes what an earlier search like this one found, of as many particles"
+            )
         return Found(arrays, plan, rows, taken, plan.search(arrays, taken, rows))
 
     def _plan_for(self, arrays: Arrays, taken: Any) -> Plan:
@@ -178,7 +160,7 @@ class NeighbourList:
     def _box(self, arrays: Arrays, taken: Any) -> Box:
         if self._given is not None:
             return self._given
-        low, high = arrays.bounds(taken)
+        low, high = arrays.bounds(taken) if taken.shape[0] else np.zeros((2, 3))
         if not (np.isfinite(low).all() and np.isfinite(high).all()):
             raise UserError("a position is not finite")
         if self._plan is not None and fits(self._plan[1].box, low, high, self.reach):

@@ -1,9 +1,9 @@
-/* Finds the neighbours of particles in a file with an exported header, LISTS if it has lists.
+/* Finds the neighbours of particles in a file with an exported header.
 
    main PARTICLES BOX CUTOFF POSITIONS OUT
 
-   POSITIONS: float4 of each particle. OUT: gets counts (int32) and, of a list, offsets (int64) and
-   neighbours (int32). */
+   POSITIONS: float4 of each particle. OUT: gets counts (int32), offsets (int64) and neighbours
+   (int32). */
 #include "neighbours.cuh"
 
 #include <cstdio>
@@ -53,7 +53,6 @@ int main(int, char **argv)
     check(search.count(positions, counts, 0));
     std::FILE *out = std::fopen(argv[5], "wb");
     save(out, counts, particles);
-#if LISTS
     int64_t *offsets = room<int64_t>(particles + 1), pairs = 0;
     check(search.sum(counts, offsets, 0));
     check(cudaMemcpy(&pairs, offsets + particles, sizeof pairs, cudaMemcpyDeviceToHost));
@@ -61,7 +60,6 @@ int main(int, char **argv)
     check(search.fill(offsets, neighbours, pairs, 0));
     save(out, offsets, particles + 1);
     save(out, neighbours, pairs);
-#endif
     std::fclose(out);
     check(cudaDeviceSynchronize());
     return 0;
