@@ -25,11 +25,16 @@
 #define NOTE(i, k) ((int64)(k)*particles + (i))
 #endif
 
-/* Registers for twelve blocks in a multiprocessor: the search that few particles need would take more. */
-#ifdef __CUDACC__
-#define OCCUPANCY __launch_bounds__(BLOCK, 12)
+/* How many blocks a multiprocessor has registers for, where pairs are held in shared memory.
+   Densities: twelve, of 40 registers; with no bound they take 41, room for ten; sixteen spill.
+   Forces: eight, of up to 64; twelve spill, and their shared memory leaves less of the cache for
+   what is read of neighbours. Measured: docs/decisions/deferred-forces.md. */
+#define DENSITY_BLOCKS 12
+#define FORCE_BLOCKS 8
+#if MARKED && defined(__CUDACC__)
+#define OCCUPANCY(blocks) __launch_bounds__(BLOCK, blocks)
 #else
-#define OCCUPANCY
+#define OCCUPANCY(blocks)
 #endif
 
 #if MARKED
@@ -73,14 +78,15 @@ __device__ __forceinline__ int add_density(float *sum, uint4 p, uint4 q, float4 
 /* Density of each particle (equation 4), as what `forces` takes: flow is the velocity and the
    inverse of the density. coarse: see `coarsen`. particles: room in the arrays. Particles that are
    not in the planes of cells from `low` to before `high` are left out. */
-__global__ void OCCUPANCY densities(GLOBAL const uint4 *__restrict__ places,
-                          GLOBAL const unsigned *__restrict__ coarse,
-                          GLOBAL const float4 *__restrict__ velocities,
-                          GLOBAL const int *__restrict__ cells, GLOBAL const int *__restrict__ items,
-                          GLOBAL const Box *__restrict__ box, GLOBAL const Fluid *__restrict__ fluid,
-                          Clock clock, int particles, int first, int last, int low, int high,
-                          GLOBAL float4 *__restrict__ flow, GLOBAL int *__restrict__ noted,
-                          GLOBAL int *__restrict__ notes)
+__global__ void OCCUPANCY(DENSITY_BLOCKS)
+    densities(GLOBAL const uint4 *__restrict__ places,
+              GLOBAL const unsigned *__restrict__ coarse,
+              GLOBAL const float4 *__restrict__ velocities,
+              GLOBAL const int *__restrict__ cells, GLOBAL const int *__restrict__ items,
+              GLOBAL const Box *__restrict__ box, GLOBAL const Fluid *__restrict__ fluid,
+              Clock clock, int particles, int first, int last, int low, int high,
+              GLOBAL float4 *__restrict__ flow, GLOBAL int *__restrict__ noted,
+              GLOBAL int *__restrict__ notes)
 {
     HOLD_PAIRS
     unsigned i = first + blockIdx.x * BLOCK + threadIdx.x;
@@ -184,18 +190,19 @@ __device__ __forceinline__ float4 carried(GLOBAL const Box *box, GLOBAL const Fl
 
 /* Acceleration of each particle by its neighbours, in force steps. MOVES: and what `integrate` does,
    where the new state has arrays of its own; of sorted cells, those of the new state as well. */
-__global__ void OCCUPANCY forces(GLOBAL const uint4 *__restrict__ places,
-                       GLOBAL const float4 *__restrict__ flow, GLOBAL const int *__restrict__ cells,
-                       GLOBAL const int *__restrict__ items, GLOBAL const int *__restrict__ noted,
-                       GLOBAL const int *__restrict__ notes, GLOBAL const Box *__restrict__ box,
-                       GLOBAL const Fluid *__restrict__ fluid, int particles, int first, int last,
+__global__ void OCCUPANCY(FORCE_BLOCKS)
+    forces(GLOBAL const uint4 *__restrict__ places,
+           GLOBAL const float4 *__restrict__ flow, GLOBAL const int *__restrict__ cells,
+           GLOBAL const int *__restrict__ items, GLOBAL const int *__restrict__ noted,
+           GLOBAL const int *__restrict__ notes, GLOBAL const Box *__restrict__ box,
+           GLOBAL const Fluid *__restrict__ fluid, int particles, int first, int last,
 #if MOVES
-                       GLOBAL const int *__restrict__ order, Clock clock,
-                       GLOBAL uint4 *__restrict__ new_places,
-                       GLOBAL float4 *__restrict__ new_velocities,
-                       GLOBAL int *__restrict__ new_cells, GLOBAL int *fault,
+           GLOBAL const int *__restrict__ order, Clock clock,
+           GLOBAL uint4 *__restrict__ new_places,
+           GLOBAL float4 *__restrict__ new_velocities,
+           GLOBAL int *__restrict__ new_cells, GLOBAL int *fault,
 #endif
-                       GLOBAL int4 *__restrict__ result)
+           GLOBAL int4 *__restrict__ result)
 {
     HOLD_PAIRS
     unsigned i = first + blockIdx.x * BLOCK + threadIdx.x;

@@ -383,7 +383,7 @@ class InCells(Workload):
             **self._traversal(TRAVERSALS[self._shape]),
             "COLUMNS": len(self.columns),
             "GATHER_PLACES": int(not self._reorders),
-            "COARSE": len(self.coarsely),
+            "COARSE": int(bool(self.coarsely)),
         }
         self._cell_ids, self._gather, self._list = (
             self.device.kernel("in_cells.cu", name, **constants)
