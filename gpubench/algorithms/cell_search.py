@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 # Forms of cell lists that searches are over, best first: positions come along, the host does not.
 PREFERRED = ("gather", "reorder", "device-loop")
 # Of so few particles, a launch less counts more than where they are written.
-FEW = 2**15
+FEW = 2**16
 PREFERRED_FEW = ("reorder", "device-loop")
 PREFERRED_SIMD = ("order", "device-loop")  # the query makes copies of its own
 MOST_PARTS = 5

@@ -11,6 +11,7 @@ from gpubench.core.errors import NotSupported, UserError
 from gpubench.primitives.bucketed_sort import BucketedSort
 from gpubench.primitives.gather import Gather
 from gpubench.primitives.scan import ExclusiveScan
+from gpubench.primitives.shared_sort import SharedSort
 
 BLOCK = 256
 ITEMS = 4
@@ -21,7 +22,8 @@ class CountingSort(CellList):
 
     levels: of `gather`, 2 sorts into buckets of cells first, which it computes from the positions;
         0 takes 2 where that pays: on a GPU, for more particles than its cache holds. Of `reorder`,
-        0 computes cells so, too: for few particles, a launch less counts.
+        0 computes cells so, too: for few particles, a launch less counts; for even fewer, it sorts
+        in one launch.
     """
 
     name = "counting-sort"
@@ -44,11 +46,14 @@ class CountingSort(CellList):
             raise NotSupported(f"only gather has two levels, not {form}")
         if levels == 0 and form == "gather" and BucketedSort.pays(device, particles, grid):
             levels = 2
-        self._buckets = None
+        self._sort: BucketedSort | SharedSort | None = None  # takes all of the work
         self._grid: list[Any] = []  # where cells are computed from positions
         if levels == 2:
-            self._buckets = BucketedSort(device, particles, grid)
-            self.workspace_bytes += self._buckets.workspace_bytes
+            self._sort = BucketedSort(device, particles, grid)
+        elif levels == 0 and form == "reorder" and SharedSort.pays(device, particles, grid):
+            self._sort = SharedSort(device, particles, grid)
+        if self._sort:
+            self.workspace_bytes += self._sort.workspace_bytes
             return
         self._travel = form == "reorder"
         if levels == 0 and self._travel:
@@ -75,11 +80,11 @@ class CountingSort(CellList):
 
     @property
     def reads_cells(self) -> bool:
-        return self._buckets is None and not self._grid
+        return self._sort is None and not self._grid
 
     def build(self, cell_of: Any, positions: Any) -> None:
-        if self._buckets:
-            self._buckets.launch(positions)
+        if self._sort:
+            self._sort.launch(positions)
             return
         of = [positions, *self._grid] if self._grid else []
         self._histogram(self._blocks, BLOCK, *of, cell_of, self._counts, self._rank, self.particles)
@@ -93,17 +98,19 @@ class CountingSort(CellList):
 
     @property
     def answer(self) -> SortedCells:
-        if self._buckets:
-            return SortedCells(self._buckets.start, self._buckets.order, self._buckets.sorted)
+        if self._sort:
+            return SortedCells(self._sort.start, self._sort.order, self._sort.sorted)
         in_order = self._gather.sorted if self._gather else self._sorted if self._travel else None
         return SortedCells(self._start, self._order, in_order)
 
     def outcome(self) -> dict[str, int | float | str]:
-        return {"levels": 2} if self._buckets else {"scan": self._scan.form}
+        if self._sort:
+            return {"levels": 2 if isinstance(self._sort, BucketedSort) else 1}
+        return {"scan": self._scan.form}
 
     def traffic_bytes(self) -> int:
-        if self._buckets:
-            return self._buckets.traffic_bytes()
+        if self._sort:
+            return self._sort.traffic_bytes()
         # Cell twice, count (8 bytes), rank written and read, start, order; 32 with the positions,
         # 16 where those give the cells.
         # A cell: count read and cleared, start written.

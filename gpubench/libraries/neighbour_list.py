@@ -30,7 +30,7 @@ class NeighbourListCall(NeighbourSearch):
 
     A variant names the kind of array: NumPy's with float64 numbers, as vesin and SciPy get them,
     CuPy's and PyTorch's with float32. `kept` has a capacity and writes into the arrays of an
-    earlier answer; the others allocate, and wait for the number of pairs.
+    earlier answer, so that a graph can hold it; the others allocate, and wait for the answer.
     """
 
     name = "neighbour-list"
@@ -42,7 +42,10 @@ class NeighbourListCall(NeighbourSearch):
             for kind, needs in (("numpy", OPENCL), ("cupy", CUDA), ("torch", CUDA))
             for task in ("count", "list")
         },
-        "list-torch-kept": Form(f"{TASKS['list']}, in arrays of torch that are kept", CUDA),
+        **{
+            f"{what}-kept": Form(f"{TASKS[what.split('-')[0]]}, in arrays that are kept", CUDA)
+            for what in ("count-cupy", "count-torch", "list-torch")
+        },
     }
 
     def prepare(self) -> None:
@@ -93,7 +96,8 @@ class NeighbourListCall(NeighbourSearch):
             if self.form.endswith("kept"):
                 pairs = len(self._make()(self._points))
                 self._search = self._make(capacity=pairs)
-                self._out = self._search(self._points)
+                first = self._search.count if self.task == "count" else self._search
+                self._out = first(self._points)
         self.launch()
         self._pool = max(0, self._used() - self._before)
 
@@ -103,7 +107,7 @@ class NeighbourListCall(NeighbourSearch):
             self.device.synchronize()
         with self._stream():
             if self.task == "count":
-                self._counts = self._search.count(self._points)
+                self._counts = self._search.count(self._points, self._out)
             else:
                 self._found = self._search(self._points, self._out)
                 self._arrays()

@@ -66,6 +66,10 @@ class Arrays(ABC):
         return np.array(low), np.array(high)
 
     @abstractmethod
+    def view(self, array: Any) -> Any:
+        """Return what kernels read and write of a contiguous array of the library."""
+
+    @abstractmethod
     def empty(self, shape: int | tuple[int, ...], dtype: str) -> Any:
         """Allocate an array of a result."""
 
@@ -98,6 +102,9 @@ class HostArrays(Arrays):
     def take(self, positions: Any) -> Any:
         host = np.asarray(positions) if self._torch is None else positions.detach().numpy()
         return self._over(np.ascontiguousarray(checked(host)))
+
+    def view(self, array: Any) -> Any:
+        return self._over(np.asarray(array))
 
     def _over(self, host: NDArray[Any]) -> Any:
         """Return a device array over host memory, which both keep."""
@@ -178,6 +185,9 @@ class CuPyArrays(CudaArrays):
             array = cupy.from_dlpack(array) if has_dlpack else cupy.asarray(array)
         if not checked(array).flags.c_contiguous:
             array = cupy.ascontiguousarray(array)
+        return self.view(array)
+
+    def view(self, array: Any) -> View:
         return View(array.data.ptr, array.shape, array.dtype, array)
 
     def give(self, array: View) -> Any:
@@ -204,9 +214,12 @@ class TorchArrays(CudaArrays):
 
     def take(self, positions: Any) -> View:
         tensor = (positions.detach() if positions.requires_grad else positions).contiguous()
-        dtype = self._types.get(tensor.dtype, tensor.dtype)
-        view: View = checked(View(tensor.data_ptr(), tensor.shape, dtype, tensor))
+        view: View = checked(self.view(tensor))
         return view
+
+    def view(self, array: Any) -> View:
+        dtype = self._types.get(array.dtype, array.dtype)
+        return View(array.data_ptr(), array.shape, dtype, array)
 
     def give(self, array: View) -> Any:
         flat = array.owner[array.at : array.at + array.nbytes].view(self._torch_types[array.dtype])
@@ -222,6 +235,11 @@ def checked(array: Any) -> Any:
     if array.shape[0] >= 2**31:
         raise UserError(f"positions take less than 2^31 particles, not {array.shape[0]}")
     return array
+
+
+def is_contiguous(array: Any) -> bool:
+    """Say whether an array of NumPy, CuPy or PyTorch has its items one after the other."""
+    return bool(array.flags.c_contiguous if hasattr(array, "flags") else array.is_contiguous())
 
 
 def arrays_of(positions: Any) -> Arrays:

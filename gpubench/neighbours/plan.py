@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
@@ -15,6 +16,7 @@ from gpubench.core.grid import Grid
 from gpubench.devices.base import Device
 from gpubench.neighbours.arrays import Arrays, Layout
 from gpubench.neighbours.box import Box
+from gpubench.primitives.cell_query import CellQuery
 
 BLOCK = 256
 
@@ -64,9 +66,8 @@ class Plan:
             what = "half lists" if half else "rows in the order of the cells"
             raise UserError(f"{what} need sorted cells, which {method.cells.name} does not make")
         n = self.particles
-        self._cells, self._query = method.over(
-            device, n, grid, cutoff, method.defaults, lists=True, half=half
-        )
+        self._over = partial(method.over, device, n, grid, cutoff, method.defaults, half=half)
+        self._cells, self._query = self._over(lists=True)
         self._placed, self._cell_of = device.empty((n, 4), "float32"), device.empty(n, "int32")
         self._grid = device.upload(self._cells.grid.packed().view("uint8"))
         self.packed_box = device.upload(box.packed().view("uint8"))
@@ -86,14 +87,24 @@ class Plan:
         # What fills reads what the count before it has noted.
         notes = self._queue_count != self._count
         self._queue_fill = device.replayed(self._fill, 3) if notes else self._fill
-        self.count_only = device.replayed(self._count_only, 2)
-        """Queue cells and counts, by particle: of positions, into counts."""
         self._queue_list = device.replayed(self._list, 4)
 
     @cached_property
     def numbers(self) -> Any:
         """The numbers of the particles, int32, on the device."""
         return self._device.upload(np.arange(self.particles, dtype=np.int32))
+
+    @cached_property
+    def count_only(self) -> Callable[..., None]:
+        """Queue cells and counts, by particle: of positions, into counts."""
+        _, query = self._over(lists=False)  # which marks nothing for a list
+
+        def count_only(positions: Any, counts: Any) -> None:
+            self._build(positions, query)
+            query.write_to(counts)
+            query.count(self._read)
+
+        return self._device.replayed(count_only, 2)
 
     def rows(self, arrays: Arrays) -> Rows:
         """Allocate the arrays of a result."""
@@ -118,7 +129,7 @@ class Plan:
         return pairs
 
     def _count(self, positions: Any, counts: Any, offsets: Any) -> None:
-        self._build(positions)
+        self._build(positions, self._query)
         if self._in_cells:
             self._order, self._read["order"] = self._read["order"], self.numbers
         self._query.write_to(counts, offsets)
@@ -131,17 +142,12 @@ class Plan:
         self._count(positions, counts, offsets)
         self._fill(counts, offsets, neighbours)
 
-    def _count_only(self, positions: Any, counts: Any) -> None:
-        self._build(positions)
-        self._query.write_to(counts)
-        self._query.count(self._read)
-
     def _fill(self, counts: Any, offsets: Any, neighbours: Any) -> None:
         self._query.write_to(counts, offsets, neighbours)
         self._query.fill(self._read)
 
-    def _build(self, positions: Any) -> None:
-        """Queue the cells, and what the query reads of them."""
+    def _build(self, positions: Any, query: CellQuery) -> None:
+        """Queue the cells, and what a query reads of them."""
         self._place(
             self._blocks, BLOCK, positions, self.packed_box, self._grid, self.particles,
             self._placed, self._cell_of, self.status,
@@ -149,7 +155,7 @@ class Plan:
         self._cells.build(self._cell_of, self._placed)
         self._cells.cell_of = self._cell_of
         cells: Any = self._cells.answer
-        self._read = self._query.arrays(cells, self._placed)
+        self._read = query.arrays(cells, self._placed)
 
     def require_sound(self) -> int:
         """Wait; return the pairs of the last search, or the most since the last call.

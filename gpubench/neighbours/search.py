@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from gpubench.core.errors import UserError
-from gpubench.neighbours.arrays import Arrays, arrays_of
+from gpubench.neighbours.arrays import Arrays, arrays_of, is_contiguous
 from gpubench.neighbours.box import Box, box_around, box_of, fits
 from gpubench.neighbours.found import Found, Kept
 from gpubench.neighbours.method import chosen
@@ -86,19 +86,32 @@ class NeighbourList:
         with arrays.lock, arrays.on_stream():
             return self._search(arrays, arrays.take(positions), out)
 
-    def count(self, positions: Any) -> Any:
+    def count(self, positions: Any, out: Any = None) -> Any:
         """Return how many neighbours each particle has: int32, shape (n,).
 
         As `Found.counts`, without the list; rows are particles, whatever `order` is.
+
+        out: what an earlier count of as many particles returned, to be written anew. With a
+            capacity, too, nothing is allocated and nothing waits.
         """
         arrays = arrays_of(positions)
         with arrays.lock, arrays.on_stream():
             taken, self.searches = arrays.take(positions), self.searches + 1
-            counts, plan = arrays.empty(taken.shape[0], "int32"), self._plan_for(arrays, taken)
+            n = taken.shape[0]
+            counts = arrays.empty(n, "int32") if out is None else self._counts_in(out, arrays, n)
+            plan = self._plan_for(arrays, taken)
             plan.count_only(taken, counts)
             if self._capacity is None:
                 plan.require_sound()
-            return arrays.give(counts)
+            return arrays.give(counts) if out is None else out
+
+    def _counts_in(self, out: Any, arrays: Arrays, n: int) -> Any:
+        """Return what kernels write of the array of an earlier count."""
+        if hasattr(out, "dtype") and arrays_of(out) is arrays and is_contiguous(out):
+            counts = arrays.view(out)
+            if (counts.shape, counts.dtype) == ((n,), np.int32):
+                return counts
+        raise UserError(f"out takes what an earlier count of {n} particles returned")
 
     def update(self, positions: Any) -> Found:
         """Return the neighbours as of the last search, unless a particle moved by half the skin.

@@ -24,8 +24,10 @@ ROUNDINGS = 8  # of the largest coordinate, that a distance to a cell may be wro
 ROWS = 9  # of cells that a particle looks through
 MOST_WORDS = 10  # of bits a row: what fits into the shared memory of a block
 # So few particles do not fill a GPU with a thread each: then several threads do the work of one.
-# From how many neighbours on which number counts as few, and how many threads. Measured on an H200.
+# From how many neighbours on which number counts as few, to list and to count alone, and how many
+# threads. Measured on an H200.
 FEW = {0.0: 2**13, 40.0: 2**15}
+FEW_COUNTED = {0.0: 2**15}
 LANES = {0.0: 16, 150.0: 32}
 
 
@@ -67,7 +69,8 @@ class CellQuery:
         density = particles / math.prod(grid.size)
         in_row = density * row_volume(grid, cutoff, reach)
         if not self._linked and "cuda" in device.features:
-            self._lanes = lanes_for(particles, 4 / 3 * math.pi * cutoff**3 * density, in_row)
+            neighbours = 4 / 3 * math.pi * cutoff**3 * density
+            self._lanes = lanes_for(particles, neighbours, in_row, lists=lists)
         self.workspace_bytes = 0
         self._grid = device.upload(grid.packed().view("uint8"))
         self._counts = self._allocate(particles, "int32")
@@ -100,7 +103,8 @@ class CellQuery:
         self._given["slack"] = self._slack
         if self._lanes:
             self._count_shape = self._fill_shape = self._lanes, GROUP_BLOCK
-            counts, kept = "neighbour_groups.cu", kept | {"LANES": self._lanes}
+            ahead = {"LANES": self._lanes, "AHEAD": int(in_row <= self._lanes)}
+            counts, kept = "neighbour_groups.cu", kept | ahead
         elif lists:
             self._count_shape = self._fill_shape = 1, LIST_BLOCK
             words = words_for(in_row, any(grid.periodic))
@@ -224,16 +228,16 @@ def row_volume(grid: Grid, cutoff: float, reach: int) -> float:
     return (2 + 1 / reach) * cutoff * y * z
 
 
-def lanes_for(particles: int, neighbours: float, in_row: float) -> int:
+def lanes_for(particles: int, neighbours: float, in_row: float, *, lists: bool) -> int:
     """Return how many threads a GPU gives a particle; 0 for one.
 
     Several where there are few particles, or more candidates than `neighbour_mark.cu` can mark.
     neighbours: of a particle, and in_row: candidates in the row of cells that reaches furthest,
-    both on average.
+    both on average. lists: whether neighbours are listed.
     """
     few, lanes = (
         max(number for least, number in by_neighbours.items() if neighbours >= least)
-        for by_neighbours in (FEW, LANES)
+        for by_neighbours in (FEW if lists else FEW_COUNTED, LANES)
     )
     return lanes if particles <= few or _words(in_row) > MOST_WORDS else 0
 

@@ -120,6 +120,9 @@ class Tensor:
     def contiguous(self):
         return Tensor(np.ascontiguousarray(self.host))
 
+    def is_contiguous(self):
+        return self.host.flags.c_contiguous
+
     def data_ptr(self):
         return self.host.ctypes.data
 

@@ -151,6 +151,26 @@ def test_counts_are_those_of_the_list(order):
         search.count(np.where(np.arange(5)[:, None] == 3, np.nan, drawn(5)))
 
 
+@pytest.mark.parametrize("more", [{}, {"capacity": 0}])
+def test_a_count_writes_into_the_array_of_an_earlier_one(more):
+    search = NeighbourList(1.0, EDGES, True, **more)
+    out = search.count(drawn(400))
+    before = out.copy()
+    assert search.count(drawn(400, seed=1), out) is out
+    assert np.array_equal(out, search.count(drawn(400, seed=1))) and (out != before).any()
+    for wrong in (5, out[1:], out.astype(np.int64), out[None], np.repeat(out, 2)[::2]):
+        with pytest.raises(UserError, match="out takes what an earlier count of 400 particles"):
+            search.count(drawn(400), wrong)
+
+
+def test_errors_of_a_count_with_a_capacity_are_told_at_the_next_check():
+    search = NeighbourList(1.0, EDGES, capacity=10_000)
+    found = search(drawn(300))
+    search.count(np.full((300, 3), np.nan, np.float32))
+    with pytest.raises(UserError, match="not finite"):
+        found.check()
+
+
 @pytest.mark.parametrize("n", [0, 1])
 @pytest.mark.parametrize("box", [EDGES, None])
 def test_few_particles_have_no_neighbours(n, box):
@@ -464,8 +484,10 @@ def test_a_graph_of_cupy_holds_a_search():
     stream = module.cuda.Stream(non_blocking=True)
     with stream:
         found = search(positions).check()
+        counts = search.count(positions)
         stream.begin_capture()
         search(positions, out=found)
+        search.count(positions, counts)
         graph = stream.end_capture()
         for seed in (1, 2):
             other = drawn(5000, seed=seed, edges=(15.0,) * 3)
@@ -474,6 +496,7 @@ def test_a_graph_of_cupy_holds_a_search():
             stream.synchronize()
             again = NeighbourList(1.0, (15, 15, 15), True)(other)
             assert np.array_equal(found.offsets.get(), again.offsets)
+            assert np.array_equal(counts.get(), again.counts)
             found.check()
 
 

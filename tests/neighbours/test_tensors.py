@@ -42,6 +42,17 @@ def test_a_search_is_queued_as_its_kernels_would_be_one_by_one(bindings, positio
         assert len(found) == PAIRS and found.vectors().shape == (PAIRS, 3)
 
 
+@pytest.mark.parametrize("more", [{}, {"capacity": 0}])
+def test_a_count_marks_nothing_for_a_list(bindings, positions, more):
+    search = NeighbourList(1.0, EDGES, True, method="counting-sort", **more)
+    out = search.count(positions)
+    bindings.launched.clear()
+    assert search.count(positions, out) is out
+    assert [name for name, *_ in bindings.launched][-1] == "count"
+    *_, words = bindings.launched[-1]
+    assert len(words) == 8 and words[-1] == out.data_ptr()
+
+
 def test_other_methods_are_queued_too(bindings, positions):
     names = []
     for method in ("atomic-list", "radix-grid"):

@@ -1,0 +1,88 @@
+/* Counting sort of particles by cell, where the counts of all cells fit into shared memory: one launch, as for so few
+   particles launches are what takes the time. Plainly:
+
+       each block:  counts the particles of all cells, and scans the counts
+                    writes its share of the cells, and the particles in them
+
+   All blocks count the same particles, which is sooner done than to wait for each other. The particles of a cell may
+   rank otherwise in another block, but one block writes them all: that whose share of the slots the cell begins in.
+
+   BLOCK threads a block, a multiple of 32; ITEMS particles a thread; IN_THREAD cells that a thread sums up, a multiple
+   of 4. SHARED_BYTES: 4 * BLOCK * IN_THREAD. Cells and particles are at most 2^16. */
+#include "common/block_sum.h"
+#include "common/grid.h"
+
+#define KEEPS (ITEMS <= 8) /* positions in registers */
+
+#ifdef __CUDACC__
+#define OCCUPANCY __launch_bounds__(BLOCK)
+#else
+#define OCCUPANCY
+#endif
+
+__global__ void OCCUPANCY sort_shares(GLOBAL const float4 *__restrict__ positions, GLOBAL const Grid *__restrict__ grid,
+                                      GLOBAL int *__restrict__ start, GLOBAL int *__restrict__ order,
+                                      GLOBAL float4 *__restrict__ sorted_positions, int particles, int cells)
+{
+    SHARED_VECTORS(shared);
+    __shared__ int sums[BLOCK];
+    LOCAL int *const counts = (LOCAL int *)shared;
+
+    /* Count; the count before an addition is the particle's rank. */
+    float4 p[ITEMS];
+    unsigned ranks[ITEMS]; /* the cell, with the rank in it below */
+#pragma unroll
+    for (int k = 0; k < ITEMS; ++k)
+        p[k] = k * BLOCK + threadIdx.x < particles ? positions[k * BLOCK + threadIdx.x] : make_float4(0, 0, 0, 0);
+#pragma unroll
+    for (int k = 0; k < IN_THREAD / 4; ++k)
+        shared[k * BLOCK + threadIdx.x] = make_int4(0, 0, 0, 0);
+#pragma unroll
+    for (int k = 0; k < ITEMS; ++k)
+        ranks[k] = (unsigned)cell_of_position(grid, p[k]) << 16;
+    __syncthreads();
+#pragma unroll
+    for (int k = 0; k < ITEMS; ++k)
+        if (k * BLOCK + threadIdx.x < particles)
+            ranks[k] |= (unsigned)atomicAdd(&counts[ranks[k] >> 16], 1);
+    __syncthreads();
+
+    /* Scan the counts in place. */
+    LOCAL int4 *const own = shared + threadIdx.x * (IN_THREAD / 4);
+    int sum = 0;
+#pragma unroll
+    for (int c = 0; c < IN_THREAD / 4; ++c)
+        sum += own[c].x + own[c].y + own[c].z + own[c].w;
+    int slot = sum_before(sum, sums, BLOCK);
+#pragma unroll
+    for (int c = 0; c < IN_THREAD / 4; ++c) {
+        const int4 size = own[c];
+        const int y = slot + size.x, z = y + size.y, w = z + size.z;
+        own[c] = make_int4(slot, y, z, w);
+        slot = w + size.w;
+    }
+    __syncthreads();
+
+    /* Write what begins in the block's share of the slots; the last share has the empty cells at the end, too. */
+    const int share = (particles + (int)gridDim.x - 1) / (int)gridDim.x, first = (int)blockIdx.x * share;
+    const int last = blockIdx.x + 1 < gridDim.x ? first + share : particles + 1;
+#pragma unroll
+    for (int k = 0; k < IN_THREAD; ++k) {
+        const int c = k * BLOCK + (int)threadIdx.x, begin = counts[c];
+        if (c < cells && begin >= first && begin < last)
+            start[c] = begin;
+    }
+    if (blockIdx.x == 0 && threadIdx.x == 0)
+        start[cells] = particles;
+#pragma unroll
+    for (int k = 0; k < ITEMS; ++k) {
+        const int i = k * BLOCK + (int)threadIdx.x;
+        if (i >= particles)
+            continue;
+        const int begin = counts[ranks[k] >> 16], at = begin + (int)(ranks[k] & 0xffff);
+        if (begin >= first && begin < last) {
+            order[at] = i;
+            sorted_positions[at] = KEEPS ? p[k] : positions[i];
+        }
+    }
+}
