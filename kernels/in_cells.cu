@@ -54,14 +54,23 @@ __global__ void bucket_ids(GLOBAL const uint4 *__restrict__ places,
 }
 #endif
 
+#if COARSE
+#include "common/coarse.h"
+#endif
+
 /* Bring particles and their columns, one or two, into the order of their cells, from row `begin`
-   on; GATHER_PLACES where the sort has not. */
+   on; GATHER_PLACES where the sort has not. COARSE: and what common/coarse.h reads. */
 __global__ void gather(GLOBAL const int *__restrict__ order, GLOBAL const uint4 *__restrict__ places,
                        GLOBAL const float4 *__restrict__ first,
                        GLOBAL const float4 *__restrict__ second,
                        GLOBAL uint4 *__restrict__ sorted_places,
                        GLOBAL float4 *__restrict__ sorted_first,
-                       GLOBAL float4 *__restrict__ sorted_second, int particles, int begin)
+                       GLOBAL float4 *__restrict__ sorted_second, int particles, int begin
+#if COARSE
+                       ,
+                       GLOBAL const Box *__restrict__ box, GLOBAL unsigned *__restrict__ coarse
+#endif
+)
 {
     unsigned slot = blockIdx.x * BLOCK + threadIdx.x;
     if (slot >= particles)
@@ -69,7 +78,13 @@ __global__ void gather(GLOBAL const int *__restrict__ order, GLOBAL const uint4 
     int i = order[slot];
     slot += begin;
 #if GATHER_PLACES
-    sorted_places[slot] = places[i];
+    uint4 p = places[i];
+    sorted_places[slot] = p;
+#elif COARSE
+    uint4 p = sorted_places[slot];
+#endif
+#if COARSE
+    coarse[slot] = coarse_of(box, p);
 #endif
     sorted_first[slot] = first[i];
 #if COLUMNS > 1

@@ -22,7 +22,7 @@ INTEGRATORS = ("euler", "symplectic")
 POLY6 = 315 / (64 * math.pi)
 SPIKY = 45 / math.pi  # of the slope, and of the Laplacian of the viscosity kernel
 
-# The layout of `struct Fluid` in kernels/sph.cu.
+# The layout of `struct Fluid` in kernels/common/sph.h.
 FLUID_DTYPE = np.dtype(
     [
         ("weight", np.float32),

@@ -54,6 +54,7 @@ class InCells(Workload):
     reach: float
     flat: tuple[int, ...] = ()
     origin_cell: tuple[int, int, int] = (0, 0, 0)
+    coarsely: tuple[Any, ...] = ()  # box and array for coarse places, where cells are sorted
     _is_built = False  # whether there are cells to look at
     common: ClassVar[Mapping[str, Value]] = {}
 
@@ -382,23 +383,21 @@ class InCells(Workload):
             **self._traversal(TRAVERSALS[self._shape]),
             "COLUMNS": len(self.columns),
             "GATHER_PLACES": int(not self._reorders),
+            "COARSE": int(bool(self.coarsely)),
         }
         self._cell_ids, self._gather, self._list = (
             self.device.kernel("in_cells.cu", name, **constants)
             for name in ("cell_ids", "gather", "list_neighbours")
         )
-        self._cell_hash = (
-            CellHash(self.device, self.algorithm, constants, self.origin_cell)
-            if isinstance(self.algorithm, HashGrid)
-            else None
-        )
+        self._cell_hash = None
+        if isinstance(self.algorithm, HashGrid):
+            self._cell_hash = CellHash(self.device, self.algorithm, constants, self.origin_cell)
 
     def _replays(self) -> bool:
         """Make a graph of some steps if that is possible; return whether it can be replayed now."""
         form = self.algorithm.forms[self.algorithm.form]
-        if "graphs" not in self.device.features or not form.capturable or self.skin > 0:
-            return False
-        if not self._is_built:
+        is_capturable = "graphs" in self.device.features and form.capturable and self.skin == 0
+        if not is_capturable or not self._is_built:
             return False
         if self._graph is None:
             step, self._graph_cells = self.step, self._cells_in_use()
@@ -415,11 +414,14 @@ class InCells(Workload):
         """Return the array of cell ids that the present list is of, which takes turns."""
         return self.algorithm.cell_of if isinstance(self.algorithm, CellListUpdate) else None
 
-    def _find_cells(self) -> None:
+    def _choose_cells(self) -> None:
+        """Choose the array for the next cells: another than that which an update begins from."""
         first, second = self._cell_of
-        self._next_cells = first
-        if isinstance(self.algorithm, CellListUpdate) and self._is_built:
-            self._next_cells = second if self.algorithm.cell_of is first else first
+        turns = isinstance(self.algorithm, CellListUpdate) and self._is_built
+        self._next_cells = second if turns and self.algorithm.cell_of is first else first
+
+    def _find_cells(self) -> None:
+        self._choose_cells()
         if self._cell_hash:
             self._cell_hash.launch(self.places, self._next_cells, self.packed_box)
             return
@@ -442,7 +444,7 @@ class InCells(Workload):
         self._gather(
             self.blocks, BLOCK, answer.order, self.places, self.state_columns[0],
             self.state_columns[-1], places, self._sorted_columns[0], self._sorted_columns[-1],
-            self.particles, 0,
+            self.particles, 0, *self.coarsely,
         )  # fmt: skip
         self.current = [places, *self._sorted_columns]
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.core.answers import SortedCells
+from gpubench.core.answers import HashedCells, SortedCells
 from gpubench.core.errors import NotSupported, UserError
 from gpubench.core.grid import MAX_CELLS
 from gpubench.devices.base import Device
@@ -38,6 +38,7 @@ PRESSURES = ("cut", "kept")  # what becomes of negative ones
 # Room for what the densities note for the forces, over the mean of neighbours, and at least: two
 # words for each of nine rows of sorted cells, each of which may go on at its other end.
 NOTED, LEAST_NOTED = 1.6, 36
+COARSE_BEHIND = 4  # room behind coarse places: AT_ONCE in kernels/common/coarse.h
 # The edge of an unbounded world: a power of two, so that a place is a whole number of 2^-16 kernel
 # radii. How many widths of the column its pictures show.
 WORLD, VIEW = 2.0**15, 6.0
@@ -71,6 +72,8 @@ class SPH(Tank):
         "contact_distance": 1.15,
     }
 
+    _knows_cells = False  # whether the last step has told the cells that it left particles in
+
     def set_up(self, rng: np.random.Generator) -> None:
         require_known_values(self.parameters, {"integrator": INTEGRATORS, "pressure": PRESSURES})
         super().set_up(rng)
@@ -94,6 +97,8 @@ class SPH(Tank):
         return state
 
     def work(self) -> list[tuple[str, Callable[[], None]]]:
+        if self.moves_with_forces:
+            return [("density", self._add_densities), ("force", self._add_forces_and_move)]
         contacts = [("couple", self._couple)] if self.bodies else []
         return [
             ("density", self._add_densities),
@@ -101,6 +106,15 @@ class SPH(Tank):
             *contacts,
             ("integrate", self._integrate),
         ]
+
+    @property
+    def moves_with_forces(self) -> bool:
+        """Whether one kernel finds forces and moves by them.
+
+        It needs forces that are complete, and a new state that does not take the place of what
+        neighbours still read.
+        """
+        return not self.bodies and self.skin == 0 and self._shape in (SortedCells, HashedCells)
 
     def check(self) -> str | None:
         self.count_steps()
@@ -138,6 +152,7 @@ class SPH(Tank):
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         super().restore(state)
+        self._knows_cells = False
         if self.bodies:
             self.on_device.upload_states(state["bodies"])
 
@@ -208,34 +223,47 @@ class SPH(Tank):
         self.workspace_bytes += self.on_device.workspace_bytes
 
     def _prepare_kernels(self) -> None:
-        super()._prepare_kernels()
         n = self.particles
-        self.kernels = SPHKernels(self.device, self.constants, self)
+        is_marked = self.constants["TRAVERSAL"] == TRAVERSALS[SortedCells]
+        self.coarse = self.array(n + COARSE_BEHIND if is_marked else 0, "uint32")
+        self.coarsely = (self.packed_box, self.coarse) if is_marked else ()
+        super()._prepare_kernels()
+        constants = {**self.constants, "MOVES": int(self.moves_with_forces)}
+        self.kernels = SPHKernels(self.device, constants, self)
         self.flow = self.array((n, 4), "float32")
         self.force = self.array((n, 4), "int32")
         self.noted = self.array(n, "int32")
         self.notes = self.array(n * self.noted_room, "int32")
-        self.coarse = self.array(n if self.kernels.coarsen else 0, "uint32")
         self.device.fill(self.force, 0x00)
+
+    def _find_cells(self) -> None:
+        if not self._knows_cells:
+            super()._find_cells()
+        self._knows_cells = False
 
     def _add_densities(self) -> None:
         places, velocities = self.current
-        if self.kernels.coarsen:
-            self.kernels.coarsen(
-                self.blocks, BLOCK, places, self.packed_box, 0, self.particles, self.coarse
-            )
         self.kernels.densities(
             self.blocks, BLOCK, places, self.coarse, velocities, *self.candidates, self.packed_box,
             self.kernels.fluid, self.clock, self.particles, 0, self.particles, 0,
             self.grid.cells[2], self.flow, self.noted, self.notes,
         )  # fmt: skip
 
-    def _add_forces(self) -> None:
+    def _add_forces(self, *state: Any) -> None:
         self.kernels.forces(
             self.blocks, BLOCK, self.current[0], self.flow, *self.candidates, self.noted,
             self.notes, self.packed_box, self.kernels.fluid, self.particles, 0, self.particles,
-            self.force,
+            *state, self.force,
         )  # fmt: skip
+
+    def _add_forces_and_move(self) -> None:
+        self._choose_cells()
+        self._add_forces(
+            self.order, self.clock, self.places, self.state_columns[0], self._next_cells,
+            self.fault,
+        )  # fmt: skip
+        self._knows_cells = not self.is_hashed
+        self.stepped()
 
     def _couple(self) -> None:
         bodies, kernels = self.on_device, self.kernels
@@ -263,6 +291,7 @@ class SPHKernels:
 
     def __init__(self, device: Device, constants: Mapping[str, int | str], workload: SPH) -> None:
         given = {
+            "MOVES": 0,
             **constants,
             "NEAR": workload.noted_room,
             "SYMPLECTIC": int(workload.parameters["integrator"] == "symplectic"),
@@ -271,12 +300,12 @@ class SPHKernels:
         self.densities, self.forces, self.integrate = (
             device.kernel("sph.cu", name, **given) for name in ("densities", "forces", "integrate")
         )
-        # Of sorted cells alone, what a first test of candidates reads.
+        # Of sorted cells alone, for the rows that ranks receive.
         is_marked = constants["TRAVERSAL"] == TRAVERSALS[SortedCells]
         self.coarsen = device.kernel("sph.cu", "coarsen", **given) if is_marked else None
         if workload.bodies:
             self.place_bodies, self.couple, self.move_bodies = (
-                device.kernel("sph.cu", name, **given)
+                device.kernel("sph_bodies.cu", name, **given)
                 for name in ("place_bodies", "couple", "move_bodies")
             )
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 AXES = (2, 0, 1)  # which axis in memory the x, y and z of a scene are
-# The layout of `struct Body` in kernels/sph.cu.
+# The layout of `struct Body` in kernels/sph_bodies.cu.
 BODY_DTYPE = np.dtype(
     [
         ("inverse_mass", np.float32),

@@ -8,6 +8,13 @@
 #ifndef GPUBENCH_COMMON_COARSE_H
 #define GPUBENCH_COMMON_COARSE_H
 
+/* Candidates that one load reads: `coarse` has room for that many behind the last. */
+#ifdef __CUDACC__
+#define AT_ONCE 4
+#else
+#define AT_ONCE 1
+#endif
+
 __device__ __forceinline__ unsigned coarse_at(GLOBAL const Box *box, int axis, unsigned place)
 {
     return __umulhi(box->periodic[axis] ? place : place << 1, box->coarse[axis]) & 255u;
@@ -18,38 +25,34 @@ __device__ __forceinline__ unsigned coarse_of(GLOBAL const Box *box, uint4 p)
     return coarse_at(box, 0, p.x) | coarse_at(box, 1, p.y) << 8 | coarse_at(box, 2, p.z) << 16;
 }
 
-/* Bit k: particle stop - 1 - k may be in range, of up to 32 candidates. */
-__device__ __forceinline__ unsigned coarse_marks(GLOBAL const unsigned *coarse, unsigned p,
-                                                 int first, int stop, int square)
+__device__ __forceinline__ unsigned with_mark(unsigned marks, unsigned p, unsigned q, int least)
 {
-    unsigned marks = 0;
-#ifdef __CUDACC__
-#pragma unroll 4
-#endif
-    for (int j = first; j < stop; ++j) {
-        int apart = (int)(coarse[j] - p);
-        marks = with_sign(marks, __dp4a(apart, apart, -square));
-    }
-    return marks;
+    int apart = (int)(q - p);
+    return with_sign(marks, __dp4a(apart, apart, least));
 }
 
-/* Note which of the candidates from `begin` to before `end` may be in range of particle `i`, itself
-   left out: for each stretch of 32 with any, its last, and marks. Takes `coarse`, `own`, of the
-   particle, `notes` with NEAR and NOTE, and `met`, how many words are noted, or would be. */
-#define MARK_STRETCH(begin, end)                                                                   \
-    for (int from = (begin); from < (end); from += 32) {                                           \
-        int behind = min(from + 32, (end));                                                        \
-        unsigned marks = coarse_marks(coarse, own, from, behind, box->coarse_square);              \
-        unsigned place = (unsigned)(behind - 1 - (int)i);                                          \
-        if (place < 32u)                                                                           \
-            marks &= ~(1u << place);                                                               \
-        if (marks) {                                                                               \
-            if (met + 1 < NEAR) {                                                                  \
-                notes[NOTE(i, met)] = behind - 1;                                                  \
-                notes[NOTE(i, met + 1)] = (int)marks;                                              \
-            }                                                                                      \
-            met += 2;                                                                              \
-        }                                                                                          \
+/* Bit k: particle stop - 1 - k may be in range, of those from `first` on. With what a load reads
+   before and behind them, they are up to 32. */
+__device__ __forceinline__ unsigned coarse_marks(GLOBAL const unsigned *coarse, unsigned p,
+                                                 int first, int stop, int least)
+{
+    unsigned marks = 0;
+    int j = first & -AT_ONCE;
+#ifdef __CUDACC__
+#pragma unroll 1
+#endif
+    for (; j < stop; j += AT_ONCE) {
+#if AT_ONCE == 1
+        marks = with_mark(marks, p, coarse[j], least);
+#else
+        uint4 q = *(GLOBAL const uint4 *)&coarse[j];
+        marks = with_mark(marks, p, q.x, least);
+        marks = with_mark(marks, p, q.y, least);
+        marks = with_mark(marks, p, q.z, least);
+        marks = with_mark(marks, p, q.w, least);
+#endif
     }
+    return marks >> (j - stop) & 0xffffffffu >> (32 - (stop - first));
+}
 
 #endif

@@ -1,44 +1,65 @@
 /* The candidates that were marked for a particle; to be included in the body of a kernel. Takes `i`,
-   the particle, `met`, how many words of `notes` are its own, and NOTE: the last of up to 32
-   candidates, and their marks, see common/coarse.h. NEIGHBOUR(j): what is done with each. Or IN_RANGE(j):
-   whether one is a neighbour; the marks of those that are none are taken away.
+   the particle, and `met`, how many pairs of words are its own, see common/held.h. NEIGHBOUR(j): what
+   is done with each. Or IN_RANGE(j): whether one is a neighbour; the marks of those that are none are
+   taken away, and `met` becomes how many pairs have any left.
 
-   One loop over all marks, as words differ from thread to thread in how many they have. While those
-   of one are at work, the next is on its way. */
+   One loop over all marks, as words differ from thread to thread in how many they have. */
 {
-    unsigned marks = 0, next = 0;
-    int last = 0, next_last = 0, k = 0;
+    int begun = 0;
 #ifdef IN_RANGE
-    unsigned kept = 0;
+    GLOBAL int2 *to = &PAIR(i, 0);
+    int left = 0;
 #endif
-    if (k < met) {
-        next_last = notes[NOTE(i, 0)];
-        next = (unsigned)notes[NOTE(i, 1)];
-    }
-    while (marks || k < met) {
-        if (!marks) {
-            marks = next;
-            last = next_last;
-            k += 2;
-            if (k < met) {
-                next_last = notes[NOTE(i, k)];
-                next = (unsigned)notes[NOTE(i, k + 1)];
-            }
+    for (; begun < met; begun += HELD) {
+        HELD_SPACE int2 *word = held, *end = held + min(met - begun, HELD) * HELD_STEP;
+        unsigned marks = 0;
+        int last = 0;
+#if HELD_IS_SHARED
 #ifdef IN_RANGE
-            kept = marks;
+        if (begun > 0)
 #endif
+        {
+            GLOBAL const int2 *from = &PAIR(i, begun);
+            for (; word != end; word += HELD_STEP, from += PAIR_STEP)
+                *word = *from;
+            word = held;
         }
-        if (marks) {
+#endif
+#ifdef IN_RANGE
+        unsigned kept = 0;
+#endif
+        while (marks || word != end) {
+            if (!marks) {
+                last = word->x;
+                marks = (unsigned)word->y;
+                word += HELD_STEP;
+#ifdef IN_RANGE
+                kept = marks;
+#endif
+            }
             int bit = 31 - __clz((int)marks);
             marks ^= 1u << bit;
 #ifdef IN_RANGE
             if (!IN_RANGE(last - bit))
                 kept ^= 1u << bit;
             if (!marks)
-                notes[NOTE(i, k - 1)] = (int)kept;
+                word[-HELD_STEP].y = (int)kept;
 #else
             NEIGHBOUR(last - bit);
 #endif
         }
+#ifdef IN_RANGE
+        for (word = held; word != end; word += HELD_STEP) {
+            int2 pair = *word;
+            if (pair.y) {
+                *to = pair;
+                to += PAIR_STEP;
+                ++left;
+            }
+        }
+#endif
     }
+#ifdef IN_RANGE
+    met = left;
+#endif
 }

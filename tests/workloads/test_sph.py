@@ -172,10 +172,11 @@ def test_a_column_outside_its_world_is_refused(device, away):
 def test_without_epsilon_walls_push_as_they_did_before_it(opencl_device, monkeypatch, tmp_path):
     """To the bit, as without the parameter in the kernel."""
     kernels = shutil.copytree(paths.kernel_folder(), tmp_path / "kernels")
-    text = (kernels / "sph.cu").read_text()
+    walls = kernels / "common" / "sph.h"
+    text = walls.read_text()
     assert text.count("inside > fluid->wall_epsilon ?") == 1
     text = text.replace("inside > fluid->wall_epsilon ?", "inside > 0.0f ?")
-    (kernels / "sph.cu").write_text(text)
+    walls.write_text(text)
     given = {"wall_stiffness": 3.0, "wall_distance": 1.0, "mach": 0.4}
     with monkeypatch.context() as patch, open_device(opencl_device.spec) as other:
         patch.setattr(paths, "kernel_folder", lambda: kernels)
@@ -228,6 +229,18 @@ def test_a_restored_state_goes_on_bit_for_bit(device):
     second = made(device, workload, seed=6, **parameters)
     second.restore(state)
     assert trajectory(second, 7) == trajectory(first, 7)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "form"), [("counting-sort", "order"), ("atomic-resort", "one-pass")]
+)
+def test_a_simulation_that_goes_back_forgets_the_cells_of_later(device, algorithm, form):
+    simulation = made(device, algorithm=algorithm, form=form, mach=0.4)
+    simulation.advance(5)
+    state = simulation.state()
+    later = trajectory(simulation, 40)
+    simulation.restore(state)
+    assert trajectory(simulation, 40) == later
 
 
 def test_a_state_without_its_bodies_is_refused(device):

@@ -19,7 +19,7 @@ from gpubench.distributed.slabs import cut
 from gpubench.distributed.team import Team, together
 from gpubench.distributed.transport import Parcel
 from gpubench.workloads.cell_workload import BLOCK, InCells
-from gpubench.workloads.sph import SPH, SPHKernels
+from gpubench.workloads.sph import COARSE_BEHIND, SPH, SPHKernels
 from gpubench.workloads.workload import Value
 
 if TYPE_CHECKING:
@@ -307,7 +307,7 @@ class Shared(Rows):
         self.force = device.empty((self.rows, 4), "int32")
         self.noted = device.empty(self.rows, "int32")
         self.notes = device.empty(self.rows * self.noted_room, "int32")
-        self.coarse = device.empty(self.rows, "uint32")
+        self.coarse = device.empty(self.rows + COARSE_BEHIND, "uint32")
         self.workspace_bytes = sum(
             array.nbytes
             for array in (
