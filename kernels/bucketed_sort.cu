@@ -114,7 +114,7 @@ __device__ __forceinline__ int pieces_of(int size, int groups)
 }
 
 /* Where each bucket begins, and how many pieces the large ones before it have. By one block. Leaves zeros in
-   `sizes` for the next launch. */
+   `sizes` for the next launch; behind those of buckets it counts blocks in CUDA. */
 __device__ __forceinline__ void place(GLOBAL int *sizes, GLOBAL int *begin, GLOBAL int *pieces, int particles,
                                       int buckets, int tiles, LOCAL int *sums, int threads)
 {
@@ -139,6 +139,7 @@ __device__ __forceinline__ void place(GLOBAL int *sizes, GLOBAL int *begin, GLOB
     if ((int)threadIdx.x == threads - 1) {
         begin[buckets] = particles;
         pieces[buckets] = piece;
+        sizes[buckets] = 0;
     }
 }
 
@@ -173,6 +174,15 @@ __device__ __forceinline__ void keep_runs(LOCAL const int *first, GLOBAL int *si
         runs[RUNS(blockIdx.x, group) + in_group] = (unsigned short)first[min(group * GROUP + in_group, buckets)];
     }
 }
+
+#ifdef __CUDACC__
+/* Whether all other blocks have added to `sizes`. By one thread, when its block has. */
+__device__ __forceinline__ int comes_last(int *sizes, int buckets, int tiles)
+{
+    __threadfence();
+    return atomicAdd(&sizes[buckets], 1) == tiles - 1;
+}
+#endif
 
 /* Sort each tile by bucket; add up the buckets, and in CUDA place them. */
 __global__ void OCCUPANCY(TILE_BLOCK, TILE_BLOCKS)
@@ -219,12 +229,9 @@ __global__ void OCCUPANCY(TILE_BLOCK, TILE_BLOCKS)
     }
     __syncthreads();
 #ifdef __CUDACC__
-    /* Whether all others have added to `sizes`, which is told while this block writes. */
-    __shared__ int is_last;
-    if (threadIdx.x == 0) {
-        __threadfence();
-        is_last = atomicAdd(&sizes[buckets], 1) == tiles - 1;
-    }
+    __shared__ int is_last; /* which is told while this block writes */
+    if (threadIdx.x == 0)
+        is_last = comes_last(sizes, buckets, tiles);
 #endif
 #pragma unroll 4
     for (int s = threadIdx.x; s < in_tile; s += TILE_BLOCK)
@@ -234,13 +241,11 @@ __global__ void OCCUPANCY(TILE_BLOCK, TILE_BLOCKS)
     if (is_last) {
         __threadfence();
         place(sizes, begin, pieces, particles, buckets, tiles, sums, TILE_BLOCK);
-        if (threadIdx.x == 0)
-            sizes[buckets] = 0;
     }
 #endif
 }
 
-/* The same, where the blocks of sort_tiles cannot tell which is the last. */
+/* Place the buckets where the blocks of sort_tiles cannot tell which of them is the last. */
 __global__ void OCCUPANCY(BLOCK, 1)
     place_buckets(GLOBAL int *__restrict__ sizes, GLOBAL int *__restrict__ begin, GLOBAL int *__restrict__ pieces,
                   int particles, int buckets, int tiles)
