@@ -5,8 +5,7 @@
 
    Both happen in shared memory. A scattered write of a part of a memory sector costs as much as the sector. So
    a block of the first level writes its tile where it read it, with where each bucket begins in it, and one of
-   the second level gathers a bucket's run of each tile and writes the bucket in order. Of a tile, positions are
-   read again through a permutation, from the cache; those of a bucket are staged. The fourth float, which
+   the second level gathers a bucket's run of each tile and writes the bucket in order. The fourth float, which
    means nothing, carries i; it is 0 in the answer.
 
    A bucket is a range of cells: that of a cell is the upper word of cell * scale. Buckets of more than
@@ -14,15 +13,17 @@
 
    TILE_BLOCK, BLOCK: threads a block of the first and the second level, multiples of 32; TILE_ITEMS, ITEMS:
    particles a thread; TILE_BLOCKS, BLOCKS: blocks a multiprocessor. WIDTH, a multiple of 4 BLOCK, no fewer than
-   the cells of a bucket. A tile has fewer than 2^16 particles. SHARED_BYTES: of sort_tiles
-   4 (buckets + 1) + 2 TILE, of sort_buckets 16 MOST + 4 (WIDTH + 32), of scatter_large 4 MOST. */
+   the cells of a bucket. A tile has fewer than 2^16 particles. GROUP: buckets whose runs in a tile lie together.
+   SHARED_BYTES: of sort_tiles 16 TILE + 4 (buckets + 1), of sort_buckets 16 MOST + 4 (WIDTH + 32), of
+   scatter_large 4 MOST. */
 #include "common/grid.h"
 
 #define TILE (TILE_BLOCK * TILE_ITEMS)
 #define MOST (BLOCK * ITEMS)
 #define KEPT_RUNS (3 * MOST) /* in what the positions of a bucket take, beside a word for each */
 #define IN_THREAD (WIDTH / BLOCK) /* cells that a thread sums up */
-#define RUN(tile, bucket) ((tile) * (size_t)buckets + (bucket))
+/* Where the runs of a group begin in a tile, and where the last one ends. */
+#define RUNS(tile, group) (((group) * (size_t)tiles + (tile)) * (GROUP + 1))
 #define PIECE (8 * MOST) /* particles of a large bucket that a block moves, about */
 #define NOT_FIRST ((int)0x80000000) /* a slot whose run begins before it */
 
@@ -30,6 +31,24 @@
 #define OCCUPANCY(threads, blocks) __launch_bounds__(threads, blocks)
 #else
 #define OCCUPANCY(threads, blocks)
+#endif
+
+/* A load that brings its 128 bytes into the cache: the neighbours are of the same run, or of the next bucket's. */
+#ifdef __CUDACC__
+__device__ __forceinline__ float4 load_line(const float4 *address)
+{
+#if __CUDA_ARCH__ >= 750
+    float4 p;
+    asm("ld.global.nc.L2::128B.v4.f32 {%0, %1, %2, %3}, [%4];"
+        : "=f"(p.x), "=f"(p.y), "=f"(p.z), "=f"(p.w)
+        : "l"(address));
+    return p;
+#else
+    return *address;
+#endif
+}
+#else
+#define load_line(address) (*(address))
 #endif
 
 __device__ __forceinline__ unsigned cell_at(GLOBAL const Grid *grid, float4 p)
@@ -80,39 +99,53 @@ __device__ __forceinline__ int sum_before(int value, LOCAL int *sums, int thread
 #endif
 }
 
-/* Sort each tile by bucket; runs[t, b] is where bucket b begins in tile t, and how many follow in the upper
-   half. sizes[b] += the particles of bucket b. */
-__global__ void OCCUPANCY(TILE_BLOCK, TILE_BLOCKS)
-    sort_tiles(GLOBAL const float4 *__restrict__ positions, float low_x, float low_y, float low_z, float inverse_x,
-               float inverse_y, float inverse_z, int cells_x, int cells_y, int cells_z, unsigned scale,
-               GLOBAL int *__restrict__ sizes, GLOBAL unsigned *__restrict__ runs,
-               GLOBAL float4 *__restrict__ partitioned, int particles, int buckets)
+/* Where a run begins in its tile, and how many particles it has in the upper half. */
+__device__ __forceinline__ unsigned run_of(GLOBAL const unsigned short *runs, int tile, int bucket, int tiles)
 {
-    SHARED_VECTORS(shared);
-    __shared__ int sums[TILE_BLOCK];
-    LOCAL int *const count = (LOCAL int *)shared; /* of a bucket's particles, then its first slot */
-    LOCAL unsigned short *const from = (LOCAL unsigned short *)(count + buckets + 1); /* by slot */
-    const size_t begin = blockIdx.x * (size_t)TILE;
-    const int in_tile = (int)min((size_t)TILE, (size_t)particles - begin);
+    GLOBAL const unsigned short *const own = runs + RUNS(tile, bucket / GROUP) + bucket % GROUP;
+    const unsigned first = own[0];
+    return (own[1] - first) << 16 | first;
+}
 
-    for (int b = threadIdx.x; b <= buckets; b += TILE_BLOCK)
-        count[b] = 0;
-    __syncthreads();
-    unsigned ranks[TILE_ITEMS]; /* bucket and rank in it; past the end, of a bucket more */
-    if (in_tile) {
-        float4 p[TILE_ITEMS]; /* first, so that their loads overlap */
-#pragma unroll
-        for (int k = 0; k < TILE_ITEMS; ++k)
-            p[k] = positions[begin + min(k * TILE_BLOCK + (int)threadIdx.x, in_tile - 1)];
-#pragma unroll
-        for (int k = 0; k < TILE_ITEMS; ++k) {
-            const int is_in = k * TILE_BLOCK + (int)threadIdx.x < in_tile;
-            const unsigned b = max(__umulhi(CELL_AT(p[k]), scale), (unsigned)(is_in ? 0 : buckets));
-            ranks[k] = b << 16 | (unsigned)atomicAdd(&count[b], 1);
-        }
+/* Into how many pieces a bucket is cut that is too large to be sorted by a block: as many of each BLOCK tiles. */
+__device__ __forceinline__ int pieces_of(int size, int groups)
+{
+    return size > MOST ? groups * (size / groups / PIECE + 1) : 0;
+}
+
+/* Where each bucket begins, and how many pieces the large ones before it have. By one block. Leaves zeros in
+   `sizes` for the next launch; behind those of buckets it counts blocks in CUDA. */
+__device__ __forceinline__ void place(GLOBAL int *sizes, GLOBAL int *begin, GLOBAL int *pieces, int particles,
+                                      int buckets, int tiles, LOCAL int *sums, int threads)
+{
+    const int each = (buckets + threads - 1) / threads, from = threadIdx.x * each, to = min(from + each, buckets);
+    const int groups = (tiles + BLOCK - 1) / BLOCK;
+    int sum = 0, sum_of_pieces = 0;
+    for (int b = from; b < to; ++b) {
+        sum += sizes[b];
+        sum_of_pieces += pieces_of(sizes[b], groups);
     }
+    int at = sum_before(sum, sums, threads);
     __syncthreads();
+    int piece = sum_before(sum_of_pieces, sums, threads);
+    for (int b = from; b < to; ++b) {
+        const int size = sizes[b];
+        sizes[b] = 0;
+        begin[b] = at;
+        pieces[b] = piece;
+        at += size;
+        piece += pieces_of(size, groups);
+    }
+    if ((int)threadIdx.x == threads - 1) {
+        begin[buckets] = particles;
+        pieces[buckets] = piece;
+        sizes[buckets] = 0;
+    }
+}
 
+/* Turn the counts of a tile's buckets, and of what is past its end, into where each begins in it. */
+__device__ __forceinline__ void sum_counts(LOCAL int *count, int buckets, LOCAL int *sums)
+{
     const int each = buckets / TILE_BLOCK + 1, lowest = threadIdx.x * each;
     const int highest = min(lowest + each, buckets + 1);
     int sum = 0;
@@ -124,61 +157,101 @@ __global__ void OCCUPANCY(TILE_BLOCK, TILE_BLOCKS)
         count[b] = slot;
         slot += size;
     }
-    __syncthreads();
+}
+
+/* Keep where each bucket begins in this tile; sizes[b] += its particles of bucket b. */
+__device__ __forceinline__ void keep_runs(LOCAL const int *first, GLOBAL int *sizes, GLOBAL unsigned short *runs,
+                                          int buckets, int tiles)
+{
     for (int b = threadIdx.x; b < buckets; b += TILE_BLOCK) {
-        const int first = count[b], size = count[b + 1] - first;
-        runs[RUN(blockIdx.x, b)] = (unsigned)size << 16 | (unsigned)first;
+        const int size = first[b + 1] - first[b];
         if (size)
             atomicAdd(&sizes[b], size);
     }
-#pragma unroll
-    for (int k = 0; k < TILE_ITEMS && in_tile; ++k)
-        from[count[ranks[k] >> 16] + (ranks[k] & 0xffff)] = (unsigned short)(k * TILE_BLOCK + threadIdx.x);
-    __syncthreads();
-#pragma unroll 4
-    for (int s = threadIdx.x; s < in_tile; s += TILE_BLOCK) {
-        const int i = (int)begin + from[s];
-        float4 p = positions[i];
-        p.w = __int_as_float(i);
-        partitioned[begin + s] = p;
+    const int entries = (buckets + GROUP - 1) / GROUP * (GROUP + 1);
+    for (int e = threadIdx.x; e < entries; e += TILE_BLOCK) {
+        const int group = e / (GROUP + 1), in_group = e % (GROUP + 1);
+        runs[RUNS(blockIdx.x, group) + in_group] = (unsigned short)first[min(group * GROUP + in_group, buckets)];
     }
 }
 
-/* Into how many pieces a bucket is cut that is too large to be sorted by a block: as many of each BLOCK tiles. */
-__device__ __forceinline__ int pieces_of(int size, int groups)
+#ifdef __CUDACC__
+/* Whether all other blocks have added to `sizes`. By one thread, when its block has. */
+__device__ __forceinline__ int comes_last(int *sizes, int buckets, int tiles)
 {
-    return size > MOST ? groups * (size / groups / PIECE + 1) : 0;
+    __threadfence();
+    return atomicAdd(&sizes[buckets], 1) == tiles - 1;
+}
+#endif
+
+/* Sort each tile by bucket; add up the buckets, and in CUDA place them. */
+__global__ void OCCUPANCY(TILE_BLOCK, TILE_BLOCKS)
+    sort_tiles(GLOBAL const float4 *__restrict__ positions, float low_x, float low_y, float low_z, float inverse_x,
+               float inverse_y, float inverse_z, int cells_x, int cells_y, int cells_z, unsigned scale,
+               GLOBAL int *__restrict__ sizes, GLOBAL unsigned short *__restrict__ runs,
+               GLOBAL int *__restrict__ begin, GLOBAL int *__restrict__ pieces,
+               GLOBAL float4 *__restrict__ partitioned, int particles, int buckets, int tiles)
+{
+    SHARED_VECTORS(vectors);
+    __shared__ int sums[TILE_BLOCK];
+    LOCAL float4 *const staged = (LOCAL float4 *)vectors;
+    LOCAL int *const count = (LOCAL int *)(vectors + TILE); /* of a bucket's particles, then its first slot */
+    const size_t first = blockIdx.x * (size_t)TILE;
+    const int in_tile = (int)min((size_t)TILE, (size_t)particles - first);
+
+    for (int b = threadIdx.x; b <= buckets; b += TILE_BLOCK)
+        count[b] = 0;
+    __syncthreads();
+    unsigned ranks[TILE_ITEMS]; /* bucket and rank in it; past the end, of a bucket more */
+    float4 p[TILE_ITEMS]; /* first, so that their loads overlap */
+    if (in_tile) {
+#pragma unroll
+        for (int k = 0; k < TILE_ITEMS; ++k)
+            p[k] = positions[first + min(k * TILE_BLOCK + (int)threadIdx.x, in_tile - 1)];
+#pragma unroll
+        for (int k = 0; k < TILE_ITEMS; ++k) {
+            const int is_in = k * TILE_BLOCK + (int)threadIdx.x < in_tile;
+            const unsigned b = max(__umulhi(CELL_AT(p[k]), scale), (unsigned)(is_in ? 0 : buckets));
+            ranks[k] = b << 16 | (unsigned)atomicAdd(&count[b], 1);
+        }
+    }
+    __syncthreads();
+    sum_counts(count, buckets, sums);
+    __syncthreads();
+    keep_runs(count, sizes, runs, buckets, tiles);
+#pragma unroll
+    for (int k = 0; k < TILE_ITEMS; ++k) {
+        const int i = k * TILE_BLOCK + (int)threadIdx.x;
+        if (i < in_tile) {
+            p[k].w = __int_as_float((int)first + i);
+            staged[count[ranks[k] >> 16] + (ranks[k] & 0xffff)] = p[k];
+        }
+    }
+    __syncthreads();
+#ifdef __CUDACC__
+    __shared__ int is_last; /* which is told while this block writes */
+    if (threadIdx.x == 0)
+        is_last = comes_last(sizes, buckets, tiles);
+#endif
+#pragma unroll 4
+    for (int s = threadIdx.x; s < in_tile; s += TILE_BLOCK)
+        partitioned[first + s] = staged[s];
+#ifdef __CUDACC__
+    __syncthreads();
+    if (is_last) {
+        __threadfence();
+        place(sizes, begin, pieces, particles, buckets, tiles, sums, TILE_BLOCK);
+    }
+#endif
 }
 
-/* Where each bucket begins, and how many pieces the large ones before it have. One block. Leaves zeros in `sizes`
-   for the next launch. */
+/* Place the buckets where the blocks of sort_tiles cannot tell which of them is the last. */
 __global__ void OCCUPANCY(BLOCK, 1)
     place_buckets(GLOBAL int *__restrict__ sizes, GLOBAL int *__restrict__ begin, GLOBAL int *__restrict__ pieces,
                   int particles, int buckets, int tiles)
 {
     __shared__ int sums[BLOCK];
-    const int each = (buckets + BLOCK - 1) / BLOCK, from = threadIdx.x * each, to = min(from + each, buckets);
-    const int groups = (tiles + BLOCK - 1) / BLOCK;
-    int sum = 0, sum_of_pieces = 0;
-    for (int b = from; b < to; ++b) {
-        sum += sizes[b];
-        sum_of_pieces += pieces_of(sizes[b], groups);
-    }
-    int at = sum_before(sum, sums, BLOCK);
-    __syncthreads();
-    int piece = sum_before(sum_of_pieces, sums, BLOCK);
-    for (int b = from; b < to; ++b) {
-        const int size = sizes[b];
-        sizes[b] = 0;
-        begin[b] = at;
-        pieces[b] = piece;
-        at += size;
-        piece += pieces_of(size, groups);
-    }
-    if (threadIdx.x == BLOCK - 1) {
-        begin[buckets] = particles;
-        pieces[buckets] = piece;
-    }
+    place(sizes, begin, pieces, particles, buckets, tiles, sums, BLOCK);
 }
 
 /* Count the particles of large buckets by cell, and keep the count before each: its rank; -1 of others. */
@@ -251,7 +324,7 @@ __device__ __forceinline__ int bucket_of_piece(GLOBAL const int *pieces, int buc
 __global__ void OCCUPANCY(BLOCK, BLOCKS)
     sort_buckets(GLOBAL const float4 *__restrict__ partitioned, float low_x, float low_y, float low_z, float inverse_x,
                  float inverse_y, float inverse_z, int cells_x, int cells_y, int cells_z, unsigned scale,
-                 GLOBAL const unsigned *__restrict__ runs, GLOBAL const int *__restrict__ begin,
+                 GLOBAL const unsigned short *__restrict__ runs, GLOBAL const int *__restrict__ begin,
                  GLOBAL int *__restrict__ counts, GLOBAL int *__restrict__ start, GLOBAL int *__restrict__ order,
                  GLOBAL float4 *__restrict__ sorted_positions, int cells, int buckets, int tiles)
 {
@@ -273,14 +346,14 @@ __global__ void OCCUPANCY(BLOCK, BLOCKS)
     int sum = 0;
 #pragma unroll 4
     for (int t = threadIdx.x; t < (here ? tiles : 0); t += BLOCK) {
-        const unsigned run = runs[RUN(t, bucket)];
+        const unsigned run = run_of(runs, t, bucket, tiles);
         if (t < KEPT_RUNS)
             own_runs[t] = run;
         sum += run >> 16;
     }
     int at = sum_before(sum, sums, BLOCK); /* past a barrier */
     for (int t = threadIdx.x; t < (here ? tiles : 0); t += BLOCK) {
-        const unsigned run = t < KEPT_RUNS ? own_runs[t] : runs[RUN(t, bucket)];
+        const unsigned run = t < KEPT_RUNS ? own_runs[t] : run_of(runs, t, bucket, tiles);
         const int next = at + (int)(run >> 16), distance = t * TILE + (int)(run & 0xffff) - at;
         for (; at < next; at = min((at | 31) + 1, next))
             beyond[at] = distance;
@@ -293,7 +366,7 @@ __global__ void OCCUPANCY(BLOCK, BLOCKS)
 #pragma unroll
         for (int k = 0; k < ITEMS; ++k) {
             const int s = k * BLOCK + threadIdx.x, place = place_of(beyond, s);
-            p[k] = partitioned[s < here ? place : 0];
+            p[k] = load_line(&partitioned[s < here ? place : 0]);
         }
 #pragma unroll
         for (int k = 0; k < ITEMS; ++k) {
@@ -344,7 +417,7 @@ __global__ void OCCUPANCY(BLOCK, BLOCKS)
    of BLOCK tiles, so that what blocks write together lies together. */
 __global__ void OCCUPANCY(BLOCK, 2 * BLOCKS)
     scatter_large(GLOBAL const float4 *__restrict__ partitioned, GLOBAL const Grid *__restrict__ grid,
-                  GLOBAL const unsigned *__restrict__ runs, GLOBAL const int *__restrict__ pieces,
+                  GLOBAL const unsigned short *__restrict__ runs, GLOBAL const int *__restrict__ pieces,
                   GLOBAL const int *__restrict__ start, GLOBAL const int *__restrict__ rank,
                   GLOBAL int *__restrict__ order, GLOBAL float4 *__restrict__ sorted_positions, int buckets, int tiles)
 {
@@ -357,7 +430,7 @@ __global__ void OCCUPANCY(BLOCK, 2 * BLOCKS)
         const int bucket = bucket_of_piece(pieces, buckets, piece), number = piece - pieces[bucket];
         const int parts = (pieces[bucket + 1] - pieces[bucket]) / groups;
         const int t = number / parts * BLOCK + threadIdx.x;
-        const unsigned run = t < tiles ? runs[RUN(t, bucket)] : 0;
+        const unsigned run = t < tiles ? run_of(runs, t, bucket, tiles) : 0;
         const int size = (int)(run >> 16), at = sum_before(size, sums, BLOCK);
         if (threadIdx.x == BLOCK - 1)
             total = at + size;

@@ -1,7 +1,11 @@
 /* Counting sort of particles by cell: histogram with rank, scan (scan.cu), scatter.
-   BLOCK threads a block, ITEMS particles a thread, BLOCK apart so that accesses coalesce.
+   BLOCK threads a block, ITEMS particles a thread, far enough apart that accesses coalesce.
    With REORDER the positions travel in the same pass as the indices. With FROM_POSITIONS the
-   histogram computes the cells, which are given otherwise. */
+   histogram computes the cells, which are given otherwise.
+
+   In CUDA a run of equal cells among neighbouring lanes is one addition and one rank, that of its
+   first particle: input that is nearly in order would otherwise queue up at one address. The ranks
+   of a warp's runs lie side by side, in order. */
 #include "common/grid.h"
 
 #if FROM_POSITIONS
@@ -12,36 +16,47 @@
 #define CELL_OF(i) cell_of[i]
 #endif
 
+#ifdef __CUDACC__
+#define LANE (threadIdx.x % 32)
+#define UP_TO_LANE (0xffffffffu >> (31 - LANE))
+#define FIRST_OF_WARP(block) ((block) * (BLOCK * ITEMS) + threadIdx.x / 32 * (32 * ITEMS))
+
+/* The lanes whose cell is not that of the lane before: where runs begin. */
+__device__ __forceinline__ unsigned beginnings(int cell)
+{
+    const int before = __shfl_up_sync(0xffffffffu, cell, 1);
+    return __ballot_sync(0xffffffffu, LANE == 0 || before != cell);
+}
+#endif
+
 /* Count the particles of each cell; the count before an addition is the particle's rank. */
 __global__ void histogram_with_rank(CELLS __restrict__ cell_of, GLOBAL int *__restrict__ counts,
                                     GLOBAL int *__restrict__ rank, int particles)
 {
-    unsigned begin = blockIdx.x * (BLOCK * ITEMS) + threadIdx.x;
 #ifdef __CUDACC__
-    /* One addition for each run of equal cells among neighbouring lanes: input that is nearly
-       in order would otherwise queue up at one address. */
-    const unsigned lane = threadIdx.x % 32;
-    int cells[ITEMS], base[ITEMS], first[ITEMS];
+    const unsigned begin = FIRST_OF_WARP(blockIdx.x);
+    int cells[ITEMS], before[ITEMS];
+    unsigned runs[ITEMS];
 #pragma unroll
     for (int k = 0; k < ITEMS; ++k)
-        cells[k] = begin + k * BLOCK < particles ? CELL_OF(begin + k * BLOCK) : -1;
+        cells[k] = begin + k * 32 + LANE < particles ? CELL_OF(begin + k * 32 + LANE) : -1;
 #pragma unroll
     for (int k = 0; k < ITEMS; ++k) {
-        int before = __shfl_up_sync(0xffffffffu, cells[k], 1);
-        bool leads = lane == 0 || before != cells[k];
-        unsigned leaders = __ballot_sync(0xffffffffu, leads);
-        first[k] = 31 - __clz(leaders & (0xffffffffu >> (31 - lane)));
-        unsigned later = leaders & ~(0xffffffffu >> (31 - lane));
-        int length = (later ? __ffs(later) - 1 : 32) - (int)lane;
-        base[k] = leads && cells[k] >= 0 ? atomicAdd(&counts[cells[k]], length) : 0;
+        runs[k] = beginnings(cells[k]);
+        const unsigned later = runs[k] & ~UP_TO_LANE;
+        const int length = (later ? __ffs(later) - 1 : 32) - (int)LANE;
+        if (runs[k] >> LANE & 1 && cells[k] >= 0)
+            before[k] = atomicAdd(&counts[cells[k]], length);
     }
+    unsigned run = begin - 1;
 #pragma unroll
     for (int k = 0; k < ITEMS; ++k) {
-        int rank_of_first = __shfl_sync(0xffffffffu, base[k], first[k]);
-        if (cells[k] >= 0)
-            rank[begin + k * BLOCK] = rank_of_first + (int)lane - first[k];
+        if (runs[k] >> LANE & 1 && cells[k] >= 0)
+            rank[run + __popc(runs[k] & UP_TO_LANE)] = before[k];
+        run += __popc(runs[k]);
     }
 #else
+    unsigned begin = blockIdx.x * (BLOCK * ITEMS) + threadIdx.x;
     for (int k = 0; k < ITEMS; ++k)
         if (begin + k * BLOCK < particles)
             rank[begin + k * BLOCK] = atomicAdd(&counts[CELL_OF(begin + k * BLOCK)], 1);
@@ -55,19 +70,44 @@ __global__ void scatter_by_rank(GLOBAL const int *__restrict__ cell_of,
                                 GLOBAL const float4 *__restrict__ positions,
                                 GLOBAL float4 *__restrict__ sorted_positions, int particles)
 {
-    unsigned begin = blockIdx.x * (BLOCK * ITEMS) + threadIdx.x;
-    int slot[ITEMS];
+#ifdef __CUDACC__
+    /* From the end on, of which the cache still holds cells and ranks. */
+    const unsigned begin = FIRST_OF_WARP(gridDim.x - 1 - blockIdx.x);
+    if (begin >= particles)
+        return;
+    int cells[ITEMS], slots[ITEMS];
+    float4 p[ITEMS];
+#pragma unroll
+    for (int k = 0; k < ITEMS; ++k)
+        cells[k] = cell_of[min(begin + k * 32 + LANE, particles - 1)];
+#pragma unroll
+    for (int k = 0; k < ITEMS && REORDER; ++k)
+        p[k] = __ldcs(&positions[min(begin + k * 32 + LANE, particles - 1)]);
+    unsigned run = begin - 1;
+#pragma unroll
     for (int k = 0; k < ITEMS; ++k) {
-        unsigned i = begin + k * BLOCK;
-        if (i < particles)
-            slot[k] = start[cell_of[i]] + rank[i];
+        const unsigned all = beginnings(cells[k]), runs = all & UP_TO_LANE;
+        const unsigned own = min(run + __popc(runs), particles - 1); /* past the end, any */
+        slots[k] = start[cells[k]] + rank[own] + (int)LANE - (31 - __clz(runs));
+        run += __popc(all);
     }
-    for (int k = 0; k < ITEMS; ++k) {
-        unsigned i = begin + k * BLOCK;
-        if (i < particles) {
-            order[slot[k]] = (int)i;
+#pragma unroll
+    for (int k = 0; k < ITEMS; ++k)
+        if (begin + k * 32 + LANE < particles) {
+            order[slots[k]] = (int)(begin + k * 32 + LANE);
             if (REORDER)
-                sorted_positions[slot[k]] = positions[i];
+                sorted_positions[slots[k]] = p[k];
+        }
+#else
+    unsigned begin = blockIdx.x * (BLOCK * ITEMS) + threadIdx.x;
+    for (int k = 0; k < ITEMS; ++k) {
+        const unsigned i = begin + k * BLOCK;
+        if (i < particles) {
+            const int slot = start[cell_of[i]] + rank[i];
+            order[slot] = (int)i;
+            if (REORDER)
+                sorted_positions[slot] = positions[i];
         }
     }
+#endif
 }

@@ -1,7 +1,7 @@
 /* Positions as a user has them, made ready for a search, and what is computed of the pairs it found.
 
    REAL is the type of the positions that were given (float or double), STRIDE how many numbers a row
-   has (3 or 4). All arithmetic on them is in double precision. */
+   has (3 or 4). All arithmetic on them is in double precision. CELLS: whether cells are wanted. */
 #include "common/grid.h"
 
 #ifdef __OPENCL_VERSION__
@@ -40,7 +40,7 @@ __device__ __forceinline__ float placed(double coordinate, GLOBAL const Box *box
     return 0.0f;
 }
 
-/* Wrap and shift positions, and compute their cells. One thread a particle. */
+/* Wrap and shift positions, and with CELLS compute their cells. One thread a particle. */
 __global__ void place(GLOBAL const REAL *__restrict__ given, GLOBAL const Box *__restrict__ box,
                       GLOBAL const Grid *__restrict__ grid, int particles,
                       GLOBAL float4 *__restrict__ positions, GLOBAL int *__restrict__ cell_of,
@@ -54,7 +54,9 @@ __global__ void place(GLOBAL const REAL *__restrict__ given, GLOBAL const Box *_
     float y = placed(given[row + 1], box, 1, i, status);
     float z = placed(given[row + 2], box, 2, i, status);
     positions[i] = make_float4(x, y, z, 0.0f);
+#if CELLS
     cell_of[i] = cell_number(grid, cell_along(grid, 0, x), cell_along(grid, 1, y), cell_along(grid, 2, z));
+#endif
 }
 
 /* Note how many pairs a search found, or with `keeps_most` the most that any did. One thread. */

@@ -15,15 +15,18 @@ from gpubench.primitives.shared_sort import SharedSort
 
 BLOCK = 256
 ITEMS = 4
+# With positions, which travel, of so many particles that all multiprocessors still have work.
+ITEMS_OF_MANY = 8
+MANY = 2**20
 
 
 class CountingSort(CellList):
     """Histogram with rank, scan, scatter.
 
     levels: of `gather`, 2 sorts into buckets of cells first, which it computes from the positions;
-        0 takes 2 where that pays: on a GPU, for more particles than its cache holds. Of `reorder`,
-        0 computes cells so, too: for few particles, a launch less counts; for even fewer, it sorts
-        in one launch.
+        0 takes 2 where that pays: on a GPU, for more particles than its cache holds. Of `gather`
+        and `reorder`, 0 computes cells so in one level, too: a launch less; of few particles,
+        `reorder` sorts in one launch.
     """
 
     name = "counting-sort"
@@ -56,7 +59,7 @@ class CountingSort(CellList):
             self.workspace_bytes += self._sort.workspace_bytes
             return
         self._travel = form == "reorder"
-        if levels == 0 and self._travel:
+        if levels == 0 and form != "order":
             self._grid = [device.upload(grid.packed().view("uint8"))]
         self._gather = Gather(device, particles) if form == "gather" else None
         if self._gather:
@@ -70,9 +73,10 @@ class CountingSort(CellList):
         self._sorted = self.allocate((particles if self._travel else 0, 4), "float32")
         self._scan = ExclusiveScan(device, grid.count, clear=True)
         self.workspace_bytes += self._scan.workspace_bytes
-        self._blocks = device.blocks(particles, BLOCK * ITEMS)
+        items = ITEMS_OF_MANY if self._travel and particles >= MANY else ITEMS
+        self._blocks = device.blocks(particles, BLOCK * items)
         constants = {
-            "BLOCK": BLOCK, "ITEMS": ITEMS, "REORDER": int(self._travel),
+            "BLOCK": BLOCK, "ITEMS": items, "REORDER": int(self._travel),
             "FROM_POSITIONS": len(self._grid),
         }  # fmt: skip
         self._histogram = device.kernel("counting_sort.cu", "histogram_with_rank", **constants)

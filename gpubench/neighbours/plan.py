@@ -76,7 +76,8 @@ class Plan:
         device.fill(self.status, 0)
         real = {"float32": "float", "float64": "double"}[positions.dtype.name]
         self.kernel = partial(device.kernel, "neighbour_list.cu", REAL=real, STRIDE=stride)
-        self._place, self._note = self.kernel("place"), self.kernel("note_pairs")
+        self._place = self.kernel("place", CELLS=int(self._cells.reads_cells))
+        self._note = self.kernel("note_pairs")
         self._blocks = device.blocks(n, BLOCK)
         sizes = [(n, "int32"), (n + 1, "int64"), (capacity or 0, "int32")]
         self._layout = Layout(*sizes, *[(n, "int32")] * in_cells)

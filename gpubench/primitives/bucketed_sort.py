@@ -14,18 +14,37 @@ from gpubench.devices.named import parameters_of
 
 FILE = "bucketed_sort.cu"
 BLOCKS_PER_UNIT = 2
+GROUP = 15  # buckets whose runs in a tile begin in one memory sector, with where the last one ends
 # By one level at random places, a particle: its position, read and written, and two indices.
 BYTES_TOUCHED = 40
 MOST_CELLS_EACH = 8  # per particle: with more, two levels were not measured
 
 
+class Tile(NamedTuple):
+    """How tiles are sorted: by `block` threads, each with `items` particles.
+
+    blocks: that a multiprocessor runs at a time.
+    """
+
+    block: int
+    items: int
+    blocks: int
+
+    @property
+    def size(self) -> int:
+        """The particles of a tile."""
+        return self.block * self.items
+
+
 class Shape(NamedTuple):
     """How buckets are sorted: by `block` threads, each with `items` particles.
 
-    blocks: that a multiprocessor runs at a time. in_bucket: particles of a bucket, at most, if all
-    have as many. width: cells of a bucket, at most. most_buckets: at most so many.
+    tile: how tiles are sorted. blocks: that a multiprocessor runs at a time. in_bucket: particles
+    of a bucket, at most, if all have as many. width: cells of a bucket, at most. most_buckets: at
+    most so many.
     """
 
+    tile: Tile
     block: int
     items: int
     blocks: int
@@ -43,6 +62,17 @@ class Shape(NamedTuple):
         """The shared memory of a block: positions, and counts of cells and of what is in none."""
         return 16 * self.most + 4 * (self.width + 32)
 
+    @property
+    def shared_bytes_of_tile(self) -> int:
+        """That of a block that sorts a tile: positions, and counts of buckets."""
+        return 16 * self.tile.size + 4 * (self.most_buckets + 1)
+
+    @property
+    def needed_bytes(self) -> int:
+        """What a device's blocks must be able to share: also a sum of each thread, and a flag."""
+        of_tile = self.shared_bytes_of_tile + 4 * self.tile.block + 4
+        return max(self.shared_bytes + 4 * self.block, of_tile)
+
     def buckets_of(self, particles: int, cells: int) -> int:
         """Return into how many buckets the cells are divided."""
         wanted = max(-(-cells // (self.width - 2)), -(-particles // self.in_bucket))
@@ -53,21 +83,20 @@ class BucketedSort:
     """Particles in the order of their cells, by buckets of cells (kernels/bucketed_sort.cu).
 
     grid: the cells of the positions.
-    tile_block, tile_items, tile_blocks: threads, particles of a thread, and blocks that a
-        multiprocessor runs at a time when tiles are sorted.
-    shapes: how buckets are sorted; of these the first that suffices and fits.
+    shapes: how tiles and buckets are sorted; of these the first that suffices and fits.
     Raises NotSupported if none does.
     start, order, sorted: the answer, as in SortedCells; overwritten by the next launch.
     workspace_bytes: all that is allocated here.
     """
 
-    tile_block: ClassVar[int] = 1024
-    tile_items: ClassVar[int] = 12
-    tile_blocks: ClassVar[int] = 1
+    # The first is for up to 544,000 particles, the second for up to 2.2 million: on an H200 the
+    # smaller buckets were slower for clusters of 2^20 particles, and larger tiles for 2^21.
     shapes: ClassVar[Sequence[Shape]] = (
-        Shape(512, 9, 2, 4096, 4096, 2176),
-        Shape(1024, 9, 1, 8192, 8192, 8448),
-        Shape(512, 9, 2, 4096, 4096, 4352),  # where blocks share less
+        Shape(Tile(512, 8, 2), 256, 9, 4, 2000, 2048, 272),
+        Shape(Tile(512, 8, 2), 512, 9, 2, 4096, 4096, 544),
+        Shape(Tile(1024, 11, 1), 512, 9, 2, 4096, 4096, 4352),
+        Shape(Tile(1024, 11, 1), 1024, 9, 1, 8192, 8192, 8448),
+        Shape(Tile(512, 8, 2), 512, 9, 2, 4096, 4096, 4352),  # where blocks share less
     )
 
     def __init__(self, device: Device, particles: int, grid: Grid) -> None:
@@ -80,14 +109,14 @@ class BucketedSort:
                 f" whose blocks share enough memory, not {particles:,} in {grid.count:,} cells"
             )
         self._shape, self._buckets = shape, shape.buckets_of(particles, grid.count)
-        self._tiles = device.blocks(particles, self.tile_block * self.tile_items)
+        self._tiles = device.blocks(particles, shape.tile.size)
         self.workspace_bytes = 0
         self.start = self._allocate(grid.count + 1, "int32")
         self.order = self._allocate(particles, "int32")
         self.sorted = self._allocate((particles, 4), "float32")
         rank = self._allocate(particles, "int32")
         # Both are zero between launches: the kernels clear what they have read.
-        sizes, counts = (self._zeros(items) for items in (self._buckets, grid.count))
+        sizes, counts = (self._zeros(items) for items in (self._buckets + 1, grid.count))
         begin = self._begin = self._allocate(self._buckets + 1, "int32")
         scale = np.uint32(min((self._buckets << 32) // grid.count, 2**32 - 1))
         axes = {
@@ -98,7 +127,7 @@ class BucketedSort:
         self._given = {
             **axes,
             "grid": device.upload(grid.packed().view("uint8")), "scale": scale, "sizes": sizes,
-            "runs": self._allocate(self._tiles * self._buckets, "uint32"), "begin": begin,
+            "runs": self._allocate(self._tiles * self._entries(), "uint16"), "begin": begin,
             "pieces": self._allocate(self._buckets + 1, "int32"), "counts": counts, "rank": rank,
             "partitioned": self._allocate((particles, 4), "float32"), "start": self.start,
             "order": self.order, "sorted_positions": self.sorted, "particles": particles,
@@ -106,13 +135,17 @@ class BucketedSort:
         }  # fmt: skip
         some = min(BLOCKS_PER_UNIT * device.compute_units, device.blocks(particles, shape.block))
         self._launches = {
-            "sort_tiles": (self._tiles, self.tile_block),
-            "place_buckets": (1, shape.block),
+            "sort_tiles": (self._tiles, shape.tile.block),
+            **({} if "cuda" in device.features else {"place_buckets": (1, shape.block)}),
             "rank_large": (some, shape.block),
             "sort_buckets": (self._buckets, shape.block),
             "scatter_large": (some, shape.block),
         }
         self._kernels = {name: self._kernel(name) for name in self._launches}
+
+    def _entries(self) -> int:
+        """Return how many numbers say where the runs of a tile begin."""
+        return -(-self._buckets // GROUP) * (GROUP + 1)
 
     @staticmethod
     def _numbers(grid: Grid) -> dict[str, Any]:
@@ -125,8 +158,8 @@ class BucketedSort:
     def shape_of(cls, device: Device, particles: int, grid: Grid) -> Shape | None:
         """Return how buckets are sorted, if they can be."""
         for shape in cls.shapes:
-            fits = shape.shared_bytes + 4 * shape.block <= device.shared_bytes
-            if fits and shape.buckets_of(particles, grid.count) <= shape.most_buckets:
+            suffices = shape.buckets_of(particles, grid.count) <= shape.most_buckets
+            if suffices and shape.needed_bytes <= device.shared_bytes:
                 return shape
         return None
 
@@ -158,15 +191,15 @@ class BucketedSort:
 
     def traffic_bytes(self) -> int:
         """Return the bytes of a launch: positions moved in tiles and put in order, runs, starts."""
-        return (32 + 36) * self._particles + 8 * self._tiles * self._buckets + 4 * self._cells
+        return (32 + 36) * self._particles + 4 * self._tiles * self._entries() + 4 * self._cells
 
     def _kernel(self, name: str) -> Kernel:
-        shape, tile = self._shape, self.tile_block * self.tile_items
-        of_others = max(4 * (shape.most_buckets + 1) + 2 * tile, 4 * shape.most)
+        shape, tile = self._shape, self._shape.tile
+        shared = {"sort_tiles": shape.shared_bytes_of_tile, "sort_buckets": shape.shared_bytes}
         return self._device.kernel(
             FILE, name,
-            SHARED_BYTES=shape.shared_bytes if name == "sort_buckets" else of_others,
-            TILE_BLOCK=self.tile_block, TILE_ITEMS=self.tile_items, TILE_BLOCKS=self.tile_blocks,
+            SHARED_BYTES=shared.get(name, 4 * shape.most), GROUP=GROUP,
+            TILE_BLOCK=tile.block, TILE_ITEMS=tile.items, TILE_BLOCKS=tile.blocks,
             BLOCK=shape.block, ITEMS=shape.items, BLOCKS=shape.blocks, WIDTH=shape.width,
         )  # fmt: skip
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 from types import SimpleNamespace
-from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -17,7 +16,7 @@ from gpubench.core import registry
 from gpubench.core.errors import NotSupported, UserError
 from gpubench.core.grid import Grid
 from gpubench.devices import Device
-from gpubench.primitives.bucketed_sort import BucketedSort, Shape
+from gpubench.primitives.bucketed_sort import GROUP, BucketedSort, Shape, Tile
 from gpubench.verify.conformance import run_conformance
 from gpubench.verify.oracle import check_sorted
 from gpubench.workloads.dpd import DPDStandard
@@ -30,9 +29,8 @@ GRID = Grid((30, 7, 5), (-1.0, 0.0, 2.0), (6.0, 3.5, 2.5))
 class SmallSort(BucketedSort):
     """Tiles and buckets so small that a thousand particles fill many."""
 
-    tile_block: ClassVar[int] = 64
-    tile_items: ClassVar[int] = 4
-    shapes = (Shape(32, 2, 1, 40, 256, 64), Shape(32, 4, 1, 80, 256, 4096))
+    tile = Tile(64, 4, 1)
+    shapes = (Shape(tile, 32, 2, 1, 40, 256, 64), Shape(tile, 32, 4, 1, 80, 256, 4096))
 
 
 def particles_of(kind: str, particles: int) -> np.ndarray:
@@ -61,11 +59,33 @@ def sorted_right(device: Device, sorts: BucketedSort, positions: np.ndarray, gri
 
 @pytest.mark.parametrize("sort", [BucketedSort, SmallSort])
 @pytest.mark.parametrize("kind", ["even", "corner", "cell"])
-@pytest.mark.parametrize("particles", [1, 127, 2300])
+@pytest.mark.parametrize("particles", [0, 1, 127, 2300])
 def test_particles_lie_in_the_order_of_their_cells(
     device: Device, sort: type[BucketedSort], kind: str, particles: int
 ):
     sorted_right(device, sort(device, particles, GRID), particles_of(kind, particles), GRID)
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1])
+@pytest.mark.parametrize("groups", [1, 2])
+def test_runs_lie_in_groups_of_buckets(device: Device, groups: int, more: int):
+    buckets = groups * GROUP + more
+    particles = buckets * SmallSort.shapes[0].in_bucket
+    assert SmallSort.shapes[0].buckets_of(particles, GRID.count) == buckets
+    for kind in ("even", "corner"):
+        sorted_right(
+            device, SmallSort(device, particles, GRID), particles_of(kind, particles), GRID
+        )
+
+
+@pytest.mark.parametrize("number", range(len(BucketedSort.shapes)))
+def test_each_shape_sorts_more_than_a_tile(device: Device, number: int):
+    shape = BucketedSort.shapes[number]
+    if shape.needed_bytes > device.shared_bytes:
+        pytest.skip("a block shares less here")
+    particles = shape.tile.size + 1
+    sorts = type("Sort", (BucketedSort,), {"shapes": (shape,)})(device, particles, GRID)
+    sorted_right(device, sorts, particles_of("even", particles), GRID)
 
 
 @pytest.mark.parametrize("more", [-1, 0, 1])
@@ -92,7 +112,7 @@ def test_particles_about_a_few_spots_are_sorted(
     in_order: bool, seed: int,
 ):  # fmt: skip
     """At the edges of tiles, with runs longer than a warp, in buckets that fit or do not."""
-    particles = max(1, tiles * SmallSort.tile_block * SmallSort.tile_items + more)
+    particles = max(1, tiles * SmallSort.tile.size + more)
     grid = Grid(cells, (0.0, 0.0, 0.0), tuple(map(float, cells)))
     random = np.random.default_rng(seed)
     of = np.float32(spots)[random.integers(len(spots), size=particles)]
@@ -117,7 +137,7 @@ def test_the_first_shape_that_suffices_and_fits_is_taken(device: Device):
     assert small.buckets_of(64 * 40, GRID.count) == 64
     assert SmallSort.shape_of(device, 64 * 40, GRID) is small
     assert SmallSort.shape_of(device, 64 * 40 + 1, GRID) is large
-    at_most = SimpleNamespace(shared_bytes=large.shared_bytes + 4 * large.block - 1)
+    at_most = SimpleNamespace(shared_bytes=large.needed_bytes - 1)
     assert SmallSort.shape_of(at_most, 64 * 40, GRID) is small
     assert SmallSort.shape_of(at_most, 64 * 40 + 1, GRID) is None
     wide = Grid((4096, 255, 1), GRID.low, GRID.size)
@@ -125,13 +145,27 @@ def test_the_first_shape_that_suffices_and_fits_is_taken(device: Device):
         SmallSort(device, 10, wide)
 
 
-def test_both_sizes_of_the_targets_fit_a_hopper():
-    hopper = SimpleNamespace(shared_bytes=227 << 10)
-    for particles, cells in ((2**24, (512, 256, 128)), (2**26, (1024, 256, 256))):
-        grid = Grid(cells, GRID.low, GRID.size)
-        shape = BucketedSort.shape_of(hopper, particles, grid)
-        assert shape is not None
-        assert shape.blocks * (shape.shared_bytes + 4 * shape.block + 1024) <= 228 << 10
+@pytest.mark.parametrize(
+    ("particles", "kib", "number"),
+    [
+        (2**18, 227, 0), (2**19, 227, 0), (2**20, 227, 1), (2**21, 227, 1), (2**22, 227, 2),
+        (2**24, 227, 2), (2**26, 227, 3), (2**21, 99, 1), (2**22, 99, 4), (2**24, 163, 4),
+        (2**26, 163, None), (2**20, 64, None),
+    ],
+)  # fmt: skip
+def test_shapes_are_those_that_were_fastest(particles: int, kib: int, number: int | None):
+    """And as many blocks fit a multiprocessor of an H200 as are asked for."""
+    cells = Grid((particles // 4 // 2**10, 2**10, 1), (0.0,) * 3, (100.0,) * 3)
+    shape = BucketedSort.shape_of(SimpleNamespace(shared_bytes=kib << 10), particles, cells)
+    if number is None:
+        assert shape is None
+        return
+    assert shape == BucketedSort.shapes[number]
+    for one, blocks, threads in (
+        (shape.shared_bytes, shape.blocks, shape.block),
+        (shape.shared_bytes_of_tile, shape.tile.blocks, shape.tile.block),
+    ):
+        assert blocks * (one + 4 * threads + 1040) <= 228 << 10
 
 
 def test_two_levels_pay_past_the_cache_of_a_gpu():

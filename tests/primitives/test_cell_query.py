@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial import cKDTree
 
+from gpubench.algorithms import counting_sort
 from gpubench.algorithms.counting_sort import CountingSort
 from gpubench.core.answers import SortedCells
 from gpubench.core.grid import Grid
@@ -14,6 +15,7 @@ from gpubench.primitives import cell_query, simd_query
 from gpubench.primitives.cell_ids import CellIds
 from gpubench.primitives.cell_query import CellQuery
 from gpubench.primitives.shared_sort import SharedSort
+from gpubench.verify.oracle import check_sorted
 
 pytestmark = pytest.mark.second_runtime
 
@@ -71,12 +73,13 @@ def listed(device: Device, positions: np.ndarray, half: bool, periodic: bool, re
     return list(zip(rows.tolist(), neighbours.tolist(), strict=True))
 
 
-def test_a_counting_sort_computes_cells_where_it_reorders(
-    device: Device, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("form", ["reorder", "gather"])
+def test_a_counting_sort_computes_cells_where_positions_follow(
+    device: Device, form: str, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(SharedSort, "pays", lambda *_: False)
     positions, grid = particles_of("corner", 700), Grid((8, 3, 3), (0.0, 0.0, 0.0), BOX)
-    cells = CountingSort(device, 700, grid, "reorder", {"levels": 0})
+    cells = CountingSort(device, 700, grid, form, {"levels": 0})
     assert not cells.reads_cells
     cell_of = device.upload(np.full(700, -1, np.int32))
     cells.build(cell_of, device.upload(positions))
@@ -89,6 +92,28 @@ def test_a_counting_sort_computes_cells_where_it_reorders(
     assert np.array_equal(expected[order], np.sort(expected))
     assert np.array_equal(in_order, positions[order])
     assert CountingSort(device, 700, grid, "order", {"levels": 0}).reads_cells
+
+
+@pytest.mark.parametrize("form", ["reorder", "gather", "order"])
+@pytest.mark.parametrize("in_order", [False, True])
+@pytest.mark.parametrize("particles", [1, 31, 33, 2047, 2048, 2049, 4100])
+def test_a_counting_sort_of_many_takes_more_of_them_a_thread(
+    device: Device, form: str, in_order: bool, particles: int, monkeypatch: pytest.MonkeyPatch
+):
+    """With runs of equal cells, at the edges of warps and blocks, twice."""
+    monkeypatch.setattr(counting_sort, "MANY", 0)
+    positions, grid = particles_of("corner", particles), Grid((8, 3, 3), (0.0, 0.0, 0.0), BOX)
+    if in_order:
+        positions = positions[np.argsort(grid.cell_ids(positions), kind="stable")]
+    cell_of, uploaded = device.upload(grid.cell_ids(positions)), device.upload(positions)
+    cells = CountingSort(device, particles, grid, form, {})
+    for _ in range(2):
+        cells.build(cell_of, uploaded)
+        found = cells.answer
+        start, order = device.download(found.start), device.download(found.order)
+        moved = None if found.positions is None else device.download(found.positions)
+        ids = grid.cell_ids(positions)
+        assert check_sorted(ids, grid.count, start, order, positions, moved) is None
 
 
 @pytest.mark.parametrize("way", ["groups", "marks", "one word a row"])
