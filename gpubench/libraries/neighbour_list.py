@@ -20,7 +20,6 @@ from gpubench.libraries._host_memory import peak_of
 from gpubench.libraries._library import need
 from gpubench.libraries._library_sort import CUDA
 from gpubench.libraries._torch import Torch
-from gpubench.neighbours.arrays import on_host
 
 OPENCL = frozenset({"opencl"})
 
@@ -51,8 +50,11 @@ class NeighbourListCall(NeighbourSearch):
     def prepare(self) -> None:
         self._kind = self.form.split("-")[1]
         self._on_host = self._kind == "numpy"
-        if self._on_host and (spec := on_host(in_torch=False).device.spec) != self.device.spec:
-            raise NotSupported(f"arrays of NumPy are searched on {spec}")
+        if self._on_host:
+            from gpubench.devices import opencl  # slow to import
+
+            if (spec := opencl.open_cpu().spec) != self.device.spec:
+                raise NotSupported(f"arrays of NumPy are searched on {spec}")
         if self._kind == "torch":
             self._torch = Torch(self.device)
         if not self._on_host:
