@@ -48,20 +48,20 @@ __device__ __forceinline__ Row row_of(const Grid *grid, const int *start, int nu
 #define FOR_FIRST_CANDIDATES(VISIT, ID)                                                                               \
     {                                                                                                                 \
         bool is_one[ROWS];                                                                                            \
-        int id[ROWS];                                                                                     \
+        int id[ROWS];                                                                                                 \
         float4 q[ROWS];                                                                                               \
         _Pragma("unroll") for (int r = 0; r < ROWS; ++r)                                                              \
         {                                                                                                             \
             const int j = OF(r, own.stretch.begin) + lane;                                                            \
-            is_one[r] = j < OF(r, own.stretch.end) && j != slot;                                                        \
-            q[r] = positions[is_one[r] ? j : slot];                                                                     \
-            id[r] = ID(is_one[r] ? j : slot);                                                                           \
+            is_one[r] = j < OF(r, own.stretch.end) && j != slot;                                                      \
+            q[r] = positions[is_one[r] ? j : slot];                                                                   \
+            id[r] = ID(is_one[r] ? j : slot);                                                                         \
         }                                                                                                             \
         _Pragma("unroll") for (int r = 0; r < ROWS; ++r)                                                              \
         {                                                                                                             \
             const float shift_y = PERIODIC ? OF(r, own.shift_y) : 0.0f;                                               \
             const float shift_z = PERIODIC ? OF(r, own.shift_z) : 0.0f;                                               \
-            VISIT(is_one[r] & is_near(p, q[r], 0.0f, shift_y, shift_z, cutoff2), id[r])                                 \
+            VISIT(is_one[r] & is_near(p, q[r], 0.0f, shift_y, shift_z, cutoff2), id[r])                               \
         }                                                                                                             \
     }
 
@@ -94,6 +94,8 @@ __global__ void count(GLOBAL const float4 *__restrict__ positions, GLOBAL const 
                       GLOBAL const int *__restrict__ order, GLOBAL const Grid *__restrict__ grid, float cutoff2,
                       float slack, int particles, GLOBAL int *__restrict__ counts)
 {
+    if (particles == 0)
+        return;
     const int lane = threadIdx.x % LANES;
     /* Past the end of all particles, the last once more. */
     const int slot = min((int)((blockIdx.x * (size_t)blockDim.x + threadIdx.x) / LANES), particles - 1);
@@ -116,6 +118,8 @@ __global__ void fill(GLOBAL const float4 *__restrict__ positions, GLOBAL const i
                      float slack, int particles, GLOBAL const int64 *__restrict__ offsets,
                      GLOBAL int *__restrict__ neighbours, int64 capacity)
 {
+    if (particles == 0)
+        return;
     const int lane = threadIdx.x % LANES, first = threadIdx.x % 32 - lane;
     const unsigned group = (ALL >> (32 - LANES)) << first, before = group & ((1u << (first + lane)) - 1u);
     const int slot = min((int)((blockIdx.x * (size_t)blockDim.x + threadIdx.x) / LANES), particles - 1);

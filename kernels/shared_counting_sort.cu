@@ -12,8 +12,6 @@
 #include "common/block_sum.h"
 #include "common/grid.h"
 
-#define KEEPS (ITEMS <= 8) /* positions in registers */
-
 #ifdef __CUDACC__
 #define OCCUPANCY __launch_bounds__(BLOCK)
 #else
@@ -82,7 +80,7 @@ __global__ void OCCUPANCY sort_shares(GLOBAL const float4 *__restrict__ position
         const int begin = counts[ranks[k] >> 16], at = begin + (int)(ranks[k] & 0xffff);
         if (begin >= first && begin < last) {
             order[at] = i;
-            sorted_positions[at] = KEEPS ? p[k] : positions[i];
+            sorted_positions[at] = p[k];
         }
     }
 }

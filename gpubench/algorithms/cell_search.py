@@ -82,15 +82,39 @@ class CellSearch(NeighbourSearch):
 
         grid: cells at least as long as the cutoff. lists, half: of the query.
         """
-        cut = _cut(grid, parameters.get("parts") or cls.parts(device, particles, grid))
-        form, is_linked = cls.preferred_form(device, particles), cls.cells.shape() is LinkedCells
+        cut = cls._cut(device, particles, grid, parameters)
         given = {name: parameters[name] for name in cls.of_cells}
-        query = CellQuery(
+        cells = cls.cells(device, particles, cut, cls.preferred_form(device, particles), given)
+        query = cls.query_over(device, particles, grid, cutoff, parameters, lists=lists, half=half)
+        return cells, query
+
+    @classmethod
+    def query_over(
+        cls,
+        device: Device,
+        particles: int,
+        grid: Grid,
+        cutoff: float,
+        parameters: Mapping[str, int],
+        *,
+        lists: bool,
+        half: bool = False,
+    ) -> CellQuery:
+        """Return the query alone, which other cell lists made the same way serve as well."""
+        cut = cls._cut(device, particles, grid, parameters)
+        is_linked = cls.cells.shape() is LinkedCells
+        form = cls.cells.forms[cls.preferred_form(device, particles)]
+        return CellQuery(
             device, particles, cut, cutoff, LinkedCells if is_linked else SortedCells,
             lists=lists, half=half, reach=cut.cells[0] // grid.cells[0],
-            gathers=not is_linked and not cls.cells.forms[form].reorders,
+            gathers=not is_linked and not form.reorders,
         )  # fmt: skip
-        return cls.cells(device, particles, cut, form, given), query
+
+    @classmethod
+    def _cut(
+        cls, device: Device, particles: int, grid: Grid, parameters: Mapping[str, int]
+    ) -> Grid:
+        return _divided(grid, parameters.get("parts") or cls.parts(device, particles, grid))
 
     @classmethod
     def parts(cls, device: Device, particles: int, grid: Grid) -> int:
@@ -205,7 +229,7 @@ class SortedSearch(CellSearch):
         return max(1, min(wanted, MOST_PARTS, MAX_CELLS // grid.count))
 
 
-def _cut(grid: Grid, parts: int) -> Grid:
+def _divided(grid: Grid, parts: int) -> Grid:
     """Return the grid with cells that are shorter along x, where float32 can tell them apart."""
     x, y, z = grid.cells
     if parts < 1 or parts * grid.count > MAX_CELLS:

@@ -44,13 +44,14 @@ class Arrays(ABC):
 
     device: where the search runs. lock: held while it launches, for kernels and queue are shared.
     gives_once: whether an array that was given shows what kernels write later.
-    library: NumPy, CuPy or PyTorch.
+    library: NumPy, CuPy or PyTorch. given: the type of what is given.
     """
 
     device: Device
     lock: threading.RLock
     gives_once = False
     library: Any
+    given: type
 
     @abstractmethod
     def take(self, positions: Any) -> Any:
@@ -82,6 +83,10 @@ class Arrays(ABC):
         """Return an array of a result in the user's kind; on the host, when it is complete."""
 
     @abstractmethod
+    def complete(self, array: Any) -> None:
+        """Have the user's array show what kernels wrote into it, if it does not."""
+
+    @abstractmethod
     def on_stream(self) -> AbstractContextManager[Any]:
         """Return a context in which launches go to the stream of the user's code."""
 
@@ -97,7 +102,7 @@ class HostArrays(Arrays):
 
     def __init__(self, torch: Any) -> None:
         self.device, self.lock = _cpu()
-        self._torch = torch
+        self._torch, self.given = torch, np.ndarray if torch is None else torch.Tensor
 
     def take(self, positions: Any) -> Any:
         host = np.asarray(positions) if self._torch is None else positions.detach().numpy()
@@ -117,10 +122,12 @@ class HostArrays(Arrays):
         return self._over(np.empty(shape, dtype))
 
     def give(self, array: Any) -> Any:
-        host = array.owner
-        if host.size:
-            self.device.complete(array, host)
-        return host if self._torch is None else self._torch.from_numpy(host)
+        self.complete(array)
+        return array.owner if self._torch is None else self._torch.from_numpy(array.owner)
+
+    def complete(self, array: Any) -> None:
+        if array.owner.size:
+            self.device.complete(array, array.owner)
 
     @contextmanager
     def on_stream(self) -> Iterator[None]:
@@ -162,6 +169,9 @@ class CudaArrays(Arrays):
         block, address = self._allocate(layout.bytes)
         return [View(address + at, shape, dtype, block, at) for at, shape, dtype in layout.places]
 
+    def complete(self, array: Any) -> None:
+        pass  # it is the same memory
+
     def on_stream(self) -> AbstractContextManager[Any]:
         return NOTHING if self.device.is_current else self.device.made_current()
 
@@ -171,6 +181,7 @@ class CuPyArrays(CudaArrays):
 
     def __init__(self, number: int) -> None:
         self.library = cupy = import_cupy()
+        self.given = cupy.ndarray
         current = cupy.cuda.get_current_stream
         super().__init__(number, lambda: current().ptr, cupy.cuda.memory.OutOfMemoryError)
 
@@ -199,6 +210,7 @@ class TorchArrays(CudaArrays):
 
     def __init__(self, number: int) -> None:
         self.library = torch = sys.modules["torch"]
+        self.given = torch.Tensor
         # New tensors are made like this one: sooner than from a type and a device.
         self._like = torch.empty(0, dtype=torch.uint8, device=torch.device("cuda", number))
         names = ("float32", "float64", "int32", "int64")
@@ -237,15 +249,17 @@ def checked(array: Any) -> Any:
     return array
 
 
-def is_contiguous(array: Any) -> bool:
-    """Say whether an array of NumPy, CuPy or PyTorch has its items one after the other."""
-    return bool(array.flags.c_contiguous if hasattr(array, "flags") else array.is_contiguous())
+def is_writable(array: Any) -> bool:
+    """Say whether kernels can write an array of NumPy, CuPy or PyTorch, item after item."""
+    if not hasattr(array, "flags"):
+        return bool(array.is_contiguous())
+    return bool(array.flags.c_contiguous and getattr(array.flags, "writeable", True))
 
 
 def arrays_of(positions: Any) -> Arrays:
     """Return how arrays like the user's, on their device, are read and given."""
     if isinstance(positions, np.ndarray):
-        return on_host(in_torch=False)
+        return on_host(False)
     in_torch = type(positions).__module__.partition(".")[0] == "torch"
     if in_torch and positions.is_cuda:
         return on_cuda(positions.get_device(), True)  # sooner than DLPack says it

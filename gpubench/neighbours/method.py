@@ -68,6 +68,7 @@ def _measured(device: Device, particles: int, grid: Grid) -> tuple[list[str], st
     none = f"nothing was measured nearby through {device.backend}"
     if (chooser := _chooser(device.backend)) is None:
         return [], none
+    particles = max(1, particles)  # nothing was measured of none
     question = Question(particles, particles / grid.count, task=TASK)
     answer = chooser.choose(question, with_changes=False)
     if answer.best is None:

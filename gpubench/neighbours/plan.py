@@ -66,8 +66,9 @@ class Plan:
             what = "half lists" if half else "rows in the order of the cells"
             raise UserError(f"{what} need sorted cells, which {method.cells.name} does not make")
         n = self.particles
-        self._over = partial(method.over, device, n, grid, cutoff, method.defaults, half=half)
-        self._cells, self._query = self._over(lists=True)
+        of_search = device, n, grid, cutoff, method.defaults
+        self._cells, self._query = method.over(*of_search, lists=True, half=half)
+        self._counter = partial(method.query_over, *of_search, lists=False, half=half)
         self._placed, self._cell_of = device.empty((n, 4), "float32"), device.empty(n, "int32")
         self._grid = device.upload(self._cells.grid.packed().view("uint8"))
         self.packed_box = device.upload(box.packed().view("uint8"))
@@ -98,7 +99,7 @@ class Plan:
     @cached_property
     def count_only(self) -> Callable[..., None]:
         """Queue cells and counts, by particle: of positions, into counts."""
-        _, query = self._over(lists=False)  # which marks nothing for a list
+        query = self._counter()  # which marks nothing for a list
 
         def count_only(positions: Any, counts: Any) -> None:
             self._build(positions, query)

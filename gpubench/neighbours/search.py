@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from gpubench.core.errors import UserError
-from gpubench.neighbours.arrays import Arrays, arrays_of, is_contiguous
+from gpubench.neighbours.arrays import Arrays, arrays_of, is_writable
 from gpubench.neighbours.box import Box, box_around, box_of, fits
 from gpubench.neighbours.found import Found, Kept
 from gpubench.neighbours.method import chosen
@@ -103,11 +103,14 @@ class NeighbourList:
             plan.count_only(taken, counts)
             if self._capacity is None:
                 plan.require_sound()
-            return arrays.give(counts) if out is None else out
+            if out is None:
+                return arrays.give(counts)
+            arrays.complete(counts)
+            return out
 
     def _counts_in(self, out: Any, arrays: Arrays, n: int) -> Any:
         """Return what kernels write of the array of an earlier count."""
-        if hasattr(out, "dtype") and arrays_of(out) is arrays and is_contiguous(out):
+        if isinstance(out, arrays.given) and arrays_of(out) is arrays and is_writable(out):
             counts = arrays.view(out)
             if (counts.shape, counts.dtype) == ((n,), np.int32):
                 return counts

@@ -64,13 +64,7 @@ class CellQuery:
             for end in (low, low + size, size)
         ]
         self._slack = np.float32(ROUNDINGS * EPSILON * max(ends))
-        self._linked, self._lists = shape is LinkedCells, lists
-        self._lanes = 0
-        density = particles / math.prod(grid.size)
-        in_row = density * row_volume(grid, cutoff, reach)
-        if not self._linked and "cuda" in device.features:
-            neighbours = 4 / 3 * math.pi * cutoff**3 * density
-            self._lanes = lanes_for(particles, neighbours, in_row, lists=lists)
+        self._linked, self._lists, self._lanes = shape is LinkedCells, lists, 0
         self.workspace_bytes = 0
         self._grid = device.upload(grid.packed().view("uint8"))
         self._counts = self._allocate(particles, "int32")
@@ -92,15 +86,31 @@ class CellQuery:
         self._masks: dict[str, Any] = {}
         self._count_shape = self._fill_shape = 1, BLOCK  # threads of a particle, and of a block
         if self._linked:
-            self._fill_shape = 1, GROUP_BLOCK
-            blocks = {"COUNT_BLOCK": BLOCK, "FILL_BLOCK": GROUP_BLOCK}
-            constants = {"PERIODIC": kept["PERIODIC"], "REACH": reach, **blocks}
-            self._count, self._fill = (
-                NamedKernel(device, "neighbour_linked.cu", name, **constants)
-                for name in ("count", "fill")
+            self._take_linked(kept["PERIODIC"], reach)
+        else:
+            self._take_sorted(grid, cutoff, reach, kept)
+
+    def _take_linked(self, is_periodic: int, reach: int) -> None:
+        """Make the kernels that follow lists."""
+        self._fill_shape = 1, GROUP_BLOCK
+        blocks = {"COUNT_BLOCK": BLOCK, "FILL_BLOCK": GROUP_BLOCK}
+        self._count, self._fill = (
+            NamedKernel(
+                self._device, "neighbour_linked.cu", name,
+                PERIODIC=is_periodic, REACH=reach, **blocks,
             )
-            return
+            for name in ("count", "fill")
+        )  # fmt: skip
+
+    def _take_sorted(self, grid: Grid, cutoff: float, reach: int, kept: dict[str, int]) -> None:
+        """Make the kernels over sorted cells that suit the density."""
+        device, particles, lists = self._device, self._particles, self._lists
         self._given["slack"] = self._slack
+        density = particles / math.prod(grid.size)
+        in_row = density * row_volume(grid, cutoff, reach)
+        if "cuda" in device.features:
+            neighbours = 4 / 3 * math.pi * cutoff**3 * density
+            self._lanes = lanes_for(particles, neighbours, in_row, lists=lists)
         if self._lanes:
             self._count_shape = self._fill_shape = self._lanes, GROUP_BLOCK
             ahead = {"LANES": self._lanes, "AHEAD": int(in_row <= self._lanes)}

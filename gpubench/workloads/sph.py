@@ -300,7 +300,7 @@ class SPHKernels:
         self.densities, self.forces, self.integrate = (
             device.kernel("sph.cu", name, **given) for name in ("densities", "forces", "integrate")
         )
-        # Of sorted cells alone, for the rows that ranks receive.
+        # Of sorted cells alone, for rows that no sort has written.
         is_marked = constants["TRAVERSAL"] == TRAVERSALS[SortedCells]
         self.coarsen = device.kernel("sph.cu", "coarsen", **given) if is_marked else None
         if workload.bodies:

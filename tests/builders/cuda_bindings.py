@@ -135,6 +135,7 @@ class Tensor:
 
 
 TORCH = SimpleNamespace(
+    Tensor=Tensor,
     **{name: f"torch.{name}" for name in ("uint8", "float32", "float64", "int32", "int64")},
     device=lambda *_: None,
     empty=lambda size, dtype, device: Tensor(np.zeros(size, np.uint8)),

@@ -65,6 +65,9 @@ def test_writes_what_it_says(tmp_path):
         ({"search": "search-bitonic"}, f"only {SEARCH} --task list can be exported, not search-b"),
         ({"task": "count"}, "can be exported, not search-counting-sort --task count"),
         ({"periodic": "xx"}, "some of xyz"),
+        ({"neighbours": 0.0}, "--neighbours takes a number above 0, not 0"),
+        ({"neighbours": float("inf")}, "above 0, not inf"),
+        ({"neighbours": float("nan")}, "above 0, not nan"),
     ],
 )
 def test_what_it_cannot_write_is_one_line(asked, message, tmp_path):

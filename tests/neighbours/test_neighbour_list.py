@@ -158,9 +158,38 @@ def test_a_count_writes_into_the_array_of_an_earlier_one(more):
     before = out.copy()
     assert search.count(drawn(400, seed=1), out) is out
     assert np.array_equal(out, search.count(drawn(400, seed=1))) and (out != before).any()
-    for wrong in (5, out[1:], out.astype(np.int64), out[None], np.repeat(out, 2)[::2]):
+    fixed = out.copy()
+    fixed.setflags(write=False)
+    others = (out[1:], out.astype(np.int64), out[None], np.repeat(out, 2)[::2], fixed)
+    for wrong in (5, np.int32(5), out.tolist(), *others):
         with pytest.raises(UserError, match="out takes what an earlier count of 400 particles"):
             search.count(drawn(400), wrong)
+
+
+class OfOther:
+    """An array of a library that is neither NumPy nor PyTorch, in host memory."""
+
+    def __init__(self, host):
+        self.host, self.dtype, self.shape = host, host.dtype, host.shape
+
+    def __array__(self, *_, **__):
+        return self.host
+
+    def __dlpack_device__(self):
+        return self.host.__dlpack_device__()
+
+    def __dlpack__(self, **more):
+        return self.host.__dlpack__(**more)
+
+
+def test_arrays_of_others_are_read_and_answered_with_numpy_arrays():
+    positions = drawn(400)
+    search = NeighbourList(1.0, EDGES, capacity=10_000)
+    out = search.count(OfOther(positions))
+    assert type(out) is np.ndarray and np.array_equal(out, search.count(positions))
+    assert search.count(OfOther(positions), out) is out
+    with pytest.raises(UserError, match="out takes what an earlier count"):
+        search.count(positions, OfOther(out))
 
 
 def test_errors_of_a_count_with_a_capacity_are_told_at_the_next_check():

@@ -53,6 +53,14 @@ def test_a_count_marks_nothing_for_a_list(bindings, positions, more):
     assert len(words) == 8 and words[-1] == out.data_ptr()
 
 
+@pytest.mark.parametrize("method", ["auto", "counting-sort"])
+def test_no_particles_are_counted_and_listed(bindings, method):
+    search = NeighbourList(1.0, EDGES, True, method=method)
+    none = Tensor(np.zeros((0, 3)))
+    assert search.count(none).shape == (0,)
+    assert search(none).counts.shape == (0,)
+
+
 def test_other_methods_are_queued_too(bindings, positions):
     names = []
     for method in ("atomic-list", "radix-grid"):

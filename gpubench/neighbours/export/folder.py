@@ -37,6 +37,8 @@ def write(
         raise UserError(f"only {SEARCH} --task {TASK} can be exported, not {search} --task {task}")
     if set(periodic) - set("xyz") or len(set(periodic)) != len(periodic):
         raise UserError(f"--periodic takes some of xyz, not {periodic!r}")
+    if not 0 < neighbours < math.inf:
+        raise UserError(f"--neighbours takes a number above 0, not {neighbours:g}")
     paths = [folder / name for name in FILES]
     if there := next((path for path in paths if path.exists()), None):
         raise UserError(f"{there} is there already: give another folder")
