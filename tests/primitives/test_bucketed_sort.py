@@ -148,7 +148,7 @@ def test_the_first_shape_that_suffices_and_fits_is_taken(device: Device):
 @pytest.mark.parametrize(
     ("particles", "kib", "number"),
     [
-        (2**18, 227, 0), (2**19, 227, 0), (2**20, 227, 1), (2**21, 227, 1), (2**22, 227, 2),
+        (2**18, 227, 0), (2**19, 227, 0), (2**20, 227, 0), (2**21, 227, 1), (2**22, 227, 2),
         (2**24, 227, 2), (2**26, 227, 3), (2**21, 99, 1), (2**22, 99, 4), (2**24, 163, 4),
         (2**26, 163, None), (2**20, 64, None),
     ],
@@ -172,7 +172,8 @@ def test_two_levels_pay_past_the_cache_of_a_gpu():
     gpu = SimpleNamespace(is_cpu=False, cache_bytes=60 << 20, shared_bytes=227 << 10)
     cpu = SimpleNamespace(is_cpu=True, cache_bytes=60 << 20, shared_bytes=227 << 10)
     assert BucketedSort.pays(gpu, 2**21, GRID)
-    assert not BucketedSort.pays(gpu, 2**20, GRID)
+    assert BucketedSort.pays(gpu, 2**20, GRID)
+    assert not BucketedSort.pays(gpu, 2**19, GRID)
     assert not BucketedSort.pays(cpu, 2**21, GRID)
     gpu.shared_bytes = 64 << 10
     assert not BucketedSort.pays(gpu, 2**21, GRID)
