@@ -277,6 +277,7 @@ class Replay:
 
     def __init__(self, device: CuPyDevice, noted: Sequence[Noted], slots: Sequence[View]) -> None:
         self._device = device
+        self._noted = noted  # whose arguments hold the arrays
         given = [word for launch, _, _, arguments in noted for word in launch.packed(arguments)]
         self._measured = [number for number, slot in enumerate(slots) if slot.size in given]
         shared = [slot.ptr for slot in slots] + [slots[at].size for at in self._measured]

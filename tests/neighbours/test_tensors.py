@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+
 import numpy as np
 import pytest
 from builders.cuda_bindings import CONTEXT, PAIRS, STREAM, Bindings, Tensor
@@ -51,6 +53,29 @@ def test_a_count_marks_nothing_for_a_list(bindings, positions, more):
     assert [name for name, *_ in bindings.launched][-1] == "count"
     *_, words = bindings.launched[-1]
     assert len(words) == 8 and words[-1] == out.data_ptr()
+
+
+def test_the_memory_that_a_replay_names_is_kept(bindings, positions, monkeypatch):
+    blocks = []
+
+    def new_empty(_, size):
+        host = np.zeros(size, np.uint8)
+        blocks.append((range(host.ctypes.data, host.ctypes.data + size), weakref.ref(host)))
+        return Tensor(host)
+
+    monkeypatch.setattr(Tensor, "new_empty", new_empty)
+    search = NeighbourList(1.0, EDGES, True, method="counting-sort", capacity=9000)
+    search(positions)
+    out = search.count(positions)
+    bindings.launched.clear()
+    search.count(positions, out)
+    live = {positions.data_ptr(), out.data_ptr()}
+    named = {word for *_, words in bindings.launched for word in words} - live
+    held = {
+        word for word in named for block, host in blocks if host() is not None and word in block
+    }
+    freed = {word for word in named for block, host in blocks if host() is None and word in block}
+    assert len(held) > 8 and freed <= held
 
 
 @pytest.mark.parametrize("method", ["auto", "counting-sort"])
