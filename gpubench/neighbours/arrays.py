@@ -83,10 +83,6 @@ class Arrays(ABC):
         """Return an array of a result in the user's kind; on the host, when it is complete."""
 
     @abstractmethod
-    def complete(self, array: Any) -> None:
-        """Have the user's array show what kernels wrote into it, if it does not."""
-
-    @abstractmethod
     def on_stream(self) -> AbstractContextManager[Any]:
         """Return a context in which launches go to the stream of the user's code."""
 
@@ -106,28 +102,22 @@ class HostArrays(Arrays):
 
     def take(self, positions: Any) -> Any:
         host = np.asarray(positions) if self._torch is None else positions.detach().numpy()
-        return self._over(np.ascontiguousarray(checked(host)))
+        return self.view(np.ascontiguousarray(checked(host)))
 
     def view(self, array: Any) -> Any:
-        return self._over(np.asarray(array))
-
-    def _over(self, host: NDArray[Any]) -> Any:
-        """Return a device array over host memory, which both keep."""
-        device = self.device
-        array = device.over(host) if host.size else device.empty(host.shape, host.dtype)
-        array.owner = host
-        return array
+        host, device = np.asarray(array), self.device
+        over = device.over(host) if host.size else device.empty(host.shape, host.dtype)
+        over.owner = host
+        return over
 
     def empty(self, shape: int | tuple[int, ...], dtype: str) -> Any:
-        return self._over(np.empty(shape, dtype))
+        return self.view(np.empty(shape, dtype))
 
     def give(self, array: Any) -> Any:
-        self.complete(array)
-        return array.owner if self._torch is None else self._torch.from_numpy(array.owner)
-
-    def complete(self, array: Any) -> None:
-        if array.owner.size:
-            self.device.complete(array, array.owner)
+        host = array.owner
+        if host.size:
+            self.device.complete(array, host)
+        return host if self._torch is None else self._torch.from_numpy(host)
 
     @contextmanager
     def on_stream(self) -> Iterator[None]:
@@ -168,9 +158,6 @@ class CudaArrays(Arrays):
         """Allocate the arrays of one result in one go: an allocation, and an array, takes time."""
         block, address = self._allocate(layout.bytes)
         return [View(address + at, shape, dtype, block, at) for at, shape, dtype in layout.places]
-
-    def complete(self, array: Any) -> None:
-        pass  # it is the same memory
 
     def on_stream(self) -> AbstractContextManager[Any]:
         return NOTHING if self.device.is_current else self.device.made_current()

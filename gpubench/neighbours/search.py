@@ -103,10 +103,7 @@ class NeighbourList:
             plan.count_only(taken, counts)
             if self._capacity is None:
                 plan.require_sound()
-            if out is None:
-                return arrays.give(counts)
-            arrays.complete(counts)
-            return out
+            return out if out is not None and arrays.gives_once else arrays.give(counts)
 
     def _counts_in(self, out: Any, arrays: Arrays, n: int) -> Any:
         """Return what kernels write of the array of an earlier count."""
