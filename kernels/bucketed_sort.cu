@@ -1,4 +1,4 @@
-/* Counting sort of particles by cell in two levels, for more of them than the cache holds. Plainly:
+/* Counting sort of particles by cell in two levels, for so many that they fill the cache. Plainly:
 
        for each tile of positions:  counting sort of its particles by bucket, with i
        for each bucket:             counting sort of its particles, of all tiles, by cell
@@ -16,6 +16,7 @@
    the cells of a bucket. A tile has fewer than 2^16 particles. GROUP: buckets whose runs in a tile lie together.
    SHARED_BYTES: of sort_tiles 16 TILE + 4 (buckets + 1), of sort_buckets 16 MOST + 4 (WIDTH + 32), of
    scatter_large 4 MOST. */
+#include "common/block_sum.h"
 #include "common/grid.h"
 
 #define TILE (TILE_BLOCK * TILE_ITEMS)
@@ -67,36 +68,6 @@ __device__ __forceinline__ int first_cell_of(unsigned bucket, unsigned scale, in
 {
     const uint64 first = (((uint64)bucket << 32) + scale - 1) / scale;
     return first < (uint64)cells ? (int)first : cells;
-}
-
-/* The sum of the values of all threads before this one. sums: one of each thread, for use here. */
-__device__ __forceinline__ int sum_before(int value, LOCAL int *sums, int threads)
-{
-#ifdef __CUDACC__
-    const unsigned all = 0xffffffffu, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    int sum = value;
-    for (int reach = 1; reach < 32; reach *= 2) {
-        const int before = __shfl_up_sync(all, sum, reach);
-        sum += lane >= reach ? before : 0;
-    }
-    if (lane == 31)
-        sums[warp] = sum;
-    __syncthreads();
-    int of_warps = lane < warp ? sums[lane] : 0;
-    for (int reach = 16; reach > 0; reach /= 2)
-        of_warps += __shfl_xor_sync(all, of_warps, reach);
-    return of_warps + sum - value;
-#else
-    sums[threadIdx.x] = value;
-    __syncthreads();
-    for (int reach = 1; reach < threads; reach *= 2) {
-        const int before = threadIdx.x >= reach ? sums[threadIdx.x - reach] : 0;
-        __syncthreads();
-        sums[threadIdx.x] += before;
-        __syncthreads();
-    }
-    return sums[threadIdx.x] - value;
-#endif
 }
 
 /* Where a run begins in its tile, and how many particles it has in the upper half. */

@@ -24,7 +24,7 @@ class CountingSort(CellList):
     """Histogram with rank, scan, scatter.
 
     levels: of `gather`, 2 sorts into buckets of cells first, which it computes from the positions;
-        0 takes 2 where that pays: on a GPU, for more particles than its cache holds. Of `gather`
+        0 takes 2 where that pays: on a GPU, for particles that fill half its cache. Of `gather`
         and `reorder`, 0 computes cells so in one level, too: a launch less; of few particles,
         `reorder` sorts in one launch.
     """
@@ -115,8 +115,8 @@ class CountingSort(CellList):
     def traffic_bytes(self) -> int:
         if self._sort:
             return self._sort.traffic_bytes()
-        # Cell twice, count (8 bytes), rank written and read, start, order; 32 with the positions,
-        # 16 where those give the cells.
+        # Cell twice, count (8 bytes), rank written and read (once a run of equal cells, at most),
+        # start, order; 32 with the positions, 16 where those give the cells.
         # A cell: count read and cleared, start written.
         gathered = self._gather.traffic_bytes() if self._gather else 0
         return (

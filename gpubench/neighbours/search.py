@@ -91,8 +91,8 @@ class NeighbourList:
 
         As `Found.counts`, without the list; rows are particles, whatever `order` is.
 
-        out: what an earlier count of as many particles returned, to be written anew. With a
-            capacity, too, nothing is allocated and nothing waits.
+        out: what an earlier count of this search returned, of as many particles, to be written
+            anew. With a capacity, too, nothing is allocated and nothing waits.
         """
         arrays = arrays_of(positions)
         with arrays.lock, arrays.on_stream():
