@@ -42,9 +42,8 @@ class Plan:
 
     method: the class of the search. box, grid: what repeats, and its cells. cutoff: with the skin.
     half: whether each pair is listed once. in_cells: whether rows, and neighbours, are numbered in
-    cell order.
-    capacity: room for neighbours; with it `require_sound` returns the most pairs of several
-    searches, without it lists have the room that they need.
+    cell order. capacity: room for neighbours; with it `require_sound` returns the most pairs of
+    several searches, without it lists have the room that they need.
     """
 
     def __init__(
@@ -69,6 +68,7 @@ class Plan:
         of_search = device, n, grid, cutoff, method.defaults
         self._cells, self._query = method.over(*of_search, lists=True, half=half)
         self._counter = partial(method.query_over, *of_search, lists=False, half=half)
+        self._counting: Any = None
         self._placed, self._cell_of = device.empty((n, 4), "float32"), device.empty(n, "int32")
         self._grid = device.upload(self._cells.grid.packed().view("uint8"))
         self.packed_box = device.upload(box.packed().view("uint8"))
@@ -82,31 +82,39 @@ class Plan:
         self._blocks = device.blocks(n, BLOCK)
         sizes = [(n, "int32"), (n + 1, "int64"), (capacity or 0, "int32")]
         self._layout = Layout(*sizes, *[(n, "int32")] * in_cells)
-        self._read: dict[str, Any]
         if in_cells:
             self.numbers  # noqa: B018  # made now: nothing is allocated while launches are noted
-        self._queue_count = device.replayed(self._count, 3)
-        # What fills reads what the count before it has noted.
-        notes = self._queue_count != self._count
-        self._queue_fill = device.replayed(self._fill, 3) if notes else self._fill
-        self._queue_list = device.replayed(self._list, 4)
+        self._replays: dict[str, Callable[..., None]] = {}
+        if self._replayed("_count", 3):
+            self._replayed("_fill", 3)  # which reads what that count has noted
+        self._replayed("_list", 4)
 
     @cached_property
     def numbers(self) -> Any:
         """The numbers of the particles, int32, on the device."""
         return self._device.upload(np.arange(self.particles, dtype=np.int32))
 
-    @cached_property
-    def count_only(self) -> Callable[..., None]:
-        """Queue cells and counts, by particle: of positions, into counts."""
-        query = self._counter()  # which marks nothing for a list
+    def _replayed(self, name: str, arrays: int) -> bool:
+        """Say whether a method's launches can be replayed; then `_queue` does that."""
+        replay = self._device.replayed(work := getattr(self, name), arrays)
+        if replay != work:  # a method of this plan would hold it
+            self._replays[name] = replay
+        return name in self._replays
 
-        def count_only(positions: Any, counts: Any) -> None:
-            self._build(positions, query)
-            query.write_to(counts)
-            query.count(self._read)
+    def _queue(self, name: str, *arrays: Any) -> None:
+        (self._replays.get(name) or getattr(self, name))(*arrays)
 
-        return self._device.replayed(count_only, 2)
+    def count_only(self, positions: Any, counts: Any) -> None:
+        """Queue cells and counts, by particle."""
+        if self._counting is None:
+            self._counting = self._counter()  # which marks nothing for a list
+            self._replayed("_count_only", 2)
+        self._queue("_count_only", positions, counts)
+
+    def _count_only(self, positions: Any, counts: Any) -> None:
+        self._build(positions, self._counting)
+        self._counting.write_to(counts)
+        self._counting.count(self._read)
 
     def rows(self, arrays: Arrays) -> Rows:
         """Allocate the arrays of a result."""
@@ -120,12 +128,12 @@ class Plan:
         """
         pairs = None
         if self._capacity is None:
-            self._queue_count(positions, rows.counts, rows.offsets)
+            self._queue("_count", positions, rows.counts, rows.offsets)
             pairs = self.require_sound()
             rows.neighbours = arrays.empty(pairs, "int32")
-            self._queue_fill(rows.counts, rows.offsets, rows.neighbours)
+            self._queue("_fill", rows.counts, rows.offsets, rows.neighbours)
         else:
-            self._queue_list(positions, rows.counts, rows.offsets, rows.neighbours)
+            self._queue("_list", positions, rows.counts, rows.offsets, rows.neighbours)
         if self._in_cells:
             self._device.copy(self._order, rows.ids)
         return pairs

@@ -90,7 +90,6 @@ class NeighbourList:
         """Return how many neighbours each particle has: int32, shape (n,).
 
         As `Found.counts`, without the list; rows are particles, whatever `order` is.
-
         out: what an earlier count of this search returned, of as many particles, to be written
             anew. With a capacity, too, nothing is allocated and nothing waits.
         """
@@ -149,9 +148,7 @@ class NeighbourList:
         elif isinstance(out, Found) and out.suits(arrays, taken.shape[0], self._in_cells):
             rows = out.rows
         else:
-            raise UserError(
-                "out takes what an earlier search like this one found, of as many particles"
-            )
+            raise UserError("out takes what an earlier search like this one found")
         return Found(arrays, plan, rows, taken, plan.search(arrays, taken, rows))
 
     def _plan_for(self, arrays: Arrays, taken: Any) -> Plan:
@@ -163,11 +160,10 @@ class NeighbourList:
             n, grid = taken.shape[0], box.grid(taken.shape[0], self.reach)
             needs_sorted = self._half or self._in_cells
             search, self.chosen = chosen(self._method, arrays.device, n, grid, needs_sorted)
-            plan = Plan(
+            self._plan = key, Plan(
                 arrays.device, search, taken, box, grid, self.reach,
                 half=self._half, in_cells=self._in_cells, capacity=self._capacity,
             )  # fmt: skip
-            self._plan = key, plan
         return self._plan[1]
 
     def _box(self, arrays: Arrays, taken: Any) -> Box:

@@ -111,8 +111,8 @@ class Tuned:
     @property
     def is_sound(self) -> bool:
         """Whether some search was timed and none was wrong or failed."""
-        every = [*self.ranked, *self.updates]
-        bad = any(each.measurement.record.status in ("wrong", "failed") for each in every)
+        done = self.ranked + self.updates
+        bad = any(each.measurement.record.status in ("wrong", "failed") for each in done)
         return bool(self.ranked) and self.ranked[0].rank is not None and not bad
 
 
@@ -142,10 +142,9 @@ def tune(
     if task not in TASKS or task == "update":
         known = ", ".join(name for name in TASKS if name != "update")
         raise UserError(f"the task must be one of {known}, not {task!r}")
-    if isinstance(positions, str | Path):
-        frames = read_frames(Path(positions))
-    else:
-        frames = frames_of(positions)
+    frames = (
+        read_frames(Path(positions)) if isinstance(positions, str | Path) else frames_of(positions)
+    )
     edges, corner = (frames.box if box is None else box), (frames.low if low is None else low)
     given = box_of(edges, (0.0, 0.0, 0.0) if corner is None else corner, periodic)
     around = given or _around(frames.positions, cutoff)

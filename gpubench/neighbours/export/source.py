@@ -43,8 +43,7 @@ def _holds(word: str, condition: str, known: Constants) -> bool:
     return bool(eval(text, {"__builtins__": {}}))
 
 
-# What conditions in the kernels are over, as nvcc and the harness have it.
-CHOSEN = {"__CUDACC__": 1, "FROM_POSITIONS": 1, "STAGED": 1}
+CHOSEN = {"__CUDACC__": 1, "FROM_POSITIONS": 1, "STAGED": 1}  # by nvcc and the harness
 
 
 def with_kernels(text: str, constants: Constants) -> str:
@@ -61,4 +60,4 @@ def _body(file: str, constants: Constants) -> str:
     text = resolved((kernel_folder() / file).read_text(encoding="utf-8"), constants)
     text = re.sub(r"^#(include .*|define (GPUBENCH_\w+|GLOBAL|LOCAL))\n", "", text, flags=re.M)
     text = text.replace("/* Address spaces of pointers, which CUDA infers. */\n", "")
-    return re.sub(r"\b(GLOBAL|LOCAL) ", "", text)
+    return f"/* {file} */\n" + re.sub(r"\b(GLOBAL|LOCAL) ", "", text)
