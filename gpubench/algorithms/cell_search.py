@@ -56,10 +56,8 @@ class CellSearch(NeighbourSearch):
     source = "rozen2008, section 2.3, over the cell list's own source"
 
     def prepare(self) -> None:
-        self._cells, self._query = self.over(
-            self.device, self.particles, self.grid, self.cutoff, self.parameters,
-            lists=self.task == "list",
-        )  # fmt: skip
+        self._cells = self.cells_for(self.device, self.particles, self.grid, self.parameters)
+        self._query = query_of(self._cells, self.grid, self.cutoff, lists=self.task == "list")
         self._ids = CellIds(self.device, self._cells.grid)
         self._cell_of = [
             self.allocate(self.particles, "int32") for _ in range(2 if self.task == "update" else 1)
@@ -67,54 +65,13 @@ class CellSearch(NeighbourSearch):
         self.workspace_bytes += self._cells.workspace_bytes + self._query.workspace_bytes
 
     @classmethod
-    def over(
-        cls,
-        device: Device,
-        particles: int,
-        grid: Grid,
-        cutoff: float,
-        parameters: Mapping[str, int],
-        *,
-        lists: bool,
-        half: bool = False,
-    ) -> tuple[CellList, CellQuery]:
-        """Return the cell list of this search and the query over it.
-
-        grid: cells at least as long as the cutoff. lists, half: of the query.
-        """
-        cut = cls._cut(device, particles, grid, parameters)
-        given = {name: parameters[name] for name in cls.of_cells}
-        cells = cls.cells(device, particles, cut, cls.preferred_form(device, particles), given)
-        query = cls.query_over(device, particles, grid, cutoff, parameters, lists=lists, half=half)
-        return cells, query
-
-    @classmethod
-    def query_over(
-        cls,
-        device: Device,
-        particles: int,
-        grid: Grid,
-        cutoff: float,
-        parameters: Mapping[str, int],
-        *,
-        lists: bool,
-        half: bool = False,
-    ) -> CellQuery:
-        """Return the query alone, which other cell lists made the same way serve as well."""
-        cut = cls._cut(device, particles, grid, parameters)
-        is_linked = cls.cells.shape() is LinkedCells
-        form = cls.cells.forms[cls.preferred_form(device, particles)]
-        return CellQuery(
-            device, particles, cut, cutoff, LinkedCells if is_linked else SortedCells,
-            lists=lists, half=half, reach=cut.cells[0] // grid.cells[0],
-            gathers=not is_linked and not form.reorders,
-        )  # fmt: skip
-
-    @classmethod
-    def _cut(
+    def cells_for(
         cls, device: Device, particles: int, grid: Grid, parameters: Mapping[str, int]
-    ) -> Grid:
-        return _divided(grid, parameters.get("parts") or cls.parts(device, particles, grid))
+    ) -> CellList:
+        """Return the cell list of this search. grid: cells at least as long as the cutoff."""
+        cut = _cut(grid, parameters.get("parts") or cls.parts(device, particles, grid))
+        given = {name: parameters[name] for name in cls.of_cells}
+        return cls.cells(device, particles, cut, cls.preferred_form(device, particles), given)
 
     @classmethod
     def parts(cls, device: Device, particles: int, grid: Grid) -> int:
@@ -229,7 +186,23 @@ class SortedSearch(CellSearch):
         return max(1, min(wanted, MOST_PARTS, MAX_CELLS // grid.count))
 
 
-def _divided(grid: Grid, parts: int) -> Grid:
+def query_of(
+    cells: CellList, grid: Grid, cutoff: float, *, lists: bool, half: bool = False
+) -> CellQuery:
+    """Return a query over a cell list.
+
+    grid: the cells before they were cut. lists, half: of the query.
+    """
+    is_linked = cells.shape() is LinkedCells
+    return CellQuery(
+        cells.device, cells.particles, cells.grid, cutoff,
+        LinkedCells if is_linked else SortedCells,
+        lists=lists, half=half, reach=cells.grid.cells[0] // grid.cells[0],
+        gathers=not is_linked and not cells.forms[cells.form].reorders,
+    )  # fmt: skip
+
+
+def _cut(grid: Grid, parts: int) -> Grid:
     """Return the grid with cells that are shorter along x, where float32 can tell them apart."""
     x, y, z = grid.cells
     if parts < 1 or parts * grid.count > MAX_CELLS:

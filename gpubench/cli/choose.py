@@ -259,7 +259,7 @@ def _answer(asked: Asked, results: list[Path], device: str | None, as_json: bool
 
 def _elsewhere(machine: Machine) -> str | None:
     """Say that the evidence comes from a GPU that this machine does not have, or return None."""
-    from gpubench.choose.evidence import STUDY
+    from gpubench.choose.evidence import MAP, STUDY
     from gpubench.devices.cuda import gpu_names
 
     here = gpu_names()
@@ -267,5 +267,5 @@ def _elsewhere(machine: Machine) -> str | None:
         return None
     return (
         f"measured on {machine.device}, not on {here[0]}, where another may be fastest:"
-        f" `gpubench run {STUDY}` measures this one"
+        f" `gpubench run {STUDY} --sweeps {MAP}` makes a map of this one"
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gpubench.algorithms.cell_search import CellSearch
+from gpubench.algorithms.cell_search import CellSearch, query_of
 from gpubench.core.answers import LinkedCells
 from gpubench.core.errors import UserError
 from gpubench.core.grid import Grid
@@ -65,9 +65,9 @@ class Plan:
             what = "half lists" if half else "rows in the order of the cells"
             raise UserError(f"{what} need sorted cells, which {method.cells.name} does not make")
         n = self.particles
-        of_search = device, n, grid, cutoff, method.defaults
-        self._cells, self._query = method.over(*of_search, lists=True, half=half)
-        self._counter = partial(method.query_over, *of_search, lists=False, half=half)
+        self._cells = method.cells_for(device, n, grid, method.defaults)
+        self._query_of = partial(query_of, self._cells, grid, cutoff, half=half)
+        self._query = self._query_of(lists=True)
         self._counting: Any = None
         self._placed, self._cell_of = device.empty((n, 4), "float32"), device.empty(n, "int32")
         self._grid = device.upload(self._cells.grid.packed().view("uint8"))
@@ -107,7 +107,7 @@ class Plan:
     def count_only(self, positions: Any, counts: Any) -> None:
         """Queue cells and counts, by particle."""
         if self._counting is None:
-            self._counting = self._counter()  # which marks nothing for a list
+            self._counting = self._query_of(lists=False)  # marks nothing for a list
             self._replayed("_count_only", 2)
         self._queue("_count_only", positions, counts)
 

@@ -723,7 +723,7 @@ def test_evidence_of_another_gpu_is_said_first(gpubench_command, shipped, gpus):
     gpus[:] = ["Another GPU"]
     first, rest = gpubench_command(*question)[1].split("\n", 1)
     assert first.startswith("measured on A GPU, not on Another GPU")
-    assert "`gpubench run regimes`" in first
+    assert "`gpubench run regimes --sweeps map`" in first
     assert rest == plain
 
 

@@ -104,12 +104,13 @@ def test_lists_every_pair_and_no_other(case):
     check_case(case)
 
 
-def test_agrees_with_libraries():
+@pytest.mark.parametrize("many", [100, pytest.param(2000, marks=pytest.mark.long)])
+def test_agrees_with_libraries(many):
     """Pairs of random particles are those of SciPy and vesin, but for what is at the cutoff."""
     tree_of = pytest.importorskip("scipy.spatial").cKDTree
     vesin = pytest.importorskip("vesin").NeighborList(cutoff=1.0, full_list=True)
-    rng = np.random.default_rng(100)
-    for case in range(100):
+    rng = np.random.default_rng(many)
+    for case in range(many):
         edges, periodic = rng.uniform(3.0, 7.0, 3), case % 2 == 0
         positions = rng.random((rng.integers(1, 400), 3)) * edges
         search = NeighbourList(1.0, edges, periodic)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sorted_cells import sorted_right
 
 import gpubench
 from gpubench.algorithms import cell_search, counting_sort
@@ -18,7 +19,6 @@ from gpubench.core.grid import Grid
 from gpubench.devices import Device
 from gpubench.primitives.bucketed_sort import GROUP, BucketedSort, Shape, Tile
 from gpubench.verify.conformance import run_conformance
-from gpubench.verify.oracle import check_sorted
 from gpubench.workloads.dpd import DPDStandard
 
 pytestmark = pytest.mark.second_runtime
@@ -43,18 +43,6 @@ def particles_of(kind: str, particles: int) -> np.ndarray:
     positions = np.zeros((particles, 4), np.float32)
     positions[:, :3] = np.float32(GRID.low) + unit * np.float32(GRID.size)
     return positions
-
-
-def sorted_right(device: Device, sorts: BucketedSort, positions: np.ndarray, grid: Grid) -> None:
-    """Launch twice, since the second finds what the first left, and check both answers."""
-    uploaded = device.upload(positions)
-    for _ in range(2):
-        for array in (sorts.start, sorts.order, sorts.sorted):
-            device.fill(array, 0xA5)
-        sorts.launch(uploaded)
-        start, order, moved = map(device.download, (sorts.start, sorts.order, sorts.sorted))
-        cells = grid.cell_ids(positions)
-        assert check_sorted(cells, grid.count, start, order, positions, moved) is None
 
 
 @pytest.mark.parametrize("sort", [BucketedSort, SmallSort])
