@@ -344,12 +344,17 @@ def test_far_away_coordinates_along_a_periodic_axis_stay_in_the_box(far):
     assert (np.linalg.norm(away, axis=1) < 1.0 + 1e-5).all() and len(mine) < 40
 
 
-def test_positions_outside_an_open_axis():
-    positions = drawn(20)
-    positions[3, 0] = EDGES[0] * 1.01
+@pytest.mark.parametrize("axis", range(3))
+@pytest.mark.parametrize(("end", "beyond"), [(0.0, -1e-9), (1.0, 1e-9)])
+def test_positions_outside_an_open_axis(axis, end, beyond):
+    positions = drawn(20, dtype="float64")
+    repeats = np.arange(3) != axis
+    positions[3, axis] = end * EDGES[axis]
+    assert len(NeighbourList(1.0, EDGES, repeats)(positions).counts) == 20
+    positions[3, axis] += beyond
     with pytest.raises(UserError, match="position 3 is outside the box"):
-        NeighbourList(1.0, EDGES, (False, True, True))(positions)
-    NeighbourList(1.0, EDGES, (True, False, False))(positions)
+        NeighbourList(1.0, EDGES, repeats)(positions)
+    NeighbourList(1.0, EDGES, ~repeats)(positions)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from builders.cuda_bindings import CONTEXT, PAIRS, STREAM, Bindings, Tensor
 
 from gpubench import NeighbourList
 from gpubench.core.errors import UserError
+from gpubench.neighbours.arrays import arrays_of
 
 EDGES = (12.0, 12.0, 12.0)
 
@@ -45,14 +46,18 @@ def test_a_search_is_queued_as_its_kernels_would_be_one_by_one(bindings, positio
 
 
 @pytest.mark.parametrize("more", [{}, {"capacity": 0}])
-def test_a_count_marks_nothing_for_a_list(bindings, positions, more):
-    search = NeighbourList(1.0, EDGES, True, method="counting-sort", **more)
+def test_a_count_marks_nothing_for_a_list(bindings, more):
+    """So many particles that a list marks them, whose kernel takes two arrays more."""
+    positions = Tensor(np.random.default_rng(1).random((40_000, 3)) * 30)
+    search = NeighbourList(1.0, (30.0,) * 3, True, method="counting-sort", **more)
+    search(positions)
+    (listing,) = (words for name, _, words in bindings.launched if name == "count")
     out = search.count(positions)
     bindings.launched.clear()
     assert search.count(positions, out) is out
     assert [name for name, *_ in bindings.launched][-1] == "count"
     *_, words = bindings.launched[-1]
-    assert len(words) == 8 and words[-1] == out.data_ptr()
+    assert len(words) == len(listing) - 2 == 8 and words[-1] == out.data_ptr()
 
 
 def test_the_memory_that_a_replay_names_is_kept(bindings, positions, monkeypatch):
@@ -76,6 +81,23 @@ def test_the_memory_that_a_replay_names_is_kept(bindings, positions, monkeypatch
     }
     freed = {word for word in named for block, host in blocks if host() is None and word in block}
     assert len(held) > 8 and freed <= held
+
+
+def test_a_replay_keeps_what_its_work_alone_has(bindings, positions):
+    device = arrays_of(positions).device
+    kernel = device.kernel("gather.cu", "any")
+
+    def replayed():
+        held = device.empty(5, "int32")
+        replay = device.replayed(lambda array: kernel(1, 32, array, held), 1)
+        return replay, weakref.ref(held.owner.host)
+
+    replay, memory = replayed()
+    assert memory() is not None
+    replay(device.empty(7, "int32"))
+    assert bindings.launched[-1][2][1] == memory().ctypes.data
+    del replay
+    assert memory() is None
 
 
 @pytest.mark.parametrize("method", ["auto", "counting-sort"])
