@@ -9,10 +9,8 @@
 #include "common/grid.h"
 
 #if FROM_POSITIONS
-#define CELLS GLOBAL const float4 *__restrict__ positions, GLOBAL const Grid *__restrict__ grid, GLOBAL int *
 #define CELL_OF(i) (cell_of[i] = cell_of_position(grid, positions[i]))
 #else
-#define CELLS GLOBAL const int *
 #define CELL_OF(i) cell_of[i]
 #endif
 
@@ -30,8 +28,10 @@ __device__ __forceinline__ unsigned beginnings(int cell)
 #endif
 
 /* Count the particles of each cell; the count before an addition is the particle's rank. */
-__global__ void histogram_with_rank(CELLS __restrict__ cell_of, GLOBAL int *__restrict__ counts,
-                                    GLOBAL int *__restrict__ rank, int particles)
+__global__ void histogram_with_rank(GLOBAL const float4 *__restrict__ positions,
+                                    GLOBAL const Grid *__restrict__ grid, GLOBAL int *__restrict__ cell_of,
+                                    GLOBAL int *__restrict__ counts, GLOBAL int *__restrict__ rank,
+                                    int particles)
 {
 #ifdef __CUDACC__
     const unsigned begin = FIRST_OF_WARP(blockIdx.x);

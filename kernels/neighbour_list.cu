@@ -93,15 +93,15 @@ __global__ void has_moved(GLOBAL const REAL *__restrict__ before, GLOBAL const R
 /* For each of the first `most` pairs of a list: its two rows (pairs), and where the second is from the
    first, or how far (geometry). Row r is of particle ids[r]. One thread a row. */
 __global__ void write_pairs(GLOBAL const int64 *__restrict__ offsets, GLOBAL const int *__restrict__ neighbours,
-                            int64 most, int rows, GLOBAL int *__restrict__ pairs)
+                            int64 most, int rows, GLOBAL int *__restrict__ out)
 {
     unsigned row = blockIdx.x * blockDim.x + threadIdx.x;
     if (row >= rows)
         return;
     int64 end = min(offsets[row + 1], most);
     for (int64 k = offsets[row]; k < end; ++k) {
-        pairs[2 * k] = (int)row;
-        pairs[2 * k + 1] = neighbours[k];
+        out[2 * k] = (int)row;
+        out[2 * k + 1] = neighbours[k];
     }
 }
 

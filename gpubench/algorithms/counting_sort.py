@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from gpubench.core.answers import SortedCells
 from gpubench.core.contracts import CellList, Form
 from gpubench.core.errors import NotSupported, UserError
+from gpubench.devices.named import NamedKernel
 from gpubench.primitives.bucketed_sort import BucketedSort
 from gpubench.primitives.gather import Gather
 from gpubench.primitives.scan import ExclusiveScan
@@ -50,7 +51,6 @@ class CountingSort(CellList):
         if levels == 0 and form == "gather" and BucketedSort.pays(device, particles, grid):
             levels = 2
         self._sort: BucketedSort | SharedSort | None = None  # takes all of the work
-        self._grid: list[Any] = []  # where cells are computed from positions
         if levels == 2:
             self._sort = BucketedSort(device, particles, grid)
         elif levels == 0 and form == "reorder" and SharedSort.pays(device, particles, grid):
@@ -59,8 +59,9 @@ class CountingSort(CellList):
             self.workspace_bytes += self._sort.workspace_bytes
             return
         self._travel = form == "reorder"
-        if levels == 0 and form != "order":
-            self._grid = [device.upload(grid.packed().view("uint8"))]
+        self._finds_cells = levels == 0 and form != "order"  # from the positions
+        self._grid = device.upload(grid.packed().view("uint8"))
+        self.workspace_bytes += self._grid.nbytes
         self._gather = Gather(device, particles) if form == "gather" else None
         if self._gather:
             self.workspace_bytes += self._gather.workspace_bytes
@@ -77,25 +78,30 @@ class CountingSort(CellList):
         self._blocks = device.blocks(particles, BLOCK * items)
         constants = {
             "BLOCK": BLOCK, "ITEMS": items, "REORDER": int(self._travel),
-            "FROM_POSITIONS": len(self._grid),
+            "FROM_POSITIONS": int(self._finds_cells),
         }  # fmt: skip
-        self._histogram = device.kernel("counting_sort.cu", "histogram_with_rank", **constants)
-        self._scatter = device.kernel("counting_sort.cu", "scatter_by_rank", **constants)
+        self._histogram, self._scatter = (
+            NamedKernel(device, "counting_sort.cu", name, **constants)
+            for name in ("histogram_with_rank", "scatter_by_rank")
+        )
 
     @property
     def reads_cells(self) -> bool:
-        return self._sort is None and not self._grid
+        return self._sort is None and not self._finds_cells
 
     def build(self, cell_of: Any, positions: Any) -> None:
         if self._sort:
             self._sort.launch(positions)
             return
-        of = [positions, *self._grid] if self._grid else []
-        self._histogram(self._blocks, BLOCK, *of, cell_of, self._counts, self._rank, self.particles)
+        self._histogram(
+            self._blocks, BLOCK, positions=positions, grid=self._grid, cell_of=cell_of,
+            counts=self._counts, rank=self._rank, particles=self.particles,
+        )  # fmt: skip
         self._scan.launch(self._counts, self._start)
         self._scatter(
-            self._blocks, BLOCK, cell_of, self._start, self._rank, self._order,
-            positions, self._sorted, self.particles,
+            self._blocks, BLOCK, cell_of=cell_of, start=self._start, rank=self._rank,
+            order=self._order, positions=positions, sorted_positions=self._sorted,
+            particles=self.particles,
         )  # fmt: skip
         if self._gather:
             self._gather.launch(self._order, positions)
@@ -120,7 +126,7 @@ class CountingSort(CellList):
         # A cell: count read and cleared, start written.
         gathered = self._gather.traffic_bytes() if self._gather else 0
         return (
-            (32 + 32 * self._travel + 16 * len(self._grid)) * self.particles
+            (32 + 32 * self._travel + 16 * self._finds_cells) * self.particles
             + 12 * self.grid.count
             + gathered
         )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -130,6 +130,11 @@ class Device(AbstractContextManager["Device"], ABC):
         The file lies in kernels/, or beside a module that was added. Compiled code is kept for
         the same file and constants. SHARED_BYTES is the size of the kernel's SHARED_VECTORS.
         """
+
+    @contextmanager
+    def compiled_together(self) -> Iterator[None]:
+        """Return a context whose kernels may be compiled side by side; all are when it ends."""
+        yield
 
     def record(self) -> Any:
         """Queue an event and return it."""

@@ -9,7 +9,9 @@ import importlib
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -36,6 +38,8 @@ THROTTLES = {
     0x80: "power brake",
 }
 INSTALL = f"{install.hint('cuda13')} (or [cuda12], to match `nvidia-smi`)"
+
+ModuleKey = tuple[str, tuple[tuple[str, Any], ...]]  # a file of kernels, and its constants
 
 
 @cache
@@ -156,7 +160,10 @@ class CUDADevice(Device):
         properties = cupy.cuda.runtime.getDeviceProperties(number)
         self.shared_bytes = properties["sharedMemPerBlockOptin"]
         self.architecture = "sm_{}{}".format(*device.compute_capability())
-        self._modules: dict[tuple[str, tuple[tuple[str, Any], ...]], Any] = {}
+        self._modules: dict[ModuleKey, Any] = {}
+        self._compilers: ThreadPoolExecutor | None = None
+        self._codes: dict[ModuleKey, Future[bytes]] = {}
+        self._unfinished: list[Callable[[], Any]] = []
         self._nvml = _nvml_handle(device)
         self._downloaded = 0
 
@@ -230,25 +237,33 @@ class CUDADevice(Device):
 
     def kernel(self, file: str, name: str, **constants: int | str) -> Kernel:
         key = file, tuple(sorted(constants.items()))
-        if key not in self._modules:
-            options = ["-O3", *(f"-D{constant}={value}" for constant, value in key[1])]
-            self._modules[key] = self._driver.module_from_buffer(self._cubin(file, options))
-        function = self._modules[key].get_function(name)
-        stream, shared = self.stream, int(constants.get("SHARED_BYTES", 0))
-        if shared:
-            most = self._driver.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES
-            function.set_attribute(most, shared)
-        prepared = False
+        if self._compilers is not None and key not in self._modules and key not in self._codes:
+            self._codes[key] = self._compilers.submit(self._cubin, *key)
+        shared = int(constants.get("SHARED_BYTES", 0))
+        prepared: Callable[..., None] | None = None
+
+        @cache
+        def function() -> Any:
+            found = self._module(key).get_function(name)
+            if shared:
+                most = self._driver.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES
+                found.set_attribute(most, shared)
+            return found
+
+        if self._compilers is None:
+            function()
+        else:
+            self._unfinished.append(function)
 
         def launch(blocks: int, threads: int, *arguments: Any) -> None:
             nonlocal prepared
-            if not prepared:
-                function.prepare([_code(argument) for argument in arguments])
-                prepared = True
-            function.prepared_async_call(
+            if prepared is None:
+                function().prepare([_code(argument) for argument in arguments])
+                prepared = function().prepared_async_call
+            prepared(
                 (blocks, 1),
                 (threads, 1, 1),
-                stream,
+                self.stream,
                 *(
                     a.data.ptr if hasattr(a, "data") and hasattr(a.data, "ptr") else a
                     for a in arguments
@@ -258,7 +273,24 @@ class CUDADevice(Device):
 
         return launch
 
-    def _cubin(self, file: str, options: list[str]) -> bytes:
+    @contextmanager
+    def compiled_together(self) -> Iterator[None]:
+        with ThreadPoolExecutor() as self._compilers:
+            try:
+                yield
+                for finish in self._unfinished:
+                    finish()
+            finally:
+                self._compilers, self._unfinished, self._codes = None, [], {}
+
+    def _module(self, key: ModuleKey) -> Any:
+        """Return a file of kernels with its constants, compiled and loaded."""
+        if key not in self._modules:
+            code = self._codes[key].result() if key in self._codes else self._cubin(*key)
+            self._modules[key] = self._driver.module_from_buffer(code)
+        return self._modules[key]
+
+    def _cubin(self, file: str, constants: tuple[tuple[str, Any], ...]) -> bytes:
         """Return the machine code of a file of kernels, which the user's cache folder keeps if any.
 
         PyCUDA's own cache runs nvcc's preprocessor on every file that includes another, to see
@@ -266,6 +298,7 @@ class CUDADevice(Device):
         Here all sources of the folders are part of the key.
         """
         folders = kernel_folders(file)
+        options = ["-O3", *(f"-D{constant}={value}" for constant, value in constants)]
         source = f'#include "prelude/cuda.h"\n#include "{file}"\n'
         what = source, options, self.architecture, _nvcc_version(), sources_digest(folders)
 

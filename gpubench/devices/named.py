@@ -19,10 +19,11 @@ class NamedKernel:
 
     def __call__(self, blocks: int, threads: int, **arguments: Any) -> None:
         """Queue a launch; see `Kernel`. Raises TypeError for an argument too many or too few."""
-        if arguments.keys() != set(self._names):
-            wrong = ", ".join(sorted(arguments.keys() ^ set(self._names)))
-            raise TypeError(f"{self._what} takes {', '.join(self._names)}; wrong: {wrong}")
-        self._kernel(blocks, threads, *[arguments[name] for name in self._names])
+        names = self._names
+        if len(arguments) != len(names) or not all(map(arguments.__contains__, names)):
+            wrong = ", ".join(sorted(arguments.keys() ^ set(names)))
+            raise TypeError(f"{self._what} takes {', '.join(names)}; wrong: {wrong}")
+        self._kernel(blocks, threads, *map(arguments.__getitem__, names))
 
 
 @cache

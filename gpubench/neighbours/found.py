@@ -109,12 +109,13 @@ class Found:
         arrays, rows, plan, pairs = self.arrays, self.rows, self.plan, len(self)
         with arrays.lock, arrays.on_stream():
             out = arrays.empty((pairs, *shape), dtype.name)
-            given = [rows.offsets, rows.neighbours, np.int64(pairs), plan.particles, out]
+            given = {"offsets": rows.offsets, "neighbours": rows.neighbours, "out": out}
+            given |= {"most": np.int64(pairs), "rows": plan.particles}
             if kernel == "write_geometry":
                 ids = plan.numbers if rows.ids is None else rows.ids
-                given[2:2] = [ids, self.positions, plan.packed_box]
-                given.insert(-1, int(shape == (3,)))
-            plan.kernel(kernel)(arrays.device.blocks(plan.particles, BLOCK), BLOCK, *given)
+                given |= {"ids": ids, "given": self.positions, "box": plan.packed_box}
+                given["wants_vectors"] = int(shape == (3,))
+            plan.kernel(kernel)(arrays.device.blocks(plan.particles, BLOCK), BLOCK, **given)
             return arrays.give(out)
 
 
@@ -136,7 +137,7 @@ class Kept:
             return False
         device.fill(self._flag, 0)
         self._kernel(
-            device.blocks(plan.particles, BLOCK), BLOCK, before, positions, plan.packed_box,
-            plan.particles, self._reach2, self._flag,
+            device.blocks(plan.particles, BLOCK), BLOCK, before=before, now=positions,
+            box=plan.packed_box, particles=plan.particles, reach2=self._reach2, status=self._flag,
         )  # fmt: skip
         return not device.download(self._flag)[0]

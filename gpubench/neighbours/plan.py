@@ -14,6 +14,7 @@ from gpubench.core.answers import LinkedCells
 from gpubench.core.errors import UserError
 from gpubench.core.grid import Grid
 from gpubench.devices.base import Device
+from gpubench.devices.named import NamedKernel
 from gpubench.neighbours.arrays import Arrays, Layout
 from gpubench.neighbours.box import Box
 from gpubench.primitives.cell_query import CellQuery
@@ -76,10 +77,9 @@ class Plan:
         self.status = device.status(3) if capacity is None else device.empty(3, "int64")
         device.fill(self.status, 0)
         real = {"float32": "float", "float64": "double"}[positions.dtype.name]
-        self.kernel = partial(device.kernel, "neighbour_list.cu", REAL=real, STRIDE=stride)
+        self.kernel = partial(NamedKernel, device, "neighbour_list.cu", REAL=real, STRIDE=stride)
         self._place = self.kernel("place", CELLS=int(self._cells.reads_cells))
-        self._note = self.kernel("note_pairs")
-        self._blocks = device.blocks(n, BLOCK)
+        self._note, self._blocks = self.kernel("note_pairs"), device.blocks(n, BLOCK)
         sizes = [(n, "int32"), (n + 1, "int64"), (capacity or 0, "int32")]
         self._layout = Layout(*sizes, *[(n, "int32")] * in_cells)
         if in_cells:
@@ -145,8 +145,8 @@ class Plan:
         self._query.write_to(counts, offsets)
         self._query.count(self._read)
         self._query.sum()
-        keeps_most = self._capacity is not None
-        self._note(1, 32, offsets, self.particles, keeps_most, self.status)
+        given = {"offsets": offsets, "particles": self.particles, "status": self.status}
+        self._note(1, 32, keeps_most=self._capacity is not None, **given)
 
     def _list(self, positions: Any, counts: Any, offsets: Any, neighbours: Any) -> None:
         self._count(positions, counts, offsets)
@@ -159,8 +159,9 @@ class Plan:
     def _build(self, positions: Any, query: CellQuery) -> None:
         """Queue the cells, and what a query reads of them."""
         self._place(
-            self._blocks, BLOCK, positions, self.packed_box, self._grid, self.particles,
-            self._placed, self._cell_of, self.status,
+            self._blocks, BLOCK, given=positions, box=self.packed_box, grid=self._grid,
+            particles=self.particles, positions=self._placed, cell_of=self._cell_of,
+            status=self.status,
         )  # fmt: skip
         self._cells.build(self._cell_of, self._placed)
         self._cells.cell_of = self._cell_of

@@ -36,9 +36,8 @@ class NeighbourList:
     than `bound` is listed, and none further by more. Arrays in host memory (NumPy, PyTorch) are
     searched on a CPU through OpenCL; CUDA arrays (CuPy, PyTorch, whatever has DLPack or
     __cuda_array_interface__) where they are, on the current stream. Neither is copied where it is
-    contiguous. Answers come in the kind of array that was given.
-
-    Several threads may use one object: they take turns.
+    contiguous. Answers come in the kind of array that was given. Threads may share one object: they
+    take turns.
 
     Raises UserError for what is wrong, DeviceUnavailable where what it needs is not installed.
     """
@@ -67,10 +66,9 @@ class NeighbourList:
         if capacity is not None and self._given is None:
             raise UserError("a search with a capacity does not wait to find the box: give it")
         self._half, self._in_cells = bool(half), order == "cells"
-        self._capacity = capacity
+        self._capacity, self._method = capacity, method
         self._plan: tuple[Any, Plan] | None = None
         self._last: Kept | None = None
-        self._method = method
         self.chosen = ""
         """Which method the last search took, and why."""
         self.searches = 0

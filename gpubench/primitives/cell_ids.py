@@ -6,6 +6,7 @@ from typing import Any
 
 from gpubench.core.grid import Grid
 from gpubench.devices.base import Device
+from gpubench.devices.named import NamedKernel
 
 BLOCK = 256
 
@@ -16,7 +17,7 @@ class CellIds:
     def __init__(self, device: Device, grid: Grid) -> None:
         self._device = device
         self.packed_grid = device.upload(grid.packed().view("uint8"))
-        self._kernel = device.kernel("cell_ids.cu", "cell_ids")
+        self._kernel = NamedKernel(device, "cell_ids.cu", "cell_ids")
 
     def launch(self, positions: Any, cell_of: Any) -> None:
         """Queue cell_of[i] = the cell of positions[i].
@@ -25,6 +26,6 @@ class CellIds:
         """
         particles = cell_of.shape[0]
         self._kernel(
-            self._device.blocks(particles, BLOCK), BLOCK, positions, cell_of, self.packed_grid,
-            particles,
+            self._device.blocks(particles, BLOCK), BLOCK,
+            positions=positions, cell_of=cell_of, grid=self.packed_grid, particles=particles,
         )  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gpubench.devices.base import Device
+from gpubench.devices.named import NamedKernel
 
 BLOCK = 256
 ITEMS = 8
@@ -35,12 +36,12 @@ class ExclusiveScan:
         if self._single_pass:
             self._status = device.empty(self._tiles + 1, "uint64")
             device.fill(self._status, 0x00)
-            self._lookback = device.kernel("scan.cu", "scan_lookback", **constants)
+            self._lookback = NamedKernel(device, "scan.cu", "scan_lookback", **constants)
         else:
             self._status = device.empty(self._tiles, "int64" if sum_type == "int64" else "int32")
-            self._scan_tiles = device.kernel("scan.cu", "scan_tiles", **constants)
-            self._scan_sums = device.kernel("scan.cu", "scan_tile_sums", **constants)
-            self._add_offsets = device.kernel("scan.cu", "add_tile_offsets", **constants)
+            self._scan_tiles = NamedKernel(device, "scan.cu", "scan_tiles", **constants)
+            self._scan_sums = NamedKernel(device, "scan.cu", "scan_tile_sums", **constants)
+            self._add_offsets = NamedKernel(device, "scan.cu", "add_tile_offsets", **constants)
 
     @property
     def workspace_bytes(self) -> int:
@@ -54,8 +55,12 @@ class ExclusiveScan:
         total.
         """
         if self._single_pass:
-            self._lookback(self._tiles, BLOCK, counts, sums, self._status, self._items)
+            self._lookback(
+                self._tiles, BLOCK,
+                counts=counts, sums=sums, status=self._status, items=self._items,
+            )  # fmt: skip
             return
-        self._scan_tiles(self._tiles, BLOCK, counts, sums, self._status, self._items)
-        self._scan_sums(1, BLOCK, self._status, sums, self._items, self._tiles)
-        self._add_offsets(self._tiles, BLOCK, sums, self._status, self._items)
+        of = {"sums": sums, "tile_sums": self._status, "items": self._items}
+        self._scan_tiles(self._tiles, BLOCK, counts=counts, **of)
+        self._scan_sums(1, BLOCK, tiles=self._tiles, **of)
+        self._add_offsets(self._tiles, BLOCK, **of)

@@ -250,11 +250,7 @@ def _make_and_check(
             assert issubclass(cls, CellList)  # see study.check_names
             workload = registry.find_workload(inputs.workload)
             make = partial(WorkloadStep, workload=workload, algorithm=cls)
-        algorithm, making = timed(
-            partial(
-                make, device, form=subject.form, parameters=subject.parameters, **inputs.made_for
-            )
-        )
+        algorithm, making = timed(partial(_made, make, device, subject, inputs))
         if isinstance(algorithm, WorkloadStep):
             trial.drawn = {"input_hash": algorithm.input_hash}
         seconds = [making]
@@ -271,6 +267,13 @@ def _make_and_check(
             trial.modes.remove("graph")
             trial.refused["graph"] = lacking
     return None
+
+
+def _made(
+    make: Callable[..., Algorithm], device: Device, subject: Subject, inputs: Inputs
+) -> Algorithm:
+    with device.compiled_together():
+        return make(device, form=subject.form, parameters=subject.parameters, **inputs.made_for)
 
 
 def _shrunk(subject: Subject, device: Device, family: str, inputs: Inputs) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -319,6 +320,36 @@ class TestLibraries:
         (kernels / "other.h").write_text("// any file could be included\n")
         assert filled(42) == 84
         assert len(compiled) == 4
+
+    def test_kernels_can_compile_side_by_side(
+        self, cuda_device: Any, kernels: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (kernels / "fill.cu").write_text("__global__ void fill(int *out) { *out = WHAT; }\n")
+        compiler, plain = cuda_device._compiler, cuda_device._compiler.compile
+        both = threading.Barrier(2, timeout=60)  # one after the other would break it
+
+        def waiting(*given: Any, **options: Any) -> Any:
+            both.wait()
+            return plain(*given, **options)
+
+        monkeypatch.setattr(compiler, "compile", waiting)
+        with cuda_device.compiled_together():
+            fills = [cuda_device.kernel("fill.cu", "fill", WHAT=what) for what in (42, 43, 42)]
+        out = cuda_device.empty(3, np.int32)
+        for at, fill in enumerate(fills):
+            fill(1, 1, out[at:])
+        assert cuda_device.download(out).tolist() == [42, 43, 42]
+
+    def test_of_kernels_compiled_side_by_side_one_that_cannot_be_is_told_and_tried_again(
+        self, cuda_device: Any, kernels: Path
+    ) -> None:
+        (kernels / "late.cu").write_text("__global__ void late(int *out) { *out = voodoo; }\n")
+        with pytest.raises(Exception, match="voodoo"), cuda_device.compiled_together():
+            cuda_device.kernel("late.cu", "late")
+        (kernels / "late.cu").write_text("__global__ void late(int *out) { *out = 7; }\n")
+        out = cuda_device.empty(1, np.int32)
+        cuda_device.kernel("late.cu", "late")(1, 1, out)
+        assert int(cuda_device.download(out)[0]) == 7
 
     def test_kernels_that_do_not_compile_say_what_and_where(
         self, cuda_device: Device, kernels: Path
