@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -23,7 +24,11 @@ class NamedKernel:
         if len(arguments) != len(names) or not all(map(arguments.__contains__, names)):
             wrong = ", ".join(sorted(arguments.keys() ^ set(names)))
             raise TypeError(f"{self._what} takes {', '.join(names)}; wrong: {wrong}")
-        self._kernel(blocks, threads, *map(arguments.__getitem__, names))
+        self.launch_from(blocks, threads, arguments)
+
+    def launch_from(self, blocks: int, threads: int, given: Mapping[str, Any]) -> None:
+        """Queue a launch with what it takes of many arguments."""
+        self._kernel(blocks, threads, *map(given.__getitem__, self._names))
 
 
 @cache

@@ -9,8 +9,8 @@ import numpy as np
 
 from gpubench.core.errors import NotSupported
 from gpubench.core.grid import Grid
-from gpubench.devices.base import Device, Kernel
-from gpubench.devices.named import parameters_of
+from gpubench.devices.base import Device
+from gpubench.devices.named import NamedKernel
 
 FILE = "bucketed_sort.cu"
 BLOCKS_PER_UNIT = 2
@@ -184,8 +184,7 @@ class BucketedSort:
         """
         given = {**self._given, "positions": positions}
         for name, (blocks, threads) in self._launches.items():
-            takes = parameters_of(FILE, name)
-            self._kernels[name](blocks, threads, *[given[each] for each in takes])
+            self._kernels[name].launch_from(blocks, threads, given)
 
     def large_buckets(self) -> int:
         """Return how many buckets of the last launch did not fit into shared memory."""
@@ -196,11 +195,11 @@ class BucketedSort:
         """Return the bytes of a launch: positions moved in tiles and put in order, runs, starts."""
         return (32 + 36) * self._particles + 4 * self._tiles * self._entries() + 4 * self._cells
 
-    def _kernel(self, name: str) -> Kernel:
+    def _kernel(self, name: str) -> NamedKernel:
         shape, tile = self._shape, self._shape.tile
         shared = {"sort_tiles": shape.shared_bytes_of_tile, "sort_buckets": shape.shared_bytes}
-        return self._device.kernel(
-            FILE, name,
+        return NamedKernel(
+            self._device, FILE, name,
             SHARED_BYTES=shared.get(name, 4 * shape.most), GROUP=GROUP,
             TILE_BLOCK=tile.block, TILE_ITEMS=tile.items, TILE_BLOCKS=tile.blocks,
             BLOCK=shape.block, ITEMS=shape.items, BLOCKS=shape.blocks, WIDTH=shape.width,
