@@ -107,6 +107,19 @@ class Box:
         kind = HashedGrid if hashed else Grid
         return kind((nx, ny, nz), (0.0, 0.0, 0.0), self.size, self.periodic)
 
+    def cell_numbers(self, units: NDArray[np.uint32], cell_size: float) -> NDArray[np.int64]:
+        """Return the cell of each of some units (particles, 3 or more), int64 (particles,).
+
+        Cells are counted along x first, and are at least cell_size long, see `grid`.
+        """
+        cells = self.grid(cell_size, hashed=True).cells
+        numbers = np.zeros(len(units), np.int64)
+        for axis in (2, 1, 0):
+            along = units[:, axis].astype(np.uint64) * np.uint64(cells[axis])
+            numbers *= cells[axis]
+            numbers += (along // np.uint64(self.units[axis])).astype(np.int64)
+        return numbers
+
     def packed(self, grid: Grid, reach: float, buckets: int = 1) -> NDArray[np.void]:
         """Return the box with its cells as the kernels read it: one element of BOX_DTYPE.
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -40,9 +41,9 @@ def wrong_ids(ids: Words) -> str | None:
 
 
 def rows_of(ids: Words) -> NDArray[np.intp]:
-    """Return in which row each id is."""
-    rows = np.empty(len(ids), np.intp)
-    rows[ids] = np.arange(len(ids))
+    """Return in which row each id is; 0 for one that is nowhere, which `wrong_ids` will tell."""
+    rows = np.zeros(len(ids), np.intp)
+    np.put(rows, ids, np.arange(len(ids)), mode="clip")
     return rows
 
 
@@ -57,6 +58,12 @@ def some_chunks(particles: int, rng: np.random.Generator) -> list[slice]:
     if len(chunks) <= MOST_CHUNKS:
         return chunks
     return [chunks[i] for i in rng.choice(len(chunks), MOST_CHUNKS, replace=False)]
+
+
+def first_problem(chunks: Sequence[slice], look: Callable[[slice], str | None]) -> str | None:
+    """Look at chunks in threads; return the first problem in their order, or None."""
+    with ThreadPoolExecutor() as pool:
+        return next((problem for problem in pool.map(look, chunks) if problem), None)
 
 
 def region(

@@ -69,11 +69,15 @@ def ordered_pairs(positions: NDArray[np.float64], box: Box, reach: float) -> Ite
     radius = reach * (1 + 1e-9)
     tree = cKDTree(inside, boxsize=boxsize)
     for chunk in _chunks(tree, inside, radius):
-        of_chunk = cKDTree(inside[chunk], boxsize=boxsize)
-        found = of_chunk.sparse_distance_matrix(tree, radius, output_type="ndarray")
-        first, second = chunk[found["i"]], found["j"]
-        others = first != second
-        first, second = first[others], second[others]
+        if len(chunk) == len(inside):
+            once = tree.query_pairs(radius, output_type="ndarray")
+            first, second = np.concatenate((once, once[:, ::-1])).T
+        else:
+            of_chunk = cKDTree(inside[chunk], boxsize=boxsize)
+            found = of_chunk.sparse_distance_matrix(tree, radius, output_type="ndarray")
+            first, second = chunk[found["i"]], found["j"]
+            others = first != second
+            first, second = first[others], second[others]
         offset = nearest_image(inside[first] - inside[second], box)
         distance = np.sqrt(np.einsum("pk,pk->p", offset, offset))
         near = distance < reach

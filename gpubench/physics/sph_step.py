@@ -20,6 +20,7 @@ from gpubench.physics.motion import (
     UNITS,
     Floats,
     State,
+    first_problem,
     in_chunks,
     reflected,
     region,
@@ -168,7 +169,8 @@ class _Step:
         ids = self.after["places"][:, 3]
         was_in = rows_of(self.before["places"][:, 3])[ids]
         rng = np.random.default_rng(int(self.before["step"]))
-        for rows in some_chunks(len(ids), rng):
+
+        def wrong(rows: slice) -> str | None:
             start = self.before["velocities"][was_in[rows], :3].astype(np.float64)
             places = self.before["places"][was_in[rows]]
             positions = self.box.to_positions(places)
@@ -176,14 +178,13 @@ class _Step:
             pull = self.force[rows, :3] * self.fluid.force_step + by_walls
             pull += np.asarray(self.fluid.gravity)
             doubt = self._wall_doubt(positions, start)
-            problem = self._wrong_moves(
+            return self._wrong_moves(
                 places, start, pull, doubt, self.after["places"][rows],
                 self.after["velocities"][rows, :3].astype(np.float64),
                 [f"particle {number}" for number in ids[rows]], self.integrator == "symplectic",
             )  # fmt: skip
-            if problem:
-                return problem
-        return None
+
+        return first_problem(some_chunks(len(ids), rng), wrong)
 
     def wrong_bodies(self) -> str | None:
         """Compare forces of the fluid on bodies, and where these get, with float64."""

@@ -22,6 +22,7 @@ from gpubench.physics.motion import (
     Floats,
     State,
     Words,
+    first_problem,
     in_chunks,
     reflected,
     region,
@@ -115,7 +116,8 @@ class _Step:
         """Compare places and velocities with the leap that the forces of the device ask for."""
         ids = self.after["places"][:, 3]
         was_in = rows_of(self.before["places"][:, 3])[ids]
-        for rows in in_chunks(len(ids)):
+
+        def wrong(rows: slice) -> str | None:
             start = self.before["velocities"][was_in[rows]]
             places = self.before["places"][was_in[rows]]
             inverse_mass = 1 / np.asarray(self.fluid.mass)[start[:, 3].view(np.int32)]
@@ -125,7 +127,9 @@ class _Step:
                 )
                 if problem:
                     return problem
-        return None
+            return None
+
+        return first_problem([*in_chunks(len(ids))], wrong)
 
     def _wrong_along(
         self, axis: int, rows: slice, place: Words, start: Floats, inverse_mass: Floats

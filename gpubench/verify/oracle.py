@@ -12,14 +12,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import breadth_first_order
 
 from gpubench.core.answers import NULL
 from gpubench.core.threads import over
 from gpubench.physics.noise import pair_noise
 from gpubench.verify.arrays import Ints, bits, check_array, check_range, exclusive_sum, first_true
 
+FEW_LISTS = (
+    64  # that are followed one after another, since NumPy takes as long for one as for these
+)
 NOISE_BLOCK = 2**14  # pairs whose numbers are computed together, so that they stay in a cache
 
 
@@ -62,17 +63,26 @@ def check_linked(cell_of: NDArray[np.int32], cells: int, head: Ints, next: Ints)
         return f"particle {i} of cell {cell_of[i]} is in the lists {seen[i]} times, expected once"
 
     # Each particle is now pointed to once, from its own cell. What can still be wrong is a
-    # closed ring that no head leads to: follow all lists from their heads at once.
-    row_ends = np.concatenate(([0], np.cumsum(next != NULL), [particles]))
-    links = csr_array(
-        (np.ones(particles), np.concatenate((after, first)), row_ends),
-        shape=(particles + 1, particles + 1),
-    )
-    reached = np.zeros(particles + 1, bool)
-    reached[breadth_first_order(links, particles, return_predecessors=False)] = True
-    if (i := first_true(~reached)) is not None:
+    # closed ring that no head leads to.
+    if (i := first_true(~_reached(first, next))) is not None:
         return f"particle {i} is not reached from the head of cell {cell_of[i]}: its list is a ring"
     return None
+
+
+def _reached(at: Ints, next: Ints) -> NDArray[np.bool_]:
+    """Follow lists that share no particle, and return which are met; at: where they begin."""
+    reached = np.zeros(len(next), np.bool_)
+    while len(at) > FEW_LISTS:  # all a step at a time
+        reached[at] = True
+        at = next[at]
+        at = at[at != NULL]
+    if len(at):  # one after another, however long
+        links, marks = next.data, reached.data
+        for i in at.tolist():
+            while i != NULL:
+                marks[i] = True
+                i = links[i]
+    return reached
 
 
 def check_sorted(

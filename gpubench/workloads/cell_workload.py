@@ -22,8 +22,9 @@ from gpubench.core.errors import UserError
 from gpubench.core.poison import empty
 from gpubench.devices.base import Device, Graph
 from gpubench.physics.box import Box
+from gpubench.physics.motion import rows_of
 from gpubench.workloads.cell_hash import CellHash
-from gpubench.workloads.workload import BlowUp, Value, Workload
+from gpubench.workloads.workload import BlowUp, Value, Workload, drawn_once
 
 BLOCK = 128
 # TRAVERSAL in kernels/common/candidates.h.
@@ -80,7 +81,10 @@ class InCells(Workload):
         self.grid = self.box.grid(self.reach + skin, self._parts, hashed=self.is_hashed)
         self.workspace_bytes = 0
         self._keep_in(algorithm, form, of_algorithm)
-        self.restore({"step": np.array(0, np.int64), **self.draw(rng)})
+        made_by = type(self).__module__, type(self).__qualname__, self.is_hashed
+        alike = *made_by, particles, seed, skin, *sorted(self.parameters.items())
+        drawn = drawn_once(alike, lambda: self.draw(rng))
+        self.restore({"step": np.array(0, np.int64), **drawn})
         self._prepare_kernels()
 
     @abstractmethod
@@ -100,9 +104,7 @@ class InCells(Workload):
     ) -> tuple[NDArray[np.uint32], NDArray[np.intp]]:
         """Return places with ids in the order of the cells, and the particles in that order."""
         units = self.box.to_units(positions)
-        cells = np.asarray(self.box.grid(self.reach, hashed=True).cells, np.uint64)
-        at = (units * cells // np.asarray(self.box.units, np.uint64)).astype(np.int64)
-        order = np.argsort((at[:, 2] * cells[1] + at[:, 1]) * cells[0] + at[:, 0], kind="stable")
+        order = np.argsort(self.box.cell_numbers(units, self.reach), kind="stable")
         ids = np.arange(self.particles, dtype=np.uint32)
         return np.column_stack([units[order], ids]), order
 
@@ -112,14 +114,7 @@ class InCells(Workload):
         The cells are as long as the reach, whatever those are in which the algorithm keeps them.
         """
         places = self.device.download(self.places).view(np.uint32)
-        cells = self.box.grid(self.reach, hashed=True).cells
-        found = np.zeros(self.particles, np.int64)
-        for axis in (2, 1, 0):
-            along = places[:, axis].astype(np.uint64) * np.uint64(cells[axis])
-            found = found * cells[axis] + (along // np.uint64(self.box.units[axis])).astype(
-                np.int64
-            )
-        return found[np.argsort(places[:, 3], kind="stable")]
+        return self.box.cell_numbers(places, self.reach)[rows_of(places[:, 3])]
 
     def number(self, name: str) -> float:
         """Return a parameter that is a number."""

@@ -17,6 +17,7 @@ from gpubench.core.errors import NotSupported, UserError
 from gpubench.core.messages import say
 from gpubench.physics.constraint import SOLVERS, Liquid, spline
 from gpubench.physics.constraint_step import Solved, check_constraint_step
+from gpubench.physics.motion import rows_of
 from gpubench.physics.sph import mass_for
 from gpubench.workloads.cell_workload import BLOCK, require_known_values
 from gpubench.workloads.tank import DamBreak, by_ids
@@ -167,7 +168,7 @@ class ConstraintFluid(DamBreak):
         """Return g at the beginning of the last step, float64 (particles,), in order of ids."""
         ids = self.device.download(self.places).view(np.uint32)[:, 3]
         found: Floats = self.in_place(self._start)[:, 3].astype(np.float64)
-        return found[np.argsort(ids)]
+        return found[rows_of(ids)]
 
     def pressures(self) -> Floats:
         """Return the pressures of the last step, float64 (particles,), in order of ids."""

@@ -22,6 +22,7 @@ from gpubench.physics.box import Box
 from gpubench.physics.domains import domain_size, order_parameter, structure_factor
 from gpubench.physics.fluid import INTEGRATORS, Fluid
 from gpubench.physics.mixing import heavy_fraction, interface_wave, mixing_layer
+from gpubench.physics.motion import rows_of
 from gpubench.physics.observables import momentum, temperature
 from gpubench.physics.step import check_dpd_step
 from gpubench.workloads.cell_workload import BLOCK, InCells, require_known_values
@@ -154,7 +155,7 @@ class DPD(InCells):
         download = self.device.download
         places = download(self.places).view(np.uint32)
         velocities = download(self.state_columns[0])
-        by_id = np.argsort(places[:, 3])
+        by_id = rows_of(places[:, 3])
         return Snapshot(
             step=self.step,
             time=self.step * self.time_step,
@@ -179,7 +180,7 @@ class DPD(InCells):
         force = self.in_place(self._force)[:, :3].astype(np.float64)
         kick = self.time_step / np.asarray(self.fluid.mass)[species]
         change = force * kick[:, None] + np.asarray(self.fluid.gravity) * self.time_step
-        found: NDArray[np.float64] = (velocities[:, :3] - change / 2)[np.argsort(ids)]
+        found: NDArray[np.float64] = (velocities[:, :3] - change / 2)[rows_of(ids)]
         return found
 
     def observe(self, snapshot: Snapshot) -> dict[str, float]:

@@ -19,6 +19,7 @@ from gpubench.core.errors import NotSupported, UserError
 from gpubench.core.grid import MAX_CELLS
 from gpubench.devices.base import Device
 from gpubench.physics.box import LOW_WALL, Box
+from gpubench.physics.motion import rows_of
 from gpubench.physics.rigid import RigidBody, ball_body, box_body
 from gpubench.physics.sph import INTEGRATORS, SPHFluid, mass_for
 from gpubench.physics.sph_step import BodiesStep, check_sph_step
@@ -194,7 +195,7 @@ class SPH(Tank):
         """
         ids = self.device.download(self.places).view(np.uint32)[:, 3]
         found: NDArray[Any] = self.in_place(getattr(self, name))
-        return found[np.argsort(ids)]
+        return found[rows_of(ids)]
 
     def _make_fluid(self) -> SPHFluid:
         spacing = self.spacing

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from gpubench.core.errors import UserError
 from gpubench.physics.box import Box
+from gpubench.physics.motion import rows_of
 from gpubench.physics.rigid import RigidBody
 from gpubench.physics.sph import spacing_for
 from gpubench.workloads.cell_workload import InCells
@@ -97,7 +98,7 @@ class Tank(InCells):
         self, state: Mapping[str, NDArray[Any]], bodies: Sequence[RigidBody]
     ) -> Snapshot:
         """Return fluid and bodies: species 0, and from 1 on each body."""
-        by_id = np.argsort(state["places"][:, 3])
+        by_id = rows_of(state["places"][:, 3])
         positions = [self.box.to_positions(state["places"][by_id])]
         positions += [body.particle_positions() for body in bodies]
         velocities = [state["velocities"][by_id, :3].astype(np.float64)]
@@ -195,5 +196,5 @@ class DamBreak(Tank):
 
 def by_ids(state: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     """Return a state with its particles in order of their ids."""
-    order = np.argsort(state["places"][:, 3])
+    order = rows_of(state["places"][:, 3])
     return {**state, **{name: state[name][order] for name in ("places", "velocities")}}

@@ -19,6 +19,19 @@ if TYPE_CHECKING:
 Value = float | int | str
 
 
+_drawn: dict[tuple[Any, ...], dict[str, NDArray[Any]]] = {}
+
+
+def drawn_once(
+    alike: tuple[Any, ...], draw: Callable[[], dict[str, NDArray[Any]]]
+) -> dict[str, NDArray[Any]]:
+    """Return what was drawn last if its simulation began alike, as those of a study do, or draw."""
+    if alike not in _drawn:
+        _drawn.clear()
+        _drawn[alike] = draw()
+    return _drawn[alike]
+
+
 class BlowUp(UserError):
     """A particle moved too far in a step or is nowhere: what was computed since is worthless."""
 

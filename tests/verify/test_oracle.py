@@ -201,6 +201,16 @@ def test_reordered_positions_are_compared_bit_for_bit() -> None:
     assert_says(says(right.astype(np.float64)), "positions has type float64")
 
 
+@pytest.mark.parametrize("cell", [0, 123, 199])
+def test_a_ring_beside_many_lists_is_caught(cell: int) -> None:
+    cell_of = np.repeat(np.arange(200, dtype=np.int32), 3)
+    head, next = linked_cells(cell_of, 200)
+    assert check_linked(cell_of, 200, head, next) is None
+    first, second, third = 3 * cell + 2, 3 * cell + 1, 3 * cell
+    next[first], next[third] = -1, second
+    assert_says(check_linked(cell_of, 200, head, next), f"particle {third} is not reached")
+
+
 def test_many_particles_in_one_list_are_walked_to_the_end() -> None:
     particles = 2**20
     cell_of = np.zeros(particles, np.int32)

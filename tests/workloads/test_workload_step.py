@@ -58,6 +58,28 @@ def made(
     return workload(device, PARTICLES, cls, form, given, 5, skin)
 
 
+def test_what_begins_alike_is_drawn_once(device):
+    class Counted(DPDStandard):
+        drawn = 0
+
+        def draw(self, rng):
+            Counted.drawn += 1
+            return super().draw(rng)
+
+    def begins(simulation: DPD) -> dict[str, bytes]:
+        return {name: array.tobytes() for name, array in simulation.state().items()}
+
+    first = made(device, workload=Counted)
+    at_first = begins(first)
+    first.plain_steps(3)
+    assert begins(made(device, "atomic-list", "one-pass", workload=Counted)) == at_first
+    assert Counted.drawn == 1
+    other = Counted(device, PARTICLES, CountingSort, "order", {}, 6)
+    assert begins(other) != at_first
+    assert begins(made(device, workload=Counted, density=2.0)) != at_first
+    assert Counted.drawn == 3
+
+
 # A step held against float64
 
 
