@@ -117,7 +117,9 @@ def _measure(
     summaries = []
     try:
         for study in studies:
-            summary = runner.run(study, engine, out, selection, fresh=fresh, ranks=ranks)
+            summary = runner.run(
+                study, engine, out, selection, fresh=fresh, ranks=ranks, notice=say
+            )
             summaries.append(summary)
             empty = summary.overhead_ms.items()
             each = ", ".join(f"{1e3 * ms:.3g} us ({mode})" for mode, ms in empty)

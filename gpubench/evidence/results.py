@@ -91,6 +91,7 @@ class Store:
     environment: of the run; used for a new file.
     text: of the study's file, where the package does not ship it; it replaces that of an earlier
         run.
+    begins_anew: why `open` did not continue the newest file of the same code, or None.
 
     Raises UserError for a file that is no results file or that another store has, ValueError for
     an environment that no file can hold.
@@ -98,6 +99,7 @@ class Store:
 
     def __init__(self, path: Path, environment: Mapping[str, Any], text: str | None = None) -> None:
         self.path = path
+        self.begins_anew: str | None = None
         plain = _plain(environment)
         self._lock = Lock(
             path.with_name(f".{path.name}.lock"),
@@ -139,8 +141,10 @@ class Store:
         plain = _plain(environment)
         place = folder / plain["machine"]
         while True:
-            store = cls(_path_for(place, study, plain), plain, text)
+            path, why = _path_for(place, study, plain)
+            store = cls(path, plain, text)
             if first_difference(store.environment, plain) is None:
+                store.begins_anew = why
                 return store
             store.close()  # another process has taken that name meanwhile
 
@@ -201,16 +205,23 @@ def files_of(place: Path, study: str) -> list[Path]:
     return [path for *_, path in sorted(found)]
 
 
-def _path_for(place: Path, study: str, environment: Mapping[str, Any]) -> Path:
-    """Return the file of a machine's folder that a run may continue, else a name that is free."""
+def _path_for(place: Path, study: str, environment: Mapping[str, Any]) -> tuple[Path, str | None]:
+    """Return the file of a machine's folder that a run may continue, else a name that is free.
+
+    Then it is also said why the newest file of the same code is not continued, if there is one.
+    """
+    why = None
     for path in reversed(files_of(place, study)):
         found = load(path)
         # A file named ...-table-2.json may be the second of `table` or hold a study `table-2`.
-        same_study = all(record.study == study for record in found.records)
-        if same_study and first_difference(found.environment, environment) is None:
-            return path
+        if any(record.study != study for record in found.records):
+            continue
+        if (difference := first_difference(found.environment, environment)) is None:
+            return path, None
+        if why is None and found.environment["code_hash"] == environment["code_hash"]:
+            why = f"{path} is not continued, since it differs in {difference}"
     names = file_names(environment, study)
-    return next(path for name in names if not (path := place / name).exists())
+    return next(path for name in names if not (path := place / name).exists()), why
 
 
 def _version(path: Path) -> tuple[int, int] | None:

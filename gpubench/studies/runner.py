@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -113,6 +113,7 @@ def run(
     fresh: bool = False,
     budget: Budget | None = None,
     ranks: int = 1,
+    notice: Callable[[str], None] = lambda sentence: None,
 ) -> RunSummary:
     """Measure a study and store its records, input by input.
 
@@ -122,6 +123,7 @@ def run(
     fresh: measure again what the folder already holds.
     ranks: how many take part in this run. What takes another number is skipped, and left to a run
         that has it, which adds to the same file.
+    notice: told why a file of the same code is not continued.
     Raises UserError for bad arguments (before anything is written), for a folder that cannot be
     written, or into which another process measures the same; for parameters that an algorithm
     refuses, and where what was asked for does not fit into memory; what else one algorithm
@@ -137,6 +139,8 @@ def run(
     surroundings = engine.environment()
     text = None if study.name in registry.studies() else study.text
     with Store.open(store_folder, study.name, surroundings, text) as store:
+        if store.begins_anew:
+            notice(store.begins_anew)
         known, settled = _known(store.path)
         jobs = missing(groups, device, known, set() if fresh else settled, ranks)
         total = sum(len(group.items) for group in groups)

@@ -434,6 +434,7 @@ def test_a_run_of_the_same_code_is_resumed_on_any_day(tmp_path):
     later = environment(started="2026-02-02T00:00:00Z", copy_bandwidth_gb_s=3800.0, dirty=True)
     second = Store.open(tmp_path, "table", later)
     assert second.path == first.path
+    assert second.begins_anew is None
     assert second.done == {record_key(**identity(seed=seed)) for seed in (1, 3)}
 
 
@@ -454,6 +455,13 @@ def test_other_conditions_start_another_file(tmp_path, changes):
         with Store.open(tmp_path, "table", environment(**changes)) as second:
             assert second.done == frozenset()
             assert second.path.name == "2026-01-31-0123456-table-2.json"
+            if "code_hash" in changes:
+                assert second.begins_anew is None
+            else:
+                (name,) = changes
+                assert second.begins_anew.startswith(
+                    f"{first.path} is not continued, since it differs in {name} "
+                )
             second.add([ok()])
     # From now on each is resumed under its own conditions.
     assert Store.open(tmp_path, "table", ENVIRONMENT).path == first.path

@@ -606,8 +606,18 @@ def test_a_stopped_run_keeps_its_records_and_resumes(device, tmp_path, monkeypat
     assert summary.path == path
     assert results.load(path).records[:4] == kept
 
-    summary = run(study, device, tmp_path, budget=BUDGET)
+    notices = []
+    summary = run(study, device, tmp_path, budget=BUDGET, notice=notices.append)
     assert (summary.resumed, summary.measured, summary.skipped) == (9, 0, 0)
+    assert notices == []
+
+    document = json.loads(path.read_text(encoding="utf-8"))
+    document["environment"]["libraries"]["numpy"] = "0.1"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    summary = run(study, device, tmp_path, budget=BUDGET, notice=notices.append)
+    assert summary.resumed == 0
+    (said,) = notices
+    assert said.startswith(f"{path} is not continued, since it differs in libraries numpy")
 
 
 def test_records_are_stored_after_each_input(device, tmp_path, monkeypatch):
