@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from key_sets import key_records
+from key_records import key_records
 from report_pages import ENVIRONMENT
 
 from gpubench.choose.sorts import SortQuestion, choose

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from key_sets import key_records
+from key_records import key_records
 from report_pages import run_of
 
 from gpubench.report import study_charts, verdict
