@@ -27,6 +27,7 @@ from gpubench.studies.study import Subject
 from gpubench.verify.problems import ORACLES, Oracle, first_launch
 from gpubench.verify.smallest import smallest_failure_of_a_piece
 from gpubench.workloads.step import WorkloadStep
+from gpubench.workloads.workload import drawn_once
 
 
 @dataclass
@@ -137,10 +138,11 @@ class Bench:
         if on_drawn is not None:
             on_drawn(self._drawn)
         self._oracles = [_oracle_of(inputs) for inputs in drawn]
-        for trial in self.trials:
-            if trial.verdict is None:
-                step = partial(_make_and_check, trial, drawn, self._device, self._oracles)
-                _attempt(trial, self._device, step)
+        with drawn_once():
+            for trial in self.trials:
+                if trial.verdict is None:
+                    step = partial(_make_and_check, trial, drawn, self._device, self._oracles)
+                    _attempt(trial, self._device, step)
 
     def tasks(self) -> list[tuple[Trial, Mode, Task]]:
         """Return what can be timed."""

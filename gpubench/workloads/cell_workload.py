@@ -24,7 +24,7 @@ from gpubench.devices.base import Device, Graph
 from gpubench.physics.box import Box
 from gpubench.physics.motion import rows_of
 from gpubench.workloads.cell_hash import CellHash
-from gpubench.workloads.workload import BlowUp, Value, Workload, drawn_once
+from gpubench.workloads.workload import BlowUp, Value, Workload, drawn
 
 BLOCK = 128
 # TRAVERSAL in kernels/common/candidates.h.
@@ -83,8 +83,8 @@ class InCells(Workload):
         self._keep_in(algorithm, form, of_algorithm)
         made_by = type(self).__module__, type(self).__qualname__, self.is_hashed
         alike = *made_by, particles, seed, skin, *sorted(self.parameters.items())
-        drawn = drawn_once(alike, lambda: self.draw(rng))
-        self.restore({"step": np.array(0, np.int64), **drawn})
+        begin = drawn(alike, lambda: self.draw(rng))
+        self.restore({"step": np.array(0, np.int64), **begin})
         self._prepare_kernels()
 
     @abstractmethod

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -19,17 +21,29 @@ if TYPE_CHECKING:
 Value = float | int | str
 
 
-_drawn: dict[tuple[Any, ...], dict[str, NDArray[Any]]] = {}
+State = dict[str, NDArray[Any]]
+_drawn: ContextVar[dict[tuple[Any, ...], State] | None] = ContextVar("_drawn", default=None)
 
 
-def drawn_once(
-    alike: tuple[Any, ...], draw: Callable[[], dict[str, NDArray[Any]]]
-) -> dict[str, NDArray[Any]]:
-    """Return what was drawn last if its simulation began alike, as those of a study do, or draw."""
-    if alike not in _drawn:
-        _drawn.clear()
-        _drawn[alike] = draw()
-    return _drawn[alike]
+@contextmanager
+def drawn_once() -> Iterator[None]:
+    """Let simulations that are made here and begin alike, as those of a study do, share a draw."""
+    before = _drawn.set({})
+    try:
+        yield
+    finally:
+        _drawn.reset(before)
+
+
+def drawn(alike: tuple[Any, ...], draw: Callable[[], State]) -> State:
+    """Return what was drawn for a simulation that began alike within `drawn_once`, or draw."""
+    kept = _drawn.get()
+    if kept is None:
+        return draw()
+    if alike not in kept:
+        kept.clear()
+        kept[alike] = draw()
+    return kept[alike]
 
 
 class BlowUp(UserError):
