@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.core.errors import NotSupported, UserError
+from gpubench.core.threads import over
 
 MAX_CELLS = 2**31 - 2
 EPSILON = float(np.finfo(np.float32).eps)
@@ -139,9 +140,14 @@ class Grid:
         must wrap them), so that the clamp only catches the upper wall and what rounds up to it.
         """
         packed = self.packed()[0]
-        scaled = (positions[:, :3] - packed["low"]) * packed["inverse_cell"]
-        whole = np.floor(scaled).astype(np.int32)
-        inside: NDArray[np.int32] = np.clip(whole, 0, packed["cells"] - 1)
+        inside = np.empty((len(positions), 3), np.int32)
+
+        def part(begin: int, end: int) -> None:
+            scaled = (positions[begin:end, :3] - packed["low"]) * packed["inverse_cell"]
+            whole = np.floor(scaled).astype(np.int32)
+            np.clip(whole, 0, packed["cells"] - 1, out=inside[begin:end])
+
+        over(len(positions), part)
         return inside
 
     def cell_ids(self, positions: NDArray[np.float32]) -> NDArray[np.int32]:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 Result = TypeVar("Result")
 
+FEW_KEYS = 2**18  # that one thread sorts
 ROWS = 2**16  # of a part: with a few columns, it stays in a core's cache
 
 
@@ -23,3 +28,35 @@ def between(edges: Sequence[int], work: Callable[[int, int], Result]) -> list[Re
 def over(rows: int, work: Callable[[int, int], Result]) -> list[Result]:
     """Call `work` with the first row and the end of parts of ROWS rows."""
     return between([*range(0, rows, ROWS), rows], work)
+
+
+def take(rows: NDArray[Any], order: NDArray[np.integer[Any]]) -> NDArray[Any]:
+    """Return rows[order]."""
+    taken = np.empty((len(order), *rows.shape[1:]), rows.dtype)
+
+    def part(begin: int, end: int) -> None:
+        taken[begin:end] = rows[order[begin:end]]
+
+    over(len(order), part)
+    return taken
+
+
+def stable_order(keys: NDArray[np.integer[Any]]) -> NDArray[np.intp]:
+    """Return np.argsort(keys, kind="stable"); each thread sorts the keys of a range."""
+    if len(keys) <= FEW_KEYS:
+        return np.argsort(keys, kind="stable")
+    some = np.sort(keys[:: -(-len(keys) // 2**12)])
+    ranges = 2 * (os.cpu_count() or 1)
+    edges = np.unique(some[np.arange(1, ranges) * len(some) // ranges])
+
+    def of_range(begin: int, end: int) -> NDArray[np.intp]:
+        # The first range has what is below the first edge, and the last what is from the last on.
+        chosen = np.ones(len(keys), np.bool_)
+        if begin > 0:
+            chosen &= keys >= edges[begin - 1]
+        if begin < len(edges):
+            chosen &= keys < edges[begin]
+        places = np.flatnonzero(chosen)
+        return places[np.argsort(keys[places], kind="stable")]
+
+    return np.concatenate(between(range(len(edges) + 2), of_range))

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from gpubench.core.errors import UserError
 from gpubench.core.grid import Grid
-from gpubench.core.threads import over
+from gpubench.core.threads import over, stable_order, take
 
 CLUSTERS = 32
 CLUSTER_WIDTH = 0.05  # standard deviation of a cluster, as a share of the box edge
@@ -42,7 +42,8 @@ def _lattice(rng: np.random.Generator, particles: int, grid: Grid) -> NDArray[np
 def _clusters(rng: np.random.Generator, particles: int, grid: Grid) -> NDArray[np.float32]:
     centres = rng.random((CLUSTERS, 3), np.float32)
     spread = rng.standard_normal((particles, 3), np.float32) * np.float32(CLUSTER_WIDTH)
-    unit = centres[rng.integers(0, CLUSTERS, particles)] + spread
+    unit = take(centres, rng.integers(0, CLUSTERS, particles))
+    unit += spread
     return _back_inside(unit, grid).astype(np.float32)
 
 
@@ -165,9 +166,16 @@ def place_inside(
 
 def _back_inside(unit: NDArray[Any], grid: Grid) -> NDArray[Any]:
     """Wrap coordinates in units of the box along its periodic axes, reflect along the others."""
-    wrapped = unit - np.floor(unit)
-    folded = np.abs(np.remainder(unit + 1, 2) - 1)  # a mirror at 0 and at 1
-    return np.asarray(np.where(grid.periodic, wrapped, folded))
+    inside = np.empty_like(unit)
+
+    def part(begin: int, end: int) -> None:
+        outside = unit[begin:end]
+        wrapped = outside - np.floor(outside)
+        folded = np.abs(np.remainder(outside + 1, 2) - 1)  # a mirror at 0 and at 1
+        inside[begin:end] = np.where(grid.periodic, wrapped, folded)
+
+    over(len(unit), part)
+    return inside
 
 
 def in_the_box(unit: NDArray[Any], grid: Grid) -> NDArray[np.float32]:
@@ -199,8 +207,8 @@ def arrangement(
     """Return which particle comes when, in an order that is not random."""
     particles = len(positions)
     if order == "morton":
-        return np.argsort(morton_codes(grid.coordinates(positions)), kind="stable")
-    arrangement = np.argsort(grid.cell_ids(positions), kind="stable")
+        return stable_order(morton_codes(grid.coordinates(positions)))
+    arrangement = stable_order(grid.cell_ids(positions))
     if order == "nearly-sorted":
         swaps = int(particles * DISPLACED / 2)
         chosen = rng.choice(particles, 2 * swaps, replace=False)
@@ -223,8 +231,13 @@ def morton_codes(coordinates: NDArray[np.int32]) -> NDArray[np.uint64]:
             value = (value | (value << np.uint64(shift))) & np.uint64(mask)
         return value
 
-    x, y, z = (spread(c.astype(np.uint64)) for c in coordinates.T)
-    codes: NDArray[np.uint64] = x | (y << np.uint64(1)) | (z << np.uint64(2))
+    codes = np.empty(len(coordinates), np.uint64)
+
+    def part(begin: int, end: int) -> None:
+        x, y, z = (spread(c.astype(np.uint64)) for c in coordinates[begin:end].T)
+        codes[begin:end] = x | (y << np.uint64(1)) | (z << np.uint64(2))
+
+    over(len(codes), part)
     return codes
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from gpubench.core.errors import UserError
 from gpubench.core.grid import MAX_CELLS, Grid
+from gpubench.core.threads import take
 from gpubench.inputs.drawing import (
     SAMPLERS,
     arrangement,
@@ -147,7 +148,7 @@ def make(
     unit = SAMPLERS[distribution](rng, particles, grid)
     positions = in_the_box(unit, grid)
     if order != "random":
-        positions = positions[arrangement(rng, positions, grid, order)]
+        positions = take(positions, arrangement(rng, positions, grid, order))
     elif distribution in (
         "lattice",
         "symmetric",

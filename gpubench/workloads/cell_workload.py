@@ -20,6 +20,7 @@ from gpubench.core.answers import HashedCells, LimitedCells, LinkedCells, Sorted
 from gpubench.core.contracts import CellList, CellListUpdate
 from gpubench.core.errors import UserError
 from gpubench.core.poison import empty
+from gpubench.core.threads import stable_order
 from gpubench.devices.base import Device, Graph
 from gpubench.physics.box import Box
 from gpubench.physics.motion import rows_of
@@ -104,7 +105,7 @@ class InCells(Workload):
     ) -> tuple[NDArray[np.uint32], NDArray[np.intp]]:
         """Return places with ids in the order of the cells, and the particles in that order."""
         units = self.box.to_units(positions)
-        order = np.argsort(self.box.cell_numbers(units, self.reach), kind="stable")
+        order = stable_order(self.box.cell_numbers(units, self.reach))
         ids = np.arange(self.particles, dtype=np.uint32)
         return np.column_stack([units[order], ids]), order
 

@@ -2,6 +2,9 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 
 from gpubench.core import threads
 
@@ -31,3 +34,38 @@ def test_what_a_part_raises_is_raised() -> None:
 
     with pytest.raises(ValueError, match="rows from 0"):
         threads.between([0, 1, 2], fail)
+
+
+keys = st.one_of(
+    hnp.arrays(dtype, st.integers(0, 300), elements=st.integers(*bounds))
+    for dtype, bounds in (
+        (np.int32, (-3, 3)),
+        (np.int32, (-(2**31), 2**31 - 1)),
+        (np.uint64, (0, 2**64 - 1)),
+    )
+)
+
+
+@given(keys, st.integers(1, 40), st.integers(1, 5))
+def test_the_order_is_that_of_a_stable_sort(keys: np.ndarray, few: int, cores: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(threads, "FEW_KEYS", few)
+        patch.setattr(threads.os, "cpu_count", lambda: cores)
+        found = threads.stable_order(keys)
+    np.testing.assert_array_equal(found, np.argsort(keys, kind="stable"))
+
+
+def test_many_keys_are_sorted_as_few_are() -> None:
+    keys = np.random.default_rng(1).integers(0, 2**20, 2**19).astype(np.int32)
+    for each in (keys, np.zeros_like(keys), np.sort(keys)):
+        np.testing.assert_array_equal(threads.stable_order(each), np.argsort(each, kind="stable"))
+
+
+@pytest.mark.parametrize("shape", [(7,), (7, 4)])
+def test_rows_are_taken(monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...]) -> None:
+    monkeypatch.setattr(threads, "ROWS", 2)
+    rows = np.random.default_rng(2).random(shape, np.float32)
+    for order in ([], [3], [6, 0, 0, 5, 2]):
+        taken = threads.take(rows, np.asarray(order, np.intp))
+        np.testing.assert_array_equal(taken, rows[np.asarray(order, np.intp)])
+        assert taken.dtype == rows.dtype
