@@ -76,13 +76,14 @@ def test_what_begins_alike_is_drawn_once(device):
         first.plain_steps(3)
         assert begins(made(device, "atomic-list", "one-pass", workload=Counted)) == at_first
         assert Counted.drawn == 1
+        assert begins(made(device, workload=Counted, density=2.0)) != at_first
+        assert begins(made(device, workload=Counted)) == at_first
         other = Counted(device, PARTICLES, CountingSort, "order", {}, 6)
         assert begins(other) != at_first
-        assert begins(made(device, workload=Counted, density=2.0)) != at_first
-        assert Counted.drawn == 3
+        assert Counted.drawn == 4
     for _ in range(2):
         assert begins(made(device, workload=Counted)) == at_first
-    assert Counted.drawn == 5
+    assert Counted.drawn == 6
 
 
 # A step held against float64
@@ -359,6 +360,22 @@ def test_steps_are_measured_and_recorded(intel, tmp_path):
     assert graph["status"] == "skipped" and "CUDA graphs" in graph["reason"]
     again = run(parse_study("steps", STUDY), intel, tmp_path, budget=BUDGET)
     assert (again.measured, again.resumed) == (0, 2)
+
+
+def test_a_study_draws_a_simulation_once(intel, tmp_path, monkeypatch):
+    seeds = []
+    real = DPD.draw
+
+    def draw(workload, rng):
+        seeds.append(workload.seed)
+        return real(workload, rng)
+
+    monkeypatch.setattr(DPD, "draw", draw)
+    of_two = HOT.replace("particles = [700]", "particles = [700, 800]")
+    records = measured(of_two + HOST_LOOP, intel, tmp_path)
+    assert [record["status"] for record in records] == ["ok"] * 4
+    assert len({record["input_hash"] for record in records}) == 2
+    assert len(seeds) == 2
 
 
 SEVERAL = """
