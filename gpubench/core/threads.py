@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -10,19 +11,24 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 FEW_KEYS = 2**18  # that one thread sorts
 ROWS = 2**16  # of a part: with a few columns, it stays in a core's cache
 
 
+def each(items: Sequence[Item], work: Callable[[Item], Result]) -> list[Result]:
+    """Call `work` with each of some items; return what it returns, in order."""
+    if len(items) <= 1:
+        return list(map(work, items))
+    with ThreadPoolExecutor() as pool:
+        return list(pool.map(work, items))
+
+
 def between(edges: Sequence[int], work: Callable[[int, int], Result]) -> list[Result]:
     """Call `work` with each edge and the next; return what it returns, in order."""
-    parts = edges[:-1], edges[1:]
-    if len(edges) <= 2:
-        return list(map(work, *parts))
-    with ThreadPoolExecutor() as pool:
-        return list(pool.map(work, *parts))
+    return each([*itertools.pairwise(edges)], lambda part: work(*part))
 
 
 def over(rows: int, work: Callable[[int, int], Result]) -> list[Result]:
@@ -49,14 +55,14 @@ def stable_order(keys: NDArray[np.integer[Any]]) -> NDArray[np.intp]:
     ranges = 2 * (os.cpu_count() or 1)
     edges = np.unique(some[np.arange(1, ranges) * len(some) // ranges])
 
-    def of_range(begin: int, end: int) -> NDArray[np.intp]:
+    def of_range(number: int) -> NDArray[np.intp]:
         # The first range has what is below the first edge, and the last what is from the last on.
         chosen = np.ones(len(keys), np.bool_)
-        if begin > 0:
-            chosen &= keys >= edges[begin - 1]
-        if begin < len(edges):
-            chosen &= keys < edges[begin]
+        if number > 0:
+            chosen &= keys >= edges[number - 1]
+        if number < len(edges):
+            chosen &= keys < edges[number]
         places = np.flatnonzero(chosen)
         return places[np.argsort(keys[places], kind="stable")]
 
-    return np.concatenate(between(range(len(edges) + 2), of_range))
+    return np.concatenate(each(range(len(edges) + 1), of_range))

@@ -44,7 +44,7 @@ def _clusters(rng: np.random.Generator, particles: int, grid: Grid) -> NDArray[n
     spread = rng.standard_normal((particles, 3), np.float32) * np.float32(CLUSTER_WIDTH)
     unit = take(centres, rng.integers(0, CLUSTERS, particles))
     unit += spread
-    return _back_inside(unit, grid).astype(np.float32)
+    return _back_inside(unit, grid)
 
 
 def _one_cell(rng: np.random.Generator, particles: int, grid: Grid) -> NDArray[np.float32]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpubench.core.threads import each
 from gpubench.physics.box import Box
 
 State = Mapping[str, NDArray[Any]]
@@ -62,8 +62,7 @@ def some_chunks(particles: int, rng: np.random.Generator) -> list[slice]:
 
 def first_problem(chunks: Sequence[slice], look: Callable[[slice], str | None]) -> str | None:
     """Look at chunks in threads; return the first problem in their order, or None."""
-    with ThreadPoolExecutor() as pool:
-        return next((problem for problem in pool.map(look, chunks) if problem), None)
+    return next((problem for problem in each(chunks, look) if problem), None)
 
 
 def region(

@@ -18,6 +18,7 @@ from gpubench.inputs import PairSet, make_pairs
 from gpubench.physics.fits import Estimate, fit_line, growth_exponent
 from gpubench.physics.fluid import INTEGRATORS
 from gpubench.physics.forces import conservative_energy
+from gpubench.physics.motion import rows_of
 from gpubench.physics.observables import momentum
 from gpubench.physics_checks.check import SEED, Check, Outcome, found, make, pass_time, sampled
 from gpubench.physics_checks.equilibrium import SETTLE
@@ -246,7 +247,7 @@ def _state(device: Device, setup: Setup, steps: int) -> bytes:
     workload.advance(steps)
     workload.require_sound()
     state = workload.state()
-    by_id = np.argsort(state["places"][:, 3])
+    by_id = rows_of(state["places"][:, 3])
     return b"".join(state[name][by_id].tobytes() for name in sorted(state.keys() - {"step"}))
 
 

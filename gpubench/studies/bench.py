@@ -27,7 +27,7 @@ from gpubench.studies.study import Subject
 from gpubench.verify.problems import ORACLES, Oracle, first_launch
 from gpubench.verify.smallest import smallest_failure_of_a_piece
 from gpubench.workloads.step import WorkloadStep
-from gpubench.workloads.workload import drawn_once
+from gpubench.workloads.workload import Draws, drawn_once
 
 
 @dataclass
@@ -138,10 +138,12 @@ class Bench:
         if on_drawn is not None:
             on_drawn(self._drawn)
         self._oracles = [_oracle_of(inputs) for inputs in drawn]
-        with drawn_once():
+        with drawn_once() as draws:
             for trial in self.trials:
                 if trial.verdict is None:
-                    step = partial(_make_and_check, trial, drawn, self._device, self._oracles)
+                    step = partial(
+                        _make_and_check, trial, drawn, draws, self._device, self._oracles
+                    )
                     _attempt(trial, self._device, step)
 
     def tasks(self) -> list[tuple[Trial, Mode, Task]]:
@@ -237,6 +239,7 @@ def _hash_of(drawn: Sequence[Inputs]) -> str | None:
 def _make_and_check(
     trial: Trial,
     drawn: Sequence[Inputs],
+    draws: Draws,
     device: Device,
     oracles: Sequence[Callable[[str], Oracle]],
 ) -> str | None:
@@ -252,7 +255,9 @@ def _make_and_check(
             assert issubclass(cls, CellList)  # see study.check_names
             workload = registry.find_workload(inputs.workload)
             make = partial(WorkloadStep, workload=workload, algorithm=cls)
+        before = draws.seconds
         algorithm, making = timed(partial(_made, make, device, subject, inputs))
+        making -= draws.seconds - before  # for all that begin alike
         if isinstance(algorithm, WorkloadStep):
             trial.drawn = {"input_hash": algorithm.input_hash}
         seconds = [making]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from gpubench.core.grid import Grid
-from gpubench.core.threads import between, over
+from gpubench.core.threads import each, over
 from gpubench.verify.arrays import Ints, check_array, exclusive_sum, first_absent, first_true
 from gpubench.verify.neighbour_rows import check_no_self, check_rows, row_sums
 
@@ -242,10 +242,8 @@ class SampledNeighbourOracle:
         low, size = np.asarray(grid.low, np.float32), np.asarray(grid.size, np.float32)
         drawn = [0, self.particles - 1, *rng.integers(0, self.particles, REGIONS - 4)]
         places = [low, low + size, *positions[drawn, :3]]
-        rngs = rng.spawn(len(places))
-        self._samples = between(
-            range(len(places) + 1), lambda k, _: self._sample(places[k], rngs[k])
-        )
+        drawn_about = [*zip(places, rng.spawn(len(places)), strict=True)]
+        self._samples = each(drawn_about, lambda place: self._sample(*place))
         self._counts: Ints | None = None
         self._right: list[NDArray[np.uint64]] = []
 

@@ -18,9 +18,7 @@ from gpubench.core.threads import over
 from gpubench.physics.noise import pair_noise
 from gpubench.verify.arrays import Ints, bits, check_array, check_range, exclusive_sum, first_true
 
-FEW_LISTS = (
-    64  # that are followed one after another, since NumPy takes as long for one as for these
-)
+FEW_LISTS = 64  # for a step of one NumPy takes as long as for one of these
 NOISE_BLOCK = 2**14  # pairs whose numbers are computed together, so that they stay in a cache
 
 

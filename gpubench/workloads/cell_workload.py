@@ -82,8 +82,8 @@ class InCells(Workload):
         self.grid = self.box.grid(self.reach + skin, self._parts, hashed=self.is_hashed)
         self.workspace_bytes = 0
         self._keep_in(algorithm, form, of_algorithm)
-        made_by = type(self).__module__, type(self).__qualname__, self.is_hashed
-        alike = *made_by, particles, seed, skin, *sorted(self.parameters.items())
+        given = sorted(self.parameters.items())
+        alike = type(self), self.is_hashed, particles, seed, skin, *given
         begin = drawn(alike, lambda: self.draw(rng))
         self.restore({"step": np.array(0, np.int64), **begin})
         self._prepare_kernels()

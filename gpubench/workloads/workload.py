@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.core.errors import UserError
+from gpubench.measure.clock import timed
 
 if TYPE_CHECKING:
     from gpubench.core.contracts import CellList
@@ -22,28 +23,42 @@ Value = float | int | str
 
 
 State = dict[str, NDArray[Any]]
-_drawn: ContextVar[dict[tuple[Any, ...], State] | None] = ContextVar("_drawn", default=None)
+
+
+class Draws:
+    """What simulations begin with; the last is kept. seconds: what drawing took on the host."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._kept: dict[tuple[Any, ...], State] = {}
+
+    def take(self, alike: tuple[Any, ...], draw: Callable[[], State]) -> State:
+        """Return what was drawn last for one that began alike, or draw."""
+        if alike not in self._kept:
+            drawn, seconds = timed(draw)
+            self._kept = {alike: drawn}
+            self.seconds += seconds
+        return self._kept[alike]
+
+
+_draws: ContextVar[Draws | None] = ContextVar("_draws", default=None)
 
 
 @contextmanager
-def drawn_once() -> Iterator[None]:
+def drawn_once() -> Iterator[Draws]:
     """Let simulations that are made here and begin alike, as those of a study do, share a draw."""
-    before = _drawn.set({})
+    draws = Draws()
+    before = _draws.set(draws)
     try:
-        yield
+        yield draws
     finally:
-        _drawn.reset(before)
+        _draws.reset(before)
 
 
 def drawn(alike: tuple[Any, ...], draw: Callable[[], State]) -> State:
-    """Return what was drawn for a simulation that began alike within `drawn_once`, or draw."""
-    kept = _drawn.get()
-    if kept is None:
-        return draw()
-    if alike not in kept:
-        kept.clear()
-        kept[alike] = draw()
-    return kept[alike]
+    """Draw what a simulation begins with, or return what another took within `drawn_once`."""
+    draws = _draws.get()
+    return draw() if draws is None else draws.take(alike, draw)
 
 
 class BlowUp(UserError):

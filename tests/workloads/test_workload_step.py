@@ -20,13 +20,14 @@ from gpubench.inputs.specs import Simulation
 from gpubench.measure.sampling import Budget
 from gpubench.physics import motion
 from gpubench.physics.step import check_dpd_step
-from gpubench.studies import runner
+from gpubench.studies import bench, runner
 from gpubench.studies.plan import plan
 from gpubench.studies.runner import run
 from gpubench.studies.selection import Selection
 from gpubench.studies.study import StudyError, check_names, parse_study
 from gpubench.verify.problems import ORACLES, first_launch
 from gpubench.workloads import step as workload_step
+from gpubench.workloads import workload as workload_module
 from gpubench.workloads.dpd import DPD, DPDRayleighTaylor, DPDSeparation, DPDStandard
 from gpubench.workloads.step import WorkloadStep
 from gpubench.workloads.workload import drawn_once
@@ -371,9 +372,13 @@ def test_a_study_draws_a_simulation_once(intel, tmp_path, monkeypatch):
         return real(workload, rng)
 
     monkeypatch.setattr(DPD, "draw", draw)
+    # A draw is no part of the first call of an algorithm: of making, loading and launching.
+    monkeypatch.setattr(bench, "timed", lambda work: (work(), 5.0))
+    monkeypatch.setattr(workload_module, "timed", lambda work: (work(), 3.0))
     of_two = HOT.replace("particles = [700]", "particles = [700, 800]")
     records = measured(of_two + HOST_LOOP, intel, tmp_path)
     assert [record["status"] for record in records] == ["ok"] * 4
+    assert [record["first_call_ms"] for record in records] == [12_000, 15_000] * 2
     assert len({record["input_hash"] for record in records}) == 2
     assert len(seeds) == 2
 

@@ -18,6 +18,7 @@ from gpubench.devices.base import Device
 from gpubench.distributed.slabs import cut
 from gpubench.distributed.team import Team, together
 from gpubench.distributed.transport import Parcel
+from gpubench.physics.motion import rows_of
 from gpubench.workloads.cell_workload import BLOCK, InCells
 from gpubench.workloads.sph import COARSE_BEHIND, SPH, SPHKernels
 from gpubench.workloads.workload import Value
@@ -180,7 +181,7 @@ class Shared(Rows):
         rows = self.edge, self.computed_rows
         ids = self._collect(self._read_rows(self._sorted[0], *rows).view(np.uint32)[:, 3])
         found = self._collect(self._read_rows(getattr(self, name), *rows))
-        return found[np.argsort(ids)]
+        return found[rows_of(ids)]
 
     # How parts are made and kept.
 
