@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from gpubench.core.errors import UserError
 from gpubench.core.grid import MAX_CELLS, Grid, HashedGrid
+from gpubench.core.threads import over
 
 # The layout of `struct Box` in kernels/common/box.h.
 BOX_DTYPE = np.dtype(
@@ -114,10 +115,14 @@ class Box:
         """
         cells = self.grid(cell_size, hashed=True).cells
         numbers = np.zeros(len(units), np.int64)
-        for axis in (2, 1, 0):
-            along = units[:, axis].astype(np.uint64) * np.uint64(cells[axis])
-            numbers *= cells[axis]
-            numbers += (along // np.uint64(self.units[axis])).astype(np.int64)
+
+        def part(begin: int, end: int) -> None:
+            for axis in (2, 1, 0):
+                along = units[begin:end, axis].astype(np.uint64) * np.uint64(cells[axis])
+                numbers[begin:end] *= cells[axis]
+                numbers[begin:end] += (along // np.uint64(self.units[axis])).astype(np.int64)
+
+        over(len(units), part)
         return numbers
 
     def packed(self, grid: Grid, reach: float, buckets: int = 1) -> NDArray[np.void]:

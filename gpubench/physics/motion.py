@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.core.threads import each
+from gpubench.core.threads import each, over
 from gpubench.physics.box import Box
 
 State = Mapping[str, NDArray[Any]]
 Floats = NDArray[np.float64]
 Words = NDArray[np.uint32]
+Item = TypeVar("Item")
 
 # A pair's force is rounded to a whole number of force steps. Such errors add up as a random walk
 # does: this many steps are more than ten standard deviations for a hundred neighbours.
@@ -30,20 +32,30 @@ MOST_CHUNKS = 32  # of those, drawn anew for each step
 def wrong_ids(ids: Words) -> str | None:
     """Return None where each of the ids below their number is there once, else what is wrong."""
     particles = len(ids)
+    rows = rows_of(ids)
+
+    def is_once(begin: int, end: int) -> bool:
+        some = ids[begin:end]
+        return bool((some < particles).all() and (rows[some] == np.arange(begin, end)).all())
+
+    if all(over(particles, is_once)):
+        return None
     unknown = ids[ids >= particles]
     if len(unknown):
         return f"there is a particle {unknown[0]}, and ids go up to {particles - 1}"
     times = np.bincount(ids, minlength=particles)
     wrong = np.flatnonzero(times != 1)
-    if len(wrong):
-        return f"particle {wrong[0]} is there {times[wrong[0]]} times, and should be there once"
-    return None
+    return f"particle {wrong[0]} is there {times[wrong[0]]} times, and should be there once"
 
 
 def rows_of(ids: Words) -> NDArray[np.intp]:
     """Return in which row each id is; 0 for one that is nowhere, which `wrong_ids` will tell."""
     rows = np.zeros(len(ids), np.intp)
-    np.put(rows, ids, np.arange(len(ids)), mode="clip")
+
+    def part(begin: int, end: int) -> None:
+        rows[np.minimum(ids[begin:end], len(ids) - 1)] = np.arange(begin, end)
+
+    over(len(ids), part)
     return rows
 
 
@@ -60,9 +72,9 @@ def some_chunks(particles: int, rng: np.random.Generator) -> list[slice]:
     return [chunks[i] for i in rng.choice(len(chunks), MOST_CHUNKS, replace=False)]
 
 
-def first_problem(chunks: Sequence[slice], look: Callable[[slice], str | None]) -> str | None:
-    """Look at chunks in threads; return the first problem in their order, or None."""
-    return next((problem for problem in each(chunks, look) if problem), None)
+def first_problem(parts: Sequence[Item], look: Callable[[Item], str | None]) -> str | None:
+    """Look at parts in threads; return the first problem in their order, or None."""
+    return next((problem for problem in each(parts, look) if problem), None)
 
 
 def region(
@@ -73,18 +85,51 @@ def region(
     Around it are all within `reach` of those inside. volume: that of all particles together; the
     cube would hold SAMPLE of them if they were spread evenly over it.
     """
-    half_edge = (SAMPLE / len(places) * volume) ** (1 / 3) / 2
-    middle = places[rng.integers(len(places))]
-    near = np.ones(len(places), bool)
-    inside = np.ones(len(places), bool)
-    for axis in range(3):
-        units = box.units[axis] / box.size[axis]
-        # To the nearest image where the box repeats, as the kernels have it.
-        away = np.abs((places[:, axis] - middle[axis]).view(np.int32).astype(np.int64))
-        near &= away <= (half_edge + reach) * units + UNITS
-        inside &= away <= half_edge * units
-    rows = np.flatnonzero(near)
-    return rows, inside[rows]
+    rows, away, half_edge, _ = _cube(places, box, volume, reach, rng)
+    return rows, (np.abs(away) <= half_edge).all(axis=1)
+
+
+def octants(
+    places: Words, box: Box, volume: float, reach: float, rng: np.random.Generator
+) -> list[tuple[NDArray[np.intp], NDArray[np.bool_]]]:
+    """Return the cube of `region` in eight parts, each with what is around it, to look at at once.
+
+    Each particle that is inside the cube is inside one part.
+    """
+    rows, away, half_edge, margin = _cube(places, box, volume, reach, rng)
+    inside = (np.abs(away) <= half_edge).all(axis=1)
+    parts = []
+    for is_upper in itertools.product((False, True), repeat=3):
+        mine = inside & ((away >= 0) == is_upper).all(axis=1)
+        outward = np.where(is_upper, away, -away)
+        # A large cube reaches its own other side, through the walls of a periodic box.
+        near = (outward >= -margin) | (outward + 2**32 <= half_edge + margin)
+        if mine.any():
+            chosen = near.all(axis=1)
+            parts.append((rows[chosen], mine[chosen]))
+    return parts
+
+
+def _cube(
+    places: Words, box: Box, volume: float, reach: float, rng: np.random.Generator
+) -> tuple[NDArray[np.intp], NDArray[np.int64], Floats, Floats]:
+    """Return what is in and around a cube, how far from its middle, half its edge, the margin.
+
+    All but the rows are in units of the box: to the nearest image where the box repeats, as the
+    kernels have it.
+    """
+    units = np.asarray(box.units) / box.size
+    half_edge = (SAMPLE / len(places) * volume) ** (1 / 3) / 2 * units
+    margin = reach * units + UNITS
+    middle = places[rng.integers(len(places)), :3]
+
+    def part(begin: int, end: int) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
+        away = (places[begin:end, :3] - middle).view(np.int32).astype(np.int64)
+        near = np.flatnonzero((np.abs(away) <= half_edge + margin).all(axis=1))
+        return begin + near, away[near]
+
+    rows, away = zip(*over(len(places), part), strict=True)
+    return np.concatenate(rows), np.concatenate(away), half_edge, margin
 
 
 def reflected(

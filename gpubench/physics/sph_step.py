@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from gpubench.core.threads import each
 from gpubench.physics.box import HIGH_WALL, Box
 from gpubench.physics.contact import Contact, Walls, contact_forces, wall_accelerations
 from gpubench.physics.motion import (
@@ -22,8 +23,8 @@ from gpubench.physics.motion import (
     State,
     first_problem,
     in_chunks,
+    octants,
     reflected,
-    region,
     rows_of,
     some_chunks,
     worst_of,
@@ -118,9 +119,18 @@ class _Step:
         places = self.before["places"]
         rng = np.random.default_rng(int(self.before["step"]))
         volume = len(places) * self.fluid.spacing**3
-        near, inside = region(places, self.box, volume, 1.0, rng)
+        is_at = rows_of(self.after["places"][:, 3])
+        return first_problem(
+            octants(places, self.box, volume, 1.0, rng),
+            lambda part: self._wrong_in(*part, is_at[places[part[0], 3]]),
+        )
+
+    def _wrong_in(
+        self, near: NDArray[np.intp], inside: NDArray[np.bool_], rows: NDArray[np.intp]
+    ) -> str | None:
+        """Compare those inside; near: where they and those around are before, rows: after."""
+        places = self.before["places"]
         ids = places[near, 3]
-        rows = rows_of(self.after["places"][:, 3])[ids]
         positions = self.box.to_positions(places[near])
         velocities = self.before["velocities"][near, :3].astype(np.float64)
 
@@ -147,9 +157,11 @@ class _Step:
 
     def wrong_sum(self) -> str | None:
         """Add up the forces on the fluid and on bodies by the fluid, in whole force steps."""
-        total = np.zeros(3)
-        for rows in in_chunks(len(self.force)):
-            total += self.force[rows, :3].sum(axis=0, dtype=np.float64)
+
+        def of_chunk(rows: slice) -> Floats:
+            return self.force[rows, :3].sum(axis=0, dtype=np.float64)
+
+        total = np.add.reduce(each([*in_chunks(len(self.force))], of_chunk))
         if self.bodies is not None:
             on_bodies = np.rint(self.bodies.pushes[:, :3] / np.float64(self.fluid.force_step))
             total += on_bodies.sum(axis=0)

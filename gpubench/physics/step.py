@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from gpubench.core.threads import each
 from gpubench.physics.box import Box
 from gpubench.physics.fluid import INTEGRATORS, Fluid
 from gpubench.physics.forces import pair_forces
@@ -24,8 +25,8 @@ from gpubench.physics.motion import (
     Words,
     first_problem,
     in_chunks,
+    octants,
     reflected,
-    region,
     rows_of,
     worst_of,
     wrong_ids,
@@ -81,29 +82,39 @@ class _Step:
         """Compare the forces on the particles in a region with float64."""
         places = self.before["places"]
         rng = np.random.default_rng((seed, step))
-        near, inside = region(places, self.box, self.box.volume, self.fluid.cutoff, rng)
-        ids = places[near, 3]
-        velocities = self.before["velocities"][near]
-        drags = self.before["drags"][near] if "drags" in self.before else velocities
-        expected = pair_forces(
-            self.box.to_positions(places[near]), drags[:, :3].astype(np.float64), ids,
-            velocities[:, 3].view(np.int32), self.box, self.fluid, self.time_step, step, seed,
-            generator=generator,
-        )[inside]  # fmt: skip
-        felt = self.force[rows_of(self.after["places"][:, 3])[ids[inside]], :3].astype(np.float64)
-        tolerance = FORCE_STEPS * self.fluid.force_step(self.time_step)
-        if (worst := worst_of(felt - expected, tolerance)) is None:
-            return None
-        return (
-            f"the force on particle {ids[inside][worst[0]]} along {'xyz'[worst[1]]} is"
-            f" {felt[worst]:.7g}, and should be {expected[worst]:.7g}"
-        )
+        is_at = rows_of(self.after["places"][:, 3])
+
+        def wrong(part: tuple[NDArray[np.intp], NDArray[np.bool_]]) -> str | None:
+            near, inside = part
+            ids = places[near, 3]
+            velocities = self.before["velocities"][near]
+            drags = self.before["drags"][near] if "drags" in self.before else velocities
+            expected = pair_forces(
+                self.box.to_positions(places[near]), drags[:, :3].astype(np.float64), ids,
+                velocities[:, 3].view(np.int32), self.box, self.fluid, self.time_step, step, seed,
+                generator=generator,
+            )[inside]  # fmt: skip
+            felt = self.force[is_at[ids[inside]], :3].astype(np.float64)
+            tolerance = FORCE_STEPS * self.fluid.force_step(self.time_step)
+            if (worst := worst_of(felt - expected, tolerance)) is None:
+                return None
+            return (
+                f"the force on particle {ids[inside][worst[0]]} along {'xyz'[worst[1]]} is"
+                f" {felt[worst]:.7g}, and should be {expected[worst]:.7g}"
+            )
+
+        parts = octants(places, self.box, self.box.volume, self.fluid.cutoff, rng)
+        return first_problem(parts, wrong)
 
     def wrong_sum(self) -> str | None:
         """Add up the forces on all particles, in whole force steps."""
         force_step = self.fluid.force_step(self.time_step)
-        chunks = (np.rint(self.force[rows, :3] / force_step) for rows in in_chunks(len(self.force)))
-        total = sum(chunk.sum(axis=0, dtype=np.float64) for chunk in chunks) * force_step
+
+        def steps(rows: slice) -> Floats:
+            of_chunk: Floats = np.rint(self.force[rows, :3] / force_step)
+            return of_chunk.sum(axis=0, dtype=np.float64)
+
+        total = sum(each([*in_chunks(len(self.force))], steps)) * force_step
         off = np.flatnonzero(total)
         if not len(off):
             return None
