@@ -28,7 +28,7 @@ from gpubench.devices.base import Device, DeviceReport, Graph, Kernel, scalar
 # Of NVML's reasons for a clock (nvmlClocksEventReasons), those that slow down what is measured;
 # an idle GPU and clocks that somebody set are none.
 LARGE_BYTES = 2**20  # of an array: smaller ones come from NumPy's memory
-POOLED_BYTES = 2**31  # of page-locked memory, handed out before what is unused of it is freed
+POOLED_BYTES = 2**31  # of new page-locked memory, before what is unused of it is freed
 THROTTLES = {
     0x04: "power cap",
     0x08: "hardware slowdown",
@@ -165,7 +165,7 @@ class CUDADevice(Device):
         self._codes: dict[ModuleKey, Future[bytes]] = {}
         self._unfinished: list[Callable[[], Any]] = []
         self._nvml = _nvml_handle(device)
-        self._downloaded = 0
+        self._locked = 0
 
     def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> Any:
         try:
@@ -194,16 +194,20 @@ class CUDADevice(Device):
     def _page_locked(self, size: int) -> NDArray[np.uint8]:
         """Return memory that CuPy's pool takes back when the array is dropped.
 
-        New pages, which answers of hundreds of megabytes would need at every check, take several
-        times as long to write. What the pool holds unused goes back from time to time.
+        New pages take several times as long to write. A block of the pool serves arrays of one
+        size, so sizes are few; what is unused goes back from time to time.
         """
         if size < LARGE_BYTES:
             return np.empty(size, np.uint8)
-        self._downloaded += size
-        if self._downloaded > POOLED_BYTES:
-            self._cupy.get_default_pinned_memory_pool().free_all_blocks()
-            self._downloaded = size
-        return self.host_buffer(size)
+        pool = self._cupy.get_default_pinned_memory_pool()
+        if self._locked > POOLED_BYTES:
+            pool.free_all_blocks()
+            self._locked = 0
+        step = 2 ** (size.bit_length() - 4)
+        unused = pool.n_free_blocks()
+        memory = self.host_buffer(-(-size // step) * step)
+        self._locked += memory.nbytes if pool.n_free_blocks() == unused else 0
+        return memory[:size]
 
     def fill(self, array: Any, byte: int) -> None:
         if array.size:

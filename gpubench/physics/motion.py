@@ -25,8 +25,8 @@ RELATIVE_ERROR = 2.0**-21
 # Of a place in units of the box: rounded to one, and reflected between two.
 UNITS = 3.0
 SAMPLE = 20_000  # particles, or so, whose forces are computed in float64
-CHUNK = 2**17  # particles whose motion is compared at once, so that it stays in a cache
-MOST_CHUNKS = 32  # of those, drawn anew for each step
+CHUNK = 2**16  # particles whose motion is compared at once, so that it stays in a cache
+MOST_CHUNKS = 16  # of those, drawn anew for each step
 
 
 def wrong_ids(ids: Words) -> str | None:
@@ -86,7 +86,7 @@ def region(
     cube would hold SAMPLE of them if they were spread evenly over it.
     """
     rows, away, half_edge, _ = _cube(places, box, volume, reach, rng)
-    return rows, (np.abs(away) <= half_edge).all(axis=1)
+    return rows, np.all(np.abs(away) <= half_edge, axis=1)
 
 
 def octants(

@@ -159,7 +159,7 @@ class _Step:
         """Add up the forces on the fluid and on bodies by the fluid, in whole force steps."""
 
         def of_chunk(rows: slice) -> Floats:
-            return self.force[rows, :3].sum(axis=0, dtype=np.float64)
+            return np.asarray(self.force[rows, :3].sum(axis=0, dtype=np.float64))
 
         total = np.add.reduce(each([*in_chunks(len(self.force))], of_chunk))
         if self.bodies is not None:
@@ -176,15 +176,16 @@ class _Step:
     def wrong_motion(self) -> str | None:
         """Compare places and velocities with those that the forces of the device ask for.
 
-        Of all particles up to some millions, then of as many, other ones in each step.
+        Of all particles up to a million, then of as many, other ones in each step.
         """
         ids = self.after["places"][:, 3]
-        was_in = rows_of(self.before["places"][:, 3])[ids]
+        was_at = rows_of(self.before["places"][:, 3])
         rng = np.random.default_rng(int(self.before["step"]))
 
         def wrong(rows: slice) -> str | None:
-            start = self.before["velocities"][was_in[rows], :3].astype(np.float64)
-            places = self.before["places"][was_in[rows]]
+            was_in = was_at[ids[rows]]
+            start = self.before["velocities"][was_in, :3].astype(np.float64)
+            places = self.before["places"][was_in]
             positions = self.box.to_positions(places)
             by_walls = wall_accelerations(positions, start, self.walls, self.box)
             pull = self.force[rows, :3] * self.fluid.force_step + by_walls
