@@ -12,14 +12,14 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from gpubench.choose.surface import Floats
-from gpubench.core import paths
+from gpubench.core import gpus, paths
 from gpubench.core.errors import UserError
 from gpubench.core.roles import study_for
 from gpubench.core.tasks import TASKS
 from gpubench.evidence import results
 from gpubench.evidence.declared import group
 from gpubench.evidence.files import load_results
-from gpubench.evidence.pooling import Measurement, by_device, pool
+from gpubench.evidence.pooling import Measurement, by_device, pool, started
 from gpubench.evidence.ranking import Subject as Subject
 from gpubench.evidence.ranking import unranked
 from gpubench.evidence.records import AnyRecord
@@ -146,8 +146,8 @@ Table: TypeAlias = Mapping[Subject, Mapping[Place, Known]]
 def files(given: Sequence[Path], backend: str | None, study: str = STUDY) -> list[results.Results]:
     """Read results files, and those in folders, or where none are given the default ones.
 
-    These are the study's results in results/local, else those that came with the package; with a
-    backend, only what was measured through that. Raises UserError where there are none.
+    These are the study's results in results/local, else those that came with the package, of one
+    GPU; with a backend, only what was measured through that. Raises UserError where there are none.
     """
     make_some = f"gpubench run {study}"
     if given:
@@ -157,7 +157,7 @@ def files(given: Sequence[Path], backend: str | None, study: str = STUDY) -> lis
         return found
     for of_study in default_files(study):
         if found := _of_backend(map(results.load, of_study), backend):
-            return found
+            return _of_one_gpu(found)
     through = f" through {backend}" if backend else ""
     raise UserError(f"there are no results of the study {study}{through}: `{make_some}` makes some")
 
@@ -172,6 +172,18 @@ def default_files(study: str = STUDY) -> list[list[Path]]:
 
 def _of_backend(found: Iterable[results.Results], backend: str | None) -> list[results.Results]:
     return [each for each in found if backend in (None, each.environment["device"]["backend"])]
+
+
+def _of_one_gpu(found: list[results.Results]) -> list[results.Results]:
+    """Leave out all GPUs but this machine's, or where none of it was measured, but the latest."""
+    on_gpus = _of_backend(found, "cuda")
+    if len({each.environment["device"]["name"] for each in on_gpus}) < 2:
+        return found
+    here = gpus.gpu_names()
+    latest = max(on_gpus, key=lambda each: started(each.environment))
+    of_here = [each for each in on_gpus if each.environment["device"]["name"] in here]
+    kept = (of_here or [latest])[0].environment["device"]["name"]
+    return [each for each in on_gpus if each.environment["device"]["name"] == kept]
 
 
 def machine(found: Sequence[results.Results]) -> tuple[Machine, list[results.Results]]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpubench.choose import evidence
+from gpubench.core import gpus
 from gpubench.core.errors import UserError
 from gpubench.core.user_cache import remembered
 
@@ -30,6 +31,7 @@ def chooser_for(task: str, results: Sequence[Path], backend: str | None) -> Choo
     paths = [path for paths in evidence.default_files() for path in paths]
     try:
         content = [part for path in paths for part in (bytes(path), path.read_bytes())]
+        content.append(repr(gpus.gpu_names()).encode())
     except OSError:
         return new()  # says which file cannot be read
 

@@ -260,7 +260,7 @@ def _answer(asked: Asked, results: list[Path], device: str | None, as_json: bool
 def _elsewhere(machine: Machine) -> str | None:
     """Say that the evidence comes from a GPU that this machine does not have, or return None."""
     from gpubench.choose.evidence import MAP, STUDY
-    from gpubench.devices.cuda import gpu_names
+    from gpubench.core.gpus import gpu_names
 
     here = gpu_names()
     if machine.backend != "cuda" or not here or machine.device in here:

@@ -466,20 +466,6 @@ def _nvcc_version() -> str:
     return done.stdout.strip()
 
 
-def gpu_names() -> list[str]:
-    """Return the names of this machine's GPUs, without opening one; none where NVML is not."""
-    try:
-        import pynvml
-    except ImportError:
-        return []
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError:  # no driver
-        return []
-    handles = map(pynvml.nvmlDeviceGetHandleByIndex, range(pynvml.nvmlDeviceGetCount()))
-    return [str(pynvml.nvmlDeviceGetName(handle)) for handle in handles]
-
-
 def _nvml_handle(device: Any) -> Any | None:
     """Return NVML's handle of a GPU, or None where NVML is not installed."""
     try:

@@ -683,6 +683,28 @@ def test_default_results_are_ones_own_before_those_that_came_along(monkeypatch, 
     assert Chooser.load(backend="cuda").files == [came / "nvidia-h200" / name]
 
 
+def test_of_several_gpus_the_default_is_the_one_here_or_the_latest(monkeypatch, tmp_path, gpus):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(paths, "measured_folder", lambda: tmp_path / "came")
+    monkeypatch.setattr(user_cache, "_folder_to_remember_in", lambda: tmp_path)
+    for gpu, day in (("gpu-a", "31"), ("gpu-b", "30"), ("gpu-b", "29")):
+        write(
+            tmp_path / "came" / gpu / f"2026-01-{day}-abc1234-regimes.json",
+            grid(THREE, SIZES, OCCUPANCIES),
+            device={"backend": "cuda", "name": gpu},
+            machine=gpu,
+            started=f"2026-01-{day}T00:00:00Z",
+        )
+    for here, device in (([], "gpu-a"), (["gpu-c"], "gpu-a"), (["gpu-c", "gpu-b"], "gpu-b")):
+        gpus[:] = here
+        chooser = Chooser.load()
+        assert chooser.machine.device == device
+        assert chooser_for("count", (), None).machine.device == device
+        assert {path.parent.name for path in chooser.files} == {device}
+    with pytest.raises(UserError, match=r"several machines: .*give those of one"):
+        Chooser.load([tmp_path / "came"])
+
+
 # The command
 
 
@@ -690,7 +712,7 @@ def test_default_results_are_ones_own_before_those_that_came_along(monkeypatch, 
 def gpus(monkeypatch):
     """Stand for the GPUs of this machine, of which there are none at first."""
     names = []
-    monkeypatch.setattr("gpubench.devices.cuda.gpu_names", lambda: names)
+    monkeypatch.setattr("gpubench.core.gpus.gpu_names", lambda: names)
     return names
 
 
