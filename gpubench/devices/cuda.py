@@ -25,10 +25,10 @@ from gpubench.core.plugins import kernel_folders
 from gpubench.core.user_cache import keep, machine_code, sources_digest, usable_cache
 from gpubench.devices.base import Device, DeviceReport, Graph, Kernel, scalar
 
-# Of NVML's reasons for a clock (nvmlClocksEventReasons), those that slow down what is measured;
-# an idle GPU and clocks that somebody set are none.
 LARGE_BYTES = 2**20  # of an array: smaller ones come from NumPy's memory
 POOLED_BYTES = 2**31  # of new page-locked memory, before what is unused of it is freed
+# Of NVML's reasons for a clock (nvmlClocksEventReasons), those that slow down what is measured;
+# an idle GPU and clocks that somebody set are none.
 THROTTLES = {
     0x04: "power cap",
     0x08: "hardware slowdown",
