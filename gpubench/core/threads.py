@@ -47,6 +47,24 @@ def take(rows: NDArray[Any], order: NDArray[np.integer[Any]]) -> NDArray[Any]:
     return taken
 
 
+def put(rows: NDArray[Any], order: NDArray[np.integer[Any]]) -> NDArray[Any]:
+    """Return rows of which each has gone to where `order`, a permutation, has it."""
+    moved = rows.copy()
+
+    def part(begin: int, end: int) -> None:
+        moved[order[begin:end]] = rows[begin:end]
+
+    over(len(order), part)
+    return moved
+
+
+def same(some: NDArray[Any], others: NDArray[Any]) -> bool:
+    """Return np.array_equal(some, others)."""
+    return some.shape == others.shape and all(
+        over(len(some), lambda begin, end: np.array_equal(some[begin:end], others[begin:end]))
+    )
+
+
 def stable_order(keys: NDArray[np.integer[Any]]) -> NDArray[np.intp]:
     """Return np.argsort(keys, kind="stable"); each thread sorts the keys of a range."""
     if len(keys) <= FEW_KEYS:

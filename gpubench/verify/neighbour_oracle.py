@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from gpubench.core.grid import Grid
-from gpubench.core.threads import each, over
+from gpubench.core.threads import each, over, same
 from gpubench.verify.arrays import Ints, check_array, exclusive_sum, first_absent, first_true
 from gpubench.verify.neighbour_rows import check_no_self, check_rows, row_sums
 
@@ -85,7 +85,7 @@ class NeighbourOracle:
             return problem
         weights, expected = self._weights
         sums = row_sums(offsets, neighbours, weights)
-        if any(np.array_equal(sums, right) for right in self._right):
+        if any(same(sums, right) for right in self._right):
             return None
         differ = np.flatnonzero(sums != expected)
         if problem := self._check_some(differ, counts, offsets, neighbours):
@@ -331,7 +331,7 @@ class SampledNeighbourOracle:
 
     def check_counts(self, counts: Ints) -> str | None:
         """Check the number of neighbours of each particle, int32, shape (particles,)."""
-        if self._counts is not None and np.array_equal(counts, self._counts):
+        if self._counts is not None and same(counts, self._counts):
             return check_array("counts", counts, (self.particles,), np.int32)
         return self._check_sums(counts) or self._check_against_another(counts)
 
@@ -378,7 +378,7 @@ class SampledNeighbourOracle:
             return problem
         a, b = self._weights
         sums_b = row_sums(offsets, neighbours, b)
-        if not any(np.array_equal(sums_b, right) for right in self._right):
+        if not any(same(sums_b, right) for right in self._right):
             problem = check_no_self(counts, offsets, neighbours) or self._check_sums(counts)
             if problem or (problem := self._check_samples(counts, offsets, neighbours)):
                 return problem

@@ -20,7 +20,7 @@ from gpubench.core.answers import HashedCells, LimitedCells, LinkedCells, Sorted
 from gpubench.core.contracts import CellList, CellListUpdate
 from gpubench.core.errors import UserError
 from gpubench.core.poison import empty
-from gpubench.core.threads import stable_order
+from gpubench.core.threads import put, stable_order, take
 from gpubench.devices.base import Device, Graph
 from gpubench.physics.box import Box
 from gpubench.physics.motion import rows_of
@@ -115,7 +115,7 @@ class InCells(Workload):
         The cells are as long as the reach, whatever those are in which the algorithm keeps them.
         """
         places = self.device.download(self.places).view(np.uint32)
-        return self.box.cell_numbers(places, self.reach)[rows_of(places[:, 3])]
+        return take(self.box.cell_numbers(places, self.reach), rows_of(places[:, 3]))
 
     def number(self, name: str) -> float:
         """Return a parameter that is a number."""
@@ -300,7 +300,7 @@ class InCells(Workload):
         """Download what the last step computed in the order of `current`, as the state is now."""
         found: NDArray[np.float32] = self.device.download(column)
         if self.scatters:
-            found[self.device.download(self.order)] = found.copy()
+            found = put(found, self.device.download(self.order))
         return found
 
     def array(self, shape: int | tuple[int, ...], dtype: str) -> Any:

@@ -69,3 +69,29 @@ def test_rows_are_taken(monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...])
         taken = threads.take(rows, np.asarray(order, np.intp))
         np.testing.assert_array_equal(taken, rows[np.asarray(order, np.intp)])
         assert taken.dtype == rows.dtype
+
+
+@pytest.mark.parametrize("shape", [(0,), (7,), (7, 4)])
+def test_rows_are_put_where_they_belong(
+    monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...]
+) -> None:
+    monkeypatch.setattr(threads, "ROWS", 2)
+    rng = np.random.default_rng(3)
+    rows = rng.random(shape, np.float32)
+    order = rng.permutation(shape[0])
+    moved = threads.put(rows, order)
+    np.testing.assert_array_equal(moved[order], rows)
+    assert moved.dtype == rows.dtype and not np.shares_memory(moved, rows)
+
+
+@pytest.mark.parametrize("changed", [0, 1, 2, 6])
+def test_arrays_are_the_same_if_every_part_is(
+    monkeypatch: pytest.MonkeyPatch, changed: int
+) -> None:
+    monkeypatch.setattr(threads, "ROWS", 2)
+    some = np.arange(7)
+    assert threads.same(some, some.astype(np.int32)) and threads.same(some[:0], some[:0])
+    assert not threads.same(some, some[:6]) and not threads.same(some[:6], some)
+    others = some.copy()
+    others[changed] += 1
+    assert not threads.same(some, others)
