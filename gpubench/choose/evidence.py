@@ -177,12 +177,11 @@ def _of_backend(found: Iterable[results.Results], backend: str | None) -> list[r
 def _of_one_gpu(found: list[results.Results]) -> list[results.Results]:
     """Leave out all GPUs but this machine's, or where none of it was measured, but the latest."""
     on_gpus = _of_backend(found, "cuda")
-    if len({each.environment["device"]["name"] for each in on_gpus}) < 2:
+    in_order = sorted(on_gpus, key=lambda each: started(each.environment))
+    names = [each.environment["device"]["name"] for each in in_order]
+    if len(set(names)) < 2:
         return found
-    here = gpus.gpu_names()
-    latest = max(on_gpus, key=lambda each: started(each.environment))
-    of_here = [each for each in on_gpus if each.environment["device"]["name"] in here]
-    kept = (of_here or [latest])[0].environment["device"]["name"]
+    kept = next((name for name in gpus.gpu_names() if name in names), names[-1])
     return [each for each in on_gpus if each.environment["device"]["name"] == kept]
 
 

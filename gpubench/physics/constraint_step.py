@@ -23,7 +23,15 @@ from gpubench.physics.constraint import (
     viscous,
     within_walls,
 )
-from gpubench.physics.motion import RELATIVE_ERROR, UNITS, State, region, worst_of, wrong_ids
+from gpubench.physics.motion import (
+    RELATIVE_ERROR,
+    UNITS,
+    State,
+    region,
+    rows_of,
+    worst_of,
+    wrong_ids,
+)
 from gpubench.physics.sph import DENSITY_STEP
 
 Rows = NDArray[Any]
@@ -51,7 +59,8 @@ def check_constraint_step(
     residual is compared too.
     """
     for state in (before, after):
-        if problem := wrong_ids(state["places"][:, 3]):
+        ids = state["places"][:, 3]
+        if problem := wrong_ids(ids, rows_of(ids)):
             return f"step {int(before['step'])}: {problem}"
     problem = _Step(before, after, solved, box, liquid).problem()
     return f"step {int(before['step'])}: {problem}" if problem else None

@@ -25,14 +25,16 @@ RELATIVE_ERROR = 2.0**-21
 # Of a place in units of the box: rounded to one, and reflected between two.
 UNITS = 3.0
 SAMPLE = 20_000  # particles, or so, whose forces are computed in float64
-CHUNK = 2**16  # particles whose motion is compared at once, so that it stays in a cache
-MOST_CHUNKS = 16  # of those, drawn anew for each step
+CHUNK = 2**17  # particles whose motion is compared at once, so that it stays in a cache
+MOST_CHUNKS = 32  # of those, drawn anew for each step
 
 
-def wrong_ids(ids: Words) -> str | None:
-    """Return None where each of the ids below their number is there once, else what is wrong."""
+def wrong_ids(ids: Words, rows: NDArray[np.intp]) -> str | None:
+    """Return None where each of the ids below their number is there once, else what is wrong.
+
+    rows: those of the ids, see `rows_of`.
+    """
     particles = len(ids)
-    rows = rows_of(ids)
 
     def is_once(begin: int, end: int) -> bool:
         some = ids[begin:end]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,8 +79,8 @@ def check_sph_step(
     """
     compared = _Step(before, after, force, flow, box, fluid, integrator, time_step, bodies)
     problem = (
-        wrong_ids(before["places"][:, 3])
-        or wrong_ids(after["places"][:, 3])
+        wrong_ids(before["places"][:, 3], compared.was_at)
+        or wrong_ids(after["places"][:, 3], compared.is_at)
         or compared.wrong_in_region()
         or compared.wrong_sum()
         or compared.wrong_motion()
@@ -102,6 +103,16 @@ class _Step:
     time_step: float
     bodies: BodiesStep | None
 
+    @cached_property
+    def was_at(self) -> NDArray[np.intp]:
+        """The row of each id before the step."""
+        return rows_of(self.before["places"][:, 3])
+
+    @cached_property
+    def is_at(self) -> NDArray[np.intp]:
+        """The row of each id after it."""
+        return rows_of(self.after["places"][:, 3])
+
     @property
     def walls(self) -> Walls:
         fluid = self.fluid
@@ -119,18 +130,14 @@ class _Step:
         places = self.before["places"]
         rng = np.random.default_rng(int(self.before["step"]))
         volume = len(places) * self.fluid.spacing**3
-        is_at = rows_of(self.after["places"][:, 3])
-        return first_problem(
-            octants(places, self.box, volume, 1.0, rng),
-            lambda part: self._wrong_in(*part, is_at[places[part[0], 3]]),
-        )
+        parts = octants(places, self.box, volume, 1.0, rng)
+        return first_problem(parts, lambda part: self._wrong_in(*part))
 
-    def _wrong_in(
-        self, near: NDArray[np.intp], inside: NDArray[np.bool_], rows: NDArray[np.intp]
-    ) -> str | None:
-        """Compare those inside; near: where they and those around are before, rows: after."""
+    def _wrong_in(self, near: NDArray[np.intp], inside: NDArray[np.bool_]) -> str | None:
+        """Compare those inside; near: the rows of them and of those around, before the step."""
         places = self.before["places"]
         ids = places[near, 3]
+        rows = self.is_at[ids]
         positions = self.box.to_positions(places[near])
         velocities = self.before["velocities"][near, :3].astype(np.float64)
 
@@ -176,14 +183,13 @@ class _Step:
     def wrong_motion(self) -> str | None:
         """Compare places and velocities with those that the forces of the device ask for.
 
-        Of all particles up to a million, then of as many, other ones in each step.
+        Of all particles up to some millions, then of as many, other ones in each step.
         """
         ids = self.after["places"][:, 3]
-        was_at = rows_of(self.before["places"][:, 3])
         rng = np.random.default_rng(int(self.before["step"]))
 
         def wrong(rows: slice) -> str | None:
-            was_in = was_at[ids[rows]]
+            was_in = self.was_at[ids[rows]]
             start = self.before["velocities"][was_in, :3].astype(np.float64)
             places = self.before["places"][was_in]
             positions = self.box.to_positions(places)

@@ -30,16 +30,16 @@ def ids(numbers: Sequence[int]) -> np.ndarray:
     ],
 )
 def test_ids_that_are_not_each_there_once_are_told(numbers, problem):
-    assert wrong_ids(ids(numbers)) == problem
+    assert wrong_ids(ids(numbers), rows_of(ids(numbers))) == problem
 
 
 @pytest.mark.parametrize("lost", [0, 2**16 - 1, 2**16, 2**17])
 def test_one_of_many_ids_twice_is_told_wherever_it_is(lost):
     there = np.random.default_rng(1).permutation(2**17 + 1).astype(np.uint32)
-    assert wrong_ids(there) is None
+    assert wrong_ids(there, rows_of(there)) is None
     assert (there[rows_of(there)] == np.arange(len(there))).all()
     there[there == lost] = 5
-    assert wrong_ids(there) == (
+    assert wrong_ids(there, rows_of(there)) == (
         f"particle {min(5, lost)} is there {2 if lost > 5 else 0} times, and should be there once"
     )
 
