@@ -358,13 +358,18 @@ class CUDADevice(Device):
         self.stream.synchronize()
 
     def capture(self, work: Callable[[], None]) -> Graph:
-        # The current one is of the device that was opened last.
-        with self._cupy_stream:
+        # The current one is of the device that was opened last. CuPy's `with` would leave the
+        # default stream behind, not what was set by `use`.
+        before = self._cupy.cuda.get_current_stream()
+        self._cupy_stream.use()
+        try:
             self._cupy_stream.begin_capture()
             try:
                 work()
             finally:
                 graph = self._cupy_stream.end_capture()
+        finally:
+            before.use()
         graph.upload(self._cupy_stream)
         return CUDAGraph(graph, self._cupy_stream)
 

@@ -26,6 +26,7 @@ from gpubench.core.contracts import CellListUpdate, HostSearch
 from gpubench.core.errors import NotSupported
 from gpubench.core.grid import Grid
 from gpubench.core.tasks import task_of
+from gpubench.core.user_cache import usable_cache
 from gpubench.devices import Device, cuda
 from gpubench.inputs import (
     Inputs,
@@ -246,13 +247,13 @@ class TestLibraries:
     SOURCE = 'extern "C" int answer() { return 42; }\n'
 
     @pytest.fixture
-    def kernels(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-        kernels, cache = tmp_path / "kernels", tmp_path / "cache"
+    def kernels(self, cuda_device: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        kernels = tmp_path / "kernels"
         kernels.mkdir()
-        cache.mkdir()
         (kernels / "prelude").symlink_to(paths.kernel_folder() / "prelude")
         monkeypatch.setattr(paths, "kernel_folder", lambda: kernels)
-        monkeypatch.setattr(cuda, "usable_cache", lambda: cache)
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+        monkeypatch.setattr(cuda_device, "_modules", {})  # other tests' files have these names too
         return kernels
 
     @pytest.fixture
@@ -279,7 +280,10 @@ class TestLibraries:
         assert cuda_device.library("answer.cu").answer() == 43
         assert len(compilations) == 2
         # Nothing else stays behind.
-        assert [path.suffix for path in (kernels.parent / "cache").iterdir()] == [".so", ".so"]
+        assert [path.suffix for path in (kernels.parent / "cache" / "gpubench").iterdir()] == [
+            ".so",
+            ".so",
+        ]
 
     def test_cub_is_kept(self, cuda_device: Any, compilations: list[list[str]]) -> None:
         cuda_device.library("cub_radix_sort.cu")
@@ -294,7 +298,7 @@ class TestLibraries:
         with pytest.raises(RuntimeError, match=r"nvcc could not compile broken\.cu") as error:
             cuda_device.library("broken.cu")
         assert 'broken.cu(1): error: identifier "voodoo" is undefined' in str(error.value)
-        assert list((kernels.parent / "cache").iterdir()) == []
+        assert list(usable_cache().iterdir()) == []
 
     def test_kernels_compile_once(
         self, cuda_device: Any, kernels: Path, monkeypatch: pytest.MonkeyPatch
@@ -393,9 +397,13 @@ class TestOneContext:
             expected = np.bincount((inputs.cell_of + shift) % 64, minlength=64)
             np.testing.assert_array_equal(cuda_device.download(counts), expected)
 
-    def test_cupy_works_on_the_devices_stream(self, cuda_device: Any) -> None:
+    @pytest.mark.parametrize("captures", [False, True])
+    def test_cupy_works_on_the_devices_stream(self, cuda_device: Any, captures: bool) -> None:
         import cupy
 
+        array = cuda_device.upload(np.zeros(100, np.int32))
+        if captures:
+            cuda_device.capture(lambda: cuda_device.fill(array, 0xFF))
         assert cupy.cuda.get_current_stream().ptr == cuda_device.stream.handle
 
     @pytest.mark.parametrize("closes", [True, False])
