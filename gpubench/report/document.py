@@ -80,6 +80,7 @@ def build(
 ) -> list[Page]:
     """Return all pages, the front page first; stems: see the function of that name."""
     answered: list[Section] = []
+    first = None
     by_machine: list[Section] = []
     slugs: list[str] = []
     told: dict[str, list[Told]] = {stem: [] for stem in stems.values()}
@@ -91,8 +92,11 @@ def build(
         for run in machine.studies:
             stem = stems[run.study.name]
             searches = Searches(run) if run.study.views else None
-            if searches:
-                answered += _answers(machine, searches, stem, slug)
+            if searches and (answers := _answers(searches, slug)):
+                first = first or machine
+                answered += _of_front(
+                    machine, run, answers, f"{stem}.html#{slug}-{stem}", machine is first
+                )
             own.append(_told(machine, run, searches, stem, slug))
             told[stem].append(own[-1])
         alert = _CPU if machine.is_cpu else ""
@@ -123,7 +127,7 @@ def build(
     return [Page("index", title, "", front), *studies, *others]
 
 
-def _answers(machine: Machine, searches: Searches, stem: str, slug: str) -> list[Section]:
+def _answers(searches: Searches, slug: str) -> list[Section]:
     """Return what the front page answers from a study, if it is one that answers."""
     views = searches.run.study.views
     sections = []
@@ -141,9 +145,23 @@ def _answers(machine: Machine, searches: Searches, stem: str, slug: str) -> list
                     figures=[figure],
                 )
             )
-    said = f"On {machine.device_name}, measured {machine.dates}, every answer checked: all maps"
-    first = Section(alert=_CPU if machine.is_cpu else "", links={said: f"{stem}.html"})
-    return [first, *sections] if sections else []
+    return sections
+
+
+def _of_front(
+    machine: Machine, run: StudyRun, answers: Sequence[Section], page: str, in_full: bool
+) -> list[Section]:
+    """Return the answers of one machine: in full, or in a line with what to take for each task."""
+    said = "every answer checked: all maps"
+    if not in_full:
+        tasks = grouped((each for each in answers if each.verdict), lambda each: each.verdict)
+        said = "; ".join(
+            f"{' and '.join(each.title.lower() for each in own)}: {verdict.lower()}"
+            for verdict, own in tasks.items()
+        )
+    links = {f"On {machine.device_name}, measured {run.dates}, {said or 'all maps'}": page}
+    first = Section(alert=_CPU if machine.is_cpu else "", links=links)
+    return [first, *answers] if in_full else [first]
 
 
 def _told(machine: Machine, run: StudyRun, searches: Searches | None, stem: str, slug: str) -> Told:

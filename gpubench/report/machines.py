@@ -187,9 +187,13 @@ class Machine:
 
 
 def machines(results: Sequence[Results]) -> list[Machine]:
-    """Group results by device, GPUs first; each cell has the one time that `pool` says."""
+    """Group results by device, GPUs first, of these the one measured last.
+
+    Each cell has the one time that `pool` says.
+    """
     in_order = sorted(results, key=lambda each: started(each.environment))
     found = [_machine(runs) for runs in by_device(in_order).values()]
+    found.sort(key=lambda machine: started(machine.environment), reverse=True)
     return sorted(found, key=lambda machine: machine.is_cpu)
 
 

@@ -2,7 +2,8 @@
 
 The files in `golden` are tables of the report at 8f1575c. They may differ from what is shown now
 in what the rules ask for: times of several timings are pooled, intervals are widened, and times by
-newer code take the place of those by older code.
+newer code take the place of those by older code. A table that is measured on another GPU since has
+none here.
 """
 
 from __future__ import annotations
@@ -63,4 +64,4 @@ def agrees(was, now) -> bool:
 
 
 def test_there_are_tables_to_compare():
-    assert len(TABLES) == 4
+    assert len(TABLES) == 3

@@ -333,6 +333,34 @@ def test_machines_stand_on_one_page_with_figures_of_their_own(tmp_path: Path) ->
     assert {row["machine"] for row in records_in(tmp_path)} == {"synthetic-gpu", "synthetic-cpu"}
 
 
+def test_the_front_page_has_the_maps_of_the_gpu_measured_last_and_names_what_to_take_on_others(
+    tmp_path: Path,
+) -> None:
+    small = grid(["search-counting-sort", "search-radix-grid"], (2**12, 2**14), (1, 4))
+    device = {"backend": "cuda", "is_cpu": False}
+    gpus = [
+        results(
+            small,
+            machine=name,
+            started=f"2026-01-{day}T10:00:00Z",
+            device={**device, "name": name},
+        )
+        for name, day in (("older", 10), ("latest", 20), ("oldest", "05"))
+    ]
+    report.write(gpus, tmp_path)
+    answers = (tmp_path / "index.html").read_text("utf-8").partition("<h2>Studies")[0]
+    assert answers.count('class="half"') == answers.count('<p class="verdict">Take ') == 2
+    said = re.findall(r'<a href="([^"]*)">(On [^<]*)</a>', answers)
+    taken = "count and list: take search-counting-sort at every size"
+    assert [text for _, text in said] == [
+        "On latest, measured on 2026-01-20, every answer checked: all maps",
+        f"On older, measured on 2026-01-10, {taken}",
+        f"On oldest, measured on 2026-01-05, {taken}",
+    ]
+    html = (tmp_path / "regimes.html").read_text("utf-8")
+    assert all(f'id="{href.partition("#")[2]}"' in html for href, _ in said)
+
+
 def test_ranks_are_in_the_csv_file(folder: Path) -> None:
     at = ("count", 2**16, 4)
     first = [
