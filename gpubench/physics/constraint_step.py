@@ -26,11 +26,10 @@ from gpubench.physics.constraint import (
 from gpubench.physics.motion import (
     RELATIVE_ERROR,
     UNITS,
+    Between,
     State,
     region,
-    rows_of,
     worst_of,
-    wrong_ids,
 )
 from gpubench.physics.sph import DENSITY_STEP
 
@@ -58,20 +57,15 @@ def check_constraint_step(
     In a region of motion.SAMPLE particles or so, or in all, if there are no more. With all, the
     residual is compared too.
     """
-    for state in (before, after):
-        ids = state["places"][:, 3]
-        if problem := wrong_ids(ids, rows_of(ids)):
-            return f"step {int(before['step'])}: {problem}"
-    problem = _Step(before, after, solved, box, liquid).problem()
+    compared = _Step(before, after, solved, box, liquid)
+    problem = compared.wrong_ids() or compared.problem()
     return f"step {int(before['step'])}: {problem}" if problem else None
 
 
 @dataclass(frozen=True)
-class _Step:
+class _Step(Between):
     """What is compared; the arguments are those of `check_constraint_step`."""
 
-    before: State
-    after: State
     solved: Solved
     box: Box
     liquid: Liquid

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
@@ -59,6 +61,30 @@ def rows_of(ids: Words) -> NDArray[np.intp]:
 
     over(len(ids), part)
     return rows
+
+
+@dataclass(frozen=True)
+class Between:
+    """The states before and after a step, whose particles are compared by their ids."""
+
+    before: State
+    after: State
+
+    @cached_property
+    def was_at(self) -> NDArray[np.intp]:
+        """The row of each id before the step."""
+        return rows_of(self.before["places"][:, 3])
+
+    @cached_property
+    def is_at(self) -> NDArray[np.intp]:
+        """The row of each id after it."""
+        return rows_of(self.after["places"][:, 3])
+
+    def wrong_ids(self) -> str | None:
+        """Return None where both states have each id once, else what is wrong."""
+        return wrong_ids(self.before["places"][:, 3], self.was_at) or wrong_ids(
+            self.after["places"][:, 3], self.is_at
+        )
 
 
 def in_chunks(particles: int) -> Iterator[slice]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,16 +19,15 @@ from gpubench.physics.motion import (
     FORCE_STEPS,
     RELATIVE_ERROR,
     UNITS,
+    Between,
     Floats,
     State,
     first_problem,
     in_chunks,
     octants,
     reflected,
-    rows_of,
     some_chunks,
     worst_of,
-    wrong_ids,
 )
 from gpubench.physics.pairs import nearest_image, wrapped
 from gpubench.physics.rigid import RigidBody, turned
@@ -79,8 +77,7 @@ def check_sph_step(
     """
     compared = _Step(before, after, force, flow, box, fluid, integrator, time_step, bodies)
     problem = (
-        wrong_ids(before["places"][:, 3], compared.was_at)
-        or wrong_ids(after["places"][:, 3], compared.is_at)
+        compared.wrong_ids()
         or compared.wrong_in_region()
         or compared.wrong_sum()
         or compared.wrong_motion()
@@ -90,11 +87,9 @@ def check_sph_step(
 
 
 @dataclass(frozen=True)
-class _Step:
+class _Step(Between):
     """What is compared with the right step; the arguments are those of `check_sph_step`."""
 
-    before: State
-    after: State
     force: NDArray[np.int32]
     flow: NDArray[np.float32]
     box: Box
@@ -102,16 +97,6 @@ class _Step:
     integrator: str
     time_step: float
     bodies: BodiesStep | None
-
-    @cached_property
-    def was_at(self) -> NDArray[np.intp]:
-        """The row of each id before the step."""
-        return rows_of(self.before["places"][:, 3])
-
-    @cached_property
-    def is_at(self) -> NDArray[np.intp]:
-        """The row of each id after it."""
-        return rows_of(self.after["places"][:, 3])
 
     @property
     def walls(self) -> Walls:

@@ -8,7 +8,6 @@ half steps, with the bits of the species; drags, likewise, where the drag has a 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +20,7 @@ from gpubench.physics.motion import (
     FORCE_STEPS,
     RELATIVE_ERROR,
     UNITS,
+    Between,
     Floats,
     State,
     Words,
@@ -28,9 +28,7 @@ from gpubench.physics.motion import (
     in_chunks,
     octants,
     reflected,
-    rows_of,
     worst_of,
-    wrong_ids,
 )
 
 
@@ -55,8 +53,7 @@ def check_dpd_step(
     step = int(before["step"])
     compared = _Step(before, after, force, box, fluid, INTEGRATORS[integrator] - 0.5, time_step)
     problem = (
-        wrong_ids(before["places"][:, 3], compared.was_at)
-        or wrong_ids(after["places"][:, 3], compared.is_at)
+        compared.wrong_ids()
         or compared.wrong_force(step, seed, generator)
         or compared.wrong_sum()
         or compared.wrong_motion()
@@ -65,29 +62,17 @@ def check_dpd_step(
 
 
 @dataclass(frozen=True)
-class _Step:
+class _Step(Between):
     """What is compared with the right step; the arguments are those of `check_dpd_step`.
 
     ahead: share of the change of velocity that the drag's velocity has beyond the new one.
     """
 
-    before: State
-    after: State
     force: NDArray[np.float32]
     box: Box
     fluid: Fluid
     ahead: float
     time_step: float
-
-    @cached_property
-    def was_at(self) -> NDArray[np.intp]:
-        """The row of each id before the step."""
-        return rows_of(self.before["places"][:, 3])
-
-    @cached_property
-    def is_at(self) -> NDArray[np.intp]:
-        """The row of each id after it."""
-        return rows_of(self.after["places"][:, 3])
 
     def wrong_force(self, step: int, seed: int, generator: str) -> str | None:
         """Compare the forces on the particles in a region with float64."""
