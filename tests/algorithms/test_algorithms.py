@@ -152,7 +152,6 @@ def spoil(device: Device, algorithm: Any, byte: int) -> None:
             device.fill(array, byte)
 
 
-@pytest.mark.second_runtime
 def whole_suites() -> list[Any]:
     """Return the forms whose whole suite runs; long where another form runs most of the same code.
 
@@ -178,6 +177,7 @@ def whole_suites() -> list[Any]:
     ]
 
 
+@pytest.mark.second_runtime
 @pytest.mark.parametrize(("name", "form"), whole_suites())
 def test_conformance(device: Device, name: str, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if name == "neighbour-query":  # the kernels of GPUs, on a CPU too: searches have its own

@@ -1,0 +1,52 @@
+"""Records that ship: keys that never change, pickles, and files of the first schema."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+
+from gpubench.evidence.frame import frame
+from gpubench.evidence.records import Record, identity_of, record_key
+from gpubench.evidence.results import Results, load
+
+FROZEN = Path(__file__).with_name("frozen")
+# Two files of this commit hold keys of another rule; they stay as they are.
+OTHER_RULE = ("b60ac87-neighbour-query.json", "b60ac87-rozen2008-partial-update.json")
+
+
+def by_shape(found: list[Results]) -> Iterator[Record]:
+    """Yield one record of each kind of input, status and set of axes."""
+    seen = set()
+    for results in found:
+        for record in results.records:
+            shape = type(record), tuple(n for n, value in record.items() if value is not None)
+            if shape not in seen:
+                seen.add(shape)
+                yield record
+
+
+def test_keys_never_change(shipped_results: list[Results]) -> None:
+    changed = [
+        results.path.name
+        for results in shipped_results
+        for record in results.records
+        if record_key(**identity_of(record)) != record.key
+    ]
+    assert len(changed) == 167
+    assert all(name.endswith(OTHER_RULE) for name in changed)
+
+
+def test_every_record_pickles(shipped_results: list[Results]) -> None:
+    found = list(by_shape(shipped_results))
+    assert len(found) > 50
+    assert pickle.loads(pickle.dumps(found)) == found
+
+
+def test_a_file_of_schema_1_is_read_as_it_was() -> None:
+    """One record of each kind of input, status and mode, written at d543f64 and before."""
+    results = load(FROZEN / "schema-1.json")
+    found = frame([results]).drop(columns="file")
+    was = (FROZEN / "schema-1.frame.csv").read_text(encoding="utf-8")
+    assert found.to_csv(index=False) == was
+    assert all(record_key(**identity_of(record)) == record.key for record in results.records)
