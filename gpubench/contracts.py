@@ -3,3 +3,5 @@
 from gpubench.core.answers import *  # noqa: F403
 from gpubench.core.contracts import *  # noqa: F403
 from gpubench.core.tasks import *  # noqa: F403
+from gpubench.problems.key_sort.contract import *  # noqa: F403
+from gpubench.problems.stream_filter.contract import *  # noqa: F403

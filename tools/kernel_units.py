@@ -21,28 +21,20 @@ from gpubench.core.grid import Grid
 from gpubench.devices.base import Device, Graph, Kernel
 from gpubench.distributed.domain_decomposition import DECOMPOSITIONS, share
 from gpubench.inputs import (
-    RECORD_BYTES,
     Inputs,
     PairSet,
     ParticleSet,
-    RecordSet,
-    make_keys,
     make_loop_mesh,
     make_mesh_pair,
     of_particles,
 )
-from gpubench.inputs.specs import (
-    Keys,
-    Matrices,
-    Meshes,
-    Pairs,
-    Particles,
-    Recipe,
-    Records,
-    Surfaces,
-)
+from gpubench.inputs.specs import Matrices, Meshes, Pairs, Particles, Recipe, Surfaces
 from gpubench.neighbours.box import Box
 from gpubench.neighbours.plan import Plan
+from gpubench.problems.key_sort.axes import Keys
+from gpubench.problems.key_sort.inputs import make_keys
+from gpubench.problems.stream_filter.axes import Records
+from gpubench.problems.stream_filter.inputs import RECORD_BYTES, RecordSet
 from gpubench.verify.problems import FAMILIES
 from gpubench.workloads.sph import SPH
 

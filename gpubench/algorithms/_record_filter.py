@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpubench.core.answers import Compacted
-from gpubench.core.contracts import Form, StreamFilter
-from gpubench.inputs import RecordSet
+from gpubench.core.contracts import Form
 from gpubench.primitives.filters import ChainedFilter, Stream
+from gpubench.problems.stream_filter.contract import Compacted, StreamFilter
+from gpubench.problems.stream_filter.inputs import RecordSet
 
 BOTH = "both-halves"
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from gpubench.core.contracts import Form
-from gpubench.core.key_sort import KeySort
 from gpubench.primitives.adaptive_merge import AdaptiveMerge
 from gpubench.primitives.bitonic_merge import BLOCK, TILE, BitonicMerge
 from gpubench.primitives.digit_sorts import key_constants
+from gpubench.problems.key_sort.contract import KeySort
 
 
 class WordSort(KeySort):

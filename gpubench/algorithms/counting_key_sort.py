@@ -9,7 +9,7 @@ from gpubench.algorithms.counting_sort import CountingSort
 from gpubench.core.contracts import Form
 from gpubench.core.errors import NotSupported
 from gpubench.core.grid import Grid
-from gpubench.core.key_sort import KeySort
+from gpubench.problems.key_sort.contract import KeySort
 
 BLOCK = 256
 MOST_BITS = 22

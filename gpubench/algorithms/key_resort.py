@@ -9,10 +9,10 @@ import numpy as np
 
 from gpubench.core.contracts import Form
 from gpubench.core.errors import NotSupported
-from gpubench.core.key_sort import KeySort
-from gpubench.inputs.keys import KeySet
 from gpubench.primitives.digit_sorts import OnesweepSort, ThreeKernelSort, key_constants
 from gpubench.primitives.scan import ExclusiveScan
+from gpubench.problems.key_sort.contract import KeySort
+from gpubench.problems.key_sort.inputs import KeySet
 
 BLOCK = 256
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from gpubench.core.contracts import Form
-from gpubench.core.key_sort import KeySort
 from gpubench.primitives.digit_sorts import DigitSort, OnesweepSort, ThreeKernelSort
 from gpubench.primitives.gather import Gather
+from gpubench.problems.key_sort.contract import KeySort
 
 
 class RadixSort(KeySort):

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 from gpubench.core.contracts import Form
 from gpubench.core.errors import NotSupported
-from gpubench.core.key_sort import KeySort
 from gpubench.primitives.digit_sorts import key_constants
+from gpubench.problems.key_sort.contract import KeySort
 
 TILE = 4096  # keys that the shared memory of a block holds
 SHAPES = ((32, 256), (128, 1024), (512, TILE))  # threads, for so many keys at most

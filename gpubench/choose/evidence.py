@@ -215,22 +215,24 @@ def tables(found: Sequence[results.Results]) -> dict[str, Table]:
 
 def _task(record: AnyRecord) -> str | None:
     """Return the task that a record is evidence for, or None for any other record."""
-    if record.mode != MODE or record.per_cell is None or record.workload is not None:
+    if record.mode != MODE or record.kind != "particles":
         return None
-    if (record.inputs or 1) > 1 or (record.moved is None) != (record.destination is None):
+    if (record.inputs or 1) > 1 or (record.at("moved") is None) != (
+        record.at("destination") is None
+    ):
         return None
     task = group(record).task
-    return task if (task == "update") == (record.moved is not None) else None
+    return task if (task == "update") == (record.at("moved") is not None) else None
 
 
 def _place(record: AnyRecord) -> Place:
-    particles, per_cell = record.particles or 0, record.per_cell or 0.0
-    moved = None if record.moved is None else record.moved / particles
+    particles, per_cell = record.at("particles") or 0, record.at("per_cell") or 0.0
+    moved = None if record.at("moved") is None else record.at("moved") / particles
     setting = Setting(
-        record.distribution or "",
-        record.order or "",
-        record.destination,
-        tuple(record.periodic or ()),
+        record.at("distribution") or "",
+        record.at("order") or "",
+        record.at("destination"),
+        tuple(record.at("periodic") or ()),
     )
     return Place(particles, per_cell, moved, setting)
 

@@ -14,16 +14,17 @@ import numpy as np
 from gpubench.choose.evidence import MODE, Machine, files, machine
 from gpubench.choose.question import require_known
 from gpubench.core.errors import UserError
-from gpubench.core.key_sort import KEY_TYPES, VALUE_BYTES
 from gpubench.core.numbers import digits, listing
 from gpubench.core.roles import study_for
 from gpubench.evidence.crossover import Timed
 from gpubench.evidence.pooling import pool
 from gpubench.evidence.ranking import Subject, may_rank, timed
 from gpubench.evidence.records import AnyRecord
+from gpubench.problems.key_sort.inputs import KEY_TYPES, VALUE_BYTES
 
 TASK = "sort"
 STUDY = study_for("choose-sort")
+PLAIN = {"key_order": "uniform", "key_entropy": 1, "key_bits": None, "segment_keys": None}
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ def choose(question: SortQuestion, given: Sequence[Path], backend: str | None) -
         record = measured.record
         if may_rank(record) and _answers(record, question):
             times = by_subject.setdefault(Subject.of(record).label, {})
-            times[record.key_count or 0] = timed(record)
+            times[record.at("key_count") or 0] = timed(record)
     known = [(label, _between(times, question.keys)) for label, times in by_subject.items()]
     ranked = sorted(((n, time) for n, time in known if time), key=lambda each: each[1].median)
     tied = sum(time.over(ranked[0][1]).is_open for _, time in ranked[1:]) + 1 if ranked else 0
@@ -107,10 +108,8 @@ def choose(question: SortQuestion, given: Sequence[Path], backend: str | None) -
 
 def _answers(record: AnyRecord, question: SortQuestion) -> bool:
     """Say whether a measurement is of plain keys as they are asked for."""
-    plain = (record.key_order, record.key_entropy, record.key_bits, record.segment_keys)
-    asked = (question.value_bytes, question.key_type, MODE)
-    is_plain = plain == ("uniform", 1, None, None)
-    return is_plain and (record.value_bytes, record.key_type, record.mode) == asked
+    asked = {**PLAIN, "value_bytes": question.value_bytes, "key_type": question.key_type}
+    return record.mode == MODE and all(record.at(axis) == asked[axis] for axis in asked)
 
 
 def _between(times: Mapping[int, Timed], keys: int) -> Timed | None:

@@ -7,16 +7,17 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from gpubench import problems
 from gpubench.core.contracts import Algorithm
 from gpubench.core.errors import UserError
 from gpubench.devices import Device, missing_feature
 from gpubench.inputs import MeshPair, ParticleSet
 from gpubench.inputs.specs import Meshes, Particles
 from gpubench.measure.progress import progress
+from gpubench.problems.oracle import first_launch
 from gpubench.studies.bench import verdict_on
 from gpubench.verify import conformance, suites
 from gpubench.verify.allocations import READ_CELLS, UndeclaredMemory, soiled_memory
-from gpubench.verify.problems import FAMILIES, first_launch
 from gpubench.verify.smallest import smallest_failure
 
 Own = ParticleSet | MeshPair | None  # an input that replaces the suite
@@ -57,7 +58,7 @@ def _check_made(
     inputs: Own,
     smallest: bool,
 ) -> dict[str, Any]:
-    family = FAMILIES[cls.family]
+    family = problems.problems()[cls.family]
     given = Meshes if isinstance(inputs, MeshPair) else Particles
     if inputs is not None and family.kind is not given:
         return _outcome("skipped", f"takes {family.kind.kind}, not {given.kind}")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gpubench.core.markdown import table
-from gpubench.evidence.frame import AXES
+from gpubench.evidence.inputs import names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,7 +62,7 @@ def as_json(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 def _times(rows: Sequence[Row], shared: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
     """Return columns and rows of times; the input and the task stand in the first row of each."""
-    differing = [name for name in AXES if name not in shared]
+    differing = [name for name in names() if name not in shared]
     named = [name for name in differing if any(_said(row[name]) for row in rows)]
     lines: list[list[str]] = []
     before: list[str] = []
@@ -102,7 +102,7 @@ def _reasons(rows: Sequence[Row]) -> list[list[str]]:
 def _shared(rows: Sequence[Row]) -> dict[str, Any]:
     """Return the axes along which all rows agree. There must be at least one row."""
     first = rows[0]
-    return {name: first[name] for name in AXES if all(row[name] == first[name] for row in rows)}
+    return {name: first[name] for name in names() if all(row[name] == first[name] for row in rows)}
 
 
 def _said(value: object) -> bool:

@@ -11,7 +11,6 @@ from gpubench.compare.verdict import CLOCK_MS, Cell
 from gpubench.core.errors import UserError
 from gpubench.evidence.pooling import Measurement, key_of, pool
 from gpubench.evidence.records import (
-    AXES,
     AnyRecord,
     Failed,
     Ok,
@@ -159,10 +158,10 @@ def name_of(record: Record) -> str:
     parameters = [f"{name}={_number(value)}" for name, value in sorted(record.parameters.items())]
     axes = [
         value if isinstance(value, str) else f"{name}={_number(value)}"
-        for name in AXES
-        if (value := getattr(record, name)) is not None and name != "periodic"
+        for name, value in record.axes.items()
+        if value is not None and name != "periodic"
     ]
-    periodic = ["periodic"] if any(record.periodic or ()) else []
+    periodic = ["periodic"] if any(record.at("periodic") or ()) else []
     subject = " ".join([record.algorithm, record.form, *parameters])
     return f"{record.study}/{record.sweep}: {', '.join([subject, *axes, *periodic, record.mode])}"
 

@@ -96,22 +96,6 @@ class Neighbours:
 
 
 @dataclass(frozen=True)
-class Compacted:
-    """The records that a filter kept, without gaps.
-
-    records: float32, shape (at least count[0], words); its first count[0] rows are the kept
-        records, bit for bit; the rows after them are undefined.
-    count: int32, shape (1,).
-    rest, rest_count: the null records in the same way, or None where the form drops them.
-    """
-
-    records: Any
-    count: Any
-    rest: Any = None
-    rest_count: Any = None
-
-
-@dataclass(frozen=True)
 class Noise:
     """Random numbers for pairs of particles, uniform from -1 to 1.
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, get_type_hints
 import numpy as np
 
 from gpubench.core.answers import (
-    Compacted,
     HashedCells,
     LimitedCells,
     LinkedCells,
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
     from gpubench.core.grid import Grid
     from gpubench.devices.base import Device
-    from gpubench.inputs import PairSet, ParticleSet, RecordSet
+    from gpubench.inputs import PairSet, ParticleSet
 
 BACKENDS = frozenset({"cuda", "opencl"})
 
@@ -401,64 +400,6 @@ class HostSearch(HostWork, NeighbourSearch):
     @abstractmethod
     def work(self) -> None:
         """Search the loaded positions; return when it is done."""
-
-
-class StreamFilter(Algorithm):
-    """An algorithm that removes the null records of a stream and closes the gaps.
-
-    It is made for streams of at most `records` of them. A record is `record_bytes` long, a whole
-    number of float32 words. Which are null, `nulls` says: with "infinity" those whose first float
-    is +infinity (horn2005); with "predicate" those whose entry of `keep` is 0.
-    """
-
-    family: ClassVar[str] = "stream-filter"
-
-    records: Any
-    keep: Any
-
-    def __init__(
-        self,
-        device: Device,
-        records: int,
-        record_bytes: int,
-        form: str,
-        parameters: Mapping[str, int],
-        *,
-        nulls: str,
-    ) -> None:
-        super().__init__(device, form, parameters)
-        self.size = records
-        self.record_bytes = record_bytes
-        self.nulls = nulls
-        self.prepare()
-
-    @classmethod
-    def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
-        """No task; to keep the records in their order is more than to keep them."""
-        order = "ordered" if cls.forms[form].stable else "unordered"
-        return None, f"{order} halves" if cls.forms[form].halves == 2 else order
-
-    def load(self, inputs: RecordSet) -> None:
-        """Upload the records, float32 (size, words), and keep, int32 (size,), or None."""
-        self.records = self.device.upload(inputs.records)
-        self.keep = None if inputs.keep is None else self.device.upload(inputs.keep)
-
-    def launch(self) -> None:
-        """Filter the loaded records."""
-        self.filter(self.records, self.keep)
-
-    @abstractmethod
-    def filter(self, records: Any, keep: Any) -> None:
-        """Compact the records that are not null; leave the input as it is.
-
-        records: float32, shape (size, words).
-        keep: int32, shape (size,), 0 for null; or None where `nulls` is "infinity".
-        """
-
-    @property
-    @abstractmethod
-    def answer(self) -> Compacted:
-        """What the last ``filter`` kept; overwritten by the next."""
 
 
 class PairNoise(Algorithm):

@@ -6,7 +6,7 @@ import json
 import math
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -36,6 +36,8 @@ Number = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | Real
 Scalar = Number | bool | Line | None
 Value = Scalar | list[Scalar] | dict[Line, Scalar]
 
+# What makes, of plain JSON, a type that is ours; it raises ValueError or msgspec's own error.
+HOOKS: dict[type, Callable[[Any], Any]] = {}
 TEXTS = (".reason", ".failure")  # what may have several lines; so may a study's file
 # Without these, nothing in a text of JSON is refused but what msgspec refuses anyway.
 _SUSPECT = [
@@ -101,14 +103,26 @@ class _Details(Struct):
 
 
 def _hook(kind: type, value: Any) -> Any:
-    if kind is not Environment:
+    if kind not in HOOKS:
         raise NotImplementedError(f"{kind} stands in no file")
     try:
-        msgspec.convert(value, _Surroundings)
-        msgspec.convert(value, _Details)
+        return HOOKS[kind](value)
     except msgspec.ValidationError as error:
-        raise ValueError(str(error)) from None  # msgspec adds where the environment is
+        raise ValueError(str(error)) from None  # msgspec adds where it is
+
+
+def _environment(value: Any) -> Environment:
+    msgspec.convert(value, _Surroundings)
+    msgspec.convert(value, _Details)
     return Environment(value)
+
+
+HOOKS[Environment] = _environment
+
+
+def converted(value: object, kind: Any) -> Any:
+    """Return plain JSON, whose texts have been checked, as a type."""
+    return msgspec.convert(value, kind, dec_hook=_hook)
 
 
 def require_slug(text: str, name: str) -> None:

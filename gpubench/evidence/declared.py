@@ -32,7 +32,7 @@ def declared(record: Record) -> Declared:
     """
     if record.declared is not None:
         return record.declared
-    return _before(record.algorithm, record.form, record.workload is not None)
+    return _before(record.algorithm, record.form, record.kind == "simulation")
 
 
 def group(record: Record) -> Group:
@@ -41,7 +41,7 @@ def group(record: Record) -> Group:
     Where particles have moved, a count that rebuilds does the same as an update.
     """
     found = declared(record)
-    is_update = found.task == "count" and record.destination is not None
+    is_update = found.task == "count" and record.at("destination") is not None
     return Group(found.problem, "update" if is_update else found.task, found.answer)
 
 

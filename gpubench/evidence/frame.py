@@ -12,22 +12,22 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gpubench import problems
+from gpubench.evidence import inputs
 from gpubench.evidence.declared import declared, lost
 from gpubench.evidence.files import load_results
 from gpubench.evidence.pooling import Measurement, by_device, pool
 from gpubench.evidence.ranking import Ranked, Subject, rank
-from gpubench.evidence.records import AXES as AXES
 from gpubench.evidence.records import Record
 from gpubench.evidence.results import Results
 
 if TYPE_CHECKING:
     import pandas as pd
 
-WHOLE = (
-    "particles", "moved", "records", "record_bytes", "pairs", "faces", "depth", "key_count",
-    "value_bytes", "key_bits", "segment_keys", "inputs", "ranks", "rank",
-)  # fmt: skip
-_COUNTS = ("particles", "records", "pairs", "faces", "key_count")  # an input has one of them
+
+def whole() -> set[str]:
+    """Return the columns of whole numbers."""
+    return {n for n, each in problems.axes().items() if each.is_whole} | {inputs.INPUTS, "rank"}
 
 
 def load(*paths: str | Path) -> pd.DataFrame:
@@ -57,7 +57,7 @@ def frame_of(ranked: Iterable[Sequence[Ranked]]) -> pd.DataFrame:
     rows = [row_of(each) for race in ranked for each in race]
     columns = list(rows[0]) if rows else ["machine"]
     found = pd.DataFrame(rows, columns=pd.Index(columns))
-    return found.astype({name: "Int64" for name in WHOLE if name in found})
+    return found.astype({name: "Int64" for name in whole() if name in found})
 
 
 def row_of(each: Ranked) -> dict[str, Any]:
@@ -74,7 +74,7 @@ def row_of(each: Ranked) -> dict[str, Any]:
         **{name: getattr(record, name) for name in Subject._fields},
         "library": record.library,
         "replaces": declared(record).replaces,
-        **{name: getattr(record, name) for name in AXES},
+        **record.axes,
         **{name: getattr(record, name) for name in ("mode", "status", "reason")},
         "median_ms": record.median_ms,
         "low_ms": record.ci95_low_ms,
@@ -101,11 +101,12 @@ def share_of_bound(measured: Measurement) -> float | None:
 
 def command_of(record: Record) -> str:
     """Return the command that measures the input of a record again."""
-    words = [] if record.ranks is None else ["mpirun", "-n", str(record.ranks)]
+    ranks, per_cell = record.at("ranks"), record.at("per_cell")
+    words = [] if ranks is None else ["mpirun", "-n", str(ranks)]
     words += ["gpubench", "run", record.study, "--device", record.device]
     words += ["--algorithms", record.algorithm]
-    sizes = [number for name in _COUNTS if (number := getattr(record, name)) is not None]
-    words += ["--particles", str(sizes[0])] if sizes else []
-    words += [] if record.per_cell is None else ["--per-cell", f"{record.per_cell:g}"]
+    size = record.input.size if record.input else None
+    words += [] if size is None else ["--particles", str(size)]
+    words += [] if per_cell is None else ["--per-cell", f"{per_cell:g}"]
     words += [] if record.inputs is None else ["--inputs", str(record.inputs)]
     return shlex.join(words)

@@ -27,14 +27,14 @@ import msgspec
 import numpy as np
 
 from gpubench.core.tasks import LAUNCHES_PARTICLES
-from gpubench.evidence.records import IDENTITY, AnyRecord, Ok, Record, is_waiting
+from gpubench.evidence.records import AnyRecord, Ok, Record, is_waiting
 from gpubench.evidence.results import Results
 
-# What two timings of one measurement may differ in.
-_DRAWS = frozenset({"sweep", "device", "cells", "input_hash", "seed"})
-AXES = tuple(name for name in IDENTITY if name not in _DRAWS)
-_PLAIN_AXES = operator.attrgetter(*(n for n in AXES if n not in ("parameters", "periodic")))
+# Two timings of one measurement agree in these; their sweep, draw and back end may differ.
+AXES = ("study", "algorithm", "form", "parameters", "input", "inputs", "mode")
+_PLAIN_AXES = operator.attrgetter(*(n for n in AXES if n != "parameters"))
 STATUSES = ("wrong", "ok", "failed", "skipped")  # which of several counts
+SMALL_BY = ("particles", "records", "pairs")
 FEWEST_PAIRS = 5  # repeated timings below which their spread says nothing
 COVERED = 0.95
 
@@ -156,15 +156,15 @@ def spread_between(measured: Iterable[Sequence[Timing]]) -> dict[Regime, float]:
 
 def _regimes(record: Record) -> tuple[Regime, Regime]:
     """Return the regimes of a record: in its own study, and in all of them."""
-    size = record.particles or record.records or record.pairs or 0
+    # Not of keys and triangles, so far: see SMALL_BY.
+    size = next((n for axis in SMALL_BY if (n := record.at(axis))), 0)
     is_small = size <= LAUNCHES_PARTICLES
     return Regime(record.mode, is_small, record.study), Regime(record.mode, is_small)
 
 
 def key_of(record: Record) -> tuple[Any, ...]:
     """Return what identifies the measurement of a record: the values of AXES."""
-    parameters, periodic = hashable(record.parameters), hashable(record.periodic)
-    return parameters, periodic, *_PLAIN_AXES(record)
+    return hashable(record.parameters), *_PLAIN_AXES(record)
 
 
 def hashable(value: Any) -> Any:

@@ -12,7 +12,10 @@ import msgspec
 import numpy as np
 from msgspec import Meta, Struct
 
+from gpubench import problems
+from gpubench.evidence import inputs
 from gpubench.evidence.bounds import (
+    HOOKS,
     Amount,
     Count,
     Exact,
@@ -20,12 +23,12 @@ from gpubench.evidence.bounds import (
     Ms,
     Name,
     Number,
-    Positive,
-    Share,
     Value,
     checked,
+    converted,
     number_of,
 )
+from gpubench.evidence.inputs import INPUTS, Input
 
 Status = Literal["ok", "wrong", "failed", "skipped"]
 Reason = Annotated[str, Meta(max_length=100_000)]
@@ -58,10 +61,8 @@ class Record(
 ):  # fmt: skip
     """What all records have; also a mapping from the names of its fields to their values.
 
-    moved: particles that are in another cell than before. kept: share of the records that are not
-    null. skin: how much further than the cutoff lists of neighbours reach. ranks, decomposition:
-    how many share a simulation, and how; None for one. setting: a parameter of a workload,
-    NAME=VALUE, that differs from its default. inputs: how many took turns in the samples;
+    input: what was asked for, by its kind, see `inputs.py`. drawn: what is known of it beside its
+    axes, e.g. the cells of its grid. inputs: how many took turns in the samples;
     None for one. throttled_ms: samples set aside, because the device was throttled while they were
     taken. remarks: what is unusual about the samples. stopped: why no more were taken.
     clocks_sm_mhz:
@@ -83,40 +84,9 @@ class Record(
     form: Name
     parameters: dict[Name, Number]
     device: Literal["cuda", "opencl"]
-    particles: Count | None
-    per_cell: Positive | None
-    cells: Annotated[list[Count], Triple] | None
-    distribution: Name | None
-    order: Name | None
-    moved: Amount | None
-    destination: Name | None = None
-    periodic: Annotated[list[bool], Triple] | None
-    records: Count | None = None
-    kept: Share | None = None
-    record_bytes: Count | None = None
-    nulls: Name | None = None
-    pairs: Count | None = None
-    matrix: Name | None = None
-    surface: Name | None = None
-    faces: Count | None = None
-    depth: Count | None = None
-    key_count: Count | None = None
-    value_bytes: Amount | None = None
-    key_order: Name | None = None
-    key_type: Name | None = None
-    key_entropy: Share | None = None
-    key_bits: Count | None = None
-    keys_moved: Share | None = None
-    segment_keys: Count | None = None
-    mesh: Name | None = None
-    pose: Name | None = None
+    input: Input | None
+    drawn: dict[Name, Value] | None = None
     inputs: Annotated[int, Meta(ge=2, le=Exact)] | None = None
-    workload: Name | None = None
-    skin: Ms | None = None
-    time_step: Positive | None = None
-    ranks: Annotated[int, Meta(ge=2, le=1_000_000)] | None = None
-    decomposition: Literal["slab", "master"] | None = None
-    setting: Name | None = None
     mode: Literal["cold", "hot", "graph"]
     reason: Reason | None
     samples_ms: list[Ms] | None
@@ -145,16 +115,44 @@ class Record(
     state_before: dict[Line, Value] | None
     state_after: dict[Line, Value] | None
 
+    @property
+    def kind(self) -> str | None:
+        """The kind of its input."""
+        return None if self.input is None else self.input.kind
+
+    def at(self, axis: str) -> Any:
+        """Return the value on an axis; None where its input has no such axis."""
+        if axis == INPUTS:
+            return self.inputs
+        return getattr(self.input, axis, None)
+
+    @property
+    def axes(self) -> dict[str, Any]:
+        """The value on every axis there is, in the order of columns; None where it has none."""
+        told = {INPUTS: self.inputs} | ({} if self.input is None else self.input.told)
+        return {name: told.get(name) for name in inputs.names()}
+
+    def __getattr__(self, name: str) -> Any:
+        if name in inputs.names():
+            return self.at(name)
+        raise AttributeError(name)
+
+    # As a mapping it is a row: the axes stand beside the other fields.
     def __getitem__(self, name: str) -> Any:
-        if name not in FIELDS:
-            raise KeyError(name)
-        return getattr(self, name)
+        if name in HEADER:
+            return getattr(self, name)
+        if name == "cells":
+            return (self.drawn or {}).get(name)
+        if name in (axes := self.axes):
+            return axes[name]
+        raise KeyError(name)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(FIELDS)
+        plain = (name for name in HEADER if name not in ("input", "drawn", INPUTS))
+        return iter([*plain, "cells", *inputs.names()])
 
     def __len__(self) -> int:
-        return len(FIELDS)
+        return len(list(iter(self)))
 
     def __or__(self, changes: Mapping[str, Any]) -> Any:
         return {**self, **changes}
@@ -202,28 +200,59 @@ class Skipped(Untimed, frozen=True, tag="skipped"):
 
 AnyRecord: TypeAlias = Ok | Wrong | Failed | Skipped
 # As they stand in a file.
-FIELDS = tuple(
+HEADER = tuple(
     each
     for name in Record.__struct_fields__
     for each in ((name, "status") if name == "mode" else (name,))
 )
 _SHARED = frozenset({"parameters", "outcome"})  # objects, which are never null
-# What makes two records the same work on the same input, and of it the axes of the input.
-_NAMES = Record.__struct_fields__
-IDENTITY = (*_NAMES[_NAMES.index("study") : _NAMES.index("mode") + 1], "input_hash", "seed")
-AXES = tuple(
-    name
-    for name in IDENTITY[IDENTITY.index("particles") : IDENTITY.index("mode")]
-    if name != "cells"
+# What makes two records the same work on the same input, beside the axes of the input.
+_BESIDE = (
+    "study",
+    "sweep",
+    "algorithm",
+    "form",
+    "parameters",
+    "device",
+    "mode",
+    "input_hash",
+    "seed",
 )
-# Of these, what came later: where it is null, the key is what it was before.
-CAME_LATER = AXES[AXES.index("pairs") :]
+# Axes that a key has even where they are null: those of the first version.
+_FIRST = (
+    "particles", "per_cell", "cells", "distribution", "order", "moved", "destination", "periodic",
+    "records", "kept", "record_bytes", "nulls",
+)  # fmt: skip
 
 
 def as_json(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return a record in plain JSON types, in the order of a file."""
-    plain = msgspec.to_builtins(record) if isinstance(record, Record) else record
-    return {name: plain[name] for name in FIELDS if name in plain}
+    plain = msgspec.to_builtins(record) if isinstance(record, Record) else upgraded(record)
+    return {name: plain[name] for name in HEADER if name in plain}
+
+
+def upgraded(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record's fields as they are now: once the axes stood beside the others."""
+    if "input" in fields:
+        return dict(fields)
+    found, axes = {}, {}
+    for name, value in fields.items():
+        if name in HEADER:
+            found[name] = value
+        elif value is not None and name not in ("kind", "cells"):
+            axes[name] = value
+    kind = fields.get("kind") or inputs.kind_of(axes)
+    found["input"] = {"kind": kind, **axes} if kind or axes else None
+    cells = fields.get("cells")
+    found["drawn"] = None if cells is None else {"cells": cells}
+    return found
+
+
+class Upgraded(abc.ABC):  # noqa: B024  # records are registered
+    """A record of schema 1: what a field of its files is declared to be."""
+
+
+Upgraded.register(Record)
 
 
 def record_of(fields: Mapping[str, Any]) -> AnyRecord:
@@ -234,7 +263,8 @@ def record_of(fields: Mapping[str, Any]) -> AnyRecord:
     """
     if isinstance(fields, AnyRecord):
         return fields
-    known = {name: value for name, value in fields.items() if name in FIELDS}
+    names = {*HEADER, *inputs.names(), "cells", "kind"}
+    known = upgraded({name: value for name, value in fields.items() if name in names})
     found: AnyRecord = checked(AnyRecord, known, "not a valid record")
     return found
 
@@ -247,34 +277,44 @@ def make_record(**fields: Any) -> AnyRecord:
     record can be: an unknown field, a status `ok` without its times, any other status with a time
     or without a reason.
     """
-    complete = {name: {} if name in _SHARED else None for name in FIELDS} | fields
+    complete = {name: {} if name in _SHARED else None for name in HEADER} | upgraded(fields)
     if isinstance(reason := complete["reason"], str):
         complete["reason"] = (
             reason.encode("utf-8", "backslashreplace").decode().replace("\0", "\\0")
         )
-    complete["key"] = record_key(**{name: complete[name] for name in IDENTITY})
+    if unknown := complete.keys() - {*HEADER}:
+        raise ValueError(f"not a valid record: unknown fields {', '.join(sorted(unknown))}")
+    complete["key"] = ""
     found: AnyRecord = checked(AnyRecord, json.loads(to_json(complete)), "not a valid record")
-    return found
+    key = record_key(**identity_of(found))
+    return msgspec.structs.replace(found, key=key)
 
 
 def record_key(**identity: Any) -> str:
-    """Return the key of a record, 16 hex digits, from the values named in IDENTITY.
+    """Return the key of a record, 16 hex digits, from what `identity_of` returns.
 
-    Equal numbers give equal keys whatever their type. Raises TypeError for a value that is
-    missing or does not belong.
+    Equal numbers give equal keys whatever their type. Axes that are null may be missing. Raises
+    TypeError for another value that is missing or does not belong.
     """
-    if identity.keys() != set(IDENTITY):
-        wrong = sorted(identity.keys() ^ set(IDENTITY))
-        raise TypeError(f"a record's key is made of {', '.join(IDENTITY)}; check {wrong}")
-    known = {n: v for n, v in identity.items() if v is not None or n not in CAME_LATER}
+    allowed = {*_BESIDE, "cells", *inputs.names()}
+    kind = identity.pop("kind", None)
+    wrong = {*_BESIDE} - identity.keys()
+    if kind is None or kind in problems.own_kinds():
+        wrong |= identity.keys() - allowed
+    if wrong:
+        raise TypeError(f"a record's key is made of other values; check {sorted(wrong)}")
+    kept = {name: value for name, value in identity.items() if value is not None}
+    known = dict.fromkeys((*_BESIDE, *_FIRST)) | kept
     canonical = json.loads(to_json(known), parse_float=number_of)
     text = json.dumps(canonical, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def identity_of(record: Record) -> dict[str, Any]:
-    """Return the values named in IDENTITY."""
-    return {name: getattr(record, name) for name in IDENTITY}
+    """Return what makes it the same work on the same input: see `record_key`."""
+    beside = {name: getattr(record, name) for name in _BESIDE}
+    own = {} if record.input is None else record.input.told
+    return beside | (record.drawn or {}) | own | {INPUTS: record.inputs, "kind": record.kind}
 
 
 def waits_for(study: str, ranks: int | None) -> str:
@@ -289,12 +329,23 @@ def waits_for(study: str, ranks: int | None) -> str:
 
 def is_waiting(record: Record) -> bool:
     """Say whether a record waits for a run with another number of ranks."""
-    return record.status == "skipped" and record.reason == waits_for(record.study, record.ranks)
+    return record.status == "skipped" and record.reason == waits_for(
+        record.study, record.at("ranks")
+    )
 
 
 def is_settled(record: Record) -> bool:
     """Say whether a record is not measured again: not what failed, and not what is waiting."""
     return record.status != "failed" and not is_waiting(record)
+
+
+def _upgraded(value: Any) -> Any:
+    if not isinstance(value, dict):
+        raise ValueError("Expected `object`")
+    return converted(upgraded(value), AnyRecord)
+
+
+HOOKS[Upgraded] = _upgraded
 
 
 def to_json(value: object) -> str:

@@ -11,15 +11,17 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self, cast
 
 from msgspec import Meta, Struct
 
 from gpubench.core.errors import UserError
 from gpubench.core.writing import Lock, remove_leftovers, whole_file
-from gpubench.evidence.bounds import Environment, checked, read
+from gpubench.evidence.bounds import Environment, Name, checked, read
+from gpubench.evidence.inputs import Described, description, learn
 from gpubench.evidence.records import (
     AnyRecord,
+    Upgraded,
     as_json,
     is_settled,
     to_json,
@@ -31,13 +33,27 @@ SAME_CONDITIONS = ("machine", "device", "host", "libraries", "code_hash")
 SAME_MEMORY = 0.01
 
 
-class _Document(Struct, forbid_unknown_fields=True):
-    """A results file. study: the text of the study's file, where the package does not ship it."""
+class _Document(Struct, forbid_unknown_fields=True, tag_field="schema", tag=2):
+    """A results file. study: the text of the study's file, where the package does not ship it.
 
-    schema: Literal[1]
+    kinds: the axes of inputs that the package does not have.
+    """
+
     environment: Environment
     records: list[AnyRecord]
     study: Annotated[str, Meta(max_length=1_000_000)] | None = None
+    kinds: dict[Name, dict[Name, Described]] = {}
+
+
+class _Document1(Struct, forbid_unknown_fields=True, tag_field="schema", tag=1):
+    """One of before axes had a place of their own."""
+
+    environment: Environment
+    records: list[Upgraded]
+    study: Annotated[str, Meta(max_length=1_000_000)] | None = None
+
+
+_ANY: Any = _Document | _Document1
 
 
 @dataclass(frozen=True)
@@ -58,8 +74,9 @@ def load(path: Path) -> Results:
 
     Raises UserError where it is missing, unreadable, no JSON, or no results file.
     """
-    found = read(path, _Document, "a gpubench results file")
-    return Results(found.environment, found.records, path, found.study)
+    found: _Document | _Document1 = read(path, _ANY, "a gpubench results file")
+    learn(getattr(found, "kinds", {}))
+    return Results(found.environment, cast(list[AnyRecord], found.records), path, found.study)
 
 
 def first_difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str | None:
@@ -116,6 +133,7 @@ class Store:
         self.environment = existing.environment
         self._text = text if text is not None else existing.study
         self._lines = [to_json(as_json(record)) for record in existing.records]
+        self._kinds = {record.kind for record in existing.records if record.kind}
         self._done = {record.key for record in existing.records if is_settled(record)}
 
     def close(self) -> None:
@@ -166,13 +184,15 @@ class Store:
         lines = [*self._lines, *texts]
         try:
             with whole_file(self.path) as file:
-                file.write(_document(self.environment, lines, self._text).encode())
+                described = description(self._kinds | {each.kind for each in new if each.kind})
+                file.write(_document(self.environment, lines, self._text, described).encode())
                 if _version(self.path) != self._version:
                     raise UserError(f"{self.path} was changed meanwhile: let nothing else write it")
         except UserError as error:
             raise UserError(f"{error}; what was measured before is kept") from error
         self._version = _version(self.path)
         self._lines = lines
+        self._kinds |= {each.kind for each in new if each.kind}
         self._done |= {record.key for record in new if is_settled(record)}
 
 
@@ -233,9 +253,15 @@ def _version(path: Path) -> tuple[int, int] | None:
     return found.st_ino, found.st_mtime_ns
 
 
-def _document(environment: Mapping[str, Any], lines: Iterable[str], study: str | None) -> str:
+def _document(
+    environment: Mapping[str, Any],
+    lines: Iterable[str],
+    study: str | None,
+    described: Mapping[str, Any],
+) -> str:
     """Return the text of a results file: one record a line, for readable diffs."""
     header = json.dumps(environment, indent=2, ensure_ascii=False)
     text = "" if study is None else f'"study": {to_json(study)},\n'
     records = ",\n".join(lines)
-    return f'{{"schema": 1,\n"environment": {header},\n{text}"records": [\n{records}\n]}}\n'
+    kinds = f'"kinds": {to_json(described)},\n' if described else ""
+    return f'{{"schema": 2,\n"environment": {header},\n{text}{kinds}"records": [\n{records}\n]}}\n'

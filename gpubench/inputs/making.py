@@ -1,4 +1,4 @@
-"""Making inputs: particles in cells, particles that move, streams of records, pairs."""
+"""Making inputs: particles in cells, particles that move, pairs."""
 
 from __future__ import annotations
 
@@ -26,23 +26,11 @@ from gpubench.inputs.sets import (
     FLOAT32_MAX,
     MAX_PAIRS,
     MAX_PARTICLES,
-    MAX_RECORD_BYTES,
-    MAX_RECORDS,
-    NULLS,
     ORDERS,
-    POSITIVE_INFINITY,
     PairSet,
     ParticleSet,
-    RecordSet,
 )
 
-# What sorts and copies get wrong: negative zero, denormals of both signs, -infinity, and quiet
-# and signalling NaNs with payloads.
-SPECIAL_BITS = np.array(
-    [0x80000000, 0x00000001, 0x807FFFFF, 0xFF800000, 0x7FC00001, 0xFFEDCBA9, 0x7FA12345],
-    np.uint32,
-)
-SPECIAL_SHARE = 1 / 8
 PARTNERS = 16  # of a particle, among the pairs that `make_pairs` draws
 
 
@@ -199,44 +187,6 @@ def check_move(particles: int, grid: Grid, moved: int | None, destination: str) 
         raise UserError("in a grid of one cell no particle can move to another: use more cells")
 
 
-def make_records(
-    records: int, kept: float, record_bytes: int = 4, nulls: str = "infinity", seed: int = 0
-) -> RecordSet:
-    """Draw records of random bits, of which round(kept * records), at random places, are kept.
-
-    One word in eight is a value that is easily lost: negative zero, a denormal, -infinity, or a
-    NaN with a payload; +infinity too where nulls are told by a predicate. Raises UserError for a
-    fraction outside 0 to 1 and for other bad arguments.
-    """
-    check_records(records, kept, record_bytes, nulls)
-    if seed < 0:
-        raise UserError(f"a seed is a whole number from 0 on, not {seed}")
-    rng = np.random.default_rng(seed)
-    is_kept = np.zeros(records, bool)
-    is_kept[rng.choice(records, round(kept * records), replace=False, shuffle=False)] = True
-    return records_from(is_kept, record_bytes, nulls, rng, seed)
-
-
-def records_from(
-    is_kept: NDArray[np.bool_],
-    record_bytes: int,
-    nulls: str,
-    rng: np.random.Generator,
-    seed: int | None = None,
-) -> RecordSet:
-    """Draw records as `make_records` does, but keep those that `is_kept`, shape (size,), says."""
-    bits = rng.integers(0, 2**32, (len(is_kept), record_bytes // 4), np.uint32)
-    special = rng.random(bits.shape, np.float32) < SPECIAL_SHARE
-    choice = SPECIAL_BITS if nulls == "infinity" else np.append(SPECIAL_BITS, POSITIVE_INFINITY)
-    bits[special] = rng.choice(choice, np.count_nonzero(special))
-    if nulls == "predicate":
-        return RecordSet(bits.view(np.float32), is_kept.astype(np.int32), seed)
-    first = bits[:, 0]
-    first[first == POSITIVE_INFINITY] = SPECIAL_BITS[0]
-    first[~is_kept] = POSITIVE_INFINITY
-    return RecordSet(bits.view(np.float32), None, seed)
-
-
 def make_pairs(pairs: int, seed: int = 0) -> PairSet:
     """Draw pairs as a simulation has them: every particle with the next 16 by id.
 
@@ -256,15 +206,3 @@ def make_pairs(pairs: int, seed: int = 0) -> PairSet:
     i, j = np.where(swapped, (upper, lower), (lower, upper)).astype(np.int32)
     step, key = (int(word) for word in rng.integers(0, 2**64, 2, np.uint64))
     return PairSet(i, j, step, key, seed)
-
-
-def check_records(records: int, kept: float, record_bytes: int, nulls: str) -> None:
-    """Raise UserError where `make_records` could not make such records."""
-    if not 0 <= records <= MAX_RECORDS:
-        raise UserError(f"the number of records must be 0 to {MAX_RECORDS}, not {records}")
-    if not 0 <= kept <= 1:
-        raise UserError(f"the fraction of the records kept must be 0 to 1, not {kept}")
-    if not 4 <= record_bytes <= MAX_RECORD_BYTES or record_bytes % 4:
-        raise UserError(f"records have 4 to {MAX_RECORD_BYTES} bytes in words, not {record_bytes}")
-    if nulls not in NULLS:
-        raise UserError(f"nulls are told by {' or '.join(NULLS)}, not by {nulls!r}")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from gpubench.core.subdivision import DEEPEST, check_depth
 from gpubench.inputs.loop_meshes import MAX_FACES, SURFACES, check_faces, make_loop_mesh
@@ -16,7 +15,7 @@ from gpubench.inputs.meshes import (
     check_meshes,
     make_mesh_pair,
 )
-from gpubench.inputs.recipe import Recipe, axis
+from gpubench.inputs.recipe import Recipe, Words, axis
 from gpubench.inputs.sets import Inputs
 
 
@@ -28,9 +27,22 @@ class Surfaces(Recipe):
     size_axis: ClassVar[str] = "faces"
     named_by: ClassVar[str] = "surface"
 
-    surface: str = axis(enum=list(SURFACES))
-    faces: int = axis(type="integer", minimum=1, maximum=MAX_FACES)
-    depth: int = axis(type="integer", minimum=1, maximum=DEEPEST)
+    surface: str = axis(
+        words=Words("Surface", "surface", "{}"),
+        enum=list(SURFACES),
+    )
+    faces: int = axis(
+        words=Words("Triangles", "triangles of the mesh", "{} triangles", "size", is_size=True),
+        type="integer",
+        minimum=1,
+        maximum=MAX_FACES,
+    )
+    depth: int = axis(
+        words=Words("Depth", "levels of subdivision", "depth {}", "number", is_size=True),
+        type="integer",
+        minimum=1,
+        maximum=DEEPEST,
+    )
 
     def __post_init__(self) -> None:
         check_faces(self.surface, self.faces)
@@ -44,11 +56,6 @@ class Surfaces(Recipe):
     def title(self) -> str:
         """Shape, size and depth."""
         return f"{self.surface}, {self.faces:,} triangles, depth {self.depth}"
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """Its axes."""
-        return dataclasses.asdict(self)
 
     @property
     def host_bytes(self) -> int:
@@ -69,9 +76,20 @@ class Meshes(Recipe):
     size_axis: ClassVar[str] = "faces"
     named_by: ClassVar[str] = "mesh"
 
-    mesh: str = axis(enum=list(SHAPES))
-    faces: int = axis(type="integer", minimum=FEWEST_FACES, maximum=MOST_FACES)
-    pose: str = axis(enum=list(POSES))
+    mesh: str = axis(
+        words=Words("Meshes", "meshes", "two of {}"),
+        enum=list(SHAPES),
+    )
+    faces: int = axis(
+        words=Words("Triangles", "triangles of the mesh", "{} triangles", "size", is_size=True),
+        type="integer",
+        minimum=FEWEST_FACES,
+        maximum=MOST_FACES,
+    )
+    pose: str = axis(
+        words=Words("Pose", "pose", "{}"),
+        enum=list(POSES),
+    )
 
     def __post_init__(self) -> None:
         check_meshes(self.mesh, self.faces, self.pose)
@@ -84,11 +102,6 @@ class Meshes(Recipe):
     def title(self) -> str:
         """Shape, size and pose."""
         return f"two of {self.mesh}, {self.faces:,} triangles each, {self.pose}"
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """Its axes."""
-        return dataclasses.asdict(self)
 
     @property
     def host_bytes(self) -> int:

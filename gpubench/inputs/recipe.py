@@ -4,15 +4,59 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from gpubench.inputs.sets import Inputs
 
 
-def axis(default: Any = dataclasses.MISSING, **schema: Any) -> Any:
-    """Declare an axis: its default, and the JSON Schema of a value."""
-    return field(default=default, metadata={"schema": schema})
+@dataclass(frozen=True)
+class Words:
+    """How people are told of an axis.
+
+    heading: what heads its values in a table. label: what stands below it in a figure.
+    phrase: one value or several in a sentence. scale: in a figure, see report.figures.Axis.
+    names: its values in their order, and how a figure writes those that it writes otherwise.
+    is_size: whether it is one of the sizes of an input, which titles always tell.
+    place: axes of a lower one are told first, those of one in the order of their kind.
+    """
+
+    heading: str
+    label: str
+    phrase: str
+    scale: str = "names"
+    names: Mapping[Any, str | None] | None = None
+    is_size: bool = False
+    place: float = 1
+
+
+@dataclass(frozen=True)
+class Declared:
+    """An axis: the JSON Schema of a value, the words for it, and its type in a record.
+
+    recorded: None where a record does not have it; "" where the schema says the type.
+    """
+
+    schema: Mapping[str, Any]
+    words: Words | None
+    recorded: Any = ""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether its values are whole numbers."""
+        enum = self.schema.get("enum", (None,))
+        return self.schema.get("type") == "integer" or all(type(value) is int for value in enum)
+
+
+def axis(
+    default: Any = dataclasses.MISSING,
+    words: Words | None = None,
+    recorded: Any = "",
+    **schema: Any,
+) -> Any:
+    """Declare an axis: its default, the words for it, and the JSON Schema of a value."""
+    return field(default=default, metadata={"axis": Declared(schema, words, recorded)})
 
 
 @dataclass(frozen=True)
@@ -21,11 +65,13 @@ class Recipe(ABC):
 
     kind: the kind's name. size_axis: the axis whose value is the size of the input.
     named_by: the axis by which a sweep says that its inputs are of this kind.
+    derived: what records have beside the axes of the recipe.
     """
 
     kind: ClassVar[str]
     size_axis: ClassVar[str]
     named_by: ClassVar[str]
+    derived: ClassVar[Mapping[str, Declared]] = {}
 
     @abstractmethod
     def make(self, seed: int) -> Inputs:
@@ -37,9 +83,9 @@ class Recipe(ABC):
         """Its description in a progress bar."""
 
     @property
-    @abstractmethod
     def identity(self) -> dict[str, Any]:
-        """The fields of a record that identify the input, except seed and hash."""
+        """Its axes as a record has them."""
+        return {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
 
     @property
     @abstractmethod
@@ -50,3 +96,18 @@ class Recipe(ABC):
     @abstractmethod
     def device_bytes(self) -> int:
         """The least memory on the device that any algorithm needs for it."""
+
+
+def declared_axes(kind: type[Recipe]) -> dict[str, Declared]:
+    """Return the axes of a kind, in its order."""
+    return {each.name: each.metadata["axis"] for each in dataclasses.fields(kind)}
+
+
+def axes(kind: type[Recipe]) -> dict[str, Mapping[str, Any]]:
+    """Return the axes of a kind, each with the JSON Schema of its values."""
+    return {name: each.schema for name, each in declared_axes(kind).items()}
+
+
+def required_axes(kind: type[Recipe]) -> set[str]:
+    """Return the axes that have no default."""
+    return {each.name for each in dataclasses.fields(kind) if each.default is dataclasses.MISSING}

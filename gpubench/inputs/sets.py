@@ -27,12 +27,7 @@ ORDERS = ("random", "cell", "morton", "nearly-sorted")
 DESTINATIONS = ("random", "next", "step")
 # How ranks share a simulation: each keeps a part of space, or one deals out equal parts.
 DECOMPOSITIONS = ("slab", "master")
-MAX_RECORDS = 2**31 - 1
-MAX_RECORD_BYTES = 256
-RECORD_BYTES = (4, 16)  # that the chapter has, of multiples of 4
-NULLS = ("infinity", "predicate")
 MAX_PAIRS = 2**31 - 1
-POSITIVE_INFINITY = np.uint32(0x7F800000)
 
 
 class Inputs(Protocol):
@@ -107,51 +102,6 @@ class ParticleSet:
         digest = hashlib.sha256(self.grid.packed().tobytes())
         for state in self.history:
             digest.update(np.ascontiguousarray(state.positions).data)
-        return digest.hexdigest()[:16]
-
-
-@dataclass(frozen=True, eq=False)
-class RecordSet:
-    """A stream of records, some of which are null.
-
-    records: float32, shape (size, words), any bit patterns.
-    keep: int32, shape (size,), 0 where a record is null, whatever it holds; or None, and null
-        are those whose first float is +infinity (horn2005). -infinity and NaN are records.
-    capacity: how many a filter is made for, where that is more than there are; or None.
-    """
-
-    records: NDArray[np.float32]
-    keep: NDArray[np.int32] | None
-    seed: int | None
-    capacity: int | None = None
-
-    @property
-    def nulls(self) -> str:
-        """How a null is told: `infinity` or `predicate`."""
-        return "infinity" if self.keep is None else "predicate"
-
-    @cached_property
-    def is_kept(self) -> NDArray[np.bool_]:
-        """Which records are not null, bool, shape (size,)."""
-        if self.keep is not None:
-            return np.not_equal(self.keep, 0)
-        return np.not_equal(self.records[:, 0].view(np.uint32), POSITIVE_INFINITY)
-
-    @property
-    def made_for(self) -> dict[str, Any]:
-        """What the constructor of an algorithm for these records takes."""
-        size, words = self.records.shape
-        most = size if self.capacity is None else self.capacity
-        return {"records": most, "record_bytes": 4 * words, "nulls": self.nulls}
-
-    @cached_property
-    def hash(self) -> str:
-        """SHA-256 over record size, capacity, records and keep, first 16 hex digits."""
-        capacity = "" if self.capacity is None else f" {self.capacity}"
-        digest = hashlib.sha256(f"{self.records.shape[1]} {self.nulls}{capacity}".encode())
-        digest.update(np.ascontiguousarray(self.records).data)
-        if self.keep is not None:
-            digest.update(np.ascontiguousarray(self.keep).data)
         return digest.hexdigest()[:16]
 
 

@@ -8,35 +8,29 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
 from gpubench.core.errors import UserError
 from gpubench.core.grid import Grid
-from gpubench.core.key_sort import KEY_TYPES, VALUE_BYTES
-from gpubench.inputs.keys import ENTROPIES, KEY_ORDERS, MAX_KEYS, check_keys, make_keys
 from gpubench.inputs.making import (
     check_move,
-    check_records,
     grid_for,
     make,
     make_pairs,
-    make_records,
     move,
 )
 from gpubench.inputs.matrices import of_particles
 from gpubench.inputs.mesh_specs import Meshes, Surfaces
-from gpubench.inputs.recipe import Recipe, axis
+from gpubench.inputs.recipe import Declared, Recipe, Words, axis, declared_axes
 from gpubench.inputs.sets import (
     DECOMPOSITIONS,
     DESTINATIONS,
     DISTRIBUTIONS,
     MAX_PAIRS,
     MAX_PARTICLES,
-    MAX_RECORD_BYTES,
-    MAX_RECORDS,
-    NULLS,
     ORDERS,
     Inputs,
     ParticleSet,
@@ -45,22 +39,20 @@ from gpubench.inputs.sets import (
 
 __all__ = [
     "CROWDING",
-    "KINDS",
-    "Keys",
     "Matrices",
     "Meshes",
     "Pairs",
     "Particles",
     "Recipe",
-    "Records",
     "Simulation",
     "Surfaces",
-    "axes",
-    "required_axes",
 ]
 
 # How many times as many neighbours a particle has as in a uniform distribution: the mean of the
 # squared density, which for the clusters depends on how many of them overlap.
+CLUSTERED = ("lattice", "uniform", "symmetric", "free-surface", "clusters", "one-cell")  # rising
+# From least to most ordered.
+ORDERED = {"random": "random", "nearly-sorted": "nearly", "morton": "Morton", "cell": "cell"}
 CROWDING = {"clusters": 8.0, "free-surface": 2.5, "one-cell": math.inf}
 
 
@@ -79,14 +71,66 @@ class Particles(Recipe):
     size_axis: ClassVar[str] = "particles"
     named_by: ClassVar[str] = "particles"
 
-    particles: int = axis(type="integer", minimum=1, maximum=MAX_PARTICLES)
-    per_cell: float = axis(type="number", exclusiveMinimum=0)
-    distribution: str = axis("uniform", enum=list(DISTRIBUTIONS))
-    order: str = axis("random", enum=list(ORDERS))
-    periodic: bool = axis(False, type="boolean")
-    moved: int | None = axis(None, type="integer", minimum=0)
-    moved_fraction: float | None = axis(None, type="number", minimum=0, maximum=1)
-    destination: str | None = axis(None, enum=list(DESTINATIONS))
+    particles: int = axis(
+        words=Words("Particles", "particles", "{} particles", "size", is_size=True),
+        type="integer",
+        minimum=1,
+        maximum=MAX_PARTICLES,
+    )
+    per_cell: float = axis(
+        words=Words(
+            "Particles per cell", "particles per cell", "{} per cell", "number", is_size=True
+        ),
+        type="number",
+        exclusiveMinimum=0,
+    )
+    distribution: str = axis(
+        "uniform",
+        Words(
+            "Distribution",
+            "distribution",
+            "{} distribution",
+            names=dict.fromkeys(CLUSTERED),
+            place=2,
+        ),
+        enum=list(DISTRIBUTIONS),
+    )
+    order: str = axis(
+        "random",
+        Words("Order", "initial order", "{} order", names=ORDERED, place=2),
+        enum=list(ORDERS),
+    )
+    moved: int | None = axis(
+        None,
+        Words("Moved", "particles moved", "{} moved", "with zero", place=2),
+        type="integer",
+        minimum=0,
+    )
+    moved_fraction: float | None = axis(
+        None,
+        None,
+        recorded=None,
+        type="number",
+        minimum=0,
+        maximum=1,
+    )
+    destination: str | None = axis(
+        None,
+        Words(
+            "Destination",
+            "destination",
+            "destination {}",
+            names=dict.fromkeys(DESTINATIONS),
+            place=2,
+        ),
+        enum=list(DESTINATIONS),
+    )
+    periodic: bool = axis(
+        False,
+        Words("Box", "box", "{}", place=3),
+        recorded=tuple[bool, bool, bool],
+        type="boolean",
+    )
 
     def __post_init__(self) -> None:
         if self.moved_fraction is not None:
@@ -127,10 +171,7 @@ class Particles(Recipe):
     def identity(self) -> dict[str, Any]:
         """Its axes, with the cells of the grid and the periodicity of each axis."""
         grid = self.grid
-        found = dataclasses.asdict(self) | {
-            "cells": list(grid.cells),
-            "periodic": list(grid.periodic),
-        }
+        found = super().identity | {"cells": list(grid.cells), "periodic": list(grid.periodic)}
         del found["moved_fraction"]  # `moved` says it
         return found
 
@@ -154,48 +195,6 @@ class Particles(Recipe):
 
 
 @dataclass(frozen=True)
-class Records(Recipe):
-    """A stream of records, some of them null; see inputs.RecordSet."""
-
-    kind: ClassVar[str] = "records"
-    size_axis: ClassVar[str] = "records"
-    named_by: ClassVar[str] = "records"
-
-    records: int = axis(type="integer", minimum=1, maximum=MAX_RECORDS)
-    kept: float = axis(0.5, type="number", minimum=0, maximum=1)
-    record_bytes: int = axis(4, type="integer", minimum=4, maximum=MAX_RECORD_BYTES, multipleOf=4)
-    nulls: str = axis("infinity", enum=list(NULLS))
-
-    def __post_init__(self) -> None:
-        check_records(self.records, self.kept, self.record_bytes, self.nulls)
-
-    def make(self, seed: int) -> Inputs:
-        """Draw the records."""
-        return make_records(self.records, self.kept, self.record_bytes, self.nulls, seed)
-
-    @property
-    def title(self) -> str:
-        """Sizes and the share kept."""
-        return f"{self.records:,} records of {self.record_bytes} bytes, {self.kept:.0%} kept"
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """Its axes."""
-        return dataclasses.asdict(self)
-
-    @property
-    def host_bytes(self) -> int:
-        """Records, random draws, and an answer being checked."""
-        return self.records * (24 + 5 * self.record_bytes)
-
-    @property
-    def device_bytes(self) -> int:
-        """Records and what is kept of them."""
-        keep = 4 if self.nulls == "predicate" else 0
-        return self.records * (2 * self.record_bytes + keep)
-
-
-@dataclass(frozen=True)
 class Pairs(Recipe):
     """Pairs of particles whose random numbers are wanted; see inputs.PairSet."""
 
@@ -203,7 +202,12 @@ class Pairs(Recipe):
     size_axis: ClassVar[str] = "pairs"
     named_by: ClassVar[str] = "pairs"
 
-    pairs: int = axis(type="integer", minimum=1, maximum=MAX_PAIRS)
+    pairs: int = axis(
+        words=Words("Pairs", "pairs", "{} pairs", "size", is_size=True),
+        type="integer",
+        minimum=1,
+        maximum=MAX_PAIRS,
+    )
 
     def make(self, seed: int) -> Inputs:
         """Draw the pairs."""
@@ -213,11 +217,6 @@ class Pairs(Recipe):
     def title(self) -> str:
         """Their number."""
         return f"{self.pairs:,} pairs"
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """Its axis."""
-        return dataclasses.asdict(self)
 
     @property
     def host_bytes(self) -> int:
@@ -243,13 +242,47 @@ class Simulation(Recipe):
     size_axis: ClassVar[str] = "particles"
     named_by: ClassVar[str] = "workload"
 
-    workload: str = axis(type="string")
-    particles: int = axis(type="integer", minimum=1, maximum=MAX_PARTICLES)
-    skin: float = axis(0.0, type="number", minimum=0)
-    time_step: float | None = axis(None, type="number", exclusiveMinimum=0)
-    ranks: int | None = axis(None, type="integer", minimum=1)
-    decomposition: str | None = axis(None, enum=list(DECOMPOSITIONS))
-    setting: str | None = axis(None, type="string", pattern="^[a-z_0-9]+=[^ ]+$")
+    workload: str = axis(
+        words=Words("Workload", "workload", "{}", place=0),
+        type="string",
+    )
+    particles: int = axis(
+        words=Words("Particles", "particles", "{} particles", "size", is_size=True),
+        type="integer",
+        minimum=1,
+        maximum=MAX_PARTICLES,
+    )
+    skin: float = axis(
+        0.0,
+        Words("Skin", "skin", "skin {}", "linear", place=1.3),
+        type="number",
+        minimum=0,
+    )
+    time_step: float | None = axis(
+        None,
+        Words("Time step", "time step", "time step {}", "linear", place=1.1),
+        type="number",
+        exclusiveMinimum=0,
+    )
+    ranks: int | None = axis(
+        None,
+        Words("Ranks", "ranks", "{} ranks", "number", place=1.4),
+        type="integer",
+        minimum=1,
+    )
+    decomposition: str | None = axis(
+        None,
+        Words(
+            "Decomposition", "decomposition", "{}", names=dict.fromkeys(DECOMPOSITIONS), place=1.5
+        ),
+        enum=list(DECOMPOSITIONS),
+    )
+    setting: str | None = axis(
+        None,
+        Words("Setting", "setting", "{}", place=1.2),
+        type="string",
+        pattern="^[a-z_0-9]+=[^ ]+$",
+    )
 
     def __post_init__(self) -> None:
         if self.ranks == 1:
@@ -279,11 +312,6 @@ class Simulation(Recipe):
         return ", ".join(parts)
 
     @property
-    def identity(self) -> dict[str, Any]:
-        """Its axes."""
-        return dataclasses.asdict(self)
-
-    @property
     def host_bytes(self) -> int:
         """The states around a step, and the same in float64 while it is checked."""
         return self.particles * 500
@@ -306,12 +334,41 @@ class Matrices(Recipe):
     kind: ClassVar[str] = "matrix"
     size_axis: ClassVar[str] = "particles"
     named_by: ClassVar[str] = "matrix"
+    derived: ClassVar[Mapping[str, Declared]] = {"periodic": declared_axes(Particles)["periodic"]}
 
-    matrix: str = axis(enum=["density-gradient"])
-    particles: int = axis(type="integer", minimum=1, maximum=MAX_PARTICLES)
-    per_cell: float = axis(type="number", exclusiveMinimum=0)
-    distribution: str = axis("uniform", enum=list(DISTRIBUTIONS))
-    order: str = axis("random", enum=list(ORDERS))
+    matrix: str = axis(
+        words=Words("Matrix", "matrix", "{} matrix"),
+        enum=["density-gradient"],
+    )
+    particles: int = axis(
+        words=Words("Particles", "particles", "{} particles", "size", is_size=True),
+        type="integer",
+        minimum=1,
+        maximum=MAX_PARTICLES,
+    )
+    per_cell: float = axis(
+        words=Words(
+            "Particles per cell", "particles per cell", "{} per cell", "number", is_size=True
+        ),
+        type="number",
+        exclusiveMinimum=0,
+    )
+    distribution: str = axis(
+        "uniform",
+        Words(
+            "Distribution",
+            "distribution",
+            "{} distribution",
+            names=dict.fromkeys(CLUSTERED),
+            place=2,
+        ),
+        enum=list(DISTRIBUTIONS),
+    )
+    order: str = axis(
+        "random",
+        Words("Order", "initial order", "{} order", names=ORDERED, place=2),
+        enum=list(ORDERS),
+    )
 
     @cached_property
     def _particles(self) -> Particles:
@@ -335,10 +392,7 @@ class Matrices(Recipe):
     def identity(self) -> dict[str, Any]:
         """Its axes, with the cells of the grid."""
         grid = self._particles.grid
-        return dataclasses.asdict(self) | {
-            "cells": list(grid.cells),
-            "periodic": list(grid.periodic),
-        }
+        return super().identity | {"cells": list(grid.cells), "periodic": list(grid.periodic)}
 
     @property
     def neighbours(self) -> int:
@@ -354,90 +408,3 @@ class Matrices(Recipe):
     def device_bytes(self) -> int:
         """Positions, both vectors, the diagonal, and each block with its column."""
         return self.particles * (16 + 16 + 4 + 12) + self.neighbours * (12 + 4)
-
-
-@dataclass(frozen=True)
-class Keys(Recipe):
-    """Keys to be sorted, see inputs.keys."""
-
-    kind: ClassVar[str] = "keys"
-    size_axis: ClassVar[str] = "key_count"
-    named_by: ClassVar[str] = "key_count"
-
-    key_count: int = axis(type="integer", minimum=1, maximum=MAX_KEYS)
-    value_bytes: int = axis(enum=list(VALUE_BYTES))
-    key_order: str = axis(enum=list(KEY_ORDERS))
-    key_type: str = axis("uint32", enum=list(KEY_TYPES))
-    key_entropy: float = axis(1.0, enum=list(ENTROPIES))
-    key_bits: int | None = axis(None, type="integer", minimum=1, maximum=64)
-    keys_moved: float | None = axis(None, type="number", minimum=0, maximum=1)
-    segment_keys: int | None = axis(None, type="integer", minimum=1, maximum=MAX_KEYS)
-
-    def __post_init__(self) -> None:
-        first, named = self._arguments
-        check_keys(*first, **named)
-
-    @property
-    def _arguments(self) -> tuple[tuple[int, int, str], dict[str, Any]]:
-        named = {
-            "key_type": self.key_type,
-            "entropy": self.key_entropy,
-            "bits": self.key_bits,
-            "moved": self.keys_moved,
-            "segment_keys": self.segment_keys,
-        }
-        return (self.key_count, self.value_bytes, self.key_order), named
-
-    def make(self, seed: int) -> Inputs:
-        """Draw the keys."""
-        first, named = self._arguments
-        return make_keys(*first, seed, **named)
-
-    @property
-    def title(self) -> str:
-        """Size, type, value, order, and what is unusual."""
-        parts = [f"{self.key_count:,} keys of {self.key_type}"]
-        if self.value_bytes:
-            parts.append(f"values of {self.value_bytes} bytes")
-        parts.append(self.key_order)
-        if self.keys_moved is not None:
-            parts.append(f"{self.keys_moved:.1%} moved")
-        if self.key_entropy < 1:
-            parts.append(f"entropy {self.key_entropy:g}")
-        if self.key_bits is not None:
-            parts.append(f"{self.key_bits} bits")
-        if self.segment_keys is not None:
-            parts.append(f"segments of {self.segment_keys:,}")
-        return ", ".join(parts)
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """Its axes."""
-        return dataclasses.asdict(self)
-
-    @property
-    def host_bytes(self) -> int:
-        """Input, the sorted order in 64 bits, the expected answer and one downloaded."""
-        return self.key_count * (80 + 4 * self.value_bytes)
-
-    @property
-    def device_bytes(self) -> int:
-        """Input and answer."""
-        key_bytes = 8 if self.key_type.endswith("64") else 4
-        return self.key_count * 2 * (key_bytes + self.value_bytes)
-
-
-KINDS: dict[str, type[Recipe]] = {
-    kind.kind: kind
-    for kind in (Particles, Records, Pairs, Simulation, Matrices, Surfaces, Keys, Meshes)
-}
-
-
-def axes(kind: type[Recipe]) -> dict[str, dict[str, Any]]:
-    """Return the axes of a kind, each with the JSON Schema of its values."""
-    return {each.name: each.metadata["schema"] for each in dataclasses.fields(kind)}
-
-
-def required_axes(kind: type[Recipe]) -> set[str]:
-    """Return the axes that have no default."""
-    return {each.name for each in dataclasses.fields(kind) if each.default is dataclasses.MISSING}

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 from gpubench.algorithms.cell_search import SortedSearch
 from gpubench.core.answers import SortedCells
 from gpubench.core.contracts import CellList, Form
-from gpubench.core.key_sort import KeySort
 from gpubench.core.tasks import TASKS
+from gpubench.problems.key_sort.contract import KeySort
 
 CUDA = frozenset({"cuda"})
 SEARCHES = ("build", "count", "ten-counts", "list")

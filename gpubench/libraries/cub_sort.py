@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from gpubench.core.contracts import Form
-from gpubench.core.key_sort import KeySort
+from gpubench.problems.key_sort.contract import KeySort
 
 CUDA = frozenset({"cuda"})
 TYPES = {"float32": "float"}  # as C has them; those of integers end in _t

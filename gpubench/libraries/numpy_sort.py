@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from gpubench.core.contracts import Form
 from gpubench.core.host_work import HostWork
-from gpubench.core.key_sort import KeySort, SortedKeys
-from gpubench.inputs.keys import KeySet
 from gpubench.libraries._host_memory import peak_of
 from gpubench.libraries._library import name_with_version
+from gpubench.problems.key_sort.contract import KeySort, SortedKeys
+from gpubench.problems.key_sort.inputs import KeySet
 
 
 class NumpySort(HostWork, KeySort):

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from gpubench.inputs.keys import KeySet
 from gpubench.libraries._library_sort import LibraryKeySort, LibrarySort, LibrarySortSearch
 from gpubench.libraries._torch import Torch
+from gpubench.problems.key_sort.inputs import KeySet
 
 
 class TorchSort(LibrarySort):

@@ -232,7 +232,7 @@ def _measured(
     summary = runner.run(study, device, out, fresh=True)
     races: defaultdict[str, list[Ranked]] = defaultdict(list)
     for each in itertools.chain(*rank(pool([summary.results]))):
-        races[each.measurement.record.distribution or ""].append(each)
+        races[each.measurement.record.at("distribution") or ""].append(each)
     for race in races.values():
         race.sort(key=lambda each: (each.rank is None, each.rank or 0))
     return summary.path, races

@@ -2,28 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
-from gpubench.inputs.specs import KINDS
+from gpubench import problems
+from gpubench.evidence.inputs import INPUTS, names
+from gpubench.inputs.recipe import Words
 from gpubench.report import formats
 
 
 @dataclass(frozen=True)
 class Axis:
-    """One axis of an input.
+    """One axis of an input, with the words that its kind declares."""
 
-    heading: what heads its values in a table. label: what stands below it in a figure.
-    phrase: one value or several in a sentence. kind: its scale in a figure, see figures.Axis.
-    names: its values in their order, and how a figure writes those that it writes otherwise.
-    """
+    words: Words
 
-    heading: str
-    label: str
-    phrase: str
-    kind: str = "names"
-    names: Mapping[Any, str | None] | None = None
+    @property
+    def heading(self) -> str:
+        """What heads its values in a table."""
+        return self.words.heading
+
+    @property
+    def label(self) -> str:
+        """What stands below it in a figure."""
+        return self.words.label
+
+    @property
+    def phrase(self) -> str:
+        """One value or several in a sentence."""
+        return self.words.phrase
+
+    @property
+    def kind(self) -> str:
+        """Its scale in a figure, see figures.Axis."""
+        return self.words.scale
+
+    @property
+    def names(self) -> Mapping[Any, str | None] | None:
+        """Its values in their order, and how a figure writes those that it writes otherwise."""
+        return self.words.names
 
     def say(self, *values: Any) -> str:
         """Write values in a sentence: "4 and 16 per cell"."""
@@ -47,64 +66,49 @@ class Axis:
         return known + [value for value in dict.fromkeys(values) if value not in known]
 
 
-# The axes of an input in the order in which tables show them.
-AXES: Mapping[str, Axis] = {
-    "workload": Axis("Workload", "workload", "{}"),
-    "particles": Axis("Particles", "particles", "{} particles", "size"),
-    "per_cell": Axis("Particles per cell", "particles per cell", "{} per cell", "number"),
-    "records": Axis("Records", "records", "{} records", "size"),
-    "kept": Axis("Share kept", "share of the records kept", "a share of {} kept", "linear"),
-    "record_bytes": Axis("Bytes per record", "bytes per record", "records of {} bytes"),
-    "nulls": Axis("Nulls by", "how nulls are marked", "nulls by {}"),
-    "pairs": Axis("Pairs", "pairs", "{} pairs", "size"),
-    "matrix": Axis("Matrix", "matrix", "{} matrix"),
-    "surface": Axis("Surface", "surface", "{}"),
-    "faces": Axis("Triangles", "triangles of the mesh", "{} triangles", "size"),
-    "key_count": Axis("Keys", "keys", "{} keys", "size"),
-    "value_bytes": Axis("Bytes of a value", "bytes of a value", "values of {} bytes", "number"),
-    "key_order": Axis("Order of keys", "order of the keys", "{} keys"),
-    "key_type": Axis("Type of keys", "type of the keys", "keys of {}"),
-    "key_entropy": Axis("Entropy", "entropy of a bit", "entropy {}", "linear"),
-    "key_bits": Axis("Bits", "bits of a key that matter", "{} bits", "number"),
-    "keys_moved": Axis("Moved", "share of the keys moved", "a share of {} moved", "linear"),
-    "segment_keys": Axis("Keys a segment", "keys in a segment", "segments of {} keys", "number"),
-    "mesh": Axis("Meshes", "meshes", "two of {}"),
-    "pose": Axis("Pose", "pose", "{}"),
-    "depth": Axis("Depth", "levels of subdivision", "depth {}", "number"),
-    "time_step": Axis("Time step", "time step", "time step {}", "linear"),
-    "setting": Axis("Setting", "setting", "{}"),
-    "skin": Axis("Skin", "skin", "skin {}", "linear"),
-    "ranks": Axis("Ranks", "ranks", "{} ranks", "number"),
-    "decomposition": Axis(
-        "Decomposition", "decomposition", "{}", names=dict.fromkeys(("slab", "master"))
-    ),
-    "distribution": Axis(
-        "Distribution",
-        "distribution",
-        "{} distribution",
-        names=dict.fromkeys(  # from least to most clustered
-            ("lattice", "uniform", "symmetric", "free-surface", "clusters", "one-cell")
-        ),
-    ),
-    "order": Axis(
-        "Order",
-        "initial order",
-        "{} order",
-        # From least to most ordered.
-        names={"random": "random", "nearly-sorted": "nearly", "morton": "Morton", "cell": "cell"},
-    ),
-    "moved": Axis("Moved", "particles moved", "{} moved", "with zero"),
-    "destination": Axis(
-        "Destination",
-        "destination",
-        "destination {}",
-        names=dict.fromkeys(("random", "next", "step")),
-    ),
-    "periodic": Axis("Box", "box", "{}"),
-    "inputs": Axis("Inputs", "inputs that take turns", "{} inputs in turn", names={None: "1"}),
-}
-SIZES = ("particles", "per_cell", "records", "kept", "pairs", "faces", "depth", "key_count")
-COUNTS = tuple(dict.fromkeys(kind.size_axis for kind in KINDS.values()))  # an input has one
+_INPUTS = Words("Inputs", "inputs that take turns", "{} inputs in turn", names={None: "1"}, place=9)
+
+
+class _Axes(Mapping[str, Axis]):
+    """The axes of inputs in the order in which tables show them, as their kinds declare them."""
+
+    def __getitem__(self, name: str) -> Axis:
+        return _known(problems.learnt())[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_known(problems.learnt()))
+
+    def __len__(self) -> int:
+        return len(_known(problems.learnt()))
+
+
+@lru_cache(maxsize=8)
+def _known(learnt: int) -> dict[str, Axis]:
+    declared = problems.axes()
+    words = {
+        name: _INPUTS if name == INPUTS else problems.words_of(name, declared[name])
+        for name in names()
+    }
+    in_order = sorted(words, key=lambda name: words[name].place)
+    return {name: Axis(words[name]) for name in in_order}
+
+
+AXES = _Axes()
+
+
+def sizes() -> list[str]:
+    """Return the axes that are sizes of an input, which titles always tell."""
+    return _sizes(problems.learnt())
+
+
+@lru_cache(maxsize=8)
+def _sizes(learnt: int) -> list[str]:
+    return [name for name, axis in _known(learnt).items() if axis.words.is_size]
+
+
+def counts() -> list[str]:
+    """Return the axes of which an input has one, its size."""
+    return [name for name, axis in AXES.items() if axis.kind == "size"]
 
 
 def between(places: Iterable[Any], names: Iterable[str]) -> str:

@@ -6,18 +6,17 @@ its input.
 
 from __future__ import annotations
 
-from collections import namedtuple
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gpubench.evidence.crossover import Ratio, Timed
-from gpubench.evidence.frame import AXES, command_of, row_of
+from gpubench.evidence.frame import command_of, row_of
 from gpubench.evidence.pooling import hashable
 from gpubench.evidence.ranking import Ranked, Subject
 from gpubench.evidence.records import Record
 from gpubench.report import formats
-from gpubench.report.axes import COUNTS, SIZES
+from gpubench.report.axes import AXES, counts, sizes
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
@@ -30,37 +29,48 @@ DRAW, EXCHANGE = "draw", "exchange"
 # A sample is long where it is so many times as long as one of nothing, which is a part of it.
 LONG = 20
 _UNITS_MS = {"s": 1000.0, "ms": 1.0, "us": 0.001}
-_Place = namedtuple("_Place", AXES)  # type: ignore[misc]  # the axes of the frame
 
 
-class Place(_Place):
-    """The input of a measurement: its value on each of AXES."""
+class Place:
+    """The input of a measurement: its value on each axis; None on those that it does not have."""
 
-    if TYPE_CHECKING:
+    def __init__(self, told: Mapping[str, Any]) -> None:
+        vars(self).update(told)
+        self._told = {name: value for name, value in told.items() if value is not None}
+        self._hash = hash(tuple(self._told.items()))
 
-        def __getattr__(self, axis: str) -> Any: ...
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Place) and self._told == other._told
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __getattr__(self, axis: str) -> Any:
+        if axis in AXES:  # of a kind that was read later
+            return None
+        raise AttributeError(axis)
 
     @property
-    def count(self) -> int:  # type: ignore[override]
+    def count(self) -> int:
         """How many particles, records or pairs there are."""
-        return int(next(n for name in COUNTS if (n := getattr(self, name)) is not None))
+        return int(next(n for name in counts() if (n := getattr(self, name)) is not None))
 
-    @property
+    @cached_property
     def as_kind(self) -> dict[str, Any]:
         """The value on each axis; what moved as a share, so that it is the same at every size."""
-        found = self._asdict()
+        found = {name: self._told.get(name) for name in AXES}
         if self.moved is not None and self.particles:
             found["moved"] = round(self.moved / self.particles, 3)
         return found
 
-    @property
+    @cached_property
     def kind(self) -> dict[str, Any]:
         """The same without the sizes."""
-        return {name: value for name, value in self.as_kind.items() if name not in SIZES}
+        return {name: value for name, value in self.as_kind.items() if name not in sizes()}
 
     def has(self, **axes: object) -> bool:
         """Say whether it has these values."""
-        return all(getattr(self, name) == value for name, value in axes.items())
+        return all(self._told.get(name) == value for name, value in axes.items())
 
 
 def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
@@ -91,7 +101,7 @@ class Cell:
         self.record: Record = ranked.measurement.record
         self.ok: bool = self.status == "ok"
         self.subject = Subject.of(self.record)
-        self.place = Place(*(getattr(self, name) for name in AXES))
+        self.place = Place({name: columns[name] for name in AXES})
         self.modes: dict[str, Cell] = {self.mode: self}
 
     def is_timed(self, mode: str) -> bool:

@@ -14,7 +14,7 @@ from gpubench.evidence.pooling import by_device, pool, started
 from gpubench.evidence.ranking import Ranked, Subject, rank
 from gpubench.evidence.records import Record
 from gpubench.evidence.results import Results
-from gpubench.report.axes import AXES, SIZES
+from gpubench.report.axes import AXES, sizes
 from gpubench.report.cells import MODES, Cell, Place, grouped, phases_of, shown
 from gpubench.studies.study import Study, StudyError, load_study, parse_study
 
@@ -144,7 +144,7 @@ class StudyRun:
 
     def find(self, subject: Subject, **axes: object) -> Cell | None:
         """Return a subject's cell at these values, of common sizes and the usual kind if it can."""
-        at = {name: self.common[name] for name in SIZES} | axes
+        at = {name: self.common[name] for name in sizes()} | axes
         able = (cell for cell in self.by_subject.get(subject, ()) if cell.place.has(**at))
         return max(able, key=lambda cell: cell.place.kind == self.kind, default=None)
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from gpubench.evidence.declared import Group
-from gpubench.report.axes import AXES, SIZES
+from gpubench.report.axes import AXES, sizes
 from gpubench.report.cells import Cell, grouped
 from gpubench.report.machines import StudyRun
 
@@ -25,7 +25,7 @@ ANSWERS = {
     "list": "lists",
 }
 _APART = ("ranks", "decomposition", "workload")  # which other modules compare
-_ALWAYS = (*SIZES, "workload", "time_step")  # that a title names also where they are as usual
+_ALWAYS = ("workload", "time_step")  # that a title names, beside sizes, where they are as usual
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,12 +72,13 @@ def _along(run: StudyRun, axis: str) -> Iterator[Scan]:
     ]
     others = [name for name in AXES if name != axis]
     groups = grouped(able, lambda cell: tuple(map(cell.place.as_kind.get, others)))
+    always = {*sizes(), *_ALWAYS}
     telling = [len(set(values)) > 1 for values in zip(*groups, strict=True)]
     for rest, cells in groups.items():
         said = [
             AXES[name].say(f"{100 * value:g} %" if name == "moved" else value)
             for name, value, tells in zip(others, rest, telling, strict=True)
-            if tells and value is not None and (name in _ALWAYS or value != run.common[name])
+            if tells and value is not None and (name in always or value != run.common[name])
         ]
         columns = grouped(cells, lambda cell: getattr(cell.place, axis))
         in_order = {value: columns[value] for value in AXES[axis].order(list(columns))}

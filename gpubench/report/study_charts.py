@@ -24,7 +24,7 @@ from gpubench.report.scans import Scan, scans
 Columns = Sequence[tuple[float, Sequence[Cell]]]
 
 
-def charts(run: StudyRun, slug: str, axes: Collection[str] = tuple(AXES)) -> list[Chart | BarChart]:
+def charts(run: StudyRun, slug: str, axes: Collection[str] = AXES) -> list[Chart | BarChart]:
     """Return the figures of a study that its records allow, of times along these axes."""
     along = grouped((scan for scan in scans(run) if scan.axis in axes), lambda scan: scan.axis)
     made: list[Chart | BarChart] = [_phases(run, slug)]

@@ -9,7 +9,7 @@ from typing import Any
 from gpubench.evidence.ranking import Subject
 from gpubench.evidence.records import Record
 from gpubench.report import formats
-from gpubench.report.axes import AXES, COUNTS, SIZES, between, describe, varying
+from gpubench.report.axes import AXES, between, counts, describe, sizes, varying
 from gpubench.report.cells import LONG, MODES, Cell, Place, grouped
 from gpubench.report.machines import StudyRun
 from gpubench.report.pages import NOTHING, Item, Row, Table, words
@@ -161,8 +161,8 @@ def resorts(run: StudyRun) -> Table:
 def _full_sort(run: StudyRun, cell: Cell) -> Cell | None:
     """Return the full sort that a re-sort saves: on the same input, or on one that never moved."""
     full = Subject(cell.replaces, cell.subject.form)
-    sizes = {name: getattr(cell.place, name) for name in SIZES}
-    return run.cells.get((full, cell.place)) or run.find(full, **sizes)
+    at = {name: getattr(cell.place, name) for name in sizes()}
+    return run.cells.get((full, cell.place)) or run.find(full, **at)
 
 
 def outcomes(run: StudyRun) -> list[Table]:
@@ -193,7 +193,7 @@ def _outcomes(run: StudyRun, scan: Scan, values: Sequence[Any]) -> Table | None:
     rows = [
         Row(f"Median, {unit_name(run.unit)}", [timed(cell, marks, unit=run.unit) for cell in cells])
     ]
-    rates = run.study.rates or {name: AXES[name].heading for name in COUNTS}
+    rates = run.study.rates or {name: AXES[name].heading for name in counts()}
     rows += [
         Row(f"{heading} per second, 10⁹", [_per_second(cell, name) for cell in cells])
         for name, heading in rates.items()
@@ -227,12 +227,13 @@ def _reported(value: float | str | None) -> Item:
     return Item(text, "words" if len(text) > _WORDS else "number")
 
 
-_UNTOLD = (*SIZES, "workload", "ranks", "decomposition", "moved")
+_UNTOLD = ("workload", "ranks", "decomposition", "moved")
 
 
 def kind(run: StudyRun) -> str:
     """Describe the kind of input of which titles of scans say nothing."""
-    axes = (axis for axis in run.common if axis not in _UNTOLD)
+    untold = {*sizes(), *_UNTOLD}
+    axes = (axis for axis in run.common if axis not in untold)
     return ", ".join(AXES[n].say(run.common[n]) for n in axes if run.common[n] is not None)
 
 
@@ -285,4 +286,4 @@ def _reason(run: StudyRun, record: Record) -> str:
 
 def _where(records: Sequence[Record]) -> str:
     modes = formats.listing(dict.fromkeys(record.mode for record in records))
-    return ", ".join(filter(None, (between(records, SIZES), modes)))
+    return ", ".join(filter(None, (between(records, sizes()), modes)))

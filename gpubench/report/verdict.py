@@ -38,7 +38,7 @@ def gist(run: StudyRun) -> str:
     return f"Fastest of {'; of '.join(said)}."
 
 
-def overtakings(run: StudyRun, axes: Collection[str] = tuple(AXES)) -> Table:
+def overtakings(run: StudyRun, axes: Collection[str] = AXES) -> Table:
     """Return where the fastest is overtaken along numbers, with 95 % intervals."""
     along = (s for s in scans(run) if s.axis in axes and AXES[s.axis].kind != "names")
     rows = [row for scan in along for row in _overtaken(run, scan)]

@@ -9,22 +9,25 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any
 
+from gpubench import problems
 from gpubench.core import registry
 from gpubench.core.contracts import Algorithm, CellList
 from gpubench.core.errors import DeviceUnavailable, NotSupported, OutOfMemory, UserError
 from gpubench.core.memory import why_too_large
 from gpubench.devices import Device, missing_feature
+from gpubench.evidence.declared import STEP
 from gpubench.evidence.records import AnyRecord, make_record
 from gpubench.inputs import Inputs, ParticleSet, SimulationStart
 from gpubench.measure.clock import timed
 from gpubench.measure.phases import level_times
 from gpubench.measure.sampling import Budget, Mode, Run, Sampled, Task, take_samples
 from gpubench.measure.statistics import Summary
+from gpubench.problems.oracle import Oracle, first_launch
 from gpubench.studies.facts import facts_of, printable, require_countable
 from gpubench.studies.plan import Described, Group, Job
 from gpubench.studies.recheck import wrong_after_timing
 from gpubench.studies.study import Subject
-from gpubench.verify.problems import ORACLES, Oracle, first_launch
+from gpubench.verify.problems import WorkloadStepOracle
 from gpubench.verify.smallest import smallest_failure_of_a_piece
 from gpubench.workloads.step import WorkloadStep
 from gpubench.workloads.workload import Draws, drawn_once
@@ -223,7 +226,10 @@ def _oracle_of(inputs: Inputs) -> Callable[[str], Oracle]:
 
     @cache
     def oracle(family: str) -> Oracle:
-        return ORACLES[family](inputs, False)
+        if family == STEP:  # for which no algorithm is registered
+            assert isinstance(inputs, SimulationStart)
+            return WorkloadStepOracle(inputs)
+        return problems.problems()[family].oracle(inputs)
 
     return oracle
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from gpubench.core import registry
 from gpubench.core.errors import UserError
 from gpubench.evidence.declared import STEP
-from gpubench.evidence.records import IDENTITY, record_key, waits_for
+from gpubench.evidence.records import record_key, waits_for
 from gpubench.inputs.specs import Recipe, Simulation
 from gpubench.measure.budget import Mode
 from gpubench.studies.selection import WHOLE, Selection
@@ -70,8 +70,10 @@ class Group:
 
     def identity(self, device: Described, subject: Subject, mode: Mode) -> dict[str, Any]:
         """Return the fields of a record that say what it measures, but for the input's hash."""
-        return dict.fromkeys(IDENTITY) | {
+        return {
             **self.recipe.identity,
+            "kind": self.recipe.kind,
+            "input_hash": None,
             "study": self.study,
             "sweep": self.sweep.name,
             "algorithm": subject.algorithm,
@@ -209,5 +211,5 @@ def cell_key(identity: Mapping[str, Any]) -> str:
     seed and sizes: to know what is done, 2^26 particles need not be drawn. How many of them a
     simulation step moves is not known before either.
     """
-    unknown = {"input_hash", "moved"} if identity["destination"] == "step" else {"input_hash"}
+    unknown = {"input_hash", "moved"} if identity.get("destination") == "step" else {"input_hash"}
     return record_key(**{**identity, **dict.fromkeys(unknown)})

@@ -14,20 +14,13 @@ from typing import Any
 
 import jsonschema
 
+from gpubench import problems
 from gpubench.core import registry
 from gpubench.core.contracts import Algorithm
 from gpubench.core.errors import UserError
 from gpubench.core.paths import PACKAGE
-from gpubench.evidence.records import IDENTITY
-from gpubench.inputs.specs import (
-    KINDS,
-    Matrices,
-    Particles,
-    Recipe,
-    Simulation,
-    axes,
-    required_axes,
-)
+from gpubench.inputs.recipe import axes, required_axes
+from gpubench.inputs.specs import Matrices, Particles, Recipe, Simulation
 from gpubench.measure.budget import Budget, Mode
 from gpubench.studies.design import spread_points
 
@@ -274,7 +267,9 @@ def parse_study(name: str, text: str) -> Study:
         data = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise StudyError(f"{name}.toml: {error}") from error
-    mistake = jsonschema.exceptions.best_match(_validator().iter_errors(data))
+    mistake = jsonschema.exceptions.best_match(
+        _validator(tuple(problems.kinds())).iter_errors(data)
+    )
     if mistake is not None:
         raise StudyError(f"{name}.toml: {mistake.json_path}: {mistake.message}")
     try:
@@ -288,8 +283,7 @@ def check_names(study: Study, algorithms: Mapping[str, type[Algorithm]]) -> None
 
     Also where a sweep gives an algorithm the wrong kind of input.
     """
-    from gpubench.verify.problems import FAMILIES  # slow to import: oracles stand on SciPy
-
+    families = problems.problems()
     published = study.published
     own = [q.algorithm for q in published.quantities if q.algorithm] if published else []
     for name in (published.algorithm, *published.algorithms, *own) if published else ():
@@ -303,7 +297,7 @@ def check_names(study: Study, algorithms: Mapping[str, type[Algorithm]]) -> None
             raise StudyError(
                 f"{study.name}.toml: no algorithm {subject.algorithm!r}; {registry.OWN}"
             )
-        takes = FAMILIES[algorithm.family].kind
+        takes = families[algorithm.family].takes
         is_part = inputs is Simulation and algorithm.family in MAKES_CELLS
         if inputs is not None and not issubclass(inputs, takes) and not is_part:
             raise StudyError(
@@ -321,7 +315,7 @@ def check_names(study: Study, algorithms: Mapping[str, type[Algorithm]]) -> None
 
 
 @cache
-def _validator() -> jsonschema.Draft202012Validator:
+def _validator(kinds: tuple[str, ...]) -> jsonschema.Draft202012Validator:
     return jsonschema.Draft202012Validator(schema())
 
 
@@ -329,7 +323,9 @@ def schema() -> dict[str, Any]:
     """Return the JSON Schema of a study file: study.schema.json with the axes of every kind."""
     found: dict[str, Any] = json.loads((FOLDER / "study.schema.json").read_text(encoding="utf-8"))
     sweep = found["$defs"]["sweep"]["properties"]
-    for kind in KINDS.values():
+    limits = found["$defs"]["subjects"]["items"]["properties"]["limits"]["properties"]
+    for kind in problems.kinds().values():
+        limits[kind.size_axis] = {"type": "integer", "minimum": 1}
         for name, value in axes(kind).items():
             values = {"type": "array", "items": value, "uniqueItems": True}
             sweep[name] = sweep["quick"]["properties"][name] = values
@@ -396,7 +392,10 @@ def _require_axes(data: dict[str, Any], sweeps: Sequence[Sweep]) -> None:
         name: schema
         for sweep in sweeps
         for name, schema in axes(sweep.kind).items()
-        if name in IDENTITY  # a share of particles that move is a number of them in results
+        if name
+        in problems.recorded(
+            sweep.kind
+        )  # a share of particles that move is a number of them in results
     }
     numbers = [n for n, schema in known.items() if schema.get("type") in ("integer", "number")]
     columns = [*known, "algorithm", "quantity"]
@@ -417,18 +416,20 @@ def _number(value: float | str) -> float:
 
 
 def _sweep(data: dict[str, Any], inherited: tuple[Subject, ...], seed: int) -> Sweep:
-    named = [kind for kind in KINDS.values() if kind.named_by in data]
+    named = [kind for kind in problems.kinds().values() if kind.named_by in data]
     # A simulation has particles too: of two kinds, it is that which has the axes of both.
     kinds = [kind for kind in named if all(other.named_by in axes(kind) for other in named)]
     if len(kinds) != 1:
-        names = " or ".join(kind.named_by for kind in KINDS.values())
+        names = " or ".join(kind.named_by for kind in problems.kinds().values())
         raise StudyError(f"sweep {data['name']}: it needs one of {names}")
     kind = kinds[0]
     along, fields = _split(data, kind)
     if missing := required_axes(kind) - along.keys():
         raise StudyError(f"sweep {data['name']}: it needs {', '.join(sorted(missing))}")
     quick_along, quick = _split(fields.pop("quick", {}), kind)
-    foreign = {name for other in KINDS.values() for name in axes(other)} - axes(kind).keys()
+    foreign = {name for other in problems.kinds().values() for name in axes(other)} - axes(
+        kind
+    ).keys()
     if wrong := foreign & {*fields, *quick}:
         raise StudyError(
             f"sweep {data['name']}: {', '.join(sorted(wrong))} does not go with {kind.named_by}"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpubench.inputs.meshes import POSES, SHAPES, MeshPair, make_mesh_pair, mesh_pair
-from gpubench.verify.case import Case
+from gpubench.problems.case import Case
 
 NO_TURN = np.eye(3, 4)
 

@@ -6,14 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
+from gpubench import problems
 from gpubench.core.contracts import Algorithm
 from gpubench.core.errors import NotSupported
 from gpubench.inputs import (
     Inputs,
 )
+from gpubench.problems.case import Case
+from gpubench.problems.oracle import Oracle, first_launch
 from gpubench.verify import suites
-from gpubench.verify.case import Case
-from gpubench.verify.problems import FAMILIES, Oracle, first_launch
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class CaseResult:
 @cache
 def _oracle(family: str, case: Case) -> Oracle:
     """Return the oracle of a case of a suite, which all algorithms of the family share."""
-    return FAMILIES[family].oracle(case.make(), case.exact)
+    return problems.problems()[family].oracle(case.make(), case.exact)
 
 
 def run_conformance(make_algorithm: Callable[..., Algorithm], family: str) -> list[CaseResult]:
@@ -48,7 +49,9 @@ def run_conformance(make_algorithm: Callable[..., Algorithm], family: str) -> li
 def run_case(make_algorithm: Callable[..., Algorithm], family: str, case: Case) -> CaseResult:
     """Run one case as run_conformance does."""
     inputs = case.make()
-    return _run(make_algorithm, case.name, inputs, FAMILIES[family].oracle(inputs, case.exact))
+    return _run(
+        make_algorithm, case.name, inputs, problems.problems()[family].oracle(inputs, case.exact)
+    )
 
 
 def _run(

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from gpubench.core.answers import NULL
 from gpubench.core.threads import over
 from gpubench.physics.noise import pair_noise
-from gpubench.verify.arrays import Ints, bits, check_array, check_range, exclusive_sum, first_true
+from gpubench.verify.arrays import Ints, check_array, check_range, exclusive_sum, first_true
 
 FEW_LISTS = 64  # for a step of one NumPy takes as long as for one of these
 NOISE_BLOCK = 2**14  # pairs whose numbers are computed together, so that they stay in a cache
@@ -200,36 +200,6 @@ def _check_reordered(
             f"positions[{k}] is {reordered[k].tolist()}, expected"
             f" {positions[order[k]].tolist()} of particle {order[k]}"
         )
-    return None
-
-
-def check_compacted(
-    kept: NDArray[np.float32], records: NDArray[Any], count: Ints, stable: bool
-) -> str | None:
-    """Check the records that a filter kept, bit for bit, as they were or as a multiset of rows.
-
-    kept: float32, shape (kept, words), the right ones in their order.
-    records: float32, shape (at least kept, words); nothing is asked of the rows after them.
-    count: int32, shape (1,). stable: whether the order must be that of `kept`.
-    """
-    expected, words = kept.shape
-    if problem := check_array("count", count, (1,), np.int32):
-        return problem
-    if count[0] != expected:
-        return f"count is {count[0]}, expected {expected}"
-    if records.ndim != 2 or len(records) < expected or records.shape[1] != words:
-        return f"records has shape {records.shape}, expected ({expected} or more, {words})"
-    if records.dtype != np.float32:
-        return f"records has type {records.dtype}, expected float32"
-    # As bits: a NaN keeps its payload, and -0.0 differs from 0.0.
-    found, wanted = (
-        np.ascontiguousarray(rows).view(np.uint32) for rows in (records[:expected], kept)
-    )
-    if not stable:
-        found, wanted = (rows[np.lexsort(rows.T)] for rows in (found, wanted))
-    if (k := first_true((found != wanted).any(axis=1))) is not None:
-        place = f"record {k}" if stable else f"record {k} in sorted order"
-        return f"{place} is {bits(found[k])}, expected {bits(wanted[k])}"
     return None
 
 

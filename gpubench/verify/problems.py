@@ -6,17 +6,13 @@ of algorithms, before they are timed and after.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.core.answers import (
-    Compacted,
     HashedCells,
     LimitedCells,
     LinkedCells,
@@ -28,32 +24,19 @@ from gpubench.core.block_matrix import Assembled, Product
 from gpubench.core.collision import Collisions
 from gpubench.core.contracts import Algorithm, CellListUpdate
 from gpubench.core.grid import Grid, UnboundedGrid, hash_buckets
-from gpubench.core.key_sort import SortedKeys
 from gpubench.core.subdivision import Subdivided
 from gpubench.inputs import (
-    Inputs,
-    KeySet,
     LoopMesh,
     MatrixSet,
     MeshPair,
     PairSet,
     ParticleSet,
-    RecordSet,
     SimulationStart,
 )
-from gpubench.inputs.specs import (
-    Keys,
-    Matrices,
-    Meshes,
-    Pairs,
-    Particles,
-    Recipe,
-    Records,
-    Surfaces,
-)
+from gpubench.problems.oracle import Oracle as Oracle
+from gpubench.problems.oracle import first_launch as first_launch
 from gpubench.verify import oracle
 from gpubench.verify.collision_oracle import CollisionReference
-from gpubench.verify.key_sort_oracle import KeySortReference
 from gpubench.verify.neighbour_oracle import (
     NeighbourOracle,
     SampledNeighbourOracle,
@@ -61,60 +44,6 @@ from gpubench.verify.neighbour_oracle import (
 )
 from gpubench.verify.sparse_oracle import BlockRowsReference
 from gpubench.verify.subdivision_oracle import SubdivisionReference
-
-
-class Oracle(ABC):
-    """The right answers for one input.
-
-    tells_idle: whether an answer that was poisoned is wrong until there is another launch.
-    """
-
-    tells_idle: bool = True
-
-    @abstractmethod
-    def check(self, algorithm: Any) -> str | None:
-        """Download the answer of the last launch; return None, or a sentence on what is wrong."""
-
-    def poison(self, algorithm: Any) -> None:
-        """Overwrite the answer, so that only the next launch can make it right."""
-        algorithm.poison()
-
-
-@dataclass(frozen=True)
-class Family:
-    """Algorithms that answer the same question.
-
-    oracle: make the oracle of an input; `exact` where float32 represents its distances exactly.
-    kind: what its inputs are.
-    """
-
-    name: str
-    oracle: Callable[[Any, bool], Oracle]
-    kind: type[Recipe]
-
-    def check(self, algorithm: Algorithm, inputs: Inputs, exact: bool = False) -> str | None:
-        """Check one answer. To check several on one input, keep the oracle."""
-        return self.oracle(inputs, exact).check(algorithm)
-
-
-def first_launch(
-    algorithm: Algorithm,
-    inputs: Inputs,
-    oracle: Oracle,
-    do: Callable[[Callable[[], None]], None] | None = None,
-) -> str | None:
-    """Load an input, launch once, and check; return None, or a sentence on what is wrong.
-
-    Where an input comes with an answer, that is checked first: a launch would work on it, and a
-    broken list may have no end.
-    do: what is to load and to launch, for more on either.
-    """
-    do = do or (lambda work: work())
-    do(partial(algorithm.load, inputs))
-    if algorithm.answers_once_loaded and (problem := oracle.check(algorithm)):
-        return problem
-    do(algorithm.launch)
-    return oracle.check(algorithm)
 
 
 def ends_where_it_began(algorithm: Algorithm) -> bool:
@@ -183,30 +112,6 @@ class CellListUpdateOracle(Oracle):
             if problem := self.states[state].check(algorithm):
                 return f"re-sorted to state {state} of {newest}: {problem}"
         return None
-
-
-class StreamFilterOracle(Oracle):
-    """Check the records that a filter kept, bit for bit, and the nulls where it keeps them."""
-
-    def __init__(self, inputs: RecordSet, exact: bool = False) -> None:
-        self.kept = inputs.records[inputs.is_kept]
-        self.rest = inputs.records[~inputs.is_kept]
-
-    def check(self, algorithm: Any) -> str | None:
-        """Check count and records, in their order where the form keeps it."""
-        download, answer = algorithm.download, algorithm.answer
-        if not isinstance(answer, Compacted):
-            raise TypeError(f"{algorithm.name} answers with {type(answer).__name__}, not Compacted")
-        form = algorithm.forms[algorithm.form]
-        if problem := oracle.check_compacted(
-            self.kept, download(answer.records), download(answer.count), form.stable
-        ):
-            return problem
-        if form.halves == 1:
-            return None
-        rest, count = download(answer.rest), download(answer.rest_count)
-        problem = oracle.check_compacted(self.rest, rest, count, form.stable)
-        return problem and f"of the nulls: {problem}"
 
 
 class NeighbourQueryOracle(Oracle):
@@ -387,27 +292,6 @@ class SubdivisionOracle(Oracle):
         return self.reference.check(algorithm.form == "uniform", answer, algorithm.download)
 
 
-class KeySortOracle(Oracle):
-    """Check sorted keys and their values; see `KeySortReference`."""
-
-    def __init__(self, inputs: KeySet, exact: bool = False) -> None:
-        self.reference = KeySortReference(inputs)
-
-    def check(self, algorithm: Any) -> str | None:
-        """Check every key, and every value: of equal keys, as a set where unstable."""
-        answer = algorithm.answer
-        if not isinstance(answer, SortedKeys):
-            raise TypeError(
-                f"{algorithm.name} answers with {type(answer).__name__}, not SortedKeys"
-            )
-        return self.reference.check(
-            answer,
-            algorithm.download,
-            stable=algorithm.forms[algorithm.form].stable,
-            equal_zeros=algorithm.equal_zeros,
-        )
-
-
 class MeshCollisionOracle(Oracle):
     """Check which triangles of two meshes meet; see `CollisionReference`."""
 
@@ -436,27 +320,14 @@ class WorkloadStepOracle(Oracle):
         return problem
 
 
-FAMILIES = {
-    family.name: family
-    for family in (
-        Family("cell-list", CellListOracle, Particles),
-        Family("cell-list-update", CellListUpdateOracle, Particles),
-        Family("neighbour-query", NeighbourQueryOracle, Particles),
-        Family("neighbour-search", NeighbourSearchOracle, Particles),
-        Family("hash-grid", HashGridOracle, Particles),
-        Family("unbounded-query", UnboundedQueryOracle, Particles),
-        Family("stream-filter", StreamFilterOracle, Records),
-        Family("pair-noise", PairNoiseOracle, Pairs),
-        Family("sparse-product", SparseProductOracle, Matrices),
-        Family("surface-subdivision", SubdivisionOracle, Surfaces),
-        Family("key-sort", KeySortOracle, Keys),
-        Family("mesh-collision", MeshCollisionOracle, Meshes),
-    )
-}
+def __getattr__(name: str) -> Any:
+    """Return what earlier commits and tests look for here."""
+    from gpubench import problems
 
-# What checks an answer, by the family of what is measured. The steps of a workload have one too,
-# and are no family: no algorithm is registered for them, and their suite is that of the workloads.
-ORACLES: dict[str, Callable[[Any, bool], Oracle]] = {
-    **{family.name: family.oracle for family in FAMILIES.values()},
-    "workload-step": WorkloadStepOracle,
-}
+    if name == "FAMILIES":
+        return problems.problems()
+    if name == "ORACLES":
+        return {name: each.oracle for name, each in problems.problems().items()} | {
+            "workload-step": WorkloadStepOracle
+        }
+    raise AttributeError(name)

@@ -12,7 +12,7 @@ from gpubench.core.contracts import Algorithm
 from gpubench.inputs import (
     ParticleSet,
 )
-from gpubench.verify.case import Case
+from gpubench.problems.case import Case
 from gpubench.verify.conformance import run_case
 
 PIECES = 8  # of a large input, that are looked at in its place

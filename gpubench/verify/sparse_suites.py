@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from gpubench.core.block_matrix import BlockRows
 from gpubench.core.grid import Grid
 from gpubench.inputs import ORDERS, MatrixSet, from_positions, make, of_particles, of_rows
+from gpubench.problems.case import Case
 from gpubench.verify.arrays import exclusive_sum
-from gpubench.verify.case import Case
 
 
 def matrices() -> list[Case]:

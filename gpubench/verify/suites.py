@@ -20,15 +20,13 @@ from gpubench.inputs import (
     from_positions,
     make,
     make_pairs,
-    make_records,
     move,
     of_particles,
 )
-from gpubench.verify.case import Case
+from gpubench.problems.case import Case
 from gpubench.verify.collision_suites import meshes
-from gpubench.verify.key_sort_suites import keys
+from gpubench.verify.noise_suites import pairs
 from gpubench.verify.sparse_suites import matrices
-from gpubench.verify.stream_suites import pairs, streams
 from gpubench.verify.subdivision_suites import surfaces
 
 Triple = tuple[bool, bool, bool]
@@ -39,13 +37,25 @@ PERIODIC: Triple = (True, True, True)
 @cache
 def cases(family: str) -> tuple[Case, ...]:
     """Return the suite of a family."""
-    return tuple(_SUITES[family]())
+    from gpubench.problems import problems
+
+    return tuple(problems()[family].cases())
 
 
 def large_cases(family: str) -> list[Case]:
     """Return the inputs just past 2^24 in size, where float32 no longer counts; for a GPU."""
-    if family == "stream-filter":
-        return [Case("2^24 + 1 records", partial(make_records, 2**24 + 1, 0.5))]
+    from gpubench.problems import problems
+
+    return list(problems()[family].large_cases())
+
+
+def unmoved(family: str) -> list[Case]:
+    """Return the suite of a problem that has no folder yet."""
+    return _SUITES[family]()
+
+
+def unmoved_large(family: str) -> list[Case]:
+    """Return the large cases of a problem that has no folder yet."""
     if family == "pair-noise":
         return [Case("2^24 + 1 pairs", partial(make_pairs, 2**24 + 1))]
     if family == "sparse-product":
@@ -477,10 +487,8 @@ _SUITES: dict[str, Callable[[], list[Case]]] = {
     ],
     "hash-grid": lambda: [*_any_open(), *_unbounded()],
     "unbounded-query": lambda: [*_any_open(), *_unbounded()],
-    "stream-filter": streams,
     "pair-noise": pairs,
     "sparse-product": matrices,
     "surface-subdivision": surfaces,
-    "key-sort": keys,
     "mesh-collision": meshes,
 }

@@ -19,7 +19,6 @@ from gpubench.algorithms.bucket_sort import HostRounds
 from gpubench.algorithms.cell_search import CellSearch
 from gpubench.core import registry
 from gpubench.core.answers import (
-    Compacted,
     HashedCells,
     LimitedCells,
     LinkedCells,
@@ -32,32 +31,30 @@ from gpubench.core.collision import Collisions
 from gpubench.core.contracts import Algorithm, CellListUpdate, HostSearch
 from gpubench.core.errors import NotSupported, UserError
 from gpubench.core.grid import Grid
-from gpubench.core.key_sort import SortedKeys
 from gpubench.core.subdivision import Subdivided
 from gpubench.core.tasks import task_of
 from gpubench.devices import Device, missing_feature
 from gpubench.inputs import (
     DISTRIBUTIONS,
-    NULLS,
     ORDERS,
-    RECORD_BYTES,
     Inputs,
     ParticleSet,
     from_positions,
     make,
-    make_keys,
     make_loop_mesh,
     make_mesh_pair,
     make_pairs,
-    make_records,
     move,
     of_particles,
 )
-from gpubench.inputs.keys import KEY_ORDERS, KEY_TYPES, VALUE_BYTES
 from gpubench.inputs.meshes import POSES, SHAPES
 from gpubench.libraries.fcl_collision import FclCollision
 from gpubench.libraries.numpy_sort import NumpySort
 from gpubench.primitives import simd_query
+from gpubench.problems.key_sort.contract import SortedKeys
+from gpubench.problems.key_sort.inputs import KEY_ORDERS, KEY_TYPES, VALUE_BYTES, make_keys
+from gpubench.problems.stream_filter.contract import Compacted
+from gpubench.problems.stream_filter.inputs import NULLS, RECORD_BYTES, make_records
 from gpubench.verify import oracle
 from gpubench.verify.conformance import run_conformance
 from gpubench.verify.problems import FAMILIES

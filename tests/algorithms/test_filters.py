@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from gpubench.core import registry
-from gpubench.core.contracts import StreamFilter
 from gpubench.core.errors import DeviceUnavailable, NotSupported
 from gpubench.devices import open_device
 from gpubench.devices.base import Device
 from gpubench.primitives.filters import FILTERS, BitonicStepsFilter, Stream
+from gpubench.problems.stream_filter.contract import StreamFilter
 
 INFINITY, MINUS_INFINITY = 0x7F800000, 0xFF800000
 NANS = (0x7F800001, 0x7FC00000, 0x7FC12345, 0xFF812345, 0xFFFFFFFF)  # two of them signalling

@@ -13,11 +13,16 @@ from gpubench.algorithms.counting_key_sort import CountingKeySort
 from gpubench.algorithms.key_resort import KeyResort
 from gpubench.algorithms.segment_sort import SegmentSort
 from gpubench.core.errors import NotSupported, UserError
-from gpubench.core.key_sort import KEY_TYPES, ordered_bits
 from gpubench.devices import Device
-from gpubench.inputs import KeySet, make_keys
-from gpubench.inputs.keys import ENTROPIES, FEW
-from gpubench.verify.key_sort_oracle import KeySortReference, check_sorted_keys, stable_order
+from gpubench.problems.key_sort.inputs import (
+    ENTROPIES,
+    FEW,
+    KEY_TYPES,
+    KeySet,
+    make_keys,
+    ordered_bits,
+)
+from gpubench.problems.key_sort.oracle import KeySortReference, check_sorted_keys, stable_order
 from gpubench.verify.problems import FAMILIES
 
 

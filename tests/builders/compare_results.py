@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fake_algorithms import ENVIRONMENT
+from kinds import of_kind
 
 from gpubench.evidence.records import AnyRecord, as_json, make_record, record_of
 from gpubench.evidence.results import Results
@@ -32,12 +33,12 @@ def record(
         "order": "random", "mode": "hot", "input_hash": "abc", "seed": 1,
     }  # fmt: skip
     if status != "ok":
-        return make_record(**identity | {"reason": "it said so"} | fields, status=status)
+        return make_record(**of_kind(identity | {"reason": "it said so"} | fields), status=status)
     samples = samples or SAMPLES
     middle = sorted(samples)[len(samples) // 2]
     times = {"median_ms": middle, "ci95_low_ms": min(samples), "ci95_high_ms": max(samples)}
     measured = {"samples_ms": samples, "batch": 4, **times}
-    return make_record(**identity | measured | fields, status="ok")
+    return make_record(**of_kind(identity | measured | fields), status="ok")
 
 
 def environment(device: dict[str, Any] | None = None, **fields: Any) -> dict[str, Any]:

@@ -6,9 +6,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpubench.core.answers import Compacted, Neighbours, SortedCells
-from gpubench.core.contracts import Form, HostSearch, ParticleAlgorithm, StreamFilter
+from gpubench.core.answers import Neighbours, SortedCells
+from gpubench.core.contracts import Form, HostSearch, ParticleAlgorithm
 from gpubench.core.errors import OutOfMemory
+from gpubench.problems.stream_filter.contract import Compacted, StreamFilter
 
 ENVIRONMENT = {
     "machine": "fake",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpubench.inputs import KeySet, make_keys
+from gpubench.problems.key_sort.inputs import KeySet, make_keys
 
 
 def keys_for(cls: Any, size: int, order: str = "uniform", seed: int = 0) -> KeySet:

@@ -8,6 +8,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+from kinds import of_kind
+
 from gpubench import report
 from gpubench.evidence.records import make_record, record_of
 from gpubench.evidence.results import Results
@@ -92,7 +94,7 @@ def record(
             "ci95_low_ms": median * (1 - width),
             "ci95_high_ms": median * (1 + width),
         }
-    return make_record(**fields)
+    return make_record(**of_kind(fields))
 
 
 def skipped(reason: str, **changes: Any) -> dict[str, Any]:

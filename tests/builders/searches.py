@@ -8,6 +8,7 @@ from typing import Any
 
 import compare_results
 import numpy as np
+from kinds import of_kind
 
 from gpubench.evidence.records import make_record
 from gpubench.evidence.results import Results, load
@@ -42,13 +43,15 @@ def record(
     }  # fmt: skip
     if ms is None:
         status = "wrong" if status == "ok" else status
-        return make_record(**identity | {"reason": "a pair is lost"} | fields, status=status)
+        return make_record(
+            **of_kind(identity | {"reason": "a pair is lost"} | fields), status=status
+        )
     times = {
         "median_ms": ms, "ci95_low_ms": ms * (1 - width), "ci95_high_ms": ms * (1 + width),
         "samples_ms": [ms], "batch": 1, "bytes_moved": 16 * particles,
         "workspace_bytes": 8 * particles,
     }  # fmt: skip
-    return make_record(**identity | times | fields, status="ok")
+    return make_record(**of_kind(identity | times | fields), status="ok")
 
 
 def grid(

@@ -60,6 +60,6 @@ def test_axes_and_parameters_replace_those_of_the_study(run, tmp_path):
     assert run("rozen2008-table2", "--algorithms", "bucket-resort", *given) == 0
     (path,) = tmp_path.rglob("*.json")
     records = [r for r in json.loads(path.read_text())["records"] if r["sweep"] == "table"]
-    assert {(r["particles"], r["moved"], r["parameters"]["parts"]) for r in records} == {
-        (4096, 100, 2)
-    }
+    assert {
+        (r["input"]["particles"], r["input"]["moved"], r["parameters"]["parts"]) for r in records
+    } == {(4096, 100, 2)}

@@ -20,7 +20,7 @@ from gpubench.compare.pairs import Code, Job, Pair
 from gpubench.core.errors import UserError
 from gpubench.evidence import calibration
 from gpubench.evidence.calibration import Measured
-from gpubench.evidence.records import IDENTITY
+from gpubench.evidence.records import identity_of, record_of
 from gpubench.studies.plan import cell_key
 
 THRESHOLD = 0.032  # between two of the slow-downs that are tried
@@ -189,7 +189,7 @@ class Processes:
         head = list(records)
         if seed in self.without:
             head[1] = compare_results.record("b", status="failed")
-        keys = [cell_key({name: each[name] for name in IDENTITY}) for each in records]
+        keys = [cell_key(identity_of(record_of(each))) for each in records]
         variants = [{(key, 1): [ms] * 5 for key in keys} for ms in (1.0, self.slowed)]
         return Pair((list(records), head), tuple(variants))
 

@@ -493,12 +493,11 @@ def test_nothing_in_common_is_an_error():
 
 
 def test_names_do_not_depend_on_how_numbers_are_stored():
-    one = record(particles=4096, per_cell=4.0, parameters={"width": 8.0}, skin=0.25)
-    other = record(particles=4096, per_cell=4, parameters={"width": 8}, skin=0.25)
+    one = record(particles=4096, per_cell=4.0, parameters={"width": 8.0})
+    other = record(particles=4096, per_cell=4, parameters={"width": 8})
     assert name_of(one) == name_of(other)
     assert name_of(one) == (
-        "a-study/table: radix-grid order width=8, particles=4096, per_cell=4, uniform, random,"
-        " skin=0.25, hot"
+        "a-study/table: radix-grid order width=8, particles=4096, per_cell=4, uniform, random, hot"
     )
     assert name_of(record(periodic=[True] * 3)).endswith("random, periodic, hot")
 

@@ -15,7 +15,7 @@ from gpubench.compare.commits import present_code
 from gpubench.compare.pairs import TURNS, VARIANT_EVERY, Code, Job, Pairs, Process
 from gpubench.compare.worker import PROTOCOL
 from gpubench.core.errors import UserError
-from gpubench.evidence.records import IDENTITY, as_json
+from gpubench.evidence.records import as_json, identity_of
 from gpubench.studies.plan import cell_key
 
 TEXT = """
@@ -119,7 +119,7 @@ def test_both_sides_of_a_pair_measure_the_same_cells(real):
 
 
 def test_variants_have_fewer_samples_and_no_records(real):
-    key = cell_key({name: real.records[0][0][name] for name in IDENTITY})
+    key = cell_key(identity_of(real.records[0][0]))
     for side in real.variants:
         assert {which: len(samples) for which, samples in side.items()} == {
             (key, 1): TURNS // VARIANT_EVERY

@@ -231,7 +231,7 @@ def test_a_worker_takes_one_input_after_the_other():
     for group, particles in enumerate((64, 128)):
         sampled(ready, ready.make(group, None, PLAIN)["cells"])
         (record,) = records_of(ready).values()
-        assert (record["particles"], record["status"]) == (particles, "ok")
+        assert (record["input"]["particles"], record["status"]) == (particles, "ok")
 
 
 # Over the socket

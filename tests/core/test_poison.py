@@ -30,18 +30,11 @@ from gpubench.core.contracts import NeighbourSearch
 from gpubench.core.errors import NotSupported
 from gpubench.core.grid import Grid
 from gpubench.devices import missing_feature
-from gpubench.inputs import (
-    make,
-    make_loop_mesh,
-    make_mesh_pair,
-    make_pairs,
-    make_records,
-    move,
-    of_particles,
-)
+from gpubench.inputs import make, make_loop_mesh, make_mesh_pair, make_pairs, move, of_particles
 from gpubench.libraries.scipy_ckdtree import ScipyCKDTree
 from gpubench.measure import sampling
 from gpubench.measure.sampling import Budget
+from gpubench.problems.stream_filter.inputs import make_records
 from gpubench.studies.runner import measure, plan
 from gpubench.studies.study import parse_study
 from gpubench.verify.problems import FAMILIES, first_launch

@@ -28,16 +28,9 @@ from gpubench.core.grid import Grid
 from gpubench.core.tasks import task_of
 from gpubench.core.user_cache import usable_cache
 from gpubench.devices import Device, cuda
-from gpubench.inputs import (
-    Inputs,
-    make,
-    make_loop_mesh,
-    make_pairs,
-    make_records,
-    move,
-    of_particles,
-)
-from gpubench.verify.case import Case
+from gpubench.inputs import Inputs, make, make_loop_mesh, make_pairs, move, of_particles
+from gpubench.problems.case import Case
+from gpubench.problems.stream_filter.inputs import make_records
 from gpubench.verify.problems import FAMILIES, Oracle
 from gpubench.verify.suites import large_cases
 

@@ -141,8 +141,8 @@ def test_what_belongs_into_no_file_is_refused(tmp_path: Path, name: str, kind: s
         (("environment", "machine"), "m" * 300),
         (("records", 0, "median_ms"), -1.0),
         (("records", 0, "ci95_low_ms"), -0.1),
-        (("records", 0, "particles"), 0),
-        (("records", 0, "particles"), 1e18),
+        (("records", 0, "input", "particles"), 0),
+        (("records", 0, "input", "particles"), 1e18),
         (("records", 0, "study"), "s" * 300),
         (("records", 0, "study"), "a\nb"),
         (("records", 0, "outcome"), {"a": {"b": {"c": 1}}}),
@@ -162,7 +162,7 @@ def test_what_a_field_cannot_be_is_refused_by_its_name(
 def test_odd_names_and_whole_numbers_written_as_floats_are_read(tmp_path: Path) -> None:
     document = measured()
     for record in document["records"]:
-        record["particles"] = float(record["particles"])
+        record["input"]["particles"] = float(record["input"]["particles"])
     for record in document["records"][:-1]:  # the last is of a search, for `choose`
         record |= {"study": "a$b$ ](x) `", "algorithm": "<b>$x$ $", "form": "$" * 40}
     file = tmp_path / "measured.json"

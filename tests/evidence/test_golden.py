@@ -13,7 +13,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from gpubench.evidence.frame import AXES
+from gpubench.evidence.inputs import names
 
 FROZEN = "2026-11-21"  # when they were measured, at the latest
 TABLES = sorted(Path(__file__).with_name("golden").glob("*.csv"))
@@ -31,7 +31,9 @@ def test_every_shown_time_is_still_shown(path, measured):
     golden["parameters"] = golden.parameters.map(
         lambda p: json.dumps(json.loads(p), sort_keys=True)
     )
-    axes = [name for name in (*AXES, "algorithm", "form", "parameters", "mode") if name in golden]
+    axes = [
+        name for name in (*names(), "algorithm", "form", "parameters", "mode") if name in golden
+    ]
     ours = measured[measured.study == path.stem]
     places = {}
     for now in ours.itertuples():

@@ -36,7 +36,7 @@ def test_linked_lists_and_sorted_cells_are_ranked_apart():
 
 
 def test_filters_that_keep_the_order_are_ranked_apart():
-    stream = {"particles": 64, "records": 64, "record_bytes": 16, "kept": 0.5}
+    stream = {"records": 64, "record_bytes": 16, "kept": 0.5}
     found = ranked(
         record("filter-lookback", "single-pass", median=2.0, **stream),
         record("filter-atomic", "aggregated", median=1.0, **stream),

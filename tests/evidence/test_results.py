@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kinds import of_kind
 
 from gpubench.core.errors import UserError
-from gpubench.evidence.records import IDENTITY, as_json, make_record, record_key, record_of
+from gpubench.evidence.records import as_json, identity_of, make_record, record_key, record_of
 from gpubench.evidence.results import Store, load
 from gpubench.report.sources import sort_out
 
@@ -90,11 +91,11 @@ def identity(**changes):
 
 
 def ok(**changes):
-    return make_record(**(identity() | {"status": "ok"} | TIMES | changes))
+    return make_record(**of_kind(identity() | {"status": "ok"} | TIMES | changes))
 
 
 def not_ok(**changes):
-    return make_record(**(identity() | NOT_OK | changes))
+    return make_record(**of_kind(identity() | NOT_OK | changes))
 
 
 def environment(**changes):
@@ -140,7 +141,7 @@ def test_a_number_that_is_none_is_refused():
         ok(median_ms=float("nan"))
 
 
-@pytest.mark.parametrize("name", IDENTITY)
+@pytest.mark.parametrize("name", identity())
 def test_every_part_of_the_identity_changes_the_key(name):
     assert record_key(**identity(**{name: "other"})) != record_key(**identity())
 
@@ -164,7 +165,7 @@ def test_the_key_of_a_record_on_disk_can_be_computed_again(tmp_path):
     store = Store(tmp_path / "a.json", ENVIRONMENT)
     store.add([ok(per_cell=0.1)])
     (record,) = load(store.path).records
-    assert record["key"] == record_key(**{name: record[name] for name in IDENTITY})
+    assert record["key"] == record_key(**identity_of(record))
 
 
 # Reading
@@ -182,7 +183,7 @@ def document(**changes):
         ("[" * 100_000, "no JSON"),
         ("[]", "Expected `object`"),
         ("{}", "missing required field `schema`"),
-        (json.dumps(document(schema=2)), "$.schema"),
+        (json.dumps(document(schema=3)), "$.schema"),
         (json.dumps(document(records=[ok() | {"status": "wrong"}])), "$.records[0]"),
         (json.dumps(document(records=[as_json(ok()), {"key": 1}])), "$.records[1]"),
         (json.dumps(document(environment={"machine": "a"})), "$.environment"),
@@ -491,7 +492,7 @@ def test_fields_that_came_later_are_null_in_older_records(tmp_path):
     document = {
         "schema": 1,
         "environment": ENVIRONMENT,
-        "records": [as_json(ok())],
+        "records": [dict(ok())],  # a row: as files of schema 1 have it
     }
     later = (
         "destination", "records", "kept", "record_bytes", "nulls", "pairs", "matrix", "surface",
@@ -519,7 +520,7 @@ def test_what_came_later_leaves_keys_as_they_were(name, later):
     (older,) = SHIPPED.rglob(f"{name}.json")
     assert f'"{later}"' not in older.read_text()
     for record in load(older).records:
-        assert record["key"] == record_key(**{name: record[name] for name in IDENTITY})
+        assert record["key"] == record_key(**identity_of(record))
     keys = {record_key(**identity(skin=skin, time_step=0.04)) for skin in (None, 0, 0.3)}
     assert len(keys) == 3
 
@@ -537,7 +538,16 @@ def test_what_waits_for_other_ranks_is_not_settled(tmp_path, ranks, reason, sett
     way = None if ranks is None else "slab"
     store = Store(tmp_path / "a.json", ENVIRONMENT)
     store.add(
-        [not_ok(study="table", status="skipped", reason=reason, ranks=ranks, decomposition=way)]
+        [
+            not_ok(
+                study="table",
+                status="skipped",
+                reason=reason,
+                workload="dpd",
+                ranks=ranks,
+                decomposition=way,
+            )
+        ]
     )
     assert bool(store.done) is settled
 

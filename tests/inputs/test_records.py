@@ -10,8 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpubench.core.errors import UserError
-from gpubench.inputs import NULLS, RECORD_BYTES, SPECIAL_BITS, RecordSet, make_records
-from gpubench.verify.oracle import check_compacted
+from gpubench.problems.stream_filter.inputs import (
+    NULLS,
+    RECORD_BYTES,
+    SPECIAL_BITS,
+    RecordSet,
+    make_records,
+)
+from gpubench.problems.stream_filter.oracle import check_compacted
 
 
 @given(

@@ -284,8 +284,8 @@ def test_csv_reads_back_as_the_records(gpu_folder: Path) -> None:
 def test_csv_of_records_leaves_out_what_was_replaced_and_what_is_empty(tmp_path: Path) -> None:
     again = record(median=2.0, state_before={"clock_sm_mhz": 1980})
     other = record(per_cell=1, median=3.0)
-    waiting = skipped(waits_for(STUDY, 4), ranks=4)
-    done = record(ranks=4, median=5.0)
+    waiting = skipped(waits_for(STUDY, 4), workload="dpd", ranks=4)
+    done = record(workload="dpd", ranks=4, median=5.0)
     older = results([record(median=1.0), other, done], "older.json")
     newer = results([again, waiting], "newer.json", started="2001-01-01T00:00:00+00:00")
     elsewhere = results([record(median=4.0)], "elsewhere.json", machine="another")

@@ -16,7 +16,8 @@ from hypothesis.extra import numpy as hnp
 from gpubench.core import threads
 from gpubench.core.answers import LinkedCells, Neighbours, SortedCells
 from gpubench.core.grid import Grid
-from gpubench.inputs import from_positions, make, make_records
+from gpubench.inputs import from_positions, make
+from gpubench.problems.stream_filter.inputs import make_records
 from gpubench.verify import neighbour_oracle as oracle_module
 from gpubench.verify.neighbour_oracle import NeighbourOracle, SampledNeighbourOracle
 from gpubench.verify.oracle import check_cell_ids, check_hashed, check_linked, check_sorted

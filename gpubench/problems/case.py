@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from gpubench.inputs import Inputs
+from gpubench.inputs.sets import Inputs
 
 
 @dataclass(frozen=True)

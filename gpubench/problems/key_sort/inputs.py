@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.core.errors import UserError
-from gpubench.core.key_sort import KEY_TYPES, VALUE_BYTES, keys_of, ordered_bits
 
+KEY_TYPES = ("uint32", "uint64", "int32", "int64", "float32")
+VALUE_BYTES = (0, 4, 16)
 MAX_KEYS = 2**28
 FEW = 16  # distinct keys
 KEY_ORDERS = ("uniform", "sorted", "nearly-sorted", "reversed", "few-distinct")
@@ -159,3 +160,27 @@ def check_keys(
         raise UserError(f"0 to 1 of the keys can have moved, not {moved:g}")
     if segment_keys is not None and segment_keys < 1:
         raise UserError(f"segments have at least 1 key on average, not {segment_keys}")
+
+
+def ordered_bits(keys: NDArray[Any], equal_zeros: bool = False) -> NDArray[Any]:
+    """Return unsigned integers in the order of keys; of floats, in that of their bits.
+
+    equal_zeros: whether -0.0 becomes what 0.0 does, and each NaN the same.
+    """
+    ordered: NDArray[Any] = keys.view(f"u{keys.itemsize}")
+    sign = ordered.dtype.type(1 << (8 * keys.itemsize - 1))
+    if keys.dtype.kind == "i":
+        ordered = ordered ^ sign
+    elif keys.dtype.kind == "f":
+        if equal_zeros:
+            plain = np.where(np.isnan(keys), keys.dtype.type(np.nan), keys + keys.dtype.type(0))
+            ordered = plain.view(ordered.dtype)
+        ordered = np.where(ordered & sign, ~ordered, ordered ^ sign)
+    return ordered
+
+
+def keys_of(bits: NDArray[Any], key_type: str) -> NDArray[Any]:
+    """Return the integer keys whose `ordered_bits` are these."""
+    if key_type.startswith("int"):
+        bits = bits ^ bits.dtype.type(1 << (8 * bits.itemsize - 1))
+    return bits.view(key_type)

@@ -7,17 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gpubench.core.contracts import Algorithm
 from gpubench.core.errors import NotSupported
+from gpubench.problems.key_sort.inputs import KEY_TYPES, VALUE_BYTES, KeySet
 
 if TYPE_CHECKING:
     from gpubench.devices.base import Device
-    from gpubench.inputs.keys import KeySet
-
-KEY_TYPES = ("uint32", "uint64", "int32", "int64", "float32")
-VALUE_BYTES = (0, 4, 16)
 
 
 @dataclass(frozen=True)
@@ -122,27 +118,3 @@ class KeySort(Algorithm):
         if self.key_type != "float32":
             return {}
         return {"zeros": "-0.0 equals 0.0" if self.equal_zeros else "-0.0 before 0.0"}
-
-
-def ordered_bits(keys: NDArray[Any], equal_zeros: bool = False) -> NDArray[Any]:
-    """Return unsigned integers in the order of keys; of floats, in that of their bits.
-
-    equal_zeros: whether -0.0 becomes what 0.0 does, and each NaN the same.
-    """
-    ordered: NDArray[Any] = keys.view(f"u{keys.itemsize}")
-    sign = ordered.dtype.type(1 << (8 * keys.itemsize - 1))
-    if keys.dtype.kind == "i":
-        ordered = ordered ^ sign
-    elif keys.dtype.kind == "f":
-        if equal_zeros:
-            plain = np.where(np.isnan(keys), keys.dtype.type(np.nan), keys + keys.dtype.type(0))
-            ordered = plain.view(ordered.dtype)
-        ordered = np.where(ordered & sign, ~ordered, ordered ^ sign)
-    return ordered
-
-
-def keys_of(bits: NDArray[Any], key_type: str) -> NDArray[Any]:
-    """Return the integer keys whose `ordered_bits` are these."""
-    if key_type.startswith("int"):
-        bits = bits ^ bits.dtype.type(1 << (8 * bits.itemsize - 1))
-    return bits.view(key_type)

@@ -9,8 +9,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.core.key_sort import SortedKeys, ordered_bits
-from gpubench.inputs.keys import KeySet
+from gpubench.problems.key_sort.contract import SortedKeys
+from gpubench.problems.key_sort.inputs import KeySet, ordered_bits
+from gpubench.problems.oracle import Oracle
+
+
+class KeySortOracle(Oracle):
+    """Check sorted keys and their values; see `KeySortReference`."""
+
+    def __init__(self, inputs: KeySet, exact: bool = False) -> None:
+        self.reference = KeySortReference(inputs)
+
+    def check(self, algorithm: Any) -> str | None:
+        """Check every key, and every value: of equal keys, as a set where unstable."""
+        answer = algorithm.answer
+        if not isinstance(answer, SortedKeys):
+            raise TypeError(
+                f"{algorithm.name} answers with {type(answer).__name__}, not SortedKeys"
+            )
+        return self.reference.check(
+            answer,
+            algorithm.download,
+            stable=algorithm.forms[algorithm.form].stable,
+            equal_zeros=algorithm.equal_zeros,
+        )
 
 
 class KeySortReference:

@@ -6,9 +6,8 @@ from functools import partial
 
 import numpy as np
 
-from gpubench.core.key_sort import KEY_TYPES
-from gpubench.inputs.keys import ENTROPIES, KEY_ORDERS, KeySet, make_keys
-from gpubench.verify.case import Case
+from gpubench.problems.case import Case
+from gpubench.problems.key_sort.inputs import ENTROPIES, KEY_ORDERS, KEY_TYPES, KeySet, make_keys
 
 
 def _extremes() -> KeySet:

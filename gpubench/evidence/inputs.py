@@ -1,0 +1,185 @@
+"""What a record says of its input: a typed struct for each kind, made of the axes that it declares.
+
+A kind that the package does not have, because another package declares it, is read as its results
+describe it, so that reading them imports nothing.
+"""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Iterable, Mapping
+from functools import cache, lru_cache
+from typing import Annotated, Any, cast
+
+import msgspec
+from msgspec import Meta, Struct
+
+from gpubench import problems
+from gpubench.evidence.bounds import HOOKS, Amount, Exact, Line, Name, Real, Scalar
+from gpubench.inputs.recipe import Declared, Words, required_axes
+
+INPUTS = "inputs"  # how many take turns: an axis of every kind
+_LATE = "simulation"  # whose axes come behind that one, as they did when it was made
+
+
+class Input(ABC):
+    """The axes of an input, see `Axes`: what a record's field is declared to be."""
+
+    kind: str
+    told: dict[str, Any]
+    size: int | None
+
+
+class Axes(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What a kind of input was asked for; its kind is the tag. Null axes are not written."""
+
+    def __reduce__(self) -> Any:
+        return read, (msgspec.to_builtins(self),)  # no module has the class by its name
+
+    @property
+    def kind(self) -> str:
+        """The name of the kind."""
+        return str(self.__struct_config__.tag)
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """The value on each axis, with lists for tuples."""
+        return {
+            name: list(value) if isinstance(value := getattr(self, name), tuple) else value
+            for name in self.__struct_fields__
+        }
+
+    @property
+    def size(self) -> int | None:
+        """How many particles, records, ... there are: the first of its sizes."""
+        known = problems.axes_by_kind()[self.kind]
+        sizes = (n for n, each in known.items() if each.words and each.words.is_size)
+        name = next(sizes, None)
+        return None if name is None else getattr(self, name)
+
+
+Input.register(Axes)
+
+
+class Described(Struct, forbid_unknown_fields=True):
+    """An axis as the results of another package describe it."""
+
+    heading: Line
+    label: Line
+    phrase: Line
+    scale: Line = "names"
+    is_size: bool = False
+
+
+def read(value: Any) -> Axes:
+    """Return the axes that plain JSON stands for; ValueError where it is none."""
+    if not isinstance(value, dict) or not isinstance(kind := value.get("kind"), str):
+        raise ValueError("Expected an object with its `kind`")
+    own = problems.own_kinds()
+    found: Axes = msgspec.convert(
+        value, struct_of(kind) if kind in own else _foreign(kind, tuple(sorted(value)))
+    )
+    return found
+
+
+HOOKS[Input] = read
+
+
+@cache
+def struct_of(kind: str) -> type[Axes]:
+    """Return the struct of a kind of the package."""
+    cls = problems.own_kinds()[kind]
+    required = required_axes(cls)
+    fields = [
+        (name, type_of(each)) if name in required else (name, type_of(each) | None, None)
+        for name, each in problems.recorded(cls).items()
+    ]
+    return _struct(kind, sorted(fields, key=len))
+
+
+@lru_cache(maxsize=256)
+def _foreign(kind: str, names: tuple[str, ...]) -> type[Axes]:
+    axes = [name for name in names if name != "kind"]
+    problems.learn(kind, {name: Declared({}, None) for name in axes})
+    return _struct(kind, [(name, Scalar, None) for name in axes])
+
+
+def _struct(kind: str, fields: Iterable[tuple[Any, ...]]) -> type[Axes]:
+    made: Any = msgspec.defstruct(
+        kind.title().replace("-", ""), fields, bases=(Axes,), tag=kind, tag_field="kind",
+        frozen=True, omit_defaults=True, forbid_unknown_fields=True,
+    )  # fmt: skip
+    return cast(type[Axes], made)
+
+
+def type_of(declared: Declared) -> Any:
+    """Return the type of an axis in a record.
+
+    It is wider than the schema of a study's file: names and sizes may come later.
+    """
+    schema = declared.schema
+    if declared.recorded != "":
+        return declared.recorded
+    if "enum" in schema:
+        kinds = {type(value) for value in schema["enum"]}
+        return Name if str in kinds else Amount if kinds == {int} else Real
+    match schema.get("type"):
+        case "integer":
+            return Annotated[int, Meta(ge=schema.get("minimum", 0), le=Exact)]
+        case "number":
+            bounds = {"ge": schema.get("minimum"), "gt": schema.get("exclusiveMinimum")}
+            most = schema.get("maximum", 1e12)
+            return Annotated[float, Meta(**bounds, le=most)]
+        case "boolean":
+            return bool
+        case _:
+            return Name
+
+
+def names() -> tuple[str, ...]:
+    """Return all axes of records in the order of columns."""
+    return _names(problems.learnt())
+
+
+@lru_cache(maxsize=8)
+def _names(learnt: int) -> tuple[str, ...]:
+    found: dict[str, None] = {}
+    for kind, axes in problems.axes_by_kind().items():
+        if kind == _LATE:
+            found.setdefault(INPUTS)
+        found |= dict.fromkeys(axes)
+    return tuple(found)
+
+
+def learn(described: Mapping[str, Mapping[str, Described]]) -> None:
+    """Take note of kinds of another package as a results file describes them."""
+    for kind, axes in described.items():
+        problems.learn(kind, {
+            name: Declared(
+                {}, Words(each.heading, each.label, each.phrase, each.scale, None, each.is_size)
+            )
+            for name, each in axes.items()
+        })  # fmt: skip
+
+
+def description(kinds: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Return what a file says of those kinds that the package does not have."""
+    known = problems.kinds()
+    found = {}
+    for kind in sorted({*kinds} & known.keys() - problems.own_kinds().keys()):
+        axes = problems.recorded(known[kind])
+        words = {name: problems.words_of(name, each) for name, each in axes.items()}
+        found[kind] = {
+            name: msgspec.to_builtins(Described(w.heading, w.label, w.phrase, w.scale, w.is_size))
+            for name, w in words.items()
+        }
+    return found
+
+
+def kind_of(axes: Iterable[str]) -> str | None:
+    """Return the kind whose axes these are: of several, that which has those of the others."""
+    given = {*axes}
+    named = [k for k in problems.own_kinds().values() if k.named_by in given]
+    own = {k.kind: problems.recorded(k).keys() for k in named}
+    found = [k.kind for k in named if all(o.named_by in own[k.kind] for o in named)]
+    return found[0] if len(found) == 1 else None

@@ -1,0 +1,116 @@
+"""What algorithms are asked: each problem is a folder here, or a module that was added.
+
+A problem declares the kind of its inputs, with its axes and how they are drawn; its contract; its
+oracle; and its cases. Nothing is listed elsewhere. Reading records needs the kinds alone.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Mapping
+from functools import cache
+
+from gpubench.core import plugins
+from gpubench.inputs.recipe import Declared, Recipe, Words, declared_axes
+from gpubench.inputs.specs import Simulation
+from gpubench.problems.problem import Problem
+from gpubench.problems.unmoved import UNMOVED
+
+# The order of columns where inputs are of several kinds; what is not named comes behind.
+_ORDER = ("particles", "records", "pairs", "matrix", "surfaces", "keys", "meshes", "simulation")
+_LEARNT: dict[str, dict[str, Declared]] = {}  # kinds of other packages, from their results
+
+
+@cache
+def own() -> dict[str, Problem]:
+    """Return the problems of the package, by their names."""
+    found = [*UNMOVED]
+    for folder in pkgutil.iter_modules(__path__):
+        if folder.ispkg:
+            module = importlib.import_module(f"{__name__}.{folder.name}")
+            found += [cls() for cls in vars(module).values() if _is_problem(cls, module.__name__)]
+    return {each.name: each for each in found}
+
+
+def problems() -> dict[str, Problem]:
+    """Return all problems by their names, with those of modules that were added."""
+    return own() | _added(plugins.additions())
+
+
+@cache
+def _added(additions: tuple[plugins.Addition, ...]) -> dict[str, Problem]:
+    modules = [module for addition in additions for module in addition.modules]
+    return {
+        cls.name: cls()
+        for module in modules
+        for cls in vars(module).values()
+        if _is_problem(cls, module.__name__)
+    }
+
+
+def _is_problem(cls: object, module: str) -> bool:
+    return isinstance(cls, type) and issubclass(cls, Problem) and cls.__module__ == module
+
+
+@cache
+def own_kinds() -> dict[str, type[Recipe]]:
+    """Return the kinds of input that the package has, by their names."""
+    found = {each.takes.kind: each.takes for each in own().values()} | {Simulation.kind: Simulation}
+    in_order = [*_ORDER, *sorted(found.keys() - {*_ORDER})]
+    return {name: found[name] for name in in_order}
+
+
+def kinds() -> dict[str, type[Recipe]]:
+    """Return all kinds of input, with those of modules that were added."""
+    return own_kinds() | {each.takes.kind: each.takes for each in problems().values()}
+
+
+@cache
+def _own_axes() -> dict[str, dict[str, Declared]]:
+    return {name: recorded(kind) for name, kind in own_kinds().items()}
+
+
+def axes_by_kind() -> Mapping[str, Mapping[str, Declared]]:
+    """Return the axes of records: of the package's kinds, and of those that were read."""
+    return _own_axes() | _LEARNT
+
+
+def recorded(kind: type[Recipe]) -> dict[str, Declared]:
+    """Return the axes of a kind that a record has."""
+    every = declared_axes(kind) | dict(kind.derived)
+    return {name: each for name, each in every.items() if each.recorded is not None}
+
+
+def learn(kind: str, axes: Mapping[str, Declared]) -> None:
+    """Take note of a kind of another package; what has words for an axis counts."""
+    if kind in own_kinds():
+        return
+    known = _LEARNT.setdefault(kind, {})
+    for name, each in axes.items():
+        if name not in known or (each.words is not None and known[name] != each):
+            known[name] = each
+            _changes.append(name)
+
+
+_changes: list[str] = []
+
+
+def learnt() -> int:
+    """Return how often something was learnt: what is kept of all axes depends on it."""
+    return len(_changes)
+
+
+def axes() -> dict[str, Declared]:
+    """Return all axes of records, each once, in the order of the kinds."""
+    found: dict[str, Declared] = {}
+    for of_kind in axes_by_kind().values():
+        for name, declared in of_kind.items():
+            found.setdefault(name, declared)
+    return found
+
+
+def words_of(name: str, declared: Declared) -> Words:
+    """Return the words for an axis, made of its name where it declares none."""
+    text = name.replace("_", " ")
+    return declared.words or Words(text.capitalize(), text, f"{text} {{}}")

@@ -1,0 +1,77 @@
+"""The axes of a stream of records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from gpubench.inputs.recipe import Recipe, Words, axis
+from gpubench.problems.stream_filter.inputs import (
+    MAX_RECORD_BYTES,
+    MAX_RECORDS,
+    NULLS,
+    RecordSet,
+    check_records,
+    make_records,
+)
+
+
+@dataclass(frozen=True)
+class Records(Recipe):
+    """A stream of records, some of them null; see RecordSet."""
+
+    kind: ClassVar[str] = "records"
+    size_axis: ClassVar[str] = "records"
+    named_by: ClassVar[str] = "records"
+
+    records: int = axis(
+        words=Words("Records", "records", "{} records", "size", is_size=True),
+        type="integer",
+        minimum=1,
+        maximum=MAX_RECORDS,
+    )
+    kept: float = axis(
+        0.5,
+        Words(
+            "Share kept", "share of the records kept", "a share of {} kept", "linear", is_size=True
+        ),
+        type="number",
+        minimum=0,
+        maximum=1,
+    )
+    record_bytes: int = axis(
+        4,
+        Words("Bytes per record", "bytes per record", "records of {} bytes"),
+        type="integer",
+        minimum=4,
+        maximum=MAX_RECORD_BYTES,
+        multipleOf=4,
+    )
+    nulls: str = axis(
+        "infinity",
+        Words("Nulls by", "how nulls are marked", "nulls by {}"),
+        enum=list(NULLS),
+    )
+
+    def __post_init__(self) -> None:
+        check_records(self.records, self.kept, self.record_bytes, self.nulls)
+
+    def make(self, seed: int) -> RecordSet:
+        """Draw the records."""
+        return make_records(self.records, self.kept, self.record_bytes, self.nulls, seed)
+
+    @property
+    def title(self) -> str:
+        """Sizes and the share kept."""
+        return f"{self.records:,} records of {self.record_bytes} bytes, {self.kept:.0%} kept"
+
+    @property
+    def host_bytes(self) -> int:
+        """Records, random draws, and an answer being checked."""
+        return self.records * (24 + 5 * self.record_bytes)
+
+    @property
+    def device_bytes(self) -> int:
+        """Records and what is kept of them."""
+        keep = 4 if self.nulls == "predicate" else 0
+        return self.records * (2 * self.record_bytes + keep)

@@ -1,0 +1,88 @@
+"""Filtering a stream of records: what an algorithm is given and must answer."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from gpubench.core.contracts import Algorithm
+from gpubench.problems.stream_filter.inputs import RecordSet
+
+if TYPE_CHECKING:
+    from gpubench.devices.base import Device
+
+
+@dataclass(frozen=True)
+class Compacted:
+    """The records that a filter kept, without gaps.
+
+    records: float32, shape (at least count[0], words); its first count[0] rows are the kept
+        records, bit for bit; the rows after them are undefined.
+    count: int32, shape (1,).
+    rest, rest_count: the null records in the same way, or None where the form drops them.
+    """
+
+    records: Any
+    count: Any
+    rest: Any = None
+    rest_count: Any = None
+
+
+class StreamFilter(Algorithm):
+    """An algorithm that removes the null records of a stream and closes the gaps.
+
+    It is made for streams of at most `records` of them. A record is `record_bytes` long, a whole
+    number of float32 words. Which are null, `nulls` says: with "infinity" those whose first float
+    is +infinity (horn2005); with "predicate" those whose entry of `keep` is 0.
+    """
+
+    family: ClassVar[str] = "stream-filter"
+
+    records: Any
+    keep: Any
+
+    def __init__(
+        self,
+        device: Device,
+        records: int,
+        record_bytes: int,
+        form: str,
+        parameters: Mapping[str, int],
+        *,
+        nulls: str,
+    ) -> None:
+        super().__init__(device, form, parameters)
+        self.size = records
+        self.record_bytes = record_bytes
+        self.nulls = nulls
+        self.prepare()
+
+    @classmethod
+    def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
+        """No task; to keep the records in their order is more than to keep them."""
+        order = "ordered" if cls.forms[form].stable else "unordered"
+        return None, f"{order} halves" if cls.forms[form].halves == 2 else order
+
+    def load(self, inputs: RecordSet) -> None:
+        """Upload the records, float32 (size, words), and keep, int32 (size,), or None."""
+        self.records = self.device.upload(inputs.records)
+        self.keep = None if inputs.keep is None else self.device.upload(inputs.keep)
+
+    def launch(self) -> None:
+        """Filter the loaded records."""
+        self.filter(self.records, self.keep)
+
+    @abstractmethod
+    def filter(self, records: Any, keep: Any) -> None:
+        """Compact the records that are not null; leave the input as it is.
+
+        records: float32, shape (size, words).
+        keep: int32, shape (size,), 0 for null; or None where `nulls` is "infinity".
+        """
+
+    @property
+    @abstractmethod
+    def answer(self) -> Compacted:
+        """What the last ``filter`` kept; overwritten by the next."""
