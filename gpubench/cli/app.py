@@ -25,6 +25,7 @@ from gpubench.cli.run import run
 from gpubench.cli.show import show
 from gpubench.cli.simulate import simulate
 from gpubench.cli.tune import tune
+from gpubench.cli.values import opt
 
 # In the order of the help. They import devices, plots and tables when they are called.
 COMMANDS: dict[str, Callable[..., None]] = {
@@ -84,11 +85,10 @@ def options(
     ] = False,
     add: Annotated[
         list[Path] | None,
-        typer.Option(
-            metavar="PATH",
-            help="Add algorithms of your own: a Python file, or a folder of them, with the kernels"
+        opt(
+            "PATH",
+            "Add algorithms of your own: a Python file, or a folder of them, with the kernels"
             " beside it. May be repeated.",
-            show_default=False,
         ),
     ] = None,
 ) -> None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from gpubench.cli import require, values
 from gpubench.cli.options import Compared, From, JsonOption, Rule, compared, rule
 from gpubench.cli.output import new_table, print_json, print_table
+from gpubench.cli.values import opt
 from gpubench.core.messages import say
 
 if TYPE_CHECKING:
@@ -22,24 +21,15 @@ def calibrate(
     what: Annotated[Compared, From(compared)],
     rule: Annotated[Rule, From(rule)],
     pairs: Annotated[
-        int,
-        typer.Option(
-            metavar="N", parser=values.count, help="How many pairs of processes to measure."
-        ),
+        int, opt("N", "How many pairs of processes to measure.", read=values.count)
     ] = 60,
     minutes: Annotated[
-        float,
-        typer.Option(
-            metavar="M", parser=values.number, help="Start no further pair after M minutes."
-        ),
+        float, opt("M", "Start no further pair after M minutes.", read=values.number)
     ] = 60.0,
     comparisons: Annotated[
-        int,
-        typer.Option(
-            metavar="N", parser=values.count, help="Number of comparisons to draw from the pairs."
-        ),
+        int, opt("N", "Number of comparisons to draw from the pairs.", read=values.count)
     ] = 1000,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of calibrations.")] = CALIBRATION,
+    out: Annotated[Path, opt("DIR", "Folder of calibrations.")] = CALIBRATION,
     as_json: JsonOption = False,
 ) -> None:
     """Measure how reliable `compare` is here.

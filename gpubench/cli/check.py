@@ -11,6 +11,7 @@ import typer
 from gpubench.cli import require, values
 from gpubench.cli.options import DeviceOption, From, JsonOption, PeriodicOption
 from gpubench.cli.output import new_table, print_json, print_table
+from gpubench.cli.values import arg, opt
 from gpubench.core.errors import UserError
 from gpubench.core.messages import say
 from gpubench.core.numbers import read_number
@@ -24,13 +25,18 @@ CHECKS = Path("results/checks")
 
 @dataclass(frozen=True)
 class OwnParticles:
-    """A user's own particles, as the command line describes them."""
+    """A user's own particles, as options describe them."""
 
-    positions: Path | None
-    box: str | None
-    low: str
-    cell_size: float | None
-    periodic: str
+    positions: Annotated[
+        Path | None,
+        opt("FILE.npy", "Check on your own particles: an array of shape (particles, 3)."),
+    ] = None
+    box: Annotated[str | None, opt("X,Y,Z", "Edges of the box of --positions.")] = None
+    low: Annotated[str, opt("X,Y,Z", "Lower corner of the box.")] = "0,0,0"
+    cell_size: Annotated[
+        float | None, opt("S", "Shortest edge of a cell: the cutoff.", read=values.number)
+    ] = None
+    periodic: PeriodicOption = ""
 
     @property
     def are_given(self) -> bool:
@@ -55,31 +61,6 @@ class OwnParticles:
         return read_particles(self.positions, Grid.in_box(low, edges, self.cell_size, axes))
 
 
-def own_particles(
-    positions: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE.npy",
-            help="Check on your own particles: an array of shape (particles, 3).",
-            show_default=False,
-        ),
-    ] = None,
-    box: Annotated[
-        str | None, typer.Option(metavar="X,Y,Z", help="Edges of the box of --positions.")
-    ] = None,
-    low: Annotated[str, typer.Option(metavar="X,Y,Z", help="Lower corner of the box.")] = "0,0,0",
-    cell_size: Annotated[
-        float | None,
-        typer.Option(
-            metavar="S", parser=values.number, help="Shortest edge of a cell: the cutoff."
-        ),
-    ] = None,
-    periodic: PeriodicOption = "",
-) -> OwnParticles:
-    """Return the description of a user's own particles."""
-    return OwnParticles(positions, box, low, cell_size, periodic)
-
-
 def _own_meshes(paths: list[Path]) -> MeshPair:
     """Read a user's own meshes."""
     if len(paths) != 2:
@@ -90,23 +71,18 @@ def _own_meshes(paths: list[Path]) -> MeshPair:
 
 
 def check(
-    own: Annotated[OwnParticles, From(own_particles)],
+    own: Annotated[OwnParticles, From(OwnParticles)],
     algorithms: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[ALGORITHM]...",
-            help="Default: all. Or a family of workloads, to check its physics: {families}.",
-            show_default=False,
-            autocompletion=values.completes(values.algorithms, values.families),
+        arg(
+            "[ALGORITHM]...",
+            "Default: all. Or a family of workloads, to check its physics: {families}.",
+            among=("algorithms", "families"),
         ),
     ] = None,
     mesh: Annotated[
         list[Path] | None,
-        typer.Option(
-            metavar="FILE",
-            help="Check on your own meshes, given twice: OBJ, STL, PLY, or triangles as .npy.",
-            show_default=False,
-        ),
+        opt("FILE", "Check on your own meshes, given twice: OBJ, STL, PLY, or triangles as .npy."),
     ] = None,
     device: DeviceOption = "auto",
     as_json: JsonOption = False,
@@ -122,8 +98,7 @@ def check(
         ),
     ] = False,
     out: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="With a family: store the findings in this file."),
+        Path | None, opt("FILE", "With a family: store the findings in this file.")
     ] = None,
 ) -> None:
     """Check the answers of algorithms, in every variant. Exit 1 if one is wrong.

@@ -14,6 +14,7 @@ import typer
 from gpubench.cli import require, values
 from gpubench.cli.options import From, JsonOption, words_of
 from gpubench.cli.output import new_table, print_json, print_table
+from gpubench.cli.values import opt
 from gpubench.core.errors import UserError
 
 if TYPE_CHECKING:
@@ -25,19 +26,62 @@ if TYPE_CHECKING:
 class Asked:
     """The options that describe a question; see `choose.question.Question`."""
 
-    particles: int | None
-    per_cell: float | None
-    moved: float | None
-    task: str | None
-    distribution: str
-    order: str
-    destination: str | None
-    density: float | None
-    cutoff: float | None
-    neighbours: float | None
-    keys: int | None
-    value_bytes: int
-    key_type: str
+    particles: Annotated[int | None, opt("N", "Number of particles.", read=values.whole)] = None
+    per_cell: Annotated[
+        float | None,
+        opt("P", "Particles per cell on average; the cell edge is the cutoff.", read=values.number),
+    ] = None
+    moved: Annotated[
+        float | None,
+        opt(
+            "SHARE",
+            "Fraction of the particles, 0 to 1, that changed cells since the build.",
+            read=values.number,
+        ),
+    ] = None
+    task: Annotated[
+        str | None,
+        opt(
+            "TASK",
+            "One of {tasks_to_choose}. Default: count, or with --moved update; sort with --keys.",
+            among="tasks_to_choose",
+        ),
+    ] = None
+    distribution: Annotated[
+        str,
+        opt("D", "How the particles fill the box: one of {distributions}.", among="distributions"),
+    ] = "uniform"
+    order: Annotated[
+        str, opt("O", "How they are ordered in memory: one of {orders}.", among="orders")
+    ] = "random"
+    destination: Annotated[
+        str | None,
+        opt(
+            "D",
+            "Where they moved to: one of {destinations}. Default: next, a cell beside their own.",
+            among="destinations",
+        ),
+    ] = None
+    density: Annotated[
+        float | None,
+        opt(
+            "D",
+            "In place of --per-cell, with --cutoff: particles per unit of volume.",
+            read=values.number,
+        ),
+    ] = None
+    cutoff: Annotated[float | None, opt("S", "See --density.", read=values.number)] = None
+    neighbours: Annotated[
+        float | None,
+        opt(
+            "K",
+            "In place of --per-cell: neighbours of a particle on average, if uniform.",
+            read=values.number,
+        ),
+    ] = None
+    keys: Annotated[int | None, opt("N", "Number of keys to sort.", read=values.whole)] = None
+    value_bytes: Annotated[int, opt("W", "Bytes of a key's value.", read=values.whole)] = 4
+    key_type: Annotated[str, opt("T", "Type of the keys.")] = "uint32"
 
     def question(self) -> Question:
         """Return the question; raises UserError if it is missing or impossible."""
@@ -54,128 +98,23 @@ class Asked:
         )  # fmt: skip
 
 
-TaskOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="TASK",
-        help="One of {tasks_to_choose}. Default: count, or with --moved update; sort with --keys.",
-        autocompletion=values.completes(values.tasks_to_choose),
-        show_default=False,
-    ),
-]
-
-
-def asked(
-    particles: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", parser=values.whole, help="Number of particles.", show_default=False
-        ),
-    ] = None,
-    per_cell: Annotated[
-        float | None,
-        typer.Option(
-            metavar="P",
-            parser=values.number,
-            help="Particles per cell on average; the cell edge is the cutoff.",
-            show_default=False,
-        ),
-    ] = None,
-    moved: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SHARE",
-            parser=values.number,
-            help="Fraction of the particles, 0 to 1, that changed cells since the build.",
-            show_default=False,
-        ),
-    ] = None,
-    task: TaskOption = None,
-    distribution: Annotated[
-        str,
-        typer.Option(
-            metavar="D",
-            help="How the particles fill the box: one of {distributions}.",
-            autocompletion=values.completes(values.distributions),
-        ),
-    ] = "uniform",
-    order: Annotated[
-        str,
-        typer.Option(
-            metavar="O",
-            help="How they are ordered in memory: one of {orders}.",
-            autocompletion=values.completes(values.orders),
-        ),
-    ] = "random",
-    destination: Annotated[
-        str | None,
-        typer.Option(
-            metavar="D",
-            help="Where they moved to: one of {destinations}. Default: next, a cell beside"
-            " their own.",
-            autocompletion=values.completes(values.destinations),
-            show_default=False,
-        ),
-    ] = None,
-    density: Annotated[
-        float | None,
-        typer.Option(
-            metavar="D",
-            parser=values.number,
-            help="In place of --per-cell, with --cutoff: particles per unit of volume.",
-            show_default=False,
-        ),
-    ] = None,
-    cutoff: Annotated[
-        float | None,
-        typer.Option(metavar="S", parser=values.number, help="See --density.", show_default=False),
-    ] = None,
-    neighbours: Annotated[
-        float | None,
-        typer.Option(
-            metavar="K",
-            parser=values.number,
-            help="In place of --per-cell: neighbours of a particle on average, if uniform.",
-            show_default=False,
-        ),
-    ] = None,
-    keys: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", parser=values.whole, help="Number of keys to sort.", show_default=False
-        ),
-    ] = None,
-    value_bytes: Annotated[
-        int, typer.Option(metavar="W", parser=values.whole, help="Bytes of a key's value.")
-    ] = 4,
-    key_type: Annotated[str, typer.Option(metavar="T", help="Type of the keys.")] = "uint32",
-) -> Asked:
-    """Return the options that describe a question."""
-    return Asked(
-        particles, per_cell, moved, task, distribution, order, destination, density, cutoff,
-        neighbours, keys, value_bytes, key_type,
-    )  # fmt: skip
-
-
 def choose(
     context: typer.Context,
-    asked: Annotated[Asked, From(asked)],
+    asked: Annotated[Asked, From(Asked)],
     device: Annotated[
         str | None,
-        typer.Option(
-            metavar="BACKEND",
-            help="One of {backends}. Default: cuda if there are CUDA results.",
-            autocompletion=values.completes(values.backends),
-            show_default=False,
+        opt(
+            "BACKEND",
+            "One of {backends}. Default: cuda if there are CUDA results.",
+            among="backends",
         ),
     ] = None,
     results: Annotated[
         list[Path] | None,
-        typer.Option(
-            metavar="PATH",
-            help="Results, or a folder of them; may be repeated. Default: those of the"
+        opt(
+            "PATH",
+            "Results, or a folder of them; may be repeated. Default: those of the"
             " studies for this command, measured here, otherwise those shipped with the package.",
-            show_default=False,
         ),
     ] = None,
     validate: Annotated[
@@ -191,8 +130,9 @@ def choose(
     require.one_process("choose")
     # Before NumPy is imported: threads of BLAS cost more than matrices this small.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    if device not in (None, *values.backends()):
-        raise UserError(f"--device takes {' or '.join(values.backends())}, not {device!r}")
+    backends = values.among("backends")
+    if device not in (None, *backends):
+        raise UserError(f"--device takes {' or '.join(backends)}, not {device!r}")
     if validate:
         fields = {field.name for field in dataclasses.fields(Asked)}
         if given := [word for word in words_of(context, fields) if word.startswith("--")]:

@@ -20,6 +20,7 @@ from gpubench.cli.options import (
     words_of,
 )
 from gpubench.cli.output import new_table, print_json, print_table
+from gpubench.cli.values import arg, opt
 from gpubench.core.errors import UserError
 from gpubench.core.messages import say
 from gpubench.core.writing import write_whole
@@ -33,33 +34,26 @@ STDOUT = Path("-")
 def compare(
     context: typer.Context,
     base: Annotated[
-        str,
-        typer.Argument(
-            metavar="BASE", help="Before the change: a file or folder of results, or a commit."
-        ),
+        str, arg("BASE", "Before the change: a file or folder of results, or a commit.")
     ],
     what: Annotated[Compared, From(compared)],
     rule: Annotated[Rule, From(rule)],
     head: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[HEAD]",
-            help="After the change, likewise. Default: the working tree, if BASE is a commit.",
-            show_default=False,
+        arg(
+            "[HEAD]", "After the change, likewise. Default: the working tree, if BASE is a commit."
         ),
     ] = None,
     minutes: AgainOption = 10.0,
     as_json: JsonOption = False,
     markdown: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write a comment for a pull request; - for stdout."),
+        Path | None, opt("FILE", "Write a comment for a pull request; - for stdout.")
     ] = None,
     every: Annotated[
         bool, typer.Option("--all", help="Show every measurement, not only what changed.")
     ] = False,
     force: Annotated[
-        bool,
-        typer.Option("--force", help="Compare despite different machines, clocks, inputs ..."),
+        bool, typer.Option("--force", help="Compare despite different machines, clocks, inputs ...")
     ] = False,
 ) -> None:
     """Test whether one commit is slower than another.
@@ -99,11 +93,7 @@ def _require_outputs(markdown: Path | None, as_json: bool) -> None:
 
 
 def _compare_commits(
-    given: list[str],
-    what: Compared,
-    rule: Rule,
-    seconds: float,
-    force: bool,
+    given: list[str], what: Compared, rule: Rule, seconds: float, force: bool
 ) -> Comparison:
     """Measure two commits, or one and the working tree."""
     from gpubench.compare import commits, procedure

@@ -5,23 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from gpubench.cli import require, values
 from gpubench.cli.options import PeriodicOption
+from gpubench.cli.values import arg, opt
 
 
 def export(
-    search: Annotated[str, typer.Argument(metavar="SEARCH", help="search-counting-sort.")],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the files.")],
-    task: Annotated[str, typer.Option(metavar="TASK", help="list, which also counts.")] = "list",
+    search: Annotated[str, arg("SEARCH", "search-counting-sort.")],
+    out: Annotated[Path, opt("DIR", "Folder of the files.")],
+    task: Annotated[str, opt("TASK", "list, which also counts.")] = "list",
     periodic: PeriodicOption = "",
     neighbours: Annotated[
         float,
-        typer.Option(
-            metavar="K",
-            parser=values.number,
-            help="Neighbours of a particle, about: the source is fastest with so many.",
+        opt(
+            "K",
+            "Neighbours of a particle, about: the source is fastest with so many.",
+            read=values.number,
         ),
     ] = 16,
 ) -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from gpubench.cli import require
 from gpubench.cli.options import JsonOption
 from gpubench.cli.output import new_table, print_json, print_table
+from gpubench.cli.values import arg
 from gpubench.core import plugins
 from gpubench.core.messages import say
 from gpubench.core.user_cache import remembered
@@ -22,10 +21,9 @@ if TYPE_CHECKING:
 def list_everything(
     word: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[WORD]",
-            help="Only entries whose name or description contains this word, such as sort or cuda.",
-            show_default=False,
+        arg(
+            "[WORD]",
+            "Only entries whose name or description contains this word, such as sort or cuda.",
         ),
     ] = None,
     as_json: JsonOption = False,
@@ -66,9 +64,7 @@ def _mentions(entry: object, word: str) -> bool:
 
 
 def _print(
-    algorithms: list[dict[str, Any]],
-    workloads: list[dict[str, Any]],
-    studies: list[dict[str, Any]],
+    algorithms: list[dict[str, Any]], workloads: list[dict[str, Any]], studies: list[dict[str, Any]]
 ) -> None:
     """Print a table for each kind that has entries."""
     if algorithms:

@@ -17,7 +17,7 @@ from typing import Annotated, Any, get_args, get_origin
 import typer
 
 from gpubench.cli import values
-from gpubench.cli.values import Numbers, Wholes, completes
+from gpubench.cli.values import Numbers, Wholes, opt
 from gpubench.core import messages
 from gpubench.core.errors import UserError
 from gpubench.core.numbers import read_whole
@@ -28,19 +28,19 @@ RESULTS = Path("results/local")
 
 DeviceOption = Annotated[
     str,
-    typer.Option(
+    opt(
+        "DEVICE",
+        "auto, cuda, cuda:1, opencl, or opencl:NAME, e.g. opencl:pocl",
         "--device",
-        metavar="DEVICE",
-        help="auto, cuda, cuda:1, opencl, or opencl:NAME, e.g. opencl:pocl",
-        autocompletion=completes(values.devices),
+        among="devices",
     ),
 ]
 TransportOption = Annotated[
     str,
-    typer.Option(
-        metavar="T",
-        help="How data travels between ranks: one of {transports}; peer is for GPUs of one host.",
-        autocompletion=completes(values.transports),
+    opt(
+        "T",
+        "How data travels between ranks: one of {transports}; peer is for GPUs of one host.",
+        among="transports",
     ),
 ]
 OversubscribeOption = Annotated[
@@ -48,29 +48,16 @@ OversubscribeOption = Annotated[
 ]
 AlgorithmsOption = Annotated[
     str | None,
-    typer.Option(
-        "--algorithms",
-        metavar="A,B",
-        help="Only these algorithms of the study.",
-        autocompletion=completes(values.algorithms),
-    ),
+    opt("A,B", "Only these algorithms of the study.", "--algorithms", among="algorithms"),
 ]
 AgainOption = Annotated[
     float,
-    typer.Option(
-        "--minutes",
-        metavar="M",
-        parser=values.number,
-        help="Spend up to M minutes on inconclusive measurements.",
+    opt(
+        "M", "Spend up to M minutes on inconclusive measurements.", "--minutes", read=values.number
     ),
 ]
 PeriodicOption = Annotated[
-    str,
-    typer.Option(
-        "--periodic",
-        metavar="AXES",
-        help="Axes along which the box repeats: some of xyz, or none.",
-    ),
+    str, opt("AXES", "Axes along which the box repeats: some of xyz, or none.", "--periodic")
 ]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors on stderr.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print only JSON to stdout.")]
@@ -134,54 +121,38 @@ def selection(
         bool, typer.Option("--quick", help="Small sizes: minutes on a laptop without a GPU.")
     ] = False,
     algorithms: AlgorithmsOption = None,
-    sweeps: Annotated[
-        str | None, typer.Option(metavar="A,B", help="Only these sweeps of the study.")
-    ] = None,
+    sweeps: Annotated[str | None, opt("A,B", "Only these sweeps of the study.")] = None,
     particles: Annotated[
         Wholes | None,
-        typer.Option(
-            metavar="N,N",
-            parser=values.wholes,
-            help="Numbers of particles, records or pairs, in place of the study's.",
+        opt(
+            "N,N",
+            "Numbers of particles, records or pairs, in place of the study's.",
+            read=values.wholes,
         ),
     ] = None,
     per_cell: Annotated[
         Numbers | None,
-        typer.Option(
-            metavar="P,P",
-            parser=values.numbers,
-            help="Particles per cell, in place of the study's.",
-        ),
+        opt("P,P", "Particles per cell, in place of the study's.", read=values.numbers),
     ] = None,
     moved: Annotated[
         Wholes | None,
-        typer.Option(
-            metavar="N,N",
-            parser=values.wholes,
-            help="Numbers of moved particles, not fractions, in place of the study's.",
+        opt(
+            "N,N",
+            "Numbers of moved particles, not fractions, in place of the study's.",
+            read=values.wholes,
         ),
     ] = None,
     kept: Annotated[
         Numbers | None,
-        typer.Option(
-            metavar="F,F",
-            parser=values.numbers,
-            help="Fractions of records kept, in place of the study's.",
-        ),
+        opt("F,F", "Fractions of records kept, in place of the study's.", read=values.numbers),
     ] = None,
     inputs: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            parser=values.whole,
-            help="Cycle through N inputs, so that none stays in the cache.",
-        ),
+        opt("N", "Cycle through N inputs, so that none stays in the cache.", read=values.whole),
     ] = None,
     parameter: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME=VALUE", help="A parameter of algorithms that have it; may be repeated."
-        ),
+        opt("NAME=VALUE", "A parameter of algorithms that have it; may be repeated."),
     ] = None,
 ) -> Selection:
     """Return the part of a study to measure."""
@@ -217,11 +188,11 @@ def compared(
     device: DeviceOption = "auto",
     study: Annotated[
         str | None,
-        typer.Option(
-            metavar="STUDY",
-            help="What is measured: a name, see `gpubench list`, or a .toml file. Default: the"
+        opt(
+            "STUDY",
+            "What is measured: a name, see `gpubench list`, or a .toml file. Default: the"
             " study for comparisons.",
-            autocompletion=completes(values.studies),
+            among="studies",
         ),
     ] = None,
     algorithms: AlgorithmsOption = None,
@@ -247,17 +218,9 @@ class Rule:
 
 def rule(
     threshold: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SHARE",
-            help="The relative change that matters. Default: 3%, or 10% on a CPU.",
-            show_default=False,
-        ),
+        str | None, opt("SHARE", "The relative change that matters. Default: 3%, or 10% on a CPU.")
     ] = None,
-    confidence: Annotated[
-        str,
-        typer.Option(metavar="SHARE", help="Confidence with which all intervals hold."),
-    ] = "99%",
+    confidence: Annotated[str, opt("SHARE", "Confidence with which all intervals hold.")] = "99%",
 ) -> Rule:
     """Return the rule that calls a code slower."""
     least = None if threshold is None else share("--threshold", threshold)

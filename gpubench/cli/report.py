@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from gpubench.cli import require
 from gpubench.cli.options import RESULTS
+from gpubench.cli.values import arg, opt
 from gpubench.core import install, paths
 from gpubench.core.errors import UserError
 
@@ -19,14 +18,13 @@ REPORT = Path("reports/local")
 def report(
     results: Annotated[
         list[Path] | None,
-        typer.Argument(
-            metavar="[RESULT]...",
-            help="Results files or folders of them. Default: those of `gpubench run`,"
+        arg(
+            "[RESULT]...",
+            "Results files or folders of them. Default: those of `gpubench run`,"
             " otherwise those of the checkout.",
-            show_default=False,
         ),
     ] = None,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the report.")] = REPORT,
+    out: Annotated[Path, opt("DIR", "Folder of the report.")] = REPORT,
 ) -> None:
     """Write a report of results, and print its path.
 

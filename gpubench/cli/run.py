@@ -21,6 +21,7 @@ from gpubench.cli.options import (
     words_of,
 )
 from gpubench.cli.output import console_on
+from gpubench.cli.values import arg, opt
 from gpubench.core import children, messages
 from gpubench.core.errors import UserError
 from gpubench.core.messages import say
@@ -32,20 +33,14 @@ if TYPE_CHECKING:
 
 
 StudiesArgument = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="STUDY...",
-        help="A name from `gpubench list`, or a file.toml.",
-        show_default=False,
-        autocompletion=values.completes(values.studies),
-    ),
+    list[str], arg("STUDY...", "A name from `gpubench list`, or a file.toml.", among="studies")
 ]
 ProcessesOption = Annotated[
     int,
-    typer.Option(
-        metavar="N",
-        parser=values.count,
-        help="Measure in N processes, one after another, each into its own folder in --out.",
+    opt(
+        "N",
+        "Measure in N processes, one after another, each into its own folder in --out.",
+        read=values.count,
     ),
 ]
 
@@ -67,7 +62,7 @@ def run(
     ] = False,
     transport: TransportOption = "auto",
     oversubscribe: OversubscribeOption = False,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the results.")] = RESULTS,
+    out: Annotated[Path, opt("DIR", "Folder of the results.")] = RESULTS,
 ) -> None:
     """Measure studies. Existing measurements are reused, so a stopped run resumes.
 

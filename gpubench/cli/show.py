@@ -6,11 +6,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from gpubench.cli import require, values
 from gpubench.cli.output import new_table, print_json, print_table
 from gpubench.cli.report import default_results
+from gpubench.cli.values import arg, opt
 from gpubench.core.errors import UserError
 
 if TYPE_CHECKING:
@@ -21,20 +20,19 @@ if TYPE_CHECKING:
 def show(
     results: Annotated[
         list[Path] | None,
-        typer.Argument(
-            metavar="[RESULT]...",
-            help="Results files or folders of them. Default: those of `gpubench run`,"
+        arg(
+            "[RESULT]...",
+            "Results files or folders of them. Default: those of `gpubench run`,"
             " otherwise those of the checkout.",
-            show_default=False,
         ),
     ] = None,
     written: Annotated[
         str,
-        typer.Option(
+        opt(
+            "FORMAT",
+            "One of {formats}; csv and json have all columns of `gpubench.load`.",
             "--format",
-            metavar="FORMAT",
-            help="One of {formats}; csv and json have all columns of `gpubench.load`.",
-            autocompletion=values.completes(values.formats),
+            among="formats",
         ),
     ] = "table",
 ) -> None:
@@ -48,8 +46,8 @@ def show(
     from gpubench.evidence.frame import frame
 
     require.one_process("show")
-    if written not in values.formats():
-        raise UserError(f"--format takes one of {', '.join(values.formats())}, not {written!r}")
+    if written not in values.FORMATS:
+        raise UserError(f"--format takes one of {', '.join(values.FORMATS)}, not {written!r}")
     found = frame(load_results(results or default_results()))
     if written == "csv":
         found.to_csv(sys.stdout, index=False)

@@ -16,6 +16,7 @@ from gpubench.cli.options import (
     TransportOption,
 )
 from gpubench.cli.output import new_table, print_json, print_table
+from gpubench.cli.values import arg, opt
 from gpubench.core import install
 from gpubench.core.messages import say
 
@@ -26,124 +27,84 @@ if TYPE_CHECKING:
 
 def setup(
     particles: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            parser=values.whole,
-            help="Default: the workload's own.",
-        ),
+        int | None, opt("N", "Default: the workload's own.", read=values.whole)
     ] = None,
     algorithm: Annotated[
         str | None,
-        typer.Option(
-            metavar="A",
-            help="Algorithm that builds the cells; see `gpubench list`. Default: {cells}.",
-            autocompletion=values.completes(values.algorithms),
+        opt(
+            "A",
+            "Algorithm that builds the cells; see `gpubench list`. Default: {cells}.",
+            among="algorithms",
         ),
     ] = None,
     form: Annotated[
-        str | None,
-        typer.Option(
-            metavar="F", help="Variant. Default: the first that can run here and reorders."
-        ),
+        str | None, opt("F", "Variant. Default: the first that can run here and reorders.")
     ] = None,
     skin: Annotated[
         float | None,
-        typer.Option(
-            metavar="X",
-            parser=values.number,
-            help="Keep neighbour lists within cutoff plus X. Default: 0, no lists.",
+        opt(
+            "X",
+            "Keep neighbour lists within cutoff plus X. Default: 0, no lists.",
+            read=values.number,
         ),
     ] = None,
-    seed: Annotated[
-        int | None, typer.Option(metavar="N", parser=values.whole, help="Default: 1.")
-    ] = None,
+    seed: Annotated[int | None, opt("N", "Default: 1.", read=values.whole)] = None,
 ) -> dict[str, Any]:
     """Return the options of a simulation, as fields of `simulate.setup.Setup`."""
-    return {
-        "particles": particles, "algorithm": algorithm, "form": form, "skin": skin, "seed": seed,
-    }  # fmt: skip
+    return locals()
 
 
 def outputs(
     frames: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR", help="Write pictures, an animation and a panel into this folder."
-        ),
+        Path | None, opt("DIR", "Write pictures, an animation and a panel into this folder.")
     ] = None,
     frame_every: Annotated[
         int | None,
-        typer.Option(
-            metavar="K",
-            parser=values.whole,
-            help="Steps between frames, also of a trajectory. Default: 50 frames.",
+        opt(
+            "K",
+            "Steps between frames, also of a trajectory. Default: 50 frames.",
+            read=values.whole,
         ),
     ] = None,
     renderer: Annotated[
         str | None,
-        typer.Option(
-            metavar="R",
-            help="How pictures are drawn, in perspective or as a slab: one of {renderers}. Default:"
+        opt(
+            "R",
+            "How pictures are drawn, in perspective or as a slab: one of {renderers}. Default:"
             " auto, in perspective where that is possible and colours show the speed.",
-            autocompletion=values.completes(values.renderers),
+            among="renderers",
         ),
     ] = None,
-    trajectory: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write FILE.gsd or FILE.xyz.")
-    ] = None,
+    trajectory: Annotated[Path | None, opt("FILE", "Write FILE.gsd or FILE.xyz.")] = None,
     observe_every: Annotated[
-        int | None,
-        typer.Option(
-            metavar="K",
-            parser=values.whole,
-            help="Steps between observations. Default: 10 in all.",
-        ),
+        int | None, opt("K", "Steps between observations. Default: 10 in all.", read=values.whole)
     ] = None,
-    checkpoint: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a checkpoint to resume from.")
-    ] = None,
+    checkpoint: Annotated[Path | None, opt("FILE", "Write a checkpoint to resume from.")] = None,
     checkpoint_every: Annotated[
-        int | None,
-        typer.Option(
-            metavar="K",
-            parser=values.whole,
-            help="Steps between checkpoints. Default: 10 in all.",
-        ),
+        int | None, opt("K", "Steps between checkpoints. Default: 10 in all.", read=values.whole)
     ] = None,
 ) -> dict[str, Any]:
     """Return what a simulation writes, as fields of `simulate.session.Outputs`."""
-    return {
-        "frames": frames, "frame_every": frame_every, "renderer": renderer,
-        "trajectory": trajectory, "observe_every": observe_every,
-        "checkpoint": checkpoint, "checkpoint_every": checkpoint_every,
-    }  # fmt: skip
+    return locals()
 
 
 StepsOption = Annotated[
     int | None,
-    typer.Option(
-        metavar="S",
-        parser=values.whole,
-        help="Counted from the beginning, also with --resume. Default: the workload's own.",
+    opt(
+        "S",
+        "Counted from the beginning, also with --resume. Default: the workload's own.",
+        read=values.whole,
     ),
 ]
 DecompositionOption = Annotated[
     str | None,
-    typer.Option(
-        metavar="D",
-        help="How the ranks that mpirun started share it: one of {decompositions}. Default: slab.",
-        autocompletion=values.completes(values.decompositions),
+    opt(
+        "D",
+        "How the ranks that mpirun started share it: one of {decompositions}. Default: slab.",
+        among="decompositions",
     ),
 ]
-WorkloadArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="WORKLOAD",
-        help="See `gpubench list`.",
-        autocompletion=values.completes(values.workloads),
-    ),
-]
+WorkloadArgument = Annotated[str, arg("WORKLOAD", "See `gpubench list`.", among="workloads")]
 
 
 def simulate(
@@ -153,16 +114,10 @@ def simulate(
     steps: StepsOption = None,
     parameter: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME=VALUE",
-            help="A parameter of the workload or the algorithm; may be repeated.",
-        ),
+        opt("NAME=VALUE", "A parameter of the workload or the algorithm; may be repeated."),
     ] = None,
     resume: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Resume from a checkpoint, with the options stored in it."
-        ),
+        Path | None, opt("FILE", "Resume from a checkpoint, with the options stored in it.")
     ] = None,
     decomposition: DecompositionOption = None,
     device: DeviceOption = "auto",

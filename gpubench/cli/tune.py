@@ -10,6 +10,7 @@ import typer
 from gpubench.cli import require, values
 from gpubench.cli.check import axes_in, triple
 from gpubench.cli.options import RESULTS, DeviceOption, PeriodicOption
+from gpubench.cli.values import arg, opt
 from gpubench.core.messages import say
 
 if TYPE_CHECKING:
@@ -19,48 +20,37 @@ if TYPE_CHECKING:
 def tune(
     positions: Annotated[
         Path,
-        typer.Argument(
-            metavar="FILE",
-            help="An array of shape (particles, 3) in a .npy file, or a trajectory: .gsd, .xyz, or"
+        arg(
+            "FILE",
+            "An array of shape (particles, 3) in a .npy file, or a trajectory: .gsd, .xyz, or"
             " .npy of shape (frames, particles, 3).",
-            show_default=False,
         ),
     ],
     cutoff: Annotated[
-        float,
-        typer.Option(
-            metavar="S", parser=values.number, help="The cutoff, in the unit of the positions."
-        ),
+        float, opt("S", "The cutoff, in the unit of the positions.", read=values.number)
     ],
     box: Annotated[
         str | None,
-        typer.Option(
-            metavar="X,Y,Z",
-            help="Edges of the box. Default: those in the file, or of the smallest box around"
+        opt(
+            "X,Y,Z",
+            "Edges of the box. Default: those in the file, or of the smallest box around"
             " the particles.",
-            show_default=False,
         ),
     ] = None,
     low: Annotated[
         str | None,
-        typer.Option(
-            metavar="X,Y,Z",
-            help="Lower corner of the box. Default: that of the file, otherwise the origin or,"
+        opt(
+            "X,Y,Z",
+            "Lower corner of the box. Default: that of the file, otherwise the origin or,"
             " without --box, that of the smallest box.",
-            show_default=False,
         ),
     ] = None,
     periodic: PeriodicOption = "",
     task: Annotated[
-        str,
-        typer.Option(
-            metavar="TASK",
-            help="What to time: build, count, ten-counts or list.",
-            autocompletion=values.completes(values.tasks),
-        ),
+        str, opt("TASK", "What to time: build, count, ten-counts or list.", among="tasks")
     ] = "list",
     device: DeviceOption = "auto",
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the results.")] = RESULTS,
+    out: Annotated[Path, opt("DIR", "Folder of the results.")] = RESULTS,
 ) -> None:
     """Time all searches on your own particles.
 

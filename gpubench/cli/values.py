@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
-from typing import TypeVar
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, TypeVar
 
 import typer
 
@@ -65,139 +66,80 @@ def _read(read: Callable[[str], T], text: str) -> T:
         raise typer.BadParameter(str(error)) from None
 
 
-def tasks() -> Iterable[str]:
-    """Return the tasks of a neighbour search."""
-    from gpubench.core.tasks import TASKS
-
-    return TASKS
-
-
-def tasks_to_choose() -> Iterable[str]:
-    """Return what `choose` gives advice on: the tasks of a neighbour search, and sorting keys."""
-    return (*tasks(), "sort")
-
-
-def distributions() -> Iterable[str]:
-    """Return how particles can fill a box."""
-    from gpubench.inputs import DISTRIBUTIONS
-
-    return DISTRIBUTIONS
-
-
-def orders() -> Iterable[str]:
-    """Return the orders in which particles can lie in memory."""
-    from gpubench.inputs import ORDERS
-
-    return ORDERS
+# Options whose help says which values there are, as in `help="One of {tasks}."`: where they are.
+NAMED = {
+    "tasks": "gpubench.core.tasks:TASKS",
+    "distributions": "gpubench.inputs:DISTRIBUTIONS",
+    "orders": "gpubench.inputs:ORDERS",
+    "destinations": "gpubench.inputs:DESTINATIONS",
+    "decompositions": "gpubench.inputs:DECOMPOSITIONS",
+    "backends": "gpubench.core.contracts:BACKENDS",
+    "transports": "gpubench.distributed.transport:NAMES",
+    "renderers": "gpubench.simulate.renderers:NAMES",
+    "cells": "gpubench.simulate.setup:ALGORITHM",
+    "families": "gpubench.physics_checks.runner:FAMILIES",
+    "algorithms": "gpubench.core.registry:algorithms",
+    "workloads": "gpubench.core.registry:workloads",
+    "studies": "gpubench.core.registry:studies",
+    "devices": "gpubench.devices:survey",
+}
+FORMATS = ("table", "csv", "json", "markdown")  # how results can be written
 
 
-def destinations() -> Iterable[str]:
-    """Return where particles can have moved to."""
-    from gpubench.inputs import DESTINATIONS
-
-    return DESTINATIONS
-
-
-def backends() -> Iterable[str]:
-    """Return the back ends."""
-    from gpubench.core.contracts import BACKENDS
-
-    return sorted(BACKENDS)
-
-
-def transports() -> Iterable[str]:
-    """Return the transports between ranks."""
-    from gpubench.distributed.transport import NAMES
-
-    return ("auto", *NAMES)
+def among(name: str) -> list[str]:
+    """Return the values that have a name in NAMED; only now is imported what knows them."""
+    if name == "tasks_to_choose":
+        return [*among("tasks"), "sort"]
+    if name == "formats":
+        return [*FORMATS]
+    module, _, attribute = NAMED[name].partition(":")
+    found = getattr(import_module(module), attribute)
+    if callable(found):
+        found = found()
+    if isinstance(found, str):
+        return [found]
+    if name == "devices":
+        found = [each.spec for each in found if each.usable]
+    if name == "backends":  # a set
+        found = sorted(found)
+    return [*(["auto"] if name in ("transports", "devices") else []), *found]
 
 
-def decompositions() -> Iterable[str]:
-    """Return how ranks can share a simulation."""
-    from gpubench.inputs import DECOMPOSITIONS
-
-    return DECOMPOSITIONS
-
-
-def renderers() -> Iterable[str]:
-    """Return the renderers of pictures of a simulation."""
-    from gpubench.simulate.renderers import NAMES
-
-    return NAMES
-
-
-def cells() -> Iterable[str]:
-    """Return the algorithm that makes the cells of a simulation by default."""
-    from gpubench.simulate.setup import ALGORITHM
-
-    return (ALGORITHM,)
+def opt(
+    metavar: str | None,
+    help_text: str,
+    *names: str,
+    read: Callable[..., Any] | None = None,
+    among: str | tuple[str, ...] = (),
+    of: Callable[..., Any] = typer.Option,
+) -> Any:
+    """Return an option; read: what reads its values; among: names of NAMED that complete them."""
+    completion = completes(*([among] if isinstance(among, str) else among)) if among else None
+    return of(
+        *names, metavar=metavar, parser=read, help=help_text, autocompletion=completion
+    )  # fmt: skip
 
 
-def formats() -> Iterable[str]:
-    """Return how results can be written."""
-    return ("table", "csv", "json", "markdown")
-
-
-def families() -> Iterable[str]:
-    """Return the families of workloads whose physics can be checked."""
-    from gpubench.physics_checks.runner import FAMILIES
-
-    return FAMILIES
-
-
-def algorithms() -> Iterable[str]:
-    """Return the names of all algorithms."""
-    from gpubench.core import registry
-
-    return registry.algorithms()
-
-
-def workloads() -> Iterable[str]:
-    """Return the names of all workloads."""
-    from gpubench.core import registry
-
-    return registry.workloads()
-
-
-def devices() -> Iterable[str]:
-    """Return the devices that can be used here."""
-    from gpubench.devices import survey
-
-    return ("auto", *(device.spec for device in survey() if device.usable))
-
-
-def studies() -> Iterable[str]:
-    """Return the names of all studies."""
-    from gpubench.core import registry
-
-    return registry.studies()
-
-
-# Options whose help says which values there are, as in `help="One of {tasks}."`
-IN_HELP: dict[str, Callable[[], Iterable[str]]] = {
-    each.__name__: each
-    for each in (
-        tasks, tasks_to_choose, distributions, orders, destinations, backends, transports,
-        decompositions, renderers, families, formats, cells,
-    )
-}  # fmt: skip
+def arg(metavar: str, help_text: str, **more: Any) -> Any:
+    """Return an argument, likewise."""
+    return opt(metavar, help_text, **more, of=typer.Argument)
 
 
 def filled(help_text: str) -> str:
     """Return a help text with the values that it asks for; they are looked up only now."""
 
     def values(match: re.Match[str]) -> str:
-        return ", ".join(IN_HELP[match[1]]())
+        return ", ".join(among(match[1]))
 
     return re.sub(r"\{(\w+)\}", values, help_text)
 
 
-def completes(*values: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
+def completes(*names: str) -> Callable[[str], list[str]]:
     """Return the function that completes a word of the command line, or the last of a list."""
 
     def complete(incomplete: str) -> list[str]:
         before, comma, last = incomplete.rpartition(",")
-        known = [name for each in values for name in each()]
+        known = [name for each in names for name in among(each)]
         return [f"{before}{comma}{name}" for name in known if name.startswith(last)]
 
     return complete

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from gpubench.physics.box import Box
 from gpubench.physics.fluid import Fluid
 from gpubench.physics.noise import pair_noise
-from gpubench.physics.pairs import nearest_image, ordered_pairs
+from gpubench.physics.pairs import ordered_pairs
 
 Integers = NDArray[np.integer[Any]]
 
@@ -66,55 +66,6 @@ def pair_forces(
         for axis in range(3):
             np.add.at(forces[axis], i, strength * direction[:, axis])
     return forces.T
-
-
-def forces_in_region(
-    positions: NDArray[np.float64],
-    velocities: NDArray[np.float64],
-    ids: Integers,
-    species: Integers,
-    box: Box,
-    fluid: Fluid,
-    time_step: float,
-    step: int,
-    seed: int,
-    parts: Collection[str] = PARTS,
-    generator: str = "philox-10",
-    *,
-    wanted: int = 20_000,
-    rng: np.random.Generator,
-) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    """Return the forces on the particles in a cube around one of them, drawn from rng.
-
-    The cube holds the `wanted` particles nearest to its middle, and those as far as the last of
-    them; all there are where there are fewer. Time beyond a few passes over all positions goes
-    with `wanted`. Returns the indices of the particles, and their forces as `pair_forces` has them.
-    """
-    inside, around = _region(positions, box, fluid.cutoff, wanted, rng)
-    near = np.concatenate((inside, around))
-    forces = pair_forces(
-        positions[near], velocities[near], ids[near], species[near], box, fluid, time_step, step,
-        seed, parts, generator,
-    )  # fmt: skip
-    return inside, forces[: len(inside)]
-
-
-def _region(
-    positions: NDArray[np.float64], box: Box, cutoff: float, wanted: int, rng: np.random.Generator
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the particles in a cube, and those around it that may be within the cutoff of them."""
-    particles = len(positions)
-    if particles == 0:
-        nothing = np.zeros(0, np.intp)
-        return nothing, nothing
-    middle = positions[rng.integers(particles)]
-    # Of two points the greatest difference along an axis is a metric too, and its ball is a cube.
-    away = np.abs(nearest_image(positions - middle, box)).max(axis=1)
-    last = min(wanted, particles) - 1
-    half_edge = np.partition(away, last)[last]
-    margin = cutoff * (1 + 1e-9)
-    inside = np.flatnonzero(away <= half_edge)
-    return inside, np.flatnonzero((away > half_edge) & (away <= half_edge + margin))
 
 
 def conservative_energy(

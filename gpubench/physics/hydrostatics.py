@@ -102,11 +102,6 @@ def floating_draft(density_ratio: float, height: float) -> float:
     return density_ratio * height
 
 
-def measured_draft(centre_height: float, height: float, surface: float) -> float:
-    """Return how deep an upright box lies: from the surface down to its bottom."""
-    return surface - (centre_height - height / 2)
-
-
 def _inside(profile: Profile, surface: float, margin: float) -> NDArray[np.bool_]:
     inside = (profile.heights >= margin) & (profile.heights <= surface - margin)
     if (count := int(inside.sum())) < LEAST_LAYERS:

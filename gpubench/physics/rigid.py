@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,12 +57,6 @@ class RigidBody:
         rotation = self.rotation
         velocity: Floats = rotation @ ((self.angular_momentum @ rotation) / self.inertia)
         return velocity
-
-    @property
-    def kinetic_energy(self) -> float:
-        """That of the centre's motion and of the rotation."""
-        turning = self.angular_momentum @ self.angular_velocity
-        return float(self.mass * (self.velocity @ self.velocity) + turning) / 2
 
     def particle_positions(self) -> Floats:
         """Return where its particles are, (particles, 3)."""
@@ -139,24 +133,6 @@ def rotation_matrix(quaternion: Floats) -> Floats:
     )
 
 
-def step_body(
-    body: RigidBody, force: Floats, torque: Floats, gravity: Floats, time_step: float
-) -> RigidBody:
-    """Return the body after a step of symplectic Euler: momenta first, then where they lead.
-
-    force, torque: (3,), torque about the centre. gravity: (3,), acceleration.
-    """
-    velocity = body.velocity + time_step * (force / body.mass + gravity)
-    pushed = replace(
-        body, velocity=velocity, angular_momentum=body.angular_momentum + time_step * torque
-    )
-    return replace(
-        pushed,
-        centre=body.centre + time_step * velocity,
-        orientation=turned(body.orientation, pushed.angular_velocity, time_step),
-    )
-
-
 def turned(quaternion: Floats, angular_velocity: Floats, time_step: float) -> Floats:
     """Return q + dt/2 (0, omega) q, normalised; omega in the world's frame."""
     w, vector = quaternion[0], quaternion[1:]
@@ -166,22 +142,6 @@ def turned(quaternion: Floats, angular_velocity: Floats, time_step: float) -> Fl
     moved = quaternion + time_step / 2 * rate
     unit: Floats = moved / np.linalg.norm(moved)
     return unit
-
-
-def total_momentum(bodies: Sequence[RigidBody]) -> Floats:
-    """Return the sum of mass times velocity, (3,)."""
-    return sum((body.mass * body.velocity for body in bodies), np.zeros(3))
-
-
-def total_angular_momentum(bodies: Sequence[RigidBody]) -> Floats:
-    """Return the angular momentum about the origin, (3,): of the centres, and of the rotations."""
-    return sum(
-        (
-            np.cross(body.centre, body.mass * body.velocity) + body.angular_momentum
-            for body in bodies
-        ),
-        np.zeros(3),
-    )
 
 
 def _lattice(counts: NDArray[np.int64], spacing: Floats) -> Floats:

@@ -1,5 +1,4 @@
 import itertools
-from collections import Counter
 
 import numpy as np
 import pytest
@@ -10,7 +9,6 @@ from gpubench.measure.sampling import (
     MIN_SCRATCH_BYTES,
     SAMPLE_MS,
     Budget,
-    Run,
     Task,
     overhead,
     sample,
@@ -35,13 +33,6 @@ def noisy(rng, scale):
     return lambda: scale * rng.lognormal(0.0, 0.3)
 
 
-def test_results_come_in_the_order_of_the_tasks():
-    device = FakeDevice()
-    tasks = [task(str(ms), device.work(str(ms), ms), "hot") for ms in (3.0, 1.0, 2.0)]
-    medians = [s.summary.median_ms for s in sample(device, tasks, FIXED, seed=0)]
-    assert medians == pytest.approx([3.0, 1.0, 2.0])
-
-
 def test_each_round_samples_every_open_task_once_in_an_order_that_varies():
     device = FakeDevice()
     names = "abcd"
@@ -53,17 +44,6 @@ def test_each_round_samples_every_open_task_once_in_an_order_that_varies():
     rounds = [tuple(timed[i : i + 4]) for i in range(0, len(timed), 4)]
     assert all(sorted(turn) == sorted(names) for turn in rounds)
     assert len(set(rounds)) > 1
-
-
-def test_the_order_depends_on_the_seed_alone():
-    def log(seed):
-        device = FakeDevice()
-        tasks = [task(name, device.work(name, 1.0), "hot") for name in "abcd"]
-        sample(device, tasks, FIXED, seed)
-        return device.log
-
-    assert log(1) == log(1)
-    assert log(1) != log(2)
 
 
 @pytest.mark.parametrize("mode", ["cold", "hot", "graph"])
@@ -111,27 +91,6 @@ def test_cold_samples_are_single_and_follow_a_flush_outside_the_timed_region():
     assert segments(device.log)[1:] == [["fill"], ["a"]] * len(device.filled_bytes)
 
 
-def test_cold_tasks_share_one_scratch_buffer_and_hot_tasks_need_none():
-    device = FakeDevice()
-    made = []
-    device.empty = lambda shape, dtype: made.append(shape) or np.empty(shape, dtype)
-    tasks = [task(name, device.work(name, 1.0), "cold") for name in "ab"]
-    sample(device, tasks, FIXED, seed=0)
-    assert len(made) == 1
-    sample(device, [task("a", device.work("a", 1.0), "hot")], FIXED, seed=0)
-    assert len(made) == 1
-
-
-def test_a_hot_sample_follows_the_same_work_untimed():
-    device = FakeDevice()
-    tasks = [task(name, device.work(name, 1.0), "hot") for name in "ab"]
-    sample(device, tasks, FIXED, seed=3)
-    parts = segments([entry for entry in device.log if entry != "synchronize"])
-    lead_ins, timed = (parts[-8 * 2 * 2 :][first::2] for first in (0, 1))
-    assert lead_ins == timed
-    assert Counter(map(tuple, timed)) == {("a",): 8, ("b",): 8}
-
-
 def test_a_graph_is_captured_before_sampling_and_replayed_for_each_sample():
     device = FakeDevice()
     (result,) = sample(device, [task("a", device.work("a", 0.05), "graph")], FIXED, seed=0)
@@ -139,12 +98,6 @@ def test_a_graph_is_captured_before_sampling_and_replayed_for_each_sample():
     launches = [part for part in segments(device.log[last_capture:]) if part]
     assert all(part == ["replay", *["a"] * result.batch] for part in launches)
     assert device.log.count("capture") == 2  # one launch to see how long it takes, then the batch
-
-
-def test_a_steady_task_closes_with_the_least_samples():
-    device = FakeDevice()
-    (result,) = sample(device, [task("a", device.work("a", 1.0), "hot")], Budget(), seed=0)
-    assert len(result.samples_ms) == Budget().min_samples
 
 
 def test_a_noisy_task_is_sampled_until_its_ratio_is_known():
@@ -217,14 +170,6 @@ def test_inputs_take_turns_in_every_sample(mode):
         assert launched == list("abc") * (result.batch // 3)
 
 
-def test_what_leads_into_a_hot_sample_is_the_input_before_the_first():
-    device = FakeDevice()
-    works = [device.work(name, 1.0) for name in "abc"]
-    sample(device, [Task("abc", works, "hot")], FIXED, seed=0)
-    parts = segments([entry for entry in device.log if entry != "synchronize"])
-    assert parts[-2:] == [["c"], ["a", "b", "c"]]
-
-
 @pytest.mark.parametrize(
     ("mode", "expected"),
     [
@@ -240,15 +185,6 @@ def test_answers_are_overwritten_right_before_the_last_launches(mode, expected):
     device.log.clear()
     run.once_more(lambda: device.log.append("poison"))
     assert device.log == expected
-
-
-def test_cold_samples_take_the_inputs_one_by_one():
-    device = FakeDevice()
-    works = [device.work(name, 1.0) for name in "abc"]
-    (result,) = sample(device, [Task("abc", works, "cold")], FIXED, seed=0)
-    timed = "".join(part[0] for part in segments(device.log) if part[0] in "abc")
-    assert result.batch == 1
-    assert timed[-8:] in "abc" * 5
 
 
 @pytest.mark.parametrize("mode", ["hot", "graph"])
@@ -302,14 +238,6 @@ def test_the_clocks_of_all_blocks_are_reported():
     assert result.clocks_sm_mhz == [1200, 1980]
 
 
-def test_a_run_can_be_sampled_by_hand():
-    device = FakeDevice()
-    run = Run(device, task("a", device.work("a", 1.0), "hot"))
-    run.warm_up(FIXED)
-    assert run.take_sample() == 2.0  # with its lead-in
-    assert run.samples_ms == [1.0]
-
-
 def test_an_empty_sample_is_measured_in_every_mode():
     device = FakeDevice(bandwidth_gb_s=1e9)
     plain = device.record
@@ -344,23 +272,6 @@ def test_the_flush_counts_as_time_spent():
     assert 10 <= len(result.samples_ms) <= 11
 
 
-def test_the_least_number_of_samples_is_taken_whatever_it_costs():
-    device = FakeDevice()
-    costs = itertools.cycle([50.0, 100.0, 75.0])
-    budget = Budget(seconds_per_task=0.01, min_samples=7, max_samples=50)
-    (result,) = sample(device, [task("a", device.work("a", costs), "hot")], budget, seed=0)
-    assert len(result.samples_ms) == 7
-
-
-def test_the_summary_is_of_the_samples_kept_and_those_have_six_digits():
-    device = FakeDevice()
-    rng = np.random.default_rng(0)
-    (result,) = sample(device, [task("a", device.work("a", noisy(rng, 1)), "hot")], FIXED, seed=0)
-    assert result.summary == summarise(result.samples_ms)
-    assert result.samples_ms == [float(f"{v:.6g}") for v in result.samples_ms]
-    assert len(set(result.samples_ms)) == 8
-
-
 def test_the_state_is_read_after_the_warm_up_and_after_the_last_sample():
     device = FakeDevice()
     short = task("short", device.work("short", 1.0), "hot")
@@ -375,26 +286,6 @@ def test_progress_counts_each_task_once():
     steps = []
     sample(device, tasks, FIXED, seed=0, on_progress=steps.append)
     assert steps == [1, 1, 1]
-
-
-def test_no_tasks_give_no_results():
-    assert sample(FakeDevice(), [], FIXED, seed=0) == []
-
-
-@pytest.mark.parametrize("launches_before", [0, 1, 50])
-def test_what_work_raises_is_raised(launches_before):
-    device = FakeDevice()
-    calls = Counter()
-
-    def work():
-        if calls["a"] == launches_before:
-            raise RuntimeError("out of resources")
-        calls["a"] += 1
-        device.clock_ms += 1.0
-
-    budget = Budget(1e9, 100, 100)
-    with pytest.raises(RuntimeError, match="out of resources"):
-        sample(device, [task("a", work, "hot")], budget, seed=0)
 
 
 @pytest.mark.parametrize("limits", [{"min_samples": 0}, {"max_samples": 5}, {"max_batch": 0}])

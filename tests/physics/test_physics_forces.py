@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import spatial
 
 from gpubench.core.errors import UserError
 from gpubench.physics import pairs
@@ -19,7 +18,6 @@ from gpubench.physics.fluid import Fluid
 from gpubench.physics.forces import (
     PARTS,
     conservative_energy,
-    forces_in_region,
     pair_forces,
     virial,
 )
@@ -168,9 +166,6 @@ def test_no_particles_no_forces() -> None:
     box = Box((3.0, 3.0, 3.0))
     p = random_particles(0, 0, box)
     assert pair_forces(*p, box, FLUID, **CLOCK).shape == (0, 3)
-    rng = np.random.default_rng(0)
-    inside, forces = forces_in_region(*p, box, FLUID, **CLOCK, rng=rng)
-    assert (inside.shape, forces.shape) == ((0,), (0, 3))
 
 
 def test_a_box_in_which_a_particle_sees_two_images_is_refused() -> None:
@@ -198,30 +193,6 @@ def test_pairs_come_in_bounded_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert as_set(parts) == as_set(whole)
     assert sum(len(part.first) for part in parts) == len(whole[0].first)
-
-
-@settings(max_examples=30, deadline=None)
-@given(boxes, seeds, st.integers(1, 250))
-def test_a_region_has_the_forces_of_the_whole(box: Box, seed: int, wanted: int) -> None:
-    p = random_particles(seed, 200, box)
-    expected = pair_forces(*p, box, FLUID, **CLOCK)
-    inside, found = forces_in_region(
-        *p, box, FLUID, **CLOCK, wanted=wanted, rng=np.random.default_rng(seed)
-    )
-    assert len(np.unique(inside)) == len(inside) == min(wanted, 200)
-    assert found == pytest.approx(expected[inside], abs=1e-10)
-
-
-def test_a_region_leaves_most_of_a_large_box_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    box = Box((30.0, 30.0, 30.0))
-    p = random_particles(5, 60_000, box)
-    seen = []
-    found = spatial.cKDTree
-    monkeypatch.setattr(spatial, "cKDTree", lambda x, **k: (seen.append(len(x)), found(x, **k))[1])
-    rng = np.random.default_rng(0)
-    forces_in_region(*p, box, FLUID, **CLOCK, wanted=1000, rng=rng)
-    # The cube's edge is 7.9, and 1.2 more on either side.
-    assert max(seen) < 1000 * (10.3 / 7.9) ** 3 * 1.2
 
 
 @settings(max_examples=30, deadline=None)

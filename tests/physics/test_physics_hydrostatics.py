@@ -11,7 +11,6 @@ from gpubench.physics.hydrostatics import (
     floating_draft,
     hydrostatic_deviation,
     local_surface,
-    measured_draft,
     pressure_profile,
     surface_height,
     weight_density,
@@ -72,7 +71,6 @@ def test_a_local_surface_is_that_of_most_columns() -> None:
 def test_drafts() -> None:
     assert floating_draft(0.4, 5.0) == pytest.approx(2.0)
     # The same from where its centre is.
-    assert measured_draft(SURFACE - 2.0 + 2.5, 5.0, SURFACE) == pytest.approx(2.0)
     for ratio in (0.0, 1.0, 1.3):
         with pytest.raises(UserError, match="floats"):
             floating_draft(ratio, 5.0)

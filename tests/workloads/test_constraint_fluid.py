@@ -1,4 +1,4 @@
-"""The fluid held by constraints: one trajectory whatever keeps the cells, steps as in float64."""
+"""The fluid held by constraints: steps as in float64, and what a solve tells."""
 
 from __future__ import annotations
 
@@ -6,82 +6,24 @@ from typing import Any
 
 import numpy as np
 import pytest
+import small_simulations
 
-from gpubench.core import registry
-from gpubench.core.contracts import CellList
 from gpubench.core.errors import UserError
-from gpubench.devices import Device, missing_feature
+from gpubench.devices import Device
 from gpubench.workloads.constraint_fluid import ConstraintFluid
-from gpubench.workloads.workload import BlowUp
 
-FORMS = [
-    (name, form)
-    for name, cls in registry.algorithms().items()
-    if issubclass(cls, CellList)
-    for form in cls.forms
-]
 PARTICLES = 700
-ROOM = {"fixed-capacity": {"capacity": 40}, "adaptive-bitonic": {"chunk": 32}}
+
+
+def made(device: Device, **given: Any) -> ConstraintFluid:
+    return small_simulations.made(device, ConstraintFluid, **{"viscosity": 0.03, **given})
+
+
 # Few iterations, most of them needed; in the second case the solve ends early.
 SOLVES: list[dict[str, Any]] = [
     {"iterations": 6, "restart": 4, "tolerance": 1e-4, "time_step": 2.0},
     {"solver": "jacobi", "iterations": 12},
 ]
-
-
-def made(
-    device: Device,
-    algorithm: str = "counting-sort",
-    form: str = "order",
-    particles: int = PARTICLES,
-    seed: int = 5,
-    skin: float = 0.0,
-    **parameters: Any,
-) -> ConstraintFluid:
-    cls: Any = registry.find_algorithm(algorithm)
-    if lacking := missing_feature(cls.forms[form].requires, device):
-        pytest.skip(lacking)
-    given = {"viscosity": 0.03, **ROOM.get(algorithm, {}), **parameters}
-    return ConstraintFluid(device, particles, cls, form, given, seed, skin)
-
-
-def trajectory(simulation: ConstraintFluid, steps: int) -> bytes:
-    """Return all positions, velocities and pressures after some steps, bit for bit."""
-    simulation.advance(steps)
-    simulation.require_sound()
-    state = simulation.state()
-    by_id = np.argsort(state["places"][:, 3])
-    return b"".join(state[name][by_id].tobytes() for name in ("places", "velocities"))
-
-
-@pytest.fixture(scope="module")
-def reference(device):
-    return [trajectory(made(device, "atomic-list", "one-pass", **each), 8) for each in SOLVES]
-
-
-@pytest.mark.parametrize("number", [0, pytest.param(1, marks=pytest.mark.long)])
-@pytest.mark.parametrize(("algorithm", "form"), FORMS)
-def test_every_cell_list_gives_the_same_trajectory(device, reference, algorithm, form, number):
-    simulation = made(device, algorithm, form, **SOLVES[number])
-    assert trajectory(simulation, 8) == reference[number]
-
-
-@pytest.mark.second_runtime
-def test_lists_of_neighbours_give_the_same_trajectory(device, reference):
-    assert trajectory(made(device, skin=0.2, **SOLVES[0]), 8) == reference[0]
-
-
-def test_neighbours_beyond_the_notes_are_searched_again(device, reference, monkeypatch):
-    monkeypatch.setattr("gpubench.workloads.constraint_fluid.NOTED", 0.5)
-    assert trajectory(made(device, **SOLVES[0]), 8) == reference[0]
-
-
-def test_a_restored_state_goes_on_bit_for_bit(device):
-    first = made(device)
-    first.advance(3)
-    second = made(device, seed=6)
-    second.restore(first.state())
-    assert trajectory(second, 3) == trajectory(first, 3)
 
 
 @pytest.mark.second_runtime
@@ -153,31 +95,6 @@ def test_a_solve_that_does_not_converge_is_said_once_with_its_residual(opencl_de
     assert solves["unconverged_steps"] == 3
     assert solves["iterations"] == 1
     assert solves["largest_residual"] >= solves["residual"] > 1e-6
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"compliance": -0.1}, "compliance must not be negative"),
-        ({"iterations": 0}, "iterations must be 1 to 10000, not 0"),
-        ({"restart": 0}, "restart must be 1 to 10000, not 0"),
-        ({"time_step": 0.0}, "time_step must be positive"),
-        ({"tolerance": 0.0}, "tolerance must be positive"),
-        ({"warm_start": 1.5}, "warm_start must be 0 to 1"),
-        ({"solver": "cholesky"}, "solver must be one of conjugate-gradients, jacobi"),
-        ({"neighbours": 3.0}, "neighbours must be 8 to 200"),
-    ],
-)
-def test_bad_parameters_are_refused(opencl_device, parameters, message):
-    with pytest.raises(UserError, match=message):
-        made(opencl_device, **parameters)
-
-
-def test_a_step_that_is_too_long_is_told(opencl_device):
-    simulation = made(opencl_device, time_step=30.0, mach=0.5)
-    simulation.advance(20)
-    with pytest.raises(BlowUp, match=r"make the time step smaller than 30"):
-        simulation.require_sound()
 
 
 def test_forged_pressures_are_refused(opencl_device):

@@ -1,4 +1,4 @@
-"""DPD on every device: one trajectory whatever keeps the cells, and what must never happen."""
+"""DPD on every device: forces, noise, walls, and what must never happen."""
 
 from __future__ import annotations
 
@@ -7,121 +7,31 @@ from typing import Any
 
 import numpy as np
 import pytest
+import small_simulations
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_simulations import FORMS, bits, trajectory
+from test_trajectories import CASES
 
-from gpubench.core import registry
-from gpubench.core.contracts import CellList
 from gpubench.core.errors import UserError
-from gpubench.devices import Device, missing_feature
+from gpubench.devices import Device
 from gpubench.workloads import cell_workload, dpd
 from gpubench.workloads.dpd import DPD, DPDRayleighTaylor, DPDSeparation, DPDStandard
 from gpubench.workloads.workload import BlowUp
 
-FORMS = [
-    (name, form)
-    for name, cls in registry.algorithms().items()
-    if issubclass(cls, CellList)
-    for form in cls.forms
-]
 PARTICLES = 700
-ROOM = {"fixed-capacity": {"capacity": 40}}
 # Chunks of the default size are made for more particles than there are here.
-ROOM["adaptive-bitonic"] = {"chunk": 32}
-WORKLOADS = [
-    (DPDStandard, {}),
-    (DPDStandard, {"integrator": "leap-frog"}),
-    (DPDStandard, {"integrator": "groot-warren", "pair_noise": "rozen2008"}),
-    (DPDSeparation, {}),
-    (DPDSeparation, {"dimensions": 2, "walls": "none"}),
-    (DPDRayleighTaylor, {"depth": 4.5, "gravity": 0.5}),
-    (DPDRayleighTaylor, {"dimensions": 2, "wave": 2, "amplitude": 1.0}),
-]
 
 
-def made(
-    device: Device,
-    workload: type[DPD] = DPDStandard,
-    algorithm: str = "counting-sort",
-    form: str = "order",
-    particles: int = PARTICLES,
-    seed: int = 5,
-    skin: float = 0.0,
-    **parameters: Any,
-) -> DPD:
-    cls: Any = registry.find_algorithm(algorithm)
-    if lacking := missing_feature(cls.forms[form].requires, device):
-        pytest.skip(lacking)
-    given = {**ROOM.get(algorithm, {}), **parameters}
-    return workload(device, particles, cls, form, given, seed, skin)
-
-
-def trajectory(simulation: DPD, steps: int) -> bytes:
-    """Return all positions and velocities after some steps, bit for bit."""
-    simulation.advance(steps)
-    simulation.require_sound()
-    return bits(simulation)
-
-
-def bits(simulation: DPD) -> bytes:
-    state = simulation.state()
-    by_id = np.argsort(state["places"][:, 3])
-    return b"".join(state[name][by_id].tobytes() for name in sorted(state.keys() - {"step"}))
-
-
-@pytest.fixture(scope="module")
-def reference(device):
-    """Trajectories of each workload over the cell list that is simplest to get right."""
-    found: dict[int, bytes] = {}
-
-    def get(index: int, steps: int) -> bytes:
-        if index not in found:
-            workload, parameters = WORKLOADS[index]
-            found[index] = trajectory(made(device, workload, **parameters), steps)
-        return found[index]
-
-    return get
-
-
-@pytest.mark.parametrize(("algorithm", "form"), FORMS)
-def test_is_sound_before_its_first_step(device, algorithm, form):
-    """Some algorithms have no answer yet; the first checkpoint is of step 0."""
-    simulation = made(device, algorithm=algorithm, form=form)
-    simulation.require_sound()
-    assert simulation.step == 0
-
-
-@pytest.mark.parametrize(
-    "index", [0, *(pytest.param(n, marks=pytest.mark.long) for n in (1, 2, 3))]
-)
-@pytest.mark.parametrize(("algorithm", "form"), FORMS)
-def test_every_algorithm_gives_the_same_trajectory_to_the_bit(
-    device, reference, algorithm, form, index
-):
-    workload, parameters = WORKLOADS[index]
-    simulation = made(device, workload, algorithm, form, **parameters)
-    assert trajectory(simulation, 21) == reference(index, 21)
-
-
-@pytest.mark.parametrize(("algorithm", "form"), [("counting-sort", "order"),
-                                                 ("counting-sort", "reorder"),
-                                                 ("counting-resort", "order"),
-                                                 ("atomic-list", "one-pass"),
-                                                 ("fixed-capacity", "one-pass")])  # fmt: skip
-@pytest.mark.parametrize(
-    "index", [0, *(pytest.param(n, marks=pytest.mark.long) for n in range(1, len(WORKLOADS)))]
-)
-def test_lists_of_neighbours_change_nothing(device, reference, algorithm, form, index):
-    workload, parameters = WORKLOADS[index]
-    simulation = made(device, workload, algorithm, form, skin=0.35, **parameters)
-    assert trajectory(simulation, 21) == reference(index, 21)
+def made(device: Device, workload: type[DPD] = DPDStandard, *words: str, **given: Any) -> DPD:
+    return small_simulations.made(device, workload, *words, **given)
 
 
 @pytest.mark.parametrize(("algorithm", "form"), [("counting-sort", "reorder"),
                                                  ("counting-resort", "order")])  # fmt: skip
-@pytest.mark.parametrize("index", range(len(WORKLOADS)))
-def test_pairs_computed_once_change_nothing(device, monkeypatch, algorithm, form, index):
-    workload, parameters = WORKLOADS[index]
+@pytest.mark.parametrize("case", [case for case in CASES if issubclass(case[0], DPD)])
+def test_pairs_computed_once_change_nothing(device, monkeypatch, algorithm, form, case):
+    workload, _, _, parameters = case
     found = set()
     for backends in ((), (device.backend,)):
         monkeypatch.setattr(dpd, "PAIRS_ONCE", backends)
@@ -184,17 +94,6 @@ def nearest(simulation: DPD, differences: Any) -> Any:
     """Return differences of positions to the nearest images."""
     size = np.asarray(simulation.box.size)
     return differences - size * np.rint(differences / size) * simulation.box.periodic
-
-
-def test_resumes_from_a_state_to_the_bit(device):
-    through = made(device, DPDRayleighTaylor, integrator="leap-frog")
-    through.advance(7)
-    state = through.state()
-    through.advance(8)
-    resumed = made(device, DPDRayleighTaylor, "atomic-list", "one-pass", integrator="leap-frog")
-    resumed.restore(state)
-    assert resumed.step == 7
-    assert trajectory(resumed, 8) == bits(through)
 
 
 def test_refuses_a_state_of_something_else(opencl_device):
@@ -315,53 +214,11 @@ def test_names_the_particle_that_blew_up(device, velocity, axis):
     assert simulation.snapshot().positions.min() >= 0
 
 
-def test_a_time_step_that_is_too_long_is_caught(device):
-    simulation = made(device, time_step=1.0)
-    simulation.advance(50)
-    with pytest.raises(BlowUp, match="step "):
-        simulation.require_sound()
-
-
 def test_says_when_cells_overflow(device):
     simulation = made(device, DPDStandard, "fixed-capacity", "one-pass", capacity=2)
     simulation.advance(1)
     with pytest.raises(BlowUp, match="no room for"):
         simulation.require_sound()
-
-
-@pytest.mark.parametrize(
-    ("workload", "options", "message"),
-    [
-        (DPDStandard, {"particles": 0}, "needs particles"),
-        (DPDStandard, {"particles": 80}, "at least three cells"),
-        (DPDStandard, {"skin": -0.1}, "skin"),
-        (DPDStandard, {"skin": 4.0}, "at least three cells"),
-        (DPDStandard, {"time_step": 0.0}, "time_step"),
-        (DPDStandard, {"time_step": float("nan")}, "time_step"),
-        (DPDStandard, {"time_step": 1e300}, r"time_step must be 0, or 1e-09 to 1e\+09 in size"),
-        (DPDStandard, {"friction": -1.0}, "friction must not be negative"),
-        (DPDStandard, {"repulsion": float("inf")}, "repulsion must be finite"),
-        (DPDStandard, {"density": 0.0}, "density"),
-        (DPDStandard, {"integrator": "euler"}, "integrator must be one of velocity-verlet"),
-        (DPDStandard, {"pair_noise": "dice"}, "pair_noise must be one of"),
-        (DPDStandard, {"weights": "gauss"}, "weights must be one of"),
-        (DPDStandard, {"seed": -1}, "seed"),
-        (DPDSeparation, {"share_b": 1.5}, "share_b must be 0 to 1"),
-        (DPDSeparation, {"noise_ab": -3.0}, "noise must not be negative"),
-        (DPDSeparation, {"mass_b": 0.0}, "masses"),
-        (DPDSeparation, {"walls": "x"}, "walls must be"),
-        (DPDSeparation, {"dimensions": 4}, "dimensions must be 2 or 3"),
-        (DPDSeparation, {"dimensions": 0}, "dimensions must be 2 or 3"),
-        (DPDSeparation, {"dimensions": 2**31}, "dimensions must be 0, or 1 to"),
-        (DPDRayleighTaylor, {"depth": 2.0}, "along y"),
-        (DPDRayleighTaylor, {"height": 0.0}, "height"),
-        (DPDRayleighTaylor, {"gravity": float("nan")}, "gravity must be finite"),
-    ],
-)
-def test_bad_input_is_one_clear_line(opencl_device, workload, options, message):
-    with pytest.raises(UserError, match=message) as caught:
-        made(opencl_device, workload, **options)
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("particles", [1, 2, 127, 128, 129])
