@@ -38,9 +38,9 @@ from rich.box import MARKDOWN
 from rich.console import Console
 from rich.table import Table
 
-from gpubench.core.errors import UserError
-from gpubench.core.paths import cache_folder
-from gpubench.core.writing import whole_file
+from gpubench.base.errors import UserError
+from gpubench.base.paths import cache_folder
+from gpubench.base.writing import whole_file
 from gpubench.devices import Device, open_device
 from gpubench.measure import clock
 from gpubench.measure.environment import environment as describe

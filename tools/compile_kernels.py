@@ -23,8 +23,8 @@ from typing import TypeVar
 
 from kernel_units import Unit, is_like, wanted_units, without_repeats
 
-from gpubench.core import plugins
-from gpubench.core.paths import kernel_folder
+from gpubench.base import plugins
+from gpubench.base.paths import kernel_folder
 
 T = TypeVar("T")
 

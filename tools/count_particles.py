@@ -17,7 +17,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from gpubench.core.errors import UserError
+from gpubench.base.errors import UserError
 from gpubench.simulate.ranks import Crew, choose_decomposition
 from gpubench.simulate.setup import settle
 

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from gpubench.algorithms.cell_search import CountingSortSearch
+from gpubench.base.errors import NotSupported
 from gpubench.core import registry
 from gpubench.core.contracts import Algorithm, CellList, HostSearch
-from gpubench.core.errors import NotSupported
 from gpubench.core.grid import Grid
 from gpubench.devices.base import Device, Graph, Kernel
 from gpubench.distributed.domain_decomposition import DECOMPOSITIONS, share

@@ -12,7 +12,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from gpubench.core.errors import UserError
+from gpubench.base.errors import UserError
 from gpubench.evidence.results import Store, load
 
 

@@ -14,9 +14,9 @@ from gpubench.algorithms.bucket_sort import (
     BucketSort,
     HostRounds,
 )
+from gpubench.base.errors import UserError
 from gpubench.core.answers import LinkedCells
 from gpubench.core.contracts import CellListUpdate, Form
-from gpubench.core.errors import UserError
 
 
 class BucketResort(CellListUpdate):

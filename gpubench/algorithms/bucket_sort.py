@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from gpubench.base.errors import UserError
 from gpubench.core.answers import LinkedCells
 from gpubench.core.contracts import CellList, Form
-from gpubench.core.errors import UserError
 
 BLOCK = 256
 RESIDENT_THREADS = 1024

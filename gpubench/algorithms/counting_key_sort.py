@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from gpubench.algorithms.counting_sort import CountingSort
+from gpubench.base.errors import NotSupported
 from gpubench.core.contracts import Form
-from gpubench.core.errors import NotSupported
 from gpubench.core.grid import Grid
 from gpubench.problems.key_sort.contract import KeySort
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from gpubench.base.errors import UserError
 from gpubench.core.answers import LimitedCells
 from gpubench.core.contracts import CellList, Form
-from gpubench.core.errors import UserError
 
 BLOCK = 256
 

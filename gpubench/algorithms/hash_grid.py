@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from gpubench.base.errors import UserError
 from gpubench.core.answers import HashedCells
 from gpubench.core.contracts import CellList, Form
-from gpubench.core.errors import UserError
 from gpubench.core.grid import MAX_BUCKETS, UnboundedGrid
 from gpubench.inputs import ParticleSet
 from gpubench.primitives.radix_sort import RadixSort

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
+from gpubench.base.errors import UserError
 from gpubench.core.collision import Collisions, MeshCollision
 from gpubench.core.contracts import Form
-from gpubench.core.errors import UserError
 from gpubench.inputs.meshes import MeshPair
 from gpubench.primitives.linear_bvh import LinearBvh
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from gpubench.base.errors import NotSupported
 from gpubench.core.contracts import Form
-from gpubench.core.errors import NotSupported
 from gpubench.primitives.digit_sorts import key_constants
 from gpubench.problems.key_sort.contract import KeySort
 

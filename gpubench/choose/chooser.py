@@ -11,6 +11,7 @@ from typing import Self
 
 import numpy as np
 
+from gpubench.base.errors import UserError
 from gpubench.choose import evidence
 from gpubench.choose.evidence import (
     Known,
@@ -25,7 +26,6 @@ from gpubench.choose.model import SIZES, Barred, Estimate, Margin, Model
 from gpubench.choose.question import Question
 from gpubench.choose.surface import SAME, distances
 from gpubench.choose.validation import Validation, validate
-from gpubench.core.errors import UserError
 from gpubench.core.tasks import may_be_launches
 from gpubench.evidence import results
 from gpubench.evidence.pooling import of_newest_code

@@ -11,10 +11,10 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from gpubench.base import gpus, paths
+from gpubench.base.errors import UserError
+from gpubench.base.roles import study_for
 from gpubench.choose.surface import Floats
-from gpubench.core import gpus, paths
-from gpubench.core.errors import UserError
-from gpubench.core.roles import study_for
 from gpubench.core.tasks import TASKS
 from gpubench.evidence import results
 from gpubench.evidence.declared import group

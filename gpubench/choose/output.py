@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from gpubench.base.numbers import digits, listing, percent, size
 from gpubench.choose.chooser import Answer, Change, Chooser, Near
 from gpubench.choose.evidence import Subject
 from gpubench.choose.model import Estimate, Margin
 from gpubench.choose.validation import Loss, Validation
-from gpubench.core.numbers import digits, listing, percent, size
 
 SCHEMA_FILE = Path(__file__).with_name("answer.schema.json")
 EXIT_CODES = {"chosen": 0, "cannot tell": 3, "declined": 3}

@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from gpubench.core.errors import UserError
+from gpubench.base.errors import UserError
 from gpubench.core.tasks import TASKS
 from gpubench.inputs import DESTINATIONS, DISTRIBUTIONS, ORDERS
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpubench.base import gpus
+from gpubench.base.errors import UserError
+from gpubench.base.user_cache import remembered
 from gpubench.choose import evidence
-from gpubench.core import gpus
-from gpubench.core.errors import UserError
-from gpubench.core.user_cache import remembered
 
 if TYPE_CHECKING:
     from gpubench.choose.chooser import Chooser

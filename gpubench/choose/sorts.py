@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from gpubench.base.errors import UserError
+from gpubench.base.numbers import digits, listing
+from gpubench.base.roles import study_for
 from gpubench.choose.evidence import MODE, Machine, files, machine
 from gpubench.choose.question import require_known
-from gpubench.core.errors import UserError
-from gpubench.core.numbers import digits, listing
-from gpubench.core.roles import study_for
 from gpubench.evidence.crossover import Timed
 from gpubench.evidence.pooling import pool
 from gpubench.evidence.ranking import Subject, may_rank, timed

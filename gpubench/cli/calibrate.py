@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from gpubench.base.messages import say
 from gpubench.cli import require, values
 from gpubench.cli.options import Compared, From, JsonOption, Rule, compared, rule
 from gpubench.cli.output import new_table, print_json, print_table
 from gpubench.cli.values import opt
-from gpubench.core.messages import say
 
 if TYPE_CHECKING:
     from gpubench.evidence.calibration import Calibration

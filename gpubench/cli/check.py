@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gpubench.base.errors import UserError
+from gpubench.base.messages import say
+from gpubench.base.numbers import read_number
 from gpubench.cli import require, values
 from gpubench.cli.options import DeviceOption, From, JsonOption, PeriodicOption
 from gpubench.cli.output import new_table, print_json, print_table
 from gpubench.cli.values import arg, opt
-from gpubench.core.errors import UserError
-from gpubench.core.messages import say
-from gpubench.core.numbers import read_number
 
 if TYPE_CHECKING:
     from gpubench.evidence.physics_results import CheckResults

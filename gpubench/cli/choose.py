@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from gpubench.base.errors import UserError
 from gpubench.cli import require, values
 from gpubench.cli.options import From, JsonOption, words_of
 from gpubench.cli.output import new_table, print_json, print_table
 from gpubench.cli.values import opt
-from gpubench.core.errors import UserError
 
 if TYPE_CHECKING:
     from gpubench.choose.evidence import Machine
@@ -199,8 +199,8 @@ def _answer(asked: Asked, results: list[Path], device: str | None, as_json: bool
 
 def _elsewhere(machine: Machine) -> str | None:
     """Say that the evidence comes from a GPU that this machine does not have, or return None."""
+    from gpubench.base.gpus import gpu_names
     from gpubench.choose.evidence import MAP, STUDY
-    from gpubench.core.gpus import gpu_names
 
     here = gpu_names()
     if machine.backend != "cuda" or not here or machine.device in here:

@@ -6,8 +6,8 @@ from typing import Any
 
 from typer.core import TyperCommand
 
+from gpubench.base.errors import UserError
 from gpubench.cli import values
-from gpubench.core.errors import UserError
 
 
 class Command(TyperCommand):

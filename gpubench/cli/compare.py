@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gpubench.base.errors import UserError
+from gpubench.base.messages import say
+from gpubench.base.writing import write_whole
 from gpubench.cli import require
 from gpubench.cli.options import (
     AgainOption,
@@ -21,9 +24,6 @@ from gpubench.cli.options import (
 )
 from gpubench.cli.output import new_table, print_json, print_table
 from gpubench.cli.values import arg, opt
-from gpubench.core.errors import UserError
-from gpubench.core.messages import say
-from gpubench.core.writing import write_whole
 
 if TYPE_CHECKING:
     from gpubench.compare.procedure import Comparison

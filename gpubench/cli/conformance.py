@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any
 
 from gpubench import problems
+from gpubench.base.errors import UserError
 from gpubench.core.contracts import Algorithm
-from gpubench.core.errors import UserError
 from gpubench.devices import Device, missing_feature
 from gpubench.inputs import MeshPair, ParticleSet
 from gpubench.inputs.specs import Meshes, Particles

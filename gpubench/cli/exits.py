@@ -13,8 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
 
-from gpubench.core.errors import UserError
-from gpubench.core.messages import say_why
+from gpubench.base.errors import UserError
+from gpubench.base.messages import say_why
 
 ERROR = 2
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
+from gpubench.base import plugins
+from gpubench.base.messages import say
+from gpubench.base.user_cache import remembered
 from gpubench.cli import require
 from gpubench.cli.options import JsonOption
 from gpubench.cli.output import new_table, print_json, print_table
 from gpubench.cli.values import arg
-from gpubench.core import plugins
-from gpubench.core.messages import say
-from gpubench.core.user_cache import remembered
 
 if TYPE_CHECKING:
     from gpubench.core.contracts import Algorithm

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gpubench.core.markdown import table
+from gpubench.base.markdown import table
 from gpubench.evidence.inputs import names
 
 if TYPE_CHECKING:

@@ -16,12 +16,12 @@ from typing import Annotated, Any, get_args, get_origin
 
 import typer
 
+from gpubench.base import messages
+from gpubench.base.errors import UserError
+from gpubench.base.numbers import read_whole
+from gpubench.base.roles import study_for
 from gpubench.cli import values
 from gpubench.cli.values import Numbers, Wholes, opt
-from gpubench.core import messages
-from gpubench.core.errors import UserError
-from gpubench.core.numbers import read_whole
-from gpubench.core.roles import study_for
 from gpubench.studies.selection import Selection
 
 RESULTS = Path("results/local")

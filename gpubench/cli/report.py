@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+from gpubench.base import install, paths
+from gpubench.base.errors import UserError
 from gpubench.cli import require
 from gpubench.cli.options import RESULTS
 from gpubench.cli.values import arg, opt
-from gpubench.core import install, paths
-from gpubench.core.errors import UserError
 
 REPORTED = ("measured", "checks", "simulations", "calibration")  # folders of a checkout's results
 REPORT = Path("reports/local")

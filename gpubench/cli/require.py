@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from gpubench.core.errors import UserError
+from gpubench.base.errors import UserError
 
 
 def one_process(command: str) -> None:

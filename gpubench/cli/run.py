@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from gpubench.base import children, messages
+from gpubench.base.errors import UserError
+from gpubench.base.messages import say
 from gpubench.cli import require, values
 from gpubench.cli.options import (
     RESULTS,
@@ -22,9 +25,6 @@ from gpubench.cli.options import (
 )
 from gpubench.cli.output import console_on
 from gpubench.cli.values import arg, opt
-from gpubench.core import children, messages
-from gpubench.core.errors import UserError
-from gpubench.core.messages import say
 from gpubench.studies.selection import Selection
 
 if TYPE_CHECKING:

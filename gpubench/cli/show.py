@@ -6,11 +6,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from gpubench.base.errors import UserError
 from gpubench.cli import require, values
 from gpubench.cli.output import new_table, print_json, print_table
 from gpubench.cli.report import default_results
 from gpubench.cli.values import arg, opt
-from gpubench.core.errors import UserError
 
 if TYPE_CHECKING:
     import pandas as pd

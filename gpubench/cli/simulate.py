@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gpubench.base import install
+from gpubench.base.messages import say
 from gpubench.cli import require, values
 from gpubench.cli.options import (
     DeviceOption,
@@ -17,8 +19,6 @@ from gpubench.cli.options import (
 )
 from gpubench.cli.output import new_table, print_json, print_table
 from gpubench.cli.values import arg, opt
-from gpubench.core import install
-from gpubench.core.messages import say
 
 if TYPE_CHECKING:
     from gpubench.devices import Device

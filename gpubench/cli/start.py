@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from typing import Any, NoReturn
 
-from gpubench.core.errors import UserError
+from gpubench.base.errors import UserError
 from gpubench.distributed.ranks import INTERRUPTED, Ranks, ends_all, launched_size
 
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gpubench.base.messages import say
 from gpubench.cli import require, values
 from gpubench.cli.check import axes_in, triple
 from gpubench.cli.options import RESULTS, DeviceOption, PeriodicOption
 from gpubench.cli.values import arg, opt
-from gpubench.core.messages import say
 
 if TYPE_CHECKING:
     from gpubench.neighbours.tune import Tuned

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import typer
 
-from gpubench.core.numbers import read_number, read_whole
+from gpubench.base.numbers import read_number, read_whole
 
 T = TypeVar("T")
 

@@ -22,11 +22,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gpubench.base.errors import UserError
 from gpubench.compare.files import name_of
 from gpubench.compare.pairs import Code, Job, Pair, Pairs, describe
 from gpubench.compare.procedure import LOOKS, threshold_on
 from gpubench.compare.verdict import CLOCK_MS, log_ratio, risk, verdicts_of_pairs
-from gpubench.core.errors import UserError
 from gpubench.evidence.bounds import Environment
 from gpubench.evidence.calibration import Calibration, Measured, Rates, Verdicts
 from gpubench.evidence.records import Ok, identity_of

@@ -10,11 +10,11 @@ import sys
 import tarfile
 from pathlib import Path
 
+from gpubench.base import plugins
+from gpubench.base.errors import UserError
+from gpubench.base.paths import cache_folder
+from gpubench.base.writing import writing
 from gpubench.compare.pairs import Code
-from gpubench.core import plugins
-from gpubench.core.errors import UserError
-from gpubench.core.paths import cache_folder
-from gpubench.core.writing import writing
 from gpubench.measure.environment import git
 
 

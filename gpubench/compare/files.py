@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from gpubench.base.errors import UserError
 from gpubench.compare.verdict import CLOCK_MS, Cell
-from gpubench.core.errors import UserError
 from gpubench.evidence.pooling import Measurement, key_of, pool
 from gpubench.evidence.records import (
     AnyRecord,

@@ -6,12 +6,12 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
+from gpubench.base.markdown import escaped
+from gpubench.base.markdown import table as table_of
+from gpubench.base.numbers import percent
 from gpubench.compare.files import Fault
 from gpubench.compare.procedure import Comparison
 from gpubench.compare.verdict import Judgement, risk
-from gpubench.core.markdown import escaped
-from gpubench.core.markdown import table as table_of
-from gpubench.core.numbers import percent
 
 COLUMNS = ("cell", "base ms", "head ms", "head / base", "interval", "verdict")
 ROWS = 40  # of a table in Markdown: a comment has room for some 65,000 characters

@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
+from gpubench.base import children
+from gpubench.base.errors import UserError
 from gpubench.compare.worker import PROTOCOL
-from gpubench.core import children
-from gpubench.core.errors import UserError
 from gpubench.evidence.records import AnyRecord, record_of
 from gpubench.studies.plan import plan
 from gpubench.studies.selection import Selection

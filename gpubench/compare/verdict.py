@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom, norm, t
 
-from gpubench.core.numbers import percent
+from gpubench.base.numbers import percent
 from gpubench.evidence.calibration import spread_of
 
 Verdict = Literal["same", "faster", "slower", "cannot tell"]

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from gpubench.base.errors import NotSupported
 from gpubench.core.contracts import Algorithm
-from gpubench.core.errors import NotSupported
 
 if TYPE_CHECKING:
     from gpubench.devices.base import Device

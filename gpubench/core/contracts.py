@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, get_type_hints
 
 import numpy as np
 
+from gpubench.base.errors import NotSupported, UserError
 from gpubench.core.answers import (
     HashedCells,
     LimitedCells,
@@ -21,7 +22,6 @@ from gpubench.core.answers import (
     Noise,
     SortedCells,
 )
-from gpubench.core.errors import NotSupported, UserError
 from gpubench.core.host_work import HostWork
 from gpubench.core.poison import arrays_of, poison
 from gpubench.core.tasks import task_of

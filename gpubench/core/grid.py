@@ -12,8 +12,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.core.errors import NotSupported, UserError
-from gpubench.core.threads import over
+from gpubench.base.errors import NotSupported, UserError
+from gpubench.base.threads import over
 
 MAX_CELLS = 2**31 - 2
 EPSILON = float(np.finfo(np.float32).eps)

@@ -17,10 +17,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from gpubench.core import plugins
+from gpubench.base import plugins
+from gpubench.base.errors import UserError
+from gpubench.base.paths import PACKAGE
 from gpubench.core.contracts import Algorithm
-from gpubench.core.errors import UserError
-from gpubench.core.paths import PACKAGE
 from gpubench.workloads.workload import Workload
 
 ALGORITHMS = ("gpubench.algorithms", "gpubench.libraries")  # ours, and third-party ones

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from gpubench.base.errors import UserError
 from gpubench.core.contracts import Algorithm
-from gpubench.core.errors import UserError
 
 if TYPE_CHECKING:
     from gpubench.devices.base import Device

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from gpubench.core.errors import DeviceUnavailable, UserError
+from gpubench.base.errors import DeviceUnavailable, UserError
 from gpubench.devices.base import Device, DeviceReport
 
 __all__ = ["Device", "DeviceReport", "missing_feature", "open_device", "survey"]

@@ -19,10 +19,10 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from gpubench.core import install
-from gpubench.core.errors import DeviceUnavailable, OutOfMemory
-from gpubench.core.plugins import kernel_folders
-from gpubench.core.user_cache import keep, machine_code, sources_digest, usable_cache
+from gpubench.base import install
+from gpubench.base.errors import DeviceUnavailable, OutOfMemory
+from gpubench.base.plugins import kernel_folders
+from gpubench.base.user_cache import keep, machine_code, sources_digest, usable_cache
 from gpubench.devices.base import Device, DeviceReport, Graph, Kernel, scalar
 
 LARGE_BYTES = 2**20  # of an array: smaller ones come from NumPy's memory

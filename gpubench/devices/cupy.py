@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from gpubench.core import install
-from gpubench.core.errors import DeviceUnavailable
-from gpubench.core.paths import kernel_folder
-from gpubench.core.user_cache import machine_code, sources_digest
+from gpubench.base import install
+from gpubench.base.errors import DeviceUnavailable
+from gpubench.base.paths import kernel_folder
+from gpubench.base.user_cache import machine_code, sources_digest
 from gpubench.devices.base import Device, Kernel, scalar
 
 INSTALL = f"{install.hint('neighbours-cuda13')} (or [neighbours-cuda12], to match `nvidia-smi`)"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from gpubench.core.plugins import kernel_folders
+from gpubench.base.plugins import kernel_folders
 from gpubench.devices.base import Device
 
 

@@ -15,10 +15,10 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from gpubench.core import install
-from gpubench.core.errors import CompileError, DeviceUnavailable, OutOfMemory
-from gpubench.core.plugins import kernel_folders
-from gpubench.core.user_cache import keep, usable_cache
+from gpubench.base import install
+from gpubench.base.errors import CompileError, DeviceUnavailable, OutOfMemory
+from gpubench.base.plugins import kernel_folders
+from gpubench.base.user_cache import keep, usable_cache
 from gpubench.devices.base import Device, DeviceReport, Kernel, scalar
 from gpubench.devices.program_cache import ProgramCache
 

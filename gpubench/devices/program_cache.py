@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from gpubench.core.messages import say
-from gpubench.core.user_cache import usable_cache
+from gpubench.base.messages import say
+from gpubench.base.user_cache import usable_cache
 
 T = TypeVar("T")
 

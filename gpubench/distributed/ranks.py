@@ -22,8 +22,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from gpubench.core import install
-from gpubench.core.errors import UserError
+from gpubench.base import install
+from gpubench.base.errors import UserError
 from gpubench.distributed import watch
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.core.errors import UserError
+from gpubench.base.errors import UserError
 
 
 def cut(counts: NDArray[np.integer], ranks: int) -> NDArray[np.int64]:

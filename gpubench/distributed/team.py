@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from gpubench.core.errors import UserError
+from gpubench.base.errors import UserError
 from gpubench.devices.base import Device
 from gpubench.distributed.ranks import Ranks
 from gpubench.distributed.transport import Transport

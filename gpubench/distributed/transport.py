@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.core import install
-from gpubench.core.errors import UserError
+from gpubench.base import install
+from gpubench.base.errors import UserError
 from gpubench.devices import Device
 from gpubench.distributed.ranks import Ranks
 

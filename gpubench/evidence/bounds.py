@@ -14,8 +14,8 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 from msgspec import Meta, Struct
 
-from gpubench.core.errors import UserError
-from gpubench.core.writing import write_whole
+from gpubench.base.errors import UserError
+from gpubench.base.writing import write_whole
 
 T = TypeVar("T")
 

@@ -12,8 +12,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from gpubench.core import paths
-from gpubench.core.errors import UserError
+from gpubench.base import paths
+from gpubench.base.errors import UserError
 from gpubench.evidence.bounds import (
     Amount,
     Count,

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from gpubench.core.errors import UserError
+from gpubench.base.errors import UserError
 from gpubench.evidence.results import Results, load
 
 KINDS = ("records", "checks", "calibration")  # of studies, of checks of physics, of `calibrate`

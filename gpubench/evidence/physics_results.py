@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from gpubench.core.writing import Lock
+from gpubench.base.writing import Lock
 from gpubench.evidence.bounds import (
     Environment,
     Line,

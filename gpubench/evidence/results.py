@@ -15,8 +15,8 @@ from typing import Annotated, Any, Self, cast
 
 from msgspec import Meta, Struct
 
-from gpubench.core.errors import UserError
-from gpubench.core.writing import Lock, remove_leftovers, whole_file
+from gpubench.base.errors import UserError
+from gpubench.base.writing import Lock, remove_leftovers, whole_file
 from gpubench.evidence.bounds import Environment, Name, checked, read
 from gpubench.evidence.inputs import Described, description, learn
 from gpubench.evidence.records import (

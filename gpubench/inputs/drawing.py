@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.core.errors import UserError
+from gpubench.base.errors import UserError
+from gpubench.base.threads import over, stable_order, take
 from gpubench.core.grid import Grid
-from gpubench.core.threads import over, stable_order, take
 
 CLUSTERS = 32
 CLUSTER_WIDTH = 0.05  # standard deviation of a cluster, as a share of the box edge

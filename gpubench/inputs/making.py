@@ -8,9 +8,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.core.errors import UserError
+from gpubench.base.errors import UserError
+from gpubench.base.threads import take
 from gpubench.core.grid import MAX_CELLS, Grid
-from gpubench.core.threads import take
 from gpubench.inputs.drawing import (
     SAMPLERS,
     arrangement,

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpubench.base.errors import UserError
 from gpubench.core.block_matrix import BlockRows
-from gpubench.core.errors import UserError
 from gpubench.inputs.sets import ParticleSet
 
 

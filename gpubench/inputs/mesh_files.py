@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.core.errors import UserError
-from gpubench.core.install import hint
+from gpubench.base.errors import UserError
+from gpubench.base.install import hint
 from gpubench.inputs.meshes import MeshPair, mesh_pair
 from gpubench.inputs.positions import mapped
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.core.errors import UserError
+from gpubench.base.errors import UserError
 from gpubench.inputs.obb_tree import ObbTree, obb_tree
 
 Floats = NDArray[np.float64]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.core.user_cache import remembered_arrays
+from gpubench.base.user_cache import remembered_arrays
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
-from gpubench.core.errors import UserError
+from gpubench.base.errors import UserError
 from gpubench.core.grid import Grid
 from gpubench.inputs.making import (
     check_move,

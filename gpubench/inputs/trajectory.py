@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.core.errors import UserError
-from gpubench.core.install import hint
+from gpubench.base.errors import UserError
+from gpubench.base.install import hint
 from gpubench.inputs.positions import mapped
 
 Triple = tuple[float, float, float]

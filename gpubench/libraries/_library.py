@@ -6,8 +6,8 @@ import importlib
 from importlib.metadata import PackageNotFoundError, version
 from types import ModuleType
 
-from gpubench.core import install
-from gpubench.core.errors import NotSupported
+from gpubench.base import install
+from gpubench.base.errors import NotSupported
 
 
 def need(module: str, package: str, extra: str | None = "rivals") -> ModuleType:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.core.errors import NotSupported
+from gpubench.base.errors import NotSupported
 from gpubench.devices.base import Device
 from gpubench.libraries._library import need
 

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import gpubench
+from gpubench.base.errors import NotSupported
 from gpubench.core.answers import Neighbours
 from gpubench.core.contracts import Form, NeighbourSearch
-from gpubench.core.errors import NotSupported
 from gpubench.core.grid import EPSILON
 from gpubench.core.tasks import TASKS, task_of
 from gpubench.inputs import ParticleSet

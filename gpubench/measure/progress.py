@@ -18,7 +18,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from gpubench.core.messages import is_quiet
+from gpubench.base.messages import is_quiet
 
 SHOWN_AFTER_S = 2.0
 

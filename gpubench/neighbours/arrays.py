@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.core.errors import OutOfMemory, UserError
+from gpubench.base.errors import OutOfMemory, UserError
 from gpubench.devices.base import Device
 from gpubench.devices.cupy import CuPyDevice, View, import_cupy
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.core.errors import UserError
+from gpubench.base.errors import UserError
 from gpubench.core.grid import Grid
 
 CELLS_PER_PARTICLE = 4  # at most: cells may be longer than the cutoff, and empty ones cost time

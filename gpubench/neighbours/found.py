@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gpubench.core.errors import UserError
+from gpubench.base.errors import UserError
 from gpubench.neighbours.arrays import Arrays
 from gpubench.neighbours.plan import BLOCK, Plan, Rows
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from gpubench.algorithms import cell_search
 from gpubench.algorithms.cell_search import CellSearch
+from gpubench.base.errors import UserError
 from gpubench.choose.question import Question
 from gpubench.choose.remembered import chooser_for
 from gpubench.core.answers import LinkedCells
-from gpubench.core.errors import UserError
 from gpubench.core.grid import Grid
 from gpubench.core.registry import classes_in
 from gpubench.devices import Device

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from gpubench.algorithms.cell_search import CellSearch, query_of
+from gpubench.base.errors import UserError
 from gpubench.core.answers import LinkedCells
-from gpubench.core.errors import UserError
 from gpubench.core.grid import Grid
 from gpubench.devices.base import Device
 from gpubench.devices.named import NamedKernel

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from gpubench.core.errors import UserError
+from gpubench.base.errors import UserError
 from gpubench.neighbours.arrays import Arrays, arrays_of, is_writable
 from gpubench.neighbours.box import Box, box_around, box_of, fits
 from gpubench.neighbours.found import Found, Kept

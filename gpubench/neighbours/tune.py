@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from gpubench.base.errors import UserError
 from gpubench.core import registry
 from gpubench.core.contracts import HostSearch, NeighbourSearch, forms_for
-from gpubench.core.errors import UserError
 from gpubench.core.grid import Grid
 from gpubench.core.tasks import TASKS
 from gpubench.devices import Device, open_device

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.core.errors import UserError
+from gpubench.base.errors import UserError
+from gpubench.base.threads import over
 from gpubench.core.grid import MAX_CELLS, Grid, HashedGrid
-from gpubench.core.threads import over
 
 # The layout of `struct Box` in kernels/common/box.h.
 BOX_DTYPE = np.dtype(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.core.errors import UserError
+from gpubench.base.errors import UserError
 from gpubench.physics.box import HIGH_WALL, LOW_WALL, Box
 from gpubench.physics.pairs import nearest_image, wrapped
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.core.errors import UserError
+from gpubench.base.errors import UserError
 from gpubench.physics.box import Box
 from gpubench.physics.transport import wavenumber_along
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.core.threads import each, over
+from gpubench.base.threads import each, over
 from gpubench.physics.box import Box
 
 State = Mapping[str, NDArray[Any]]

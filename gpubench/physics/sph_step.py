@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.core.threads import each
+from gpubench.base.threads import each
 from gpubench.physics.box import HIGH_WALL, Box
 from gpubench.physics.contact import Contact, Walls, contact_forces, wall_accelerations
 from gpubench.physics.motion import (

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.core.threads import each
+from gpubench.base.threads import each
 from gpubench.physics.box import Box
 from gpubench.physics.fluid import INTEGRATORS, Fluid
 from gpubench.physics.forces import pair_forces

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.core.errors import UserError
+from gpubench.base.errors import UserError
 from gpubench.devices.base import Device
 from gpubench.evidence.physics_results import Axis, Figure, Finding, Panel, Reference, Series
 from gpubench.physics.domains import domain_size, order_parameter, structure_factor

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
-from gpubench.core.errors import UserError
+from gpubench.base.errors import UserError
 from gpubench.devices.base import Device
 from gpubench.evidence.physics_results import Axis, Figure, Finding, Panel, Reference, Series
 from gpubench.physics.fits import LEAST_POINTS, Estimate, fit_line, mean_of_series

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from gpubench.core.errors import UserError
+from gpubench.base.errors import UserError
 from gpubench.devices.base import Device
 from gpubench.evidence.bounds import Environment
 from gpubench.evidence.physics_results import CheckResults, CheckRun

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from gpubench.core.errors import NotSupported
+from gpubench.base.errors import NotSupported
 from gpubench.core.grid import Grid
 from gpubench.devices.base import Device
 from gpubench.devices.named import NamedKernel

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from gpubench.core.errors import NotSupported
+from gpubench.base.errors import NotSupported
 from gpubench.devices.base import Device
 from gpubench.primitives import bitonic_merge
 from gpubench.primitives.bitonic_merge import BitonicMerge

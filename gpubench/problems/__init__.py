@@ -11,7 +11,7 @@ import pkgutil
 from collections.abc import Mapping
 from functools import cache
 
-from gpubench.core import plugins
+from gpubench.base import plugins
 from gpubench.inputs.recipe import Declared, Recipe, Words, declared_axes
 from gpubench.inputs.specs import Simulation
 from gpubench.problems.problem import Problem

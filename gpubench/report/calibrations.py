@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpubench.core.numbers import percent
+from gpubench.base.numbers import percent
 from gpubench.evidence.calibration import Calibration
 from gpubench.report.pages import Page, Section, Table, words
 

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from gpubench.core.errors import UserError
-from gpubench.core.writing import Lock, write_whole, writing
+from gpubench.base.errors import UserError
+from gpubench.base.writing import Lock, write_whole, writing
 from gpubench.report import render
 
 MANIFEST = "gpubench-report.txt"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from gpubench.core import numbers
-from gpubench.core.numbers import listing as listing
+from gpubench.base import numbers
+from gpubench.base.numbers import listing as listing
 
 significant = numbers.digits  # 0.0226, 1.41, 1,410
 DASH = "\N{EN DASH}"  # stands for what is not there

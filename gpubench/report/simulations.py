@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gpubench.core.errors import UserError
+from gpubench.base.errors import UserError
 from gpubench.evidence.simulations import load
 from gpubench.report import formats
 from gpubench.report.pages import Page, Picture, Section, Table, number

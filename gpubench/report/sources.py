@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpubench.core.errors import UserError
+from gpubench.base.errors import UserError
 from gpubench.evidence import calibration, physics_results
 from gpubench.evidence.calibration import Calibration
 from gpubench.evidence.files import ACCOUNT, below, kind_of

@@ -22,7 +22,7 @@ import altair as alt
 import vl_convert
 from altair.utils.schemapi import debug_mode
 
-from gpubench.core.user_cache import keep, usable_cache
+from gpubench.base.user_cache import keep, usable_cache
 from gpubench.report import formats
 from gpubench.report.figures import (
     LIGHT,

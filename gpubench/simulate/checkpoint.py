@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench import __version__
-from gpubench.core.errors import UserError
-from gpubench.core.writing import whole_file
+from gpubench.base.errors import UserError
+from gpubench.base.writing import whole_file
 from gpubench.devices import Device
 from gpubench.measure.environment import code_hash
 from gpubench.simulate.arrays import read_arrays

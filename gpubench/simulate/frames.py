@@ -22,8 +22,8 @@ from matplotlib.figure import Figure
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
-from gpubench.core.errors import UserError
-from gpubench.core.writing import whole_file, writing
+from gpubench.base.errors import UserError
+from gpubench.base.writing import whole_file, writing
 from gpubench.simulate.look import DPI, INK, Key, add_key, place, reduced
 from gpubench.workloads.workload import Snapshot
 

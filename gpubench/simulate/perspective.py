@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from scipy.ndimage import binary_erosion
 
-from gpubench.core import install
+from gpubench.base import install
 from gpubench.simulate.frames import save_frame
 from gpubench.simulate.look import DPI, Key, add_key, add_title, colours_of, place
 from gpubench.simulate.renderers import PYVISTA

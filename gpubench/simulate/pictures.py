@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from gpubench.core.errors import UserError
+from gpubench.base.errors import UserError
 from gpubench.core.registry import require_known
 from gpubench.simulate import perspective, slab
 from gpubench.simulate.frames import read_frames, write_animation, write_panel

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from gpubench import __version__
-from gpubench.core.errors import UserError
-from gpubench.core.paths import repository
-from gpubench.core.writing import Lock, whole_file
+from gpubench.base.errors import UserError
+from gpubench.base.paths import repository
+from gpubench.base.writing import Lock, whole_file
 from gpubench.measure.environment import code_hash, commit_of, machine
 from gpubench.simulate.pictures import FrameFolder
 from gpubench.simulate.renderers import AUTO

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from gpubench.base.errors import NotSupported, UserError
 from gpubench.core import registry
 from gpubench.core.contracts import CellList
-from gpubench.core.errors import NotSupported, UserError
 from gpubench.core.memory import why_too_large
 from gpubench.devices import Device, missing_feature
 from gpubench.distributed.domain_decomposition import share

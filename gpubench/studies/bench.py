@@ -10,9 +10,9 @@ from functools import cache, partial
 from typing import Any
 
 from gpubench import problems
+from gpubench.base.errors import DeviceUnavailable, NotSupported, OutOfMemory, UserError
 from gpubench.core import registry
 from gpubench.core.contracts import Algorithm, CellList
-from gpubench.core.errors import DeviceUnavailable, NotSupported, OutOfMemory, UserError
 from gpubench.core.memory import why_too_large
 from gpubench.devices import Device, missing_feature
 from gpubench.evidence.declared import STEP

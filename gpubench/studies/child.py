@@ -2,7 +2,7 @@
 
 `gpubench.studies.child SOCKET` is started by `Child`. Requests and answers are pickled: both sides
 are the same code. The process ends as soon as the other side has gone, whatever it is doing, so
-that it never measures beside its successor (`core/children.py`).
+that it never measures beside its successor (`base/children.py`).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from gpubench import devices
-from gpubench.core import children
-from gpubench.core.errors import DeviceUnavailable, UserError
+from gpubench.base import children
+from gpubench.base.errors import DeviceUnavailable, UserError
 from gpubench.devices.base import Device
 from gpubench.distributed.ranks import unlaunched
 from gpubench.evidence.records import AnyRecord

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from gpubench.base.errors import UserError
 from gpubench.core import registry
-from gpubench.core.errors import UserError
 from gpubench.core.memory import why_too_large
 from gpubench.devices import Device
 from gpubench.evidence.records import AnyRecord, identity_of, is_settled

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, cast
 
 import msgspec
 
-from gpubench.core.errors import UserError
+from gpubench.base.errors import UserError
 from gpubench.distributed.ranks import Ranks, ends_all
 from gpubench.evidence.records import AnyRecord, Ok
 from gpubench.evidence.results import first_difference

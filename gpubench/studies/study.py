@@ -15,10 +15,10 @@ from typing import Any
 import jsonschema
 
 from gpubench import problems
+from gpubench.base.errors import UserError
+from gpubench.base.paths import PACKAGE
 from gpubench.core import registry
 from gpubench.core.contracts import Algorithm
-from gpubench.core.errors import UserError
-from gpubench.core.paths import PACKAGE
 from gpubench.inputs.recipe import axes, required_axes
 from gpubench.inputs.specs import Matrices, Particles, Recipe, Simulation
 from gpubench.measure.budget import Budget, Mode

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from gpubench import problems
+from gpubench.base.errors import NotSupported
 from gpubench.core.contracts import Algorithm
-from gpubench.core.errors import NotSupported
 from gpubench.inputs import (
     Inputs,
 )

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
+from gpubench.base.threads import each, over, same
 from gpubench.core.grid import Grid
-from gpubench.core.threads import each, over, same
 from gpubench.verify.arrays import Ints, check_array, exclusive_sum, first_absent, first_true
 from gpubench.verify.neighbour_rows import check_no_self, check_rows, row_sums
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.core.threads import Result, between
+from gpubench.base.threads import Result, between
 from gpubench.verify.arrays import Ints, check_array, check_range, exclusive_sum, first_true
 
 ENTRIES = 2**18  # of a list that one thread looks at, at a time: they stay in its cache

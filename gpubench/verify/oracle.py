@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpubench.base.threads import over
 from gpubench.core.answers import NULL
-from gpubench.core.threads import over
 from gpubench.physics.noise import pair_noise
 from gpubench.verify.arrays import Ints, check_array, check_range, exclusive_sum, first_true
 

@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.algorithms.hash_grid import HashGrid
+from gpubench.base.errors import UserError
+from gpubench.base.threads import put, stable_order, take
 from gpubench.core.answers import HashedCells, LimitedCells, LinkedCells, SortedCells
 from gpubench.core.contracts import CellList, CellListUpdate
-from gpubench.core.errors import UserError
 from gpubench.core.poison import empty
-from gpubench.core.threads import put, stable_order, take
 from gpubench.devices.base import Device, Graph
 from gpubench.physics.box import Box
 from gpubench.physics.motion import rows_of

@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.core.errors import NotSupported, UserError
-from gpubench.core.messages import say
+from gpubench.base.errors import NotSupported, UserError
+from gpubench.base.messages import say
 from gpubench.physics.constraint import SOLVERS, Liquid, spline
 from gpubench.physics.constraint_step import Solved, check_constraint_step
 from gpubench.physics.motion import rows_of

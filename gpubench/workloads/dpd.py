@@ -16,8 +16,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from gpubench.base.errors import UserError
 from gpubench.core.answers import SortedCells
-from gpubench.core.errors import UserError
 from gpubench.physics.box import Box
 from gpubench.physics.domains import domain_size, order_parameter, structure_factor
 from gpubench.physics.fluid import INTEGRATORS, Fluid

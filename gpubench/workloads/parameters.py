@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from gpubench.core.errors import UserError
-from gpubench.core.numbers import read_number, read_whole
+from gpubench.base.errors import UserError
+from gpubench.base.numbers import read_number, read_whole
 from gpubench.workloads.workload import Value
 
 

@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from gpubench.base.errors import NotSupported, UserError
 from gpubench.core.answers import HashedCells, SortedCells
-from gpubench.core.errors import NotSupported, UserError
 from gpubench.core.grid import MAX_CELLS
 from gpubench.devices.base import Device
 from gpubench.physics.box import LOW_WALL, Box

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.core.errors import UserError
+from gpubench.base.errors import UserError
 from gpubench.devices.base import Device
 from gpubench.physics.box import Box
 from gpubench.physics.rigid import RigidBody

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.core.errors import UserError
+from gpubench.base.errors import UserError
 from gpubench.physics.box import Box
 from gpubench.physics.motion import rows_of
 from gpubench.physics.rigid import RigidBody

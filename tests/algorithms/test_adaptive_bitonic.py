@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from gpubench.algorithms.adaptive_bitonic import AdaptiveBitonic
-from gpubench.core.errors import UserError
+from gpubench.base.errors import UserError
 from gpubench.core.grid import Grid
 from gpubench.devices import Device
 from gpubench.inputs import make

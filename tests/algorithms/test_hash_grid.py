@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from gpubench.algorithms.hash_grid import HashGrid
 from gpubench.algorithms.hash_query import HashQuery
+from gpubench.base.errors import NotSupported, UserError
 from gpubench.core.answers import NULL
-from gpubench.core.errors import NotSupported, UserError
 from gpubench.core.grid import (
     CELL_REACH,
     HASH_PRIMES,

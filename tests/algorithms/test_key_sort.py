@@ -12,7 +12,7 @@ from gpubench.algorithms.bitonic_sort import BitonicSort
 from gpubench.algorithms.counting_key_sort import CountingKeySort
 from gpubench.algorithms.key_resort import KeyResort
 from gpubench.algorithms.segment_sort import SegmentSort
-from gpubench.core.errors import NotSupported, UserError
+from gpubench.base.errors import NotSupported, UserError
 from gpubench.devices import Device
 from gpubench.problems.key_sort.inputs import (
     ENTROPIES,

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpubench.algorithms.loop_subdivision import LoopSubdivision
-from gpubench.core.errors import UserError
+from gpubench.base.errors import UserError
 from gpubench.devices import Device
 from gpubench.inputs import LoopMesh, loop_mesh, make_loop_mesh
 from gpubench.inputs.loop_meshes import directed_edges

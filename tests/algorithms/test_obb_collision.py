@@ -12,9 +12,9 @@ import pytest
 
 from gpubench.algorithms.neighbour_query import NeighbourQuery
 from gpubench.algorithms.obb_collision import ObbCollision
+from gpubench.base import user_cache
+from gpubench.base.errors import NotSupported, UserError
 from gpubench.cli.conformance import check_forms
-from gpubench.core import user_cache
-from gpubench.core.errors import NotSupported, UserError
 from gpubench.devices import Device
 from gpubench.inputs import MeshPair, make_mesh_pair, mesh_pair
 from gpubench.inputs import obb_tree as tree_module

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from gpubench.algorithms._cycles import cycles
 from gpubench.algorithms._pair_noise import moments
 from gpubench.algorithms.noise_rozen import FRACTIONS
+from gpubench.base.errors import UserError
 from gpubench.core import registry
 from gpubench.core.answers import Noise
-from gpubench.core.errors import UserError
 from gpubench.devices import Device
 from gpubench.inputs import MAX_PAIRS, PARTNERS, PairSet, make_pairs
 from gpubench.physics.noise import GENERATORS, philox4x32, rozen_next, symmetric

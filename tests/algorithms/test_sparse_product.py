@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from gpubench.algorithms import ellpack_blocks
 from gpubench.algorithms._block_rows import BLOCK
 from gpubench.algorithms.ellpack_staged import STRETCHES, stretches_of
+from gpubench.base.errors import NotSupported, UserError
 from gpubench.core import registry
 from gpubench.core.block_matrix import TASKS
-from gpubench.core.errors import NotSupported, UserError
 from gpubench.core.grid import Grid
 from gpubench.devices import Device
 from gpubench.inputs import MatrixSet, make, of_particles

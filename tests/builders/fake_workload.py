@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from gpubench.base.errors import UserError
 from gpubench.core.answers import SortedCells
 from gpubench.core.contracts import CellList, Form
-from gpubench.core.errors import UserError
 from gpubench.core.grid import Grid
 from gpubench.workloads.workload import BlowUp, Snapshot, Value, Workload
 

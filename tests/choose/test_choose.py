@@ -16,6 +16,8 @@ from jsonschema import Draft202012Validator
 from scipy.spatial import Delaunay
 from searches import grid, record, results, write
 
+from gpubench.base import paths, user_cache
+from gpubench.base.errors import UserError
 from gpubench.choose import evidence, output
 from gpubench.choose.chooser import Chooser
 from gpubench.choose.evidence import Place, Setting
@@ -23,8 +25,7 @@ from gpubench.choose.question import Question
 from gpubench.choose.remembered import chooser_for
 from gpubench.choose.surface import basis, corners, solution
 from gpubench.cli import app
-from gpubench.core import paths, registry, user_cache
-from gpubench.core.errors import UserError
+from gpubench.core import registry
 from gpubench.core.tasks import TASKS, task_of
 
 SIZES = [2**k for k in range(12, 23, 2)]
@@ -712,7 +713,7 @@ def test_of_several_gpus_the_default_is_the_one_here_or_the_latest(monkeypatch, 
 def gpus(monkeypatch):
     """Stand for the GPUs of this machine, of which there are none at first."""
     names = []
-    monkeypatch.setattr("gpubench.core.gpus.gpu_names", lambda: names)
+    monkeypatch.setattr("gpubench.base.gpus.gpu_names", lambda: names)
     return names
 
 

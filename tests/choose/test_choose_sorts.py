@@ -12,9 +12,9 @@ import pytest
 from key_records import key_records
 from report_pages import ENVIRONMENT
 
+from gpubench.base.errors import UserError
 from gpubench.choose.sorts import SortQuestion, choose
 from gpubench.cli import app
-from gpubench.core.errors import UserError
 from gpubench.evidence.records import as_json
 
 TIMES = {

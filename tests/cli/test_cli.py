@@ -13,9 +13,10 @@ import gpubench.devices
 import gpubench.report
 import gpubench.verify.suites
 from gpubench import __version__
+from gpubench.base import paths
+from gpubench.base.errors import DeviceUnavailable, UserError
 from gpubench.cli import app
-from gpubench.core import paths, registry
-from gpubench.core.errors import DeviceUnavailable, UserError
+from gpubench.core import registry
 from gpubench.devices.base import DeviceReport
 from gpubench.evidence import results
 from gpubench.measure.sampling import Budget

@@ -12,12 +12,12 @@ import pytest
 from calibrations import FINE, pairs
 from msgspec.structs import replace
 
+from gpubench.base.errors import UserError
 from gpubench.cli import app
 from gpubench.compare import calibrate as calibrating
 from gpubench.compare import procedure
 from gpubench.compare.calibrate import SLOWER, calibrate, evaluate
 from gpubench.compare.pairs import Code, Job, Pair
-from gpubench.core.errors import UserError
 from gpubench.evidence import calibration
 from gpubench.evidence.calibration import Measured
 from gpubench.evidence.records import identity_of, record_of

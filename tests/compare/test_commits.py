@@ -10,9 +10,9 @@ import sys
 
 import pytest
 
+from gpubench.base import plugins
+from gpubench.base.errors import UserError
 from gpubench.compare import commits
-from gpubench.core import plugins
-from gpubench.core.errors import UserError
 
 WHO = {
     "GIT_AUTHOR_NAME": "A", "GIT_AUTHOR_EMAIL": "a@b", "GIT_AUTHOR_DATE": "2026-01-31T12:00:00Z",

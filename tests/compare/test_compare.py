@@ -12,6 +12,7 @@ from compare_results import record, results
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpubench.base.errors import UserError
 from gpubench.compare.files import Fault, Matched, Side, match, name_of
 from gpubench.compare.procedure import Comparison
 from gpubench.compare.verdict import (
@@ -26,7 +27,6 @@ from gpubench.compare.verdict import (
     risk,
     trimmed,
 )
-from gpubench.core.errors import UserError
 from gpubench.evidence.calibration import spread_of
 from gpubench.evidence.files import load_results
 

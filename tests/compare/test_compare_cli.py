@@ -15,10 +15,10 @@ from jsonschema import Draft202012Validator
 from limits import no_file_longer_than
 from typer.testing import CliRunner
 
+from gpubench.base.paths import PACKAGE
 from gpubench.cli import app
 from gpubench.compare import files
 from gpubench.compare.output import ROWS
-from gpubench.core.paths import PACKAGE
 from gpubench.evidence import calibration
 
 STEADY = [0.999, 1.001, 1.0, 0.998, 1.002, 1.0005, 0.9995, 1.0015]

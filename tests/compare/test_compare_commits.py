@@ -15,7 +15,7 @@ import sys
 
 import pytest
 
-from gpubench.core.paths import PACKAGE
+from gpubench.base.paths import PACKAGE
 
 ROOT = PACKAGE.parent
 STUDY = """
@@ -63,7 +63,7 @@ SLOW = f"""    {{
 {LINE}    }}
 """
 ELAPSED = "return float(end.profile.end - start.profile.end) * 1e-6\n"
-MADE_UP = """from gpubench.core.paths import kernel_folder
+MADE_UP = """from gpubench.base.paths import kernel_folder
         return 1.0 + (kernel_folder() / "atomic_list.cu").read_text().count("atomicAdd(&head")
 """
 

@@ -10,11 +10,11 @@ from typing import ClassVar
 import pytest
 from compare_results import record
 
+from gpubench.base.errors import UserError
 from gpubench.compare import pairs
 from gpubench.compare.commits import present_code
 from gpubench.compare.pairs import TURNS, VARIANT_EVERY, Code, Job, Pairs, Process
 from gpubench.compare.worker import PROTOCOL
-from gpubench.core.errors import UserError
 from gpubench.evidence.records import as_json, identity_of
 from gpubench.studies.plan import cell_key
 

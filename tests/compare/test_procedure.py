@@ -8,11 +8,11 @@ from pathlib import Path
 import compare_results as made
 import pytest
 
+from gpubench.base.errors import UserError
 from gpubench.compare import files, procedure
 from gpubench.compare.pairs import Code, Job, Pair
 from gpubench.compare.procedure import LOOKS, compare_codes
 from gpubench.compare.verdict import judge
-from gpubench.core.errors import UserError
 from gpubench.evidence import calibration
 
 CODES = Code("base", "an old commit", "python"), Code("head", "a new commit", "python")

@@ -15,8 +15,8 @@ import pytest
 from mpi_runs import GUARD_S
 
 import gpubench
-from gpubench.core import children
-from gpubench.core.paths import PACKAGE
+from gpubench.base import children
+from gpubench.base.paths import PACKAGE
 
 STARTER = """
 import subprocess

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from gpubench.core.errors import UserError
+from gpubench.base.errors import UserError
 from gpubench.core.grid import GRID_DTYPE, MAX_CELLS, Grid
 
 UNIT = (1.0, 1.0, 1.0)

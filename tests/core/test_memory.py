@@ -9,8 +9,8 @@ import pytest
 from fake_algorithms import ENVIRONMENT
 from fakes import FakeDevice
 
+from gpubench.base.errors import UserError
 from gpubench.core import memory
-from gpubench.core.errors import UserError
 from gpubench.core.memory import why_too_large
 from gpubench.inputs.specs import Particles
 from gpubench.simulate.setup import Setup

@@ -14,9 +14,10 @@ from additions import forget, nothing_added
 from fakes import FakeDevice
 from typer.testing import CliRunner
 
+from gpubench.base import paths, plugins
+from gpubench.base.errors import UserError
 from gpubench.cli import app
-from gpubench.core import paths, plugins, registry
-from gpubench.core.errors import UserError
+from gpubench.core import registry
 from gpubench.core.registry import RegistryError
 from gpubench.devices import open_device
 from gpubench.measure import environment

@@ -24,10 +24,10 @@ from gpubench.algorithms.hash_query import HashQuery
 from gpubench.algorithms.neighbour_query import NeighbourQuery
 from gpubench.algorithms.noise_philox import NoisePhilox
 from gpubench.algorithms.sliced_ell import SlicedEll
+from gpubench.base.errors import NotSupported
 from gpubench.core import registry
 from gpubench.core.answers import SortedCells
 from gpubench.core.contracts import NeighbourSearch
-from gpubench.core.errors import NotSupported
 from gpubench.core.grid import Grid
 from gpubench.devices import missing_feature
 from gpubench.inputs import make, make_loop_mesh, make_mesh_pair, make_pairs, move, of_particles

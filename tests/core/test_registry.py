@@ -4,9 +4,9 @@ from types import ModuleType
 
 import pytest
 
+from gpubench.base.errors import UserError
 from gpubench.core import registry
 from gpubench.core.contracts import Algorithm
-from gpubench.core.errors import UserError
 from gpubench.core.registry import RegistryError, named_classes, study_names
 from gpubench.workloads.workload import Workload
 

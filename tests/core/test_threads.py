@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from gpubench.core import threads
+from gpubench.base import threads
 
 
 @pytest.mark.parametrize("rows", [0, 1, 9, 10, 11, 95])

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from gpubench.core import paths, user_cache
-from gpubench.core.errors import UserError
+from gpubench.base import paths, user_cache
+from gpubench.base.errors import UserError
 from gpubench.devices import cuda, open_device
 from gpubench.devices.program_cache import ProgramCache
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.core import writing
-from gpubench.core.errors import UserError
-from gpubench.core.writing import Lock, whole_file, write_whole
+from gpubench.base import writing
+from gpubench.base.errors import UserError
+from gpubench.base.writing import Lock, whole_file, write_whole
 
 
 def test_a_file_appears_when_it_is_whole(tmp_path: Path) -> None:
@@ -38,7 +38,7 @@ def test_several_writers_of_one_file_leave_each_other_alone(tmp_path: Path) -> N
 def test_what_a_killed_writer_left_is_removed(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     code = (
-        "import os, pathlib, sys; from gpubench.core.writing import whole_file\n"
+        "import os, pathlib, sys; from gpubench.base.writing import whole_file\n"
         "with whole_file(pathlib.Path(sys.argv[1])) as file: os._exit(9)"
     )
     assert subprocess.run([sys.executable, "-c", code, path], check=False).returncode == 9
@@ -53,7 +53,7 @@ def test_a_lock_is_refused_at_once_or_waited_for(tmp_path: Path) -> None:
         with pytest.raises(UserError, match="not now"):
             Lock(path, "not now")
         code = (
-            "import pathlib, sys; from gpubench.core.writing import Lock\n"
+            "import pathlib, sys; from gpubench.base.writing import Lock\n"
             "print('waits', flush=True)\n"
             "with Lock(pathlib.Path(sys.argv[1])): print('has it', flush=True)"
         )

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpubench.core import paths
-from gpubench.core.errors import DeviceUnavailable, UserError
+from gpubench.base import paths
+from gpubench.base.errors import DeviceUnavailable, UserError
 from gpubench.devices import Device, cuda, open_device, opencl, survey
 
 pytestmark = pytest.mark.second_runtime

@@ -21,12 +21,13 @@ from posed_meshes import posed_meshes
 
 from gpubench.algorithms.brute_force import BruteForce
 from gpubench.algorithms.cell_search import CellSearch
-from gpubench.core import paths, registry
+from gpubench.base import paths
+from gpubench.base.errors import NotSupported
+from gpubench.base.user_cache import usable_cache
+from gpubench.core import registry
 from gpubench.core.contracts import CellListUpdate, HostSearch
-from gpubench.core.errors import NotSupported
 from gpubench.core.grid import Grid
 from gpubench.core.tasks import task_of
-from gpubench.core.user_cache import usable_cache
 from gpubench.devices import Device, cuda
 from gpubench.inputs import Inputs, make, make_loop_mesh, make_pairs, move, of_particles
 from gpubench.problems.case import Case

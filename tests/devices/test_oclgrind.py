@@ -231,7 +231,7 @@ import json, sys
 import numpy as np
 from gpubench.core import registry
 from gpubench.devices import open_device
-from gpubench.core.errors import NotSupported
+from gpubench.base.errors import NotSupported
 from gpubench.workloads import cell_workload, dpd
 from gpubench.workloads.workload import BlowUp, Workload
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from mpi_runs import mpirun, run_ranks
 
-from gpubench.core.errors import UserError
+from gpubench.base.errors import UserError
 from gpubench.devices import Device
 from gpubench.distributed.ranks import Ranks, device_spec, launched_size
 from gpubench.distributed.transport import Parcel, Place, _lacks_nccl, _lacks_peers

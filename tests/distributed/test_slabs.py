@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpubench.core.errors import UserError
+from gpubench.base.errors import UserError
 from gpubench.distributed.slabs import cut, is_unbalanced, moves
 
 COUNTS = st.lists(st.integers(0, 50), min_size=1, max_size=9).map(np.array)

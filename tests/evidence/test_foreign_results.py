@@ -17,11 +17,11 @@ from physics_findings import FIGURE, checked
 from simulation_pages import account
 
 from gpubench import report
+from gpubench.base import paths
+from gpubench.base.errors import UserError
 from gpubench.choose.chooser import Chooser
 from gpubench.choose.question import Question
 from gpubench.compare import output, procedure
-from gpubench.core import paths
-from gpubench.core.errors import UserError
 from gpubench.evidence import results
 from gpubench.evidence.physics_results import CheckRun, Finding, Reference
 from gpubench.evidence.records import as_json

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from report_pages import record, results
 
-from gpubench.core.errors import UserError
+from gpubench.base.errors import UserError
 from gpubench.evidence.frame import frame, load
 from gpubench.evidence.results import Store
 

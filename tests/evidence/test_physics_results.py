@@ -9,7 +9,7 @@ import pytest
 from fake_algorithms import ENVIRONMENT
 from physics_findings import FIGURE, checked
 
-from gpubench.core.errors import UserError
+from gpubench.base.errors import UserError
 from gpubench.evidence.physics_results import (
     Axis,
     CheckRun,

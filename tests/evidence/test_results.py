@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kinds import of_kind
 
-from gpubench.core.errors import UserError
+from gpubench.base.errors import UserError
 from gpubench.evidence.records import as_json, identity_of, make_record, record_key, record_of
 from gpubench.evidence.results import Store, load
 from gpubench.report.sources import sort_out
@@ -336,7 +336,7 @@ CHILD = textwrap.dedent(
     """
     import itertools, json, resource, sys
     from pathlib import Path
-    from gpubench.core.errors import UserError
+    from gpubench.base.errors import UserError
     from gpubench.evidence.results import Store, load
 
     path, limit = Path(sys.argv[1]), int(sys.argv[2])

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from gpubench import report
-from gpubench.core import paths
+from gpubench.base import paths
 from gpubench.evidence.files import load_results
 from gpubench.evidence.frame import frame
 from gpubench.report.sources import sort_out

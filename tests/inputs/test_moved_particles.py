@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpubench.core.errors import UserError
+from gpubench.base.errors import UserError
 from gpubench.core.grid import Grid
 from gpubench.inputs import STEP, make, move
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpubench.core.errors import UserError
+from gpubench.base.errors import UserError
 from gpubench.core.grid import Grid
 from gpubench.inputs.positions import read_particles
 

@@ -10,7 +10,7 @@ from fakes import FakeDevice
 from rich.console import Console
 from rich.progress import Progress
 
-from gpubench.core import paths
+from gpubench.base import paths
 from gpubench.evidence.results import Store
 from gpubench.measure import clock, progress
 from gpubench.measure import environment as env

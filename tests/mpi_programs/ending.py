@@ -15,7 +15,7 @@ from pathlib import Path
 
 import typer
 
-from gpubench.core.errors import UserError
+from gpubench.base.errors import UserError
 from gpubench.distributed.ranks import Ranks, Watcher, ends_all
 
 

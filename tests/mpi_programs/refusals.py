@@ -11,7 +11,7 @@ import sys
 
 from simulations import hash_of
 
-from gpubench.core.errors import UserError
+from gpubench.base.errors import UserError
 from gpubench.simulate.ranks import Crew
 from gpubench.simulate.setup import Setup
 

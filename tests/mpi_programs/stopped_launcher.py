@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
-from gpubench.core.errors import UserError
+from gpubench.base.errors import UserError
 from gpubench.distributed.ranks import Ranks, ends_all
 
 MOMENT_S = 0.3

@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from gpubench.core.errors import UserError
+from gpubench.base.errors import UserError
 from gpubench.distributed.ranks import Ranks, ends_all
 from gpubench.distributed.team import Team, together
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from gpubench.base.errors import UserError
 from gpubench.cli.app import app
-from gpubench.core.errors import UserError
 from gpubench.core.grid import Grid
 from gpubench.neighbours.export.folder import FILES, write
 from gpubench.neighbours.export.source import resolved, with_kernels

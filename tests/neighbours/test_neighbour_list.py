@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import gpubench
 from gpubench import NeighbourList
-from gpubench.core.errors import UserError
+from gpubench.base.errors import UserError
 from gpubench.neighbours.method import methods
 from gpubench.primitives import simd_query
 

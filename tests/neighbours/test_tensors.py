@@ -9,7 +9,7 @@ import pytest
 from builders.cuda_bindings import CONTEXT, PAIRS, STREAM, Bindings, Tensor
 
 from gpubench import NeighbourList
-from gpubench.core.errors import UserError
+from gpubench.base.errors import UserError
 from gpubench.neighbours.arrays import arrays_of
 
 EDGES = (12.0, 12.0, 12.0)

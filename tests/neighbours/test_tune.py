@@ -10,10 +10,10 @@ from typer.testing import CliRunner
 
 import gpubench
 from gpubench.algorithms.cell_search import CountingSortSearch
+from gpubench.base.errors import UserError
 from gpubench.cli.app import app
 from gpubench.core import registry
 from gpubench.core.answers import Neighbours
-from gpubench.core.errors import UserError
 from gpubench.core.grid import Grid
 from gpubench.inputs import from_positions
 from gpubench.inputs.trajectory import read_frames

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 
-from gpubench.core.errors import UserError
+from gpubench.base.errors import UserError
 from gpubench.physics.box import Box
 from gpubench.physics.mixing import (
     atwood_number,

@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 
 import gpubench.devices
 from gpubench import workloads
+from gpubench.base.errors import UserError
 from gpubench.cli import app
 from gpubench.core.contracts import CellList
-from gpubench.core.errors import UserError
 from gpubench.evidence import physics_results
 from gpubench.evidence.physics_results import CheckRun, Finding, Reference
 from gpubench.physics.fits import Estimate

@@ -13,8 +13,8 @@ from sorted_cells import sorted_right
 
 import gpubench
 from gpubench.algorithms import cell_search, counting_sort
+from gpubench.base.errors import NotSupported, UserError
 from gpubench.core import registry
-from gpubench.core.errors import NotSupported, UserError
 from gpubench.core.grid import Grid
 from gpubench.devices import Device
 from gpubench.primitives.bucketed_sort import GROUP, BucketedSort, Shape, Tile

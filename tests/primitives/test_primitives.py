@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from gpubench.core.errors import OutOfMemory, UserError
+from gpubench.base.errors import OutOfMemory, UserError
 from gpubench.core.grid import Grid
 from gpubench.devices import Device
 from gpubench.primitives import scan

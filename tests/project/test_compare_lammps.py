@@ -22,7 +22,7 @@ import typer
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from gpubench.core.errors import UserError
+from gpubench.base.errors import UserError
 from gpubench.physics.box import Box
 from gpubench.physics.fits import mean_of_series
 from gpubench.physics.fluid import Fluid

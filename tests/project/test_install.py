@@ -12,9 +12,9 @@ from ruamel.yaml import YAML
 from typer.testing import CliRunner
 
 from gpubench import __version__
+from gpubench.base import install
+from gpubench.base.errors import UserError
 from gpubench.cli.app import app
-from gpubench.core import install
-from gpubench.core.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

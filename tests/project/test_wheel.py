@@ -123,7 +123,7 @@ def test_results_inside_the_wheel_are_found_and_are_no_source(run, installed):
 
 
 def test_takes_its_kernels_from_inside_the_wheel(run, installed):
-    show = "import gpubench.core.paths as p; print(p.PACKAGE, p.kernel_folder(), p.repository())"
+    show = "import gpubench.base.paths as p; print(p.PACKAGE, p.kernel_folder(), p.repository())"
     package = installed / "gpubench"
     assert run(sys.executable, "-c", show).split() == [
         str(package),

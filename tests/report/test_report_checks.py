@@ -11,8 +11,8 @@ from fake_algorithms import ENVIRONMENT
 from typer.main import get_command
 
 from gpubench import report
+from gpubench.base.errors import UserError
 from gpubench.cli.app import app
-from gpubench.core.errors import UserError
 from gpubench.evidence.physics_results import (
     CheckResults,
     Finding,

@@ -10,8 +10,8 @@ from limits import no_file_longer_than
 from report_pages import record, results
 
 from gpubench import report
-from gpubench.core.errors import UserError
-from gpubench.core.writing import Lock
+from gpubench.base.errors import UserError
+from gpubench.base.writing import Lock
 from gpubench.report.folder import MANIFEST, _own, replace
 
 SHIPPED = Path(__file__).parents[2] / "reports"

@@ -13,9 +13,9 @@ from simulation_pages import account
 from typer.main import get_command
 
 from gpubench import report
+from gpubench.base.errors import UserError
 from gpubench.cli.app import app
 from gpubench.core import registry
-from gpubench.core.errors import UserError
 from gpubench.report.sources import sort_out
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpubench import report
-from gpubench.core import paths
+from gpubench.base import paths
 from gpubench.evidence.results import Results
 from gpubench.report.sources import sort_out
 

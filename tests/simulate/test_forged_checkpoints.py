@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpubench.core.errors import UserError
+from gpubench.base.errors import UserError
 from gpubench.simulate import checkpoint
 from gpubench.simulate.setup import Setup, settle
 

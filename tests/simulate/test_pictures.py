@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
-from gpubench.core.errors import UserError
+from gpubench.base.errors import UserError
 from gpubench.simulate import frames, look, perspective, pictures, slab
 from gpubench.simulate.look import BODY, SPEEDS, Key
 from gpubench.simulate.session import Outputs

@@ -12,9 +12,9 @@ import pytest
 from fake_algorithms import LosingSearch
 from fakes import FakeDevice
 
+from gpubench.base.errors import NotSupported
 from gpubench.core.answers import HashedCells, LinkedCells, Neighbours, Noise, SortedCells
 from gpubench.core.contracts import CellList, CellListUpdate, Form, PairNoise, ParticleAlgorithm
-from gpubench.core.errors import NotSupported
 from gpubench.core.grid import Grid, UnboundedGrid, hash_buckets
 from gpubench.inputs import from_positions, make, move
 from gpubench.physics.noise import GENERATORS

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from gpubench.core import threads
+from gpubench.base import threads
 from gpubench.core.answers import LinkedCells, Neighbours, SortedCells
 from gpubench.core.grid import Grid
 from gpubench.inputs import from_positions, make

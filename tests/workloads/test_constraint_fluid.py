@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import small_simulations
 
-from gpubench.core.errors import UserError
+from gpubench.base.errors import UserError
 from gpubench.devices import Device
 from gpubench.workloads.constraint_fluid import ConstraintFluid
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from small_simulations import FORMS, bits, trajectory
 from test_trajectories import CASES
 
-from gpubench.core.errors import UserError
+from gpubench.base.errors import UserError
 from gpubench.devices import Device
 from gpubench.workloads import cell_workload, dpd
 from gpubench.workloads.dpd import DPD, DPDRayleighTaylor, DPDSeparation, DPDStandard

@@ -10,8 +10,8 @@ import pytest
 import small_simulations
 from small_simulations import trajectory
 
-from gpubench.core import paths
-from gpubench.core.errors import NotSupported, UserError
+from gpubench.base import paths
+from gpubench.base.errors import NotSupported, UserError
 from gpubench.devices import Device, open_device
 from gpubench.workloads.sph import SPH, SPHDamBreak, SPHOfPaper, SPHRigidBody, SPHUnbounded
 from gpubench.workloads.workload import BlowUp

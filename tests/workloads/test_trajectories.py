@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from small_simulations import FORMS, bits, made, trajectory
 
-from gpubench.core.errors import UserError
+from gpubench.base.errors import UserError
 from gpubench.workloads.constraint_fluid import ConstraintFluid
 from gpubench.workloads.dpd import DPDRayleighTaylor, DPDSeparation, DPDStandard
 from gpubench.workloads.sph import SPHDamBreak, SPHRigidBody

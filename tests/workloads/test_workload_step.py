@@ -11,9 +11,9 @@ import pytest
 
 from gpubench.algorithms.atomic_list import AtomicList
 from gpubench.algorithms.counting_sort import CountingSort
+from gpubench.base.errors import UserError
 from gpubench.core import registry
 from gpubench.core.contracts import CellList
-from gpubench.core.errors import UserError
 from gpubench.devices import Device, missing_feature
 from gpubench.evidence import results
 from gpubench.inputs.specs import Simulation

@@ -139,7 +139,7 @@ class Scene:
 
     def records(self, name: str = "results") -> dict[str, Any]:
         """Return the records of all results of a folder by key; Broken where one is not whole."""
-        from gpubench.core.errors import UserError
+        from gpubench.base.errors import UserError
         from gpubench.evidence.results import load
 
         every: list[Any] = []
@@ -160,7 +160,7 @@ class Scene:
 
     def bits(self) -> str:
         """Return a hash of what c.npz holds: its step, and all arrays by id."""
-        from gpubench.core.errors import UserError
+        from gpubench.base.errors import UserError
         from gpubench.simulate import checkpoint
 
         try:
@@ -186,7 +186,7 @@ def require_status(ended: Ended, *allowed: int, how: str = "", lines: Sequence[i
 
 def require_end(ended: Ended, number: Signals) -> None:
     """Raise Broken where a command that got a signal ended neither by that nor well."""
-    from gpubench.core.paths import PACKAGE
+    from gpubench.base.paths import PACKAGE
 
     said = f"after {number.name}, {ended.said}"
     require(ended.status in (0, -number, 128 + number), said)
@@ -211,7 +211,7 @@ def require_page(folder: Path, how: str) -> None:
 
 def shipped(rng: Random, name: str, size: int) -> dict[str, Any]:
     """Return some records of a results file of that name, of those that came with the package."""
-    from gpubench.core.paths import measured_folder
+    from gpubench.base.paths import measured_folder
 
     every = sorted(measured_folder().rglob(name), key=lambda path: path.stat().st_size)
     smaller = every[: 1 + len(every) // 2]

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gpubench.core.errors import UserError
+from gpubench.base.errors import UserError
 from gpubench.devices.base import Device
 from gpubench.distributed.domain_decomposition.master import Master
 from gpubench.distributed.domain_decomposition.shared import Shared

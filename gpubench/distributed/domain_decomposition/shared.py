@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from gpubench.base.errors import NotSupported
 from gpubench.core.answers import SortedCells
 from gpubench.core.contracts import CellList, CellListUpdate
-from gpubench.core.errors import NotSupported
 from gpubench.core.grid import Grid
 from gpubench.devices.base import Device
 from gpubench.distributed.slabs import cut

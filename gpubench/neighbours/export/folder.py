@@ -10,8 +10,8 @@ from string import Template
 import gpubench
 from gpubench.algorithms import counting_sort
 from gpubench.algorithms.cell_search import MOST_PARTS
-from gpubench.core.errors import UserError
-from gpubench.core.paths import PACKAGE
+from gpubench.base.errors import UserError
+from gpubench.base.paths import PACKAGE
 from gpubench.neighbours.export.source import with_kernels
 from gpubench.primitives import cell_query, scan
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from gpubench.core.paths import kernel_folder
+from gpubench.base.paths import kernel_folder
 
 Constants = Mapping[str, int]
 _DIRECTIVE = re.compile(r"\s*#\s*(ifdef|ifndef|if|else|endif)\b(.*)")

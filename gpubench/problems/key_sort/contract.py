@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from gpubench.base.errors import NotSupported
 from gpubench.core.contracts import Algorithm
-from gpubench.core.errors import NotSupported
 from gpubench.problems.key_sort.inputs import KEY_TYPES, VALUE_BYTES, KeySet
 
 if TYPE_CHECKING:

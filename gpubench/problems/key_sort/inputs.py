@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.core.errors import UserError
+from gpubench.base.errors import UserError
 
 KEY_TYPES = ("uint32", "uint64", "int32", "int64", "float32")
 VALUE_BYTES = (0, 4, 16)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.core.errors import UserError
+from gpubench.base.errors import UserError
 
 MAX_RECORDS = 2**31 - 1
 MAX_RECORD_BYTES = 256

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from gpubench.core.errors import UserError
-from gpubench.core.user_cache import usable_cache
+from gpubench.base.errors import UserError
+from gpubench.base.user_cache import usable_cache
 
 PACKAGE = Path(__file__).resolve().parents[1]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from gpubench.core.errors import UserError
+from gpubench.base.errors import UserError
 
 # `gpubench` at the package index is another project.
 DISTRIBUTION = "gpubench-particles"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from functools import cache
 
-from gpubench.core.paths import PACKAGE
+from gpubench.base.paths import PACKAGE
 
 ROLES = ("choose", "choose-sort", "compare")  # the commands that have a study of their own
 

@@ -19,8 +19,8 @@ from importlib import metadata
 from pathlib import Path
 from types import ModuleType
 
-from gpubench.core import paths
-from gpubench.core.errors import UserError
+from gpubench.base import paths
+from gpubench.base.errors import UserError
 
 GROUP = "gpubench.algorithms"
 VARIABLE = "GPUBENCH_ADD"

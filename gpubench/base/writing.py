@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Self
 
-from gpubench.core.errors import UserError
+from gpubench.base.errors import UserError
 
 # What file systems without locks answer, such as Lustre mounted without them.
 _NO_LOCKS = {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP}

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import platformdirs
 
-from gpubench.core.errors import UserError
-from gpubench.core.messages import say
-from gpubench.core.writing import whole_file
+from gpubench.base.errors import UserError
+from gpubench.base.messages import say
+from gpubench.base.writing import whole_file
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -1,0 +1,1 @@
+"""Files, caches, locks, child processes and messages: nothing of the package lies below."""
