@@ -1,8 +1,168 @@
-"""The door to `gpubench.core.registry` for what was written before it moved there."""
+"""Find algorithms, workloads and studies by scanning their folders; refuse collisions.
 
-import sys
+A new one needs only its file: nothing is listed anywhere else. Modules that were added from
+outside the package are looked through like its own.
+"""
 
-from gpubench.core import registry
-from gpubench.core.registry import *  # noqa: F403
+from __future__ import annotations
 
-sys.modules[__name__] = registry  # one module under two names, so that what is set in it is seen
+import difflib
+import importlib
+import inspect
+import pkgutil
+import re
+from collections.abc import Collection, Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from gpubench.base import plugins
+from gpubench.base.errors import UserError
+from gpubench.base.paths import PACKAGE
+from gpubench.core.algorithm import Algorithm
+from gpubench.workloads.workload import Workload
+
+ALGORITHMS = ("gpubench.algorithms", "gpubench.libraries")  # ours, and third-party ones
+OWN = "one of your own: gpubench --add PATH ..."
+NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+
+
+class RegistryError(UserError):
+    """Two things share a name, or a name is unusable in scripts: a mistake of their author."""
+
+
+def add(given: Iterable[Path]) -> None:
+    """Add modules from outside the package, by path; see `plugins.add`."""
+    plugins.add(given)
+    algorithms.cache_clear()
+    workloads.cache_clear()
+
+
+@cache
+def algorithms() -> dict[str, type[Algorithm]]:
+    """Return every algorithm class by its name, in order of the names."""
+    found = named_classes(ALGORITHMS, Algorithm, _added_modules())
+    for algorithm in found.values():
+        for required in ("forms", "family", "summary", "source"):
+            if not getattr(algorithm, required, None):
+                raise RegistryError(f"{_place(algorithm)} declares no {required}")
+        for form in algorithm.forms:
+            _require_name(form, _place(algorithm))
+    _require_use_of_additions()
+    return found
+
+
+@cache
+def workloads() -> dict[str, type[Workload]]:
+    """Return every workload class by its name, in order of the names."""
+    return named_classes(("gpubench.workloads",), Workload, _added_modules())
+
+
+def studies() -> list[str]:
+    """Return the names of the studies: their files in gpubench/studies, without `.toml`."""
+    return study_names(PACKAGE / "studies")
+
+
+def find_algorithm(name: str) -> type[Algorithm]:
+    """Return the algorithm of that name, or raise UserError with similar names."""
+    known = algorithms()
+    require_known("algorithm", name, known, OWN)
+    return known[name]
+
+
+def find_workload(name: str) -> type[Workload]:
+    """Return the workload of that name, or raise UserError with similar names."""
+    known = workloads()
+    require_known("workload", name, known, OWN)
+    return known[name]
+
+
+def require_known(kind: str, name: str, known: Collection[str], way_out: str = "") -> None:
+    """Raise UserError that suggests the nearest names where `name` is not among `known`.
+
+    way_out: what else could make the name known, in words.
+    """
+    if name in known:
+        return
+    close = difflib.get_close_matches(name, known)
+    if close:
+        hint = f"did you mean {' or '.join(close)}?"
+    else:
+        hint = f"one of {', '.join(sorted(known))}" if known else "there is none"
+    raise UserError(f"no {kind} {name!r}: {hint}" + (f"; {way_out}" if way_out else ""))
+
+
+def named_classes(
+    packages: Iterable[str], base: type, others: Iterable[ModuleType] = ()
+) -> dict[str, type[Any]]:
+    """Return the concrete subclasses of `base` with a `name` that the modules of packages define.
+
+    So do `others`. Modules of a package whose name starts with an underscore are not imported.
+    Raises RegistryError for two classes with one name and for a bad name; what importing a module
+    raises is let through.
+    """
+    found: dict[str, type[Any]] = {}
+    own = (module for package in packages for module in _modules(package))
+    for module in (*own, *others):
+        for cls in classes_in(module, base):
+            _require_name(cls.name, _place(cls))
+            if cls.name in found:
+                raise RegistryError(
+                    f"{_place(found[cls.name])} and {_place(cls)} are both named {cls.name!r}"
+                )
+            found[cls.name] = cls
+    return dict(sorted(found.items()))
+
+
+def _modules(package: str) -> Iterator[ModuleType]:
+    for module_info in pkgutil.iter_modules(importlib.import_module(package).__path__):
+        if not module_info.name.startswith("_"):
+            yield importlib.import_module(f"{package}.{module_info.name}")
+
+
+def _added_modules() -> list[ModuleType]:
+    return [module for addition in plugins.additions() for module in addition.modules]
+
+
+def classes_in(module: ModuleType, base: type) -> Iterator[type[Any]]:
+    """Yield the concrete subclasses of `base` with a `name` that a module defines itself."""
+    classes: list[tuple[str, type[Any]]] = inspect.getmembers(module, inspect.isclass)
+    for _, cls in classes:
+        defined_here = cls.__module__ == module.__name__
+        is_named = defined_here and issubclass(cls, base) and hasattr(cls, "name")
+        if is_named and not inspect.isabstract(cls):
+            yield cls
+
+
+def _require_use_of_additions() -> None:
+    """Raise RegistryError for an added module that declares nothing: its author expects it to."""
+    for addition in plugins.additions():
+        kinds = (Algorithm, Workload)
+        if not any(True for m in addition.modules for kind in kinds for _ in classes_in(m, kind)):
+            raise RegistryError(
+                f"{addition.name} was added, but declares no algorithm and no workload: a subclass"
+                " with a name and without abstract methods belongs into a module of it"
+            )
+
+
+def study_names(folder: Path) -> list[str]:
+    """Return the names of the studies in a folder, sorted; raise RegistryError for a bad name."""
+    return sorted(map(study_name, folder.glob("*.toml")))
+
+
+def study_name(file: Path) -> str:
+    """Return the name of the study in a file; raise RegistryError for a bad one."""
+    _require_name(file.stem, str(file))
+    return file.stem
+
+
+def _require_name(name: object, place: str) -> None:
+    if not (isinstance(name, str) and NAME.fullmatch(name)):
+        raise RegistryError(
+            f"{place}: {name!r} is no name: lower-case words and digits joined by hyphens"
+        )
+
+
+def _place(cls: type) -> str:
+    return f"{cls.__module__}.{cls.__qualname__}"

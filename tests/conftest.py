@@ -12,9 +12,9 @@ import needs
 import pandas as pd
 import pytest
 
+from gpubench import registry
 from gpubench.base import paths, user_cache
 from gpubench.base.errors import DeviceUnavailable, NotSupported
-from gpubench.core import registry
 from gpubench.devices import Device, open_device
 from gpubench.evidence.files import load_results
 from gpubench.evidence.frame import frame

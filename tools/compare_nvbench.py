@@ -32,10 +32,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from gpubench import registry
 from gpubench.base.errors import UserError
 from gpubench.base.writing import whole_file
-from gpubench.core import registry
-from gpubench.core.contracts import Algorithm
+from gpubench.core.algorithm import Algorithm
 from gpubench.devices import open_device
 from gpubench.devices.cuda import CUDADevice
 from gpubench.inputs.specs import Particles

@@ -18,7 +18,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-from gpubench.core import registry
+from gpubench import registry
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = {

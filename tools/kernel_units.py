@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from gpubench import registry
 from gpubench.algorithms.cell_search import CountingSortSearch
 from gpubench.base.errors import NotSupported
-from gpubench.core import registry
-from gpubench.core.contracts import Algorithm, CellList, HostSearch
+from gpubench.core.algorithm import Algorithm
+from gpubench.core.contracts import CellList, HostSearch
 from gpubench.core.grid import Grid
 from gpubench.devices.base import Device, Graph, Kernel
 from gpubench.distributed.domain_decomposition import DECOMPOSITIONS, share

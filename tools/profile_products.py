@@ -76,7 +76,7 @@ def launch(
     """Launch a product three times, and print the least bytes that it moves."""
     import numpy as np
 
-    from gpubench.core import registry
+    from gpubench import registry
     from gpubench.devices import open_device
     from gpubench.inputs.specs import Matrices
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from gpubench.algorithms.cell_search import CountingSortSearch
 from gpubench.base.errors import UserError
+from gpubench.core.algorithm import Form
 from gpubench.core.block_matrix import Assembled, Ids, Product, SparseProduct
-from gpubench.core.contracts import Form
 from gpubench.devices.base import Device
 from gpubench.inputs import MatrixSet
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpubench.core.contracts import Form
+from gpubench.core.algorithm import Form
 from gpubench.primitives.filters import ChainedFilter, Stream
 from gpubench.problems.stream_filter.contract import Compacted, StreamFilter
 from gpubench.problems.stream_filter.inputs import RecordSet

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from gpubench.core.algorithm import Form
 from gpubench.core.answers import LinkedCells
-from gpubench.core.contracts import CellList, Form
+from gpubench.core.contracts import CellList
 
 BLOCK = 256
 

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from gpubench.algorithms.atomic_list import AtomicList
+from gpubench.core.algorithm import Form
 from gpubench.core.answers import LinkedCells
-from gpubench.core.contracts import CellListUpdate, Form
+from gpubench.core.contracts import CellListUpdate
 
 BLOCK = 256
 ITEMS = 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from gpubench.core.contracts import Form
+from gpubench.core.algorithm import Form
 from gpubench.primitives.adaptive_merge import AdaptiveMerge
 from gpubench.primitives.bitonic_merge import BLOCK, TILE, BitonicMerge
 from gpubench.primitives.digit_sorts import key_constants

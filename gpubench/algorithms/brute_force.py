@@ -7,8 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from gpubench.core.algorithm import Form
 from gpubench.core.answers import Neighbours
-from gpubench.core.contracts import Form, NeighbourSearch
+from gpubench.core.contracts import NeighbourSearch
 from gpubench.core.tasks import TASKS
 from gpubench.inputs import ParticleSet
 

@@ -15,8 +15,9 @@ from gpubench.algorithms.bucket_sort import (
     HostRounds,
 )
 from gpubench.base.errors import UserError
+from gpubench.core.algorithm import Form
 from gpubench.core.answers import LinkedCells
-from gpubench.core.contracts import CellListUpdate, Form
+from gpubench.core.contracts import CellListUpdate
 
 
 class BucketResort(CellListUpdate):

@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gpubench.base.errors import UserError
+from gpubench.core.algorithm import Form
 from gpubench.core.answers import LinkedCells
-from gpubench.core.contracts import CellList, Form
+from gpubench.core.contracts import CellList
 
 BLOCK = 256
 RESIDENT_THREADS = 1024

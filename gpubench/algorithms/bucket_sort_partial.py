@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from gpubench.algorithms.bucket_sort import HostLoop
-from gpubench.core.contracts import Form
+from gpubench.core.algorithm import Form
 
 
 class BucketSortPartial(HostLoop):

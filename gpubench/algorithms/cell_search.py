@@ -15,8 +15,9 @@ from gpubench.algorithms.counting_resort import CountingResort
 from gpubench.algorithms.counting_sort import CountingSort
 from gpubench.algorithms.radix_grid import RadixGrid
 from gpubench.base.errors import UserError
+from gpubench.core.algorithm import Form
 from gpubench.core.answers import LinkedCells, Neighbours, SortedCells
-from gpubench.core.contracts import CellList, CellListUpdate, Form, NeighbourSearch
+from gpubench.core.contracts import CellList, CellListUpdate, NeighbourSearch
 from gpubench.core.grid import MAX_CELLS, Grid
 from gpubench.core.poison import arrays_of, empty, poison
 from gpubench.core.tasks import COUNTS, TASKS

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from gpubench.algorithms.counting_sort import CountingSort
 from gpubench.base.errors import NotSupported
-from gpubench.core.contracts import Form
+from gpubench.core.algorithm import Form
 from gpubench.core.grid import Grid
 from gpubench.problems.key_sort.contract import KeySort
 

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from gpubench.algorithms.counting_sort import CountingSort
+from gpubench.core.algorithm import Form
 from gpubench.core.answers import SortedCells
-from gpubench.core.contracts import CellListUpdate, Form
+from gpubench.core.contracts import CellListUpdate
 from gpubench.primitives.scan import ExclusiveScan
 
 BLOCK = 256

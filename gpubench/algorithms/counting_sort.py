@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from gpubench.base.errors import NotSupported, UserError
+from gpubench.core.algorithm import Form
 from gpubench.core.answers import SortedCells
-from gpubench.core.contracts import CellList, Form
+from gpubench.core.contracts import CellList
 from gpubench.devices.named import NamedKernel
 from gpubench.primitives.bucketed_sort import BucketedSort
 from gpubench.primitives.gather import Gather

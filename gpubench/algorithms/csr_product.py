@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.algorithms._block_rows import BLOCK, TASK_WORDS, BlockRowsProduct
+from gpubench.core.algorithm import Form
 from gpubench.core.block_matrix import Ids
-from gpubench.core.contracts import Form
 
 WARP = 32
 

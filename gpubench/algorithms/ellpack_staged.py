@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.algorithms._block_rows import BLOCK, BlockRowsProduct, forms
+from gpubench.core.algorithm import Form
 from gpubench.core.block_matrix import Ids
-from gpubench.core.contracts import Form
 from gpubench.inputs import MatrixSet, ParticleSet
 
 STRETCHES = 9  # rows of cells about a cell

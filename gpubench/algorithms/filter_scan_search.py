@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from gpubench.algorithms._record_filter import BOTH, RecordFilter, both_halves
-from gpubench.core.contracts import Form
+from gpubench.core.algorithm import Form
 from gpubench.primitives.filters import ScanSearchFilter, ScanSearchStepsFilter
 
 

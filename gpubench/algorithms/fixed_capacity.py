@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from gpubench.base.errors import UserError
+from gpubench.core.algorithm import Form
 from gpubench.core.answers import LimitedCells
-from gpubench.core.contracts import CellList, Form
+from gpubench.core.contracts import CellList
 
 BLOCK = 256
 

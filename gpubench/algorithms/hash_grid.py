@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.base.errors import UserError
+from gpubench.core.algorithm import Form
 from gpubench.core.answers import HashedCells
-from gpubench.core.contracts import CellList, Form
+from gpubench.core.contracts import CellList
 from gpubench.core.grid import MAX_BUCKETS, UnboundedGrid
 from gpubench.inputs import ParticleSet
 from gpubench.primitives.radix_sort import RadixSort

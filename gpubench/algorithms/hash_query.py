@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gpubench.algorithms.hash_grid import HashGrid
+from gpubench.core.algorithm import Form
 from gpubench.core.answers import Neighbours
-from gpubench.core.contracts import Form, ParticleAlgorithm
+from gpubench.core.contracts import ParticleAlgorithm
 from gpubench.inputs import ParticleSet
 from gpubench.primitives.scan import ExclusiveScan
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from gpubench.base.errors import NotSupported
-from gpubench.core.contracts import Form
+from gpubench.core.algorithm import Form
 from gpubench.primitives.digit_sorts import OnesweepSort, ThreeKernelSort, key_constants
 from gpubench.primitives.scan import ExclusiveScan
 from gpubench.problems.key_sort.contract import KeySort

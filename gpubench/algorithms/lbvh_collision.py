@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from gpubench.base.errors import UserError
+from gpubench.core.algorithm import Form
 from gpubench.core.collision import Collisions, MeshCollision
-from gpubench.core.contracts import Form
 from gpubench.inputs.meshes import MeshPair
 from gpubench.primitives.linear_bvh import LinearBvh
 

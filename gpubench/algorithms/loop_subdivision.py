@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gpubench.base.errors import UserError
-from gpubench.core.contracts import Form
+from gpubench.core.algorithm import Form
 from gpubench.core.subdivision import Subdivided, Subdivision
 from gpubench.inputs.loop_meshes import LoopMesh
 from gpubench.primitives.filters import FILTERS, Stream

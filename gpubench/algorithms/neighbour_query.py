@@ -8,8 +8,9 @@ from typing import ClassVar
 from gpubench.algorithms.atomic_list import AtomicList
 from gpubench.algorithms.counting_sort import CountingSort
 from gpubench.base.errors import UserError
+from gpubench.core.algorithm import Form
 from gpubench.core.answers import LinkedCells, Neighbours, SortedCells
-from gpubench.core.contracts import CellList, Form, ParticleAlgorithm
+from gpubench.core.contracts import CellList, ParticleAlgorithm
 from gpubench.inputs import ParticleSet
 from gpubench.primitives.cell_query import CellQuery
 

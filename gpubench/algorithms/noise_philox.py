@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from gpubench.algorithms._pair_noise import DrawnNoise
-from gpubench.core.contracts import Form
+from gpubench.core.algorithm import Form
 
 ROUNDS: Mapping[str, int] = {"rounds-10": 10, "rounds-7": 7}
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from gpubench.algorithms._cycles import cycles
 from gpubench.algorithms._pair_noise import BLOCK, DrawnNoise
-from gpubench.core.contracts import Form
+from gpubench.core.algorithm import Form
 
 FRACTIONS = 2**24  # at which the sequence of a pair can begin
 # A draw is what is left of a number from 15.6 to 152.3, so a multiple of float32's step at 16 or

@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from gpubench.base.errors import NotSupported, UserError
+from gpubench.core.algorithm import Form
 from gpubench.core.collision import Collisions, MeshCollision
-from gpubench.core.contracts import Form
 from gpubench.inputs.meshes import MeshPair
 from gpubench.primitives.filters import FILTERS, AtomicFilter, Stream
 

@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from gpubench.core.algorithm import Form
 from gpubench.core.answers import SortedCells
-from gpubench.core.contracts import CellList, Form
+from gpubench.core.contracts import CellList
 from gpubench.primitives.radix_sort import RadixSort
 
 BLOCK = 256

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from gpubench.core.contracts import Form
+from gpubench.core.algorithm import Form
 from gpubench.primitives.digit_sorts import DigitSort, OnesweepSort, ThreeKernelSort
 from gpubench.primitives.gather import Gather
 from gpubench.problems.key_sort.contract import KeySort

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from gpubench.base.errors import NotSupported
-from gpubench.core.contracts import Form
+from gpubench.core.algorithm import Form
 from gpubench.primitives.digit_sorts import key_constants
 from gpubench.problems.key_sort.contract import KeySort
 

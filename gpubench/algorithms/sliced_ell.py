@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from gpubench.algorithms._block_rows import BLOCK, BlockRowsProduct, forms
 from gpubench.base.errors import UserError
+from gpubench.core.algorithm import Form
 from gpubench.core.block_matrix import Ids
-from gpubench.core.contracts import Form
 from gpubench.primitives.scan import ExclusiveScan
 
 SLICE = 32

@@ -94,6 +94,6 @@ def options(
 ) -> None:
     """Take the options that stand before a command."""
     if add:
-        from gpubench.core import registry
+        from gpubench import registry
 
         registry.add(add)

@@ -132,8 +132,8 @@ def _check_algorithms(
     smallest: bool,
 ) -> None:
     """Check algorithms, all by default; raise Exit(1) if one is not right."""
+    from gpubench import registry
     from gpubench.cli.conformance import check_forms
-    from gpubench.core import registry
     from gpubench.devices import open_device
 
     chosen = [registry.find_algorithm(name) for name in dict.fromkeys(names or ())]

@@ -9,12 +9,12 @@ from typing import Any
 
 from gpubench import problems
 from gpubench.base.errors import UserError
-from gpubench.core.contracts import Algorithm
+from gpubench.core.algorithm import Algorithm
+from gpubench.core.oracle import first_launch
 from gpubench.devices import Device, missing_feature
 from gpubench.inputs import MeshPair, ParticleSet
 from gpubench.inputs.specs import Meshes, Particles
 from gpubench.measure.progress import progress
-from gpubench.problems.oracle import first_launch
 from gpubench.studies.bench import verdict_on
 from gpubench.verify import conformance, suites
 from gpubench.verify.allocations import READ_CELLS, UndeclaredMemory, soiled_memory

@@ -13,7 +13,7 @@ from gpubench.cli.output import new_table, print_json, print_table
 from gpubench.cli.values import arg
 
 if TYPE_CHECKING:
-    from gpubench.core.contracts import Algorithm
+    from gpubench.core.algorithm import Algorithm
     from gpubench.studies.study import Study
     from gpubench.workloads.workload import Workload
 
@@ -44,7 +44,7 @@ def list_everything(
 
 
 def _everything() -> dict[str, list[dict[str, Any]]]:
-    from gpubench.core import registry
+    from gpubench import registry
     from gpubench.studies import study
 
     return {

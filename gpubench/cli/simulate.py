@@ -170,7 +170,7 @@ class _Session:
         resume: Path | None,
     ) -> None:
         """Raise UserError if it cannot run or write, before anything is written."""
-        from gpubench.core import registry
+        from gpubench import registry
         from gpubench.simulate import checkpoint, session, setup
 
         self._outputs = outputs

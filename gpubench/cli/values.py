@@ -78,9 +78,9 @@ NAMED = {
     "renderers": "gpubench.simulate.renderers:NAMES",
     "cells": "gpubench.simulate.setup:ALGORITHM",
     "families": "gpubench.physics_checks.runner:FAMILIES",
-    "algorithms": "gpubench.core.registry:algorithms",
-    "workloads": "gpubench.core.registry:workloads",
-    "studies": "gpubench.core.registry:studies",
+    "algorithms": "gpubench.registry:algorithms",
+    "workloads": "gpubench.registry:workloads",
+    "studies": "gpubench.registry:studies",
     "devices": "gpubench.devices:survey",
 }
 FORMATS = ("table", "csv", "json", "markdown")  # how results can be written

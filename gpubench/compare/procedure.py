@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from gpubench import registry
 from gpubench.base.errors import UserError
 from gpubench.compare import files
 from gpubench.compare.pairs import Code, Job, Pairs, describe
 from gpubench.compare.verdict import Judgement, Verdict, judge
-from gpubench.core import registry
-from gpubench.core.contracts import BACKENDS
+from gpubench.core.algorithm import BACKENDS
 from gpubench.evidence.calibration import spreads
 from gpubench.evidence.files import load_results
 from gpubench.evidence.results import Results

@@ -14,8 +14,8 @@ from dataclasses import replace
 from multiprocessing.connection import Connection
 from typing import Any
 
+from gpubench import registry
 from gpubench.base.errors import UserError
-from gpubench.core import registry
 from gpubench.devices import Device, open_device, survey
 from gpubench.evidence.records import as_json
 from gpubench.measure.environment import environment

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.base.errors import NotSupported
-from gpubench.core.contracts import Algorithm
+from gpubench.core.algorithm import Algorithm
 
 if TYPE_CHECKING:
     from gpubench.devices.base import Device

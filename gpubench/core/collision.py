@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from gpubench.core.contracts import Algorithm
+from gpubench.core.algorithm import Algorithm
 
 if TYPE_CHECKING:
     from gpubench.devices.base import Device

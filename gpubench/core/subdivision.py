@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from gpubench.base.errors import UserError
-from gpubench.core.contracts import Algorithm
+from gpubench.core.algorithm import Algorithm
 
 if TYPE_CHECKING:
     from gpubench.devices.base import Device

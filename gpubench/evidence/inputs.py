@@ -15,8 +15,8 @@ import msgspec
 from msgspec import Meta, Struct
 
 from gpubench import problems
+from gpubench.core.recipe import Declared, Words, required_axes
 from gpubench.evidence.bounds import HOOKS, Amount, Exact, Line, Name, Real, Scalar
-from gpubench.inputs.recipe import Declared, Words, required_axes
 
 INPUTS = "inputs"  # how many take turns: an axis of every kind
 _LATE = "simulation"  # whose axes come behind that one, as they did when it was made

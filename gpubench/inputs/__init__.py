@@ -4,6 +4,7 @@ Everything random comes from ``numpy.random.default_rng(seed)``; the same argume
 same bytes on any machine, and ``hash`` names them.
 """
 
+from gpubench.core.recipe import Inputs
 from gpubench.inputs.drawing import DISPLACED, MARGIN, SPRAY, STEP, SURFACE, WAVES, morton_codes
 from gpubench.inputs.loop_meshes import LoopMesh, loop_mesh, make_loop_mesh
 from gpubench.inputs.making import (
@@ -23,7 +24,6 @@ from gpubench.inputs.sets import (
     MAX_PAIRS,
     MAX_PARTICLES,
     ORDERS,
-    Inputs,
     PairSet,
     ParticleSet,
     SimulationStart,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from gpubench.core.recipe import Inputs, Recipe, Words, axis
 from gpubench.core.subdivision import DEEPEST, check_depth
 from gpubench.inputs.loop_meshes import MAX_FACES, SURFACES, check_faces, make_loop_mesh
 from gpubench.inputs.meshes import (
@@ -15,8 +16,6 @@ from gpubench.inputs.meshes import (
     check_meshes,
     make_mesh_pair,
 )
-from gpubench.inputs.recipe import Recipe, Words, axis
-from gpubench.inputs.sets import Inputs
 
 
 @dataclass(frozen=True)

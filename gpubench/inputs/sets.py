@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from gpubench.core.grid import Grid
 
 MAX_PARTICLES = 2**31 - 1
+
 FLOAT32_MAX = float(np.finfo(np.float32).max)
+
 DISTRIBUTIONS = (
     "uniform",
     "lattice",
@@ -23,26 +25,15 @@ DISTRIBUTIONS = (
     "free-surface",
     "coincident",
 )
+
 ORDERS = ("random", "cell", "morton", "nearly-sorted")
+
 DESTINATIONS = ("random", "next", "step")
+
 # How ranks share a simulation: each keeps a part of space, or one deals out equal parts.
 DECOMPOSITIONS = ("slab", "master")
+
 MAX_PAIRS = 2**31 - 1
-
-
-class Inputs(Protocol):
-    """An input of any kind."""
-
-    @property
-    def hash(self) -> str | None:
-        """SHA-256 over all that an algorithm is given, first 16 hex digits.
-
-        None where it is not drawn yet.
-        """
-
-    @property
-    def made_for(self) -> dict[str, Any]:
-        """The constructor arguments of an algorithm for it, apart from device and form."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 from gpubench.base.errors import UserError
 from gpubench.core.grid import Grid
+from gpubench.core.recipe import Declared, Inputs, Recipe, Words, axis, declared_axes
 from gpubench.inputs.making import (
     check_move,
     grid_for,
@@ -24,7 +25,6 @@ from gpubench.inputs.making import (
 )
 from gpubench.inputs.matrices import of_particles
 from gpubench.inputs.mesh_specs import Meshes, Surfaces
-from gpubench.inputs.recipe import Declared, Recipe, Words, axis, declared_axes
 from gpubench.inputs.sets import (
     DECOMPOSITIONS,
     DESTINATIONS,
@@ -32,7 +32,6 @@ from gpubench.inputs.sets import (
     MAX_PAIRS,
     MAX_PARTICLES,
     ORDERS,
-    Inputs,
     ParticleSet,
     SimulationStart,
 )

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from gpubench.algorithms.cell_search import SortedSearch
+from gpubench.core.algorithm import Form
 from gpubench.core.answers import SortedCells
-from gpubench.core.contracts import CellList, Form
+from gpubench.core.contracts import CellList
 from gpubench.core.tasks import TASKS
 from gpubench.problems.key_sort.contract import KeySort
 

@@ -6,7 +6,7 @@ import ctypes
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from gpubench.core.contracts import Form
+from gpubench.core.algorithm import Form
 from gpubench.problems.key_sort.contract import KeySort
 
 CUDA = frozenset({"cuda"})

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpubench.core.contracts import Form
+from gpubench.core.algorithm import Form
 from gpubench.core.tasks import TASKS
 from gpubench.libraries._library import name_with_version, need
 from gpubench.libraries._library_sort import CUDA, SEARCHES, LibrarySort, LibrarySortSearch

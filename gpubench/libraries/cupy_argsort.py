@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from gpubench.core.contracts import Form
+from gpubench.core.algorithm import Form
 from gpubench.libraries._library import need
 from gpubench.libraries._library_sort import (
     CUDA,

@@ -10,8 +10,8 @@ import numpy as np
 from gpubench.algorithms._block_rows import BLOCK, TASK_WORDS
 from gpubench.algorithms.csr_product import CsrProduct
 from gpubench.base.errors import NotSupported
+from gpubench.core.algorithm import Form
 from gpubench.core.block_matrix import Product
-from gpubench.core.contracts import Form
 from gpubench.inputs import MatrixSet
 from gpubench.libraries._library import need
 from gpubench.libraries._library_sort import CUDA

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from gpubench.core.algorithm import Form
 from gpubench.core.collision import Collisions, MeshCollision
-from gpubench.core.contracts import Form
 from gpubench.core.host_work import HostWork
 from gpubench.inputs.meshes import MeshPair
 from gpubench.libraries._host_memory import peak_of

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 import gpubench
 from gpubench.base.errors import NotSupported
+from gpubench.core.algorithm import Form
 from gpubench.core.answers import Neighbours
-from gpubench.core.contracts import Form, NeighbourSearch
+from gpubench.core.contracts import NeighbourSearch
 from gpubench.core.grid import EPSILON
 from gpubench.core.tasks import TASKS, task_of
 from gpubench.inputs import ParticleSet

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.core.contracts import Form
+from gpubench.core.algorithm import Form
 from gpubench.core.host_work import HostWork
 from gpubench.libraries._host_memory import peak_of
 from gpubench.libraries._library import name_with_version

@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from gpubench.core.algorithm import Form
 from gpubench.core.answers import Neighbours
-from gpubench.core.contracts import Form, HostSearch
+from gpubench.core.contracts import HostSearch
 from gpubench.core.poison import arrays_of, poison
 from gpubench.core.tasks import COUNTS, TASKS
 from gpubench.libraries._host_memory import peak_of

@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from gpubench.core.algorithm import Form
 from gpubench.core.answers import Neighbours
-from gpubench.core.contracts import Form, NeighbourSearch
+from gpubench.core.contracts import NeighbourSearch
 from gpubench.core.tasks import TASKS
 from gpubench.inputs import ParticleSet
 from gpubench.libraries._library import name_with_version, need

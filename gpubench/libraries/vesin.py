@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from gpubench.core.algorithm import Form
 from gpubench.core.answers import Neighbours
-from gpubench.core.contracts import Form, HostSearch
+from gpubench.core.contracts import HostSearch
 from gpubench.inputs import ParticleSet
 from gpubench.libraries._host_memory import peak_of
 from gpubench.libraries._library import name_with_version, need

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.base.errors import NotSupported
+from gpubench.core.algorithm import Form
 from gpubench.core.answers import Neighbours
-from gpubench.core.contracts import Form, NeighbourSearch
+from gpubench.core.contracts import NeighbourSearch
 from gpubench.core.poison import poison
 from gpubench.core.tasks import COUNTS, TASKS
 from gpubench.inputs import ParticleSet

@@ -15,7 +15,7 @@ import numpy as np
 from gpubench.measure import clock
 
 if TYPE_CHECKING:
-    from gpubench.core.contracts import Algorithm
+    from gpubench.core.algorithm import Algorithm
     from gpubench.devices.base import Device
     from gpubench.workloads.workload import Workload
 

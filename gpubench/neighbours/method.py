@@ -12,8 +12,8 @@ from gpubench.choose.question import Question
 from gpubench.choose.remembered import chooser_for
 from gpubench.core.answers import LinkedCells
 from gpubench.core.grid import Grid
-from gpubench.core.registry import classes_in
 from gpubench.devices import Device
+from gpubench.registry import classes_in
 
 if TYPE_CHECKING:
     from gpubench.choose.chooser import Chooser

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from gpubench import registry
 from gpubench.base.errors import UserError
-from gpubench.core import registry
 from gpubench.core.contracts import HostSearch, NeighbourSearch, forms_for
 from gpubench.core.grid import Grid
 from gpubench.core.tasks import TASKS

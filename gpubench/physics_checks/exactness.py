@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.core import registry
+from gpubench import registry
 from gpubench.core.contracts import CellList, PairNoise
 from gpubench.devices import missing_feature
 from gpubench.devices.base import Device

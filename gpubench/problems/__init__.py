@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from functools import cache
 
 from gpubench.base import plugins
-from gpubench.inputs.recipe import Declared, Recipe, Words, declared_axes
+from gpubench.core.problem import Problem
+from gpubench.core.recipe import Declared, Recipe, Words, declared_axes
 from gpubench.inputs.specs import Simulation
-from gpubench.problems.problem import Problem
 from gpubench.problems.unmoved import UNMOVED
 
 # The order of columns where inputs are of several kinds; what is not named comes behind.

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from gpubench.core.case import Case
+from gpubench.core.oracle import Oracle
+from gpubench.core.problem import Problem
+from gpubench.core.recipe import Recipe
 from gpubench.inputs.mesh_specs import Meshes, Surfaces
-from gpubench.inputs.recipe import Recipe
 from gpubench.inputs.specs import Matrices, Pairs, Particles
-from gpubench.problems.case import Case
-from gpubench.problems.oracle import Oracle
-from gpubench.problems.problem import Problem
 
 _UNMOVED: dict[str, tuple[type[Recipe], str]] = {
     "cell-list": (Particles, "CellListOracle"),

@@ -8,8 +8,8 @@ from functools import lru_cache
 from typing import Any
 
 from gpubench import problems
+from gpubench.core.recipe import Words
 from gpubench.evidence.inputs import INPUTS, names
-from gpubench.inputs.recipe import Words
 from gpubench.report import formats
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from gpubench.core import registry
+from gpubench import registry
 from gpubench.evidence.pooling import by_device, pool, started
 from gpubench.evidence.ranking import Ranked, Subject, rank
 from gpubench.evidence.records import Record

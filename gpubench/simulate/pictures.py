@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gpubench.base.errors import UserError
-from gpubench.core.registry import require_known
+from gpubench.registry import require_known
 from gpubench.simulate import perspective, slab
 from gpubench.simulate.frames import read_frames, write_animation, write_panel
 from gpubench.simulate.renderers import AUTO

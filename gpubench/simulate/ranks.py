@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 
-from gpubench import devices
+from gpubench import devices, registry
 from gpubench.base.errors import UserError
-from gpubench.core import registry
 from gpubench.devices.base import Device
 from gpubench.distributed.domain_decomposition import DECOMPOSITIONS, share
 from gpubench.distributed.ranks import Ranks, device_spec, ends_all, launched_size

@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from gpubench import registry
 from gpubench.base.errors import NotSupported, UserError
-from gpubench.core import registry
 from gpubench.core.contracts import CellList
-from gpubench.core.memory import why_too_large
 from gpubench.devices import Device, missing_feature
 from gpubench.distributed.domain_decomposition import share
 from gpubench.inputs import MAX_PARTICLES
 from gpubench.inputs.specs import Simulation
+from gpubench.studies.memory import why_too_large
 from gpubench.workloads.parameters import parse
 from gpubench.workloads.workload import Value, Workload
 

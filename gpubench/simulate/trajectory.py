@@ -16,9 +16,9 @@ from typing import Any, BinaryIO, NamedTuple
 import gsd.hoomd
 import numpy as np
 
+from gpubench import registry
 from gpubench.base.errors import UserError
 from gpubench.base.writing import whole_file, writing
-from gpubench.core import registry
 from gpubench.workloads.workload import Snapshot
 
 _RUN = "gpubench/run"  # where the log of a GSD file holds the id of the run

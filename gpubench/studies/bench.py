@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any
 
-from gpubench import problems
+from gpubench import problems, registry
 from gpubench.base.errors import DeviceUnavailable, NotSupported, OutOfMemory, UserError
-from gpubench.core import registry
-from gpubench.core.contracts import Algorithm, CellList
-from gpubench.core.memory import why_too_large
+from gpubench.core.algorithm import Algorithm
+from gpubench.core.contracts import CellList
+from gpubench.core.oracle import Oracle, first_launch
 from gpubench.devices import Device, missing_feature
 from gpubench.evidence.declared import STEP
 from gpubench.evidence.records import AnyRecord, make_record
@@ -22,8 +22,8 @@ from gpubench.measure.clock import timed
 from gpubench.measure.phases import level_times
 from gpubench.measure.sampling import Budget, Mode, Run, Sampled, Task, take_samples
 from gpubench.measure.statistics import Summary
-from gpubench.problems.oracle import Oracle, first_launch
 from gpubench.studies.facts import facts_of, printable, require_countable
+from gpubench.studies.memory import why_too_large
 from gpubench.studies.plan import Described, Group, Job
 from gpubench.studies.recheck import wrong_after_timing
 from gpubench.studies.study import Subject

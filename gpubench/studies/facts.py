@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gpubench.core.contracts import Algorithm
+from gpubench.core.algorithm import Algorithm
 
 LARGEST = 2**63 - 1  # that readers of results take
 

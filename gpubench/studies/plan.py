@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from gpubench import registry
 from gpubench.base.errors import UserError
-from gpubench.core import registry
 from gpubench.evidence.declared import STEP
 from gpubench.evidence.records import record_key, waits_for
 from gpubench.inputs.specs import Recipe, Simulation

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from gpubench.core.contracts import Algorithm
+from gpubench.core.algorithm import Algorithm
 from gpubench.devices import Device
 from gpubench.measure.sampling import Mode, Run
 from gpubench.verify.problems import Oracle, ends_where_it_began

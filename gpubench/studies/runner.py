@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from gpubench import registry
 from gpubench.base.errors import UserError
-from gpubench.core import registry
-from gpubench.core.memory import why_too_large
 from gpubench.devices import Device
 from gpubench.evidence.records import AnyRecord, identity_of, is_settled
 from gpubench.evidence.results import Results, Store, load
@@ -24,6 +23,7 @@ from gpubench.measure.environment import environment
 from gpubench.measure.progress import Bar, progress
 from gpubench.measure.sampling import Budget
 from gpubench.studies.bench import measure
+from gpubench.studies.memory import why_too_large
 from gpubench.studies.plan import Described, Group, Job, cell_key, missing, plan
 from gpubench.studies.selection import WHOLE, Selection
 from gpubench.studies.study import Study

@@ -14,12 +14,11 @@ from typing import Any
 
 import jsonschema
 
-from gpubench import problems
+from gpubench import problems, registry
 from gpubench.base.errors import UserError
 from gpubench.base.paths import PACKAGE
-from gpubench.core import registry
-from gpubench.core.contracts import Algorithm
-from gpubench.inputs.recipe import axes, required_axes
+from gpubench.core.algorithm import Algorithm
+from gpubench.core.recipe import axes, required_axes
 from gpubench.inputs.specs import Matrices, Particles, Recipe, Simulation
 from gpubench.measure.budget import Budget, Mode
 from gpubench.studies.design import spread_points

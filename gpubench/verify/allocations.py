@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpubench.core.contracts import Algorithm
+from gpubench.core.algorithm import Algorithm
 from gpubench.core.poison import FLOATS
 
 if TYPE_CHECKING:

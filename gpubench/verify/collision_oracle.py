@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
+from gpubench.core.arrays import check_array, check_range, first_absent, first_true
 from gpubench.core.collision import Collisions
 from gpubench.inputs.meshes import MeshPair
-from gpubench.verify.arrays import check_array, check_range, first_absent, first_true
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

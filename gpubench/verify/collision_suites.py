@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from gpubench.core.case import Case
 from gpubench.inputs.meshes import POSES, SHAPES, MeshPair, make_mesh_pair, mesh_pair
-from gpubench.problems.case import Case
 
 NO_TURN = np.eye(3, 4)
 

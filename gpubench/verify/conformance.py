@@ -8,12 +8,12 @@ from functools import cache
 
 from gpubench import problems
 from gpubench.base.errors import NotSupported
-from gpubench.core.contracts import Algorithm
+from gpubench.core.algorithm import Algorithm
+from gpubench.core.case import Case
+from gpubench.core.oracle import Oracle, first_launch
 from gpubench.inputs import (
     Inputs,
 )
-from gpubench.problems.case import Case
-from gpubench.problems.oracle import Oracle, first_launch
 from gpubench.verify import suites
 
 

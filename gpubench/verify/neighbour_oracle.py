@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from gpubench.base.threads import each, over, same
+from gpubench.core.arrays import Ints, check_array, exclusive_sum, first_absent, first_true
 from gpubench.core.grid import Grid
-from gpubench.verify.arrays import Ints, check_array, exclusive_sum, first_absent, first_true
 from gpubench.verify.neighbour_rows import check_no_self, check_rows, row_sums
 
 # Up to so many particles, with so many candidates in their own cells, all pairs are listed.

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.base.threads import Result, between
-from gpubench.verify.arrays import Ints, check_array, check_range, exclusive_sum, first_true
+from gpubench.core.arrays import Ints, check_array, check_range, exclusive_sum, first_true
 
 ENTRIES = 2**18  # of a list that one thread looks at, at a time: they stay in its cache
 

@@ -8,8 +8,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike
 
+from gpubench.core.case import Case
 from gpubench.inputs import PairSet, make_pairs
-from gpubench.problems.case import Case
 
 
 def pairs() -> list[Case]:

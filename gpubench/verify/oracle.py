@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from gpubench.base.threads import over
 from gpubench.core.answers import NULL
+from gpubench.core.arrays import Ints, check_array, check_range, exclusive_sum, first_true
 from gpubench.physics.noise import pair_noise
-from gpubench.verify.arrays import Ints, check_array, check_range, exclusive_sum, first_true
 
 FEW_LISTS = 64  # for a step of one NumPy takes as long as for one of these
 NOISE_BLOCK = 2**14  # pairs whose numbers are computed together, so that they stay in a cache

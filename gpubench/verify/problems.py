@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from gpubench.core.algorithm import Algorithm
 from gpubench.core.answers import (
     HashedCells,
     LimitedCells,
@@ -22,8 +23,10 @@ from gpubench.core.answers import (
 )
 from gpubench.core.block_matrix import Assembled, Product
 from gpubench.core.collision import Collisions
-from gpubench.core.contracts import Algorithm, CellListUpdate
+from gpubench.core.contracts import CellListUpdate
 from gpubench.core.grid import Grid, UnboundedGrid, hash_buckets
+from gpubench.core.oracle import Oracle as Oracle
+from gpubench.core.oracle import first_launch as first_launch
 from gpubench.core.subdivision import Subdivided
 from gpubench.inputs import (
     LoopMesh,
@@ -33,8 +36,6 @@ from gpubench.inputs import (
     ParticleSet,
     SimulationStart,
 )
-from gpubench.problems.oracle import Oracle as Oracle
-from gpubench.problems.oracle import first_launch as first_launch
 from gpubench.verify import oracle
 from gpubench.verify.collision_oracle import CollisionReference
 from gpubench.verify.neighbour_oracle import (

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.core.contracts import Algorithm
+from gpubench.core.algorithm import Algorithm
+from gpubench.core.case import Case
 from gpubench.inputs import (
     ParticleSet,
 )
-from gpubench.problems.case import Case
 from gpubench.verify.conformance import run_case
 
 PIECES = 8  # of a large input, that are looked at in its place

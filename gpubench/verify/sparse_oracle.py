@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.spatial import cKDTree
 
+from gpubench.core.arrays import check_array, check_range, exclusive_sum, first_true
 from gpubench.core.block_matrix import Assembled, BlockRows, Ids, Product
 from gpubench.inputs import MatrixSet, ParticleSet
-from gpubench.verify.arrays import check_array, check_range, exclusive_sum, first_true
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

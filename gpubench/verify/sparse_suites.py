@@ -9,11 +9,11 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gpubench.core.arrays import exclusive_sum
 from gpubench.core.block_matrix import BlockRows
+from gpubench.core.case import Case
 from gpubench.core.grid import Grid
 from gpubench.inputs import ORDERS, MatrixSet, from_positions, make, of_particles, of_rows
-from gpubench.problems.case import Case
-from gpubench.verify.arrays import exclusive_sum
 
 
 def matrices() -> list[Case]:

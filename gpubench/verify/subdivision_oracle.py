@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.spatial import cKDTree
 
+from gpubench.core.arrays import check_array, first_true
 from gpubench.core.subdivision import Subdivided
 from gpubench.inputs.loop_meshes import Faces, LoopMesh, children_of, edge_numbers
-from gpubench.verify.arrays import check_array, first_true
 
 Floats = NDArray[np.float64]
 ROUNDING = 2.0**-24

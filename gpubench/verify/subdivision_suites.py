@@ -6,8 +6,8 @@ from functools import partial
 
 import numpy as np
 
+from gpubench.core.case import Case
 from gpubench.inputs.loop_meshes import LoopMesh, loop_mesh, make_loop_mesh
-from gpubench.problems.case import Case
 
 TETRAHEDRON = ((0, 1, 2), (0, 3, 1), (0, 2, 3), (1, 3, 2))
 OCTAHEDRON = tuple(

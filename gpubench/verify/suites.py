@@ -13,6 +13,7 @@ from functools import cache, partial
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gpubench.core.case import Case
 from gpubench.core.grid import Grid
 from gpubench.inputs import (
     ORDERS,
@@ -23,7 +24,6 @@ from gpubench.inputs import (
     move,
     of_particles,
 )
-from gpubench.problems.case import Case
 from gpubench.verify.collision_suites import meshes
 from gpubench.verify.noise_suites import pairs
 from gpubench.verify.sparse_suites import matrices

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from gpubench.core.contracts import Algorithm, CellList
+from gpubench.core.algorithm import Algorithm
+from gpubench.core.contracts import CellList
 from gpubench.devices.base import Device
 from gpubench.distributed.domain_decomposition import share
 from gpubench.evidence.declared import STEP

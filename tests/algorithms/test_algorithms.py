@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 from key_sets import keys_for
 from posed_meshes import posed_meshes
 
+from gpubench import registry
 from gpubench.algorithms.bucket_sort import HostRounds
 from gpubench.algorithms.cell_search import CellSearch
 from gpubench.base.errors import NotSupported, UserError
-from gpubench.core import registry
+from gpubench.core.algorithm import Algorithm
 from gpubench.core.answers import (
     HashedCells,
     LimitedCells,
@@ -29,7 +30,7 @@ from gpubench.core.answers import (
 )
 from gpubench.core.block_matrix import Assembled, Product
 from gpubench.core.collision import Collisions
-from gpubench.core.contracts import Algorithm, CellListUpdate, HostSearch
+from gpubench.core.contracts import CellListUpdate, HostSearch
 from gpubench.core.grid import Grid
 from gpubench.core.subdivision import Subdivided
 from gpubench.core.tasks import task_of

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from gpubench import registry
 from gpubench.base.errors import DeviceUnavailable, NotSupported
-from gpubench.core import registry
 from gpubench.devices import open_device
 from gpubench.devices.base import Device
 from gpubench.primitives.filters import FILTERS, BitonicStepsFilter, Stream

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpubench import registry
 from gpubench.algorithms._cycles import cycles
 from gpubench.algorithms._pair_noise import moments
 from gpubench.algorithms.noise_rozen import FRACTIONS
 from gpubench.base.errors import UserError
-from gpubench.core import registry
 from gpubench.core.answers import Noise
 from gpubench.devices import Device
 from gpubench.inputs import MAX_PAIRS, PARTNERS, PairSet, make_pairs

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpubench import registry
 from gpubench.algorithms import ellpack_blocks
 from gpubench.algorithms._block_rows import BLOCK
 from gpubench.algorithms.ellpack_staged import STRETCHES, stretches_of
 from gpubench.base.errors import NotSupported, UserError
-from gpubench.core import registry
 from gpubench.core.block_matrix import TASKS
 from gpubench.core.grid import Grid
 from gpubench.devices import Device

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from unittest import mock
 
+from gpubench import registry
 from gpubench.base import plugins
-from gpubench.core import registry
 
 
 @contextmanager

@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gpubench.base.errors import OutOfMemory
+from gpubench.core.algorithm import Form
 from gpubench.core.answers import Neighbours, SortedCells
-from gpubench.core.contracts import Form, HostSearch, ParticleAlgorithm
+from gpubench.core.contracts import HostSearch, ParticleAlgorithm
 from gpubench.problems.stream_filter.contract import Compacted, StreamFilter
 
 ENVIRONMENT = {

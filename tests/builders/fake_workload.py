@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.base.errors import UserError
+from gpubench.core.algorithm import Form
 from gpubench.core.answers import SortedCells
-from gpubench.core.contracts import CellList, Form
+from gpubench.core.contracts import CellList
 from gpubench.core.grid import Grid
 from gpubench.workloads.workload import BlowUp, Snapshot, Value, Workload
 

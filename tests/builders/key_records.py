@@ -6,7 +6,7 @@ from typing import Any
 
 from report_pages import record
 
-from gpubench.core import registry
+from gpubench import registry
 from gpubench.evidence.records import make_record
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpubench.core import registry
+from gpubench import registry
 from gpubench.core.contracts import CellList
 from gpubench.devices import Device, missing_feature
 

@@ -16,6 +16,7 @@ from jsonschema import Draft202012Validator
 from scipy.spatial import Delaunay
 from searches import grid, record, results, write
 
+from gpubench import registry
 from gpubench.base import paths, user_cache
 from gpubench.base.errors import UserError
 from gpubench.choose import evidence, output
@@ -25,7 +26,6 @@ from gpubench.choose.question import Question
 from gpubench.choose.remembered import chooser_for
 from gpubench.choose.surface import basis, corners, solution
 from gpubench.cli import app
-from gpubench.core import registry
 from gpubench.core.tasks import TASKS, task_of
 
 SIZES = [2**k for k in range(12, 23, 2)]

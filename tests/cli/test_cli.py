@@ -12,11 +12,10 @@ from fakes import FakeDevice
 import gpubench.devices
 import gpubench.report
 import gpubench.verify.suites
-from gpubench import __version__
+from gpubench import __version__, registry
 from gpubench.base import paths
 from gpubench.base.errors import DeviceUnavailable, UserError
 from gpubench.cli import app
-from gpubench.core import registry
 from gpubench.devices.base import DeviceReport
 from gpubench.evidence import results
 from gpubench.measure.sampling import Budget

@@ -12,11 +12,11 @@ import typer
 from typer.main import get_command
 from typer.testing import CliRunner
 
+from gpubench import registry
 from gpubench.base import messages
 from gpubench.base.numbers import read_number, read_whole
 from gpubench.cli import values
 from gpubench.cli.app import COMMANDS, app
-from gpubench.core import registry
 from gpubench.core.tasks import TASKS
 from gpubench.distributed.transport import NAMES
 from gpubench.inputs import DECOMPOSITIONS, DESTINATIONS, DISTRIBUTIONS, ORDERS

@@ -13,10 +13,10 @@ import pytest
 from fake_algorithms import ALGORITHMS, ENVIRONMENT, BrokenSort
 from fakes import FakeDevice
 
+from gpubench import registry
 from gpubench.base.errors import DeviceUnavailable, UserError
 from gpubench.compare import worker
 from gpubench.compare.worker import PROTOCOL, Worker
-from gpubench.core import registry
 
 PLAIN = [[1, 0]]
 HEAD = """

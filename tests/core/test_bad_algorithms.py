@@ -13,9 +13,9 @@ import pytest
 from fake_algorithms import ALGORITHMS, ENVIRONMENT, RightSort
 from fakes import FakeDevice
 
+from gpubench import registry
 from gpubench.base import plugins
 from gpubench.base.errors import NotSupported, UserError
-from gpubench.core import registry
 from gpubench.evidence import results
 from gpubench.inputs.specs import Particles
 from gpubench.measure.sampling import Budget

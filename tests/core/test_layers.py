@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import gpubench
-from gpubench.core import registry
+from gpubench import registry
 
 PACKAGE = Path(gpubench.__file__).parent
 
@@ -220,7 +220,7 @@ def modules_after(code: str) -> set[str]:
 @pytest.mark.parametrize(
     ("door", "home"),
     [
-        ("gpubench.registry", "gpubench.core.registry"),
+        ("gpubench.registry", "gpubench.registry"),
         ("gpubench.families", "gpubench.verify.problems"),
     ],
 )

@@ -14,13 +14,13 @@ from additions import forget, nothing_added
 from fakes import FakeDevice
 from typer.testing import CliRunner
 
+from gpubench import registry
 from gpubench.base import paths, plugins
 from gpubench.base.errors import UserError
 from gpubench.cli import app
-from gpubench.core import registry
-from gpubench.core.registry import RegistryError
 from gpubench.devices import open_device
 from gpubench.measure import environment
+from gpubench.registry import RegistryError
 from gpubench.studies.study import FOLDER, StudyError, load_study
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "own-kernel"

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from key_sets import keys_for
 
+from gpubench import registry
 from gpubench.algorithms.atomic_list import AtomicList
 from gpubench.algorithms.atomic_resort import AtomicResort
 from gpubench.algorithms.cell_search import (
@@ -25,7 +26,6 @@ from gpubench.algorithms.neighbour_query import NeighbourQuery
 from gpubench.algorithms.noise_philox import NoisePhilox
 from gpubench.algorithms.sliced_ell import SlicedEll
 from gpubench.base.errors import NotSupported
-from gpubench.core import registry
 from gpubench.core.answers import SortedCells
 from gpubench.core.contracts import NeighbourSearch
 from gpubench.core.grid import Grid

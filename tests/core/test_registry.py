@@ -4,10 +4,10 @@ from types import ModuleType
 
 import pytest
 
+from gpubench import registry
 from gpubench.base.errors import UserError
-from gpubench.core import registry
-from gpubench.core.contracts import Algorithm
-from gpubench.core.registry import RegistryError, named_classes, study_names
+from gpubench.core.algorithm import Algorithm
+from gpubench.registry import RegistryError, named_classes, study_names
 from gpubench.workloads.workload import Workload
 
 ALGORITHM = """

@@ -19,18 +19,18 @@ import pytest
 from key_sets import keys_for
 from posed_meshes import posed_meshes
 
+from gpubench import registry
 from gpubench.algorithms.brute_force import BruteForce
 from gpubench.algorithms.cell_search import CellSearch
 from gpubench.base import paths
 from gpubench.base.errors import NotSupported
 from gpubench.base.user_cache import usable_cache
-from gpubench.core import registry
+from gpubench.core.case import Case
 from gpubench.core.contracts import CellListUpdate, HostSearch
 from gpubench.core.grid import Grid
 from gpubench.core.tasks import task_of
 from gpubench.devices import Device, cuda
 from gpubench.inputs import Inputs, make, make_loop_mesh, make_pairs, move, of_particles
-from gpubench.problems.case import Case
 from gpubench.problems.stream_filter.inputs import make_records
 from gpubench.verify.problems import FAMILIES, Oracle
 from gpubench.verify.suites import large_cases

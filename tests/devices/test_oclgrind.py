@@ -21,7 +21,7 @@ from pathlib import Path
 import needs
 import pytest
 
-from gpubench.core import registry
+from gpubench import registry
 from gpubench.core.host_work import HostWork
 
 LIBRARIES = [

@@ -10,7 +10,7 @@ from fake_algorithms import ALGORITHMS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpubench.core import registry
+from gpubench import registry
 from gpubench.studies.design import spread_points
 from gpubench.studies.plan import plan
 from gpubench.studies.selection import Selection

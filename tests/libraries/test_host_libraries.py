@@ -16,10 +16,11 @@ import needs
 import numpy as np
 import pytest
 
+from gpubench import registry
 from gpubench.base.errors import NotSupported
-from gpubench.core import registry
+from gpubench.core.algorithm import Form
 from gpubench.core.answers import Neighbours
-from gpubench.core.contracts import Form, HostSearch
+from gpubench.core.contracts import HostSearch
 from gpubench.core.grid import Grid
 from gpubench.devices import Device
 from gpubench.inputs import make

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from fakes import FakeDevice
 
+from gpubench import registry
 from gpubench.base.errors import NotSupported
-from gpubench.core import registry
 from gpubench.core.grid import Grid
 from gpubench.devices import Device
 from gpubench.inputs import make, of_particles

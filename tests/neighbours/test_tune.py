@@ -9,10 +9,10 @@ import pytest
 from typer.testing import CliRunner
 
 import gpubench
+from gpubench import registry
 from gpubench.algorithms.cell_search import CountingSortSearch
 from gpubench.base.errors import UserError
 from gpubench.cli.app import app
-from gpubench.core import registry
 from gpubench.core.answers import Neighbours
 from gpubench.core.grid import Grid
 from gpubench.inputs import from_positions

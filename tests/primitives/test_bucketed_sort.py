@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from sorted_cells import sorted_right
 
 import gpubench
+from gpubench import registry
 from gpubench.algorithms import cell_search, counting_sort
 from gpubench.base.errors import NotSupported, UserError
-from gpubench.core import registry
 from gpubench.core.grid import Grid
 from gpubench.devices import Device
 from gpubench.primitives.bucketed_sort import GROUP, BucketedSort, Shape, Tile

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from sorted_cells import sorted_right
 
+from gpubench import registry
 from gpubench.algorithms import cell_search
 from gpubench.algorithms.counting_sort import CountingSort
-from gpubench.core import registry
 from gpubench.core.grid import Grid
 from gpubench.devices import Device
 from gpubench.primitives.shared_sort import SharedSort

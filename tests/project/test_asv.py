@@ -16,8 +16,8 @@ import needs
 import pytest
 from browser import CHROMIUM, chromium
 
+from gpubench import registry
 from gpubench.algorithms.counting_sort import CountingSort
-from gpubench.core import registry
 from gpubench.devices import open_device
 from gpubench.measure.environment import machine
 from gpubench.studies import runner

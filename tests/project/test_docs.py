@@ -18,9 +18,9 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 import gpubench
+from gpubench import registry
 from gpubench.base import paths
 from gpubench.cli.app import app
-from gpubench.core import registry
 from gpubench.devices import opencl
 from gpubench.evidence import physics_results
 from gpubench.physics_checks.runner import FAMILIES

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.core import registry
+from gpubench import registry
 
 pytestmark = pytest.mark.long
 

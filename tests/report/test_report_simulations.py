@@ -12,10 +12,9 @@ from PIL import Image
 from simulation_pages import account
 from typer.main import get_command
 
-from gpubench import report
+from gpubench import registry, report
 from gpubench.base.errors import UserError
 from gpubench.cli.app import app
-from gpubench.core import registry
 from gpubench.report.sources import sort_out
 
 

@@ -17,9 +17,9 @@ from fake_workload import MIB, FakeCells, FakeGas
 from fakes import FakeDevice
 from PIL import Image
 
+from gpubench import registry
 from gpubench.base.errors import NotSupported, UserError
 from gpubench.base.writing import whole_file
-from gpubench.core import registry
 from gpubench.measure import phases
 from gpubench.measure.phases import phase_times
 from gpubench.simulate import checkpoint, frames, pictures, slab, trajectory

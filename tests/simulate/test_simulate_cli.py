@@ -19,10 +19,10 @@ from fakes import FakeDevice
 from PIL import Image
 
 import gpubench.devices
+from gpubench import registry
 from gpubench.base.errors import DeviceUnavailable
 from gpubench.base.writing import Lock
 from gpubench.cli import app
-from gpubench.core import registry
 from gpubench.simulate import checkpoint
 from gpubench.simulate.setup import Setup
 

@@ -10,9 +10,10 @@ import pytest
 from fake_algorithms import ENVIRONMENT, RightSort
 from fakes import FakeDevice
 
-from gpubench.core import registry
+from gpubench import registry
+from gpubench.core.algorithm import Form
 from gpubench.core.answers import Neighbours, SortedCells
-from gpubench.core.contracts import CellListUpdate, Form, HostSearch
+from gpubench.core.contracts import CellListUpdate, HostSearch
 from gpubench.measure.sampling import Budget
 from gpubench.studies import runner
 from gpubench.studies.runner import measure, plan

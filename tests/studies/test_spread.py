@@ -16,9 +16,9 @@ import pytest
 from additions import nothing_added
 from mpi_runs import GUARD_S, gpubench_started, process_of, run_gpubench
 
+from gpubench import registry
 from gpubench.base.errors import UserError
 from gpubench.cli import app
-from gpubench.core import registry
 from gpubench.distributed.ranks import Ranks, launched_size, unlaunched
 from gpubench.evidence.results import first_difference, load
 from gpubench.measure.sampling import Budget

@@ -11,8 +11,8 @@ import pytest
 from fake_algorithms import ALGORITHMS, ENVIRONMENT, RightSort, TwiceSort
 from fakes import FakeDevice
 
+from gpubench import registry
 from gpubench.base.errors import UserError
-from gpubench.core import registry
 from gpubench.core.tasks import TASKS, task_of
 from gpubench.evidence import results
 from gpubench.inputs.specs import Particles

@@ -13,12 +13,13 @@ from fake_algorithms import LosingSearch
 from fakes import FakeDevice
 
 from gpubench.base.errors import NotSupported
+from gpubench.core.algorithm import Form
 from gpubench.core.answers import HashedCells, LinkedCells, Neighbours, Noise, SortedCells
-from gpubench.core.contracts import CellList, CellListUpdate, Form, PairNoise, ParticleAlgorithm
+from gpubench.core.case import Case
+from gpubench.core.contracts import CellList, CellListUpdate, PairNoise, ParticleAlgorithm
 from gpubench.core.grid import Grid, UnboundedGrid, hash_buckets
 from gpubench.inputs import from_positions, make, move
 from gpubench.physics.noise import GENERATORS
-from gpubench.problems.case import Case
 from gpubench.problems.stream_filter.contract import Compacted, StreamFilter
 from gpubench.verify import oracle
 from gpubench.verify.conformance import CaseResult, run_case, run_conformance

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpubench.core import registry
+from gpubench import registry
 from gpubench.physics import motion
 from gpubench.physics.box import Box
 from gpubench.physics.rigid import RigidBody

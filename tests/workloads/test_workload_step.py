@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
+from gpubench import registry
 from gpubench.algorithms.atomic_list import AtomicList
 from gpubench.algorithms.counting_sort import CountingSort
 from gpubench.base.errors import UserError
-from gpubench.core import registry
 from gpubench.core.contracts import CellList
 from gpubench.devices import Device, missing_feature
 from gpubench.evidence import results

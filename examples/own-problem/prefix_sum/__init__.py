@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpubench.core.contracts import Algorithm, Form
-from gpubench.inputs.recipe import Recipe, Words, axis
+from gpubench.core.algorithm import Algorithm, Form
+from gpubench.core.case import Case
+from gpubench.core.oracle import Oracle
+from gpubench.core.problem import Problem
+from gpubench.core.recipe import Recipe, Words, axis
 from gpubench.primitives.scan import ExclusiveScan
-from gpubench.problems.case import Case
-from gpubench.problems.oracle import Oracle
-from gpubench.problems.problem import Problem
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpubench.problems.case import Case
+from gpubench.core.case import Case
+from gpubench.core.oracle import Oracle
+from gpubench.core.problem import Problem
 from gpubench.problems.key_sort.axes import Keys
 from gpubench.problems.key_sort.inputs import KeySet
-from gpubench.problems.oracle import Oracle
-from gpubench.problems.problem import Problem
 
 
 class KeySortProblem(Problem):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from gpubench.inputs.recipe import Recipe, Words, axis
+from gpubench.core.recipe import Recipe, Words, axis
 from gpubench.problems.key_sort.inputs import (
     ENTROPIES,
     KEY_ORDERS,

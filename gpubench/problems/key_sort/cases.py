@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from gpubench.problems.case import Case
+from gpubench.core.case import Case
 from gpubench.problems.key_sort.inputs import ENTROPIES, KEY_ORDERS, KEY_TYPES, KeySet, make_keys
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from gpubench.base.errors import NotSupported
-from gpubench.core.contracts import Algorithm
+from gpubench.core.algorithm import Algorithm
 from gpubench.problems.key_sort.inputs import KEY_TYPES, VALUE_BYTES, KeySet
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpubench.core.oracle import Oracle
 from gpubench.problems.key_sort.contract import SortedKeys
 from gpubench.problems.key_sort.inputs import KeySet, ordered_bits
-from gpubench.problems.oracle import Oracle
 
 
 class KeySortOracle(Oracle):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpubench.problems.case import Case
-from gpubench.problems.oracle import Oracle
-from gpubench.problems.problem import Problem
+from gpubench.core.case import Case
+from gpubench.core.oracle import Oracle
+from gpubench.core.problem import Problem
 from gpubench.problems.stream_filter.axes import Records
 from gpubench.problems.stream_filter.inputs import RecordSet
 

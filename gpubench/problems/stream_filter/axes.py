@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from gpubench.inputs.recipe import Recipe, Words, axis
+from gpubench.core.recipe import Recipe, Words, axis
 from gpubench.problems.stream_filter.inputs import (
     MAX_RECORD_BYTES,
     MAX_RECORDS,

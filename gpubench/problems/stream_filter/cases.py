@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.problems.case import Case
+from gpubench.core.case import Case
 from gpubench.problems.stream_filter.inputs import (
     NULLS,
     RECORD_BYTES,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from gpubench.core.contracts import Algorithm
+from gpubench.core.algorithm import Algorithm
 from gpubench.problems.stream_filter.inputs import RecordSet
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.problems.oracle import Oracle
+from gpubench.core.arrays import Ints, bits, check_array, first_true
+from gpubench.core.oracle import Oracle
 from gpubench.problems.stream_filter.contract import Compacted
 from gpubench.problems.stream_filter.inputs import RecordSet
-from gpubench.verify.arrays import Ints, bits, check_array, first_true
 
 
 class StreamFilterOracle(Oracle):

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from gpubench.core.contracts import Algorithm
-from gpubench.inputs.sets import Inputs
+from gpubench.core.algorithm import Algorithm
+from gpubench.core.recipe import Inputs
 
 
 class Oracle(ABC):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from gpubench.inputs.sets import Inputs
+from gpubench.core.recipe import Inputs
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,7 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
-
-from gpubench.inputs.sets import Inputs
+from typing import Any, ClassVar, Protocol
 
 
 @dataclass(frozen=True)
@@ -111,3 +109,18 @@ def axes(kind: type[Recipe]) -> dict[str, Mapping[str, Any]]:
 def required_axes(kind: type[Recipe]) -> set[str]:
     """Return the axes that have no default."""
     return {each.name for each in dataclasses.fields(kind) if each.default is dataclasses.MISSING}
+
+
+class Inputs(Protocol):
+    """An input of any kind."""
+
+    @property
+    def hash(self) -> str | None:
+        """SHA-256 over all that an algorithm is given, first 16 hex digits.
+
+        None where it is not drawn yet.
+        """
+
+    @property
+    def made_for(self) -> dict[str, Any]:
+        """The constructor arguments of an algorithm for it, apart from device and form."""

@@ -6,11 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from gpubench.core.contracts import Algorithm
-from gpubench.inputs.recipe import Recipe
-from gpubench.inputs.sets import Inputs
-from gpubench.problems.case import Case
-from gpubench.problems.oracle import Oracle
+from gpubench.core.algorithm import Algorithm
+from gpubench.core.case import Case
+from gpubench.core.oracle import Oracle
+from gpubench.core.recipe import Inputs, Recipe
 
 
 class Problem(ABC):
