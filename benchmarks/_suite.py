@@ -46,7 +46,7 @@ def _read() -> dict[str, Any]:
     """
     from gpubench import registry
     from gpubench.devices import open_device
-    from gpubench.families import FAMILIES  # type: ignore[attr-defined]
+    from gpubench.families import FAMILIES
 
     with open_device(DEVICE) as device:
         found: dict[str, Any] = {

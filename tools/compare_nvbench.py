@@ -32,16 +32,16 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from gpubench import registry
+from gpubench import problems, registry
 from gpubench.base.errors import UserError
 from gpubench.base.writing import whole_file
 from gpubench.core.algorithm import Algorithm
+from gpubench.core.oracle import first_launch
 from gpubench.devices import open_device
 from gpubench.devices.cuda import CUDADevice
-from gpubench.inputs.specs import Particles
 from gpubench.measure.environment import environment
 from gpubench.measure.sampling import Budget, Mode, Task, sample
-from gpubench.verify.problems import FAMILIES, first_launch
+from gpubench.problems.particles.axes import Particles
 
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "comparisons"
 SEED = 20261121
@@ -70,7 +70,7 @@ class Case:
         inputs = Particles(self.particles, per_cell=4).make(SEED)
         cls = registry.find_algorithm(self.algorithm)
         algorithm = cls(device, form=self.form, parameters={}, **inputs.made_for)
-        oracle = FAMILIES[algorithm.family].oracle(inputs, False)
+        oracle = problems.problems()[algorithm.family].oracle(inputs, False)
         if wrong := first_launch(algorithm, inputs, oracle):
             raise RuntimeError(f"{self.name}: {wrong}")
         return algorithm

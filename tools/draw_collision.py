@@ -10,8 +10,8 @@ import numpy as np
 
 from gpubench.algorithms.obb_collision import ObbCollision
 from gpubench.devices import open_device
-from gpubench.inputs import MeshPair, make_mesh_pair
-from gpubench.inputs.mesh_files import read_mesh_pair
+from gpubench.problems.collision.inputs import MeshPair, make_mesh_pair
+from gpubench.problems.collision.mesh_files import read_mesh_pair
 
 
 def draw(path: Path, device_spec: str, pair: MeshPair) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from gpubench.algorithms.loop_subdivision import LoopSubdivision
 from gpubench.devices import open_device
-from gpubench.inputs import make_loop_mesh
+from gpubench.problems.subdivision.inputs import make_loop_mesh
 
 
 def draw(path: Path, device_spec: str, faces: int, depth: int, pixels: int) -> None:

@@ -13,30 +13,32 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from gpubench import registry
+from gpubench import problems, registry
 from gpubench.algorithms.cell_search import CountingSortSearch
 from gpubench.base.errors import NotSupported
 from gpubench.core.algorithm import Algorithm
-from gpubench.core.contracts import CellList, HostSearch
 from gpubench.core.grid import Grid
+from gpubench.core.recipe import Inputs, Recipe
 from gpubench.devices.base import Device, Graph, Kernel
 from gpubench.distributed.domain_decomposition import DECOMPOSITIONS, share
-from gpubench.inputs import (
-    Inputs,
-    PairSet,
-    ParticleSet,
-    make_loop_mesh,
-    make_mesh_pair,
-    of_particles,
-)
-from gpubench.inputs.specs import Matrices, Meshes, Pairs, Particles, Recipe, Surfaces
 from gpubench.neighbours.box import Box
 from gpubench.neighbours.plan import Plan
+from gpubench.problems.cells.contract import CellList
+from gpubench.problems.collision.axes import Meshes
+from gpubench.problems.collision.inputs import make_mesh_pair
 from gpubench.problems.key_sort.axes import Keys
 from gpubench.problems.key_sort.inputs import make_keys
-from gpubench.problems.stream_filter.axes import Records
-from gpubench.problems.stream_filter.inputs import RECORD_BYTES, RecordSet
-from gpubench.verify.problems import FAMILIES
+from gpubench.problems.neighbours.contract import HostSearch
+from gpubench.problems.pair_noise.axes import Pairs
+from gpubench.problems.pair_noise.inputs import PairSet
+from gpubench.problems.particles.axes import Particles
+from gpubench.problems.particles.inputs import ParticleSet
+from gpubench.problems.sparse_product.axes import Matrices
+from gpubench.problems.sparse_product.inputs import of_particles
+from gpubench.problems.stream_filter.axes import RECORD_BYTES, Records
+from gpubench.problems.stream_filter.inputs import RecordSet
+from gpubench.problems.subdivision.axes import Surfaces
+from gpubench.problems.subdivision.inputs import make_loop_mesh
 from gpubench.workloads.sph import SPH
 
 # The last two are past what the registers of a whole GPU hold of the bucket sort's elements.
@@ -251,7 +253,7 @@ def make_algorithm(cls: type[Algorithm], device: Recorder) -> None:
     make: Any = cls
     forms = [form for form, found in make.forms.items() if found.requires <= device.features]
     for form, variant, inputs in itertools.product(
-        forms, make.variants, INPUTS[FAMILIES[make.family].kind]()
+        forms, make.variants, INPUTS[problems.problems()[make.family].kind]()
     ):
         with suppress(NotSupported):
             make(device, form=form, parameters=variant, **inputs.made_for).load(inputs)

@@ -78,7 +78,7 @@ def launch(
 
     from gpubench import registry
     from gpubench.devices import open_device
-    from gpubench.inputs.specs import Matrices
+    from gpubench.problems.sparse_product.axes import Matrices
 
     order = "cell" if columns == "own" else columns
     inputs = Matrices("density-gradient", particles, per_cell, order=order).make(1)

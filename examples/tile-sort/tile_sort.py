@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from gpubench.core.algorithm import Form
-from gpubench.core.answers import SortedCells
-from gpubench.core.contracts import CellList
+from gpubench.contracts import CellList, Form, SortedCells
 from gpubench.primitives.scan import ExclusiveScan
 
 BLOCK = 256

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from gpubench.algorithms.cell_search import CountingSortSearch
 from gpubench.base.errors import UserError
 from gpubench.core.algorithm import Form
-from gpubench.core.block_matrix import Assembled, Ids, Product, SparseProduct
 from gpubench.devices.base import Device
-from gpubench.inputs import MatrixSet
+from gpubench.problems.sparse_product.contract import Assembled, Ids, Product, SparseProduct
+from gpubench.problems.sparse_product.inputs import MatrixSet
 
 BLOCK = 256
 MOST_UNROLLED = 16

@@ -8,8 +8,7 @@ from abc import abstractmethod
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.core.answers import Noise
-from gpubench.core.contracts import PairNoise
+from gpubench.problems.pair_noise.contract import Noise, PairNoise
 
 BLOCK = 256
 

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from gpubench.core.algorithm import Form
-from gpubench.core.answers import LinkedCells
-from gpubench.core.contracts import CellList
+from gpubench.problems.cells.contract import CellList, LinkedCells
 
 BLOCK = 256
 

@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 
 from gpubench.algorithms.atomic_list import AtomicList
 from gpubench.core.algorithm import Form
-from gpubench.core.answers import LinkedCells
-from gpubench.core.contracts import CellListUpdate
+from gpubench.problems.cells.contract import CellListUpdate, LinkedCells
 
 BLOCK = 256
 ITEMS = 4

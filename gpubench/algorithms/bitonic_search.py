@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from gpubench.core.algorithm import Form
-from gpubench.core.answers import SortedCells
-from gpubench.core.contracts import CellList
 from gpubench.primitives.bitonic_merge import BLOCK, TILE, BitonicMerge
 from gpubench.primitives.sorted_keys import CellsOfSortedKeys
+from gpubench.problems.cells.contract import CellList, SortedCells
 
 
 class BitonicSearch(CellList):

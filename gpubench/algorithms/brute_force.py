@@ -8,10 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from gpubench.core.algorithm import Form
-from gpubench.core.answers import Neighbours
-from gpubench.core.contracts import NeighbourSearch
-from gpubench.core.tasks import TASKS
-from gpubench.inputs import ParticleSet
+from gpubench.problems.neighbours.contract import Neighbours, NeighbourSearch
+from gpubench.problems.neighbours.tasks import TASKS
+from gpubench.problems.particles.inputs import ParticleSet
 
 BLOCK = 256
 

@@ -16,8 +16,7 @@ from gpubench.algorithms.bucket_sort import (
 )
 from gpubench.base.errors import UserError
 from gpubench.core.algorithm import Form
-from gpubench.core.answers import LinkedCells
-from gpubench.core.contracts import CellListUpdate
+from gpubench.problems.cells.contract import CellListUpdate, LinkedCells
 
 
 class BucketResort(CellListUpdate):

@@ -9,8 +9,7 @@ import numpy as np
 
 from gpubench.base.errors import UserError
 from gpubench.core.algorithm import Form
-from gpubench.core.answers import LinkedCells
-from gpubench.core.contracts import CellList
+from gpubench.problems.cells.contract import CellList, LinkedCells
 
 BLOCK = 256
 RESIDENT_THREADS = 1024

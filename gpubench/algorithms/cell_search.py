@@ -16,18 +16,18 @@ from gpubench.algorithms.counting_sort import CountingSort
 from gpubench.algorithms.radix_grid import RadixGrid
 from gpubench.base.errors import UserError
 from gpubench.core.algorithm import Form
-from gpubench.core.answers import LinkedCells, Neighbours, SortedCells
-from gpubench.core.contracts import CellList, CellListUpdate, NeighbourSearch
 from gpubench.core.grid import MAX_CELLS, Grid
 from gpubench.core.poison import arrays_of, empty, poison
-from gpubench.core.tasks import COUNTS, TASKS
 from gpubench.devices import Device, missing_feature
 from gpubench.primitives import simd_query
-from gpubench.primitives.cell_ids import CellIds
 from gpubench.primitives.cell_query import CellQuery
+from gpubench.problems.cells.contract import CellList, CellListUpdate, LinkedCells, SortedCells
+from gpubench.problems.neighbours.contract import Neighbours, NeighbourSearch
+from gpubench.problems.neighbours.tasks import COUNTS, TASKS
+from gpubench.problems.particles.cell_ids import CellIds
 
 if TYPE_CHECKING:
-    from gpubench.inputs import ParticleSet
+    from gpubench.problems.particles.inputs import ParticleSet
 
 # Forms of cell lists that searches are over, best first: positions come along, the host does not.
 PREFERRED = ("gather", "reorder", "device-loop")

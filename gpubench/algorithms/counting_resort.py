@@ -7,9 +7,8 @@ from typing import Any, ClassVar
 
 from gpubench.algorithms.counting_sort import CountingSort
 from gpubench.core.algorithm import Form
-from gpubench.core.answers import SortedCells
-from gpubench.core.contracts import CellListUpdate
 from gpubench.primitives.scan import ExclusiveScan
+from gpubench.problems.cells.contract import CellListUpdate, SortedCells
 
 BLOCK = 256
 

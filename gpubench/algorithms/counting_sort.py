@@ -7,13 +7,12 @@ from typing import Any, ClassVar
 
 from gpubench.base.errors import NotSupported, UserError
 from gpubench.core.algorithm import Form
-from gpubench.core.answers import SortedCells
-from gpubench.core.contracts import CellList
 from gpubench.devices.named import NamedKernel
 from gpubench.primitives.bucketed_sort import BucketedSort
 from gpubench.primitives.gather import Gather
 from gpubench.primitives.scan import ExclusiveScan
 from gpubench.primitives.shared_sort import SharedSort
+from gpubench.problems.cells.contract import CellList, SortedCells
 
 BLOCK = 256
 ITEMS = 4

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gpubench.algorithms._block_rows import BLOCK, TASK_WORDS, BlockRowsProduct
 from gpubench.core.algorithm import Form
-from gpubench.core.block_matrix import Ids
+from gpubench.problems.sparse_product.contract import Ids
 
 WARP = 32
 

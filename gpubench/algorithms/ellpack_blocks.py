@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from gpubench.algorithms._block_rows import BLOCK, BlockRowsProduct, forms
 from gpubench.base.errors import UserError
 from gpubench.core.algorithm import Form
-from gpubench.core.block_matrix import Ids
 from gpubench.primitives.scan import ExclusiveScan
+from gpubench.problems.sparse_product.contract import Ids
 
 LEAST_USED = 8  # of so many places at least one holds a block
 WORTHWHILE = 2**31 - 1  # the width that is taken where none is given

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from gpubench.algorithms._block_rows import BLOCK, BlockRowsProduct, forms
 from gpubench.core.algorithm import Form
-from gpubench.core.block_matrix import Ids
-from gpubench.inputs import MatrixSet, ParticleSet
+from gpubench.problems.particles.inputs import ParticleSet
+from gpubench.problems.sparse_product.contract import Ids
+from gpubench.problems.sparse_product.inputs import MatrixSet
 
 STRETCHES = 9  # rows of cells about a cell
 PLACES, PLACES_CPU = 2560, 1024  # of shared memory: 40 KB of 3-vectors on a GPU

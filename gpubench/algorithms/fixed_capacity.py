@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 
 from gpubench.base.errors import UserError
 from gpubench.core.algorithm import Form
-from gpubench.core.answers import LimitedCells
-from gpubench.core.contracts import CellList
+from gpubench.problems.cells.contract import CellList, LimitedCells
 
 BLOCK = 256
 

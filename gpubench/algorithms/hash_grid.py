@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 
 from gpubench.base.errors import UserError
 from gpubench.core.algorithm import Form
-from gpubench.core.answers import HashedCells
-from gpubench.core.contracts import CellList
 from gpubench.core.grid import MAX_BUCKETS, UnboundedGrid
-from gpubench.inputs import ParticleSet
 from gpubench.primitives.radix_sort import RadixSort
+from gpubench.problems.cells.contract import CellList, HashedCells
+from gpubench.problems.particles.inputs import ParticleSet
 
 BLOCK = 256
 BLOCKS_PER_UNIT = 8  # of the search for the corner

@@ -9,10 +9,10 @@ import numpy as np
 
 from gpubench.algorithms.hash_grid import HashGrid
 from gpubench.core.algorithm import Form
-from gpubench.core.answers import Neighbours
-from gpubench.core.contracts import ParticleAlgorithm
-from gpubench.inputs import ParticleSet
 from gpubench.primitives.scan import ExclusiveScan
+from gpubench.problems.neighbours.contract import Neighbours
+from gpubench.problems.particles.contract import ParticleAlgorithm
+from gpubench.problems.particles.inputs import ParticleSet
 
 BLOCK = 128
 COUNT, FILL, CANDIDATES = range(3)  # WORK in kernels/hash_query.cu

@@ -7,9 +7,9 @@ from typing import ClassVar
 
 from gpubench.base.errors import UserError
 from gpubench.core.algorithm import Form
-from gpubench.core.collision import Collisions, MeshCollision
-from gpubench.inputs.meshes import MeshPair
 from gpubench.primitives.linear_bvh import LinearBvh
+from gpubench.problems.collision.contract import Collisions, MeshCollision
+from gpubench.problems.collision.inputs import MeshPair
 
 BLOCK = 128
 FEWEST_PLACES = 2**14

@@ -11,10 +11,10 @@ import numpy as np
 
 from gpubench.base.errors import UserError
 from gpubench.core.algorithm import Form
-from gpubench.core.subdivision import Subdivided, Subdivision
-from gpubench.inputs.loop_meshes import LoopMesh
 from gpubench.primitives.filters import FILTERS, Stream
 from gpubench.primitives.scan import ExclusiveScan
+from gpubench.problems.subdivision.contract import Subdivided, Subdivision
+from gpubench.problems.subdivision.inputs import LoopMesh
 
 BLOCK = 128
 PLANES, BYTES = 12, 192  # float4 of a triangle with its neighbourhood, and their bytes

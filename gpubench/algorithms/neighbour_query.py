@@ -9,10 +9,11 @@ from gpubench.algorithms.atomic_list import AtomicList
 from gpubench.algorithms.counting_sort import CountingSort
 from gpubench.base.errors import UserError
 from gpubench.core.algorithm import Form
-from gpubench.core.answers import LinkedCells, Neighbours, SortedCells
-from gpubench.core.contracts import CellList, ParticleAlgorithm
-from gpubench.inputs import ParticleSet
 from gpubench.primitives.cell_query import CellQuery
+from gpubench.problems.cells.contract import CellList, LinkedCells, SortedCells
+from gpubench.problems.neighbours.contract import Neighbours
+from gpubench.problems.particles.contract import ParticleAlgorithm
+from gpubench.problems.particles.inputs import ParticleSet
 
 
 class NeighbourQuery(ParticleAlgorithm):

@@ -10,9 +10,9 @@ import numpy as np
 
 from gpubench.base.errors import NotSupported, UserError
 from gpubench.core.algorithm import Form
-from gpubench.core.collision import Collisions, MeshCollision
-from gpubench.inputs.meshes import MeshPair
 from gpubench.primitives.filters import FILTERS, AtomicFilter, Stream
+from gpubench.problems.collision.contract import Collisions, MeshCollision
+from gpubench.problems.collision.inputs import MeshPair
 
 BLOCK = 128
 FEWEST_PLACES = 2**14

@@ -8,9 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gpubench.core.algorithm import Form
-from gpubench.core.answers import SortedCells
-from gpubench.core.contracts import CellList
 from gpubench.primitives.radix_sort import RadixSort
+from gpubench.problems.cells.contract import CellList, SortedCells
 
 BLOCK = 256
 

@@ -26,9 +26,8 @@ from gpubench.choose.model import SIZES, Barred, Estimate, Margin, Model
 from gpubench.choose.question import Question
 from gpubench.choose.surface import SAME, distances
 from gpubench.choose.validation import Validation, validate
-from gpubench.core.tasks import may_be_launches
 from gpubench.evidence import results
-from gpubench.evidence.pooling import of_newest_code
+from gpubench.evidence.pooling import may_be_launches, of_newest_code
 
 NEAREST = 3  # measurements that are named
 SCANNED = 64  # points along an axis in each direction, when looking for what changes the answer

@@ -15,7 +15,6 @@ from gpubench.base import gpus, paths
 from gpubench.base.errors import UserError
 from gpubench.base.roles import study_for
 from gpubench.choose.surface import Floats
-from gpubench.core.tasks import TASKS
 from gpubench.evidence import results
 from gpubench.evidence.declared import group
 from gpubench.evidence.files import load_results
@@ -23,6 +22,7 @@ from gpubench.evidence.pooling import Measurement, by_device, pool, started
 from gpubench.evidence.ranking import Subject as Subject
 from gpubench.evidence.ranking import unranked
 from gpubench.evidence.records import AnyRecord
+from gpubench.problems.neighbours.tasks import TASKS
 
 STUDY = study_for("choose")
 MAP = "map"  # its sweep over sizes and occupancies, which takes minutes

@@ -7,8 +7,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from gpubench.base.errors import UserError
-from gpubench.core.tasks import TASKS
-from gpubench.inputs import DESTINATIONS, DISTRIBUTIONS, ORDERS
+from gpubench.problems.neighbours.tasks import TASKS
+from gpubench.problems.particles.axes import DESTINATIONS, DISTRIBUTIONS, ORDERS
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from gpubench.evidence.crossover import Timed
 from gpubench.evidence.pooling import pool
 from gpubench.evidence.ranking import Subject, may_rank, timed
 from gpubench.evidence.records import AnyRecord
-from gpubench.problems.key_sort.inputs import KEY_TYPES, VALUE_BYTES
+from gpubench.problems.key_sort.axes import KEY_TYPES, VALUE_BYTES
 
 TASK = "sort"
 STUDY = study_for("choose-sort")

@@ -18,7 +18,8 @@ from gpubench.cli.values import arg, opt
 
 if TYPE_CHECKING:
     from gpubench.evidence.physics_results import CheckResults
-    from gpubench.inputs import MeshPair, ParticleSet
+    from gpubench.problems.collision.inputs import MeshPair
+    from gpubench.problems.particles.inputs import ParticleSet
 
 CHECKS = Path("results/checks")
 
@@ -52,7 +53,7 @@ class OwnParticles:
                 )
             return None
         from gpubench.core.grid import Grid
-        from gpubench.inputs.positions import read_particles
+        from gpubench.problems.particles.positions import read_particles
 
         if self.box is None or self.cell_size is None:
             raise UserError("--positions needs --box X,Y,Z and --cell-size S")
@@ -65,7 +66,7 @@ def _own_meshes(paths: list[Path]) -> MeshPair:
     """Read a user's own meshes."""
     if len(paths) != 2:
         raise UserError("two meshes collide: give --mesh FILE twice")
-    from gpubench.inputs.mesh_files import read_mesh_pair
+    from gpubench.problems.collision.mesh_files import read_mesh_pair
 
     return read_mesh_pair(*paths)
 

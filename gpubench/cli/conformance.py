@@ -12,12 +12,15 @@ from gpubench.base.errors import UserError
 from gpubench.core.algorithm import Algorithm
 from gpubench.core.oracle import first_launch
 from gpubench.devices import Device, missing_feature
-from gpubench.inputs import MeshPair, ParticleSet
-from gpubench.inputs.specs import Meshes, Particles
 from gpubench.measure.progress import progress
+from gpubench.problems.collision.axes import Meshes
+from gpubench.problems.collision.inputs import MeshPair
+from gpubench.problems.particles.axes import Particles
+from gpubench.problems.particles.inputs import ParticleSet
 from gpubench.studies.bench import verdict_on
-from gpubench.verify import conformance, suites
+from gpubench.verify import conformance
 from gpubench.verify.allocations import READ_CELLS, UndeclaredMemory, soiled_memory
+from gpubench.verify.conformance import cases
 from gpubench.verify.smallest import smallest_failure
 
 Own = ParticleSet | MeshPair | None  # an input that replaces the suite
@@ -91,7 +94,7 @@ def _smallest_of_suite(
 ) -> str | None:
     """Shrink the first input of a suite that was wrong; None where all were right."""
     wrong = {result["name"] for result in results if result["status"] == "wrong"}
-    for case in suites.cases(family):
+    for case in cases(family):
         if case.name in wrong:
             return _smallest(make, family, case.make(), case.exact)
     return None

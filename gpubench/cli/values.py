@@ -68,12 +68,12 @@ def _read(read: Callable[[str], T], text: str) -> T:
 
 # Options whose help says which values there are, as in `help="One of {tasks}."`: where they are.
 NAMED = {
-    "tasks": "gpubench.core.tasks:TASKS",
-    "distributions": "gpubench.inputs:DISTRIBUTIONS",
-    "orders": "gpubench.inputs:ORDERS",
-    "destinations": "gpubench.inputs:DESTINATIONS",
-    "decompositions": "gpubench.inputs:DECOMPOSITIONS",
-    "backends": "gpubench.core.contracts:BACKENDS",
+    "tasks": "gpubench.problems.neighbours.tasks:TASKS",
+    "distributions": "gpubench.problems.particles.axes:DISTRIBUTIONS",
+    "orders": "gpubench.problems.particles.axes:ORDERS",
+    "destinations": "gpubench.problems.particles.axes:DESTINATIONS",
+    "decompositions": "gpubench.problems.steps.axes:DECOMPOSITIONS",
+    "backends": "gpubench.core.algorithm:BACKENDS",
     "transports": "gpubench.distributed.transport:NAMES",
     "renderers": "gpubench.simulate.renderers:NAMES",
     "cells": "gpubench.simulate.setup:ALGORITHM",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from gpubench.base.errors import NotSupported, UserError
 from gpubench.base.threads import over
+from gpubench.core.recipe import MAX_PARTICLES
 
 MAX_CELLS = 2**31 - 2
 EPSILON = float(np.finfo(np.float32).eps)
@@ -230,3 +232,38 @@ def _balanced_factors(count: int) -> tuple[int, int, int]:
             best = min(best, (high, low, first), key=lambda f: (sum(f), f))
     a, b, c = sorted(best, reverse=True)
     return a, b, c
+
+
+def grid_for(
+    particles: int, per_cell: float, periodic: tuple[bool, bool, bool] = (False, False, False)
+) -> Grid:
+    """Make the grid that gives exactly `per_cell` particles a cell on average.
+
+    Raises UserError where no whole number of cells does, or none that is near to a cube.
+    """
+    if not 0 <= particles <= MAX_PARTICLES:
+        raise UserError(f"the number of particles must be 0 to {MAX_PARTICLES}, not {particles}")
+    if not 0 < per_cell <= MAX_PARTICLES:
+        raise UserError(
+            f"the number of particles per cell must be above 0 and at most {MAX_PARTICLES},"
+            f" not {per_cell}"
+        )
+    count = particles / per_cell
+    if count > MAX_CELLS:
+        raise UserError(
+            f"{particles} particles at {per_cell} per cell need {count:g} cells:"
+            f" at most {MAX_CELLS}, so put more particles in a cell"
+        )
+    if count != int(count) or count < 1:
+        step = max(1, Fraction(per_cell).limit_denominator(1000).numerator)
+        raise UserError(
+            f"{particles} particles at {per_cell} per cell need {count:g} cells, which is not a"
+            f" whole number: try {max(step, round(particles / step) * step)} particles"
+        )
+    grid = Grid.with_count(int(count), periodic)
+    if max(grid.cells) > 8 * max(2, min(grid.cells)) and count > 64:
+        raise UserError(
+            f"{int(count)} cells only fit a box of {grid.cells}, too long for a fair test: choose"
+            " a number of particles whose number of cells has small factors, such as a power of two"
+        )
+    return grid

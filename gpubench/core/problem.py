@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from gpubench.core.algorithm import Algorithm
-from gpubench.core.case import Case
-from gpubench.core.oracle import Oracle
 from gpubench.core.recipe import Inputs, Recipe
+
+if TYPE_CHECKING:  # NumPy is slow to import
+    from gpubench.core.algorithm import Algorithm
+    from gpubench.core.case import Case
+    from gpubench.core.oracle import Oracle
 
 
 class Problem(ABC):
@@ -17,11 +19,15 @@ class Problem(ABC):
 
     Declaring one imports no oracle and no suite: they stand on SciPy.
 
-    takes: the kind of its inputs; None of what no algorithm is registered for.
+    takes: the kind of its inputs.
+    makes_cells: whether its algorithms make what a simulation keeps its particles in.
+    reads_cells: whether its algorithms are made for a cell list, which is no workspace of theirs.
     """
 
     name: ClassVar[str]
     takes: ClassVar[type[Recipe]]
+    makes_cells: ClassVar[bool] = False
+    reads_cells: ClassVar[bool] = False
 
     @abstractmethod
     def oracle(self, inputs: Any, exact: bool = False) -> Oracle:

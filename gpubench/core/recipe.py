@@ -6,6 +6,7 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any, ClassVar, Protocol
 
 
@@ -57,6 +58,12 @@ def axis(
     return field(default=default, metadata={"axis": Declared(schema, words, recorded)})
 
 
+def like(kind: type[Recipe], name: str) -> Any:
+    """Declare an axis as another kind has it."""
+    found = next(each for each in dataclasses.fields(kind) if each.name == name)
+    return field(default=found.default, metadata=found.metadata)
+
+
 @dataclass(frozen=True)
 class Recipe(ABC):
     """One input before it is drawn. Making a recipe raises UserError where its axes disagree.
@@ -71,9 +78,11 @@ class Recipe(ABC):
     named_by: ClassVar[str]
     derived: ClassVar[Mapping[str, Declared]] = {}
 
-    @abstractmethod
     def make(self, seed: int) -> Inputs:
-        """Draw the input."""
+        """Draw the input, by `draw` of the module `inputs` beside the one that has its axes."""
+        package = type(self).__module__.rpartition(".")[0]
+        drawn: Inputs = import_module(f"{package}.inputs").draw(self, seed)
+        return drawn
 
     @property
     @abstractmethod
@@ -124,3 +133,6 @@ class Inputs(Protocol):
     @property
     def made_for(self) -> dict[str, Any]:
         """The constructor arguments of an algorithm for it, apart from device and form."""
+
+
+MAX_PARTICLES = 2**31 - 1

@@ -26,7 +26,6 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from gpubench.core.tasks import LAUNCHES_PARTICLES
 from gpubench.evidence.records import AnyRecord, Ok, Record, is_waiting
 from gpubench.evidence.results import Results
 
@@ -216,3 +215,14 @@ def _log_ratio(above: float, below: float) -> float:
 
 def _half(each: Sequence[float]) -> float:
     return math.sqrt(sum(half * half for half in each)) / len(each)
+
+
+# Of so many particles at most, shorter times of searches on a GPU may be mostly those of launches
+# from Python. On an H200 those of 2^16 and fewer were up to 7 times as long as from a graph, those
+# of 2^20 and more up to 1.2 times (study rivals, 44e5204).
+LAUNCHES_MS, LAUNCHES_PARTICLES = 0.1, 2**18
+
+
+def may_be_launches(particles: float, ms: float) -> bool:
+    """Say whether a search's time on a GPU, launched repeatedly, may be mostly launch overhead."""
+    return particles <= LAUNCHES_PARTICLES and ms < LAUNCHES_MS

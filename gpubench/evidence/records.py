@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 import msgspec
-import numpy as np
 from msgspec import Meta, Struct
 
 from gpubench import problems
@@ -355,7 +354,7 @@ def to_json(value: object) -> str:
 
 def plain(value: object) -> object:
     """Return what of NumPy or of ours is no plain value as one; raises TypeError for all else."""
-    if isinstance(value, np.generic | np.ndarray):
+    if hasattr(value, "tolist"):  # of NumPy, which is slow to import
         return value.tolist()
     if isinstance(value, Struct):
         return msgspec.to_builtins(value, enc_hook=plain)

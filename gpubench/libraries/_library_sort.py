@@ -8,10 +8,9 @@ from typing import Any, ClassVar
 
 from gpubench.algorithms.cell_search import SortedSearch
 from gpubench.core.algorithm import Form
-from gpubench.core.answers import SortedCells
-from gpubench.core.contracts import CellList
-from gpubench.core.tasks import TASKS
+from gpubench.problems.cells.contract import CellList, SortedCells
 from gpubench.problems.key_sort.contract import KeySort
+from gpubench.problems.neighbours.tasks import TASKS
 
 CUDA = frozenset({"cuda"})
 SEARCHES = ("build", "count", "ten-counts", "list")

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.algorithms.cell_search import CountingSortSearch
-from gpubench.core.answers import Neighbours
 from gpubench.core.grid import Grid
 from gpubench.devices.base import Device
-from gpubench.inputs import ParticleSet
+from gpubench.problems.neighbours.contract import Neighbours
+from gpubench.problems.particles.inputs import ParticleSet
 
 
 def neighbour_counts(device: Device, grid: Grid, inputs: ParticleSet) -> NDArray[np.int32]:

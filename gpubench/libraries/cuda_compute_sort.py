@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gpubench.core.algorithm import Form
-from gpubench.core.tasks import TASKS
 from gpubench.libraries._library import name_with_version, need
 from gpubench.libraries._library_sort import CUDA, SEARCHES, LibrarySort, LibrarySortSearch
 from gpubench.problems.key_sort.contract import KeySort
+from gpubench.problems.neighbours.tasks import TASKS
 
 BLOCK = 256
 

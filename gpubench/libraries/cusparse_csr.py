@@ -11,10 +11,10 @@ from gpubench.algorithms._block_rows import BLOCK, TASK_WORDS
 from gpubench.algorithms.csr_product import CsrProduct
 from gpubench.base.errors import NotSupported
 from gpubench.core.algorithm import Form
-from gpubench.core.block_matrix import Product
-from gpubench.inputs import MatrixSet
 from gpubench.libraries._library import need
 from gpubench.libraries._library_sort import CUDA
+from gpubench.problems.sparse_product.contract import Product
+from gpubench.problems.sparse_product.inputs import MatrixSet
 
 # cusparseSpMVAlg_t by the last word of a form: the default, which is CSR_ALG1, and CSR_ALG2.
 DETERMINISTIC = 3

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.core.algorithm import Form
-from gpubench.core.collision import Collisions, MeshCollision
 from gpubench.core.host_work import HostWork
-from gpubench.inputs.meshes import MeshPair
 from gpubench.libraries._host_memory import peak_of
 from gpubench.libraries._library import name_with_version, need
+from gpubench.problems.collision.contract import Collisions, MeshCollision
+from gpubench.problems.collision.inputs import MeshPair
 
 MOST_CONTACTS = 2**31 - 1
 

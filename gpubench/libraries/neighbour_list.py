@@ -12,15 +12,14 @@ from numpy.typing import NDArray
 import gpubench
 from gpubench.base.errors import NotSupported
 from gpubench.core.algorithm import Form
-from gpubench.core.answers import Neighbours
-from gpubench.core.contracts import NeighbourSearch
 from gpubench.core.grid import EPSILON
-from gpubench.core.tasks import TASKS, task_of
-from gpubench.inputs import ParticleSet
 from gpubench.libraries._host_memory import peak_of
 from gpubench.libraries._library import need
 from gpubench.libraries._library_sort import CUDA
 from gpubench.libraries._torch import Torch
+from gpubench.problems.neighbours.contract import Neighbours, NeighbourSearch
+from gpubench.problems.neighbours.tasks import TASKS, task_of
+from gpubench.problems.particles.inputs import ParticleSet
 
 OPENCL = frozenset({"opencl"})
 

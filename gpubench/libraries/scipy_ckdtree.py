@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.core.algorithm import Form
-from gpubench.core.answers import Neighbours
-from gpubench.core.contracts import HostSearch
 from gpubench.core.poison import arrays_of, poison
-from gpubench.core.tasks import COUNTS, TASKS
 from gpubench.libraries._host_memory import peak_of
 from gpubench.libraries._library import name_with_version
+from gpubench.problems.neighbours.contract import HostSearch, Neighbours
+from gpubench.problems.neighbours.tasks import COUNTS, TASKS
 
 Ints = NDArray[Any]
 

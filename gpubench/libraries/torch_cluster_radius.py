@@ -9,14 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.core.algorithm import Form
-from gpubench.core.answers import Neighbours
-from gpubench.core.contracts import NeighbourSearch
-from gpubench.core.tasks import TASKS
-from gpubench.inputs import ParticleSet
 from gpubench.libraries._library import name_with_version, need
 from gpubench.libraries._library_sort import CUDA
 from gpubench.libraries._matrix import neighbour_counts, rows_of_pairs
 from gpubench.libraries._torch import Torch
+from gpubench.problems.neighbours.contract import Neighbours, NeighbourSearch
+from gpubench.problems.neighbours.tasks import TASKS
+from gpubench.problems.particles.inputs import ParticleSet
 
 
 class TorchClusterRadius(NeighbourSearch):

@@ -10,12 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gpubench.core.algorithm import Form
-from gpubench.core.answers import Neighbours
-from gpubench.core.contracts import HostSearch
-from gpubench.inputs import ParticleSet
 from gpubench.libraries._host_memory import peak_of
 from gpubench.libraries._library import name_with_version, need
 from gpubench.libraries._matrix import neighbour_counts, rows_of_pairs
+from gpubench.problems.neighbours.contract import HostSearch, Neighbours
+from gpubench.problems.particles.inputs import ParticleSet
 
 CAPACITY = "VESIN_CUDA_MAX_PAIRS_PER_POINT"
 

@@ -10,13 +10,12 @@ from numpy.typing import NDArray
 
 from gpubench.base.errors import NotSupported
 from gpubench.core.algorithm import Form
-from gpubench.core.answers import Neighbours
-from gpubench.core.contracts import NeighbourSearch
 from gpubench.core.poison import poison
-from gpubench.core.tasks import COUNTS, TASKS
-from gpubench.inputs import ParticleSet
 from gpubench.libraries._library import name_with_version, need
 from gpubench.libraries._warp import Warp
+from gpubench.problems.neighbours.contract import Neighbours, NeighbourSearch
+from gpubench.problems.neighbours.tasks import COUNTS, TASKS
+from gpubench.problems.particles.inputs import ParticleSet
 
 
 class WarpHashGrid(NeighbourSearch):

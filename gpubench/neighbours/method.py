@@ -10,9 +10,9 @@ from gpubench.algorithms.cell_search import CellSearch
 from gpubench.base.errors import UserError
 from gpubench.choose.question import Question
 from gpubench.choose.remembered import chooser_for
-from gpubench.core.answers import LinkedCells
 from gpubench.core.grid import Grid
 from gpubench.devices import Device
+from gpubench.problems.cells.contract import LinkedCells
 from gpubench.registry import classes_in
 
 if TYPE_CHECKING:

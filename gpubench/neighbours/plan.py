@@ -11,13 +11,13 @@ import numpy as np
 
 from gpubench.algorithms.cell_search import CellSearch, query_of
 from gpubench.base.errors import UserError
-from gpubench.core.answers import LinkedCells
 from gpubench.core.grid import Grid
 from gpubench.devices.base import Device
 from gpubench.devices.named import NamedKernel
 from gpubench.neighbours.arrays import Arrays, Layout
 from gpubench.neighbours.box import Box
 from gpubench.primitives.cell_query import CellQuery
+from gpubench.problems.cells.contract import LinkedCells
 
 BLOCK = 256
 

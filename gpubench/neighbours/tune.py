@@ -14,18 +14,18 @@ from numpy.typing import NDArray
 
 from gpubench import registry
 from gpubench.base.errors import UserError
-from gpubench.core.contracts import HostSearch, NeighbourSearch, forms_for
 from gpubench.core.grid import Grid
-from gpubench.core.tasks import TASKS
 from gpubench.devices import Device, open_device
 from gpubench.evidence.pooling import pool
 from gpubench.evidence.ranking import Ranked, rank
-from gpubench.inputs import ParticleSet, from_positions
-from gpubench.inputs.specs import Particles
-from gpubench.inputs.trajectory import Triple, frames_of, read_frames
 from gpubench.measure.budget import Budget
 from gpubench.neighbours.box import Box, box_around, box_of
 from gpubench.neighbours.method import PREFIX, methods
+from gpubench.problems.neighbours.contract import HostSearch, NeighbourSearch
+from gpubench.problems.neighbours.tasks import TASKS, forms_for
+from gpubench.problems.particles.axes import Particles
+from gpubench.problems.particles.inputs import ParticleSet, from_positions
+from gpubench.problems.particles.trajectory import Triple, frames_of, read_frames
 from gpubench.studies import runner
 from gpubench.studies.study import Subject, Sweep, parse_study
 

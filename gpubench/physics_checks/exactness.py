@@ -10,11 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench import registry
-from gpubench.core.contracts import CellList, PairNoise
 from gpubench.devices import missing_feature
 from gpubench.devices.base import Device
 from gpubench.evidence.physics_results import Axis, Figure, Finding, Panel, Reference, Series
-from gpubench.inputs import PairSet, make_pairs
 from gpubench.physics.fits import Estimate, fit_line, growth_exponent
 from gpubench.physics.fluid import INTEGRATORS
 from gpubench.physics.forces import conservative_energy
@@ -22,6 +20,9 @@ from gpubench.physics.motion import rows_of
 from gpubench.physics.observables import momentum
 from gpubench.physics_checks.check import SEED, Check, Outcome, found, make, pass_time, sampled
 from gpubench.physics_checks.equilibrium import SETTLE
+from gpubench.problems.cells.contract import CellList
+from gpubench.problems.pair_noise.contract import PairNoise
+from gpubench.problems.pair_noise.inputs import PairSet, make_pairs
 from gpubench.simulate.setup import Setup
 from gpubench.workloads.dpd import DPD, DPDRayleighTaylor, DPDSeparation, DPDStandard
 from gpubench.workloads.workload import Value

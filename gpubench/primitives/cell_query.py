@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from gpubench.core.answers import LinkedCells, Neighbours, SortedCells
 from gpubench.core.grid import EPSILON, Grid
 from gpubench.devices.base import Device
 from gpubench.devices.named import NamedKernel
 from gpubench.primitives import simd_query
 from gpubench.primitives.gather import Gather
 from gpubench.primitives.scan import ExclusiveScan
+from gpubench.problems.cells.contract import LinkedCells, SortedCells
+from gpubench.problems.neighbours.contract import Neighbours
 
 BLOCK = 512
 LIST_BLOCK = 128  # smaller, for the shared memory that a block stages neighbours in

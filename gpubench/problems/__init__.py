@@ -14,8 +14,6 @@ from functools import cache
 from gpubench.base import plugins
 from gpubench.core.problem import Problem
 from gpubench.core.recipe import Declared, Recipe, Words, declared_axes
-from gpubench.inputs.specs import Simulation
-from gpubench.problems.unmoved import UNMOVED
 
 # The order of columns where inputs are of several kinds; what is not named comes behind.
 _ORDER = ("particles", "records", "pairs", "matrix", "surfaces", "keys", "meshes", "simulation")
@@ -25,7 +23,7 @@ _LEARNT: dict[str, dict[str, Declared]] = {}  # kinds of other packages, from th
 @cache
 def own() -> dict[str, Problem]:
     """Return the problems of the package, by their names."""
-    found = [*UNMOVED]
+    found: list[Problem] = []
     for folder in pkgutil.iter_modules(__path__):
         if folder.ispkg:
             module = importlib.import_module(f"{__name__}.{folder.name}")
@@ -56,7 +54,7 @@ def _is_problem(cls: object, module: str) -> bool:
 @cache
 def own_kinds() -> dict[str, type[Recipe]]:
     """Return the kinds of input that the package has, by their names."""
-    found = {each.takes.kind: each.takes for each in own().values()} | {Simulation.kind: Simulation}
+    found = {each.takes.kind: each.takes for each in own().values()}
     in_order = [*_ORDER, *sorted(found.keys() - {*_ORDER})]
     return {name: found[name] for name in in_order}
 

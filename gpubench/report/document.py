@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gpubench.core.tasks import LAUNCHES_MS
 from gpubench.evidence.calibration import Calibration
 from gpubench.evidence.frame import command_of
 from gpubench.evidence.physics_results import CheckResults
+from gpubench.evidence.pooling import LAUNCHES_MS
 from gpubench.report import (
     calibrations,
     checks,

@@ -15,7 +15,7 @@ from typing import Any
 import altair as alt
 from altair.utils.schemapi import debug_mode
 
-from gpubench.core.tasks import TASKS
+from gpubench.problems.neighbours.tasks import TASKS
 from gpubench.report import formats, vega
 from gpubench.report.axes import AXES
 from gpubench.report.cells import grouped

@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.core.tasks import TASKS
 from gpubench.evidence.crossover import Ratio
 from gpubench.evidence.declared import group
+from gpubench.problems.neighbours.tasks import TASKS
 from gpubench.report.cells import Cell, Place, grouped
 from gpubench.report.machines import StudyRun
 

@@ -12,22 +12,24 @@ from typing import Any
 from gpubench import problems, registry
 from gpubench.base.errors import DeviceUnavailable, NotSupported, OutOfMemory, UserError
 from gpubench.core.algorithm import Algorithm
-from gpubench.core.contracts import CellList
 from gpubench.core.oracle import Oracle, first_launch
+from gpubench.core.recipe import Inputs
 from gpubench.devices import Device, missing_feature
 from gpubench.evidence.declared import STEP
 from gpubench.evidence.records import AnyRecord, make_record
-from gpubench.inputs import Inputs, ParticleSet, SimulationStart
 from gpubench.measure.clock import timed
 from gpubench.measure.phases import level_times
 from gpubench.measure.sampling import Budget, Mode, Run, Sampled, Task, take_samples
 from gpubench.measure.statistics import Summary
+from gpubench.problems.cells.contract import CellList
+from gpubench.problems.particles.inputs import ParticleSet
+from gpubench.problems.steps.inputs import SimulationStart
+from gpubench.problems.steps.oracle import WorkloadStepOracle
 from gpubench.studies.facts import facts_of, printable, require_countable
 from gpubench.studies.memory import why_too_large
 from gpubench.studies.plan import Described, Group, Job
 from gpubench.studies.recheck import wrong_after_timing
 from gpubench.studies.study import Subject
-from gpubench.verify.problems import WorkloadStepOracle
 from gpubench.verify.smallest import smallest_failure_of_a_piece
 from gpubench.workloads.step import WorkloadStep
 from gpubench.workloads.workload import Draws, drawn_once

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
-from gpubench.inputs.specs import Recipe
+from gpubench.core.recipe import Recipe
 
 OWN_GROUPS = Path("/proc/self/cgroup")
 GROUPS = Path("/sys/fs/cgroup")

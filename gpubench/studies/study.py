@@ -18,9 +18,11 @@ from gpubench import problems, registry
 from gpubench.base.errors import UserError
 from gpubench.base.paths import PACKAGE
 from gpubench.core.algorithm import Algorithm
-from gpubench.core.recipe import axes, required_axes
-from gpubench.inputs.specs import Matrices, Particles, Recipe, Simulation
+from gpubench.core.recipe import Recipe, axes, required_axes
 from gpubench.measure.budget import Budget, Mode
+from gpubench.problems.particles.axes import Particles
+from gpubench.problems.sparse_product.axes import Matrices
+from gpubench.problems.steps.axes import Simulation
 from gpubench.studies.design import spread_points
 
 FOLDER = PACKAGE / "studies"

@@ -11,10 +11,7 @@ from gpubench.base.errors import NotSupported
 from gpubench.core.algorithm import Algorithm
 from gpubench.core.case import Case
 from gpubench.core.oracle import Oracle, first_launch
-from gpubench.inputs import (
-    Inputs,
-)
-from gpubench.verify import suites
+from gpubench.core.recipe import Inputs
 
 
 @dataclass(frozen=True)
@@ -42,7 +39,7 @@ def run_conformance(make_algorithm: Callable[..., Algorithm], family: str) -> li
     """
     return [
         _run(make_algorithm, case.name, case.make(), _oracle(family, case))
-        for case in suites.cases(family)
+        for case in cases(family)
     ]
 
 
@@ -68,3 +65,14 @@ def _run(
     if problem := oracle.check(algorithm):
         return CaseResult(name, "wrong", f"after the second launch: {problem}")
     return CaseResult(name, "ok")
+
+
+@cache
+def cases(family: str) -> tuple[Case, ...]:
+    """Return the suite of a family."""
+    return tuple(problems.problems()[family].cases())
+
+
+def large_cases(family: str) -> list[Case]:
+    """Return the inputs just past 2^24 in size, where float32 no longer counts; for a GPU."""
+    return list(problems.problems()[family].large_cases())

@@ -10,9 +10,7 @@ from numpy.typing import NDArray
 
 from gpubench.core.algorithm import Algorithm
 from gpubench.core.case import Case
-from gpubench.inputs import (
-    ParticleSet,
-)
+from gpubench.problems.particles.inputs import ParticleSet
 from gpubench.verify.conformance import run_case
 
 PIECES = 8  # of a large input, that are looked at in its place

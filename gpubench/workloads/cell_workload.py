@@ -18,12 +18,18 @@ from numpy.typing import NDArray
 from gpubench.algorithms.hash_grid import HashGrid
 from gpubench.base.errors import UserError
 from gpubench.base.threads import put, stable_order, take
-from gpubench.core.answers import HashedCells, LimitedCells, LinkedCells, SortedCells
-from gpubench.core.contracts import CellList, CellListUpdate
 from gpubench.core.poison import empty
 from gpubench.devices.base import Device, Graph
 from gpubench.physics.box import Box
 from gpubench.physics.motion import rows_of
+from gpubench.problems.cells.contract import (
+    CellList,
+    CellListUpdate,
+    HashedCells,
+    LimitedCells,
+    LinkedCells,
+    SortedCells,
+)
 from gpubench.workloads.cell_hash import CellHash
 from gpubench.workloads.workload import BlowUp, Value, Workload, drawn
 

@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.base.errors import UserError
-from gpubench.core.answers import SortedCells
 from gpubench.physics.box import Box
 from gpubench.physics.domains import domain_size, order_parameter, structure_factor
 from gpubench.physics.fluid import INTEGRATORS, Fluid
@@ -25,6 +24,7 @@ from gpubench.physics.mixing import heavy_fraction, interface_wave, mixing_layer
 from gpubench.physics.motion import rows_of
 from gpubench.physics.observables import momentum, temperature
 from gpubench.physics.step import check_dpd_step
+from gpubench.problems.cells.contract import SortedCells
 from gpubench.workloads.cell_workload import BLOCK, InCells, require_known_values
 from gpubench.workloads.workload import BlowUp, Snapshot, Value
 

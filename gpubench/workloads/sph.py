@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.base.errors import NotSupported, UserError
-from gpubench.core.answers import HashedCells, SortedCells
 from gpubench.core.grid import MAX_CELLS
 from gpubench.devices.base import Device
 from gpubench.physics.box import LOW_WALL, Box
@@ -23,6 +22,7 @@ from gpubench.physics.motion import rows_of
 from gpubench.physics.rigid import RigidBody, ball_body, box_body
 from gpubench.physics.sph import INTEGRATORS, SPHFluid, mass_for
 from gpubench.physics.sph_step import BodiesStep, check_sph_step
+from gpubench.problems.cells.contract import HashedCells, SortedCells
 from gpubench.workloads.cell_workload import BLOCK, TRAVERSALS, require_known_values
 from gpubench.workloads.sph_bodies import (
     BodiesOnDevice,

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from gpubench.core.algorithm import Algorithm
-from gpubench.core.contracts import CellList
 from gpubench.devices.base import Device
 from gpubench.distributed.domain_decomposition import share
 from gpubench.evidence.declared import STEP
-from gpubench.inputs import SimulationStart
 from gpubench.measure.phases import phase_times, picture_time
+from gpubench.problems.cells.contract import CellList
+from gpubench.problems.steps.inputs import SimulationStart
 from gpubench.workloads.cell_workload import InCells
 from gpubench.workloads.parameters import parse
 from gpubench.workloads.workload import Value, Workload

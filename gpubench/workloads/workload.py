@@ -16,8 +16,8 @@ from gpubench.base.errors import UserError
 from gpubench.measure.clock import timed
 
 if TYPE_CHECKING:
-    from gpubench.core.contracts import CellList
     from gpubench.devices.base import Device
+    from gpubench.problems.cells.contract import CellList
 
 Value = float | int | str
 

@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from gpubench import problems
 from gpubench.algorithms.adaptive_bitonic import AdaptiveBitonic
 from gpubench.base.errors import UserError
 from gpubench.core.grid import Grid
 from gpubench.devices import Device
-from gpubench.inputs import make
 from gpubench.primitives.adaptive_merge import MAX_COUNTED, MAX_STAGES
+from gpubench.problems.particles.inputs import make
 from gpubench.verify.conformance import run_conformance
-from gpubench.verify.problems import FAMILIES
 
 FORMS = list(AdaptiveBitonic.forms)
 # `reorder` runs all launches of `order` and gathers behind them.
@@ -177,4 +177,4 @@ def test_every_form_over_several_chunks(device: Device) -> None:
         algorithm = AdaptiveBitonic(device, inputs.particles, inputs.grid, form, {})
         algorithm.load(inputs)
         algorithm.launch()
-        assert FAMILIES["cell-list"].check(algorithm, inputs) is None, form
+        assert problems.problems()["cell-list"].check(algorithm, inputs) is None, form

@@ -15,50 +15,45 @@ from hypothesis import strategies as st
 from key_sets import keys_for
 from posed_meshes import posed_meshes
 
-from gpubench import registry
+from gpubench import problems, registry
 from gpubench.algorithms.bucket_sort import HostRounds
 from gpubench.algorithms.cell_search import CellSearch
 from gpubench.base.errors import NotSupported, UserError
 from gpubench.core.algorithm import Algorithm
-from gpubench.core.answers import (
-    HashedCells,
-    LimitedCells,
-    LinkedCells,
-    Neighbours,
-    Noise,
-    SortedCells,
-)
-from gpubench.core.block_matrix import Assembled, Product
-from gpubench.core.collision import Collisions
-from gpubench.core.contracts import CellListUpdate, HostSearch
 from gpubench.core.grid import Grid
-from gpubench.core.subdivision import Subdivided
-from gpubench.core.tasks import task_of
+from gpubench.core.recipe import Inputs
 from gpubench.devices import Device, missing_feature
-from gpubench.inputs import (
-    DISTRIBUTIONS,
-    ORDERS,
-    Inputs,
-    ParticleSet,
-    from_positions,
-    make,
-    make_loop_mesh,
-    make_mesh_pair,
-    make_pairs,
-    move,
-    of_particles,
-)
-from gpubench.inputs.meshes import POSES, SHAPES
 from gpubench.libraries.fcl_collision import FclCollision
 from gpubench.libraries.numpy_sort import NumpySort
 from gpubench.primitives import simd_query
+from gpubench.problems.cells.contract import (
+    CellListUpdate,
+    HashedCells,
+    LimitedCells,
+    LinkedCells,
+    SortedCells,
+)
+from gpubench.problems.cells.oracle import check_linked
+from gpubench.problems.collision.axes import POSES, SHAPES
+from gpubench.problems.collision.contract import Collisions
+from gpubench.problems.collision.inputs import make_mesh_pair
+from gpubench.problems.key_sort.axes import KEY_ORDERS, KEY_TYPES, VALUE_BYTES
 from gpubench.problems.key_sort.contract import SortedKeys
-from gpubench.problems.key_sort.inputs import KEY_ORDERS, KEY_TYPES, VALUE_BYTES, make_keys
+from gpubench.problems.key_sort.inputs import make_keys
+from gpubench.problems.neighbours.contract import HostSearch, Neighbours
+from gpubench.problems.neighbours.tasks import task_of
+from gpubench.problems.pair_noise.contract import Noise
+from gpubench.problems.pair_noise.inputs import make_pairs
+from gpubench.problems.particles.axes import DISTRIBUTIONS, ORDERS
+from gpubench.problems.particles.inputs import ParticleSet, from_positions, make, move
+from gpubench.problems.sparse_product.contract import Assembled, Product
+from gpubench.problems.sparse_product.inputs import of_particles
+from gpubench.problems.stream_filter.axes import NULLS, RECORD_BYTES
 from gpubench.problems.stream_filter.contract import Compacted
-from gpubench.problems.stream_filter.inputs import NULLS, RECORD_BYTES, make_records
-from gpubench.verify import oracle
+from gpubench.problems.stream_filter.inputs import make_records
+from gpubench.problems.subdivision.contract import Subdivided
+from gpubench.problems.subdivision.inputs import make_loop_mesh
 from gpubench.verify.conformance import run_conformance
-from gpubench.verify.problems import FAMILIES
 
 FORMS = [(name, form) for name, cls in registry.algorithms().items() for form in cls.forms]
 CELL_LISTS = [pair for pair in FORMS if registry.find_algorithm(pair[0]).family == "cell-list"]
@@ -133,7 +128,7 @@ def drawn(name: str, size: int, distribution: str = "uniform", seed: int = 0) ->
 
 
 def problem_of(algorithm: Algorithm, inputs: Inputs) -> str | None:
-    return FAMILIES[algorithm.family].check(algorithm, inputs)
+    return problems.problems()[algorithm.family].check(algorithm, inputs)
 
 
 def arrays_of(algorithm: Any) -> list[Any]:
@@ -389,7 +384,7 @@ class TestContract:
     ) -> None:
         empty = device.empty
         inputs = drawn(pair[0], 1500, seed=4)
-        oracle = FAMILIES[registry.find_algorithm(pair[0]).family].oracle(inputs, False)
+        oracle = problems.problems()[registry.find_algorithm(pair[0]).family].oracle(inputs, False)
         for byte in (0x00, 0x5A, 0xFF):
 
             def soiled(shape: Any, dtype: Any, byte: int = byte) -> Any:
@@ -482,7 +477,7 @@ class TestBuild:
                 name=name, form=form, forms=algorithm.forms,
                 answer=algorithm.answer, cell_of=cell_of,
             )  # fmt: skip
-            assert FAMILIES["cell-list"].check(built, inputs) is None
+            assert problems.problems()["cell-list"].check(built, inputs) is None
             # The arrays that came in are as they were.
             np.testing.assert_array_equal(device.download(cell_of), inputs.cell_of)
             np.testing.assert_array_equal(device.download(positions), inputs.positions)
@@ -682,7 +677,7 @@ class TestHostRounds:
                 passes = 2 * rounds.rounds + 1 + into_lists
                 assert rounds.traffic_bytes == 4 * passes * max(1, particles) + 20 * rounds.drawn
         links = device.download(head), device.download(next)
-        assert oracle.check_linked(cell_of, BOX.count, *links) is None
+        assert check_linked(cell_of, BOX.count, *links) is None
 
 
 class TestCountingSort:

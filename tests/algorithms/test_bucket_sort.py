@@ -9,8 +9,8 @@ import pytest
 from numpy.typing import NDArray
 
 from gpubench.algorithms.bucket_sort import BLOCK
-from gpubench.core.answers import NULL
 from gpubench.devices import Device
+from gpubench.problems.cells.contract import NULL
 
 CELL_OF = np.array([0, 2, 3, 2, 0, 1, 3, 3], np.int32)
 BUCKETS = 4

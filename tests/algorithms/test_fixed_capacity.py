@@ -8,14 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from gpubench import problems
 from gpubench.algorithms.fixed_capacity import FixedCapacity
 from gpubench.base.errors import UserError
 from gpubench.core.grid import Grid
 from gpubench.devices import Device
-from gpubench.inputs import ParticleSet, make
+from gpubench.problems.cells.oracle import check_limited
+from gpubench.problems.particles.inputs import ParticleSet, make
 from gpubench.verify.conformance import CaseResult, run_conformance
-from gpubench.verify.oracle import check_limited
-from gpubench.verify.problems import FAMILIES
 
 BOX = Grid((4, 3, 2), (0.0,) * 3, (4.0, 3.0, 2.0))
 
@@ -72,7 +72,7 @@ def test_any_input(
     per_cell = np.bincount(inputs.cell_of, minlength=BOX.count)
     lost = int(np.maximum(per_cell - capacity, 0).sum())
     assert algorithm.outcome() == {"lost": lost}
-    problem = FAMILIES["cell-list"].check(algorithm, inputs)
+    problem = problems.problems()["cell-list"].check(algorithm, inputs)
     if allow or lost == 0:
         assert problem is None
     else:
@@ -87,7 +87,7 @@ def test_nothing_is_left_of_the_launch_before(device: Device) -> None:
         algorithm.load(inputs)
         algorithm.launch()
         assert algorithm.outcome() == {"lost": lost}
-        assert (FAMILIES["cell-list"].check(algorithm, inputs) is None) == (lost == 0)
+        assert (problems.problems()["cell-list"].check(algorithm, inputs) is None) == (lost == 0)
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpubench import problems
 from gpubench.algorithms.hash_grid import HashGrid
 from gpubench.algorithms.hash_query import HashQuery
 from gpubench.base.errors import NotSupported, UserError
-from gpubench.core.answers import NULL
 from gpubench.core.grid import (
     CELL_REACH,
     HASH_PRIMES,
@@ -26,9 +26,9 @@ from gpubench.core.grid import (
     hash_buckets,
 )
 from gpubench.devices import Device
-from gpubench.inputs import ParticleSet, make
+from gpubench.problems.cells.contract import NULL
+from gpubench.problems.particles.inputs import ParticleSet, make
 from gpubench.studies.study import load_study
-from gpubench.verify.problems import FAMILIES
 
 LIMITS = ("original", "world-limits")
 QUERIES = tuple(HashQuery.forms)
@@ -57,7 +57,7 @@ def built(device: Device, inputs: ParticleSet, form: str, **parameters: int) -> 
     algorithm = HashGrid(device, inputs.particles, inputs.grid, form, parameters)
     algorithm.load(inputs)
     algorithm.launch()
-    assert FAMILIES["hash-grid"].check(algorithm, inputs) is None
+    assert problems.problems()["hash-grid"].check(algorithm, inputs) is None
     return algorithm
 
 
@@ -65,7 +65,7 @@ def queried(device: Device, inputs: ParticleSet, form: str, **parameters: int) -
     algorithm = HashQuery(device, inputs.particles, inputs.grid, form, parameters)
     algorithm.load(inputs)
     algorithm.launch()
-    assert FAMILIES["unbounded-query"].check(algorithm, inputs) is None
+    assert problems.problems()["unbounded-query"].check(algorithm, inputs) is None
     return algorithm
 
 
@@ -245,7 +245,7 @@ def test_a_table_is_built_anew_each_step(device: Device, form: str) -> None:
         inputs.positions[:, 3] = np.arange(400)
         algorithm.load(inputs)
         algorithm.launch()
-        assert FAMILIES["hash-grid"].check(algorithm, inputs) is None
+        assert problems.problems()["hash-grid"].check(algorithm, inputs) is None
         answer = algorithm.answer
         np.testing.assert_array_equal(
             device.download(answer.positions)[:, 3], device.download(answer.order)

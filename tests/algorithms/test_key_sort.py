@@ -8,22 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gpubench import problems
 from gpubench.algorithms.bitonic_sort import BitonicSort
 from gpubench.algorithms.counting_key_sort import CountingKeySort
 from gpubench.algorithms.key_resort import KeyResort
 from gpubench.algorithms.segment_sort import SegmentSort
 from gpubench.base.errors import NotSupported, UserError
 from gpubench.devices import Device
-from gpubench.problems.key_sort.inputs import (
-    ENTROPIES,
-    FEW,
-    KEY_TYPES,
-    KeySet,
-    make_keys,
-    ordered_bits,
-)
+from gpubench.problems.key_sort.axes import ENTROPIES, KEY_TYPES
+from gpubench.problems.key_sort.inputs import FEW, KeySet, make_keys, ordered_bits
 from gpubench.problems.key_sort.oracle import KeySortReference, check_sorted_keys, stable_order
-from gpubench.verify.problems import FAMILIES
 
 
 @pytest.mark.parametrize("order", ["sorted", "reversed", "few-distinct"])
@@ -80,7 +74,7 @@ def test_a_changed_answer_is_wrong(device: Device) -> None:
     sort = BitonicSort(device, "index", {}, **inputs.made_for)
     sort.load(inputs)
     sort.launch()
-    check = FAMILIES["key-sort"].check
+    check = problems.problems()["key-sort"].check
     assert check(sort, inputs) is None
     keys = device.download(sort.answer.keys)
     keys[1500] ^= 1

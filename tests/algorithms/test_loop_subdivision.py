@@ -10,16 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpubench import problems
 from gpubench.algorithms.loop_subdivision import LoopSubdivision
 from gpubench.base.errors import UserError
 from gpubench.devices import Device
-from gpubench.inputs import LoopMesh, loop_mesh, make_loop_mesh
-from gpubench.inputs.loop_meshes import directed_edges
 from gpubench.measure.phases import level_times
+from gpubench.problems.subdivision.cases import TETRAHEDRON
+from gpubench.problems.subdivision.inputs import LoopMesh, directed_edges, loop_mesh, make_loop_mesh
+from gpubench.problems.subdivision.oracle import closed, limit_positions, loop_level
 from gpubench.studies.study import load_study
-from gpubench.verify.problems import FAMILIES
-from gpubench.verify.subdivision_oracle import closed, limit_positions, loop_level
-from gpubench.verify.subdivision_suites import TETRAHEDRON
 
 CORNERS = np.array([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]], float)
 FACES = np.array(TETRAHEDRON)
@@ -35,7 +34,7 @@ def subdivided(device: Device, form: str, mesh: LoopMesh, **parameters: int) -> 
 
 
 def problem_of(made: LoopSubdivision, mesh: LoopMesh) -> str | None:
-    return FAMILIES["surface-subdivision"].check(made, mesh)
+    return problems.problems()["surface-subdivision"].check(made, mesh)
 
 
 def triangles_of(made: LoopSubdivision) -> np.ndarray[Any, Any]:

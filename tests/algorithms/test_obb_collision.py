@@ -10,21 +10,21 @@ import needs
 import numpy as np
 import pytest
 
+from gpubench import problems
 from gpubench.algorithms.neighbour_query import NeighbourQuery
 from gpubench.algorithms.obb_collision import ObbCollision
 from gpubench.base import user_cache
 from gpubench.base.errors import NotSupported, UserError
 from gpubench.cli.conformance import check_forms
 from gpubench.devices import Device
-from gpubench.inputs import MeshPair, make_mesh_pair, mesh_pair
-from gpubench.inputs import obb_tree as tree_module
-from gpubench.inputs.mesh_files import read_mesh_pair
-from gpubench.inputs.meshes import SHAPES
-from gpubench.inputs.obb_tree import ObbTree, obb_tree
 from gpubench.measure.phases import level_times
-from gpubench.verify import collision_oracle
-from gpubench.verify.collision_oracle import CollisionReference, separations
-from gpubench.verify.problems import FAMILIES
+from gpubench.problems.collision import obb_tree as tree_module
+from gpubench.problems.collision import oracle as collision_oracle
+from gpubench.problems.collision.axes import SHAPES
+from gpubench.problems.collision.inputs import MeshPair, make_mesh_pair, mesh_pair
+from gpubench.problems.collision.mesh_files import read_mesh_pair
+from gpubench.problems.collision.obb_tree import ObbTree, obb_tree
+from gpubench.problems.collision.oracle import CollisionReference, separations
 
 ONE = np.array([[[0, 0, 0], [1, 0, 0], [0, 1, 0.0]]])
 HERE = np.eye(3, 4)
@@ -220,7 +220,10 @@ def test_candidates_of_large_meshes_are_those_of_small_ones(monkeypatch: Any) ->
 def test_a_changed_answer_is_wrong(device: Device) -> None:
     pair = make_mesh_pair("sphere", 128, "deep", 1)
     made = collided(device, "atomic", pair)
-    check, (found, _) = FAMILIES["mesh-collision"].check, device.download(made.answer.counts)
+    check, (found, _) = (
+        problems.problems()["mesh-collision"].check,
+        device.download(made.answer.counts),
+    )
     right = device.download(made.answer.pairs)
     assert check(made, pair) is None and found > 20
 
@@ -266,18 +269,20 @@ def test_what_finds_no_room_is_counted(device: Device) -> None:
     pair = make_mesh_pair("sphere", 128, "deep", 1)
     needed = int(collided(device, "atomic", pair).outcome()["longest"])
     enough = collided(device, "atomic", pair, capacity=needed)
-    assert FAMILIES["mesh-collision"].check(enough, pair) is None
+    assert problems.problems()["mesh-collision"].check(enough, pair) is None
     for capacity in (needed - 2, needed // 2, 1):
         made = collided(device, "atomic", pair, capacity=capacity)
         assert made.outcome()["lost"] > 0
-        assert "raise the parameter capacity" in str(FAMILIES["mesh-collision"].check(made, pair))
+        assert "raise the parameter capacity" in str(
+            problems.problems()["mesh-collision"].check(made, pair)
+        )
 
 
 def test_a_stream_that_outgrew_its_bounds_is_counted(device: Device) -> None:
     """Bounds come from the pose that was loaded: another that needs more says what it lost."""
     apart, deep = (make_mesh_pair("sphere", 128, pose, 1) for pose in ("apart", "deep"))
     made = collided(device, "atomic", apart)
-    assert FAMILIES["mesh-collision"].check(made, apart) is None
+    assert problems.problems()["mesh-collision"].check(made, apart) is None
     device.write(made._pose, deep.pose)
     made.launch()
     assert made.outcome()["lost"] > 0

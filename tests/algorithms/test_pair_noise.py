@@ -11,18 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpubench import registry
+from gpubench import problems, registry
 from gpubench.algorithms._cycles import cycles
 from gpubench.algorithms._pair_noise import moments
 from gpubench.algorithms.noise_rozen import FRACTIONS
 from gpubench.base.errors import UserError
-from gpubench.core.answers import Noise
 from gpubench.devices import Device
-from gpubench.inputs import MAX_PAIRS, PARTNERS, PairSet, make_pairs
 from gpubench.physics.noise import GENERATORS, philox4x32, rozen_next, symmetric
+from gpubench.problems.pair_noise.axes import MAX_PAIRS
+from gpubench.problems.pair_noise.contract import Noise
+from gpubench.problems.pair_noise.inputs import PARTNERS, PairSet, make_pairs
+from gpubench.problems.pair_noise.oracle import check_noise, noise
 from gpubench.studies.study import load_study
-from gpubench.verify import oracle
-from gpubench.verify.problems import FAMILIES
 
 # First words of the known-answer tests of the Random123 library, file kat_vectors: counter of
 # four words, key of two, rounds.
@@ -119,7 +119,7 @@ def test_philox_by_numpy_gives_the_published_words(
 
 @every_generator
 def test_numbers_lie_between_minus_one_and_one(generator: str) -> None:
-    values = oracle.noise(generator, SOME.i, SOME.j, SOME.step, SOME.key, 100)
+    values = noise(generator, SOME.i, SOME.j, SOME.step, SOME.key, 100)
     assert values.dtype == np.float32 and values.shape == (100, SOME.pairs)
     assert values.min() >= -1 and values.max() < 1
     assert values.min() < -0.999 and values.max() > 0.999
@@ -137,9 +137,9 @@ def test_the_ends_of_philox_are_symmetric() -> None:
 @pytest.mark.parametrize("word", ["i", "j", "step", "key"])
 def test_every_bit_counts(generator: str, word: str) -> None:
     given = {"i": SOME.i, "j": SOME.j, "step": 12345, "key": 2**40 + 3}
-    before = oracle.noise(generator, **given, steps=1)
+    before = noise(generator, **given, steps=1)
     for bit in range(31 if word in "ij" else 64):
-        after = oracle.noise(generator, **{**given, word: given[word] ^ (1 << bit)}, steps=1)
+        after = noise(generator, **{**given, word: given[word] ^ (1 << bit)}, steps=1)
         assert np.mean(before == after) < 0.01, f"bit {bit}"
 
 
@@ -151,23 +151,23 @@ def test_the_recurrence_is_that_of_the_paper() -> None:
 
 
 def test_check_names_pair_step_and_both_numbers() -> None:
-    expected = oracle.noise("philox-10", SOME.i, SOME.j, 7, 8, 3)
+    expected = noise("philox-10", SOME.i, SOME.j, 7, 8, 3)
     found = expected.copy()
-    assert oracle.check_noise(expected, found, SOME.i, SOME.j, 7) is None
+    assert check_noise(expected, found, SOME.i, SOME.j, 7) is None
     found[2, 4] = -found[2, 4]
-    said = oracle.check_noise(expected, found, SOME.i, SOME.j, 7)
+    said = check_noise(expected, found, SOME.i, SOME.j, 7)
     assert said == (
         f"the pair ({SOME.i[4]}, {SOME.j[4]}) has {found[2, 4]!s} in step 9,"
         f" expected {expected[2, 4]!s}"
     )
-    assert "shape (2, 1000)" in str(oracle.check_noise(expected, found[:2], SOME.i, SOME.j, 7))
+    assert "shape (2, 1000)" in str(check_noise(expected, found[:2], SOME.i, SOME.j, 7))
     doubles = found.astype(np.float64)
-    assert "float64" in str(oracle.check_noise(expected, doubles, SOME.i, SOME.j, 7))
+    assert "float64" in str(check_noise(expected, doubles, SOME.i, SOME.j, 7))
 
 
 def test_a_zero_of_the_other_sign_is_another_number() -> None:
     zero = np.zeros((1, 1), np.float32)
-    assert oracle.check_noise(zero, -zero, ids(0), ids(1), 0) is not None
+    assert check_noise(zero, -zero, ids(0), ids(1), 0) is not None
 
 
 # The generators on devices
@@ -339,13 +339,13 @@ def test_an_answer_of_another_family_is_refused() -> None:
         name, generator, answer = "impostor", "philox-10", None
 
     with pytest.raises(TypeError, match="not Noise"):
-        FAMILIES["pair-noise"].oracle(SOME, False).check(Impostor())
+        problems.problems()["pair-noise"].oracle(SOME, False).check(Impostor())
 
 
 def test_an_algorithm_cannot_change_its_reference() -> None:
     inputs = make_pairs(50)
-    expected = Noise(oracle.noise("philox-7", inputs.i, inputs.j, inputs.step, inputs.key, 8))
-    check = FAMILIES["pair-noise"].oracle(inputs, False).check
+    expected = Noise(noise("philox-7", inputs.i, inputs.j, inputs.step, inputs.key, 8))
+    check = problems.problems()["pair-noise"].oracle(inputs, False).check
     inputs.i[:] = 0
 
     class Host:

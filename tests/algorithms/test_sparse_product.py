@@ -12,21 +12,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpubench import registry
+from gpubench import problems, registry
 from gpubench.algorithms import ellpack_blocks
 from gpubench.algorithms._block_rows import BLOCK
 from gpubench.algorithms.ellpack_staged import STRETCHES, stretches_of
 from gpubench.base.errors import NotSupported, UserError
-from gpubench.core.block_matrix import TASKS
 from gpubench.core.grid import Grid
 from gpubench.devices import Device
-from gpubench.inputs import MatrixSet, make, of_particles
-from gpubench.inputs.specs import Matrices
+from gpubench.problems.particles.inputs import make
+from gpubench.problems.sparse_product import oracle as sparse_oracle
+from gpubench.problems.sparse_product.axes import Matrices
+from gpubench.problems.sparse_product.cases import antisymmetric_matrix, matrix_of_lengths
+from gpubench.problems.sparse_product.contract import TASKS
+from gpubench.problems.sparse_product.inputs import MatrixSet, of_particles
+from gpubench.problems.sparse_product.oracle import BlockRowsReference, SparseProductOracle
 from gpubench.studies.study import load_study
-from gpubench.verify import sparse_oracle
-from gpubench.verify.problems import FAMILIES, SparseProductOracle
-from gpubench.verify.sparse_oracle import BlockRowsReference
-from gpubench.verify.sparse_suites import antisymmetric_matrix, matrix_of_lengths
 
 BOX = Grid((6, 5, 7), (-1.0, 0.0, 2.0), (6.0, 5.0, 7.0))
 SOME = of_particles(make(900, BOX, order="cell", seed=3), 3)
@@ -48,7 +48,7 @@ def launched(device: Device, name: str, form: str, inputs: MatrixSet, **paramete
 
 
 def problem_of(algorithm: Any, inputs: MatrixSet) -> str | None:
-    return FAMILIES["sparse-product"].check(algorithm, inputs)
+    return problems.problems()["sparse-product"].check(algorithm, inputs)
 
 
 # The matrix

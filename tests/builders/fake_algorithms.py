@@ -8,8 +8,9 @@ import numpy as np
 
 from gpubench.base.errors import OutOfMemory
 from gpubench.core.algorithm import Form
-from gpubench.core.answers import Neighbours, SortedCells
-from gpubench.core.contracts import HostSearch, ParticleAlgorithm
+from gpubench.problems.cells.contract import SortedCells
+from gpubench.problems.neighbours.contract import HostSearch, Neighbours
+from gpubench.problems.particles.contract import ParticleAlgorithm
 from gpubench.problems.stream_filter.contract import Compacted, StreamFilter
 
 ENVIRONMENT = {

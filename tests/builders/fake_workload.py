@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from gpubench.base.errors import UserError
 from gpubench.core.algorithm import Form
-from gpubench.core.answers import SortedCells
-from gpubench.core.contracts import CellList
 from gpubench.core.grid import Grid
+from gpubench.problems.cells.contract import CellList, SortedCells
 from gpubench.workloads.workload import BlowUp, Snapshot, Value, Workload
 
 GRID = Grid((4, 4, 4), (0.0,) * 3, (4.0,) * 3, (True,) * 3)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from gpubench.inputs import MeshPair, make_mesh_pair
+from gpubench.problems.collision.inputs import MeshPair, make_mesh_pair
 
 
 def posed_meshes(seed: int, faces: int = 32) -> MeshPair:

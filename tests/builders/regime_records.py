@@ -7,8 +7,8 @@ from typing import Any
 
 from report_pages import record, results
 
-from gpubench.core.tasks import task_of
 from gpubench.evidence.records import make_record
+from gpubench.problems.neighbours.tasks import task_of
 from gpubench.report.machines import StudyRun, machines
 
 SIZES = tuple(2**exponent for exponent in range(12, 27, 2))

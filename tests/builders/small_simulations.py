@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from gpubench import registry
-from gpubench.core.contracts import CellList
 from gpubench.devices import Device, missing_feature
+from gpubench.problems.cells.contract import CellList
 
 FORMS = [
     (name, form)

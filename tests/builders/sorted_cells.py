@@ -8,7 +8,7 @@ from gpubench.core.grid import Grid
 from gpubench.devices import Device
 from gpubench.primitives.bucketed_sort import BucketedSort
 from gpubench.primitives.shared_sort import SharedSort
-from gpubench.verify.oracle import check_sorted
+from gpubench.problems.cells.oracle import check_sorted
 
 
 def sorted_right(

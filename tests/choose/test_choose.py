@@ -26,7 +26,7 @@ from gpubench.choose.question import Question
 from gpubench.choose.remembered import chooser_for
 from gpubench.choose.surface import basis, corners, solution
 from gpubench.cli import app
-from gpubench.core.tasks import TASKS, task_of
+from gpubench.problems.neighbours.tasks import TASKS, task_of
 
 SIZES = [2**k for k in range(12, 23, 2)]
 OCCUPANCIES = [1, 2, 4, 8, 16]

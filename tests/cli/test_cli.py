@@ -11,8 +11,7 @@ from fakes import FakeDevice
 
 import gpubench.devices
 import gpubench.report
-import gpubench.verify.suites
-from gpubench import __version__, registry
+from gpubench import __version__, problems, registry
 from gpubench.base import paths
 from gpubench.base.errors import DeviceUnavailable, UserError
 from gpubench.cli import app
@@ -20,7 +19,7 @@ from gpubench.devices.base import DeviceReport
 from gpubench.evidence import results
 from gpubench.measure.sampling import Budget
 from gpubench.studies import runner, study
-from gpubench.verify.problems import FAMILIES
+from gpubench.verify import conformance
 
 STUDY = """
 title = "A study"
@@ -206,9 +205,9 @@ def test_version(gpubench_command):
 
 @pytest.fixture
 def two_cases(monkeypatch):
-    every = gpubench.verify.suites.cases
+    every = conformance.cases
     monkeypatch.setattr(
-        gpubench.verify.suites,
+        conformance,
         "cases",
         lambda family: [c for c in every(family) if c.name in ("33 particles", "32 particles")],
     )
@@ -260,10 +259,10 @@ def test_check_continues_after_an_algorithm_exits(gpubench_command, two_cases, m
 
 
 def test_check_shrinks_the_first_input_that_is_wrong(gpubench_command, monkeypatch):
-    every = gpubench.verify.suites.cases
+    every = conformance.cases
     names = ("two particles, far apart", "all in one cell", "all at one point")
-    chosen = {family: [c for c in every(family) if c.name in names] for family in FAMILIES}
-    monkeypatch.setattr(gpubench.verify.suites, "cases", chosen.get)
+    chosen = {name: [c for c in every(name) if c.name in names] for name in problems.problems()}
+    monkeypatch.setattr(conformance, "cases", chosen.get)
     code, out, err = gpubench_command("check", "losing-search", "--smallest")
     assert code == 1
     assert "the smallest failure of losing-search count:" in err

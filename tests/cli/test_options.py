@@ -17,9 +17,10 @@ from gpubench.base import messages
 from gpubench.base.numbers import read_number, read_whole
 from gpubench.cli import values
 from gpubench.cli.app import COMMANDS, app
-from gpubench.core.tasks import TASKS
 from gpubench.distributed.transport import NAMES
-from gpubench.inputs import DECOMPOSITIONS, DESTINATIONS, DISTRIBUTIONS, ORDERS
+from gpubench.problems.neighbours.tasks import TASKS
+from gpubench.problems.particles.axes import DESTINATIONS, DISTRIBUTIONS, ORDERS
+from gpubench.problems.steps.axes import DECOMPOSITIONS
 from gpubench.simulate.pictures import RENDERERS
 from gpubench.studies import plan
 from gpubench.studies.selection import Selection
@@ -217,7 +218,7 @@ def loaded_after(code):
 def test_the_help_and_the_list_import_nothing_slow():
     assert not loaded_after("from gpubench.cli.app import app") & {"numpy", "pandas", "rich"}
     listing = (
-        "from gpubench.core import registry; from gpubench.studies import study;"
+        "from gpubench import registry; from gpubench.studies import study;"
         " registry.algorithms(); registry.workloads();"
         " [study.load_study(name) for name in registry.studies()]"
     )

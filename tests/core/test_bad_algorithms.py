@@ -17,8 +17,8 @@ from gpubench import registry
 from gpubench.base import plugins
 from gpubench.base.errors import NotSupported, UserError
 from gpubench.evidence import results
-from gpubench.inputs.specs import Particles
 from gpubench.measure.sampling import Budget
+from gpubench.problems.particles.axes import Particles
 from gpubench.studies import runner
 from gpubench.studies.study import parse_study
 

@@ -10,7 +10,7 @@ from fake_algorithms import ENVIRONMENT
 from fakes import FakeDevice
 
 from gpubench.base.errors import UserError
-from gpubench.inputs.specs import Particles
+from gpubench.problems.particles.axes import Particles
 from gpubench.simulate.setup import Setup
 from gpubench.studies import memory, runner
 from gpubench.studies.memory import why_too_large

@@ -109,7 +109,7 @@ class TestExample:
 
     def test_processes_that_are_started_have_it_too(self):
         registry.add([PACKAGE])
-        show = "from gpubench.core import registry; print('run-list' in registry.algorithms())"
+        show = "from gpubench import registry; print('run-list' in registry.algorithms())"
         done = subprocess.run(
             [sys.executable, "-c", show], capture_output=True, text=True, check=True
         )

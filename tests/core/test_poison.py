@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from key_sets import keys_for
 
-from gpubench import registry
+from gpubench import problems, registry
 from gpubench.algorithms.atomic_list import AtomicList
 from gpubench.algorithms.atomic_resort import AtomicResort
 from gpubench.algorithms.cell_search import (
@@ -26,18 +26,22 @@ from gpubench.algorithms.neighbour_query import NeighbourQuery
 from gpubench.algorithms.noise_philox import NoisePhilox
 from gpubench.algorithms.sliced_ell import SlicedEll
 from gpubench.base.errors import NotSupported
-from gpubench.core.answers import SortedCells
-from gpubench.core.contracts import NeighbourSearch
 from gpubench.core.grid import Grid
+from gpubench.core.oracle import first_launch
 from gpubench.devices import missing_feature
-from gpubench.inputs import make, make_loop_mesh, make_mesh_pair, make_pairs, move, of_particles
 from gpubench.libraries.scipy_ckdtree import ScipyCKDTree
 from gpubench.measure import sampling
 from gpubench.measure.sampling import Budget
+from gpubench.problems.cells.contract import SortedCells
+from gpubench.problems.collision.inputs import make_mesh_pair
+from gpubench.problems.neighbours.contract import NeighbourSearch
+from gpubench.problems.pair_noise.inputs import make_pairs
+from gpubench.problems.particles.inputs import make, move
+from gpubench.problems.sparse_product.inputs import of_particles
 from gpubench.problems.stream_filter.inputs import make_records
+from gpubench.problems.subdivision.inputs import make_loop_mesh
 from gpubench.studies.runner import measure, plan
 from gpubench.studies.study import parse_study
-from gpubench.verify.problems import FAMILIES, first_launch
 from gpubench.workloads.dpd import DPDStandard
 
 BUDGET = Budget(seconds_per_task=0.001, min_samples=1, max_samples=1, max_batch=2)
@@ -233,7 +237,7 @@ def drawn(family: str, cls: Any) -> Any:
     return move(inputs, 100, "random") if moves else inputs
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", problems.problems())
 @pytest.mark.parametrize("spec", SPECS)
 def test_every_answer_is_reached(spec: str, family: str, open_once) -> None:
     """Of every form: once poisoned it is wrong, and the next launch makes all of it anew."""
@@ -241,7 +245,7 @@ def test_every_answer_is_reached(spec: str, family: str, open_once) -> None:
     for name, cls in registry.algorithms().items():
         for form in cls.forms if cls.family == family else ():
             inputs = drawn(family, cls)
-            oracle: Any = FAMILIES[family].oracle(inputs, False)
+            oracle: Any = problems.problems()[family].oracle(inputs, False)
             if missing_feature(cls.forms[form].requires, device):
                 continue
             try:

@@ -288,9 +288,9 @@ class TestRuntimes:
     def test_the_interpreter_exits_cleanly(self, opencl_device: Device, closes: bool) -> None:
         assert (
             printed(
-                "from gpubench import inputs; from gpubench.core import registry\n"
+                "from gpubench import problems, registry\n"
                 "from gpubench.devices import open_device\n"
-                "from gpubench.verify.problems import FAMILIES\n"
+                "from gpubench.problems.particles import inputs\n"
                 "from gpubench.core.grid import Grid\n"
                 f"device = open_device({opencl_device.spec!r})\n"
                 "particles = inputs.make(1000, Grid.with_count(64))\n"
@@ -298,7 +298,7 @@ class TestRuntimes:
                 "algorithm = cls(device, 1000, particles.grid, 'reorder', {})\n"
                 "algorithm.load(particles)\n"
                 "algorithm.launch()\n"
-                "print(FAMILIES['cell-list'].check(algorithm, particles))\n"
+                "print(problems.problems()['cell-list'].check(algorithm, particles))\n"
                 f"if {closes}: device.close()\n"
             )
             == "None"

@@ -19,21 +19,26 @@ import pytest
 from key_sets import keys_for
 from posed_meshes import posed_meshes
 
-from gpubench import registry
+from gpubench import problems, registry
 from gpubench.algorithms.brute_force import BruteForce
 from gpubench.algorithms.cell_search import CellSearch
 from gpubench.base import paths
 from gpubench.base.errors import NotSupported
 from gpubench.base.user_cache import usable_cache
 from gpubench.core.case import Case
-from gpubench.core.contracts import CellListUpdate, HostSearch
 from gpubench.core.grid import Grid
-from gpubench.core.tasks import task_of
+from gpubench.core.oracle import Oracle
+from gpubench.core.recipe import Inputs
 from gpubench.devices import Device, cuda
-from gpubench.inputs import Inputs, make, make_loop_mesh, make_pairs, move, of_particles
+from gpubench.problems.cells.contract import CellListUpdate
+from gpubench.problems.neighbours.contract import HostSearch
+from gpubench.problems.neighbours.tasks import task_of
+from gpubench.problems.pair_noise.inputs import make_pairs
+from gpubench.problems.particles.inputs import make, move
+from gpubench.problems.sparse_product.inputs import of_particles
 from gpubench.problems.stream_filter.inputs import make_records
-from gpubench.verify.problems import FAMILIES, Oracle
-from gpubench.verify.suites import large_cases
+from gpubench.problems.subdivision.inputs import make_loop_mesh
+from gpubench.verify.conformance import large_cases
 
 pytestmark = pytest.mark.cuda
 
@@ -105,7 +110,7 @@ def drawn(name: str, distribution: str, seed: int) -> Any:
 def test_past_2_to_the_24(cuda_device: Device, case: Case, family: str) -> None:
     """Every form on inputs past 2^24 in size, where float32 no longer counts."""
     inputs: Any = case.make()
-    oracle: Oracle = FAMILIES[family].oracle(inputs, case.exact)
+    oracle: Oracle = problems.problems()[family].oracle(inputs, case.exact)
     for name, form in FORMS:
         if registry.find_algorithm(name).family != family or not is_large(name, form):
             continue
@@ -134,7 +139,7 @@ class TestGraphs:
         algorithm.load(first)
         algorithm.launch()
         graph = cuda_device.capture(algorithm.launch)
-        check = FAMILIES[family].check
+        check = problems.problems()[family].check
         for _ in range(2):
             self.spoil(cuda_device, algorithm)
             graph.launch()
@@ -400,9 +405,9 @@ class TestOneContext:
     @pytest.mark.parametrize("closes", [True, False])
     def test_the_interpreter_exits_cleanly(self, cuda_device: Device, closes: bool) -> None:
         code = (
-            "from gpubench import inputs; from gpubench.core import registry\n"
+            "from gpubench import problems, registry\n"
             "from gpubench.devices import open_device\n"
-            "from gpubench.verify.problems import FAMILIES\n"
+            "from gpubench.problems.particles import inputs\n"
             "from gpubench.core.grid import Grid\n"
             "device = open_device('cuda')\n"
             "particles = inputs.make(1000, Grid.with_count(64))\n"
@@ -411,7 +416,7 @@ class TestOneContext:
             "algorithm.load(particles)\n"
             "graph = device.capture(algorithm.launch)\n"
             "graph.launch()\n"
-            "print(FAMILIES['cell-list'].check(algorithm, particles))\n"
+            "print(problems.problems()['cell-list'].check(algorithm, particles))\n"
             f"if {closes}: device.close()\n"
         )
         done = subprocess.run(

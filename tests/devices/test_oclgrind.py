@@ -70,16 +70,19 @@ FORMS = [
 CHECK = """
 import json, sys
 import numpy as np
-from gpubench.core import registry
-from gpubench.primitives import adaptive_merge, digit_sorts
-from gpubench.devices import open_device
-from gpubench.verify.problems import FAMILIES
+from gpubench import problems, registry
 from gpubench.core.grid import Grid
-from gpubench.inputs import NULLS, RECORD_BYTES, make, make_pairs, make_records, move
-from gpubench.inputs import make_keys, make_loop_mesh, make_mesh_pair
-from gpubench.inputs import of_particles
-from gpubench.primitives import simd_query
-from gpubench.verify.sparse_suites import antisymmetric_matrix, matrix_of_lengths
+from gpubench.devices import open_device
+from gpubench.primitives import adaptive_merge, digit_sorts, simd_query
+from gpubench.problems.collision.inputs import make_mesh_pair
+from gpubench.problems.key_sort.inputs import make_keys
+from gpubench.problems.pair_noise.inputs import make_pairs
+from gpubench.problems.particles.inputs import make, move
+from gpubench.problems.sparse_product.cases import antisymmetric_matrix, matrix_of_lengths
+from gpubench.problems.sparse_product.inputs import of_particles
+from gpubench.problems.stream_filter.axes import NULLS, RECORD_BYTES
+from gpubench.problems.stream_filter.inputs import make_records
+from gpubench.problems.subdivision.inputs import make_loop_mesh
 
 digit_sorts.ThreeKernelSort.shapes = {True: (4, 32, 4)}
 # So small that few particles have trees that one launch does not split.
@@ -195,7 +198,7 @@ cases = {
     "key-sort": keys,
     "mesh-collision": meshes,
 }.get(cls.family, moved if form == "update" else particles)
-problems = []
+wrong = []
 with open_device("opencl:oclgrind") as device:
     for inputs, parameters in cases():
         parameters = {**cls.conformance_parameters, **parameters}
@@ -203,10 +206,10 @@ with open_device("opencl:oclgrind") as device:
         algorithm.load(inputs)
         for _ in range(2):
             algorithm.launch()
-            problems.append(FAMILIES[cls.family].check(algorithm, inputs))
+            wrong.append(problems.problems()[cls.family].check(algorithm, inputs))
         if cls.family == "unbounded-query":
             algorithm.outcome()  # counts on the device
-print(json.dumps(problems))
+print(json.dumps(wrong))
 """
 
 # More tiles than a block has threads, which would be millions of items with the blocks of real use.
@@ -229,7 +232,7 @@ with open_device("opencl:oclgrind") as device:
 STEPS = """
 import json, sys
 import numpy as np
-from gpubench.core import registry
+from gpubench import registry
 from gpubench.devices import open_device
 from gpubench.base.errors import NotSupported
 from gpubench.workloads import cell_workload, dpd
@@ -270,7 +273,7 @@ print(json.dumps(said))
 
 # Steps of a single rank, in each decomposition.
 SHARED = """
-from gpubench.core import registry
+from gpubench import registry
 from gpubench.devices import open_device
 from gpubench.distributed.ranks import Ranks
 from gpubench.distributed.team import Team
@@ -294,7 +297,7 @@ print(simulation.step)
 FAULTY = """
 import pathlib, sys
 import numpy as np
-from gpubench.core import paths
+from gpubench.base import paths
 from gpubench.devices import open_device
 
 folder = pathlib.Path(sys.argv[1])
@@ -321,9 +324,9 @@ class Outcome:
 PARENT = """
 import json, os, sys
 import pyopencl
-from gpubench.core import registry
+from gpubench import problems, registry
 from gpubench.distributed import transport
-from gpubench.verify import problems, sparse_suites
+from gpubench.problems.sparse_product import cases
 
 registry.algorithms(), registry.workloads()
 for line in sys.stdin:

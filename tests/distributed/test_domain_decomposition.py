@@ -20,11 +20,11 @@ import pytest
 from mpi_programs.simulations import Run, hash_of, moments
 from mpi_runs import GUARD_S, ROOT, gpubench_started, process_of, run_gpubench, run_ranks
 
-from gpubench import inputs
 from gpubench.cli import app
 from gpubench.devices import Device
 from gpubench.distributed.domain_decomposition import DECOMPOSITIONS, Slabs
 from gpubench.distributed.ranks import Ranks
+from gpubench.problems.steps import axes
 from gpubench.simulate import checkpoint
 from gpubench.simulate.checkpoint import Checkpoint
 from gpubench.simulate.setup import Setup
@@ -348,7 +348,7 @@ def test_the_earliest_fault_of_all_ranks_is_told():
 
 
 def test_studies_and_ranks_know_the_same_decompositions():
-    assert tuple(DECOMPOSITIONS) == inputs.DECOMPOSITIONS
+    assert tuple(DECOMPOSITIONS) == axes.DECOMPOSITIONS
 
 
 @pytest.mark.long

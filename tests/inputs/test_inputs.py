@@ -11,21 +11,11 @@ from hypothesis import strategies as st
 from scipy.spatial import cKDTree
 
 from gpubench.base.errors import UserError
-from gpubench.core.grid import Grid
-from gpubench.inputs import (
-    DISPLACED,
-    DISTRIBUTIONS,
-    MAX_PARTICLES,
-    ORDERS,
-    SPRAY,
-    SURFACE,
-    WAVES,
-    from_positions,
-    grid_for,
-    make,
-    morton_codes,
-)
-from gpubench.inputs.specs import Particles
+from gpubench.core.grid import Grid, grid_for
+from gpubench.core.recipe import MAX_PARTICLES
+from gpubench.problems.particles.axes import DISTRIBUTIONS, ORDERS, Particles
+from gpubench.problems.particles.drawing import DISPLACED, SPRAY, SURFACE, WAVES, morton_codes
+from gpubench.problems.particles.inputs import from_positions, make
 
 BOX = Grid((6, 5, 4), (-3.0, 10.0, 0.5), (9.0, 5.0, 2.0))
 TORUS = Grid(BOX.cells, BOX.low, BOX.size, (True, True, True))

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from gpubench.base.errors import UserError
 from gpubench.core.grid import Grid
-from gpubench.inputs import STEP, make, move
+from gpubench.problems.particles.drawing import STEP
+from gpubench.problems.particles.inputs import make, move
 
 BOX = Grid((6, 5, 4), (-3.0, 10.0, 0.5), (9.0, 5.0, 2.0))
 TORUS = dataclasses.replace(BOX, periodic=(True, True, True))

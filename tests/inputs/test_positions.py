@@ -11,7 +11,7 @@ import pytest
 
 from gpubench.base.errors import UserError
 from gpubench.core.grid import Grid
-from gpubench.inputs.positions import read_particles
+from gpubench.problems.particles.positions import read_particles
 
 GRID = Grid((4, 4, 4), (0.0,) * 3, (4.0,) * 3, (True, True, True))
 

@@ -10,13 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpubench.base.errors import UserError
-from gpubench.problems.stream_filter.inputs import (
-    NULLS,
-    RECORD_BYTES,
-    SPECIAL_BITS,
-    RecordSet,
-    make_records,
-)
+from gpubench.problems.stream_filter.axes import NULLS, RECORD_BYTES
+from gpubench.problems.stream_filter.inputs import SPECIAL_BITS, RecordSet, make_records
 from gpubench.problems.stream_filter.oracle import check_compacted
 
 

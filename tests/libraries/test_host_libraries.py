@@ -16,20 +16,18 @@ import needs
 import numpy as np
 import pytest
 
-from gpubench import registry
+from gpubench import problems, registry
 from gpubench.base.errors import NotSupported
 from gpubench.core.algorithm import Form
-from gpubench.core.answers import Neighbours
-from gpubench.core.contracts import HostSearch
 from gpubench.core.grid import Grid
 from gpubench.devices import Device
-from gpubench.inputs import make
 from gpubench.libraries import _host_memory, _library
 from gpubench.libraries._host_memory import peak_of
 from gpubench.libraries.scipy_ckdtree import rows_of
 from gpubench.libraries.vesin import CAPACITY, capacity
 from gpubench.measure.sampling import Budget, Task, sample
-from gpubench.verify.problems import FAMILIES
+from gpubench.problems.neighbours.contract import HostSearch, Neighbours
+from gpubench.problems.particles.inputs import make
 
 TORUS = Grid((5, 4, 6), (-1.0, 0.0, 2.5), (5.0, 4.0, 6.0), (True, False, True))
 HOST_FORMS = [
@@ -71,7 +69,7 @@ class TestHostRivals:
         algorithm.launch()
         peak = algorithm.peak_bytes()
         # The answer is that of the launch in which memory was measured.
-        assert FAMILIES["neighbour-search"].check(algorithm, inputs) is None
+        assert problems.problems()["neighbour-search"].check(algorithm, inputs) is None
         if peak is None:
             pytest.skip("this system does not tell")
         # How much it is at least, TestPeak says: here it may fit into what earlier tests freed.
@@ -109,7 +107,10 @@ def test_a_wrong_radius_of_theirs_is_found(opencl_device: Device) -> None:
             continue
         algorithm.load(inputs)
         algorithm.launch()
-        assert FAMILIES["neighbour-search"].check(algorithm, inputs) is not None, (name, form)
+        assert problems.problems()["neighbour-search"].check(algorithm, inputs) is not None, (
+            name,
+            form,
+        )
 
 
 @pytest.mark.parametrize("before", [None, "512"])

@@ -15,15 +15,15 @@ import numpy as np
 import pytest
 from fakes import FakeDevice
 
-from gpubench import registry
+from gpubench import problems, registry
 from gpubench.base.errors import NotSupported
 from gpubench.core.grid import Grid
 from gpubench.devices import Device
-from gpubench.inputs import make, of_particles
 from gpubench.libraries import _library
 from gpubench.libraries._library import name_with_version, need
+from gpubench.problems.particles.inputs import make
+from gpubench.problems.sparse_product.inputs import of_particles
 from gpubench.studies.bench import verdict_on
-from gpubench.verify.problems import FAMILIES
 
 BOX = Grid((5, 4, 6), (-1.0, 0.0, 2.5), (5.0, 4.0, 6.0))
 TORUS = Grid((5, 4, 6), (-1.0, 0.0, 2.5), (5.0, 4.0, 6.0), (True, False, False))
@@ -156,7 +156,7 @@ class TestWarp:
             algorithm = self.made(opencl_device, form, inputs)
             algorithm.load(inputs)
             algorithm.launch()
-            assert FAMILIES["neighbour-search"].check(algorithm, inputs) is None
+            assert problems.problems()["neighbour-search"].check(algorithm, inputs) is None
 
     def test_it_says_what_it_is(self, opencl_device: Device) -> None:
         inputs = make(100, BOX)
@@ -180,7 +180,7 @@ class TestWarp:
         algorithm.load(inputs)
         algorithm.launch()
         monkeypatch.undo()
-        problem = FAMILIES["neighbour-search"].check(algorithm, inputs)
+        problem = problems.problems()["neighbour-search"].check(algorithm, inputs)
         assert problem is not None
         assert "neighbours, expected" in problem
 
@@ -214,7 +214,7 @@ class TestLibrarySort:
             inputs = make(500, BOX, distribution)
             sort.cell_of = inputs.cell_of
             sort.build(inputs.cell_of, inputs.positions)
-            assert FAMILIES["cell-list"].check(sort, inputs) is None
+            assert problems.problems()["cell-list"].check(sort, inputs) is None
 
     def test_it_tells_the_most_that_the_library_held_at_once(self, sort: Any) -> None:
         cells = BOX.count + 1

@@ -17,7 +17,7 @@ from gpubench.cli.app import app
 from gpubench.core.grid import Grid
 from gpubench.neighbours.export.folder import FILES, write
 from gpubench.neighbours.export.source import resolved, with_kernels
-from gpubench.verify.neighbour_oracle import NeighbourOracle
+from gpubench.problems.neighbours.pairs import NeighbourOracle
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]

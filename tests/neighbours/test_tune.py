@@ -13,12 +13,12 @@ from gpubench import registry
 from gpubench.algorithms.cell_search import CountingSortSearch
 from gpubench.base.errors import UserError
 from gpubench.cli.app import app
-from gpubench.core.answers import Neighbours
 from gpubench.core.grid import Grid
-from gpubench.inputs import from_positions
-from gpubench.inputs.trajectory import read_frames
 from gpubench.measure.budget import Budget
 from gpubench.neighbours.tune import Given
+from gpubench.problems.neighbours.contract import Neighbours
+from gpubench.problems.particles.inputs import from_positions
+from gpubench.problems.particles.trajectory import read_frames
 
 SHORT = Budget(seconds_per_task=0.001, min_samples=6, max_samples=6, max_batch=1)
 BOX = (6.0, 6.0, 6.0)

@@ -16,7 +16,6 @@ import gpubench.devices
 from gpubench import workloads
 from gpubench.base.errors import UserError
 from gpubench.cli import app
-from gpubench.core.contracts import CellList
 from gpubench.evidence import physics_results
 from gpubench.evidence.physics_results import CheckRun, Finding, Reference
 from gpubench.physics.fits import Estimate
@@ -33,6 +32,7 @@ from gpubench.physics_checks import (
 )
 from gpubench.physics_checks.check import Check, Outcome
 from gpubench.physics_checks.runner import FAMILIES, run_check
+from gpubench.problems.cells.contract import CellList
 
 BY_NAME = {check.name: check for check in FAMILIES["dpd"]}
 # Sizes for a second or two, at which only what is exact is known.

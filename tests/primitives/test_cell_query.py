@@ -8,14 +8,14 @@ from scipy.spatial import cKDTree
 
 from gpubench.algorithms import counting_sort
 from gpubench.algorithms.counting_sort import CountingSort
-from gpubench.core.answers import SortedCells
 from gpubench.core.grid import Grid
 from gpubench.devices import Device
 from gpubench.primitives import cell_query, simd_query
-from gpubench.primitives.cell_ids import CellIds
 from gpubench.primitives.cell_query import CellQuery
 from gpubench.primitives.shared_sort import SharedSort
-from gpubench.verify.oracle import check_sorted
+from gpubench.problems.cells.contract import SortedCells
+from gpubench.problems.cells.oracle import check_sorted
+from gpubench.problems.particles.cell_ids import CellIds
 
 pytestmark = pytest.mark.second_runtime
 

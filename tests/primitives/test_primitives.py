@@ -15,9 +15,9 @@ from gpubench.base.errors import OutOfMemory, UserError
 from gpubench.core.grid import Grid
 from gpubench.devices import Device
 from gpubench.primitives import scan
-from gpubench.primitives.cell_ids import CellIds
 from gpubench.primitives.radix_sort import RadixSort
 from gpubench.primitives.scan import ExclusiveScan
+from gpubench.problems.particles.cell_ids import CellIds
 
 pytestmark = pytest.mark.second_runtime
 

@@ -25,7 +25,8 @@ from gpubench.devices import opencl
 from gpubench.evidence import physics_results
 from gpubench.physics_checks.runner import FAMILIES
 from gpubench.studies.study import check_names, load_study, parse_study
-from gpubench.verify import conformance, suites
+from gpubench.verify import conformance
+from gpubench.verify.conformance import cases
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [
@@ -214,7 +215,7 @@ def test_the_example_algorithms_give_right_answers(tmp_path, monkeypatch, number
             return cls(device, particles, grid, form, {})
 
         results = []
-        for case in suites.cases(cls.family):
+        for case in cases(cls.family):
             inputs = case.make()
             if inputs.particles * inputs.grid.count < LONGEST_SWEEP:
                 results.append(conformance.run_case(make, cls.family, case))

@@ -109,7 +109,7 @@ def test_brings_the_results_that_choose_needs(with_results):
 
 def test_results_inside_the_wheel_are_found_and_are_no_source(run, installed):
     show = (
-        "from gpubench.core import paths; from gpubench.measure.environment import code_hash;"
+        "from gpubench.base import paths; from gpubench.measure.environment import code_hash;"
         "print(paths.measured_folder(), code_hash())"
     )
     without = run(sys.executable, "-c", show).split()

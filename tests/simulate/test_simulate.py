@@ -246,7 +246,7 @@ sys.path[:0] = {[str(Path(__file__).parents[1] / "builders"), str(Path(__file__)
 from fake_workload import FakeCells, FakeGas
 from fakes import FakeDevice
 from pathlib import Path
-from gpubench.core import registry
+from gpubench import registry
 from gpubench.simulate import checkpoint
 from gpubench.simulate.pictures import FrameFolder
 from gpubench.simulate.runner import Timetable, simulate

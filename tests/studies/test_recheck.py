@@ -12,13 +12,13 @@ from fakes import FakeDevice
 
 from gpubench import registry
 from gpubench.core.algorithm import Form
-from gpubench.core.answers import Neighbours, SortedCells
-from gpubench.core.contracts import CellListUpdate, HostSearch
 from gpubench.measure.sampling import Budget
+from gpubench.problems.cells.contract import CellListUpdate, SortedCells
+from gpubench.problems.neighbours import pairs
+from gpubench.problems.neighbours.contract import HostSearch, Neighbours
 from gpubench.studies import runner
 from gpubench.studies.runner import measure, plan
 from gpubench.studies.study import parse_study
-from gpubench.verify import neighbour_oracle
 
 BUDGET = Budget(seconds_per_task=0.001, min_samples=6, max_samples=6, max_batch=2)
 STUDY = """
@@ -242,7 +242,7 @@ def test_a_list_that_goes_wrong_beside_a_right_one_has_no_time(
     monkeypatch: pytest.MonkeyPatch, all_pairs: bool
 ) -> None:
     """Both passed before they were timed: then rows are compared with those that passed."""
-    monkeypatch.setattr(neighbour_oracle, "FULL_PARTICLES", 64 if all_pairs else 0)
+    monkeypatch.setattr(pairs, "FULL_PARTICLES", 64 if all_pairs else 0)
     subjects = "[[subjects]]\nalgorithm = {}\nform = {}\n"
     text = STUDY.format(name="list-search", inputs=1, modes='["hot"]').replace("plain", "list")
     text += subjects.format('"slipping-search"', '"list"')

@@ -13,10 +13,10 @@ from fakes import FakeDevice
 
 from gpubench import registry
 from gpubench.base.errors import UserError
-from gpubench.core.tasks import TASKS, task_of
 from gpubench.evidence import results
-from gpubench.inputs.specs import Particles
 from gpubench.measure.sampling import Budget, Mode, take_samples
+from gpubench.problems.neighbours.tasks import TASKS, task_of
+from gpubench.problems.particles.axes import Particles
 from gpubench.studies import bench, runner
 from gpubench.studies.plan import plan
 from gpubench.studies.runner import run

@@ -12,20 +12,27 @@ import pytest
 from fake_algorithms import LosingSearch
 from fakes import FakeDevice
 
+from gpubench import problems
 from gpubench.base.errors import NotSupported
 from gpubench.core.algorithm import Form
-from gpubench.core.answers import HashedCells, LinkedCells, Neighbours, Noise, SortedCells
 from gpubench.core.case import Case
-from gpubench.core.contracts import CellList, CellListUpdate, PairNoise, ParticleAlgorithm
 from gpubench.core.grid import Grid, UnboundedGrid, hash_buckets
-from gpubench.inputs import from_positions, make, move
 from gpubench.physics.noise import GENERATORS
+from gpubench.problems.cells.contract import (
+    CellList,
+    CellListUpdate,
+    HashedCells,
+    LinkedCells,
+    SortedCells,
+)
+from gpubench.problems.neighbours.contract import Neighbours
+from gpubench.problems.pair_noise.contract import Noise, PairNoise
+from gpubench.problems.pair_noise.oracle import noise
+from gpubench.problems.particles.contract import ParticleAlgorithm
+from gpubench.problems.particles.inputs import from_positions, make, move
 from gpubench.problems.stream_filter.contract import Compacted, StreamFilter
-from gpubench.verify import oracle
-from gpubench.verify.conformance import CaseResult, run_case, run_conformance
-from gpubench.verify.problems import FAMILIES
+from gpubench.verify.conformance import CaseResult, cases, large_cases, run_case, run_conformance
 from gpubench.verify.smallest import smallest_failure, smallest_failure_of_a_piece
-from gpubench.verify.suites import cases, large_cases
 
 HOST: Any = SimpleNamespace(download=np.array, upload=np.array)
 
@@ -238,7 +245,7 @@ class HostNoise(PairNoise):
         self.step, self.key = inputs.step, inputs.key
 
     def draw(self, step: int, key: int) -> np.ndarray:
-        return oracle.noise(self.generator, self.i, self.j, step, key, 1)
+        return noise(self.generator, self.i, self.j, step, key, 1)
 
     def launch(self) -> None:
         steps = range(self.step, self.step + self.launches)
@@ -616,13 +623,13 @@ def test_an_algorithm_that_breaks_down_is_not_hidden() -> None:
 
 
 @pytest.mark.parametrize("listed", [cases, large_cases])
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", problems.problems())
 def test_names_are_unique(listed: Callable[[str], list[Case]], family: str) -> None:
     names = [case.name for case in listed(family)]
     assert len(set(names)) == len(names) > (0 if listed is cases else -1)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", problems.problems())
 def test_cases_are_the_same_each_time_and_lie_where_they_may(family: str) -> None:
     for case in cases(family):
         inputs = case.make()
@@ -643,7 +650,7 @@ def test_query_cases_have_three_cells_along_periodic_axes() -> None:
 
 def test_exact_cases_are_exact_in_float32() -> None:
     """Coordinates, edges and cutoffs are multiples of 2^-20, at most 2^5."""
-    for case in (c for family in FAMILIES for c in cases(family) if c.exact):
+    for case in (c for family in problems.problems() for c in cases(family) if c.exact):
         inputs = case.make()
         lengths = [*inputs.grid.size, *inputs.grid.low, min(inputs.grid.cell_size)]
         for values in (inputs.positions, np.array(lengths)):

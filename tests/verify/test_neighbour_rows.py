@@ -9,12 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpubench.core.answers import Neighbours
+from gpubench import problems
 from gpubench.core.grid import Grid
-from gpubench.inputs import make, move
-from gpubench.verify import neighbour_oracle, neighbour_rows, problems
-from gpubench.verify.neighbour_oracle import NeighbourOracle, SampledNeighbourOracle
-from gpubench.verify.problems import FAMILIES
+from gpubench.problems.neighbours import pairs
+from gpubench.problems.neighbours import rows as row_checks
+from gpubench.problems.neighbours.contract import Neighbours
+from gpubench.problems.neighbours.oracle import SearchOracle
+from gpubench.problems.neighbours.pairs import NeighbourOracle, SampledNeighbourOracle
+from gpubench.problems.particles.inputs import make, move
 
 BOX = Grid((5, 4, 3), (-2.0, 0.0, 10.0), (5.0, 4.0, 3.0))
 PARTICLES = 500
@@ -38,8 +40,8 @@ def rows(near: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 @pytest.fixture
 def parts(monkeypatch):
     """Cut lists into several parts, and let samples be small."""
-    monkeypatch.setattr(neighbour_rows, "ENTRIES", 500)
-    monkeypatch.setattr(neighbour_oracle, "SAMPLES", 20)
+    monkeypatch.setattr(row_checks, "ENTRIES", 500)
+    monkeypatch.setattr(pairs, "SAMPLES", 20)
 
 
 @settings(max_examples=25)
@@ -49,11 +51,11 @@ def test_sums_are_those_of_the_rows(counts, entries):
     rng = np.random.default_rng(len(counts))
     weights = rng.integers(0, 2**64, 50, np.uint64)
     neighbours = rng.integers(0, 50, offsets[-1], np.int32)
-    before, neighbour_rows.ENTRIES = neighbour_rows.ENTRIES, entries
+    before, row_checks.ENTRIES = row_checks.ENTRIES, entries
     try:
-        found = neighbour_rows.row_sums(offsets, neighbours, weights)
+        found = row_checks.row_sums(offsets, neighbours, weights)
     finally:
-        neighbour_rows.ENTRIES = before
+        row_checks.ENTRIES = before
     pieces = np.split(neighbours, offsets[1:-1]) if counts else []
     expected = [sum(int(weights[j]) for j in piece) % 2**64 for piece in pieces]
     assert found.tolist() == expected
@@ -153,7 +155,7 @@ class Lists:
 def test_a_list_with_wrong_counts_stays_on_the_device():
     inputs = make(60, BOX, seed=1)
     counts, offsets, neighbours = rows(near_pairs(inputs.positions))
-    oracle = FAMILIES["neighbour-search"].oracle(inputs, False)
+    oracle = problems.problems()["neighbour-search"].oracle(inputs, False)
     search = Lists(counts, offsets, neighbours)
     assert oracle.check(search) is None and len(search.downloaded) == 3
     poisoned = Lists(np.full_like(counts, -2139062144), offsets, neighbours)
@@ -163,14 +165,14 @@ def test_a_list_with_wrong_counts_stays_on_the_device():
 def test_states_that_inputs_begin_from_have_one_oracle(monkeypatch):
     made = []
 
-    class Counted(problems.SearchOracle):
+    class Counted(SearchOracle):
         def __init__(self, state, exact=False):
             made.append(state)
             super().__init__(state, exact)
 
     monkeypatch.setattr(problems, "SearchOracle", Counted)
     monkeypatch.setattr(problems, "_kept", {})
-    oracle = FAMILIES["neighbour-search"].oracle
+    oracle = problems.problems()["neighbour-search"].oracle
     first, second = (move(make(60, BOX, seed=1), moved, "next", seed=1) for moved in (5, 40))
     one, two = oracle(first, False), oracle(second, False)
     assert one.states[0] is two.states[0] and one.states[1] is not two.states[1]

@@ -13,15 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from gpubench import problems
 from gpubench.base import threads
-from gpubench.core.answers import LinkedCells, Neighbours, SortedCells
 from gpubench.core.grid import Grid
-from gpubench.inputs import from_positions, make
+from gpubench.problems.cells.contract import LinkedCells, SortedCells
+from gpubench.problems.cells.oracle import check_cell_ids, check_hashed, check_linked, check_sorted
+from gpubench.problems.neighbours import pairs as oracle_module
+from gpubench.problems.neighbours.contract import Neighbours
+from gpubench.problems.neighbours.pairs import NeighbourOracle, SampledNeighbourOracle
+from gpubench.problems.particles.inputs import from_positions, make
 from gpubench.problems.stream_filter.inputs import make_records
-from gpubench.verify import neighbour_oracle as oracle_module
-from gpubench.verify.neighbour_oracle import NeighbourOracle, SampledNeighbourOracle
-from gpubench.verify.oracle import check_cell_ids, check_hashed, check_linked, check_sorted
-from gpubench.verify.problems import FAMILIES
 
 CELLS = 6
 # Cell 0 holds 0 2 5, cell 1 holds 3, cell 2 nothing, cell 3 holds 1 4 6 7, cells 4 and 5 nothing.
@@ -481,7 +482,7 @@ def test_the_cell_list_family_checks_cell_ids_lists_and_positions() -> None:
     inputs = make(200, BOX)
     cell_of, cells = inputs.cell_of, BOX.count
     start, order = sorted_cells(cell_of, cells)
-    oracle = FAMILIES["cell-list"].oracle(inputs, False)
+    oracle = problems.problems()["cell-list"].oracle(inputs, False)
 
     linked = LinkedCells(*linked_cells(cell_of, cells))
     ordered = SortedCells(start, order, inputs.positions[order])
@@ -502,13 +503,13 @@ def test_the_cell_list_family_checks_cell_ids_lists_and_positions() -> None:
 def test_an_algorithm_cannot_change_its_reference() -> None:
     for name in ("cell-list", "neighbour-query"):
         inputs = from_positions(make(50, BOX).positions, BOX)
-        oracle = FAMILIES[name].oracle(inputs, False)
+        oracle = problems.problems()[name].oracle(inputs, False)
         expected = inputs.positions.copy()
         inputs.positions[:] = 0
         assert np.array_equal(oracle.positions, expected)
 
     records = make_records(50, 1, 4, "predicate")
-    kept = FAMILIES["stream-filter"].oracle(records, False)
+    kept = problems.problems()["stream-filter"].oracle(records, False)
     expected = records.records.view(np.uint32).copy()
     records.records[:] = 0
     assert np.array_equal(kept.kept.view(np.uint32), expected)
@@ -517,13 +518,13 @@ def test_an_algorithm_cannot_change_its_reference() -> None:
 def test_the_neighbour_family_checks_counts_or_lists_and_finds_pairs_once(monkeypatch) -> None:
     inputs = from_positions(LINE, BOX)
     counts, offsets, neighbours = line_neighbours(*BOTH_SIDES)
-    family = FAMILIES["neighbour-query"]
+    family = problems.problems()["neighbour-query"]
     oracle = family.oracle(inputs, True)
     right = algorithm(Neighbours(counts, offsets, neighbours), cutoff=1.0)
     assert oracle.check(right) is None
     assert family.check(right, inputs, exact=True) is None
 
-    monkeypatch.setattr("gpubench.verify.neighbour_oracle.cKDTree", None)
+    monkeypatch.setattr("gpubench.problems.neighbours.pairs.cKDTree", None)
     assert oracle.check(algorithm(Neighbours(counts), cutoff=1.0)) is None
     assert_says(oracle.check(algorithm(Neighbours(counts + 1), cutoff=1.0)), "expected 1")
     cut = algorithm(Neighbours(counts, offsets, neighbours[:-1]), cutoff=1.0)

@@ -9,23 +9,23 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from gpubench import registry
+from gpubench import problems, registry
 from gpubench.algorithms.atomic_list import AtomicList
 from gpubench.algorithms.counting_sort import CountingSort
 from gpubench.base.errors import UserError
-from gpubench.core.contracts import CellList
+from gpubench.core.oracle import first_launch
 from gpubench.devices import Device, missing_feature
 from gpubench.evidence import results
-from gpubench.inputs.specs import Simulation
 from gpubench.measure.sampling import Budget
 from gpubench.physics import motion
 from gpubench.physics.step import check_dpd_step
+from gpubench.problems.cells.contract import CellList
+from gpubench.problems.steps.axes import Simulation
 from gpubench.studies import bench, runner
 from gpubench.studies.plan import plan
 from gpubench.studies.runner import run
 from gpubench.studies.selection import Selection
 from gpubench.studies.study import StudyError, check_names, parse_study
-from gpubench.verify.problems import ORACLES, first_launch
 from gpubench.workloads import step as workload_step
 from gpubench.workloads import workload as workload_module
 from gpubench.workloads.dpd import DPD, DPDRayleighTaylor, DPDSeparation, DPDStandard
@@ -270,7 +270,7 @@ def stepper(device: Device, algorithm: str, form: str, skin: float = 0.0) -> Wor
 def test_a_launch_is_an_even_number_of_steps(device, algorithm, form):
     subject = stepper(device, algorithm, form)
     inputs = Simulation("dpd-standard", PARTICLES).make(3)
-    oracle = ORACLES["workload-step"](inputs, False)
+    oracle = problems.problems()["workload-step"].oracle(inputs)
     assert first_launch(subject, inputs, oracle) is None
     assert subject.launches == 2
     assert subject.outcome()["steps_done"] == 3

@@ -9,11 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpubench.core.algorithm import Algorithm, Form
-from gpubench.core.case import Case
-from gpubench.core.oracle import Oracle
-from gpubench.core.problem import Problem
-from gpubench.core.recipe import Recipe, Words, axis
+from gpubench.contracts import Algorithm, Case, Form, Oracle, Problem, Recipe, Words, axis
 from gpubench.primitives.scan import ExclusiveScan
 
 

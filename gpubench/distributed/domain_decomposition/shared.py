@@ -11,14 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.base.errors import NotSupported
-from gpubench.core.answers import SortedCells
-from gpubench.core.contracts import CellList, CellListUpdate
 from gpubench.core.grid import Grid
 from gpubench.devices.base import Device
 from gpubench.distributed.slabs import cut
 from gpubench.distributed.team import Team, together
 from gpubench.distributed.transport import Parcel
 from gpubench.physics.motion import rows_of
+from gpubench.problems.cells.contract import CellList, CellListUpdate, SortedCells
 from gpubench.workloads.cell_workload import BLOCK, InCells
 from gpubench.workloads.sph import COARSE_BEHIND, SPH, SPHKernels
 from gpubench.workloads.workload import Value

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from gpubench.core.case import Case
-from gpubench.core.oracle import Oracle
 from gpubench.core.problem import Problem
 from gpubench.problems.key_sort.axes import Keys
-from gpubench.problems.key_sort.inputs import KeySet
+
+if TYPE_CHECKING:
+    from gpubench.core.case import Case
+    from gpubench.core.oracle import Oracle
+    from gpubench.problems.key_sort.inputs import KeySet
 
 
 class KeySortProblem(Problem):

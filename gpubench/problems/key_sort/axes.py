@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
+from gpubench.base.errors import UserError
 from gpubench.core.recipe import Recipe, Words, axis
-from gpubench.problems.key_sort.inputs import (
-    ENTROPIES,
-    KEY_ORDERS,
-    KEY_TYPES,
-    MAX_KEYS,
-    VALUE_BYTES,
-    KeySet,
-    check_keys,
-    make_keys,
-)
+
+KEY_TYPES = ("uint32", "uint64", "int32", "int64", "float32")
+VALUE_BYTES = (0, 4, 16)
+MAX_KEYS = 2**28
+KEY_ORDERS = ("uniform", "sorted", "nearly-sorted", "reversed", "few-distinct")
+# The entropy of a bit that is the AND of one, two, ... random ones, as CUB's benchmarks have it.
+ENTROPIES = (1.0, 0.811, 0.544, 0.337, 0.201)
 
 
 @dataclass(frozen=True)
@@ -73,25 +71,18 @@ class Keys(Recipe):
     )
 
     def __post_init__(self) -> None:
-        first, named = self._arguments
-        check_keys(*first, **named)
+        check_keys(
+            self.key_count,
+            self.value_bytes,
+            self.key_order,
+            self.key_type,
+            self.key_entropy,
+            self.key_bits,
+            self.keys_moved,
+            self.segment_keys,
+        )
 
     @property
-    def _arguments(self) -> tuple[tuple[int, int, str], dict[str, Any]]:
-        named = {
-            "key_type": self.key_type,
-            "entropy": self.key_entropy,
-            "bits": self.key_bits,
-            "moved": self.keys_moved,
-            "segment_keys": self.segment_keys,
-        }
-        return (self.key_count, self.value_bytes, self.key_order), named
-
-    def make(self, seed: int) -> KeySet:
-        """Draw the keys."""
-        first, named = self._arguments
-        return make_keys(*first, seed, **named)
-
     @property
     def title(self) -> str:
         """Size, type, value, order, and what is unusual."""
@@ -119,3 +110,38 @@ class Keys(Recipe):
         """Input and answer."""
         key_bytes = 8 if self.key_type.endswith("64") else 4
         return self.key_count * 2 * (key_bytes + self.value_bytes)
+
+
+def check_keys(
+    keys: int,
+    value_bytes: int,
+    key_order: str,
+    key_type: str = "uint32",
+    entropy: float = 1.0,
+    bits: int | None = None,
+    moved: float | None = None,
+    segment_keys: int | None = None,
+) -> None:
+    """Raise UserError for keys that do not exist; see `make_keys`."""
+    if not 0 <= keys <= MAX_KEYS:
+        raise UserError(f"0 to {MAX_KEYS} keys can be sorted, not {keys}")
+    for value, known, said in (
+        (value_bytes, VALUE_BYTES, f"a key has no value of {value_bytes} bytes"),
+        (key_order, KEY_ORDERS, f"no order of keys {key_order!r}"),
+        (key_type, KEY_TYPES, f"no type of keys {key_type!r}"),
+        (entropy, ENTROPIES, f"no entropy {entropy:g} of a bit"),
+    ):
+        if value not in known:
+            raise UserError(f"{said}: one of {', '.join(map(str, known))}")
+    if key_type == "float32" and entropy != 1:
+        raise UserError("keys of float32 have an entropy of 1")
+    if bits is not None and not (
+        key_type.startswith("uint") and 0 < bits <= int(key_type.removeprefix("uint"))
+    ):
+        raise UserError(f"keys of {key_type} cannot have {bits} bits that matter")
+    if (moved is not None) != (key_order == "nearly-sorted"):
+        raise UserError("nearly sorted keys, and no others, need the share that has moved")
+    if moved is not None and not 0 <= moved <= 1:
+        raise UserError(f"0 to 1 of the keys can have moved, not {moved:g}")
+    if segment_keys is not None and segment_keys < 1:
+        raise UserError(f"segments have at least 1 key on average, not {segment_keys}")

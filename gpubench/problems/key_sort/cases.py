@@ -7,7 +7,8 @@ from functools import partial
 import numpy as np
 
 from gpubench.core.case import Case
-from gpubench.problems.key_sort.inputs import ENTROPIES, KEY_ORDERS, KEY_TYPES, KeySet, make_keys
+from gpubench.problems.key_sort.axes import ENTROPIES, KEY_ORDERS, KEY_TYPES
+from gpubench.problems.key_sort.inputs import KeySet, make_keys
 
 
 def _extremes() -> KeySet:

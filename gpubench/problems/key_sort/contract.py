@@ -10,7 +10,8 @@ import numpy as np
 
 from gpubench.base.errors import NotSupported
 from gpubench.core.algorithm import Algorithm
-from gpubench.problems.key_sort.inputs import KEY_TYPES, VALUE_BYTES, KeySet
+from gpubench.problems.key_sort.axes import KEY_TYPES, VALUE_BYTES
+from gpubench.problems.key_sort.inputs import KeySet
 
 if TYPE_CHECKING:
     from gpubench.devices.base import Device

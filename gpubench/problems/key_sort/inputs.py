@@ -10,16 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.base.errors import UserError
+from gpubench.problems.key_sort.axes import ENTROPIES, Keys, check_keys
 
-KEY_TYPES = ("uint32", "uint64", "int32", "int64", "float32")
-VALUE_BYTES = (0, 4, 16)
-MAX_KEYS = 2**28
 FEW = 16  # distinct keys
-KEY_ORDERS = ("uniform", "sorted", "nearly-sorted", "reversed", "few-distinct")
-# The entropy of a bit that is the AND of one, two, ... random ones, as CUB's benchmarks have it.
-ENTROPIES = (1.0, 0.811, 0.544, 0.337, 0.201)
+
 SPECIAL = np.array([0.0, -0.0, np.inf, -np.inf, np.nan], np.float32)
+
 SPECIAL_SHARE = 1 / 64  # of float keys
 
 
@@ -127,41 +123,6 @@ def make_keys(
     return KeySet(drawn, values, seed, bits, starts, before)
 
 
-def check_keys(
-    keys: int,
-    value_bytes: int,
-    key_order: str,
-    key_type: str = "uint32",
-    entropy: float = 1.0,
-    bits: int | None = None,
-    moved: float | None = None,
-    segment_keys: int | None = None,
-) -> None:
-    """Raise UserError for keys that do not exist; see `make_keys`."""
-    if not 0 <= keys <= MAX_KEYS:
-        raise UserError(f"0 to {MAX_KEYS} keys can be sorted, not {keys}")
-    for value, known, said in (
-        (value_bytes, VALUE_BYTES, f"a key has no value of {value_bytes} bytes"),
-        (key_order, KEY_ORDERS, f"no order of keys {key_order!r}"),
-        (key_type, KEY_TYPES, f"no type of keys {key_type!r}"),
-        (entropy, ENTROPIES, f"no entropy {entropy:g} of a bit"),
-    ):
-        if value not in known:
-            raise UserError(f"{said}: one of {', '.join(map(str, known))}")
-    if key_type == "float32" and entropy != 1:
-        raise UserError("keys of float32 have an entropy of 1")
-    if bits is not None and not (
-        key_type.startswith("uint") and 0 < bits <= 8 * np.dtype(key_type).itemsize
-    ):
-        raise UserError(f"keys of {key_type} cannot have {bits} bits that matter")
-    if (moved is not None) != (key_order == "nearly-sorted"):
-        raise UserError("nearly sorted keys, and no others, need the share that has moved")
-    if moved is not None and not 0 <= moved <= 1:
-        raise UserError(f"0 to 1 of the keys can have moved, not {moved:g}")
-    if segment_keys is not None and segment_keys < 1:
-        raise UserError(f"segments have at least 1 key on average, not {segment_keys}")
-
-
 def ordered_bits(keys: NDArray[Any], equal_zeros: bool = False) -> NDArray[Any]:
     """Return unsigned integers in the order of keys; of floats, in that of their bits.
 
@@ -184,3 +145,18 @@ def keys_of(bits: NDArray[Any], key_type: str) -> NDArray[Any]:
     if key_type.startswith("int"):
         bits = bits ^ bits.dtype.type(1 << (8 * bits.itemsize - 1))
     return bits.view(key_type)
+
+
+def draw(axes: Keys, seed: int) -> KeySet:
+    """Draw the keys of a recipe."""
+    return make_keys(
+        axes.key_count,
+        axes.value_bytes,
+        axes.key_order,
+        seed,
+        key_type=axes.key_type,
+        entropy=axes.key_entropy,
+        bits=axes.key_bits,
+        moved=axes.keys_moved,
+        segment_keys=axes.segment_keys,
+    )

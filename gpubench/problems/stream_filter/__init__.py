@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from gpubench.core.case import Case
-from gpubench.core.oracle import Oracle
 from gpubench.core.problem import Problem
 from gpubench.problems.stream_filter.axes import Records
-from gpubench.problems.stream_filter.inputs import RecordSet
+
+if TYPE_CHECKING:
+    from gpubench.core.case import Case
+    from gpubench.core.oracle import Oracle
+    from gpubench.problems.stream_filter.inputs import RecordSet
 
 
 class StreamFilterProblem(Problem):

@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from gpubench.base.errors import UserError
 from gpubench.core.recipe import Recipe, Words, axis
-from gpubench.problems.stream_filter.inputs import (
-    MAX_RECORD_BYTES,
-    MAX_RECORDS,
-    NULLS,
-    RecordSet,
-    check_records,
-    make_records,
-)
+
+MAX_RECORDS = 2**31 - 1
+MAX_RECORD_BYTES = 256
+RECORD_BYTES = (4, 16)  # that the chapter has, of multiples of 4
+NULLS = ("infinity", "predicate")
 
 
 @dataclass(frozen=True)
@@ -56,10 +54,6 @@ class Records(Recipe):
     def __post_init__(self) -> None:
         check_records(self.records, self.kept, self.record_bytes, self.nulls)
 
-    def make(self, seed: int) -> RecordSet:
-        """Draw the records."""
-        return make_records(self.records, self.kept, self.record_bytes, self.nulls, seed)
-
     @property
     def title(self) -> str:
         """Sizes and the share kept."""
@@ -75,3 +69,15 @@ class Records(Recipe):
         """Records and what is kept of them."""
         keep = 4 if self.nulls == "predicate" else 0
         return self.records * (2 * self.record_bytes + keep)
+
+
+def check_records(records: int, kept: float, record_bytes: int, nulls: str) -> None:
+    """Raise UserError where `make_records` could not make such records."""
+    if not 0 <= records <= MAX_RECORDS:
+        raise UserError(f"the number of records must be 0 to {MAX_RECORDS}, not {records}")
+    if not 0 <= kept <= 1:
+        raise UserError(f"the fraction of the records kept must be 0 to 1, not {kept}")
+    if not 4 <= record_bytes <= MAX_RECORD_BYTES or record_bytes % 4:
+        raise UserError(f"records have 4 to {MAX_RECORD_BYTES} bytes in words, not {record_bytes}")
+    if nulls not in NULLS:
+        raise UserError(f"nulls are told by {' or '.join(NULLS)}, not by {nulls!r}")

@@ -9,13 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.core.case import Case
-from gpubench.problems.stream_filter.inputs import (
-    NULLS,
-    RECORD_BYTES,
-    RecordSet,
-    make_records,
-    records_from,
-)
+from gpubench.problems.stream_filter.axes import NULLS, RECORD_BYTES
+from gpubench.problems.stream_filter.inputs import RecordSet, make_records, records_from
 
 
 def streams() -> list[Case]:

@@ -11,18 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.base.errors import UserError
+from gpubench.problems.stream_filter.axes import Records, check_records
 
-MAX_RECORDS = 2**31 - 1
-MAX_RECORD_BYTES = 256
-RECORD_BYTES = (4, 16)  # that the chapter has, of multiples of 4
-NULLS = ("infinity", "predicate")
 POSITIVE_INFINITY = np.uint32(0x7F800000)
+
 # What sorts and copies get wrong: negative zero, denormals of both signs, -infinity, and quiet
 # and signalling NaNs with payloads.
 SPECIAL_BITS = np.array(
     [0x80000000, 0x00000001, 0x807FFFFF, 0xFF800000, 0x7FC00001, 0xFFEDCBA9, 0x7FA12345],
     np.uint32,
 )
+
 SPECIAL_SHARE = 1 / 8
 
 
@@ -109,13 +108,6 @@ def records_from(
     return RecordSet(bits.view(np.float32), None, seed)
 
 
-def check_records(records: int, kept: float, record_bytes: int, nulls: str) -> None:
-    """Raise UserError where `make_records` could not make such records."""
-    if not 0 <= records <= MAX_RECORDS:
-        raise UserError(f"the number of records must be 0 to {MAX_RECORDS}, not {records}")
-    if not 0 <= kept <= 1:
-        raise UserError(f"the fraction of the records kept must be 0 to 1, not {kept}")
-    if not 4 <= record_bytes <= MAX_RECORD_BYTES or record_bytes % 4:
-        raise UserError(f"records have 4 to {MAX_RECORD_BYTES} bytes in words, not {record_bytes}")
-    if nulls not in NULLS:
-        raise UserError(f"nulls are told by {' or '.join(NULLS)}, not by {nulls!r}")
+def draw(axes: Records, seed: int) -> RecordSet:
+    """Draw the records of a recipe."""
+    return make_records(axes.records, axes.kept, axes.record_bytes, axes.nulls, seed)

@@ -1,0 +1,8 @@
+"""Door for modules written before the inputs moved: import from `gpubench.contracts` instead."""
+
+from importlib import import_module
+from typing import Any
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(import_module("gpubench.contracts"), name)

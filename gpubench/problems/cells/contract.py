@@ -1,0 +1,192 @@
+"""Sorting particles into cells: what an algorithm is given and must answer."""
+
+from __future__ import annotations
+
+import inspect
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, get_type_hints
+
+from gpubench.problems.particles.contract import ParticleAlgorithm
+
+if TYPE_CHECKING:
+    from gpubench.problems.particles.inputs import ParticleSet
+
+NULL = -1  # ends a linked list, marks an empty cell: the paper's "/" (rozen2008, Figure 1)
+
+
+@dataclass(frozen=True)
+class LinkedCells:
+    """Linked lists of the particles in each cell (rozen2008, Listing 1).
+
+    head: int32, shape (cells,), the first particle of each cell, or -1.
+    next: int32, shape (particles,), the particle after this one in its cell, or -1.
+    empty_byte: what fills the arrays of a list without particles.
+    """
+
+    empty_byte: ClassVar[int] = 0xFF
+
+    head: Any
+    next: Any
+
+
+@dataclass(frozen=True)
+class SortedCells:
+    """Particles in order of their cells.
+
+    start: int32, shape (cells + 1,); cell c holds order[start[c]:start[c + 1]].
+    order: int32, shape (particles,), a permutation of the particles.
+    positions: float32, shape (particles, 4), positions[order], whose fourth number means nothing,
+        or None where the form does not reorder.
+    empty_byte: as in LinkedCells.
+    """
+
+    empty_byte: ClassVar[int] = 0x00
+
+    start: Any
+    order: Any
+    positions: Any = None
+
+
+@dataclass(frozen=True)
+class LimitedCells:
+    """Cells of limited capacity; a cell loses the particles beyond it.
+
+    count: int32, shape (cells,), how many particles lie in each cell, kept or not.
+    slots: int32, shape (cells, capacity); the first min(count[c], capacity) of slots[c] are
+        particles of cell c, the rest is undefined.
+    lost: int32, shape (1,), how many particles are in no slot.
+    allow_overflow: whether an answer that lost particles is right.
+    empty_byte: as in LinkedCells.
+    """
+
+    empty_byte: ClassVar[int] = 0x00
+
+    count: Any
+    slots: Any
+    lost: Any
+    allow_overflow: bool = False
+
+
+@dataclass(frozen=True)
+class HashedCells:
+    """Particles in order of the buckets of a hash table (silva2012, section 5, Figure 4).
+
+    bounds: int32, shape (buckets, 2); bucket b holds order[bounds[b, 0]:bounds[b, 1]], and both
+        bounds are -1 where it is empty. A bucket may hold particles of several cells.
+    order: int32, shape (particles,), a permutation of the particles.
+    positions: float32, shape (particles, 4), positions[order].
+    corner: int32, shape (3,), the coordinates of the cell that is hashed as (0, 0, 0).
+    empty_byte: as in LinkedCells.
+    """
+
+    empty_byte: ClassVar[int] = 0x00
+
+    bounds: Any
+    order: Any
+    positions: Any
+    corner: Any
+
+
+class CellList(ParticleAlgorithm):
+    """An algorithm that sorts particles into the cells of a grid.
+
+    It starts from cell ids, as the paper's Listing 1 does (``a[N]``); ``load`` computes them
+    on the device from the positions.
+    """
+
+    family: ClassVar[str] = "cell-list"
+
+    cell_of: Any
+    positions: Any
+
+    def load(self, inputs: ParticleSet) -> None:
+        """Upload positions, float32 (particles, 4), and compute their cell ids on the device."""
+        from gpubench.problems.particles.cell_ids import CellIds
+
+        self.positions = self.device.upload(inputs.positions)
+        self.cell_of = self.device.empty(self.particles, "int32")
+        CellIds(self.device, self.grid).launch(self.positions, self.cell_of)
+
+    def launch(self) -> None:
+        """Build the cell list of the loaded input."""
+        self.build(self.cell_of, self.positions)
+
+    @abstractmethod
+    def build(self, cell_of: Any, positions: Any) -> None:
+        """Build the cell list.
+
+        cell_of: int32, shape (particles,), each in [0, cells).
+        positions: float32, shape (particles, 4); read only by forms that reorder.
+        """
+
+    @property
+    def reads_cells(self) -> bool:
+        """Whether `build` reads the cell ids; a search need not compute them for another."""
+        return True
+
+    @property
+    @abstractmethod
+    def answer(self) -> LinkedCells | SortedCells | LimitedCells | HashedCells:
+        """The cell list that the last ``build`` made; overwritten by the next."""
+
+    @classmethod
+    def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
+        """No task; linked, sorted and limited cells are answers of different use."""
+        words = {LinkedCells: "linked", SortedCells: "sorted", LimitedCells: "limited"}
+        return None, words.get(cls.shape())
+
+    @classmethod
+    def shape(cls) -> type:
+        """Return which of the shapes ``answer`` has, as it declares."""
+        getter = inspect.getattr_static(cls, "answer").fget
+        shape: type = get_type_hints(getter)["return"]
+        return shape
+
+
+class CellListUpdate(CellList):
+    """An algorithm that brings a cell list up to date after particles have moved.
+
+    One launch re-sorts twice, to the state after the move and back, so that it can be repeated
+    and recorded; ``build`` makes the list that it starts from.
+
+    states: cell ids and positions of each state of the input, on the device, oldest first.
+    cell_of, positions: those of the state that the list is of.
+    """
+
+    family: ClassVar[str] = "cell-list-update"
+    launches: int = 2
+    answers_once_loaded: ClassVar[bool] = True
+
+    states: list[tuple[Any, Any]]
+
+    def load(self, inputs: ParticleSet) -> None:
+        """Upload the input with the states before it, and build the list of the oldest."""
+        self.states = []
+        for state in inputs.history:
+            super().load(state)
+            self.states.append((self.cell_of, self.positions))
+        self.cell_of, self.positions = self.states[0]
+        self.build(self.cell_of, self.positions)
+
+    def launch(self) -> None:
+        """Re-sort to the newest state, then back to the oldest."""
+        self.move_to(*self.states[-1])
+        self.move_to(*self.states[0])
+
+    def move_to(self, cell_of: Any, positions: Any) -> None:
+        """Update the list to a state, and remember which one it is of."""
+        self.update(cell_of, positions)
+        self.cell_of, self.positions = cell_of, positions
+
+    def poison(self) -> None:
+        """Re-sort to the newest state: a launch works on its answer, and ends in the oldest."""
+        self.move_to(*self.states[-1])
+
+    @abstractmethod
+    def update(self, cell_of: Any, positions: Any) -> None:
+        """Re-sort the present list, which is of `self.cell_of`, to other cell ids.
+
+        cell_of: int32, shape (particles,), each in [0, cells).
+        positions: float32, shape (particles, 4); read only by forms that reorder.
+        """

@@ -1,0 +1,123 @@
+"""Finding neighbours: what a search is given and must answer."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from gpubench.base.errors import NotSupported, UserError
+from gpubench.core.host_work import HostWork
+from gpubench.problems.neighbours.tasks import task_of
+from gpubench.problems.particles.contract import ParticleAlgorithm
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from gpubench.core.grid import Grid
+    from gpubench.devices.base import Device
+    from gpubench.problems.particles.inputs import ParticleSet
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """Neighbours strictly nearer than the cutoff, each pair from both sides, no self-pairs.
+
+    counts: int32, shape (particles,), by particle id.
+    offsets: int64, shape (particles + 1,), exclusive sum of the counts, or None.
+    neighbours: int32, shape (offsets[-1],), particle ids, or None; unordered within a row.
+    """
+
+    counts: Any
+    offsets: Any = None
+    neighbours: Any = None
+
+
+class NeighbourSearch(ParticleAlgorithm):
+    """An algorithm from positions to neighbours; a form begins with the name of its task (TASKS).
+
+    Neighbours are strictly nearer than `cutoff`, the shortest edge of the grid's cells, each pair
+    appears from both sides, and no particle is its own neighbour. Nothing else about the grid's
+    cells matters: a search may divide space as it likes.
+
+    One launch of an `update` goes to the newest state of the particles and back, as those of
+    `CellListUpdate` do; all other tasks start from the positions of the newest state.
+
+    finds_images: whether it looks across periodic walls; a search that does not refuses such grids.
+    tests_all_pairs: whether its work grows with the square of the number of particles.
+    """
+
+    family: ClassVar[str] = "neighbour-search"
+    finds_images: ClassVar[bool] = True
+    tests_all_pairs: ClassVar[bool] = False
+
+    def __init__(
+        self, device: Device, particles: int, grid: Grid, form: str, parameters: Mapping[str, int]
+    ) -> None:
+        self.task = task_of(form)
+        self.cutoff = min(grid.cell_size)
+        if self.task == "update":
+            self.launches = 2
+        if any(p and n < 3 for p, n in zip(grid.periodic, grid.cells, strict=True)):
+            raise UserError(
+                f"a periodic axis needs at least 3 cells for neighbours, this grid is"
+                f" {grid.cells}: use smaller cells or a larger box"
+            )
+        if any(grid.periodic) and not self.finds_images:
+            raise NotSupported(f"{self.name} finds no images across periodic walls: use open ones")
+        super().__init__(device, particles, grid, form, parameters)
+
+    @classmethod
+    def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
+        """Return the task; it says what the answer is."""
+        return task_of(form), None
+
+    @property
+    def answer(self) -> Neighbours:
+        """What the last launch found; for `build`, what a query finds in the structure.
+
+        An update has ended in the oldest state.
+        """
+        return self.neighbours()
+
+    @abstractmethod
+    def neighbours(self) -> Neighbours:
+        """Return the `answer`, see above."""
+
+    def poison(self) -> None:
+        """Overwrite the answer; a search that only builds overwrites what it built."""
+        if self.task == "build":
+            raise NotImplementedError(
+                f"{self.name} must overwrite what it built: define poison(), see"
+                " contracts.Algorithm"
+            )
+        super().poison()
+
+    def move_to(self, state: int) -> None:
+        """Update the structure to a state of the input, 0 for the oldest, and count."""
+        raise NotImplementedError(f"{self.name} updates nothing")
+
+
+class HostSearch(HostWork, NeighbourSearch):
+    """A neighbour search that works on the host, beside the device whose events time it.
+
+    xyz: float32, shape (particles, 3), the loaded positions.
+    """
+
+    xyz: NDArray[np.float32]
+
+    def load(self, inputs: ParticleSet) -> None:
+        """Keep the positions, without their fourth component."""
+        self.xyz = np.ascontiguousarray(inputs.positions[:, :3])
+
+    def launch(self) -> None:
+        """Wait until the device is idle, then work."""
+        self.device.synchronize()
+        self.work()
+
+    @abstractmethod
+    def work(self) -> None:
+        """Search the loaded positions; return when it is done."""

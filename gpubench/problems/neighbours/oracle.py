@@ -1,0 +1,105 @@
+"""Right answers to searches and queries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from gpubench.core.grid import Grid
+from gpubench.core.oracle import Oracle as Oracle
+from gpubench.problems.neighbours.contract import Neighbours
+from gpubench.problems.neighbours.pairs import (
+    NeighbourOracle,
+    SampledNeighbourOracle,
+    neighbour_oracle,
+)
+from gpubench.problems.particles.inputs import ParticleSet
+
+
+class NeighbourQueryOracle(Oracle):
+    """Check neighbour counts, and the neighbours where an algorithm lists them.
+
+    The pairs of a cutoff are found once, at the first check that asks for it.
+
+    pairs: what finds them.
+    """
+
+    pairs: ClassVar[Callable[..., NeighbourOracle | SampledNeighbourOracle]] = NeighbourOracle
+
+    def __init__(self, inputs: ParticleSet, exact: bool = False) -> None:
+        self.positions = inputs.positions.copy()
+        self.grid: Grid | None = inputs.grid
+        self.exact = exact
+        self._pairs: dict[float, NeighbourOracle | SampledNeighbourOracle] = {}
+
+    def check(self, algorithm: Any) -> str | None:
+        """Check the neighbours within `algorithm.cutoff`."""
+        download, answer, cutoff = algorithm.download, algorithm.answer, algorithm.cutoff
+        if not isinstance(answer, Neighbours):
+            raise TypeError(
+                f"{algorithm.name} answers with {type(answer).__name__}, not Neighbours"
+            )
+        if cutoff not in self._pairs:
+            self._pairs[cutoff] = self.pairs(self.positions, self.grid, cutoff, self.exact)
+        pairs, counts = self._pairs[cutoff], download(answer.counts)
+        # A list is long: where its counts are wrong, it stays where it is.
+        problem = pairs.check_counts(counts)
+        if problem or answer.offsets is None or answer.neighbours is None:
+            return problem
+        return pairs.check_list(counts, download(answer.offsets), download(answer.neighbours))
+
+
+class NeighbourSearchOracle(Oracle):
+    """Check searches from positions to neighbours; see `contracts.NeighbourSearch`."""
+
+    def __init__(self, inputs: ParticleSet, exact: bool = False) -> None:
+        *before, newest = inputs.history
+        self.states = [*(_before(state, exact) for state in before), SearchOracle(newest, exact)]
+
+    def check(self, algorithm: Any) -> str | None:
+        """Check the neighbours in the state that a launch ends in; an update, in all of them."""
+        if algorithm.task != "update":
+            return self.states[-1].check(algorithm)
+        if problem := self.states[0].check(algorithm):
+            return problem
+        newest = len(self.states) - 1
+        for state in [*range(1, newest + 1), 0]:
+            algorithm.move_to(state)
+            if problem := self.states[state].check(algorithm):
+                return f"brought to state {state} of {newest}: {problem}"
+        return None
+
+    def poison(self, algorithm: Any) -> None:
+        """Overwrite the answer; an update must also begin in the state that it does not end in."""
+        if algorithm.task == "update":
+            algorithm.move_to(len(self.states) - 1)
+        algorithm.poison()
+
+
+class SearchOracle(NeighbourQueryOracle):
+    """As the oracle above; an input with many pairs is checked in samples of its particles."""
+
+    pairs = staticmethod(neighbour_oracle)
+
+
+_kept: dict[tuple[str, bool], SearchOracle] = {}
+
+
+def _before(state: ParticleSet, exact: bool) -> SearchOracle:
+    """Return the oracle of a state from which particles move, in one input after another."""
+    key = state.hash, exact
+    if key not in _kept:
+        _kept.clear()
+        _kept[key] = SearchOracle(state, exact)
+    return _kept[key]
+
+
+class UnboundedQueryOracle(NeighbourQueryOracle):
+    """Check the neighbours of particles in a world without a box.
+
+    Of the input's grid only the cell size counts; its particles may lie anywhere.
+    """
+
+    def __init__(self, inputs: ParticleSet, exact: bool = False) -> None:
+        super().__init__(inputs, exact)
+        self.grid = None

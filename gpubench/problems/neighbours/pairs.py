@@ -1,0 +1,443 @@
+"""The right neighbours: all pairs in float64, or a sample if there are too many."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
+
+from gpubench.base.threads import each, over, same
+from gpubench.core.arrays import Ints, check_array, exclusive_sum, first_absent, first_true
+from gpubench.core.grid import Grid
+from gpubench.problems.neighbours.rows import check_no_self, check_rows, row_sums
+
+# Up to so many particles, with so many candidates in their own cells, all pairs are listed.
+FULL_PARTICLES, FULL_CANDIDATES = 2**18, 2**21
+# Of an input with more of either: regions, particles in each at most, and pairs of these.
+REGIONS, SAMPLES, SAMPLED_PAIRS = 8, 2000, 2**17
+RECOUNTED = 8  # of the particles whose counts differ between two answers
+MOST_RIGHT = 4  # lists whose rows are kept, as sums, to compare others with
+
+
+class NeighbourOracle:
+    """The pairs of particles strictly nearer than the cutoff, by SciPy's cKDTree in float64.
+
+    positions: float32, shape (particles, 4). A periodic axis counts the nearest image, which
+    is the only one within the cutoff as long as the axis is longer than twice the cutoff.
+    grid: the box; None for a world without one, where nothing is taken from positions but
+    differences.
+
+    An algorithm works in float32, so a pair may go either way when its distance is within
+    `tolerance` of the cutoff. With `exact` the tolerance is zero: for inputs whose coordinates
+    and distances float32 represents exactly.
+    """
+
+    def __init__(
+        self,
+        positions: NDArray[np.float32],
+        grid: Grid | None,
+        cutoff: float,
+        exact: bool = False,
+    ) -> None:
+        self.particles = len(positions)
+        self.cutoff = cutoff
+        size = np.asarray(grid.size if grid else (0.0,) * 3)
+        periodic = grid.periodic if grid else (False,) * 3
+        self.tolerance = _tolerance(positions, grid, cutoff, exact)
+
+        self._boxsize = np.where(periodic, size, 0.0)  # 0 where open, as cKDTree has it
+        if grid:
+            self._xyz = _in_box(positions, grid)
+        else:
+            self._xyz = positions[:, :3].astype(np.float64)
+        reach = cutoff + self.tolerance
+        # The tree includes the radius itself, and rounds: take a little more, then select.
+        tree = _tree(self._xyz, self._boxsize)
+        pairs = tree.query_pairs(reach * (1 + 1e-9), output_type="ndarray")
+        squared = self._squared_distance(pairs[:, 0], pairs[:, 1])
+        within = squared < reach**2
+        self._allowed = pairs[within]
+        self._required = squared[within] < max(cutoff - self.tolerance, 0.0) ** 2
+        self._right: list[NDArray[np.uint64]] = []
+
+    def check_counts(self, counts: Ints) -> str | None:
+        """Check the number of neighbours of each particle, int32, shape (particles,)."""
+        if problem := check_array("counts", counts, (self.particles,), np.int32):
+            return problem
+        least, most = self._least_and_most
+        if (i := first_true((counts < least) | (counts > most))) is not None:
+            expected = f"{least[i]}" if least[i] == most[i] else f"{least[i]} to {most[i]}"
+            return f"particle {i} has {counts[i]} neighbours, expected {expected}"
+        if (total := int(counts.sum(dtype=np.int64))) % 2:
+            return f"the counts add up to {total}, expected an even number: pairs have two sides"
+        return None
+
+    def check_list(self, counts: Ints, offsets: Ints, neighbours: Ints) -> str | None:
+        """Check the neighbours of each particle, in any order within its row.
+
+        counts: int32, shape (particles,). offsets: int64, shape (particles + 1,).
+        neighbours: int32, shape (offsets[-1],). As in Neighbours.
+        """
+        if problem := check_rows(self.particles, counts, offsets, neighbours):
+            return problem
+        weights, expected = self._weights
+        sums = row_sums(offsets, neighbours, weights)
+        if any(same(sums, right) for right in self._right):
+            return None
+        differ = np.flatnonzero(sums != expected)
+        if problem := self._check_some(differ, counts, offsets, neighbours):
+            return problem
+        self._right = [*self._right[1 - MOST_RIGHT :], sums]
+        return None
+
+    def _check_some(
+        self, rows: NDArray[np.intp], counts: Ints, offsets: Ints, neighbours: Ints
+    ) -> str | None:
+        """Check rows pair by pair; all others list every pair that is allowed."""
+        n, lengths = self.particles, counts[rows]
+        # Where each entry is: in its row, from where that begins.
+        place = np.arange(lengths.sum()) + np.repeat(
+            offsets[rows] - exclusive_sum(lengths)[:-1], lengths
+        )
+        row, column = np.repeat(rows, lengths), neighbours[place].astype(np.int64)
+        if (k := first_true(row == column)) is not None:
+            return f"particle {row[k]} is listed as its own neighbour"
+
+        # A pair (i, j) as one number, i * n + j, so that sets of pairs are sorted arrays.
+        found = np.sort(row * n + column)
+        if (k := first_true(found[1:] == found[:-1])) is not None:
+            i, j = divmod(int(found[k]), n)
+            return f"particle {i} has neighbour {j} twice"
+        allowed, required = self._ordered_pairs(rows)
+        if (pair := first_absent(required, found)) is not None:
+            return f"particle {self._describe(pair)} is missing"
+        if (pair := first_absent(found, allowed)) is not None:
+            return f"particle {self._describe(pair)} should not be listed"
+        left_out = np.setdiff1d(allowed, found, assume_unique=True)
+        mirrored = np.sort(left_out % n * n + left_out // n)
+        if (pair := first_absent(mirrored, left_out)) is not None:
+            i, j = divmod(pair, n)
+            return f"particle {i} has neighbour {j}, but particle {j} does not have {i}"
+        return None
+
+    @cached_property
+    def _least_and_most(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """How many neighbours each particle must have, and may."""
+        least = np.bincount(self._allowed[self._required].ravel(), minlength=self.particles)
+        return least, np.bincount(self._allowed.ravel(), minlength=self.particles)
+
+    @cached_property
+    def _weights(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+        """A random number for each particle, and its sum over all that are allowed in a row."""
+        weights = _random_words(np.random.default_rng(self.particles), self.particles)
+        sums = np.zeros(self.particles, np.uint64)
+        for row, column in (self._allowed.T, self._allowed.T[::-1]):
+            np.add.at(sums, row, weights[column])
+        return weights, sums
+
+    def _ordered_pairs(self, rows: NDArray[np.intp]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the pairs of some rows that are allowed, and those required, as sorted numbers."""
+        wanted = np.zeros(self.particles, np.bool_)
+        wanted[rows] = True
+
+        def of_rows(pairs: NDArray[np.intp]) -> NDArray[np.int64]:
+            both = [
+                row[wanted[row]].astype(np.int64) * self.particles + column[wanted[row]]
+                for row, column in (pairs.T, pairs.T[::-1])
+            ]
+            return np.sort(np.concatenate(both))
+
+        return of_rows(self._allowed), of_rows(self._allowed[self._required])
+
+    def _squared_distance(
+        self, first: NDArray[np.intp], second: NDArray[np.intp]
+    ) -> NDArray[np.float64]:
+        total = np.zeros(len(first))
+        for along, edge in zip(self._xyz.T, self._boxsize, strict=True):
+            apart = np.abs(along[first] - along[second])
+            if edge:
+                apart = np.minimum(apart, edge - apart)
+            total += apart**2
+        return total
+
+    def _describe(self, pair: int) -> str:
+        i, j = divmod(pair, self.particles)
+        distance = float(np.sqrt(self._squared_distance(np.array([i]), np.array([j])))[0])
+        return f"{i}: neighbour {j} at distance {distance:.9g} (cutoff {self.cutoff:.9g})"
+
+
+def _tolerance(
+    positions: NDArray[np.float32], grid: Grid | None, cutoff: float, exact: bool
+) -> float:
+    """Return the largest error of a distance computed in float32, including that of its cells."""
+    if exact:
+        return 0.0
+    # With u = 2^-24, half of float32's epsilon, and no coordinate or edge above `scale`:
+    # - a pair straddles two cells or more only by the rounding of its cell coordinates, at
+    #   most 5 u scale each (low, subtraction, inverse, product), so 10 u scale together;
+    # - a distance errs by 3 u scale along an axis (difference, edge, image), so by
+    #   3 sqrt(3) u scale, and its square and that of the cutoff by less than 4 u scale.
+    # 16 u scale covers either. Without a box cells are exact, differences of positions are
+    # rounded once, and what is compared is of the size of the cutoff.
+    scale = cutoff
+    if grid:
+        low, size = np.asarray(grid.low), np.asarray(grid.size)
+        largest = max(abs(float(e)) for e in (positions.min(initial=0), positions.max(initial=0)))
+        scale = max(float(np.abs([low, low + size, size]).max()), largest)
+    return 8 * float(np.finfo(np.float32).eps) * scale
+
+
+def _random_words(rng: np.random.Generator, particles: int) -> NDArray[np.uint64]:
+    return rng.integers(0, 2**64, particles, np.uint64, endpoint=False)
+
+
+def neighbour_oracle(
+    positions: NDArray[np.float32], grid: Grid, cutoff: float, exact: bool = False
+) -> NeighbourOracle | SampledNeighbourOracle:
+    """Return the oracle of all pairs if they are few enough, otherwise that of samples."""
+    if len(positions) <= FULL_PARTICLES:
+        inside = np.bincount(grid.cell_ids(positions), minlength=1).astype(np.float64)
+        if float((inside**2).sum()) <= FULL_CANDIDATES:
+            return NeighbourOracle(positions, grid, cutoff, exact)
+    return SampledNeighbourOracle(positions, grid, cutoff, exact)
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """Some particles, and all that may be their neighbours.
+
+    queries: int64, the particles asked about, sorted. allowed, required: both sides' numbers
+        row * particles + neighbour of their pairs, sorted, as in NeighbourOracle.
+    """
+
+    queries: NDArray[np.int64]
+    allowed: NDArray[np.int64]
+    required: NDArray[np.int64]
+    least: NDArray[np.int64]
+    most: NDArray[np.int64]
+
+
+class SampledNeighbourOracle:
+    """As NeighbourOracle, where all pairs are too many to list: exact in places, sums everywhere.
+
+    In regions about two corners of the box, about the first and the last particle, and about some
+    that are drawn at random, neighbours are those that SciPy finds in float64, for up to SAMPLES
+    particles in each (fewer where these have over SAMPLED_PAIRS neighbours). Of all particles it is
+    checked that pairs have two sides: counts add up to an even number; weighted with random
+    numbers, what rows list adds up to the same from either side. Where two answers differ in a
+    count, a recount of some such particles says which of them is wrong.
+    """
+
+    def __init__(
+        self, positions: NDArray[np.float32], grid: Grid, cutoff: float, exact: bool = False
+    ) -> None:
+        self.particles = len(positions)
+        self.cutoff = cutoff
+        self.tolerance = _tolerance(positions, grid, cutoff, exact)
+        self._positions, self._grid = positions, grid
+        rng = np.random.default_rng(self.particles)
+        low, size = np.asarray(grid.low, np.float32), np.asarray(grid.size, np.float32)
+        drawn = [0, self.particles - 1, *rng.integers(0, self.particles, REGIONS - 4)]
+        places = [low, low + size, *positions[drawn, :3]]
+        drawn_about = [*zip(places, rng.spawn(len(places)), strict=True)]
+        self._samples = each(drawn_about, lambda place: self._sample(*place))
+        self._counts: Ints | None = None
+        self._right: list[NDArray[np.uint64]] = []
+
+    @cached_property
+    def _weights(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+        """Two random numbers for each particle, which only lists need."""
+        rng = np.random.default_rng((self.particles, 1))
+        return _random_words(rng, self.particles), _random_words(rng, self.particles)
+
+    def _sample(self, place: NDArray[np.float32], rng: np.random.Generator) -> _Sample:
+        """Find the neighbours of particles in a cube around a position."""
+        per_cutoff = self.particles * self.cutoff**3 / float(np.prod(self._grid.size))
+        half = self.cutoff * max(2.0, (SAMPLES / per_cutoff) ** (1 / 3) / 2)
+        near, inside = self._near(place, half)
+        queries = near[inside]
+        if len(queries) > SAMPLES:
+            queries = np.sort(rng.choice(queries, SAMPLES, replace=False))
+        tree, reach = self._tree(near), self.cutoff + self.tolerance
+        # Of crowded particles, as many as have so many neighbours together.
+        asked = _in_box(self._positions[queries], self._grid)
+        there = tree.query_ball_point(asked, reach, return_length=True, workers=-1)
+        few = np.sort(rng.permutation(len(queries))[: _fitting(there, SAMPLED_PAIRS)])
+        return self._neighbours_of(queries[few], near, tree)
+
+    def _near(
+        self, place: NDArray[np.float32], half: float
+    ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+        """Return the particles in a cube or within reach of it, and which are inside."""
+        reach = half + 1.001 * (self.cutoff + self.tolerance)
+        near = self._within(place, 0, reach)
+        inside = np.ones(len(near), np.bool_)
+        for axis in range(3):
+            apart = self._apart(self._positions[near, axis], place, axis)
+            within = apart < reach
+            near, inside = near[within], (inside & (apart < half))[within]
+        return near, inside
+
+    def _within(self, place: NDArray[np.float32], axis: int, reach: float) -> NDArray[np.intp]:
+        """Return all particles within reach of a position along one axis."""
+        along = self._positions[:, axis]
+
+        def part(begin: int, end: int) -> NDArray[np.intp]:
+            return begin + np.flatnonzero(self._apart(along[begin:end], place, axis) < reach)
+
+        return np.concatenate([np.empty(0, np.intp), *over(self.particles, part)])
+
+    def _apart(
+        self, along: NDArray[np.float32], place: NDArray[np.float32], axis: int
+    ) -> NDArray[np.float32]:
+        """Return how far coordinates are from those of a position, across a periodic edge too."""
+        apart: NDArray[np.float32] = along - place[axis]
+        if self._grid.periodic[axis]:
+            size = np.float32(self._grid.size[axis])
+            apart -= size * np.rint(apart / size)
+        return np.abs(apart, out=apart)
+
+    def _tree(self, particles: NDArray[np.intp]) -> cKDTree:
+        boxsize = np.where(self._grid.periodic, self._grid.size, 0.0)
+        return _tree(_in_box(self._positions[particles], self._grid), boxsize)
+
+    def _neighbours_of(
+        self, queries: NDArray[np.intp], near: NDArray[np.intp], tree: cKDTree
+    ) -> _Sample:
+        """Find the neighbours of some particles among those near them, whose tree is given."""
+        reach, n = self.cutoff + self.tolerance, self.particles
+        boxsize = np.where(self._grid.periodic, self._grid.size, 0.0)
+        asked = _in_box(self._positions[queries], self._grid)
+        found = tree.query_ball_point(asked, reach * (1 + 1e-9), workers=-1)
+        lengths = np.array([len(one) for one in found], np.int64)
+        row = np.repeat(np.arange(len(queries)), lengths)
+        column = np.concatenate([np.empty(0, np.int64), *map(np.asarray, found)]).astype(np.int64)
+        apart = np.abs(asked[row] - np.asarray(tree.data)[column])
+        apart = np.minimum(apart, np.where(boxsize > 0, boxsize - apart, np.inf))
+        squared = (apart**2).sum(axis=1)
+        numbers = queries[row] * n + near[column]
+        allowed = (queries[row] != near[column]) & (squared < reach**2)
+        required = allowed & (squared < max(self.cutoff - self.tolerance, 0.0) ** 2)
+        return _Sample(
+            queries,
+            np.sort(numbers[allowed]),
+            np.sort(numbers[required]),
+            least=np.bincount(row[required], minlength=len(queries)),
+            most=np.bincount(row[allowed], minlength=len(queries)),
+        )
+
+    def check_counts(self, counts: Ints) -> str | None:
+        """Check the number of neighbours of each particle, int32, shape (particles,)."""
+        if self._counts is not None and same(counts, self._counts):
+            return check_array("counts", counts, (self.particles,), np.int32)
+        return self._check_sums(counts) or self._check_against_another(counts)
+
+    def _check_sums(self, counts: Ints) -> str | None:
+        """Check the counts of the samples, and that pairs have two sides."""
+        if problem := check_array("counts", counts, (self.particles,), np.int32):
+            return problem
+        for sample in self._samples:
+            if problem := _check_sampled(sample, counts):
+                return problem
+        if (total := int(counts.sum(dtype=np.int64))) % 2:
+            return f"the counts add up to {total}, expected an even number: pairs have two sides"
+        return None
+
+    def _check_against_another(self, counts: Ints) -> str | None:
+        """Where counts differ from those of another answer, recount to find the wrong answer.
+
+        Of the particles that differ, RECOUNTED are looked at; pairs within rounding of the cutoff
+        are of either answer.
+        """
+        if self._counts is None:
+            self._counts = counts.copy()
+            return None
+        differ = np.flatnonzero(counts != self._counts)
+        rng = np.random.default_rng(len(differ))
+        chosen = rng.choice(differ, min(len(differ), RECOUNTED), replace=False)
+        for particle in np.sort(chosen):
+            near, _ = self._near(self._positions[particle, :3], 0.0)
+            sample = self._neighbours_of(np.array([particle]), near, self._tree(near))
+            if problem := _check_sampled(sample, counts):
+                return problem
+            if _check_sampled(sample, self._counts):
+                # It was the other that is wrong there, as its next check will find.
+                self._counts = counts.copy()
+                return None
+        return None
+
+    def check_list(self, counts: Ints, offsets: Ints, neighbours: Ints) -> str | None:
+        """Check the neighbours of each particle; see NeighbourOracle.
+
+        A list whose rows are those of another that was right is right, in whatever order.
+        """
+        if problem := check_rows(self.particles, counts, offsets, neighbours):
+            return problem
+        a, b = self._weights
+        sums_b = row_sums(offsets, neighbours, b)
+        if not any(same(sums_b, right) for right in self._right):
+            problem = check_no_self(counts, offsets, neighbours) or self._check_sums(counts)
+            if problem or (problem := self._check_samples(counts, offsets, neighbours)):
+                return problem
+            # Each pair (i, j) adds a_i b_j - b_i a_j, which its other side takes back, modulo 2^64.
+            sums_a = row_sums(offsets, neighbours, a)
+            if int((a * sums_b - b * sums_a).sum(dtype=np.uint64)):
+                return "some particle has a neighbour that does not have it"
+            self._right = [*self._right[1 - MOST_RIGHT :], sums_b]
+        return self._check_against_another(counts)
+
+    def _check_samples(self, counts: Ints, offsets: Ints, neighbours: Ints) -> str | None:
+        """Check the neighbours of the particles of the samples."""
+        n = self.particles
+        for sample in self._samples:
+            row = np.repeat(sample.queries, counts[sample.queries])
+            inside = [neighbours[offsets[i] : offsets[i + 1]] for i in sample.queries]
+            found = np.sort(row * n + np.concatenate([np.empty(0, np.int64), *inside]))
+            if (k := first_true(found[1:] == found[:-1])) is not None:
+                i, j = divmod(int(found[k]), n)
+                return f"particle {i} has neighbour {j} twice"
+            if (pair := first_absent(sample.required, found)) is not None:
+                return f"particle {pair // n}: neighbour {pair % n} is missing"
+            if (pair := first_absent(found, sample.allowed)) is not None:
+                return f"particle {pair // n}: neighbour {pair % n} should not be listed"
+        return None
+
+
+def _check_sampled(sample: _Sample, counts: Ints) -> str | None:
+    """Check how many neighbours the particles of a sample have."""
+    found = counts[sample.queries]
+    if (k := first_true((found < sample.least) | (found > sample.most))) is None:
+        return None
+    low, high = sample.least[k], sample.most[k]
+    expected = f"{low}" if low == high else f"{low} to {high}"
+    return f"particle {sample.queries[k]} has {found[k]} neighbours, expected {expected}"
+
+
+def _fitting(lengths: NDArray[np.int64], total: int) -> int:
+    """Return how many of rows of about these lengths have `total` entries together, at least 1."""
+    return (
+        min(len(lengths), 1 + int(total / max(1.0, float(np.mean(lengths))))) if len(lengths) else 0
+    )
+
+
+def _tree(xyz: NDArray[np.float64], boxsize: NDArray[np.float64]) -> cKDTree:
+    """Return a tree of points in a box that is 0 long along open axes."""
+    # Without any that repeats, a search takes half the time.
+    return cKDTree(xyz, boxsize=boxsize if boxsize.any() else None)
+
+
+def _in_box(positions: NDArray[np.float32], grid: Grid) -> NDArray[np.float64]:
+    """Return coordinates from the corner of the box, wrapped where it repeats, float64."""
+    return np.stack([_along(positions, grid, axis) for axis in range(3)], axis=1)
+
+
+def _along(positions: NDArray[np.float32], grid: Grid, axis: int) -> NDArray[np.float64]:
+    """Return one of these coordinates."""
+    along = positions[:, axis].astype(np.float64) - grid.low[axis]
+    if grid.periodic[axis]:
+        wrapped = along % grid.size[axis]
+        along = np.where(wrapped < grid.size[axis], wrapped, 0.0)
+    return along

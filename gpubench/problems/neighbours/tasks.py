@@ -1,0 +1,34 @@
+"""The tasks of neighbour searches, and the forms that do them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gpubench.core.algorithm import BACKENDS, Form
+
+# Equal work for all that do a task, from positions on.
+TASKS = {
+    "build": "build the structure in which neighbours are found",
+    "count": "build, then count the neighbours of each particle",
+    "ten-counts": "build, then count the neighbours of each particle ten times",
+    "list": "build, then list the neighbours of each particle",
+    "update": "particles have moved: update the structure, then count",
+}
+
+COUNTS = {"build": 0, "count": 1, "ten-counts": 10, "list": 0, "update": 1}
+
+
+def forms_for(task: str, forms: Mapping[str, Form], backend: str) -> list[str]:
+    """Return those forms of a neighbour search that do a task and need no other back end."""
+    others = BACKENDS - {backend}
+    return [
+        name for name, form in forms.items() if task_of(name) == task and not form.requires & others
+    ]
+
+
+def task_of(form: str) -> str:
+    """Return the task of a form of a neighbour search: `list-matrix` is one way to `list`."""
+    for task in TASKS:
+        if form == task or form.startswith(f"{task}-"):
+            return task
+    raise ValueError(f"{form} names no task: one of {', '.join(TASKS)}")

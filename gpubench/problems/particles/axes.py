@@ -1,0 +1,187 @@
+"""The axes of particles in cells."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from gpubench.base.errors import UserError
+from gpubench.core.recipe import MAX_PARTICLES, Recipe, Words, axis
+
+if TYPE_CHECKING:
+    from gpubench.core.grid import Grid
+
+DISTRIBUTIONS = (
+    "uniform",
+    "lattice",
+    "clusters",
+    "one-cell",
+    "symmetric",
+    "free-surface",
+    "coincident",
+)
+
+ORDERS = ("random", "cell", "morton", "nearly-sorted")
+
+DESTINATIONS = ("random", "next", "step")
+
+CLUSTERED = ("lattice", "uniform", "symmetric", "free-surface", "clusters", "one-cell")  # rising
+
+# From least to most ordered.
+ORDERED = {"random": "random", "nearly-sorted": "nearly", "morton": "Morton", "cell": "cell"}
+
+# How many times as many neighbours a particle has as in a uniform distribution: the mean of the
+# squared density, which for the clusters depends on how many of them overlap.
+CROWDING = {"clusters": 8.0, "free-surface": 2.5, "one-cell": math.inf}
+
+
+def check_move(particles: int, grid: Grid, moved: int | None, destination: str) -> None:
+    """Raise UserError where `move` could not move that many particles there."""
+    if destination not in DESTINATIONS:
+        raise UserError(f"no destination {destination!r}: one of {', '.join(DESTINATIONS)}")
+    if (moved is None) != (destination == "step"):
+        raise UserError(
+            "a step decides for itself how many particles move, and a move to random or next"
+            " cells needs their number"
+        )
+    if moved is not None and not 0 <= moved <= particles:
+        raise UserError(
+            f"{moved} of {particles} particles cannot move: give a number from 0 to {particles}"
+        )
+    if moved and grid.count == 1:
+        raise UserError("in a grid of one cell no particle can move to another: use more cells")
+
+
+@dataclass(frozen=True)
+class Particles(Recipe):
+    """Particles in the cells of a grid, and the particles before they moved, where they did.
+
+    moved: how many particles have gone to another cell, or None where none has or where
+        `destination` is "step", which decides for itself.
+    moved_fraction: another way to give `moved`, as a share of the particles, so that a sweep can
+        vary both; None as soon as the recipe is made.
+    destination: where they went, see inputs.move; None where nothing is moved.
+    """
+
+    kind: ClassVar[str] = "particles"
+    size_axis: ClassVar[str] = "particles"
+    named_by: ClassVar[str] = "particles"
+
+    particles: int = axis(
+        words=Words("Particles", "particles", "{} particles", "size", is_size=True),
+        type="integer",
+        minimum=1,
+        maximum=MAX_PARTICLES,
+    )
+    per_cell: float = axis(
+        words=Words(
+            "Particles per cell", "particles per cell", "{} per cell", "number", is_size=True
+        ),
+        type="number",
+        exclusiveMinimum=0,
+    )
+    distribution: str = axis(
+        "uniform",
+        Words(
+            "Distribution",
+            "distribution",
+            "{} distribution",
+            names=dict.fromkeys(CLUSTERED),
+            place=2,
+        ),
+        enum=list(DISTRIBUTIONS),
+    )
+    order: str = axis(
+        "random",
+        Words("Order", "initial order", "{} order", names=ORDERED, place=2),
+        enum=list(ORDERS),
+    )
+    moved: int | None = axis(
+        None,
+        Words("Moved", "particles moved", "{} moved", "with zero", place=2),
+        type="integer",
+        minimum=0,
+    )
+    moved_fraction: float | None = axis(
+        None,
+        None,
+        recorded=None,
+        type="number",
+        minimum=0,
+        maximum=1,
+    )
+    destination: str | None = axis(
+        None,
+        Words(
+            "Destination",
+            "destination",
+            "destination {}",
+            names=dict.fromkeys(DESTINATIONS),
+            place=2,
+        ),
+        enum=list(DESTINATIONS),
+    )
+    periodic: bool = axis(
+        False,
+        Words("Box", "box", "{}", place=3),
+        recorded=tuple[bool, bool, bool],
+        type="boolean",
+    )
+
+    def __post_init__(self) -> None:
+        if self.moved_fraction is not None:
+            if self.moved is not None:
+                raise UserError("give either moved or moved_fraction, not both")
+            object.__setattr__(self, "moved", round(self.moved_fraction * self.particles))
+            object.__setattr__(self, "moved_fraction", None)
+        if self.moved is not None and self.destination is None:
+            raise UserError("particles that move need a destination: random or next")
+        if self.destination is not None:
+            check_move(self.particles, self.grid, self.moved, self.destination)
+
+    @cached_property
+    def grid(self) -> Grid:
+        """The cells that give `per_cell` particles each on average.
+
+        The box begins at the origin, but where its two sides are mirror images it lies about it.
+        """
+        from gpubench.core.grid import grid_for  # NumPy is slow to import
+
+        grid = grid_for(self.particles, self.per_cell, (self.periodic,) * 3)
+        return grid.centred() if self.distribution == "symmetric" else grid
+
+    @property
+    def title(self) -> str:
+        """Sizes, order and moves."""
+        parts = [f"{self.particles:,} particles", f"{self.per_cell:g} per cell", self.order]
+        if self.moved is not None:
+            parts.append(f"{self.moved:,} moved")
+        return ", ".join(parts)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Its axes, with the cells of the grid and the periodicity of each axis."""
+        grid = self.grid
+        found = super().identity | {"cells": list(grid.cells), "periodic": list(grid.periodic)}
+        del found["moved_fraction"]  # `moved` says it
+        return found
+
+    @property
+    def neighbours(self) -> int:
+        """About how many neighbours all particles have together, nearer than a cell's edge."""
+        ball = 4 / 3 * math.pi * self.per_cell * CROWDING.get(self.distribution, 1)
+        return round(self.particles * min(ball, self.particles))
+
+    @property
+    def host_bytes(self) -> int:
+        """Positions, their cells, and an answer being checked; twice that with a second state."""
+        return self.particles * (100 if self.destination is None else 200)
+
+    @property
+    def device_bytes(self) -> int:
+        """Positions, cell ids, and a list of them."""
+        # Position, cell id, link or rank; head. Of a second state, position and cell id.
+        second = 0 if self.destination is None else 16 + 4
+        return self.particles * (16 + 4 + 4 + second) + self.grid.count * 4

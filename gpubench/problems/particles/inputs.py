@@ -1,0 +1,201 @@
+"""Particles in a box: seeded, given, and after they moved.
+
+Everything random comes from ``numpy.random.default_rng(seed)``; the same arguments give the
+same bytes on any machine, and ``hash`` names them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpubench.base.errors import UserError
+from gpubench.base.threads import take
+from gpubench.core.grid import Grid
+from gpubench.core.recipe import MAX_PARTICLES
+from gpubench.problems.particles.axes import DISTRIBUTIONS, ORDERS, Particles, check_move
+from gpubench.problems.particles.drawing import (
+    SAMPLERS,
+    arrangement,
+    in_the_box,
+    place_inside,
+    take_step,
+    to_next_cells,
+    to_random_cells,
+)
+
+FLOAT32_MAX = float(np.finfo(np.float32).max)
+
+
+@dataclass(frozen=True, eq=False)
+class ParticleSet:
+    """Particles in a box.
+
+    positions: float32, shape (particles, 4); the fourth component is free and zero here.
+    grid: the cells they are sorted into.
+    before: the same particles before they moved, or None.
+    """
+
+    positions: NDArray[np.float32]
+    grid: Grid
+    distribution: str
+    order: str
+    seed: int | None
+    before: ParticleSet | None = None
+
+    @property
+    def particles(self) -> int:
+        """Number of particles."""
+        return len(self.positions)
+
+    @property
+    def per_cell(self) -> float:
+        """Mean number of particles in a cell."""
+        return self.particles / self.grid.count
+
+    @cached_property
+    def cell_of(self) -> NDArray[np.int32]:
+        """The cell of each particle by NumPy, int32, shape (particles,)."""
+        return self.grid.cell_ids(self.positions)
+
+    @property
+    def history(self) -> list[ParticleSet]:
+        """The states that the particles were in, oldest first, this one last."""
+        states = [self]
+        while (before := states[-1].before) is not None:
+            states.append(before)
+        return states[::-1]
+
+    @property
+    def moved(self) -> int | None:
+        """The number of particles that changed cells; None if there is no earlier state."""
+        if self.before is None:
+            return None
+        return int(np.count_nonzero(self.cell_of != self.before.cell_of))
+
+    @property
+    def made_for(self) -> dict[str, Any]:
+        """What the constructor of an algorithm for these particles takes."""
+        return {"particles": self.particles, "grid": self.grid}
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 over grid and positions in every state, first 16 hex digits."""
+        digest = hashlib.sha256(self.grid.packed().tobytes())
+        for state in self.history:
+            digest.update(np.ascontiguousarray(state.positions).data)
+        return digest.hexdigest()[:16]
+
+
+def from_positions(positions: NDArray[np.floating], grid: Grid) -> ParticleSet:
+    """Take a user's own positions, shape (particles, 3) or (particles, 4), in any float type.
+
+    Raises UserError for another shape, NaN or infinity, or particles outside the box along an
+    open axis. Along a periodic axis positions are wrapped into the box.
+    """
+    given = np.asarray(positions)
+    if given.dtype.kind not in "fiu":
+        raise UserError(f"positions must be real numbers, not {given.dtype}")
+    if given.ndim != 2 or given.shape[1] not in (3, 4):
+        raise UserError(
+            f"positions must have shape (particles, 3) or (particles, 4), not {given.shape}"
+        )
+    if len(given) > MAX_PARTICLES:
+        raise UserError(f"{len(given)} particles are too many: at most {MAX_PARTICLES}")
+    with np.errstate(over="ignore"):  # of numbers longer than float64, which are infinite then
+        xyz = given[:, :3].astype(np.float64)
+    bad = np.flatnonzero(~np.isfinite(xyz).all(axis=1))
+    if len(bad):
+        raise UserError(
+            f"particle {bad[0]} has position {given[bad[0], :3].tolist()}"
+            f" ({len(bad)} of {len(given)} are not finite): every coordinate must be a number"
+        )
+    low, size = np.asarray(grid.low), np.asarray(grid.size)
+    xyz = np.where(grid.periodic, low + (xyz - low) % size, xyz)
+    # Compared in float32, so that float32 positions on the walls are inside.
+    least, most = low.astype(np.float32), (low + size).astype(np.float32)
+    rounded = np.clip(xyz, -FLOAT32_MAX, FLOAT32_MAX).astype(np.float32)
+    out = np.flatnonzero(((rounded < least) | (rounded > most)).any(axis=1))
+    if len(out):
+        raise UserError(
+            f"particle {out[0]} at {given[out[0], :3].tolist()} lies outside the box from"
+            f" {list(grid.low)} to {(low + size).tolist()} ({len(out)} of {len(given)} do):"
+            " enlarge the box or make that axis periodic"
+        )
+    packed = np.zeros((len(given), 4), np.float32)
+    # Rounding can carry a wrapped position to the far wall, where the box starts again.
+    packed[:, :3] = np.where(np.asarray(grid.periodic) & (rounded == most), least, rounded)
+    return ParticleSet(packed, grid, "given", "given", None)
+
+
+def make(
+    particles: int, grid: Grid, distribution: str = "uniform", order: str = "random", seed: int = 0
+) -> ParticleSet:
+    """Draw a particle set.
+
+    Distributions: `uniform`; `lattice`, a jittered lattice with the same number in every cell
+    (to one); `clusters`, 32 Gaussians, folded back at the walls of an open box; `one-cell`;
+    `symmetric`, uniform in one octant of the box and mirrored at its three middle planes;
+    `free-surface`, a fluid that fills the box along z to 40 % of its height, with waves of 5 %
+    of the height, and 1 % of the particles as spray above it, both of even density;
+    `coincident`, uniform, and two particles at each place.
+    Orders: `random`; `cell`, sorted by cell id; `morton`, by Morton code of the cell;
+    `nearly-sorted`, cell order with 1 % of the particles swapped with others.
+    """
+    if distribution not in DISTRIBUTIONS:
+        raise UserError(f"no distribution {distribution!r}: one of {', '.join(DISTRIBUTIONS)}")
+    if order not in ORDERS:
+        raise UserError(f"no order {order!r}: one of {', '.join(ORDERS)}")
+    if not 0 <= particles <= MAX_PARTICLES:
+        raise UserError(f"the number of particles must be 0 to {MAX_PARTICLES}, not {particles}")
+    if seed < 0:
+        raise UserError(f"a seed is a whole number from 0 on, not {seed}")
+    rng = np.random.default_rng(seed)
+    unit = SAMPLERS[distribution](rng, particles, grid)
+    positions = in_the_box(unit, grid)
+    if order != "random":
+        positions = take(positions, arrangement(rng, positions, grid, order))
+    elif distribution in (
+        "lattice",
+        "symmetric",
+        "coincident",
+    ):  # those that are not drawn in random order
+        positions = positions[rng.permutation(particles)]
+    return ParticleSet(positions, grid, distribution, order, seed)
+
+
+def move(before: ParticleSet, moved: int | None, destination: str, seed: int = 0) -> ParticleSet:
+    """Move particles to other cells; particle i stays particle i.
+
+    Destinations: `random`, exactly `moved` particles go each to a uniformly random other cell;
+    `next`, to one of the up to 26 cells around their own, across periodic walls too; `step`,
+    every particle takes a Gaussian step of 0.02 cell edges along each axis, wrapped at periodic
+    walls and reflected at open ones, and what changes cell has moved (`moved` is None).
+    Raises UserError where that many cannot move.
+    """
+    check_move(before.particles, before.grid, moved, destination)
+    if seed < 0:
+        raise UserError(f"a seed is a whole number from 0 on, not {seed}")
+    rng = np.random.default_rng((seed, 1))  # not the stream that `make` draws positions from
+    positions = before.positions.copy()
+    if moved is None:
+        take_step(rng, positions, before.grid)
+    else:
+        movers = rng.choice(before.particles, moved, replace=False)
+        relocate = {"random": to_random_cells, "next": to_next_cells}[destination]
+        target = relocate(rng, before.cell_of[movers], before.grid)
+        place_inside(rng, positions, movers, target, before.grid)
+    return replace(before, positions=positions, before=before)
+
+
+def draw(axes: Particles, seed: int) -> ParticleSet:
+    """Draw the particles of a recipe, and move them."""
+    start = make(axes.particles, axes.grid, axes.distribution, axes.order, seed)
+    if axes.destination is None:
+        return start
+    return move(start, axes.moved, axes.destination, seed)

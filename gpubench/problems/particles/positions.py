@@ -1,0 +1,46 @@
+"""A user's own positions, read from a file with unknown content."""
+
+from __future__ import annotations
+
+import textwrap
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpubench.base.errors import UserError
+from gpubench.core.grid import Grid
+from gpubench.problems.particles.inputs import ParticleSet, from_positions
+
+
+def read_particles(path: Path, grid: Grid) -> ParticleSet:
+    """Return the particles of a `.npy` file, an array of shape (particles, 3) or (particles, 4).
+
+    Raises UserError for what is no such file, for an array without particles, and for what
+    `from_positions` refuses.
+    """
+    array = mapped(path)
+    if array.ndim == 2 and len(array) == 0:
+        raise UserError(f"{path} holds no particles: give at least one")
+    try:
+        return from_positions(array, grid)
+    except MemoryError as error:
+        raise UserError(
+            f"{len(array)} particles of {path} do not fit into memory: give fewer"
+        ) from error
+
+
+def mapped(path: Path) -> NDArray[Any]:
+    """Map the array of a `.npy` file, so that a header that promises more than there is fails."""
+    try:
+        with warnings.catch_warnings():  # of parsing a header: it is good or it is not
+            warnings.simplefilter("ignore")
+            return np.lib.format.open_memmap(path, mode="r")
+    except Exception as error:  # NumPy parses the header as Python, which fails in many ways
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise UserError(
+            f"cannot read {path}: {textwrap.shorten(reason, 200) or type(error).__name__};"
+            " give an array saved with numpy.save"
+        ) from error

@@ -1,0 +1,69 @@
+"""The axes of matrices of 1x3 blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+from gpubench.core.recipe import Declared, Recipe, Words, axis, declared_axes, like
+from gpubench.problems.particles.axes import (
+    Particles,
+)
+
+
+@dataclass(frozen=True)
+class Matrices(Recipe):
+    """The matrix of particles in an open box; see inputs.matrices.
+
+    matrix: which one is made of them.
+    """
+
+    kind: ClassVar[str] = "matrix"
+    size_axis: ClassVar[str] = "particles"
+    named_by: ClassVar[str] = "matrix"
+    derived: ClassVar[Mapping[str, Declared]] = {"periodic": declared_axes(Particles)["periodic"]}
+
+    matrix: str = axis(
+        words=Words("Matrix", "matrix", "{} matrix"),
+        enum=["density-gradient"],
+    )
+    particles: int = like(Particles, "particles")
+    per_cell: float = like(Particles, "per_cell")
+    distribution: str = like(Particles, "distribution")
+    order: str = like(Particles, "order")
+
+    @cached_property
+    def among(self) -> Particles:
+        """The particles that it is made of."""
+        return Particles(self.particles, self.per_cell, self.distribution, self.order)
+
+    def __post_init__(self) -> None:
+        _ = self.among.grid
+
+    @property
+    def title(self) -> str:
+        """The matrix, sizes and order."""
+        return f"{self.matrix}, {self.among.title}"
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Its axes, with the cells of the grid."""
+        grid = self.among.grid
+        return super().identity | {"cells": list(grid.cells), "periodic": list(grid.periodic)}
+
+    @property
+    def neighbours(self) -> int:
+        """About how many blocks there are beside the diagonal."""
+        return self.among.neighbours
+
+    @property
+    def host_bytes(self) -> int:
+        """Particles and vectors, and an answer being checked in some of its rows."""
+        return self.among.host_bytes + self.particles * 100
+
+    @property
+    def device_bytes(self) -> int:
+        """Positions, both vectors, the diagonal, and each block with its column."""
+        return self.particles * (16 + 16 + 4 + 12) + self.neighbours * (12 + 4)

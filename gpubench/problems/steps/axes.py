@@ -1,0 +1,99 @@
+"""The axes of simulations whose steps are measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from gpubench.base.errors import UserError
+from gpubench.core.recipe import Recipe, Words, axis, like
+from gpubench.problems.particles.axes import Particles
+
+# How ranks share a simulation: each keeps a part of space, or one deals out equal parts.
+DECOMPOSITIONS = ("slab", "master")
+
+
+@dataclass(frozen=True)
+class Simulation(Recipe):
+    """Whole steps of a workload, of which a cell list is one part; see inputs.SimulationStart.
+
+    ranks: how many ranks share the particles; None stands for one, which has them all.
+    decomposition: how they share them, see inputs.DECOMPOSITIONS; None with one rank.
+    setting: a parameter of the workload, NAME=VALUE; None where all have their defaults.
+    """
+
+    kind: ClassVar[str] = "simulation"
+    size_axis: ClassVar[str] = "particles"
+    named_by: ClassVar[str] = "workload"
+
+    workload: str = axis(
+        words=Words("Workload", "workload", "{}", place=0),
+        type="string",
+    )
+    particles: int = like(Particles, "particles")
+    skin: float = axis(
+        0.0,
+        Words("Skin", "skin", "skin {}", "linear", place=1.3),
+        type="number",
+        minimum=0,
+    )
+    time_step: float | None = axis(
+        None,
+        Words("Time step", "time step", "time step {}", "linear", place=1.1),
+        type="number",
+        exclusiveMinimum=0,
+    )
+    ranks: int | None = axis(
+        None,
+        Words("Ranks", "ranks", "{} ranks", "number", place=1.4),
+        type="integer",
+        minimum=1,
+    )
+    decomposition: str | None = axis(
+        None,
+        Words(
+            "Decomposition", "decomposition", "{}", names=dict.fromkeys(DECOMPOSITIONS), place=1.5
+        ),
+        enum=list(DECOMPOSITIONS),
+    )
+    setting: str | None = axis(
+        None,
+        Words("Setting", "setting", "{}", place=1.2),
+        type="string",
+        pattern="^[a-z_0-9]+=[^ ]+$",
+    )
+
+    def __post_init__(self) -> None:
+        if self.ranks == 1:
+            object.__setattr__(self, "ranks", None)
+        if (self.ranks is None) != (self.decomposition is None):
+            raise UserError(
+                "several ranks need a decomposition, and one rank has none: give ranks of at"
+                f" least 2 with {' or '.join(DECOMPOSITIONS)}"
+            )
+
+    @property
+    def title(self) -> str:
+        """Workload, size and steps."""
+        parts = [self.workload, f"{self.particles:,} particles"]
+        if self.time_step is not None:
+            parts.append(f"time step {self.time_step:g}")
+        if self.skin > 0:
+            parts.append(f"skin {self.skin:g}")
+        if self.ranks is not None:
+            parts.append(f"{self.ranks} ranks, {self.decomposition}")
+        if self.setting is not None:
+            parts.append(self.setting)
+        return ", ".join(parts)
+
+    @property
+    def host_bytes(self) -> int:
+        """The states around a step, and the same in float64 while it is checked."""
+        return self.particles * 500
+
+    @property
+    def device_bytes(self) -> int:
+        """Places, velocities, forces, two cell ids, and a list of the cells."""
+        # A master's device has all particles; with slabs each has its share.
+        share = self.ranks if self.ranks is not None and self.decomposition == "slab" else 1
+        return self.particles * (3 * 16 + 2 * 4 + 4) // share

@@ -1,0 +1,83 @@
+"""The axes of meshes to be subdivided."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from gpubench.base.errors import UserError
+from gpubench.core.recipe import Recipe, Words, axis
+
+DEEPEST = 6
+MAX_TRIANGLES = 2**31 - 1
+SURFACES = ("icosphere", "torus", "flipped-sphere")
+MAX_FACES = 2**26
+
+
+@dataclass(frozen=True)
+class Surfaces(Recipe):
+    """A closed mesh and how often it is subdivided; see inputs.loop_meshes."""
+
+    kind: ClassVar[str] = "surfaces"
+    size_axis: ClassVar[str] = "faces"
+    named_by: ClassVar[str] = "surface"
+
+    surface: str = axis(
+        words=Words("Surface", "surface", "{}"),
+        enum=list(SURFACES),
+    )
+    faces: int = axis(
+        words=Words("Triangles", "triangles of the mesh", "{} triangles", "size", is_size=True),
+        type="integer",
+        minimum=1,
+        maximum=MAX_FACES,
+    )
+    depth: int = axis(
+        words=Words("Depth", "levels of subdivision", "depth {}", "number", is_size=True),
+        type="integer",
+        minimum=1,
+        maximum=DEEPEST,
+    )
+
+    def __post_init__(self) -> None:
+        check_faces(self.surface, self.faces)
+        check_depth(self.faces, self.depth)
+
+    @property
+    def title(self) -> str:
+        """Shape, size and depth."""
+        return f"{self.surface}, {self.faces:,} triangles, depth {self.depth}"
+
+    @property
+    def host_bytes(self) -> int:
+        """The neighbourhoods, and the mesh of the last level in float64 with its edges."""
+        return int(self.faces * (1 + 4**self.depth) * 400)
+
+    @property
+    def device_bytes(self) -> int:
+        """Corners of the last level, and the level before with its neighbourhoods."""
+        return int(self.faces * 4**self.depth * (48 + 192 // 4))
+
+
+def check_depth(faces: int, depth: int) -> None:
+    """Raise UserError for a depth outside 1 to 6, or more triangles than can be numbered."""
+    if not 1 <= depth <= DEEPEST:
+        raise UserError(f"a mesh is subdivided 1 to {DEEPEST} times, not {depth}")
+    if faces * 4**depth > MAX_TRIANGLES:
+        raise UserError(
+            f"{faces} triangles subdivided {depth} times are {faces * 4**depth}: at most"
+            f" {MAX_TRIANGLES}"
+        )
+
+
+def check_faces(surface: str, faces: int) -> None:
+    """Raise UserError for a surface that does not exist, or not with that many faces."""
+    if surface not in SURFACES:
+        raise UserError(f"no surface {surface!r}: one of {', '.join(SURFACES)}")
+    if surface == "torus":
+        n = math.isqrt(max(0, faces) // 4)
+        if n < 3 or 4 * n * n != faces or faces > MAX_FACES:
+            raise UserError(f"a torus has 4 n^2 faces, n at least 3, such as 4096, not {faces}")
+    elif faces not in [20 * 4**level for level in range(11)]:
+        raise UserError(f"a sphere has 20 4^level faces, such as 20, 320 or 5120, not {faces}")

@@ -1,0 +1,51 @@
+"""Subdivision of closed triangle meshes: what an algorithm is given and must answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from gpubench.core.algorithm import Algorithm
+from gpubench.problems.subdivision.axes import check_depth
+
+if TYPE_CHECKING:
+    from gpubench.devices.base import Device
+
+
+@dataclass(frozen=True)
+class Subdivided:
+    """Triangles of a subdivided mesh, without indices.
+
+    corners: float32, shape (3, at least counts[1], 4): A, B, C of each; the fourth component of
+        an adaptive answer is the level, 0 for triangles of the mesh itself.
+    counts: int32, shape (3,): unspecified; the triangles; those that found no room.
+    """
+
+    corners: Any
+    counts: Any
+
+
+class Subdivision(Algorithm):
+    """An algorithm that subdivides a closed mesh with Loop's rules (Loop 1987).
+
+    The form `uniform` splits every triangle `depth` times. Child j of triangle i among n is
+    triangle j n + i of the next level; children of (A, B, C) with the edge points ab, bc, ca are
+    (A', ab, ca), (B', bc, ab), (C', ca, bc) and (ab, bc, ca). Other forms split a triangle until
+    all its edges are finished, and close the mesh.
+    """
+
+    family: ClassVar[str] = "surface-subdivision"
+
+    def __init__(
+        self, device: Device, form: str, parameters: Mapping[str, int], *, faces: int, depth: int
+    ) -> None:
+        super().__init__(device, form, parameters)
+        check_depth(faces, depth)
+        self.faces, self.depth = faces, depth
+        self.prepare()
+
+    @classmethod
+    def task_and_answer(cls, form: str) -> tuple[str | None, str | None]:
+        """Return the form: what decides which edges are finished makes another mesh."""
+        return form, None
