@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from gpubench.base.version import __version__ as __version__
+
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +15,6 @@ if TYPE_CHECKING:
     from gpubench.neighbours.search import NeighbourList as NeighbourList
     from gpubench.neighbours.tune import tune as tune
 
-__version__ = "0.1.0"
 
 # What imports all algorithms, so only when it is used.
 _LATER = {

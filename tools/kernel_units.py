@@ -19,8 +19,8 @@ from gpubench.base.errors import NotSupported
 from gpubench.core.algorithm import Algorithm
 from gpubench.core.grid import Grid
 from gpubench.core.recipe import Inputs, Recipe
+from gpubench.decomposed import DECOMPOSITIONS, share
 from gpubench.devices.base import Device, Graph, Kernel
-from gpubench.distributed.domain_decomposition import DECOMPOSITIONS, share
 from gpubench.neighbours.box import Box
 from gpubench.neighbours.plan import Plan
 from gpubench.problems.cells.contract import CellList

@@ -39,7 +39,7 @@ def _run() -> None:
     del sys.argv[1:4]
     if package:
         sys.path.insert(0, package)
-        import gpubench  # noqa: F401  # from now on it is known where its modules are
+        import gpubench.base  # noqa: F401  # from now on it is known where its modules are
 
         del sys.path[0]
     runpy.run_module(module, run_name="__main__", alter_sys=True)

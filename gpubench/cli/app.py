@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from gpubench import __version__
+from gpubench.base.version import __version__
 from gpubench.cli import exits
 from gpubench.cli.calibrate import calibrate
 from gpubench.cli.check import check

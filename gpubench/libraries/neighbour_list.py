@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-import gpubench
 from gpubench.base.errors import NotSupported
 from gpubench.core.algorithm import Form
 from gpubench.core.grid import EPSILON
@@ -59,6 +58,8 @@ class NeighbourListCall(NeighbourSearch):
             self._torch = Torch(self.device)
         if not self._on_host:
             self._cupy: Any = need("cupy", "CuPy", "cuda13")
+        # As any other library, by its name: it stands on all that is below it here.
+        self._library: Any = need("gpubench", "gpubench", "cpu")
         self._before, self._pool = self._used(), 0
         self._points: Any = None
         self._found: Any = None
@@ -73,7 +74,7 @@ class NeighbourListCall(NeighbourSearch):
         corner = np.where(grid.periodic, low, np.minimum(low, low.astype(np.float32)))
         margin = EPSILON * np.maximum(abs(low), abs(low + size))
         edges = np.where(grid.periodic, size, low + size + margin - corner)
-        return gpubench.NeighbourList(self.cutoff, edges, grid.periodic, low=corner, **more)
+        return self._library.NeighbourList(self.cutoff, edges, grid.periodic, low=corner, **more)
 
     def _used(self) -> int:
         if self._on_host:

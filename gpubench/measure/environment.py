@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpubench import __version__
+from gpubench.base.version import __version__
 from gpubench.base import paths, plugins
 from gpubench.measure import clock
 from gpubench.measure.sampling import overhead

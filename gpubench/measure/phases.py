@@ -17,7 +17,6 @@ from gpubench.measure import clock
 if TYPE_CHECKING:
     from gpubench.core.algorithm import Algorithm
     from gpubench.devices.base import Device
-    from gpubench.workloads.workload import Workload
 
 LEVEL_REPEATS = 20
 SCRATCH_BYTES = 256 << 20  # of a fill that keeps the device busy
@@ -44,6 +43,15 @@ class Phased(Protocol):
 
     def phases(self) -> Sequence[tuple[str, Callable[[], None]]]:
         """Return the launches of a step in their order."""
+
+
+class Painting(Protocol):
+    """What draws a picture on its device."""
+
+    device: Device
+
+    def paint(self) -> None:
+        """Queue drawing the picture."""
 
 
 @dataclass
@@ -94,7 +102,7 @@ def phase_times(workload: Phased, repeats: int) -> dict[str, PhaseTime]:
     }
 
 
-def picture_time(workload: Workload, repeats: int) -> PhaseTime:
+def picture_time(workload: Painting, repeats: int) -> PhaseTime:
     """Time drawing that many pictures on the device, one after the other."""
     device = workload.device
     workload.paint()  # lazy initialization happens here

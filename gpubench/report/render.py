@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from gpubench import __version__
+from gpubench.base.version import __version__
 from gpubench.base.markdown import code, escaped
 from gpubench.report import figures, vega
 from gpubench.report.pages import Item, Page, Section, Table

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from gpubench import devices, registry
 from gpubench.base.errors import UserError
+from gpubench.decomposed import DECOMPOSITIONS, share
 from gpubench.devices.base import Device
-from gpubench.distributed.domain_decomposition import DECOMPOSITIONS, share
 from gpubench.distributed.ranks import Ranks, device_spec, ends_all, launched_size
 from gpubench.distributed.team import Team
 from gpubench.distributed.transport import NAMES, open_transport

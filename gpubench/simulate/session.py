@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpubench import __version__
+from gpubench.base.version import __version__
 from gpubench.base.errors import UserError
 from gpubench.base.paths import repository
 from gpubench.base.writing import Lock, whole_file

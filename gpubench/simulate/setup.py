@@ -11,8 +11,8 @@ from typing import Any
 from gpubench import registry
 from gpubench.base.errors import NotSupported, UserError
 from gpubench.core.recipe import MAX_PARTICLES
+from gpubench.decomposed import share
 from gpubench.devices import Device, missing_feature
-from gpubench.distributed.domain_decomposition import share
 from gpubench.problems.cells.contract import CellList
 from gpubench.problems.steps.axes import Simulation
 from gpubench.studies.memory import why_too_large

@@ -25,13 +25,13 @@ from gpubench.problems.cells.contract import CellList
 from gpubench.problems.particles.inputs import ParticleSet
 from gpubench.problems.steps.inputs import SimulationStart
 from gpubench.problems.steps.oracle import WorkloadStepOracle
+from gpubench.steps.workload_step import WorkloadStep
 from gpubench.studies.facts import facts_of, printable, require_countable
 from gpubench.studies.memory import why_too_large
 from gpubench.studies.plan import Described, Group, Job
 from gpubench.studies.recheck import wrong_after_timing
 from gpubench.studies.study import Subject
 from gpubench.verify.smallest import smallest_failure_of_a_piece
-from gpubench.workloads.step import WorkloadStep
 from gpubench.workloads.workload import Draws, drawn_once
 
 

@@ -278,7 +278,7 @@ from gpubench.devices import open_device
 from gpubench.distributed.ranks import Ranks
 from gpubench.distributed.team import Team
 from gpubench.distributed.transport import MPITransport
-from gpubench.distributed.domain_decomposition import DECOMPOSITIONS, share
+from gpubench.decomposed import DECOMPOSITIONS, share
 
 cells = registry.find_algorithm("counting-sort")
 with open_device("opencl:oclgrind") as device:

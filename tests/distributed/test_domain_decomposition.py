@@ -21,8 +21,8 @@ from mpi_programs.simulations import Run, hash_of, moments
 from mpi_runs import GUARD_S, ROOT, gpubench_started, process_of, run_gpubench, run_ranks
 
 from gpubench.cli import app
+from gpubench.decomposed import DECOMPOSITIONS, Slabs
 from gpubench.devices import Device
-from gpubench.distributed.domain_decomposition import DECOMPOSITIONS, Slabs
 from gpubench.distributed.ranks import Ranks
 from gpubench.problems.steps import axes
 from gpubench.simulate import checkpoint

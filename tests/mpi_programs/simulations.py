@@ -1,7 +1,7 @@
 """Run shared simulations one after the other, and tell of each in a line of JSON.
 
 Arguments: a device; runs as `Run` has them, as a list in JSON; and what constants of
-gpubench/distributed/domain_decomposition/room.py shall be.
+gpubench/decomposed/room.py shall be.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpubench.decomposed import room
 from gpubench.devices import Device
-from gpubench.distributed.domain_decomposition import room
 from gpubench.simulate.ranks import Crew
 from gpubench.simulate.setup import Setup
 from gpubench.workloads.sph import SPH

@@ -21,15 +21,15 @@ from gpubench.physics import motion
 from gpubench.physics.step import check_dpd_step
 from gpubench.problems.cells.contract import CellList
 from gpubench.problems.steps.axes import Simulation
+from gpubench.steps import workload_step
+from gpubench.steps.workload_step import WorkloadStep
 from gpubench.studies import bench, runner
 from gpubench.studies.plan import plan
 from gpubench.studies.runner import run
 from gpubench.studies.selection import Selection
 from gpubench.studies.study import StudyError, check_names, parse_study
-from gpubench.workloads import step as workload_step
 from gpubench.workloads import workload as workload_module
 from gpubench.workloads.dpd import DPD, DPDRayleighTaylor, DPDSeparation, DPDStandard
-from gpubench.workloads.step import WorkloadStep
 from gpubench.workloads.workload import drawn_once
 
 PARTICLES = 700

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from gpubench.base.version import __version__
+
 import math
 import textwrap
 from pathlib import Path
 from string import Template
 
-import gpubench
 from gpubench.algorithms import counting_sort
 from gpubench.algorithms.cell_search import MOST_PARTS
 from gpubench.base.errors import UserError
@@ -67,7 +68,7 @@ def _texts(periodic: str, neighbours: float) -> list[str]:
     said = {
         "AXES": ", ".join(periodic) or "none", "NEIGHBOURS": f"{neighbours:g}",
         "REPEATS": ", ".join(str(int(axis in periodic)) for axis in "xyz"),
-        "VERSION": gpubench.__version__,
+        "VERSION": __version__,
         "LICENCE": textwrap.indent(licence.partition("\n\n")[2], "   "),
     }  # fmt: skip
     templates = [(HERE / f"{name}.in").read_text(encoding="utf-8") for name in FILES]

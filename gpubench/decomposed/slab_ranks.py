@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 else:
     Shares = object
 
-from gpubench.distributed.domain_decomposition import room
-from gpubench.distributed.domain_decomposition.room import aligned
-from gpubench.distributed.domain_decomposition.rows import Phase
-from gpubench.distributed.domain_decomposition.shared import Shared
+from gpubench.decomposed import room
+from gpubench.decomposed.room import aligned
+from gpubench.decomposed.rows import Phase
+from gpubench.decomposed.shared import Shared
 
 
 class Slabs(Shared):

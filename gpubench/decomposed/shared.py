@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 else:
     Shares = object
 
-from gpubench.distributed.domain_decomposition import room
-from gpubench.distributed.domain_decomposition.room import aligned
-from gpubench.distributed.domain_decomposition.rows import HIGH, LOW, Phase, Rows
+from gpubench.decomposed import room
+from gpubench.decomposed.room import aligned
+from gpubench.decomposed.rows import HIGH, LOW, Phase, Rows
 
 
 class Shared(Rows):

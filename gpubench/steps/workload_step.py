@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from gpubench.core.algorithm import Algorithm
+from gpubench.decomposed import share
 from gpubench.devices.base import Device
-from gpubench.distributed.domain_decomposition import share
 from gpubench.evidence.declared import STEP
 from gpubench.measure.phases import phase_times, picture_time
 from gpubench.problems.cells.contract import CellList
@@ -32,7 +32,7 @@ class WorkloadStep(Algorithm):
     workload, algorithm: classes; form and parameters are those of the algorithm.
     skin: see Workload. time_step: in place of the workload's own, unless None.
     ranks: how many share the simulation, which the runner has made sure of; None for one.
-    decomposition: how they do, see workloads/shared.py; None with one rank.
+    decomposition: how they do, see decomposed/shared.py; None with one rank.
     setting: a parameter of the workload, NAME=VALUE, or None.
     launches: steps in one launch; reported times are of one step.
     input_hash: SHA-256 over the state at the beginning, first 16 hex digits.

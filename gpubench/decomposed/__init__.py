@@ -16,10 +16,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gpubench.base.errors import UserError
+from gpubench.decomposed.master import Master
+from gpubench.decomposed.shared import Shared
+from gpubench.decomposed.slab_ranks import Slabs
 from gpubench.devices.base import Device
-from gpubench.distributed.domain_decomposition.master import Master
-from gpubench.distributed.domain_decomposition.shared import Shared
-from gpubench.distributed.domain_decomposition.slab_ranks import Slabs
 from gpubench.workloads.sph import SPH
 from gpubench.workloads.workload import Workload
 

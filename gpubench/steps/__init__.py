@@ -1,0 +1,1 @@
+"""Steps of a simulation as something that a study measures."""
