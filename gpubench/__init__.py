@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from gpubench.base.version import __version__ as __version__
-
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from gpubench.base.version import __version__ as __version__
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpubench.base.version import __version__
 from gpubench.base import paths, plugins
+from gpubench.base.version import __version__
 from gpubench.measure import clock
 from gpubench.measure.sampling import overhead
 

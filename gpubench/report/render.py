@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from gpubench.base.version import __version__
 from gpubench.base.markdown import code, escaped
+from gpubench.base.version import __version__
 from gpubench.report import figures, vega
 from gpubench.report.pages import Item, Page, Section, Table
 

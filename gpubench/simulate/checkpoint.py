@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpubench.base.version import __version__
 from gpubench.base.errors import UserError
+from gpubench.base.version import __version__
 from gpubench.base.writing import whole_file
 from gpubench.devices import Device
 from gpubench.measure.environment import code_hash

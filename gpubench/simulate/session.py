@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpubench.base.version import __version__
 from gpubench.base.errors import UserError
 from gpubench.base.paths import repository
+from gpubench.base.version import __version__
 from gpubench.base.writing import Lock, whole_file
 from gpubench.measure.environment import code_hash, commit_of, machine
 from gpubench.simulate.pictures import FrameFolder

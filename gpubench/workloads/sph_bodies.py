@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.base.errors import UserError
-from gpubench.devices.base import Device
+from gpubench.devices.base import Device, Kernel
 from gpubench.physics.box import Box
 from gpubench.physics.rigid import RigidBody
 from gpubench.physics.sph import SPHFluid
 from gpubench.workloads.cell_workload import BLOCK
-
-if TYPE_CHECKING:
-    from gpubench.workloads.sph import SPHKernels
 
 Floats = NDArray[np.float64]
 
@@ -32,6 +29,15 @@ BODY_DTYPE = np.dtype(
         ("last", np.int32),
     ]
 )
+
+
+class BodyKernels(Protocol):
+    """The kernels of bodies, and the fluid as they read it; see `SPHKernels`."""
+
+    fluid: Any
+    place_bodies: Kernel
+    couple: Kernel
+    move_bodies: Kernel
 
 
 class BodiesOnDevice:
@@ -76,7 +82,7 @@ class BodiesOnDevice:
         for part, array in enumerate(self._states):
             self.device.write(array, np.ascontiguousarray(states[:, part]))
 
-    def place(self, kernels: SPHKernels, box: Any) -> None:
+    def place(self, kernels: BodyKernels, box: Any) -> None:
         """Queue placing the particles of the bodies where these are."""
         kernels.place_bodies(
             self.device.blocks(self.count, BLOCK), BLOCK, self._packed, *self._states,
@@ -85,7 +91,7 @@ class BodiesOnDevice:
 
     def couple(
         self,
-        kernels: SPHKernels,
+        kernels: BodyKernels,
         places: Any,
         flow: Any,
         candidates: tuple[Any, Any],
@@ -102,7 +108,7 @@ class BodiesOnDevice:
             self.pushes,
         )  # fmt: skip
 
-    def move(self, kernels: SPHKernels, box: Any, clock: Any, particles: int, fault: Any) -> None:
+    def move(self, kernels: BodyKernels, box: Any, clock: Any, particles: int, fault: Any) -> None:
         """Queue moving the bodies by what acts on their particles."""
         kernels.move_bodies(
             len(self.bodies), BLOCK, self._packed, self._before, self._places, self._speeds,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from gpubench.base.version import __version__
-
 import math
 import textwrap
 from pathlib import Path
@@ -13,6 +11,7 @@ from gpubench.algorithms import counting_sort
 from gpubench.algorithms.cell_search import MOST_PARTS
 from gpubench.base.errors import UserError
 from gpubench.base.paths import PACKAGE
+from gpubench.base.version import __version__
 from gpubench.neighbours.export.source import with_kernels
 from gpubench.primitives import cell_query, scan
 
