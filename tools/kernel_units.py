@@ -21,7 +21,7 @@ from gpubench.core.grid import Grid
 from gpubench.core.recipe import Inputs, Recipe
 from gpubench.decomposed import DECOMPOSITIONS, share
 from gpubench.devices.base import Device, Graph, Kernel
-from gpubench.neighbours.box import Box
+from gpubench.neighbours.box import SearchBox
 from gpubench.neighbours.plan import Plan
 from gpubench.problems.cells.contract import CellList
 from gpubench.problems.collision.axes import Meshes
@@ -238,7 +238,7 @@ def make_neighbour_lists(device: Recorder) -> None:
     for dtype, columns, half, repeats, cutoff in itertools.product(
         ("float32", "float64"), (3, 4), (False, True), (False, True), (1.0, 2.0, 3.0, 4.0)
     ):
-        box = Box((0.0,) * 3, (20.0,) * 3, (repeats,) * 3)
+        box = SearchBox((0.0,) * 3, (20.0,) * 3, (repeats,) * 3)
         positions = np.zeros((40_000, columns), dtype)
         plan = Plan(
             device, CountingSortSearch, positions, box, box.grid(len(positions), cutoff), cutoff,

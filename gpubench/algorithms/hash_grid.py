@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from gpubench.base.errors import UserError
 from gpubench.core.algorithm import Form
 from gpubench.core.grid import MAX_BUCKETS, UnboundedGrid
-from gpubench.primitives.radix_sort import RadixSort
+from gpubench.primitives.radix_sort import PairRadixSort
 from gpubench.problems.cells.contract import CellList, HashedCells
 from gpubench.problems.particles.inputs import ParticleSet
 
@@ -55,7 +55,7 @@ class HashGrid(CellList):
         self._bounds = self.allocate((self.buckets, 2), "int32")
         self._sorted = self.allocate((particles, 4), "float32")
         self._bits = max(1, (self.buckets - 1).bit_length())
-        self._sort = RadixSort(device, particles, self._bits)
+        self._sort = PairRadixSort(device, particles, self._bits)
         self.workspace_bytes += self._sort.workspace_bytes
         self._find_corner, self._hash, self._bound = (
             device.kernel("hash_grid.cu", name, BLOCK=BLOCK, **self.constants)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gpubench.core.algorithm import Form
-from gpubench.primitives.radix_sort import RadixSort
+from gpubench.primitives.radix_sort import PairRadixSort
 from gpubench.problems.cells.contract import CellList, SortedCells
 
 BLOCK = 256
@@ -33,7 +33,7 @@ class RadixGrid(CellList):
         device.write(self._indices, np.arange(particles, dtype=np.int32))
         self._start = self.allocate(grid.count + 1, "int32")
         self._sorted = self.allocate((particles if self._reorders else 0, 4), "float32")
-        self._sort = RadixSort(device, particles, self._bits)
+        self._sort = PairRadixSort(device, particles, self._bits)
         self.workspace_bytes += self._sort.workspace_bytes
         self._bounds = device.kernel(
             "cell_bounds.cu", "cell_bounds", BLOCK=BLOCK, REORDER=int(self._reorders)

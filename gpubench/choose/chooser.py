@@ -14,20 +14,20 @@ import numpy as np
 from gpubench.base.errors import UserError
 from gpubench.choose import evidence
 from gpubench.choose.evidence import (
+    InputPoint,
     Known,
-    Machine,
-    Place,
+    MachineName,
     Setting,
-    Subject,
     from_octaves,
     matrix,
 )
-from gpubench.choose.model import SIZES, Barred, Estimate, Margin, Model
+from gpubench.choose.model import SIZES, Barred, Margin, TimeEstimate, TimeModel
 from gpubench.choose.question import Question
 from gpubench.choose.surface import SAME, distances
 from gpubench.choose.validation import Validation, validate
 from gpubench.evidence import results
 from gpubench.evidence.pooling import may_be_launches, of_newest_code
+from gpubench.evidence.ranking import Variant
 
 NEAREST = 3  # measurements that are named
 SCANNED = 64  # points along an axis in each direction, when looking for what changes the answer
@@ -46,9 +46,9 @@ class Near:
     it is from.
     """
 
-    place: Place
+    place: InputPoint
     octaves: float
-    subject: Subject
+    subject: Variant
     known: Known
 
 
@@ -64,7 +64,7 @@ class Change:
     axis: str
     below: bool | None
     value: float | str
-    winner: Subject
+    winner: Variant
     is_known: bool | None
 
 
@@ -81,13 +81,13 @@ class Answer:
     """
 
     question: Question
-    machine: Machine
+    machine: MachineName
     validation: Validation | None
     reason: str | None = None
     command: str | None = None
     barred: Sequence[Barred] = ()
     nearest: Sequence[Near] = ()
-    best: Estimate | None = None
+    best: TimeEstimate | None = None
     margins: Sequence[Margin] = ()
     changes: Sequence[Change] = ()
     warnings: Sequence[str] = ()
@@ -120,7 +120,7 @@ class Chooser:
         self._left_out = [f"measured by older code, and left out: {names}"] if older else []
         self.files = [result.path for result in kept]
         self._tables = evidence.tables(kept)
-        self._known: dict[str, tuple[Model, Validation]] = {}
+        self._known: dict[str, tuple[TimeModel, Validation]] = {}
         if not self._tables:
             raise UserError(
                 "these results hold no neighbour search from positions:"
@@ -135,10 +135,10 @@ class Chooser:
         """
         return cls(evidence.files(paths, backend))
 
-    def known(self, task: str) -> tuple[Model, Validation]:
+    def known(self, task: str) -> tuple[TimeModel, Validation]:
         """Return what interpolates the times of a task, and what its advice is worth."""
         if task not in self._known:
-            model = Model(self._tables[task])
+            model = TimeModel(self._tables[task])
             self._known[task] = model, validate(task, model)
         return self._known[task]
 
@@ -191,7 +191,7 @@ class Chooser:
             warnings=[*_warnings(model, best, place, self.machine), *self._left_out],
         )
 
-    def _place(self, model: Model, question: Question) -> Place:
+    def _place(self, model: TimeModel, question: Question) -> InputPoint:
         """Return the input that is asked for, in the terms of what was measured."""
         alike = [
             setting
@@ -203,12 +203,12 @@ class Chooser:
         alike.sort(key=lambda setting: (setting.destination != "next", setting.periodic))
         none = None if question.moved is None else (question.destination or "next")
         unknown = Setting(question.distribution, question.order, none, (False,) * 3)
-        return Place(
+        return InputPoint(
             question.particles, question.per_cell, question.moved, alike[0] if alike else unknown
         )
 
 
-def _why_outside(model: Model, place: Place) -> str | None:
+def _why_outside(model: TimeModel, place: InputPoint) -> str | None:
     """Say why an input is not among what was measured, or return None."""
     words = place.setting.words
     if place.setting not in model.settings:
@@ -225,7 +225,7 @@ def _why_outside(model: Model, place: Place) -> str | None:
     return None
 
 
-def _command(question: Question, place: Place, model: Model) -> str | None:
+def _command(question: Question, place: InputPoint, model: TimeModel) -> str | None:
     """Return a command that measures an input, where its setting is in the study.
 
     It runs the whole study, with other values for some axes, so that it measures more than that.
@@ -239,7 +239,7 @@ def _command(question: Question, place: Place, model: Model) -> str | None:
     return command
 
 
-def _nearest(model: Model, place: Place, subject: Subject | None) -> list[Near]:
+def _nearest(model: TimeModel, place: InputPoint, subject: Variant | None) -> list[Near]:
     """Return the nearest measured inputs, of a subject if one is given."""
     subjects = [subject] if subject else model.subjects
     right = {p for each in subjects for p in model.right[each]}
@@ -256,7 +256,7 @@ def _nearest(model: Model, place: Place, subject: Subject | None) -> list[Near]:
     return found
 
 
-def _matters(model: Model, barred: Barred, best: Estimate, place: Place) -> bool:
+def _matters(model: TimeModel, barred: Barred, best: TimeEstimate, place: InputPoint) -> bool:
     """Say whether a subject that is no candidate might have been the best one.
 
     So it is where its surface lies below the best, and where it has none in this setting.
@@ -266,7 +266,9 @@ def _matters(model: Model, barred: Barred, best: Estimate, place: Place) -> bool
     return not is_known or not ms >= best.ms
 
 
-def _changes(model: Model, machine: Machine, place: Place, best: Subject) -> Iterator[Change]:
+def _changes(
+    model: TimeModel, machine: MachineName, place: InputPoint, best: Variant
+) -> Iterator[Change]:
     """Yield the nearest input along each axis on which another subject is the fastest."""
     octaves = matrix(model.inputs(place.setting))
     for i in range(octaves.shape[1]):
@@ -287,12 +289,14 @@ def _changes(model: Model, machine: Machine, place: Place, best: Subject) -> Ite
 
 
 def _ranked(
-    model: Model, machine: Machine, place: Place
-) -> tuple[Estimate | None, list[Margin], list[Barred]]:
+    model: TimeModel, machine: MachineName, place: InputPoint
+) -> tuple[TimeEstimate | None, list[Margin], list[Barred]]:
     """Return the fastest on an input, the margins of all others to it, and what is none of them."""
     found = model.estimates(place)
     barred = [each for each in found if isinstance(each, Barred)]
-    able = sorted((each for each in found if isinstance(each, Estimate)), key=lambda each: each.ms)
+    able = sorted(
+        (each for each in found if isinstance(each, TimeEstimate)), key=lambda each: each.ms
+    )
     if not able:
         return None, [], barred
     first, *others = able
@@ -300,11 +304,13 @@ def _ranked(
     return first, [model.margin(first, other, place, more) for other in others], barred
 
 
-def _may_be_launches(machine: Machine, place: Place, estimate: Estimate) -> bool:
+def _may_be_launches(machine: MachineName, place: InputPoint, estimate: TimeEstimate) -> bool:
     return machine.backend == "cuda" and may_be_launches(place.particles, estimate.ms)
 
 
-def _crossing(model: Model, place: Place, best: Subject, i: int, end: float) -> Iterator[Change]:
+def _crossing(
+    model: TimeModel, place: InputPoint, best: Variant, i: int, end: float
+) -> Iterator[Change]:
     """Yield where the fastest first changes along an axis, as far as candidates are known."""
     inner, outer = place.octaves[i], end
     winner = None
@@ -329,7 +335,9 @@ def _crossing(model: Model, place: Place, best: Subject, i: int, end: float) -> 
         yield Change(axis, end < place.octaves[i], value, winner, None)
 
 
-def _warnings(model: Model, estimate: Estimate, place: Place, machine: Machine) -> Iterator[str]:
+def _warnings(
+    model: TimeModel, estimate: TimeEstimate, place: InputPoint, machine: MachineName
+) -> Iterator[str]:
     """Yield what else there is to know of the best: of its time, where it was wrong or failed."""
     best = estimate.subject
     if _may_be_launches(machine, place, estimate):

@@ -19,15 +19,18 @@ from gpubench.evidence import results
 from gpubench.evidence.declared import group
 from gpubench.evidence.files import load_results
 from gpubench.evidence.pooling import Measurement, by_device, pool, started
-from gpubench.evidence.ranking import Subject as Subject
-from gpubench.evidence.ranking import unranked
+from gpubench.evidence.ranking import Variant, unranked
 from gpubench.evidence.records import AnyRecord
 from gpubench.problems.neighbours.tasks import TASKS
 
 STUDY = study_for("choose")
+
 MAP = "map"  # its sweep over sizes and occupancies, which takes minutes
+
 MODE = "hot"  # the one that every algorithm and every library can be timed in
+
 LOCAL = Path("results/local")
+
 UNMOVED = 0.001  # share of the particles below which moves cost next to nothing
 
 
@@ -51,7 +54,7 @@ class Setting(NamedTuple):
 
 
 @dataclass(frozen=True, order=True)
-class Place:
+class InputPoint:
     """An input, by its axes.
 
     per_cell: particles a cell, over all cells of the box.
@@ -97,7 +100,7 @@ def from_octaves(axis: str, octaves: float) -> float:
 
 
 @dataclass(frozen=True)
-class Machine:
+class MachineName:
     """Where it was measured. backend: cuda or opencl. device: the maker's name of it."""
 
     name: str
@@ -140,7 +143,7 @@ class Known(NamedTuple):
         return math.log(max(self.high_ms / self.median_ms, self.median_ms / self.low_ms))
 
 
-Table: TypeAlias = Mapping[Subject, Mapping[Place, Known]]
+Table: TypeAlias = Mapping[Variant, Mapping[InputPoint, Known]]
 
 
 def files(given: Sequence[Path], backend: str | None, study: str = STUDY) -> list[results.Results]:
@@ -185,14 +188,14 @@ def _of_one_gpu(found: list[results.Results]) -> list[results.Results]:
     return [each for each in on_gpus if each.environment["device"]["name"] == kept]
 
 
-def machine(found: Sequence[results.Results]) -> tuple[Machine, list[results.Results]]:
+def machine(found: Sequence[results.Results]) -> tuple[MachineName, list[results.Results]]:
     """Return the one machine that results are of, and its results; of several, the one with CUDA.
 
     Raises UserError where that leaves several.
     """
-    by_machine: dict[Machine, list[results.Results]] = {}
+    by_machine: dict[MachineName, list[results.Results]] = {}
     for (name, backend, device, _), of_one in by_device(found).items():
-        by_machine.setdefault(Machine(name, backend, device), []).extend(of_one)
+        by_machine.setdefault(MachineName(name, backend, device), []).extend(of_one)
     kept = [key for key in by_machine if key.backend == "cuda"] or list(by_machine)
     if len(kept) > 1:
         names = ", ".join(sorted(f"{key.name} ({key.backend})" for key in kept))
@@ -205,11 +208,11 @@ def tables(found: Sequence[results.Results]) -> dict[str, Table]:
 
     For `update` that is both what updates and what counts anew, on inputs that moved.
     """
-    collected: dict[str, dict[Subject, dict[Place, Known]]] = {task: {} for task in TASKS}
+    collected: dict[str, dict[Variant, dict[InputPoint, Known]]] = {task: {} for task in TASKS}
     for measured in pool(found):
         record = measured.record
         if (task := _task(record)) is not None:
-            collected[task].setdefault(Subject.of(record), {})[_place(record)] = Known.of(measured)
+            collected[task].setdefault(Variant.of(record), {})[_place(record)] = Known.of(measured)
     return {task: table for task, table in collected.items() if table}
 
 
@@ -225,7 +228,7 @@ def _task(record: AnyRecord) -> str | None:
     return task if (task == "update") == (record.at("moved") is not None) else None
 
 
-def _place(record: AnyRecord) -> Place:
+def _place(record: AnyRecord) -> InputPoint:
     particles, per_cell = record.at("particles") or 0, record.at("per_cell") or 0.0
     moved = None if record.at("moved") is None else record.at("moved") / particles
     setting = Setting(
@@ -234,9 +237,9 @@ def _place(record: AnyRecord) -> Place:
         record.at("destination"),
         tuple(record.at("periodic") or ()),
     )
-    return Place(particles, per_cell, moved, setting)
+    return InputPoint(particles, per_cell, moved, setting)
 
 
-def matrix(places: Sequence[Place]) -> Floats:
+def matrix(places: Sequence[InputPoint]) -> Floats:
     """Return the octaves of places, shape (places, axes)."""
     return np.array([place.octaves for place in places], np.float64)

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from gpubench.choose.evidence import Place, Setting, Subject, Table, matrix
+from gpubench.choose.evidence import InputPoint, Setting, Table, matrix
 from gpubench.choose.surface import (
     SAME,
     Booleans,
@@ -20,27 +20,32 @@ from gpubench.choose.surface import (
     distances,
     solution,
 )
+from gpubench.evidence.ranking import Variant
 
 APART = 2.0  # octaves between two inputs that differ in distribution, in order, or the like
+
 # The largest of so many errors is beyond the next one 19 times in 20.
 TESTS = 19
+
 FEWEST_TESTS = 3
+
 # Half the diagonal of a grid's mesh is longer than its shorter side, along which the tests are,
 # by up to this where no side is 2.8 times the other.
 FURTHER = 1.5
+
 MS, SIZES = "median_ms", ("workspace_bytes", "peak_bytes")  # fields of a record
 
 
 @dataclass(frozen=True)
-class Estimate:
+class TimeEstimate:
     """What a subject needs for an input, by interpolation; by measurement where distance is 0.
 
-    low_ms, high_ms: see `Model.estimate`. measured: intervals of the measurements around it, the
-        widest, as a logarithm of a factor.
+    low_ms, high_ms: see `TimeModel.estimate`. measured: intervals of the measurements around it,
+        the widest, as a logarithm of a factor.
     workspace_bytes, peak_bytes: interpolated likewise, None where one of the corners has none.
     """
 
-    subject: Subject
+    subject: Variant
     ms: float
     low_ms: float
     high_ms: float
@@ -53,7 +58,7 @@ class Estimate:
 class Margin:
     """How many times as long another takes as the best, with an interval."""
 
-    other: Estimate
+    other: TimeEstimate
     ratio: float
     low: float
     high: float
@@ -68,15 +73,15 @@ class Margin:
 class Barred:
     """A subject that is no candidate, and why, in one line."""
 
-    subject: Subject
+    subject: Variant
     status: str
     reason: str
 
 
-class Model:
+class TimeModel:
     """Times of the subjects of one task over all inputs that lie between measured ones.
 
-    The logarithm of a subject's time is interpolated over the octaves of `Place`, each setting
+    The logarithm of a subject's time is interpolated over the octaves of `InputPoint`, each setting
     APART from every other: that of the reference, which was right on the most inputs, and of every
     other the ratio to it. So what was measured on fewer inputs follows the reference between them.
     Within a setting, a subject is a candidate inside the simplices whose corners all have a right
@@ -126,18 +131,18 @@ class Model:
     def _basis_at(self, points: Floats, setting: Setting) -> Floats:
         return basis(self._coordinates(points, [setting]), self._at, self._octaves.shape[1])
 
-    def inputs(self, setting: Setting) -> list[Place]:
+    def inputs(self, setting: Setting) -> list[InputPoint]:
         """Return all inputs of a setting."""
         return [place for place in self.places if place.setting == setting]
 
-    def contains(self, place: Place) -> bool:
+    def contains(self, place: InputPoint) -> bool:
         """Say whether an input lies between measured ones of its setting."""
         inputs = self._octaves[self._in[place.setting]]
         everything = np.ones((1, len(inputs)), np.bool_)
         _, weight = corners(inputs, matrix([place]), everything[None], everything)
         return bool(weight.any())
 
-    def nearest(self, place: Place) -> tuple[Place, float]:
+    def nearest(self, place: InputPoint) -> tuple[InputPoint, float]:
         """Return the measured input of its setting that is nearest, and how many octaves away."""
         inputs = np.flatnonzero(self._in[place.setting])
         away = distances(matrix([place]), self._octaves[inputs])[0]
@@ -280,7 +285,7 @@ class Model:
         nearest = np.argsort(away.round(9), kind="stable")[:TESTS]  # equal ones in their order
         return float((np.abs(errors[nearest]) * np.sqrt(distance / apart[nearest])).max())
 
-    def estimates(self, place: Place) -> list[Estimate | Barred]:
+    def estimates(self, place: InputPoint) -> list[TimeEstimate | Barred]:
         """Return what each subject needs for an input, or why it is no candidate there.
 
         An interval spans the error of interpolation and the widest interval of the measurements
@@ -289,7 +294,7 @@ class Model:
         point = matrix([place])
         able, index, weight = self._candidates(point, place.setting)
         ms = self.ms(point, place.setting)
-        found: list[Estimate | Barred] = []
+        found: list[TimeEstimate | Barred] = []
         for number, subject in enumerate(self.subjects):
             around = [self.places[i] for i in index[number, 0][weight[number, 0] > 0]]
             off = self._uncertainty(place.setting, point, number)
@@ -304,10 +309,14 @@ class Model:
                 width = max(right[p].half_width for p in around)
                 factor = math.exp(off + width)
                 sizes = (self._bytes(number, field, place, around) for field in SIZES)
-                found.append(Estimate(subject, time, time / factor, time * factor, width, *sizes))
+                found.append(
+                    TimeEstimate(subject, time, time / factor, time * factor, width, *sizes)
+                )
         return found
 
-    def _why_barred(self, subject: Subject, place: Place, around: Sequence[Place]) -> Barred | None:
+    def _why_barred(
+        self, subject: Variant, place: InputPoint, around: Sequence[InputPoint]
+    ) -> Barred | None:
         """Return why a subject is no candidate, where not all inputs around have a right answer."""
         measured = self.table[subject]
         if not any(each.setting == place.setting for each in measured):
@@ -322,14 +331,18 @@ class Model:
         where = "" if worst == place else f"near there, at {worst.words}, "
         return Barred(subject, status, f"{where}{status}: {reason}")
 
-    def _bytes(self, number: int, field: str, place: Place, around: Sequence[Place]) -> int | None:
+    def _bytes(
+        self, number: int, field: str, place: InputPoint, around: Sequence[InputPoint]
+    ) -> int | None:
         right = self.right[self.subjects[number]]
         if any(getattr(right[p], field) is None for p in around):
             return None
         at = self._basis_at(matrix([place]), place.setting)[0]
         return round(math.expm1(float(at @ self.fit(field)[0][number])))
 
-    def margin(self, best: Estimate, other: Estimate, place: Place, more: float = 0.0) -> Margin:
+    def margin(
+        self, best: TimeEstimate, other: TimeEstimate, place: InputPoint, more: float = 0.0
+    ) -> Margin:
         """Return how many times as long the other takes.
 
         The interval adds the error of interpolation of their ratio and the intervals of both.

@@ -10,9 +10,9 @@ from typing import Any
 
 from gpubench.base.numbers import digits, listing, percent, size
 from gpubench.choose.chooser import Answer, Change, Chooser, Near
-from gpubench.choose.evidence import Subject
-from gpubench.choose.model import Estimate, Margin
+from gpubench.choose.model import Margin, TimeEstimate
 from gpubench.choose.validation import Loss, Validation
+from gpubench.evidence.ranking import Variant
 
 SCHEMA_FILE = Path(__file__).with_name("answer.schema.json")
 EXIT_CODES = {"chosen": 0, "cannot tell": 3, "declined": 3}
@@ -113,7 +113,7 @@ def as_json(answer: Answer, chooser: Chooser) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     """Return what JSON can hold: a subject as an object, null for what nothing bounds."""
     match value:
-        case Subject():
+        case Variant():
             return value._asdict() | {"parameters": dict(value.parameters)}
         case list() | tuple():
             return [_plain(each) for each in value]
@@ -125,7 +125,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _candidate_as_json(estimate: Estimate, margin: Margin | None) -> dict[str, Any]:
+def _candidate_as_json(estimate: TimeEstimate, margin: Margin | None) -> dict[str, Any]:
     found: dict[str, Any] = _plain(estimate)
     del found["measured"]
     ratio, low, high = (margin.ratio, margin.low, margin.high) if margin else (1.0, None, None)
@@ -161,7 +161,7 @@ def _validation(found: Validation) -> dict[str, Any]:
     }
 
 
-def _candidate(estimate: Estimate, margin: Margin | None) -> str:
+def _candidate(estimate: TimeEstimate, margin: Margin | None) -> str:
     text = (
         f"{'then' if margin else 'fastest'}: {estimate.subject.label}: {_ms(estimate.ms)}"
         f" ({digits(estimate.low_ms)} to {digits(estimate.high_ms)})"

@@ -14,11 +14,11 @@ import numpy as np
 from gpubench.base.errors import UserError
 from gpubench.base.numbers import digits, listing
 from gpubench.base.roles import study_for
-from gpubench.choose.evidence import MODE, Machine, files, machine
+from gpubench.choose.evidence import MODE, MachineName, files, machine
 from gpubench.choose.question import require_known
 from gpubench.evidence.crossover import Timed
 from gpubench.evidence.pooling import pool
-from gpubench.evidence.ranking import Subject, may_rank, timed
+from gpubench.evidence.ranking import Variant, may_rank, timed
 from gpubench.evidence.records import AnyRecord
 from gpubench.problems.key_sort.axes import KEY_TYPES, VALUE_BYTES
 
@@ -50,7 +50,7 @@ class SortAnswer:
     """
 
     question: SortQuestion
-    machine: Machine
+    machine: MachineName
     times: Sequence[tuple[str, Timed]]
     tied: int
 
@@ -98,7 +98,7 @@ def choose(question: SortQuestion, given: Sequence[Path], backend: str | None) -
     for measured in pool(found):
         record = measured.record
         if may_rank(record) and _answers(record, question):
-            times = by_subject.setdefault(Subject.of(record).label, {})
+            times = by_subject.setdefault(Variant.of(record).label, {})
             times[record.at("key_count") or 0] = timed(record)
     known = [(label, _between(times, question.keys)) for label, times in by_subject.items()]
     ranked = sorted(((n, time) for n, time in known if time), key=lambda each: each[1].median)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpubench.choose.evidence import Place, Subject
-from gpubench.choose.model import Model
+from gpubench.choose.evidence import InputPoint
+from gpubench.choose.model import TimeModel
+from gpubench.evidence.ranking import Variant
 
 
 @dataclass(frozen=True)
@@ -24,8 +25,8 @@ class Loss:
 class HeldOut:
     """One input that was held out. loss: None where what was chosen has no time there."""
 
-    place: Place
-    chosen: Subject
+    place: InputPoint
+    chosen: Variant
     loss: float | None
 
 
@@ -42,7 +43,7 @@ class Validation:
     task: str
     held_out: Sequence[HeldOut]
     beyond: int
-    favourite: Subject | None = None
+    favourite: Variant | None = None
     favourite_loss: Loss | None = None
 
     @property
@@ -56,11 +57,11 @@ class Validation:
         return sum(each.loss is None for each in self.held_out)
 
 
-def validate(task: str, model: Model) -> Validation:
+def validate(task: str, model: TimeModel) -> Validation:
     """Hold out each input of a task in turn, with all that was measured on it."""
     held_out: list[HeldOut] = []
     beyond = 0
-    losses: dict[Subject, list[float]] = {}
+    losses: dict[Variant, list[float]] = {}
     for place, guesses in zip(model.places, model.held_out.T, strict=True):
         right = {s: of[place].median_ms for s, of in model.right.items() if place in of}
         if not right:

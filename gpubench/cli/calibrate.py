@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from gpubench.base.messages import say
 from gpubench.cli import require, values
-from gpubench.cli.options import Compared, From, JsonOption, Rule, compared, rule
+from gpubench.cli.options import Compared, From, JsonOption, SlowerRule, compared, rule
 from gpubench.cli.output import new_table, print_json, print_table
 from gpubench.cli.values import opt
 
@@ -19,7 +19,7 @@ CALIBRATION = Path("results/local/calibration")
 
 def calibrate(
     what: Annotated[Compared, From(compared)],
-    rule: Annotated[Rule, From(rule)],
+    rule: Annotated[SlowerRule, From(rule)],
     pairs: Annotated[
         int, opt("N", "How many pairs of processes to measure.", read=values.count)
     ] = 60,
@@ -39,13 +39,13 @@ def calibrate(
     """
     from gpubench.compare import calibrate as calibrating
     from gpubench.compare import commits
-    from gpubench.compare.pairs import Job
+    from gpubench.compare.pairs import ComparedJob
     from gpubench.evidence import calibration
     from gpubench.evidence.physics_results import free_path
 
     require.one_process("calibrate")
     require.folder("--out", out)
-    job = Job.of(what.study, what.device, what.selection)
+    job = ComparedJob.of(what.study, what.device, what.selection)
 
     def tell(count: int) -> None:
         say(f"{count} of {pairs} pairs of processes measured")

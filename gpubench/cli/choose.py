@@ -18,7 +18,7 @@ from gpubench.cli.output import new_table, print_json, print_table
 from gpubench.cli.values import opt
 
 if TYPE_CHECKING:
-    from gpubench.choose.evidence import Machine
+    from gpubench.choose.evidence import MachineName
     from gpubench.choose.question import Question
 
 
@@ -197,7 +197,7 @@ def _answer(asked: Asked, results: list[Path], device: str | None, as_json: bool
     raise typer.Exit(output.EXIT_CODES[answer.verdict])
 
 
-def _elsewhere(machine: Machine) -> str | None:
+def _elsewhere(machine: MachineName) -> str | None:
     """Say that the evidence comes from a GPU that this machine does not have, or return None."""
     from gpubench.base.gpus import gpu_names
     from gpubench.choose.evidence import MAP, STUDY

@@ -17,7 +17,7 @@ from gpubench.cli.options import (
     Compared,
     From,
     JsonOption,
-    Rule,
+    SlowerRule,
     compared,
     rule,
     words_of,
@@ -37,7 +37,7 @@ def compare(
         str, arg("BASE", "Before the change: a file or folder of results, or a commit.")
     ],
     what: Annotated[Compared, From(compared)],
-    rule: Annotated[Rule, From(rule)],
+    rule: Annotated[SlowerRule, From(rule)],
     head: Annotated[
         str | None,
         arg(
@@ -93,18 +93,18 @@ def _require_outputs(markdown: Path | None, as_json: bool) -> None:
 
 
 def _compare_commits(
-    given: list[str], what: Compared, rule: Rule, seconds: float, force: bool
+    given: list[str], what: Compared, rule: SlowerRule, seconds: float, force: bool
 ) -> Comparison:
     """Measure two commits, or one and the working tree."""
     from gpubench.compare import commits, procedure
-    from gpubench.compare.pairs import Job
+    from gpubench.compare.pairs import ComparedJob
 
     # What is no path comes first, so that a message is about that.
     by_need = sorted(given, key=lambda name: Path(name).exists())
     root = commits.repository(by_need[0])
     found_commits = {name: commits.find_commit(root, name) for name in by_need}
     names = [found_commits[name] for name in given] + [None] * (2 - len(given))
-    job = Job.of(what.study, what.device, what.selection)
+    job = ComparedJob.of(what.study, what.device, what.selection)
     ours, theirs = (
         commits.code_of(root, role, name)
         for role, name in zip(("base", "head"), names, strict=True)

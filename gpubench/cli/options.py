@@ -35,6 +35,7 @@ DeviceOption = Annotated[
         among="devices",
     ),
 ]
+
 TransportOption = Annotated[
     str,
     opt(
@@ -43,23 +44,29 @@ TransportOption = Annotated[
         among="transports",
     ),
 ]
+
 OversubscribeOption = Annotated[
     bool, typer.Option("--oversubscribe", help="Let ranks share a GPU.")
 ]
+
 AlgorithmsOption = Annotated[
     str | None,
     opt("A,B", "Only these algorithms of the study.", "--algorithms", among="algorithms"),
 ]
+
 AgainOption = Annotated[
     float,
     opt(
         "M", "Spend up to M minutes on inconclusive measurements.", "--minutes", read=values.number
     ),
 ]
+
 PeriodicOption = Annotated[
     str, opt("AXES", "Axes along which the box repeats: some of xyz, or none.", "--periodic")
 ]
+
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors on stderr.")]
+
 JsonOption = Annotated[bool, typer.Option("--json", help="Print only JSON to stdout.")]
 
 
@@ -206,7 +213,7 @@ def compared(
 
 
 @dataclass(frozen=True)
-class Rule:
+class SlowerRule:
     """The rule that calls a code slower; fractions from 0 to 1.
 
     threshold: None for that of the device.
@@ -221,10 +228,10 @@ def rule(
         str | None, opt("SHARE", "The relative change that matters. Default: 3%, or 10% on a CPU.")
     ] = None,
     confidence: Annotated[str, opt("SHARE", "Confidence with which all intervals hold.")] = "99%",
-) -> Rule:
+) -> SlowerRule:
     """Return the rule that calls a code slower."""
     least = None if threshold is None else share("--threshold", threshold)
-    return Rule(least, share("--confidence", confidence))
+    return SlowerRule(least, share("--confidence", confidence))
 
 
 def words_of(context: typer.Context, names: Collection[str]) -> list[str]:

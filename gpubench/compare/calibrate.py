@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from gpubench.base.errors import UserError
 from gpubench.compare.files import name_of
-from gpubench.compare.pairs import Code, Job, Pair, Pairs, describe
+from gpubench.compare.pairs import Code, ComparedJob, Pair, ProcessPairs, describe
 from gpubench.compare.procedure import LOOKS, threshold_on
 from gpubench.compare.verdict import CLOCK_MS, log_ratio, risk, verdicts_of_pairs
 from gpubench.evidence.bounds import Environment
@@ -48,7 +48,7 @@ Floats = NDArray[np.float64]
 
 def calibrate(
     code: Code,
-    job: Job,
+    job: ComparedJob,
     pairs: int,
     seconds: float,
     threshold: float | None,
@@ -73,7 +73,7 @@ def calibrate(
     started: list[str] = []
     clock_ms: dict[str, float] = {}
     found: dict[str, list[Measured | None]] = {}
-    with Pairs((code, code), job) as processes:
+    with ProcessPairs((code, code), job) as processes:
         for number in range(pairs):
             if number >= LOOKS[0] and deadline.has_passed:
                 break

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from gpubench.base.errors import UserError
-from gpubench.compare.verdict import CLOCK_MS, Cell
+from gpubench.compare.verdict import CLOCK_MS, ComparedTimes
 from gpubench.evidence.pooling import Measurement, key_of, pool
 from gpubench.evidence.records import (
     AnyRecord,
@@ -76,7 +76,7 @@ class Matched:
     what code it was measured, in words.
     """
 
-    cells: Sequence[Cell]
+    cells: Sequence[ComparedTimes]
     faults: Sequence[Fault]
     left_out: Sequence[LeftOut]
     differences: Sequence[str]
@@ -217,12 +217,12 @@ def _is_skipped(processes: Processes) -> bool:
     return all(process.record.status == "skipped" for process in processes)
 
 
-def _cell(name: str, base: Processes, head: Processes, paired: bool) -> Cell:
+def _cell(name: str, base: Processes, head: Processes, paired: bool) -> ComparedTimes:
     records = [process.record for process in (*base, *head)]
     # A sample is the mean of a batch.
     clock_ms = CLOCK_MS / min(record.batch or 1 for record in records)
     ours, theirs = ([process.samples_ms for process in side] for side in (base, head))
-    return Cell(name, ours, theirs, paired, clock_ms, cell_key(identity_of(records[0])))
+    return ComparedTimes(name, ours, theirs, paired, clock_ms, cell_key(identity_of(records[0])))
 
 
 def _environment(base: Side, head: Side) -> dict[str, str]:

@@ -30,10 +30,15 @@ from gpubench.studies.selection import Selection
 from gpubench.studies.study import parse_study, study_text
 
 PLAIN = ((1, 0),)
+
 TURNS = 20  # samples of a cell on each side of a pair
+
 VARIANT_EVERY = 4  # turns, the other variants of a cell have one, where there are any
+
 BLOCK_TURNS = 5  # between two looks at clocks and throttling
+
 PATIENCE_S = 900  # the longest that a request may take; to check a large input takes minutes
+
 GRACE_S = 60
 
 Variants = dict[tuple[str, int], list[float]]
@@ -57,7 +62,7 @@ class Code:
 
 
 @dataclass(frozen=True)
-class Job:
+class ComparedJob:
     """What is measured: a study on a device.
 
     text: of the study's file. selection: see studies.plan.plan; quick None for a CPU alone.
@@ -72,7 +77,7 @@ class Job:
     variants: tuple[Sequence[tuple[int, int]], Sequence[tuple[int, int]]] = (PLAIN, PLAIN)
 
     @classmethod
-    def of(cls, study: str, device: str, selection: Mapping[str, Any]) -> Job:
+    def of(cls, study: str, device: str, selection: Mapping[str, Any]) -> ComparedJob:
         """Return the job of measuring a study of this package, or a file of one.
 
         Raises UserError for a study that is not there, and for a selection that it does not have.
@@ -177,19 +182,19 @@ class Process:
         self._errors.close()
 
 
-class Pairs:
+class ProcessPairs:
     """Pairs of processes of base and head, each measuring a job once.
 
     While one pair measures on a GPU, the next starts and imports its packages; on a CPU that
     would disturb what is measured.
     """
 
-    def __init__(self, codes: tuple[Code, Code], job: Job) -> None:
+    def __init__(self, codes: tuple[Code, Code], job: ComparedJob) -> None:
         self.job = job
         self._codes = codes
         self._spare: list[Process] = []
 
-    def __enter__(self) -> Pairs:
+    def __enter__(self) -> ProcessPairs:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -223,7 +228,7 @@ class Pairs:
 
 def _measure(
     processes: Sequence[Process],
-    job: Job,
+    job: ComparedJob,
     selection: Mapping[str, Any],
     seed: int,
     only: Collection[str] | None,
@@ -262,7 +267,7 @@ def _measure(
 
 
 def _take_turns(
-    processes: Sequence[Process], cells: Sequence[str], job: Job, rng: np.random.Generator
+    processes: Sequence[Process], cells: Sequence[str], job: ComparedJob, rng: np.random.Generator
 ) -> None:
     plain = [(0, 0), (1, 0)]
     every = [(side, variant) for side in (0, 1) for variant in range(len(job.variants[side]))]

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from gpubench import registry
 from gpubench.base.errors import UserError
 from gpubench.compare import files
-from gpubench.compare.pairs import Code, Job, Pairs, describe
+from gpubench.compare.pairs import Code, ComparedJob, ProcessPairs, describe
 from gpubench.compare.verdict import Judgement, Verdict, judge
 from gpubench.core.algorithm import BACKENDS
 from gpubench.evidence.calibration import spreads
@@ -118,7 +118,7 @@ def compare_files(
 
 def compare_codes(
     codes: tuple[Code, Code],
-    job: Job,
+    job: ComparedJob,
     threshold: float | None,
     confidence: float,
     seconds: float,
@@ -145,7 +145,7 @@ def compare_codes(
     ours, theirs = map(files.Side, (code.title for code in codes), processes)
     settled: dict[str, Judgement] = {}
     open_cells: Collection[str] | None = None  # all of the job
-    with Pairs(codes, job) as pairs:
+    with ProcessPairs(codes, job) as pairs:
         for pairs_at_look in LOOKS:
             while (count := len(processes[0])) < pairs_at_look:
                 if pairs_at_look > LOOKS[0] and deadline.has_passed:
@@ -167,7 +167,7 @@ def compare_codes(
     return Comparison(matched, judged, threshold, confidence, len(LOOKS), ours.name, theirs.name)
 
 
-def cells_of(job: Job, device: Mapping[str, Any]) -> int:
+def cells_of(job: ComparedJob, device: Mapping[str, Any]) -> int:
     """Count what a job measures on a device, given as in a results file.
 
     As the worker does: of launches and their graph, the graph alone. What needs another back end

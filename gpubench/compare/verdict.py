@@ -29,20 +29,27 @@ from gpubench.base.numbers import percent
 from gpubench.evidence.calibration import spread_of
 
 Verdict = Literal["same", "faster", "slower", "cannot tell"]
+
 RestsOn = Literal["processes", "calibration"]
+
 Floats = NDArray[np.float64]
 
 TRIM = 0.2
+
 # What trimming may add to the chance of `_all_apart`: nothing for a thousand cells.
 MODES_RISK = 1e-5
+
 CLOCK_MS = 0.0005  # the resolution that CUDA promises of its events
+
 SHORTEST_MS = 1e-9  # of what can be a time
+
 LEAST_DEVIATION = 1e-7  # of logarithms: below what a file keeps, which is six digits
+
 WIDEST = 20.0  # of a log ratio, so that its limits stay finite numbers
 
 
 @dataclass(frozen=True)
-class Cell:
+class ComparedTimes:
     """What the processes of both sides measured of one cell.
 
     name: for people, and the same in every comparison.
@@ -92,7 +99,7 @@ class Judgement:
 
 
 def judge(
-    cells: Sequence[Cell],
+    cells: Sequence[ComparedTimes],
     threshold: float = 0.03,
     confidence: float = 0.99,
     looks: int = 1,
@@ -204,7 +211,7 @@ def _trimmed_mean(logs: Floats, cut: int) -> tuple[Floats, Floats, Any]:
 
 
 def judge_cell(
-    cell: Cell, threshold: float, alpha: float, spread: float | None = None
+    cell: ComparedTimes, threshold: float, alpha: float, spread: float | None = None
 ) -> Judgement:
     """Judge one cell, whose interval may miss with probability alpha; see `judge`."""
     base, head = (np.array([statistics.median(s) for s in side]) for side in (cell.base, cell.head))

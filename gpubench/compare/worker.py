@@ -19,18 +19,19 @@ from gpubench.base.errors import UserError
 from gpubench.devices import Device, open_device, survey
 from gpubench.evidence.records import as_json
 from gpubench.measure.environment import environment
-from gpubench.measure.sampling import Block, Budget, Mode, Run, scratch_for
+from gpubench.measure.sampling import Budget, Mode, Rounds, Run, scratch_for
 from gpubench.studies.bench import Bench, LaunchError, Trial, verdict_on
 from gpubench.studies.plan import Group, cell_key, plan
 from gpubench.studies.selection import Selection
 from gpubench.studies.study import Subject, Sweep, parse_study
 
 PROTOCOL = 1
+
 # Samples are asked for one by one: of a budget, only the warm-up counts.
 BUDGET = Budget(seconds_per_task=0.2, max_samples=100)
 
 
-class Worker:
+class Sampler:
     """What is made on a device, and the samples taken of it; each method is a request."""
 
     def __init__(self, device: Device) -> None:
@@ -39,7 +40,7 @@ class Worker:
         self._bench: Bench | None = None
         self._cells: dict[str, tuple[Trial, Mode]] = {}
         self._runs: dict[tuple[str, int], Run] = {}  # by cell and variant
-        self._block = Block(device)
+        self._block = Rounds(device)
 
     def describe(self) -> dict[str, Any]:
         """Return the environment record."""
@@ -83,7 +84,7 @@ class Worker:
                 self._rule_out(error)
             else:
                 self._cells[key] = trial, mode
-        self._block = Block(self._device)
+        self._block = Rounds(self._device)
         for run in self._runs.values():
             run.states.append(self._block.state)
         return {
@@ -157,7 +158,7 @@ def serve(connection: Connection) -> None:
     if request is None:
         return
     with open_device(request["device"]) as device:
-        worker = Worker(device)
+        worker = Sampler(device)
         _send(connection, {"protocol": PROTOCOL, "is_cpu": device.is_cpu})
         while (request := _next(connection)) is not None:
             try:

@@ -15,7 +15,7 @@ class Words:
     """How people are told of an axis.
 
     heading: what heads its values in a table. label: what stands below it in a figure.
-    phrase: one value or several in a sentence. scale: in a figure, see report.figures.Axis.
+    phrase: one value or several in a sentence. scale: in a figure, see report.figures.Scale.
     names: its values in their order, and how a figure writes those that it writes otherwise.
     is_size: whether it is one of the sizes of an input, which titles always tell.
     place: axes of a lower one are told first, those of one in the order of their kind.
@@ -31,7 +31,7 @@ class Words:
 
 
 @dataclass(frozen=True)
-class Declared:
+class DeclaredAxis:
     """An axis: the JSON Schema of a value, the words for it, and its type in a record.
 
     recorded: None where a record does not have it; "" where the schema says the type.
@@ -55,7 +55,7 @@ def axis(
     **schema: Any,
 ) -> Any:
     """Declare an axis: its default, the words for it, and the JSON Schema of a value."""
-    return field(default=default, metadata={"axis": Declared(schema, words, recorded)})
+    return field(default=default, metadata={"axis": DeclaredAxis(schema, words, recorded)})
 
 
 def like(kind: type[Recipe], name: str) -> Any:
@@ -76,7 +76,7 @@ class Recipe(ABC):
     kind: ClassVar[str]
     size_axis: ClassVar[str]
     named_by: ClassVar[str]
-    derived: ClassVar[Mapping[str, Declared]] = {}
+    derived: ClassVar[Mapping[str, DeclaredAxis]] = {}
 
     def make(self, seed: int) -> Inputs:
         """Draw the input, by `draw` of the module `inputs` beside the one that has its axes."""
@@ -105,7 +105,7 @@ class Recipe(ABC):
         """The least memory on the device that any algorithm needs for it."""
 
 
-def declared_axes(kind: type[Recipe]) -> dict[str, Declared]:
+def declared_axes(kind: type[Recipe]) -> dict[str, DeclaredAxis]:
     """Return the axes of a kind, in its order."""
     return {each.name: each.metadata["axis"] for each in dataclasses.fields(kind)}
 

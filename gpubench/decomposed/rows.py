@@ -23,7 +23,7 @@ LOW, HIGH = 0, 1
 Phase = tuple[str, Callable[[], None]]
 
 
-class Rows(Shares):
+class PlaneRows(Shares):
     """Which rows of a part's arrays belong to which planes, and what is launched over rows.
 
     See `Shared`, which has the rest of the attributes.

@@ -29,10 +29,10 @@ else:
 
 from gpubench.decomposed import room
 from gpubench.decomposed.room import aligned
-from gpubench.decomposed.rows import HIGH, LOW, Phase, Rows
+from gpubench.decomposed.rows import HIGH, LOW, Phase, PlaneRows
 
 
-class Shared(Rows):
+class Shared(PlaneRows):
     """What makes an SPH workload a shared one, before it among the bases.
 
     Particles are kept in `places` and `state_columns`, `held` rows of them, some of which may have

@@ -27,8 +27,11 @@ from gpubench.base.user_cache import machine_code, sources_digest
 from gpubench.devices.base import Device, Kernel, scalar
 
 INSTALL = f"{install.hint('neighbours-cuda13')} (or [neighbours-cuda12], to match `nvidia-smi`)"
+
 BINDINGS = "cupy_backends.cuda"
+
 MOST_SHARED_BYTES = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+
 STATUS_BYTES = 256  # of host memory that kernels write to
 
 # How `struct` packs a scalar of each of NumPy's types into 64 bits.
@@ -102,15 +105,15 @@ class CuPyDevice(Device):
         if self.noted is not None:
             raise Unrecordable
 
-    def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> View:
+    def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> BorrowedArray:
         self._require_live()
         shape, dtype = (shape,) if isinstance(shape, int) else shape, np.dtype(dtype)
         owner, address = self._allocate(math.prod(shape) * dtype.itemsize)
-        return View(address, shape, dtype, owner)
+        return BorrowedArray(address, shape, dtype, owner)
 
-    def status(self, items: int) -> View:
+    def status(self, items: int) -> BorrowedArray:
         address, host = self._status
-        return View(address, (items,), np.dtype(np.int64), host[:items])
+        return BorrowedArray(address, (items,), np.dtype(np.int64), host[:items])
 
     def _copy(self, target: int, source: int, size: int, kind: str) -> int:
         """Queue a copy between two addresses; return the stream."""
@@ -121,12 +124,12 @@ class CuPyDevice(Device):
             self._runtime.memcpyAsync(target, source, size, kind_of_copy, stream)
         return stream
 
-    def write(self, array: View, host: NDArray[Any]) -> None:
+    def write(self, array: BorrowedArray, host: NDArray[Any]) -> None:
         host = np.ascontiguousarray(host)
         stream = self._copy(array.ptr, host.ctypes.data, host.nbytes, "HostToDevice")
         self._runtime.streamSynchronize(stream)  # the host array may be gone after this
 
-    def download(self, array: View) -> NDArray[Any]:
+    def download(self, array: BorrowedArray) -> NDArray[Any]:
         self._require_live()
         if isinstance(array.owner, np.ndarray):  # a status
             self.synchronize()
@@ -136,14 +139,14 @@ class CuPyDevice(Device):
         self._runtime.streamSynchronize(stream)
         return host
 
-    def fill(self, array: View, byte: int) -> None:
+    def fill(self, array: BorrowedArray, byte: int) -> None:
         self._require_live()
         if isinstance(array.owner, np.ndarray):  # a status
             array.owner.view(np.uint8)[:] = byte
         elif array.size:
             self._runtime.memsetAsync(array.ptr, byte, array.nbytes, self.stream())
 
-    def copy(self, source: View, target: View) -> None:
+    def copy(self, source: BorrowedArray, target: BorrowedArray) -> None:
         self._copy(target.ptr, source.ptr, source.nbytes, "DeviceToDevice")
 
     def kernel(self, file: str, name: str, **constants: int | str) -> Kernel:
@@ -160,7 +163,7 @@ class CuPyDevice(Device):
     def replayed(self, work: Callable[..., None], arrays: int) -> Callable[..., None]:
         # Neither an address nor a length of one of these is that of any other array.
         slots = [
-            View((0x5EED << 48) + number, ((1 << 61) + number,), np.dtype(np.uint8), None)
+            BorrowedArray((0x5EED << 48) + number, ((1 << 61) + number,), np.dtype(np.uint8), None)
             for number in range(arrays)
         ]
         noted: list[list[Noted]] = []
@@ -206,7 +209,7 @@ class Unrecordable(Exception):
     """Something other than a launch was asked for while launches were noted."""
 
 
-class View:
+class BorrowedArray:
     """An array in memory that something else holds, its owner, from the byte `at` on."""
 
     __slots__ = ("at", "dtype", "owner", "ptr", "shape")
@@ -242,7 +245,7 @@ class Launch:
         """Pack the arguments, and return them as words; see `Kernel` for what these are."""
         if self._pack is None:
             words = [
-                "Q" if type(each) is View else WORDS[np.dtype(type(scalar(each))).char]
+                "Q" if type(each) is BorrowedArray else WORDS[np.dtype(type(scalar(each))).char]
                 for each in arguments
             ]
             self._words = (ctypes.c_uint64 * len(words))()
@@ -250,7 +253,7 @@ class Launch:
             places = range(begin, begin + 8 * len(words), 8)
             self._pointers = (ctypes.c_uint64 * len(words))(*places)
             self._pack = struct.Struct("<" + "".join(words)).pack_into
-        values = [each.ptr if type(each) is View else each for each in arguments]
+        values = [each.ptr if type(each) is BorrowedArray else each for each in arguments]
         self._pack(self._words, 0, *values)
         return list(self._words)
 
@@ -275,7 +278,9 @@ class Replay:
     one word: a replay packs a word for each slot, and for the length of each slot that is read.
     """
 
-    def __init__(self, device: CuPyDevice, noted: Sequence[Noted], slots: Sequence[View]) -> None:
+    def __init__(
+        self, device: CuPyDevice, noted: Sequence[Noted], slots: Sequence[BorrowedArray]
+    ) -> None:
         self._device = device
         self._noted = noted  # whose arguments hold the arrays
         given = [word for launch, _, _, arguments in noted for word in launch.packed(arguments)]
@@ -292,7 +297,7 @@ class Replay:
             self._queued.append((launch.function, blocks, threads, launch.shared, address))
             address += 8 * len(arguments)
 
-    def __call__(self, *arrays: View) -> None:
+    def __call__(self, *arrays: BorrowedArray) -> None:
         """Queue all launches on the current stream, with these arrays."""
         lengths = [arrays[number].size for number in self._measured]
         self._pack(self._words, 0, *[array.ptr for array in arrays], *lengths)

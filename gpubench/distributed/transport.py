@@ -26,8 +26,11 @@ if TYPE_CHECKING:
     from mpi4py.MPI import Request
 
 NAMES = ("mpi", "nccl", "peer")
+
 INSTALL_NCCL = f"{install.hint('nccl13')} (or [nccl12], to match CuPy)"
+
 FIRST_OF_ALL = -5  # a stream's priority: CUDA takes the highest it has for what is below that
+
 BUFFER_ID = 7  # CU_POINTER_ATTRIBUTE_BUFFER_ID: differs where an address was allocated anew
 
 
@@ -143,7 +146,7 @@ def open_transport(name: str, device: Device, ranks: Ranks) -> Transport:
     return {t.name: t for t in (MPITransport, NCCLTransport, PeerTransport)}[name](device, ranks)
 
 
-class Place(NamedTuple):
+class RankPlace(NamedTuple):
     """Where a rank computes; gpu: the bus id, for CUDA; peers: the GPUs whose memory it reaches."""
 
     spec: str
@@ -153,10 +156,10 @@ class Place(NamedTuple):
     has_nccl: bool
 
 
-def _place(device: Device) -> Place:
+def _place(device: Device) -> RankPlace:
     host = _mpi().Get_processor_name()
     if device.backend != "cuda":
-        return Place(device.spec, host, None, frozenset(), False)
+        return RankPlace(device.spec, host, None, frozenset(), False)
     import cupy
 
     here = cupy.cuda.Device()
@@ -166,10 +169,10 @@ def _place(device: Device) -> Place:
         for other in others
         if other.id == here.id or cupy.cuda.runtime.deviceCanAccessPeer(here.id, other.id)
     )
-    return Place(device.spec, host, here.pci_bus_id, peers, _nccl().available)
+    return RankPlace(device.spec, host, here.pci_bus_id, peers, _nccl().available)
 
 
-def _lacks_nccl(places: list[Place]) -> str | None:
+def _lacks_nccl(places: list[RankPlace]) -> str | None:
     """Say why NCCL cannot serve these ranks, and what to do, or None."""
     if (no_gpu := _without_gpu(places)) is not None:
         return no_gpu
@@ -180,7 +183,7 @@ def _lacks_nccl(places: list[Place]) -> str | None:
     return None
 
 
-def _lacks_peers(places: list[Place]) -> str | None:
+def _lacks_peers(places: list[RankPlace]) -> str | None:
     """Say why ranks cannot write into each other's memory, and what to do, or None."""
     if (no_gpu := _without_gpu(places)) is not None:
         return no_gpu
@@ -191,7 +194,7 @@ def _lacks_peers(places: list[Place]) -> str | None:
     return None
 
 
-def _without_gpu(places: list[Place]) -> str | None:
+def _without_gpu(places: list[RankPlace]) -> str | None:
     for rank, place in enumerate(places):
         if place.gpu is None:
             return f"needs CUDA, but rank {rank} has {place.spec}: use --transport mpi"

@@ -29,6 +29,7 @@ from gpubench.evidence.bounds import (
 from gpubench.evidence.records import plain
 
 Look = Annotated[int, Meta(ge=1, le=1_000_000)]
+
 Pairs = Annotated[float, Meta(ge=0, le=1_000_000)]
 
 
@@ -112,19 +113,19 @@ class Calibration(Struct, frozen=True, forbid_unknown_fields=True):
         return {"schema": 1, "calibration": plain_self}
 
 
-class _Document(Struct, forbid_unknown_fields=True):
+class _CalibrationFile(Struct, forbid_unknown_fields=True):
     schema: Literal[1]
     calibration: Calibration
 
 
 def save(found: Calibration, path: Path) -> None:
     """Write a file, whole or not at all; raises UserError where that cannot be done."""
-    write(path, _Document, found.as_json(), "not what a calibration holds")
+    write(path, _CalibrationFile, found.as_json(), "not what a calibration holds")
 
 
 def load(path: Path) -> Calibration:
     """Read a file; raises UserError where it is missing or no calibration."""
-    found = read(path, _Document, "a calibration").calibration
+    found = read(path, _CalibrationFile, "a calibration").calibration
     if not found.pairs.keys() == found.clock_ms.keys() == found.verdicts.cells.keys():
         raise UserError(f"{path} is not a calibration: pairs, clock_ms and cells differ in names")
     if len({len(series) for series in found.pairs.values()}) > 1:

@@ -14,10 +14,11 @@ from typing import Any, NamedTuple
 from gpubench.evidence.records import Declared, Record
 
 STEP = "workload-step"  # the problem of a whole step of a simulation
+
 LEGACY = Path(__file__).with_name("legacy.toml")
 
 
-class Group(NamedTuple):
+class EqualWork(NamedTuple):
     """Equal work: what may be ranked together."""
 
     problem: str | None
@@ -35,14 +36,14 @@ def declared(record: Record) -> Declared:
     return _before(record.algorithm, record.form, record.kind == "simulation")
 
 
-def group(record: Record) -> Group:
+def group(record: Record) -> EqualWork:
     """Return the group in which a record may be ranked.
 
     Where particles have moved, a count that rebuilds does the same as an update.
     """
     found = declared(record)
     is_update = found.task == "count" and record.at("destination") is not None
-    return Group(found.problem, "update" if is_update else found.task, found.answer)
+    return EqualWork(found.problem, "update" if is_update else found.task, found.answer)
 
 
 def lost(record: Record) -> int:

@@ -17,7 +17,7 @@ from gpubench.evidence import inputs
 from gpubench.evidence.declared import declared, lost
 from gpubench.evidence.files import load_results
 from gpubench.evidence.pooling import Measurement, by_device, pool
-from gpubench.evidence.ranking import Ranked, Subject, rank
+from gpubench.evidence.ranking import Ranked, Variant, rank
 from gpubench.evidence.records import Record
 from gpubench.evidence.results import Results
 
@@ -71,7 +71,7 @@ def row_of(each: Ranked) -> dict[str, Any]:
         "commit": environment["commit"],
         "study": record.study,
         **each.group._asdict(),
-        **{name: getattr(record, name) for name in Subject._fields},
+        **{name: getattr(record, name) for name in Variant._fields},
         "library": record.library,
         "replaces": declared(record).replaces,
         **record.axes,

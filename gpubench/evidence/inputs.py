@@ -15,10 +15,11 @@ import msgspec
 from msgspec import Meta, Struct
 
 from gpubench import problems
-from gpubench.core.recipe import Declared, Words, required_axes
+from gpubench.core.recipe import DeclaredAxis, Words, required_axes
 from gpubench.evidence.bounds import HOOKS, Amount, Exact, Line, Name, Real, Scalar
 
 INPUTS = "inputs"  # how many take turns: an axis of every kind
+
 _LATE = "simulation"  # whose axes come behind that one, as they did when it was made
 
 
@@ -61,7 +62,7 @@ class Axes(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
 Input.register(Axes)
 
 
-class Described(Struct, forbid_unknown_fields=True):
+class DescribedAxis(Struct, forbid_unknown_fields=True):
     """An axis as the results of another package describe it."""
 
     heading: Line
@@ -100,7 +101,7 @@ def struct_of(kind: str) -> type[Axes]:
 @lru_cache(maxsize=256)
 def _foreign(kind: str, names: tuple[str, ...]) -> type[Axes]:
     axes = [name for name in names if name != "kind"]
-    problems.learn(kind, {name: Declared({}, None) for name in axes})
+    problems.learn(kind, {name: DeclaredAxis({}, None) for name in axes})
     return _struct(kind, [(name, Scalar, None) for name in axes])
 
 
@@ -112,7 +113,7 @@ def _struct(kind: str, fields: Iterable[tuple[Any, ...]]) -> type[Axes]:
     return cast(type[Axes], made)
 
 
-def type_of(declared: Declared) -> Any:
+def type_of(declared: DeclaredAxis) -> Any:
     """Return the type of an axis in a record.
 
     It is wider than the schema of a study's file: names and sizes may come later.
@@ -151,11 +152,11 @@ def _names(learnt: int) -> tuple[str, ...]:
     return tuple(found)
 
 
-def learn(described: Mapping[str, Mapping[str, Described]]) -> None:
+def learn(described: Mapping[str, Mapping[str, DescribedAxis]]) -> None:
     """Take note of kinds of another package as a results file describes them."""
     for kind, axes in described.items():
         problems.learn(kind, {
-            name: Declared(
+            name: DeclaredAxis(
                 {}, Words(each.heading, each.label, each.phrase, each.scale, None, each.is_size)
             )
             for name, each in axes.items()
@@ -170,7 +171,9 @@ def description(kinds: Iterable[str]) -> dict[str, dict[str, Any]]:
         axes = problems.recorded(known[kind])
         words = {name: problems.words_of(name, each) for name, each in axes.items()}
         found[kind] = {
-            name: msgspec.to_builtins(Described(w.heading, w.label, w.phrase, w.scale, w.is_size))
+            name: msgspec.to_builtins(
+                DescribedAxis(w.heading, w.label, w.phrase, w.scale, w.is_size)
+            )
             for name, w in words.items()
         }
     return found

@@ -32,7 +32,9 @@ from gpubench.evidence.records import plain
 from gpubench.evidence.results import file_names
 
 SIGMAS = 3  # standard errors that a value may lie beyond its tolerance
+
 DIGITS = 6
+
 POINTS = 200  # of a series, at most
 
 Points = Annotated[Sequence[Real], Meta(min_length=2, max_length=POINTS)]
@@ -95,7 +97,7 @@ class Panel(Struct, frozen=True, forbid_unknown_fields=True):
     series: Annotated[Sequence[Series], Meta(min_length=1)]
 
 
-class Axis(Struct, frozen=True, forbid_unknown_fields=True):
+class PanelAxis(Struct, frozen=True, forbid_unknown_fields=True):
     """An axis of a figure."""
 
     label: Line
@@ -108,8 +110,8 @@ class Figure(Struct, frozen=True, forbid_unknown_fields=True):
     slug: Slug
     title: Line
     caption: Line
-    x: Axis
-    y: Axis
+    x: PanelAxis
+    y: PanelAxis
     panels: Sequence[Panel]
 
     def __post_init__(self) -> None:

@@ -31,14 +31,19 @@ from gpubench.evidence.results import Results
 
 # Two timings of one measurement agree in these; their sweep, draw and back end may differ.
 AXES = ("study", "algorithm", "form", "parameters", "input", "inputs", "mode")
+
 _PLAIN_AXES = operator.attrgetter(*(n for n in AXES if n != "parameters"))
+
 STATUSES = ("wrong", "ok", "failed", "skipped")  # which of several counts
+
 SMALL_BY = ("particles", "records", "pairs")
+
 FEWEST_PAIRS = 5  # repeated timings below which their spread says nothing
+
 COVERED = 0.95
 
 
-class Regime(NamedTuple):
+class Conditions(NamedTuple):
     """What timings share that are off alike.
 
     is_small: whether the input is so small that the host's launches may decide on the time.
@@ -75,7 +80,7 @@ class Measurement:
     spread: float = 0.0
 
 
-class Device(NamedTuple):
+class MeasuredDevice(NamedTuple):
     """A machine with one of its devices. platform: of OpenCL, else empty."""
 
     machine: str
@@ -84,12 +89,12 @@ class Device(NamedTuple):
     platform: str
 
 
-def by_device(results: Iterable[Results]) -> dict[Device, list[Results]]:
+def by_device(results: Iterable[Results]) -> dict[MeasuredDevice, list[Results]]:
     """Return the results of each device, in their order."""
-    found: dict[Device, list[Results]] = {}
+    found: dict[MeasuredDevice, list[Results]] = {}
     for each in results:
         machine, device = each.environment["machine"], each.environment["device"]
-        key = Device(machine, device["backend"], device["name"], device.get("platform"))
+        key = MeasuredDevice(machine, device["backend"], device["name"], device.get("platform"))
         found.setdefault(key, []).append(each)
     return found
 
@@ -132,14 +137,14 @@ def pool(results: Iterable[Results]) -> list[Measurement]:
     return pooled
 
 
-def spread_between(measured: Iterable[Sequence[Timing]]) -> dict[Regime, float]:
+def spread_between(measured: Iterable[Sequence[Timing]]) -> dict[Conditions, float]:
     """Return, for each regime, by how much one timing may be off, as a logarithm.
 
     Two timings of one measurement differ by less than sqrt(2) times that in 95 % of the cases
     that were repeated. Nothing is assumed about the distribution. A regime with fewer than
     FEWEST_PAIRS repetitions has no entry.
     """
-    differences: dict[Regime, list[float]] = {}
+    differences: dict[Conditions, list[float]] = {}
     for timings in measured:
         times = [t.record.median_ms for t in timings if isinstance(t.record, Ok)]
         logs = [math.log(ms) for ms in times if ms > 0]
@@ -153,12 +158,12 @@ def spread_between(measured: Iterable[Sequence[Timing]]) -> dict[Regime, float]:
     }
 
 
-def _regimes(record: Record) -> tuple[Regime, Regime]:
+def _regimes(record: Record) -> tuple[Conditions, Conditions]:
     """Return the regimes of a record: in its own study, and in all of them."""
     # Not of keys and triangles, so far: see SMALL_BY.
     size = next((n for axis in SMALL_BY if (n := record.at(axis))), 0)
     is_small = size <= LAUNCHES_PARTICLES
-    return Regime(record.mode, is_small, record.study), Regime(record.mode, is_small)
+    return Conditions(record.mode, is_small, record.study), Conditions(record.mode, is_small)
 
 
 def key_of(record: Record) -> tuple[Any, ...]:

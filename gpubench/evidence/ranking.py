@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.evidence.crossover import Ratio, Timed
-from gpubench.evidence.declared import Group, group, lost
+from gpubench.evidence.declared import EqualWork, group, lost
 from gpubench.evidence.pooling import AXES, Measurement, hashable
 from gpubench.evidence.records import AnyRecord, Ok, Record
 
 
-class Subject(NamedTuple):
+class Variant(NamedTuple):
     """What is compared on one input: a variant of an algorithm, with its parameters by name."""
 
     algorithm: str
@@ -29,7 +29,7 @@ class Subject(NamedTuple):
     parameters: tuple[tuple[str, float], ...] = ()
 
     @classmethod
-    def of(cls, record: Record) -> Subject:
+    def of(cls, record: Record) -> Variant:
         """Return the subject of a record."""
         return cls(record.algorithm, record.form, hashable(record.parameters))
 
@@ -40,7 +40,8 @@ class Subject(NamedTuple):
         return f"{self.algorithm} {self.form}" + (f" ({given})" if given else "")
 
 
-_INPUT = tuple(name for name in AXES if name not in Subject._fields)
+_INPUT = tuple(name for name in AXES if name not in Variant._fields)
+
 _SUBJECT_AND_INPUT = tuple(name for name in AXES if name != "mode")
 
 
@@ -71,7 +72,7 @@ class Ranked:
     """
 
     measurement: Measurement
-    group: Group
+    group: EqualWork
     rank: int | None
     ratio: Ratio | None
     is_first: bool
@@ -95,7 +96,7 @@ def _in_any_mode(each: Measurement) -> tuple[Any, ...]:
 
 
 def _ranked(
-    own: Group, race: Sequence[Measurement], wrong: Collection[tuple[Any, ...]]
+    own: EqualWork, race: Sequence[Measurement], wrong: Collection[tuple[Any, ...]]
 ) -> list[Ranked]:
     apart = {id(each) for each in race if wrong and _in_any_mode(each) in wrong}
     able = [

@@ -18,7 +18,7 @@ from msgspec import Meta, Struct
 from gpubench.base.errors import UserError
 from gpubench.base.writing import Lock, remove_leftovers, whole_file
 from gpubench.evidence.bounds import Environment, Name, checked, read
-from gpubench.evidence.inputs import Described, description, learn
+from gpubench.evidence.inputs import DescribedAxis, description, learn
 from gpubench.evidence.records import (
     AnyRecord,
     Upgraded,
@@ -29,11 +29,12 @@ from gpubench.evidence.records import (
 
 # What must agree for new records to join those of an older file, see `first_difference`.
 SAME_CONDITIONS = ("machine", "device", "host", "libraries", "code_hash")
+
 # Hosts that are alike keep some pages more or fewer to themselves.
 SAME_MEMORY = 0.01
 
 
-class _Document(Struct, forbid_unknown_fields=True, tag_field="schema", tag=2):
+class _ResultsFile(Struct, forbid_unknown_fields=True, tag_field="schema", tag=2):
     """A results file. study: the text of the study's file, where the package does not ship it.
 
     kinds: the axes of inputs that the package does not have.
@@ -42,10 +43,10 @@ class _Document(Struct, forbid_unknown_fields=True, tag_field="schema", tag=2):
     environment: Environment
     records: list[AnyRecord]
     study: Annotated[str, Meta(max_length=1_000_000)] | None = None
-    kinds: dict[Name, dict[Name, Described]] = {}
+    kinds: dict[Name, dict[Name, DescribedAxis]] = {}
 
 
-class _Document1(Struct, forbid_unknown_fields=True, tag_field="schema", tag=1):
+class _ResultsFile1(Struct, forbid_unknown_fields=True, tag_field="schema", tag=1):
     """One of before axes had a place of their own."""
 
     environment: Environment
@@ -53,7 +54,7 @@ class _Document1(Struct, forbid_unknown_fields=True, tag_field="schema", tag=1):
     study: Annotated[str, Meta(max_length=1_000_000)] | None = None
 
 
-_ANY: Any = _Document | _Document1
+_ANY: Any = _ResultsFile | _ResultsFile1
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ def load(path: Path) -> Results:
 
     Raises UserError where it is missing, unreadable, no JSON, or no results file.
     """
-    found: _Document | _Document1 = read(path, _ANY, "a gpubench results file")
+    found: _ResultsFile | _ResultsFile1 = read(path, _ANY, "a gpubench results file")
     learn(getattr(found, "kinds", {}))
     return Results(found.environment, cast(list[AnyRecord], found.records), path, found.study)
 

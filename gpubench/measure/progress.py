@@ -38,7 +38,7 @@ class RateColumn(ProgressColumn):
         return Text(f"{task.speed:,.{digits}f} {self._unit}/s")
 
 
-class Bar:
+class ProgressBar:
     """The progress of the work."""
 
     def __init__(self, total: int, title: str, console: Console, done: int, unit: str) -> None:
@@ -73,7 +73,7 @@ class Bar:
 @contextmanager
 def progress(
     total: int, title: str, console: Console | None = None, *, done: int = 0, unit: str = ""
-) -> Iterator[Bar]:
+) -> Iterator[ProgressBar]:
     """Show a bar with the time left, while the body of the `with` runs.
 
     It is drawn on standard error (or `console`) after two seconds, if that is a terminal;
@@ -84,7 +84,7 @@ def progress(
     unit: what the steps are, to show how many are done in a second; empty for no rate.
     """
     console = console or Console(stderr=True)
-    bar = Bar(total, title, console, done, unit)
+    bar = ProgressBar(total, title, console, done, unit)
     if is_quiet() or not console.is_interactive:
         yield bar
         return

@@ -25,10 +25,15 @@ if TYPE_CHECKING:
 Work = Callable[[], None]
 
 SAMPLE_MS = 0.2  # a sample lasts at least this long: some 400 times the resolution of an event
+
 BATCH_MARGIN = 1.25  # aim that much longer, so that jitter does not fall below it
+
 WARM_UP_SHARE = 0.1  # of the budget, spent before the first sample
+
 MIN_SCRATCH_BYTES = 32 << 20  # where a device does not tell the size of its cache
+
 BLOCK_MS = 50.0  # of device time; clocks and throttling are read about so often
+
 THROTTLED_PATIENCE = 4.0  # how many times its time a task may wait for samples that count
 
 
@@ -131,7 +136,7 @@ def take_samples(
     runs = [Run(device, task, scratch) for task in tasks]
     for run in runs:
         run.warm_up(budget)
-    block = Block(device)
+    block = Rounds(device)
     for run in runs:
         run.states.append(block.state)
     still_open = runs
@@ -204,7 +209,7 @@ def _closing(
     return closing
 
 
-class Block:
+class Rounds:
     """Rounds of samples between two readings of the device's clocks."""
 
     def __init__(self, device: Device) -> None:

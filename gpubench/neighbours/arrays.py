@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from gpubench.base.errors import OutOfMemory, UserError
 from gpubench.devices.base import Device
-from gpubench.devices.cupy import CuPyDevice, View, import_cupy
+from gpubench.devices.cupy import BorrowedArray, CuPyDevice, import_cupy
 
 TYPES = frozenset((np.dtype("float32"), np.dtype("float64")))
 HOST, CUDA, CUDA_MANAGED = 1, 2, 13  # device types of DLPack
@@ -151,13 +151,16 @@ class CudaArrays(Arrays):
         except self._too_large as error:
             raise OutOfMemory(f"{self.device.name} has too little memory left: {error}") from None
 
-    def empty(self, shape: int | tuple[int, ...], dtype: str) -> View:
+    def empty(self, shape: int | tuple[int, ...], dtype: str) -> BorrowedArray:
         return self.device.empty(shape, dtype)
 
     def empty_each(self, layout: Layout) -> list[Any]:
         """Allocate the arrays of one result in one go: an allocation, and an array, takes time."""
         block, address = self._allocate(layout.bytes)
-        return [View(address + at, shape, dtype, block, at) for at, shape, dtype in layout.places]
+        return [
+            BorrowedArray(address + at, shape, dtype, block, at)
+            for at, shape, dtype in layout.places
+        ]
 
     def on_stream(self) -> AbstractContextManager[Any]:
         return NOTHING if self.device.is_current else self.device.made_current()
@@ -176,7 +179,7 @@ class CuPyArrays(CudaArrays):
         block = self.library.empty(size, np.uint8)
         return block, block.data.ptr
 
-    def take(self, positions: Any) -> View:
+    def take(self, positions: Any) -> BorrowedArray:
         array, cupy = positions, self.library
         if type(array) is not cupy.ndarray:
             has_dlpack = hasattr(array, "__dlpack__")
@@ -185,10 +188,10 @@ class CuPyArrays(CudaArrays):
             array = cupy.ascontiguousarray(array)
         return self.view(array)
 
-    def view(self, array: Any) -> View:
-        return View(array.data.ptr, array.shape, array.dtype, array)
+    def view(self, array: Any) -> BorrowedArray:
+        return BorrowedArray(array.data.ptr, array.shape, array.dtype, array)
 
-    def give(self, array: View) -> Any:
+    def give(self, array: BorrowedArray) -> Any:
         return self.library.ndarray(array.shape, array.dtype, array.owner.data + array.at)
 
 
@@ -211,16 +214,16 @@ class TorchArrays(CudaArrays):
         block = self._like.new_empty(size)
         return block, block.data_ptr()
 
-    def take(self, positions: Any) -> View:
+    def take(self, positions: Any) -> BorrowedArray:
         tensor = (positions.detach() if positions.requires_grad else positions).contiguous()
-        view: View = checked(self.view(tensor))
+        view: BorrowedArray = checked(self.view(tensor))
         return view
 
-    def view(self, array: Any) -> View:
+    def view(self, array: Any) -> BorrowedArray:
         dtype = self._types.get(array.dtype, array.dtype)
-        return View(array.data_ptr(), array.shape, dtype, array)
+        return BorrowedArray(array.data_ptr(), array.shape, dtype, array)
 
-    def give(self, array: View) -> Any:
+    def give(self, array: BorrowedArray) -> Any:
         flat = array.owner[array.at : array.at + array.nbytes].view(self._torch_types[array.dtype])
         return flat if len(array.shape) == 1 else flat.view(array.shape)
 

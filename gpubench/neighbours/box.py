@@ -15,8 +15,11 @@ from gpubench.base.errors import UserError
 from gpubench.core.grid import Grid
 
 CELLS_PER_PARTICLE = 4  # at most: cells may be longer than the cutoff, and empty ones cost time
+
 LEAST_CELLS = 4096  # that are allowed whatever the number of particles
+
 MOST_ALONG = 2**20  # that float32 tells apart
+
 ROUNDING = 2.0**-22  # by which a quotient of the box and the cutoff may fail to be whole
 
 # The layout of `struct Box` in kernels/neighbour_list.cu.
@@ -26,7 +29,7 @@ Triple = tuple[float, float, float]
 
 
 @dataclass(frozen=True)
-class Box:
+class SearchBox:
     """An orthogonal box. low, size: corner and edges. periodic: along which axes it repeats."""
 
     low: Triple
@@ -71,7 +74,7 @@ class Box:
         return packed
 
 
-def box_of(edges: Any, low: Sequence[float], periodic: bool | Sequence[bool]) -> Box | None:
+def box_of(edges: Any, low: Sequence[float], periodic: bool | Sequence[bool]) -> SearchBox | None:
     """Return the box that a user describes; None in open space.
 
     edges: three lengths, a 3x3 matrix of which only the diagonal is not 0, or None. Raises
@@ -91,18 +94,18 @@ def box_of(edges: Any, low: Sequence[float], periodic: bool | Sequence[bool]) ->
     size = _three("box", edges, float, wanted := "three positive finite edges, or None")
     if min(size) <= 0:
         raise UserError(f"box takes {wanted}, not {edges!r}")
-    return Box(_three("low", low, float, "three finite coordinates"), size, repeats)
+    return SearchBox(_three("low", low, float, "three finite coordinates"), size, repeats)
 
 
-def box_around(low: NDArray[np.float64], high: NDArray[np.float64], reach: float) -> Box:
+def box_around(low: NDArray[np.float64], high: NDArray[np.float64], reach: float) -> SearchBox:
     """Return an open box with a margin, so that particles may move and leave the box as it is."""
     margin = np.maximum(0.05 * (high - low), 0.5 * reach)
     a, b, c = map(float, low - margin)
     x, y, z = map(float, high - low + 2 * margin)
-    return Box((a, b, c), (x, y, z), (False, False, False))
+    return SearchBox((a, b, c), (x, y, z), (False, False, False))
 
 
-def fits(box: Box, low: NDArray[np.float64], high: NDArray[np.float64], reach: float) -> bool:
+def fits(box: SearchBox, low: NDArray[np.float64], high: NDArray[np.float64], reach: float) -> bool:
     """Say whether particles between two corners lie in an open box that is not far too large."""
     corner, size = np.asarray(box.low), np.asarray(box.size)
     inside = (low >= corner) & (high <= corner + size)

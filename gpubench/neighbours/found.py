@@ -8,7 +8,7 @@ import numpy as np
 
 from gpubench.base.errors import UserError
 from gpubench.neighbours.arrays import Arrays
-from gpubench.neighbours.plan import BLOCK, Plan, Rows
+from gpubench.neighbours.plan import BLOCK, Plan, ResultArrays
 
 
 class Found:
@@ -23,7 +23,7 @@ class Found:
     """
 
     def __init__(
-        self, arrays: Arrays, plan: Plan, rows: Rows, positions: Any, pairs: int | None
+        self, arrays: Arrays, plan: Plan, rows: ResultArrays, positions: Any, pairs: int | None
     ) -> None:
         self.arrays, self.plan, self.rows = arrays, plan, rows
         self.positions, self._pairs = positions, pairs

@@ -15,7 +15,7 @@ from gpubench.core.grid import Grid
 from gpubench.devices.base import Device
 from gpubench.devices.named import NamedKernel
 from gpubench.neighbours.arrays import Arrays, Layout
-from gpubench.neighbours.box import Box
+from gpubench.neighbours.box import SearchBox
 from gpubench.primitives.cell_query import CellQuery
 from gpubench.problems.cells.contract import LinkedCells
 
@@ -23,7 +23,7 @@ BLOCK = 256
 
 
 @dataclass
-class Rows:
+class ResultArrays:
     """Arrays of a result, on the device.
 
     counts: int32, (n,). offsets: int64, (n + 1,). neighbours: int32. ids: int32, (n,), the particle
@@ -52,7 +52,7 @@ class Plan:
         device: Device,
         method: type[CellSearch],
         positions: Any,
-        box: Box,
+        box: SearchBox,
         grid: Grid,
         cutoff: float,
         *,
@@ -116,11 +116,11 @@ class Plan:
         self._counting.write_to(counts)
         self._counting.count(self._read)
 
-    def rows(self, arrays: Arrays) -> Rows:
+    def rows(self, arrays: Arrays) -> ResultArrays:
         """Allocate the arrays of a result."""
-        return Rows(*arrays.empty_each(self._layout))
+        return ResultArrays(*arrays.empty_each(self._layout))
 
-    def search(self, arrays: Arrays, positions: Any, rows: Rows) -> int | None:
+    def search(self, arrays: Arrays, positions: Any, rows: ResultArrays) -> int | None:
         """Queue a search, and return how many pairs it found.
 
         With a capacity it lists as many as there is room for, does not wait, and returns None.

@@ -9,7 +9,7 @@ import numpy as np
 
 from gpubench.base.errors import UserError
 from gpubench.neighbours.arrays import Arrays, arrays_of, is_writable
-from gpubench.neighbours.box import Box, box_around, box_of, fits
+from gpubench.neighbours.box import SearchBox, box_around, box_of, fits
 from gpubench.neighbours.found import Found, Kept
 from gpubench.neighbours.method import chosen
 from gpubench.neighbours.plan import Plan
@@ -164,7 +164,7 @@ class NeighbourList:
             )  # fmt: skip
         return self._plan[1]
 
-    def _box(self, arrays: Arrays, taken: Any) -> Box:
+    def _box(self, arrays: Arrays, taken: Any) -> SearchBox:
         if self._given is not None:
             return self._given
         low, high = arrays.bounds(taken) if taken.shape[0] else np.zeros((2, 3))

@@ -19,7 +19,7 @@ from gpubench.devices import Device, open_device
 from gpubench.evidence.pooling import pool
 from gpubench.evidence.ranking import Ranked, rank
 from gpubench.measure.budget import Budget
-from gpubench.neighbours.box import Box, box_around, box_of
+from gpubench.neighbours.box import SearchBox, box_around, box_of
 from gpubench.neighbours.method import PREFIX, methods
 from gpubench.problems.neighbours.contract import HostSearch, NeighbourSearch
 from gpubench.problems.neighbours.tasks import TASKS, forms_for
@@ -177,20 +177,20 @@ def tune(
     )
 
 
-def _around(positions: NDArray[np.floating], cutoff: float) -> Box:
+def _around(positions: NDArray[np.floating], cutoff: float) -> SearchBox:
     """Return the box that NeighbourList takes around particles in open space."""
     flat = np.asarray(positions)[..., :3].reshape(-1, 3).astype(np.float64)
     return box_around(flat.min(axis=0), flat.max(axis=0), cutoff)
 
 
-def _grid(box: Box, reach: float) -> Grid:
+def _grid(box: SearchBox, reach: float) -> Grid:
     grid = Grid.in_box(box.low, box.size, reach, box.periodic)
     box.grid(1, reach)  # refuses an axis that repeats too soon
     return grid
 
 
 def _wider(
-    inputs: ParticleSet, box: Box, cutoff: float, skins: Sequence[float]
+    inputs: ParticleSet, box: SearchBox, cutoff: float, skins: Sequence[float]
 ) -> dict[float, Given]:
     """Return the particles in cells of cutoff plus skin, for each skin that the box can have."""
     found = {}
@@ -249,7 +249,7 @@ def _fastest(ranked: Sequence[Ranked]) -> Ranked | None:
     return next((each for each in ranked if each.rank and _method(each)), None)
 
 
-def _code(ranked: Sequence[Ranked], cutoff: float, given: Box | None) -> str | None:
+def _code(ranked: Sequence[Ranked], cutoff: float, given: SearchBox | None) -> str | None:
     """Return the line that makes a list by the fastest method that NeighbourList has."""
     if (best := _fastest(ranked)) is None:
         return None

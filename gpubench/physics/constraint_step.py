@@ -37,6 +37,7 @@ Rows = NDArray[Any]
 
 # Of g: each neighbour's part is rounded to a step, and its square of a distance in float32.
 VALUE_ERROR = 64 * DENSITY_STEP
+
 # Of changes of velocity and their rates: rounded to 2^-20 of the largest part.
 ROUNDED = 2.0**-14
 
@@ -57,13 +58,13 @@ def check_constraint_step(
     In a region of motion.SAMPLE particles or so, or in all, if there are no more. With all, the
     residual is compared too.
     """
-    compared = _Step(before, after, solved, box, liquid)
+    compared = _ConstraintStep(before, after, solved, box, liquid)
     problem = compared.wrong_ids() or compared.problem()
     return f"step {int(before['step'])}: {problem}" if problem else None
 
 
 @dataclass(frozen=True)
-class _Step(Between):
+class _ConstraintStep(Between):
     """What is compared; the arguments are those of `check_constraint_step`."""
 
     solved: Solved

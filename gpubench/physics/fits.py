@@ -31,7 +31,7 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Line:
+class StraightLine:
     """A straight line through points, slope times x plus intercept."""
 
     slope: Estimate
@@ -65,7 +65,7 @@ def in_window(times: Floats, window: tuple[float, float]) -> NDArray[np.bool_]:
     return chosen
 
 
-def fit_line(x: Floats, y: Floats) -> Line:
+def fit_line(x: Floats, y: Floats) -> StraightLine:
     """Fit a straight line by least squares to points in the order in which they were sampled.
 
     Samples of one run stray from a trend together. Where the residuals' correlation from one to
@@ -79,7 +79,7 @@ def fit_line(x: Floats, y: Floats) -> Line:
     total = float(residuals @ residuals)
     r = max(0.0, float(residuals[1:] @ residuals[:-1]) / total) if total > 0 else 0.0
     inflation = math.sqrt((1 + r) / (1 - r))
-    return Line(
+    return StraightLine(
         Estimate(float(fit.slope), float(fit.stderr) * inflation),
         Estimate(float(fit.intercept), float(fit.intercept_stderr) * inflation),
     )

@@ -20,7 +20,7 @@ PAIRS_AT_ONCE = 2**20
 
 
 @dataclass(frozen=True)
-class Pairs:
+class OrderedPairs:
     """Ordered pairs of particles: each pair comes once from either side.
 
     first, second: intp (pairs,), indices of the particles.
@@ -47,7 +47,7 @@ def nearest_image(offset: NDArray[np.float64], box: Box) -> NDArray[np.float64]:
     return shortened
 
 
-def ordered_pairs(positions: NDArray[np.float64], box: Box, reach: float) -> Iterator[Pairs]:
+def ordered_pairs(positions: NDArray[np.float64], box: Box, reach: float) -> Iterator[OrderedPairs]:
     """Yield all ordered pairs nearer than `reach`, some PAIRS_AT_ONCE at a time.
 
     positions: float64 (particles, 3), anywhere along periodic axes. All pairs of a first particle
@@ -81,7 +81,7 @@ def ordered_pairs(positions: NDArray[np.float64], box: Box, reach: float) -> Ite
         offset = nearest_image(inside[first] - inside[second], box)
         distance = np.sqrt(np.einsum("pk,pk->p", offset, offset))
         near = distance < reach
-        yield Pairs(first[near], second[near], offset[near], distance[near])
+        yield OrderedPairs(first[near], second[near], offset[near], distance[near])
 
 
 def wrapped(positions: NDArray[np.float64], box: Box) -> NDArray[np.float64]:

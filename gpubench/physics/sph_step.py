@@ -36,8 +36,10 @@ from gpubench.physics.sph_forces import accelerations, densities
 
 # Of a density: each neighbour's part is rounded to a step, and their sum and inverse in float32.
 DENSITY_ERROR = 32 * DENSITY_STEP
+
 # Of the place of a body's particle, over the box's longest edge: it is turned in float32.
 ARM_ERROR = 2.0**-21
+
 # Of what is added up over the particles of a body in float32, over the sum of absolute values.
 SUM_ERROR = 2.0**-18
 
@@ -75,7 +77,7 @@ def check_sph_step(
     that only one side of a pair felt shows wherever it is: the sum over the fluid and the
     particles of the bodies is 0 to the bit. Bodies are compared as a whole.
     """
-    compared = _Step(before, after, force, flow, box, fluid, integrator, time_step, bodies)
+    compared = _SPHStep(before, after, force, flow, box, fluid, integrator, time_step, bodies)
     problem = (
         compared.wrong_ids()
         or compared.wrong_in_region()
@@ -87,7 +89,7 @@ def check_sph_step(
 
 
 @dataclass(frozen=True)
-class _Step(Between):
+class _SPHStep(Between):
     """What is compared with the right step; the arguments are those of `check_sph_step`."""
 
     force: NDArray[np.int32]

@@ -51,7 +51,7 @@ def check_dpd_step(
     of a pair felt shows wherever it is: the sum over all particles is 0 to the bit.
     """
     step = int(before["step"])
-    compared = _Step(before, after, force, box, fluid, INTEGRATORS[integrator] - 0.5, time_step)
+    compared = _DPDStep(before, after, force, box, fluid, INTEGRATORS[integrator] - 0.5, time_step)
     problem = (
         compared.wrong_ids()
         or compared.wrong_force(step, seed, generator)
@@ -62,7 +62,7 @@ def check_dpd_step(
 
 
 @dataclass(frozen=True)
-class _Step(Between):
+class _DPDStep(Between):
     """What is compared with the right step; the arguments are those of `check_dpd_step`.
 
     ahead: share of the change of velocity that the drag's velocity has beyond the new one.

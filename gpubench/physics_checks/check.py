@@ -18,7 +18,7 @@ SEED = 1
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CheckOutcome:
     """What a check measured."""
 
     findings: Sequence[Finding]
@@ -37,7 +37,7 @@ class Check:
 
     name: str
     question: str
-    measure: Callable[..., Outcome]
+    measure: Callable[..., CheckOutcome]
     long: Mapping[str, Any]
     quick: Mapping[str, Any] | None
 

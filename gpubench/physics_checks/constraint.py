@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.integrate import quad
 
 from gpubench.devices.base import Device
-from gpubench.evidence.physics_results import Axis, Figure, Finding, Panel, Reference, Series
+from gpubench.evidence.physics_results import Figure, Finding, Panel, PanelAxis, Reference, Series
 from gpubench.physics.box import Box
 from gpubench.physics.constraint import (
     constraint_values,
@@ -22,7 +22,7 @@ from gpubench.physics.constraint import (
     within_walls,
 )
 from gpubench.physics.sph import mass_for, spacing_for
-from gpubench.physics_checks.check import SEED, Check, Outcome, pass_time
+from gpubench.physics_checks.check import SEED, Check, CheckOutcome, pass_time
 from gpubench.physics_checks.sph_flows import (
     DAM,
     compare_fronts,
@@ -60,7 +60,7 @@ def make(device: Device, particles: int, **parameters: Value) -> ConstraintFluid
     return made
 
 
-def gradient(device: Device, *, particles: int) -> Outcome:
+def gradient(device: Device, *, particles: int) -> CheckOutcome:
     """Compare G with differences of g, and its transpose with it; needs no device."""
     rng = np.random.default_rng(SEED)
     spacing = spacing_for(NEIGHBOURS)
@@ -79,7 +79,7 @@ def gradient(device: Device, *, particles: int) -> Outcome:
     one = float(x @ found)
     other = -float((impulses(positions, x, box, mass) * velocities).sum())
     total = quad(lambda r: 4 * math.pi * r**2 * float(spline(np.array(r))), 0, 1)[0]
-    return Outcome(
+    return CheckOutcome(
         [
             Finding("integral of the kernel over space", total, None,
                     Reference(1.0, 1e-8, "a kernel is normalised")),
@@ -91,7 +91,7 @@ def gradient(device: Device, *, particles: int) -> Outcome:
     )  # fmt: skip
 
 
-def steps(device: Device, *, particles: int, span: int) -> Outcome:
+def steps(device: Device, *, particles: int, span: int) -> CheckOutcome:
     """Compare steps of both solvers, and the residuals that they tell, with float64."""
     problems, compared = [], 0
     for parameters in STEPS:
@@ -101,7 +101,7 @@ def steps(device: Device, *, particles: int, span: int) -> Outcome:
             compared += 1
             if problem := fluid.check():
                 problems.append(f"{dict(parameters)}: {problem}")
-    return Outcome(
+    return CheckOutcome(
         [
             Finding(
                 f"steps that are not those of float64, of {compared}", len(problems), None, NEVER,
@@ -111,7 +111,7 @@ def steps(device: Device, *, particles: int, span: int) -> Outcome:
     )  # fmt: skip
 
 
-def momentum(device: Device, *, particles: int, span: int) -> Outcome:
+def momentum(device: Device, *, particles: int, span: int) -> CheckOutcome:
     """Stir a column, and follow its momentum: along y there are neither walls nor gravity.
 
     Along the other axes the momentum of a step must change as gravity and walls say, with the
@@ -135,7 +135,7 @@ def momentum(device: Device, *, particles: int, span: int) -> Outcome:
         momenta.append(column.state()["velocities"][:, free].sum(dtype=np.float64))
     off = float(np.abs(np.array(momenta) - first).max())
     walk = 2.0**-24 * 0.1 * math.sqrt(10 * (span + 1) * particles)
-    return Outcome(
+    return CheckOutcome(
         [
             Finding("momentum along y: furthest from the first, over a random walk of roundings",
                     off / walk, None, Reference(0.0, 3.0, "impulses of a pair cancel to the bit")),
@@ -163,7 +163,7 @@ def _unexplained(
     return float(np.abs(gained).max()) / (len(begin) * column.number("mach"))
 
 
-def rest(device: Device, *, particles: int, height: float, span: float) -> Outcome:
+def rest(device: Device, *, particles: int, height: float, span: float) -> CheckOutcome:
     """Let a column settle; compare its pressure with the weight above, its density with 1."""
     column = make(device, particles, height=height, **REST)
     weighed = weigh_column(column, span, column.pressures)
@@ -175,10 +175,10 @@ def rest(device: Device, *, particles: int, height: float, span: float) -> Outco
                 Reference(0.0, 0.0005, "what the constraints ask for")),
         _solves(column),
     ]  # fmt: skip
-    return Outcome([*weighed.findings, *findings], weighed.figures)
+    return CheckOutcome([*weighed.findings, *findings], weighed.figures)
 
 
-def energy(device: Device, *, particles: int, span: float) -> Outcome:
+def energy(device: Device, *, particles: int, span: float) -> CheckOutcome:
     """Break a dam without viscosity against a wall, and follow energy and density."""
     given: dict[str, Value] = {"viscosity": 0.0, "tolerance": 1e-4, "iterations": 96}
     dam = make(device, particles, length=2.0, **given)
@@ -192,7 +192,7 @@ def energy(device: Device, *, particles: int, span: float) -> Outcome:
     total = np.array(energies)
     rise = float((total - np.minimum.accumulate(total)).max())
     times = (np.arange(1, len(total) + 1) * dam.time_step).tolist()
-    return Outcome(
+    return CheckOutcome(
         [
             Finding("energy of a dam break: largest rise above what it was, over that at first",
                     rise / total[0], None, Reference(0.0, 1e-3, "constraints do no work")),
@@ -207,7 +207,7 @@ def energy(device: Device, *, particles: int, span: float) -> Outcome:
             Figure(
                 "energy", "Energy of a dam break",
                 "Kinetic and potential energy over the particles and g H.",
-                Axis("time, kernel radii over the speed of sound of SPH"), Axis("energy"),
+                PanelAxis("time, kernel radii over the speed of sound of SPH"), PanelAxis("energy"),
                 [Panel("", [Series("measured", times[:: max(1, len(times) // 200)][:200],
                                    total[:: max(1, len(times) // 200)][:200].tolist())])],
             )
@@ -217,7 +217,7 @@ def energy(device: Device, *, particles: int, span: float) -> Outcome:
 
 def dam_break(
     device: Device, *, particles: int, depth: float, reynolds: float, free: bool, late: bool
-) -> Outcome:
+) -> CheckOutcome:
     """Follow the front of a collapsing column as the check of SPH does; see sph_flows.dam_break.
 
     late: whether to compare the late speed too. Late layers are as thin as a kernel where the

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.devices.base import Device
-from gpubench.evidence.physics_results import Axis, Figure, Finding, Panel, Series
-from gpubench.physics_checks.check import SEED, Check, Outcome
+from gpubench.evidence.physics_results import Figure, Finding, Panel, PanelAxis, Series
+from gpubench.physics_checks.check import SEED, Check, CheckOutcome
 from gpubench.simulate.setup import Setup
 from gpubench.workloads.constraint_fluid import ConstraintFluid
 from gpubench.workloads.sph import SPH
@@ -27,16 +27,20 @@ from gpubench.workloads.tank import Tank
 from gpubench.workloads.workload import BlowUp, Value
 
 SECOND = math.sqrt(2 * 9.81)  # in T = t sqrt(2 g / a)
+
 LOOKS = 40
+
 # A step is stable where no particle moves further than a cell, the energy rises by no more than
 # RISE of what it was at first, and no solve ends above BEYOND tolerances.
 RISE, BEYOND = 0.01, 10.0
+
 VISCOSITY = 0.1  # at Mach 1, for both
+
 CLAIM = "Bodin et al. 2012 claim two orders of magnitude"
 
 
 @dataclass
-class Run:
+class SolvedSecond:
     """One way to simulate the second, and what came of it; times in ms, of each pass."""
 
     workload: str
@@ -85,7 +89,7 @@ def density_errors(tank: Tank) -> NDArray[np.float64]:
     return tank.densities() - 1
 
 
-def try_out(run: Run, device: Device, particles: int) -> None:
+def try_out(run: SolvedSecond, device: Device, particles: int) -> None:
     """Simulate the second, and note density errors and whether the step was stable."""
     tank = run.make(device, particles)
     means, lowest, first = [], np.inf, 0.0
@@ -117,18 +121,22 @@ def try_out(run: Run, device: Device, particles: int) -> None:
     run.mean_error = statistics.mean(means)
 
 
-def stable(way: Run, steps: Sequence[float], device: Device, particles: int) -> list[Run]:
+def stable(
+    way: SolvedSecond, steps: Sequence[float], device: Device, particles: int
+) -> list[SolvedSecond]:
     """Return the runs with some rising steps, and as the last one the first that is not stable."""
     tried = []
     for step in steps:
-        tried.append(Run(way.workload, way.mach, step, way.given))
+        tried.append(SolvedSecond(way.workload, way.mach, step, way.given))
         try_out(tried[-1], device, particles)
         if tried[-1].why_unstable:
             break
     return tried
 
 
-def time_in_turns(runs: Sequence[Run], device: Device, particles: int, passes: int) -> None:
+def time_in_turns(
+    runs: Sequence[SolvedSecond], device: Device, particles: int, passes: int
+) -> None:
     """Time the second of each run by device events, all runs in each pass."""
     tanks = [run.make(device, particles) for run in runs]
     starts = [tank.state() for tank in tanks]
@@ -146,7 +154,7 @@ def time_in_turns(runs: Sequence[Run], device: Device, particles: int, passes: i
         run.times = own
 
 
-def gain(run: Run, others: Sequence[Run]) -> float | None:
+def gain(run: SolvedSecond, others: Sequence[SolvedSecond]) -> float | None:
     """Return the time of SPH with the same mean error over that of a run; None beyond its errors.
 
     Between two Mach numbers errors and times are taken to follow power laws.
@@ -168,21 +176,24 @@ def solution(
     sph_steps: Sequence[float],
     machs: Sequence[float],
     passes: int,
-) -> Outcome:
+) -> CheckOutcome:
     """Find the longest stable steps, and time the second with them and with shorter ones.
 
     depth: of the tank, in widths of the column. constraint_steps, sph_steps: rising steps to try.
     """
     tank: dict[str, Value] = {"depth": depth, "length": 8.0, "top": 1.2}
     findings: list[Finding] = []
-    ours: list[Run] = []
-    others: list[Run] = []
+    ours: list[SolvedSecond] = []
+    others: list[SolvedSecond] = []
     for name, mach, steps in (
         (ConstraintFluid.name, 0.2, constraint_steps),
         *(("sph-dam-break", mach, sph_steps) for mach in machs),
     ):
         tried = stable(
-            Run(name, mach, 0.0, {**tank, "viscosity": VISCOSITY * mach}), steps, device, particles
+            SolvedSecond(name, mach, 0.0, {**tank, "viscosity": VISCOSITY * mach}),
+            steps,
+            device,
+            particles,
         )
         fine = [run for run in tried if not run.why_unstable]
         last = tried[-1]
@@ -202,16 +213,16 @@ def solution(
         for run in ours
         if (found := gain(run, others)) is not None
     ]  # fmt: skip
-    return Outcome(findings, [_figure(ours, others)])
+    return CheckOutcome(findings, [_figure(ours, others)])
 
 
-def _figure(ours: Sequence[Run], others: Sequence[Run]) -> Figure:
+def _figure(ours: Sequence[SolvedSecond], others: Sequence[SolvedSecond]) -> Figure:
     lines = (("constraints, each step", ours), ("SPH, each Mach number", others))
     return Figure(
         "solution", "Time to solution and error of density",
         "One second of a breaking dam one metre wide: its time on the device against the mean error"
         " of density. Lower is faster, further left is stricter.",
-        Axis("mean density error, %", "log"), Axis("time of a second, ms", "log"),
+        PanelAxis("mean density error, %", "log"), PanelAxis("time of a second, ms", "log"),
         [Panel("", [Series(label, [100 * run.mean_error for run in runs], [r.ms for r in runs])
                     for label, runs in lines if len(runs) > 1])],
     )  # fmt: skip

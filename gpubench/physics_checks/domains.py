@@ -11,24 +11,27 @@ from numpy.typing import NDArray
 
 from gpubench.base.errors import UserError
 from gpubench.devices.base import Device
-from gpubench.evidence.physics_results import Axis, Figure, Finding, Panel, Reference, Series
+from gpubench.evidence.physics_results import Figure, Finding, Panel, PanelAxis, Reference, Series
 from gpubench.physics.domains import domain_size, order_parameter, structure_factor
 from gpubench.physics.fits import Estimate, growth_exponent
-from gpubench.physics_checks.check import SEED, Check, Outcome, found, make
+from gpubench.physics_checks.check import SEED, Check, CheckOutcome, found, make
 from gpubench.workloads.dpd import DPD, MESH, DPDSeparation
 
 Floats = NDArray[np.float64]
 
 FIRST_SAMPLE = 1.0  # of time
+
 SAMPLES = 36
+
 FROM_BOX = 0.3  # of its edge: larger domains feel their own images
 
 COVENEY = "Coveney and Novik, Phys. Rev. E 54, 5134 (1996)"
+
 AHMAD = "arXiv 1005.5096"
 
 
 @dataclass(frozen=True)
-class Regime:
+class GrowthLaw:
     """A law of growth and the window of time in which it is looked for.
 
     until: None for as long as the box is large enough.
@@ -43,15 +46,15 @@ class Regime:
     counts_from_begin: bool = False
 
 
-REGIMES: Mapping[int, Sequence[Regime]] = {
+REGIMES: Mapping[int, Sequence[GrowthLaw]] = {
     2: (
-        Regime("early", 20.0, 70.0, Reference(1 / 2, 0.06, f"{COVENEY}: t^1/2, then t^2/3")),
-        Regime("late", 250.0, None, Reference(2 / 3, 0.07, f"{COVENEY}: t^1/2, then t^2/3")),
+        GrowthLaw("early", 20.0, 70.0, Reference(1 / 2, 0.06, f"{COVENEY}: t^1/2, then t^2/3")),
+        GrowthLaw("late", 250.0, None, Reference(2 / 3, 0.07, f"{COVENEY}: t^1/2, then t^2/3")),
     ),
     3: (
-        Regime("early", 6.0, 20.0, Reference(1 / 3, 0.05, f"{AHMAD}: 1/3, then about 1")),
-        Regime("late", 25.0, None, None),
-        Regime(
+        GrowthLaw("early", 6.0, 20.0, Reference(1 / 3, 0.05, f"{AHMAD}: 1/3, then about 1")),
+        GrowthLaw("late", 25.0, None, None),
+        GrowthLaw(
             "late, of the growth since then", 25.0, None,
             Reference(1.0, 0.2, f"{AHMAD}: 1/3, then about 1"), counts_from_begin=True,
         ),
@@ -61,7 +64,7 @@ REGIMES: Mapping[int, Sequence[Regime]] = {
 
 def domain_growth(
     device: Device, *, dimensions: int, particles: int, span: float, runs: int, regimes: int
-) -> Outcome:
+) -> CheckOutcome:
     """Fit exponents to the domain sizes of some runs that differ in their seed.
 
     regimes: how many of REGIMES the span reaches.
@@ -89,7 +92,7 @@ def domain_growth(
             fits.append(_fit(times, mean, window, exponent))
     findings.append(Finding(f"domain size in {dimensions}D at time {times[-1]:g}", float(mean[-1])))
     measured = Series("measured", times.tolist(), mean.tolist())
-    return Outcome(findings, [_figure(dimensions, particles, [measured, *fits])])
+    return CheckOutcome(findings, [_figure(dimensions, particles, [measured, *fits])])
 
 
 def _sizes(mixture: DPD, span: float) -> tuple[Floats, Floats]:
@@ -119,7 +122,7 @@ def _last_free(times: Floats, sizes: Floats, edge: float) -> float:
 
 
 def _exponent(
-    regime: Regime, window: tuple[float, float], times: Floats, sizes: Floats
+    regime: GrowthLaw, window: tuple[float, float], times: Floats, sizes: Floats
 ) -> Estimate:
     """Return the mean exponent of the runs, with an error from their spread if there are some."""
     begin, until = window
@@ -152,8 +155,8 @@ def _figure(dimensions: int, particles: int, series: Sequence[Series]) -> Figure
         f"Domains in {dimensions}D",
         "Size of the domains, 2 pi over the mean wavenumber of the structure factor, and the"
         " power laws fitted to it.",
-        Axis("time", "log"),
-        Axis("domain size, cutoffs", "log"),
+        PanelAxis("time", "log"),
+        PanelAxis("domain size, cutoffs", "log"),
         [Panel(f"{particles:,} particles", series)],
     )
 

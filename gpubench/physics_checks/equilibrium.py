@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.devices.base import Device
-from gpubench.evidence.physics_results import Axis, Figure, Finding, Panel, Reference, Series
+from gpubench.evidence.physics_results import Figure, Finding, Panel, PanelAxis, Reference, Series
 from gpubench.physics.fits import Estimate, mean_of_series
 from gpubench.physics.observables import (
     RadialDistribution,
@@ -21,7 +21,7 @@ from gpubench.physics.observables import (
     radial_distribution,
     temperature,
 )
-from gpubench.physics_checks.check import Check, Outcome, found, make, pass_time, sampled
+from gpubench.physics_checks.check import Check, CheckOutcome, found, make, pass_time, sampled
 from gpubench.workloads.dpd import DPD, DPDStandard
 
 Floats = NDArray[np.float64]
@@ -49,7 +49,7 @@ PRESSURE = Reference(
 
 def temperatures(
     device: Device, *, particles: int, span: float, integrators: Sequence[str]
-) -> Outcome:
+) -> CheckOutcome:
     """Read kT at half and at full steps, for each integrator and time step."""
     findings: list[Finding] = []
     for integrator in integrators:
@@ -59,7 +59,7 @@ def temperatures(
             )
             half, full = kinetic_temperatures(fluid, span)
             findings += _temperature_findings(integrator, time_step, half, full)
-    return Outcome(findings)
+    return CheckOutcome(findings)
 
 
 def kinetic_temperatures(fluid: DPD, span: float) -> tuple[Estimate, Estimate]:
@@ -103,7 +103,7 @@ def _temperature_findings(
     ]  # fmt: skip
 
 
-def noise_generators(device: Device, *, particles: int, span: float) -> Outcome:
+def noise_generators(device: Device, *, particles: int, span: float) -> CheckOutcome:
     """Compare kT under the generator of the paper with kT under Philox."""
     findings = []
     for time_step in TIME_STEPS[1:]:
@@ -122,12 +122,12 @@ def noise_generators(device: Device, *, particles: int, span: float) -> Outcome:
             found(f"kT, noise of rozen2008, {at}", paper),
             found(f"kT, noise of rozen2008 less that of Philox, {at}", difference),
         ]
-    return Outcome(findings)
+    return CheckOutcome(findings)
 
 
 def structure(
     device: Device, *, particles: int, snapshots: int, reach: float, distributions: int
-) -> Outcome:
+) -> CheckOutcome:
     """Measure the pressure and the radial distribution function.
 
     distributions: on how many of the snapshots the latter is taken, which costs more.
@@ -147,7 +147,7 @@ def structure(
     spread = np.std([each.g for each in of_snapshots], axis=0, ddof=1)
     error = spread / math.sqrt(distributions)
     mean_pressure = mean_of_series(np.array(pressures), blocks=min(16, snapshots))
-    return Outcome(
+    return CheckOutcome(
         [
             found("pressure", mean_pressure, PRESSURE),
             *_distribution_findings(distribution, error, fluid),
@@ -209,8 +209,8 @@ def _distribution_figure(distribution: RadialDistribution) -> Figure:
         "radial-distribution",
         "Radial distribution function",
         "How many particles are at a distance from another, over how many would be at random.",
-        Axis("distance, cutoffs"),
-        Axis("g"),
+        PanelAxis("distance, cutoffs"),
+        PanelAxis("g"),
         [Panel("", [line])],
     )
 

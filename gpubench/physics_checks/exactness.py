@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from gpubench import registry
 from gpubench.devices import missing_feature
 from gpubench.devices.base import Device
-from gpubench.evidence.physics_results import Axis, Figure, Finding, Panel, Reference, Series
+from gpubench.evidence.physics_results import Figure, Finding, Panel, PanelAxis, Reference, Series
 from gpubench.physics.fits import Estimate, fit_line, growth_exponent
 from gpubench.physics.fluid import INTEGRATORS
 from gpubench.physics.forces import conservative_energy
 from gpubench.physics.motion import rows_of
 from gpubench.physics.observables import momentum
-from gpubench.physics_checks.check import SEED, Check, Outcome, found, make, pass_time, sampled
+from gpubench.physics_checks.check import SEED, Check, CheckOutcome, found, make, pass_time, sampled
 from gpubench.physics_checks.equilibrium import SETTLE
 from gpubench.problems.cells.contract import CellList
 from gpubench.problems.pair_noise.contract import PairNoise
@@ -51,7 +51,7 @@ STEPS: Sequence[tuple[str, Mapping[str, Value]]] = (
 ENERGY_STEPS = (0.0025, 0.005, 0.01, 0.02)
 
 
-def pair_noise(device: Device, *, pairs: int) -> Outcome:
+def pair_noise(device: Device, *, pairs: int) -> CheckOutcome:
     """Draw the noise of pairs from either side, and take its moments."""
     findings = []
     inputs = make_pairs(pairs, SEED)
@@ -65,7 +65,7 @@ def pair_noise(device: Device, *, pairs: int) -> Outcome:
             Finding(f"{name}: numbers that differ from the partner's", int(unequal), None, NEVER)
         )
         findings += _moments(name, generator.outcome(), is_reference=name == "noise-philox")
-    return Outcome(findings)
+    return CheckOutcome(findings)
 
 
 def _drawn(generator: PairNoise, inputs: PairSet) -> NDArray[np.float32]:
@@ -91,7 +91,7 @@ def _moments(name: str, outcome: Mapping[str, Any], *, is_reference: bool) -> li
     ]
 
 
-def steps(device: Device, *, particles: int) -> Outcome:
+def steps(device: Device, *, particles: int) -> CheckOutcome:
     """Hold a step of every workload under every integrator against one in float64."""
     problems, compared = [], 0
     for workload, parameters in STEPS:
@@ -102,7 +102,7 @@ def steps(device: Device, *, particles: int) -> Outcome:
             compared += 1
             if problem := fluid.check():
                 problems.append(f"{workload}, {integrator}: {problem}")
-    return Outcome(
+    return CheckOutcome(
         [
             Finding(
                 f"steps that are not those of float64, of {compared}", len(problems), None, NEVER,
@@ -112,7 +112,7 @@ def steps(device: Device, *, particles: int) -> Outcome:
     )  # fmt: skip
 
 
-def momentum_conservation(device: Device, *, particles: int, steps: int) -> Outcome:
+def momentum_conservation(device: Device, *, particles: int, steps: int) -> CheckOutcome:
     """Follow the total momentum, which starts at 0, in units of what rounding may do to it."""
     fluid = make(device, DPDStandard.name, particles)
     marks = np.unique(np.geomspace(10, steps, 24).astype(int))
@@ -128,7 +128,7 @@ def momentum_conservation(device: Device, *, particles: int, steps: int) -> Outc
         "Root mean square of a component of the total momentum, over the particles, and a random"
         " walk of one rounding to 2⁻²⁴ for each particle and step."
     )
-    return Outcome(
+    return CheckOutcome(
         [
             Finding(
                 f"total momentum after {steps:,} steps, over a random walk of roundings",
@@ -142,8 +142,8 @@ def momentum_conservation(device: Device, *, particles: int, steps: int) -> Outc
                 "momentum",
                 "Momentum",
                 caption,
-                Axis("steps", "log"),
-                Axis("momentum of a particle", "log"),
+                PanelAxis("steps", "log"),
+                PanelAxis("momentum of a particle", "log"),
                 [
                     Panel(
                         "",
@@ -159,7 +159,7 @@ def momentum_conservation(device: Device, *, particles: int, steps: int) -> Outc
     )  # fmt: skip
 
 
-def energy_conservation(device: Device, *, particles: int, span: float) -> Outcome:
+def energy_conservation(device: Device, *, particles: int, span: float) -> CheckOutcome:
     """Follow the energy without friction and noise, at several time steps from one state."""
     settled = make(device, DPDStandard.name, particles, time_step=0.02)
     pass_time(settled, SETTLE)
@@ -189,7 +189,7 @@ def energy_conservation(device: Device, *, particles: int, span: float) -> Outco
     exponent = growth_exponent(steps, np.array(spreads), (steps[0], steps[-1]))
     order = Reference(2.0, 0.25, "leap-frog is of second order")
     findings.append(found("exponent of the energy's spread with the time step", exponent, order))
-    return Outcome(findings)
+    return CheckOutcome(findings)
 
 
 def _energies(fluid: DPD, span: float) -> tuple[Floats, Floats]:
@@ -204,7 +204,7 @@ def _energies(fluid: DPD, span: float) -> tuple[Floats, Floats]:
     return np.array(times), np.array(energies)
 
 
-def trajectories(device: Device, *, particles: int, steps: int) -> Outcome:
+def trajectories(device: Device, *, particles: int, steps: int) -> CheckOutcome:
     """Compare the state after some steps over every cell list, and with lists of neighbours."""
     wanted = _state(device, Setup(DPDStandard.name, particles, seed=SEED), steps)
     differing, lacking, compared = [], [], 0
@@ -220,7 +220,7 @@ def trajectories(device: Device, *, particles: int, steps: int) -> Outcome:
             differing.append(f"{algorithm} {form}" + (f" with skin {skin}" if skin else ""))
     notes = [f"differs: {', '.join(differing)}"] if differing else []
     notes += [f"not run: {'; '.join(lacking)}"] if lacking else []
-    return Outcome(
+    return CheckOutcome(
         [
             Finding(
                 f"cell lists with a different trajectory after {steps} steps, of {compared}",

@@ -13,7 +13,7 @@ from scipy.optimize import minimize_scalar
 
 from gpubench.base.errors import UserError
 from gpubench.devices.base import Device
-from gpubench.evidence.physics_results import Axis, Figure, Finding, Panel, Reference, Series
+from gpubench.evidence.physics_results import Figure, Finding, Panel, PanelAxis, Reference, Series
 from gpubench.physics.fits import LEAST_POINTS, Estimate, fit_line, mean_of_series
 from gpubench.physics.interfaces import interface_stress, settled_heights
 from gpubench.physics.mixing import (
@@ -24,7 +24,7 @@ from gpubench.physics.mixing import (
     mixing_layer,
     viscous_growth_rate,
 )
-from gpubench.physics_checks.check import SEED, Check, Outcome, found, make, pass_time, sampled
+from gpubench.physics_checks.check import SEED, Check, CheckOutcome, found, make, pass_time, sampled
 from gpubench.physics_checks.transport import DENSITY, VISCOSITY
 from gpubench.workloads.dpd import DPD, LAYER, DPDRayleighTaylor
 
@@ -44,7 +44,7 @@ TENSION_EDGE = 10.0  # along z, of a box with two interfaces
 
 def mixing(
     device: Device, *, particles: Sequence[int], depths: Sequence[float], span: float
-) -> Outcome:
+) -> CheckOutcome:
     """Follow the height of the mixing layer from a flat interface."""
     findings, lines = [], []
     for count, depth in zip(particles, depths, strict=True):
@@ -57,11 +57,11 @@ def mixing(
         "Rayleigh-Taylor mixing layer",
         "Height of the layer in which the fluids have mixed, 6 times the integral of c (1 - c)"
         " over z, c the share of the heavy fluid.",
-        Axis("time"),
-        Axis("height of the mixing layer, cutoffs"),
+        PanelAxis("time"),
+        PanelAxis("height of the mixing layer, cutoffs"),
         [Panel("", lines)],
     )
-    return Outcome(findings, [figure])
+    return CheckOutcome(findings, [figure])
 
 
 def _mixing_heights(column: DPD, span: float) -> tuple[Floats, Floats]:
@@ -154,7 +154,7 @@ def single_mode(
     runs: int,
     tension_particles: int,
     tension_snapshots: int,
-) -> Outcome:
+) -> CheckOutcome:
     """Measure how fast a single small wave of the interface grows, in runs of different seeds.
 
     repulsion: between the fluids. The more, the less they dissolve in each other, and the better
@@ -176,7 +176,7 @@ def single_mode(
         rates.append(_rate(times, amplitudes, wave))
     mean = Estimate(float(np.mean(rates)), float(np.std(rates, ddof=1)) / math.sqrt(runs))
     amplitudes = np.mean(curves, axis=0)
-    return Outcome(
+    return CheckOutcome(
         [
             found(f"tension of the interface, repulsion {repulsion:g} to 25", tension),
             *_growth_findings(mean, wave),
@@ -270,8 +270,8 @@ def _single_mode_figure(times: Floats, amplitudes: Floats, rate: float, wave: Wa
         "A single wave of the interface",
         "Amplitude of the wave, mean of the runs; cosh(n t) with the rate fitted and with that of"
         " linear theory.",
-        Axis("time"),
-        Axis("amplitude, cutoffs", "log"),
+        PanelAxis("time"),
+        PanelAxis("amplitude, cutoffs", "log"),
         [Panel(f"wavelength {wave.wavelength:g}", lines)],
     )
 

@@ -24,7 +24,7 @@ from gpubench.physics_checks import (
     sph_flows,
     transport,
 )
-from gpubench.physics_checks.check import Check, Outcome
+from gpubench.physics_checks.check import Check, CheckOutcome
 
 FAMILIES: Mapping[str, Sequence[Check]] = {
     "dpd": (
@@ -62,9 +62,9 @@ def run_check(check: Check, device: Device, size: Mapping[str, Any]) -> CheckRun
 
 
 def _attempt(
-    measure: Callable[..., Outcome], device: Device, size: Mapping[str, Any]
-) -> tuple[Outcome, str | None]:
+    measure: Callable[..., CheckOutcome], device: Device, size: Mapping[str, Any]
+) -> tuple[CheckOutcome, str | None]:
     try:
         return measure(device, **size), None
     except UserError as error:
-        return Outcome([]), str(error)
+        return CheckOutcome([]), str(error)

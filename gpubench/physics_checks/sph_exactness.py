@@ -27,7 +27,7 @@ from gpubench.physics.sph import (
     viscous_laplacian,
 )
 from gpubench.physics.sph_forces import densities, mean_pressure
-from gpubench.physics_checks.check import SEED, Check, Outcome, make_sph, pass_time
+from gpubench.physics_checks.check import SEED, Check, CheckOutcome, make_sph, pass_time
 from gpubench.simulate.setup import Setup
 from gpubench.workloads.sph import SPH, SPHDamBreak, SPHRigidBody
 from gpubench.workloads.sph_bodies import AXES
@@ -54,7 +54,7 @@ RESTLESS = 2.0  # times the speed that is left with short steps
 RATIO = 1.5  # of one step to the next that is tried
 
 
-def kernels(device: Device, *, neighbours: float) -> Outcome:
+def kernels(device: Device, *, neighbours: float) -> CheckOutcome:
     """Integrate the smoothing kernels, and compare slopes with differences; needs no device."""
     findings = [
         Finding(
@@ -77,7 +77,7 @@ def kernels(device: Device, *, neighbours: float) -> Outcome:
                 reference=Reference(0.0, 1e-5, "of the kernel"),
             )
         )  # fmt: skip
-    return Outcome([*findings, _lattice_pressure(neighbours)])
+    return CheckOutcome([*findings, _lattice_pressure(neighbours)])
 
 
 def _slope(kernel: Callable[[Floats], Floats], r: Floats) -> Floats:
@@ -108,7 +108,7 @@ def _lattice_pressure(neighbours: float) -> Finding:
     )
 
 
-def steps(device: Device, *, particles: int, span: int) -> Outcome:
+def steps(device: Device, *, particles: int, span: int) -> CheckOutcome:
     """Hold steps of every workload under both integrators against float64."""
     problems, compared = [], 0
     for workload, parameters in STEPS:
@@ -120,7 +120,7 @@ def steps(device: Device, *, particles: int, span: int) -> Outcome:
                 compared += 1
                 if problem := fluid.check():
                     problems.append(f"{workload}, {integrator}: {problem}")
-    return Outcome(
+    return CheckOutcome(
         [
             Finding(
                 f"steps that are not those of float64, of {compared}", len(problems), None, NEVER,
@@ -130,7 +130,7 @@ def steps(device: Device, *, particles: int, span: int) -> Outcome:
     )  # fmt: skip
 
 
-def exchange(device: Device, *, particles: int, span: int) -> Outcome:
+def exchange(device: Device, *, particles: int, span: int) -> CheckOutcome:
     """Throw a body into fluid without weight, and follow momentum and its exchange.
 
     Along the axis that repeats there are no walls: there, what the fluid gains the body loses.
@@ -156,7 +156,7 @@ def exchange(device: Device, *, particles: int, span: int) -> Outcome:
     # A rounding of each velocity in each step, at random.
     walk = 2.0**-24 * THROWN[0] * pool.fluid.mass * math.sqrt(20 * span * particles)
     walk += 2.0**-24 * THROWN[1] * pool.bodies[0].mass * math.sqrt(20 * span)
-    return Outcome(
+    return CheckOutcome(
         [
             Finding("steps, of 20, after which the forces do not add up to 0", unequal, None,
                     NEVER),
@@ -187,7 +187,7 @@ def _force_sum(pool: SPH) -> Floats:
     return total
 
 
-def integrators(device: Device, *, particles: int, span: float, viscosity: float) -> Outcome:
+def integrators(device: Device, *, particles: int, span: float, viscosity: float) -> CheckOutcome:
     """Find the longest steps with which a column at rest stays so."""
     given: dict[str, Any] = {"length": 1.0, "height": 1.0, "mach": 0.1, "viscosity": viscosity}
     column = make_sph(device, SPHDamBreak.name, particles, time_step=0.1, **given)
@@ -219,7 +219,7 @@ def integrators(device: Device, *, particles: int, span: float, viscosity: float
             step *= RATIO
     euler, symplectic = longest["euler"], longest["symplectic"]
     note = f"viscosity {viscosity:g}, steps tried in ratios of {RATIO:g}"
-    return Outcome(
+    return CheckOutcome(
         [
             Finding("longest stable step, explicit Euler", euler, note=note),
             Finding("longest stable step, symplectic Euler", symplectic, note=note),

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.devices.base import Device
-from gpubench.evidence.physics_results import Axis, Figure, Finding, Panel, Reference, Series
+from gpubench.evidence.physics_results import Figure, Finding, Panel, PanelAxis, Reference, Series
 from gpubench.physics.dam_break import (
     EXPERIMENTS,
     LATE,
@@ -31,7 +31,15 @@ from gpubench.physics.hydrostatics import (
     weight_density,
 )
 from gpubench.physics.rigid import RigidBody, ball_body, box_body
-from gpubench.physics_checks.check import SEED, Check, Outcome, found, make_sph, pass_time, sampled
+from gpubench.physics_checks.check import (
+    SEED,
+    Check,
+    CheckOutcome,
+    found,
+    make_sph,
+    pass_time,
+    sampled,
+)
 from gpubench.workloads.sph import SPH, SPHDamBreak, SPHRigidBody
 from gpubench.workloads.sph_bodies import AXES
 from gpubench.workloads.tank import Tank
@@ -52,7 +60,7 @@ FLOAT = {"mach": 0.2, "viscosity": 0.05, "drop": 0.1, "contact_distance": 1.15}
 SAMPLES = 24  # of a body along each axis, for the share of it that is in the fluid
 
 
-def hydrostatics(device: Device, *, particles: int, height: float, span: float) -> Outcome:
+def hydrostatics(device: Device, *, particles: int, height: float, span: float) -> CheckOutcome:
     """Let a column settle, and compare its pressure with the weight above.
 
     height: of the column, in its widths. span: time to settle; sound crosses it in its height.
@@ -64,7 +72,7 @@ def hydrostatics(device: Device, *, particles: int, height: float, span: float) 
     return weigh_column(column, span, lambda: column.densities() - 1)
 
 
-def weigh_column(column: Tank, span: float, pressures_now: Callable[[], Floats]) -> Outcome:
+def weigh_column(column: Tank, span: float, pressures_now: Callable[[], Floats]) -> CheckOutcome:
     """Let a column settle for a time, and compare its pressures with the weight above."""
     let_stray(column)
     pass_time(column, span)
@@ -83,7 +91,7 @@ def weigh_column(column: Tank, span: float, pressures_now: Callable[[], Floats])
         Series("measured", deep, profile.pressures.tolist()),
         Series("weight above", deep, (gravity * (surface - profile.heights)).tolist(), "theory"),
     ]
-    return Outcome(
+    return CheckOutcome(
         [
             Finding(
                 "pressure of a column at rest: furthest from rho0 g (H - z), over rho0 g H", off,
@@ -102,8 +110,8 @@ def weigh_column(column: Tank, span: float, pressures_now: Callable[[], Floats])
                 "hydrostatics",
                 "A column of fluid at rest",
                 "Mean pressure in horizontal layers, and the weight of what is above them.",
-                Axis("height, kernel radii"),
-                Axis("pressure"),
+                PanelAxis("height, kernel radii"),
+                PanelAxis("pressure"),
                 [Panel("", lines)],
             )
         ],
@@ -122,7 +130,7 @@ def let_stray(column: Tank) -> None:
 
 def dam_break(
     device: Device, *, particles: int, depth: float, reynolds: float, free: bool
-) -> Outcome:
+) -> CheckOutcome:
     """Follow the front of a collapsing column, and compare it with experiments.
 
     depth: of the tank, in widths of the column. reynolds: of the width and the speed of a fall
@@ -141,7 +149,7 @@ def compare_fronts(
     reynolds: float,
     free: float | None,
     is_late_compared: bool = True,
-) -> Outcome:
+) -> CheckOutcome:
     """Compare the front of a dam break with experiments.
 
     front: returns T and Z for a Reynolds number. reynolds, free: see `dam_break`; free is the
@@ -175,15 +183,15 @@ def compare_fronts(
         Series(each.title, each.times.tolist(), each.fronts.tolist(), "theory")
         for each in EXPERIMENTS.values()
     ]
-    return Outcome(
+    return CheckOutcome(
         findings,
         [
             Figure(
                 "dam-break",
                 "The front of a dam break",
                 "How far a column of width a and height 2 a has run along the floor.",
-                Axis("T = t sqrt(2 g / a)"),
-                Axis("Z = x / a"),
+                PanelAxis("T = t sqrt(2 g / a)"),
+                PanelAxis("Z = x / a"),
                 [Panel("", lines)],
             )
         ],
@@ -219,7 +227,7 @@ def _from_the_beginning(workload: Tank, span: float, every: float) -> Iterator[S
 
 def floating(
     device: Device, *, particles: int, size: float, densities: list[float], span: float
-) -> Outcome:
+) -> CheckOutcome:
     """Drop a box and a ball into a pool, and see how much of them stays below its surface.
 
     size: of the bodies, in depths of the fluid. densities: of the bodies, one run each. span:
@@ -246,7 +254,7 @@ def floating(
                     f"{edge / pool.spacing:.0f} particles across",
                 )
             )  # fmt: skip
-    return Outcome(findings)
+    return CheckOutcome(findings)
 
 
 def _surface(now: Snapshot, pool: SPH, edge: float) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpubench.devices.base import Device
-from gpubench.evidence.physics_results import Axis, Figure, Finding, Panel, Reference, Series
+from gpubench.evidence.physics_results import Figure, Finding, Panel, PanelAxis, Reference, Series
 from gpubench.physics.fits import Estimate
 from gpubench.physics.transport import (
     MeanSquareDisplacement,
@@ -17,7 +17,7 @@ from gpubench.physics.transport import (
     viscosity,
     wavenumber_along,
 )
-from gpubench.physics_checks.check import Check, Outcome, found, make, pass_time, sampled
+from gpubench.physics_checks.check import Check, CheckOutcome, found, make, pass_time, sampled
 from gpubench.physics_checks.equilibrium import SETTLE
 from gpubench.workloads.dpd import DPD, DPDStandard
 from gpubench.workloads.workload import Snapshot
@@ -33,7 +33,7 @@ FORGOTTEN = 2.0  # time after which a particle's velocity is
 WAVE_SPEED = 0.2  # of each of the waves; below what makes them see each other
 
 
-def self_diffusion(device: Device, *, particles: int, span: float) -> Outcome:
+def self_diffusion(device: Device, *, particles: int, span: float) -> CheckOutcome:
     """Measure D from the displacements of a fluid at rest."""
     fluid = make(device, DPDStandard.name, particles, time_step=TIME_STEP)
     pass_time(fluid, SETTLE)
@@ -42,7 +42,7 @@ def self_diffusion(device: Device, *, particles: int, span: float) -> Outcome:
         displacement.add(now.time, now.positions)
     measured = displacement.diffusion((FORGOTTEN, span))
     slowed = 2.84 / (6 * math.pi * VISCOSITY * fluid.box.size[0])
-    return Outcome(
+    return CheckOutcome(
         [
             found(
                 "self-diffusion D", Estimate(measured.value + slowed, measured.error),
@@ -53,7 +53,7 @@ def self_diffusion(device: Device, *, particles: int, span: float) -> Outcome:
     )  # fmt: skip
 
 
-def shear_viscosity(device: Device, *, particles: int, span: float) -> Outcome:
+def shear_viscosity(device: Device, *, particles: int, span: float) -> CheckOutcome:
     """Measure the viscosity from four weak shear waves in one box, which decay side by side."""
     fluid = make(device, DPDStandard.name, particles, time_step=TIME_STEP)
     pass_time(fluid, SETTLE)
@@ -69,7 +69,7 @@ def shear_viscosity(device: Device, *, particles: int, span: float) -> Outcome:
         float(np.mean([one.value for one in each])),
         math.sqrt(sum(one.error**2 for one in each)) / len(each),
     )
-    return Outcome(
+    return CheckOutcome(
         [_viscosity_finding(mean, wavenumber)],
         [_decay_figure(at, amplitudes, wavenumber, mean.value / DENSITY)],
     )
@@ -110,8 +110,8 @@ def _decay_figure(
         "Decay of shear waves",
         "Mean amplitude of four shear waves in one box, and the decay of the viscosity that the"
         " regression finds.",
-        Axis("time"),
-        Axis("speed of the wave"),
+        PanelAxis("time"),
+        PanelAxis("speed of the wave"),
         [
             Panel(
                 "",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gpubench.devices.base import Device
-from gpubench.primitives.radix_sort import RadixSort
+from gpubench.primitives.radix_sort import PairRadixSort
 
 BLOCK = 128
 CODE_BITS = 30
@@ -27,7 +27,7 @@ class LinearBvh:
         while self._counts[-1] > 1:
             self._counts.append((self._counts[-1] + 1) // 2)
         self._codes, self._order = (device.empty(items, "int32") for _ in range(2))
-        self._sort = RadixSort(device, items, CODE_BITS)
+        self._sort = PairRadixSort(device, items, CODE_BITS)
         self.leaf_boxes = device.empty((2 * sum(self._counts), 4), "float32")
         self.children = device.empty((max(1, items - 1), 2), "int32")
         self.node_boxes = device.empty((2 * max(1, items - 1), 4), "float32")

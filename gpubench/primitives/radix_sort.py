@@ -11,7 +11,7 @@ from gpubench.devices.base import Device
 from gpubench.primitives.digit_sorts import OnesweepSort, ThreeKernelSort
 
 
-class RadixSort:
+class PairRadixSort:
     """Sort int32 keys in [0, 2^bits) with int32 values, stably.
 
     Higher digits cost nothing: digits have up to eight bits.

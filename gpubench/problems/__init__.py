@@ -13,11 +13,11 @@ from functools import cache
 
 from gpubench.base import plugins
 from gpubench.core.problem import Problem
-from gpubench.core.recipe import Declared, Recipe, Words, declared_axes
+from gpubench.core.recipe import DeclaredAxis, Recipe, Words, declared_axes
 
 # The order of columns where inputs are of several kinds; what is not named comes behind.
 _ORDER = ("particles", "records", "pairs", "matrix", "surfaces", "keys", "meshes", "simulation")
-_LEARNT: dict[str, dict[str, Declared]] = {}  # kinds of other packages, from their results
+_LEARNT: dict[str, dict[str, DeclaredAxis]] = {}  # kinds of other packages, from their results
 
 
 @cache
@@ -65,22 +65,22 @@ def kinds() -> dict[str, type[Recipe]]:
 
 
 @cache
-def _own_axes() -> dict[str, dict[str, Declared]]:
+def _own_axes() -> dict[str, dict[str, DeclaredAxis]]:
     return {name: recorded(kind) for name, kind in own_kinds().items()}
 
 
-def axes_by_kind() -> Mapping[str, Mapping[str, Declared]]:
+def axes_by_kind() -> Mapping[str, Mapping[str, DeclaredAxis]]:
     """Return the axes of records: of the package's kinds, and of those that were read."""
     return _own_axes() | _LEARNT
 
 
-def recorded(kind: type[Recipe]) -> dict[str, Declared]:
+def recorded(kind: type[Recipe]) -> dict[str, DeclaredAxis]:
     """Return the axes of a kind that a record has."""
     every = declared_axes(kind) | dict(kind.derived)
     return {name: each for name, each in every.items() if each.recorded is not None}
 
 
-def learn(kind: str, axes: Mapping[str, Declared]) -> None:
+def learn(kind: str, axes: Mapping[str, DeclaredAxis]) -> None:
     """Take note of a kind of another package; what has words for an axis counts."""
     if kind in own_kinds():
         return
@@ -99,16 +99,16 @@ def learnt() -> int:
     return len(_changes)
 
 
-def axes() -> dict[str, Declared]:
+def axes() -> dict[str, DeclaredAxis]:
     """Return all axes of records, each once, in the order of the kinds."""
-    found: dict[str, Declared] = {}
+    found: dict[str, DeclaredAxis] = {}
     for of_kind in axes_by_kind().values():
         for name, declared in of_kind.items():
             found.setdefault(name, declared)
     return found
 
 
-def words_of(name: str, declared: Declared) -> Words:
+def words_of(name: str, declared: DeclaredAxis) -> Words:
     """Return the words for an axis, made of its name where it declares none."""
     text = name.replace("_", " ")
     return declared.words or Words(text.capitalize(), text, f"{text} {{}}")

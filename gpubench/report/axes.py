@@ -36,7 +36,7 @@ class Axis:
 
     @property
     def kind(self) -> str:
-        """Its scale in a figure, see figures.Axis."""
+        """Its scale in a figure, see figures.Scale."""
         return self.words.scale
 
     @property

@@ -13,25 +13,29 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from gpubench.evidence.crossover import Ratio, Timed
 from gpubench.evidence.frame import command_of, row_of
 from gpubench.evidence.pooling import hashable
-from gpubench.evidence.ranking import Ranked, Subject
+from gpubench.evidence.ranking import Ranked, Variant
 from gpubench.evidence.records import Record
 from gpubench.report import formats
 from gpubench.report.axes import AXES, counts, sizes
 
 T = TypeVar("T")
+
 K = TypeVar("K", bound=Hashable)
 
 # The first of these that was timed is shown, and ranked with others in the same mode.
 MODES = ("graph", "hot", "cold")
+
 # A phase of that name is a picture, which is no part of a step; phases whose names begin with the
 # other one are what several ranks spend on each other.
 DRAW, EXCHANGE = "draw", "exchange"
+
 # A sample is long where it is so many times as long as one of nothing, which is a part of it.
 LONG = 20
+
 _UNITS_MS = {"s": 1000.0, "ms": 1.0, "us": 0.001}
 
 
-class Place:
+class InputAxes:
     """The input of a measurement: its value on each axis; None on those that it does not have."""
 
     def __init__(self, told: Mapping[str, Any]) -> None:
@@ -40,7 +44,7 @@ class Place:
         self._hash = hash(tuple(self._told.items()))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Place) and self._told == other._told
+        return isinstance(other, InputAxes) and self._told == other._told
 
     def __hash__(self) -> int:
         return self._hash
@@ -81,7 +85,7 @@ def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
     return found
 
 
-class Cell:
+class MeasurementRow:
     """A row of the frame: each column is an attribute, see `evidence.frame`.
 
     Of a step of a simulation, `ranks` is 1 or more. ok: whether there is a time. modes: the rows
@@ -100,9 +104,9 @@ class Cell:
         self.ranked = ranked
         self.record: Record = ranked.measurement.record
         self.ok: bool = self.status == "ok"
-        self.subject = Subject.of(self.record)
-        self.place = Place({name: columns[name] for name in AXES})
-        self.modes: dict[str, Cell] = {self.mode: self}
+        self.subject = Variant.of(self.record)
+        self.place = InputAxes({name: columns[name] for name in AXES})
+        self.modes: dict[str, MeasurementRow] = {self.mode: self}
 
     def is_timed(self, mode: str) -> bool:
         """Say whether there is a time in a mode."""
@@ -114,7 +118,7 @@ class Cell:
         assert self.ranked.ratio is not None
         return self.ranked.ratio
 
-    def over(self, other: Cell) -> Ratio:
+    def over(self, other: MeasurementRow) -> Ratio:
         """Divide its time by another."""
         ours, theirs = (Timed(c.median_ms, c.low_ms, c.high_ms) for c in (self, other))
         return ours.over(theirs)
@@ -181,13 +185,13 @@ def overhead_ms(environment: Mapping[str, Any]) -> Mapping[str, float | None]:
     return known
 
 
-def shown(cells: Iterable[Cell]) -> Cell:
+def shown(cells: Iterable[MeasurementRow]) -> MeasurementRow:
     """Return which of several modes is shown: what is wrong, else the first of MODES timed."""
     order = ("wrong", "ok", "failed", "skipped")
     return min(cells, key=lambda cell: (order.index(cell.status), MODES.index(cell.mode)))
 
 
-def phases_of(cells: Sequence[Cell]) -> list[str]:
+def phases_of(cells: Sequence[MeasurementRow]) -> list[str]:
     """Return the names of the phases of some steps, in the order in which they come.
 
     What only some steps have comes behind what it follows there.

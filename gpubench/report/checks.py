@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from gpubench.evidence import physics_results
 from gpubench.evidence.physics_results import CheckResults, CheckRun, Finding
 from gpubench.report import formats
-from gpubench.report.figures import Axis, Chart, Line, panel
+from gpubench.report.figures import Chart, Curve, Scale, panel
 from gpubench.report.pages import Item, Page, Section, Table, words
 from gpubench.report.vega import draw_all
 
@@ -94,11 +94,11 @@ def _expected(finding: Finding) -> str:
 
 
 def _chart(slug: str, figure: physics_results.Figure) -> Chart:
-    x, y = (Axis(axis.label, _KINDS[axis.scale]) for axis in (figure.x, figure.y))
+    x, y = (Scale(axis.label, _KINDS[axis.scale]) for axis in (figure.x, figure.y))
     panels = []
     for found in figure.panels:
         lines = [
-            Line.through(
+            Curve.through(
                 s.label, s.x, s.y, index, variant=_DASHES[s.role], marked=s.role == "measured"
             )
             for index, s in enumerate(found.series)

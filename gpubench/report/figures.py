@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from gpubench.report import formats
-from gpubench.report.cells import Cell
+from gpubench.report.cells import MeasurementRow
 
 # After Wong, Points of view: Color blindness, Nature Methods 8 (2011) 441; darkened or lightened
 # where the background needs it. The second eight are as far from those and from each other as
@@ -20,14 +20,19 @@ LIGHT = (
     "#0072b2", "#c75000", "#00805e", "#a8487f", "#a67200", "#59595f", "#3d8fc2", "#5b4ba8",
     "#b800d0", "#7a0c0c", "#1c1ce0", "#0b4f0b", "#e8206e", "#0f2d5c", "#84522b", "#6f7a00",
 )  # fmt: skip
+
 DARK = (
     "#4aa8e0", "#f08a4b", "#35c79b", "#e09ac2", "#e0b040", "#b5b5bd", "#9fd3f5", "#a79cf0",
     "#f06bff", "#ff7070", "#6f80ff", "#8fe04a", "#ff4fa0", "#d9e0ff", "#c09a7a", "#dbe86a",
 )  # fmt: skip
+
 PALETTE = len(LIGHT)
+
 MOST_LINES = 12  # more in one panel are indistinguishable
+
 # Of a line: by its eight of colours, then by whether its variant is even; Vega's names.
 _MARKERS = (("circle", "square"), ("triangle-up", "triangle-down"), ("diamond", "cross"))
+
 _MARKED_ALIKE = 8  # colours
 
 
@@ -44,13 +49,13 @@ class Point(NamedTuple):
     told: Mapping[str, str] = MappingProxyType({})
 
 
-def time_point(x: float, cell: Cell, scale: float = 1.0) -> Point:
+def time_point(x: float, cell: MeasurementRow, scale: float = 1.0) -> Point:
     """Return the time of a cell, in milliseconds times a scale."""
     return Point(x, scale * cell.median_ms, scale * cell.low_ms, scale * cell.high_ms, cell.told)
 
 
 @dataclass(frozen=True)
-class Line:
+class Curve:
     """One labelled line of a panel.
 
     colour: index of its hue and marker, one for each algorithm; variant: index of its dashes, one
@@ -66,7 +71,7 @@ class Line:
     @classmethod
     def through(
         cls, label: str, x: Sequence[float], y: Sequence[float], colour: int = 0, **look: Any
-    ) -> Line:
+    ) -> Curve:
         """Return a line through points that have no interval."""
         return cls(label, [Point(*each) for each in zip(x, y, strict=True)], colour, **look)
 
@@ -82,16 +87,16 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Panel:
+class Plot:
     """One plot: a title, its lines, and a description in place of the picture."""
 
     title: str
-    lines: Sequence[Line]
+    lines: Sequence[Curve]
     description: str
 
 
 @dataclass(frozen=True)
-class Axis:
+class Scale:
     """An axis: its label and how its values are written.
 
     kind: "size" or "number" (logarithmic), "with zero" (logarithmic but for a first zero),
@@ -119,9 +124,9 @@ class Chart(Captioned):
     Panels without a line of two points or more are left out.
     """
 
-    x: Axis
-    y: Axis
-    panels: Sequence[Panel]
+    x: Scale
+    y: Scale
+    panels: Sequence[Plot]
     reference: float | None = None
 
     def __post_init__(self) -> None:
@@ -129,7 +134,7 @@ class Chart(Captioned):
         object.__setattr__(self, "panels", shown)
 
 
-class Bar(NamedTuple):
+class StackedBar(NamedTuple):
     """One labelled bar of a panel, of named parts laid end to end."""
 
     label: str
@@ -141,10 +146,10 @@ class BarChart(Captioned):
     """A figure of bars below each other; label: what their length is; panels: by their titles."""
 
     label: str
-    panels: Mapping[str, Sequence[Bar]]
+    panels: Mapping[str, Sequence[StackedBar]]
 
 
-def panel(title: str, lines: Sequence[Line], what: str, unit: str) -> Panel:
+def panel(title: str, lines: Sequence[Curve], what: str, unit: str) -> Plot:
     """Return a panel whose description has each line's last value.
 
     Of more lines than can be told apart it has those with the most points, of these the lowest.
@@ -154,10 +159,10 @@ def panel(title: str, lines: Sequence[Line], what: str, unit: str) -> Panel:
         lines = [line for line in lines if line in best]
     ends = ", ".join(f"{line.label} {formats.significant(line.y[-1])}" for line in lines)
     place = f", {title}" if title else ""
-    return Panel(title, lines, f"{what}{place}. At the right end, {unit}: {ends}.")
+    return Plot(title, lines, f"{what}{place}. At the right end, {unit}: {ends}.")
 
 
-def marker(line: Line) -> str:
+def marker(line: Curve) -> str:
     """Return the shape of a line's markers, which tells apart what is drawn in like colours."""
     shapes = _MARKERS[line.colour // _MARKED_ALIKE % len(_MARKERS)]
     return shapes[line.variant % 2]

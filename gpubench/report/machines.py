@@ -11,11 +11,11 @@ from typing import Any
 
 from gpubench import registry
 from gpubench.evidence.pooling import by_device, pool, started
-from gpubench.evidence.ranking import Ranked, Subject, rank
+from gpubench.evidence.ranking import Ranked, Variant, rank
 from gpubench.evidence.records import Record
 from gpubench.evidence.results import Results
 from gpubench.report.axes import AXES, sizes
-from gpubench.report.cells import MODES, Cell, Place, grouped, phases_of, shown
+from gpubench.report.cells import MODES, InputAxes, MeasurementRow, grouped, phases_of, shown
 from gpubench.studies.study import Study, StudyError, load_study, parse_study
 
 
@@ -27,7 +27,7 @@ class StudyRun:
     """
 
     study: Study
-    cells: dict[tuple[Subject, Place], Cell]
+    cells: dict[tuple[Variant, InputAxes], MeasurementRow]
     replaced: int = 0
 
     @property
@@ -36,7 +36,7 @@ class StudyRun:
         return [each.record for cell in self.cells.values() for each in cell.modes.values()]
 
     @property
-    def timed(self) -> list[Cell]:
+    def timed(self) -> list[MeasurementRow]:
         """The cells that have a time."""
         return [cell for cell in self.cells.values() if cell.ok]
 
@@ -59,7 +59,7 @@ class StudyRun:
         return published if published == "us/record" else "ms"
 
     @cached_property
-    def subjects(self) -> list[Subject]:
+    def subjects(self) -> list[Variant]:
         """Subjects in the order of the study, then those that it does not name."""
         named = [(s.algorithm, s.form) for s in self.study.subjects]
         found = list(dict.fromkeys(subject for subject, _ in self.cells))
@@ -67,7 +67,7 @@ class StudyRun:
         return sorted(found, key=lambda s: rank.get((s.algorithm, s.form), len(named)))
 
     @cached_property
-    def labels(self) -> dict[Subject, str]:
+    def labels(self) -> dict[Variant, str]:
         """Shortest name of each subject that tells it from the others."""
         sets = Counter((s.algorithm, s.form) for s in self.subjects)
         forms = Counter(algorithm for algorithm, _ in sets)
@@ -88,7 +88,7 @@ class StudyRun:
         ranks = self.common["ranks"]
         return phases_of([cell for cell in self.cells.values() if cell.place.ranks == ranks])
 
-    def only(self, keep: Callable[[Cell], bool], mode: str = "") -> StudyRun:
+    def only(self, keep: Callable[[MeasurementRow], bool], mode: str = "") -> StudyRun:
         """Return a part of it: cells to keep, in one mode if that is given, or wrong in any."""
         cells = {}
         for key, cell in self.cells.items():
@@ -100,16 +100,16 @@ class StudyRun:
         return StudyRun(self.study, cells)
 
     @cached_property
-    def by_place(self) -> dict[Place, list[Cell]]:
+    def by_place(self) -> dict[InputAxes, list[MeasurementRow]]:
         """The cells of each place."""
         return grouped(self.cells.values(), lambda cell: cell.place)
 
     @cached_property
-    def by_subject(self) -> dict[Subject, list[Cell]]:
+    def by_subject(self) -> dict[Variant, list[MeasurementRow]]:
         """The cells of each subject."""
         return grouped(self.cells.values(), lambda cell: cell.subject)
 
-    def ranked_at(self, place: Place) -> list[Cell]:
+    def ranked_at(self, place: InputAxes) -> list[MeasurementRow]:
         """Return the cells of a place that have a rank, fastest first, each group after another.
 
         They are in the mode that comes first and was ranked there: a ranking has one mode.
@@ -119,7 +119,7 @@ class StudyRun:
         first = next((by_mode[mode] for mode in MODES if mode in by_mode), [])
         return sorted(first, key=lambda cell: (cell.rank, cell.median_ms))
 
-    def winner(self, cells: Collection[Cell]) -> Subject | None:
+    def winner(self, cells: Collection[MeasurementRow]) -> Variant | None:
         """Return the subject that is fastest at the most places of some timed cells, or None.
 
         A tie goes to the subject that the study names first.
@@ -142,7 +142,7 @@ class StudyRun:
         """The commonest kind of input, with as few ranks as there are."""
         return usual([place for _, place in self.cells])
 
-    def find(self, subject: Subject, **axes: object) -> Cell | None:
+    def find(self, subject: Variant, **axes: object) -> MeasurementRow | None:
         """Return a subject's cell at these values, of common sizes and the usual kind if it can."""
         at = {name: self.common[name] for name in sizes()} | axes
         able = (cell for cell in self.by_subject.get(subject, ()) if cell.place.has(**at))
@@ -201,7 +201,7 @@ def _machine(runs: list[Results]) -> Machine:
     measured = pool(runs)
     ranked = rank(measured)
     ranks = {id(each.measurement): each for race in ranked for each in race}
-    every = [Cell(ranks[id(each)]) for each in measured]
+    every = [MeasurementRow(ranks[id(each)]) for each in measured]
     studies = []
     for name, of_study in sorted(grouped(every, lambda cell: cell.study).items()):
         cells = {}
@@ -242,13 +242,13 @@ def _dates(days: Collection[str]) -> str:
     return f"on {first}" if first == last else f"from {first} to {last}"
 
 
-def _fewest_ranks(places: Sequence[Place]) -> list[Place]:
+def _fewest_ranks(places: Sequence[InputAxes]) -> list[InputAxes]:
     """Return those places of simulations that have the fewest ranks, and all others."""
     fewest = min((place.ranks for place in places if place.ranks is not None), default=None)
     return [place for place in places if place.ranks in (None, fewest)]
 
 
-def usual(places: Sequence[Place]) -> dict[str, Any]:
+def usual(places: Sequence[InputAxes]) -> dict[str, Any]:
     """Return the commonest kind of some places, with as few ranks as there are."""
     kinds = (tuple(place.kind.items()) for place in _fewest_ranks(places))
     return dict(Counter(kinds).most_common(1)[0][0])

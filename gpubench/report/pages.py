@@ -87,7 +87,7 @@ class Table:
         return len(self.columns) > 8 or any(item.kind == "words" for item in first)
 
 
-class Picture(NamedTuple):
+class Photo(NamedTuple):
     """A picture as PNG, and what it shows in words."""
 
     png: bytes
@@ -110,7 +110,7 @@ class Section:
     style: str = ""
     alert: str = ""
     verdict: str = ""
-    picture: Picture | None = None
+    picture: Photo | None = None
     figures: Sequence[FigurePart] = ()
     notes: Sequence[str] = ()
     tables: Sequence[Table] = ()

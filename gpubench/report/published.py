@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from gpubench.evidence.declared import Group
-from gpubench.evidence.ranking import Subject
+from gpubench.evidence.declared import EqualWork
+from gpubench.evidence.ranking import Variant
 from gpubench.report import formats, steps
 from gpubench.report.axes import AXES
-from gpubench.report.cells import MODES, Cell, grouped
+from gpubench.report.cells import MODES, MeasurementRow, grouped
 from gpubench.report.machines import StudyRun
 from gpubench.report.pages import NOTHING, Item, Row, Table, words
 from gpubench.report.scans import words_of
@@ -17,7 +17,7 @@ from gpubench.report.tables import TIMES, modes, timed, unit_name
 from gpubench.studies.claims import CLAIMS
 from gpubench.studies.study import Published
 
-Forms = Mapping[str, Subject | None]  # which subject stands for each algorithm
+Forms = Mapping[str, Variant | None]  # which subject stands for each algorithm
 
 
 class Match(NamedTuple):
@@ -27,7 +27,7 @@ class Match(NamedTuple):
     """
 
     theirs: float
-    cell: Cell | None
+    cell: MeasurementRow | None
     here: float | None = None
     better: float | None = None
 
@@ -50,8 +50,8 @@ def matches(run: StudyRun, published: Published, forms: Forms) -> list[list[Matc
 
 
 def _cell(
-    run: StudyRun, published: Published, row: int, column: int, subject: Subject
-) -> Cell | None:
+    run: StudyRun, published: Published, row: int, column: int, subject: Variant
+) -> MeasurementRow | None:
     size = published.rows[row]
     if published.quantities:
         return steps.find(run, subject, steps.way_of(published.quantities[column]), size)
@@ -61,7 +61,9 @@ def _cell(
     return run.find(subject, **axes)
 
 
-def _match(run: StudyRun, published: Published, at: tuple[int, int], cell: Cell | None) -> Match:
+def _match(
+    run: StudyRun, published: Published, at: tuple[int, int], cell: MeasurementRow | None
+) -> Match:
     """Return what was measured of the published value in a row and a column."""
     theirs = published.values[at[0]][at[1]]
     if cell is None or not cell.ok or not cell.median_ms:
@@ -87,7 +89,7 @@ def column_algorithm(published: Published, index: int) -> str:
     return published.algorithms[index] if published.algorithms else published.algorithm
 
 
-def paper_forms(run: StudyRun, published: Published) -> dict[str, Subject | None]:
+def paper_forms(run: StudyRun, published: Published) -> dict[str, Variant | None]:
     """Return the forms that the paper describes: the first of each algorithm that a study names."""
     first = {subject.algorithm: subject for subject in reversed(run.subjects)}
     columns = range(len(published.columns))
@@ -212,7 +214,7 @@ def ratios(run: StudyRun, published: Published) -> tuple[list[float], list[float
     return theirs, [ratio for ratio in here if ratio is not None]
 
 
-def _measured_ratio(over: Cell | None, under: Cell | None) -> float | None:
+def _measured_ratio(over: MeasurementRow | None, under: MeasurementRow | None) -> float | None:
     """Divide times of one mode: the first in which both are timed; None where there is none."""
     both = [cell for cell in (over, under) if cell is not None and cell.ok]
     modes = (m for m in MODES if len(both) == 2 and all(cell.is_timed(m) for cell in both))
@@ -270,9 +272,9 @@ def _told_columns(published: Published) -> Iterator[tuple[str, list[int]]]:
 
 def _best(
     run: StudyRun, published: Published, own: Mapping[tuple[int, int], Match]
-) -> dict[Group, dict[tuple[int, int], Match]]:
+) -> dict[EqualWork, dict[tuple[int, int], Match]]:
     """Return the fastest of all that does equal work, of each kind of answer."""
-    best: dict[Group, dict[tuple[int, int], Match]] = {}
+    best: dict[EqualWork, dict[tuple[int, int], Match]] = {}
     for at, match in own.items():
         ranked = run.ranked_at(match.cell.place) if match.cell else []
         for group, alike in grouped(ranked, lambda cell: cell.ranked.group).items():

@@ -15,18 +15,20 @@ from numpy.typing import NDArray
 from gpubench.evidence.crossover import Ratio
 from gpubench.evidence.declared import group
 from gpubench.problems.neighbours.tasks import TASKS
-from gpubench.report.cells import Cell, Place, grouped
+from gpubench.report.cells import InputAxes, MeasurementRow, grouped
 from gpubench.report.machines import StudyRun
 
 CONTENDER = 1.25  # times the winner's time, below which one might win nearby
+
 _NEAR = 2.0  # doublings
+
 _MODE = "hot"  # the one in which libraries of others run too
 
 # Equal work on one input: the fastest form of each algorithm, fastest first.
-Race = Sequence[Cell]
+Race = Sequence[MeasurementRow]
 
 
-def task(cell: Cell) -> str:
+def task(cell: MeasurementRow) -> str:
     """Return which question a cell answers; "" for steps of a simulation and other families.
 
     Where particles have moved, a count that rebuilds answers the same question as an update.
@@ -34,7 +36,7 @@ def task(cell: Cell) -> str:
     return "" if cell.place.workload is not None else group(cell.record).task or ""
 
 
-def moved_share(place: Place) -> float | None:
+def moved_share(place: InputAxes) -> float | None:
     """Return which share of the particles is in another cell than before."""
     share: float | None = place.as_kind["moved"]
     return share
@@ -45,14 +47,14 @@ def is_open(race: Race) -> bool:
     return any(cell.is_first for cell in race[1:])
 
 
-class Comparison(NamedTuple):
+class Contest(NamedTuple):
     """The best of ours and the best library in one race.
 
     ratio: time of the library over that of ours, so that below 1 the library wins.
     """
 
-    ours: Cell
-    rival: Cell
+    ours: MeasurementRow
+    rival: MeasurementRow
     ratio: Ratio
 
 
@@ -88,7 +90,7 @@ class Searches:
         """Algorithms whose work a library of others does."""
         return {r["algorithm"] for r in self.run.records if r["library"] is not None}
 
-    def ours(self, race: Race) -> list[Cell]:
+    def ours(self, race: Race) -> list[MeasurementRow]:
         """Return what is ours in a race, fastest first."""
         return [cell for cell in race if cell.subject.algorithm not in self.rivals]
 
@@ -133,14 +135,14 @@ class Searches:
         return found
 
     @cached_property
-    def comparisons(self) -> list[Comparison]:
+    def comparisons(self) -> list[Contest]:
         """Ours and libraries, wherever one of each was timed."""
         found = []
         for race in self.races:
             ours = self.ours(race)
             others = [cell for cell in race if cell.subject.algorithm in self.rivals]
             if ours and others:
-                found.append(Comparison(ours[0], others[0], others[0].over(ours[0])))
+                found.append(Contest(ours[0], others[0], others[0].over(ours[0])))
         return found
 
 
@@ -149,6 +151,6 @@ def _alike(race: Race) -> tuple[object, ...]:
     return task(race[0]), place.distribution, place.order, place.destination, moved_share(place)
 
 
-def _position(place: Place) -> tuple[float, float]:
+def _position(place: InputAxes) -> tuple[float, float]:
     """Return where an input lies, in doublings of particles and of occupancy."""
     return math.log2(place.particles or 1), math.log2(place.per_cell or 1)

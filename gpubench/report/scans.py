@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from gpubench.evidence.declared import Group
+from gpubench.evidence.declared import EqualWork
 from gpubench.report.axes import AXES, sizes
-from gpubench.report.cells import Cell, grouped
+from gpubench.report.cells import MeasurementRow, grouped
 from gpubench.report.machines import StudyRun
 
 # Kinds of answers, in words.
@@ -37,10 +37,10 @@ class Scan:
 
     axis: str
     title: str
-    columns: Mapping[Any, Sequence[Cell]]
+    columns: Mapping[Any, Sequence[MeasurementRow]]
 
     @property
-    def cells(self) -> Iterator[Cell]:
+    def cells(self) -> Iterator[MeasurementRow]:
         """All cells."""
         return (cell for cells in self.columns.values() for cell in cells)
 
@@ -85,7 +85,7 @@ def _along(run: StudyRun, axis: str) -> Iterator[Scan]:
         yield Scan(axis, ", ".join(said), in_order)
 
 
-def words_of(group: Group, groups: Collection[Group]) -> str:
+def words_of(group: EqualWork, groups: Collection[EqualWork]) -> str:
     """Say what a group of equal work answers, as far as it takes to tell it from others."""
     names = [ANSWERS.get(str(group.answer), group.answer), group.problem, group.task]
     answer, *more = [name.replace("-", " ") for name in names if name] or [""]

@@ -11,7 +11,7 @@ from gpubench.evidence.ranking import best_rule, single_choices
 from gpubench.report import formats, maps, tables, verdict
 from gpubench.report.axes import AXES
 from gpubench.report.cells import grouped
-from gpubench.report.figures import Axis, Chart, Line, Point, panel
+from gpubench.report.figures import Chart, Curve, Point, Scale, panel
 from gpubench.report.machines import StudyRun
 from gpubench.report.pages import Item, Row, Section, Table, number, words
 from gpubench.report.rankings import Race, Searches, moved_share, task
@@ -145,7 +145,7 @@ def libraries_chart(searches: Searches, slug: str) -> Chart:
                     point = Point(cell.place.count, ratio.value, ratio.low, ratio.high, cell.told)
                     found.setdefault(algorithm, []).append(point)
         lines = [
-            Line(algorithm, points, searches.algorithms.index(algorithm))
+            Curve(algorithm, points, searches.algorithms.index(algorithm))
             for algorithm, points in found.items()
         ]
         panels.append(panel(f"{name}, {title}", lines, what, "times"))
@@ -153,8 +153,8 @@ def libraries_chart(searches: Searches, slug: str) -> Chart:
         f"{slug}-libraries",
         "Libraries against the best of ours",
         "Above the dotted line ours are faster.",
-        Axis("particles", "size"),
-        Axis("time over that of the best of ours", "number"),
+        Scale("particles", "size"),
+        Scale("time over that of the best of ours", "number"),
         panels,
         reference=1,
     )

@@ -10,7 +10,7 @@ from typing import Any
 from gpubench.base.errors import UserError
 from gpubench.evidence.simulations import load
 from gpubench.report import formats
-from gpubench.report.pages import Page, Picture, Section, Table, number
+from gpubench.report.pages import Page, Photo, Section, Table, number
 
 _PANEL = "panel.png"
 
@@ -47,7 +47,7 @@ def _section(slug: str, path: Path) -> Section:
         sentences=more,
         tables=[_facts(told), _phases(told)],
         command=_command(told),
-        picture=None if png is None else Picture(png, shown),
+        picture=None if png is None else Photo(png, shown),
     )
 
 

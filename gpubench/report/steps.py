@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from gpubench.evidence.ranking import Subject
+from gpubench.evidence.ranking import Variant
 from gpubench.report import formats, tables
 from gpubench.report.axes import AXES
-from gpubench.report.cells import Cell, grouped
+from gpubench.report.cells import MeasurementRow, grouped
 from gpubench.report.machines import StudyRun, usual
 from gpubench.report.pages import NOTHING, Item, Row, Table, number, words
 from gpubench.studies.study import Quantity
@@ -27,7 +27,7 @@ _SPEED_UP = (
     " of the phases of a step in which ranks exchange."
 )
 _SIZE = AXES["particles"]
-_PER: Mapping[str, Callable[[Cell], float]] = {
+_PER: Mapping[str, Callable[[MeasurementRow], float]] = {
     "step": lambda cell: float(cell.median_ms),
     "unit of time": lambda cell: float(cell.median_ms / cell.place.time_step),
 }
@@ -62,13 +62,13 @@ def ways(run: StudyRun) -> list[Way]:
     return [Way(*way) for way in sorted(found, key=lambda way: (way[0], order.index(way[1])))]
 
 
-def find(run: StudyRun, subject: Subject, way: Way, particles: float) -> Cell | None:
+def find(run: StudyRun, subject: Variant, way: Way, particles: float) -> MeasurementRow | None:
     """Return a subject's timed cell of so many particles, shared in a way; None without one."""
     return _shared(run, subject).get((way, int(particles)))
 
 
 @lru_cache(maxsize=64)
-def _shared(run: StudyRun, subject: Subject) -> dict[tuple[Way, int], Cell]:
+def _shared(run: StudyRun, subject: Variant) -> dict[tuple[Way, int], MeasurementRow]:
     """Return a subject's timed cells of the commonest workload, by how they are shared."""
     names = ("workload", "time_step", "skin")
     usual = {name: run.kind[name] for name in names}
@@ -99,8 +99,10 @@ def comparison(run: StudyRun) -> Table:
     ]
     marks, note = tables.modes(cell for _, cell in found)
 
-    def speed_up(of: Callable[[Cell], float | None]) -> Callable[[tuple[Way, Cell]], Item]:
-        def item(each: tuple[Way, Cell]) -> Item:
+    def speed_up(
+        of: Callable[[MeasurementRow], float | None],
+    ) -> Callable[[tuple[Way, MeasurementRow]], Item]:
+        def item(each: tuple[Way, MeasurementRow]) -> Item:
             way, cell = each
             one = find(run, cell.subject, ALONE, cell.particles) if way.ranks > 1 else None
             return number(ratio(of(one) if one else None, of(cell)))
@@ -153,7 +155,7 @@ def workloads(run: StudyRun) -> Table:
     )
 
 
-def _beside(cell: Cell | None, base: Cell | None, per: str) -> Item:
+def _beside(cell: MeasurementRow | None, base: MeasurementRow | None, per: str) -> Item:
     """Return a time, and how many times that of another it is."""
     if cell is None:
         return NOTHING

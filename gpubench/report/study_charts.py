@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from gpubench.evidence.ranking import Subject
+from gpubench.evidence.ranking import Variant
 from gpubench.report import formats, tables
 from gpubench.report.axes import AXES, describe, varying
-from gpubench.report.cells import MODES, Cell, grouped
+from gpubench.report.cells import MODES, MeasurementRow, grouped
 from gpubench.report.figures import (
-    Axis,
-    Bar,
     BarChart,
     Chart,
-    Line,
+    Curve,
     Point,
+    Scale,
+    StackedBar,
     panel,
     time_point,
 )
 from gpubench.report.machines import StudyRun
 from gpubench.report.scans import Scan, scans
 
-Columns = Sequence[tuple[float, Sequence[Cell]]]
+Columns = Sequence[tuple[float, Sequence[MeasurementRow]]]
 
 
 def charts(run: StudyRun, slug: str, axes: Collection[str] = AXES) -> list[Chart | BarChart]:
@@ -42,7 +42,7 @@ def _phases(run: StudyRun, slug: str) -> BarChart:
     by_place = grouped(stepped, lambda cell: cell.place)
     names = varying(by_place)
     are_shares = run.study.phases == "share"
-    panels: dict[str, list[Bar]] = {}
+    panels: dict[str, list[StackedBar]] = {}
     for place, cells in by_place.items():
         where = describe(place, names)
         for cell in sorted(cells, key=lambda cell: cell.median_ms):
@@ -50,7 +50,7 @@ def _phases(run: StudyRun, slug: str) -> BarChart:
             title, label = (where, subject) if len(cells) > 1 else (subject, where or subject)
             length = 100.0 if are_shares else 1e6 * cell.median_ms / (cell.place.particles or 1)
             parts = {n: length * share for n in run.phases if (share := cell.phase_share(n))}
-            bar = Bar(f"{label}, {formats.significant(cell.median_ms)} ms", parts)
+            bar = StackedBar(f"{label}, {formats.significant(cell.median_ms)} ms", parts)
             panels.setdefault(title, []).append(bar)
     title, label = "Phases of a step", "ns per particle and step"
     if are_shares:
@@ -82,13 +82,13 @@ def _times(run: StudyRun, slug: str, axis: str, along: Sequence[Scan]) -> Chart:
         f"{slug}-{formats.slug(axis)}",
         what,
         "Bands are the 95 % intervals of the medians.",
-        Axis("" if is_named else own.label, own.kind, written if is_named else ()),
-        Axis(f"median time, {unit}", "number"),
+        Scale("" if is_named else own.label, own.kind, written if is_named else ()),
+        Scale(f"median time, {unit}", "number"),
         panels,
     )
 
 
-def _in_common_modes(columns: Columns) -> list[tuple[float, list[Cell]]]:
+def _in_common_modes(columns: Columns) -> list[tuple[float, list[MeasurementRow]]]:
     """Take the cells of each subject in one mode, in which all that have a time were timed."""
     timed = (cell for _, cells in columns for cell in cells if cell.ok)
     modes = {
@@ -101,9 +101,9 @@ def _in_common_modes(columns: Columns) -> list[tuple[float, list[Cell]]]:
     ]
 
 
-def _lines(run: StudyRun, columns: Columns) -> list[Line]:
+def _lines(run: StudyRun, columns: Columns) -> list[Curve]:
     """Make one line for each subject from the times of the cells at each x."""
-    found: dict[Subject, list[Point]] = {}
+    found: dict[Variant, list[Point]] = {}
     for x, cell in ((x, cell) for x, cells in columns for cell in cells):
         if cell.median_ms:
             point = time_point(x, cell, 1 / cell.unit_ms(run.unit))
@@ -112,7 +112,7 @@ def _lines(run: StudyRun, columns: Columns) -> list[Line]:
     names = list(dict.fromkeys(subject.algorithm for subject in run.subjects))
     variants = {name: [s for s in run.subjects if s.algorithm == name] for name in names}
     return [
-        Line(run.labels[s], found[s], names.index(s.algorithm), variants[s.algorithm].index(s))
+        Curve(run.labels[s], found[s], names.index(s.algorithm), variants[s.algorithm].index(s))
         for s in run.subjects
         if s in found
     ]

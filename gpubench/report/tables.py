@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from gpubench.evidence.ranking import Subject
+from gpubench.evidence.ranking import Variant
 from gpubench.evidence.records import Record
 from gpubench.report import formats
 from gpubench.report.axes import AXES, between, counts, describe, sizes, varying
-from gpubench.report.cells import LONG, MODES, Cell, Place, grouped
+from gpubench.report.cells import LONG, MODES, InputAxes, MeasurementRow, grouped
 from gpubench.report.machines import StudyRun
 from gpubench.report.pages import NOTHING, Item, Row, Table, words
 from gpubench.report.scans import Scan, scans
@@ -45,7 +45,7 @@ def unit_name(unit: str) -> str:
 
 
 def timed(
-    cell: Cell | None,
+    cell: MeasurementRow | None,
     marks: Mapping[str, str],
     detail: str = "",
     strong: bool = False,
@@ -62,7 +62,7 @@ def timed(
     return Item(text, "number", detail, mark, strong)
 
 
-def modes(cells: Iterable[Cell | None]) -> tuple[dict[str, str], str]:
+def modes(cells: Iterable[MeasurementRow | None]) -> tuple[dict[str, str], str]:
     """Return the mark of each mode but the first that occurs, and the note that explains them."""
     known = list(cells)
     found = {cell.mode for cell in known if cell is not None and cell.ok}
@@ -96,7 +96,7 @@ def subjects(run: StudyRun) -> tuple[list[Table], list[str]]:
     marks, note = modes(every)
     first = {(c.subject, c.place) for p in run.by_place for c in run.ranked_at(p) if c.is_first}
 
-    def item(cell: Cell | None) -> Item:
+    def item(cell: MeasurementRow | None) -> Item:
         is_first = cell is not None and (cell.subject, cell.place) in first
         return timed(cell, marks, _detail(cell) if cell else "", is_first, run.unit)
 
@@ -115,9 +115,9 @@ def subjects(run: StudyRun) -> tuple[list[Table], list[str]]:
     return made, [note, _BOLD, *([_BOUND] if has_bound else [])]
 
 
-def _by_subject(scan: Scan) -> dict[Subject, list[Cell | None]]:
+def _by_subject(scan: Scan) -> dict[Variant, list[MeasurementRow | None]]:
     """Return each subject's cells along a scan."""
-    found: dict[Subject, list[Cell | None]] = {}
+    found: dict[Variant, list[MeasurementRow | None]] = {}
     for index, cells in enumerate(scan.columns.values()):
         for cell in cells:
             line = found.setdefault(cell.subject, [None] * len(scan.columns))
@@ -125,7 +125,7 @@ def _by_subject(scan: Scan) -> dict[Subject, list[Cell | None]]:
     return found
 
 
-def _detail(cell: Cell) -> str:
+def _detail(cell: MeasurementRow) -> str:
     """Say which part of the particles an answer lacks, or else its share of the copy bandwidth."""
     if cell.ok and cell.lost:
         return f"lost {formats.percent(cell.lost / cell.place.count)}"
@@ -143,7 +143,7 @@ def resorts(run: StudyRun) -> Table:
     resorted = [subject for subject in run.subjects if any(subject == s for _, s in shares)]
     names = varying(places)
 
-    def item(place: Place, subject: Subject) -> Item:
+    def item(place: InputAxes, subject: Variant) -> Item:
         share = shares.get((place, subject))
         return Item(formats.percent(share.value), strong=share.high < 1) if share else NOTHING
 
@@ -158,9 +158,9 @@ def resorts(run: StudyRun) -> Table:
     )
 
 
-def _full_sort(run: StudyRun, cell: Cell) -> Cell | None:
+def _full_sort(run: StudyRun, cell: MeasurementRow) -> MeasurementRow | None:
     """Return the full sort that a re-sort saves: on the same input, or on one that never moved."""
-    full = Subject(cell.replaces, cell.subject.form)
+    full = Variant(cell.replaces, cell.subject.form)
     at = {name: getattr(cell.place, name) for name in sizes()}
     return run.cells.get((full, cell.place)) or run.find(full, **at)
 
@@ -211,7 +211,7 @@ def _outcomes(run: StudyRun, scan: Scan, values: Sequence[Any]) -> Table | None:
     return Table(title, ["", *columns], rows, [note])
 
 
-def _per_second(cell: Cell, name: str) -> Item:
+def _per_second(cell: MeasurementRow, name: str) -> Item:
     number = cell.reported.get(name) or getattr(cell.place, name, None)
     if number is None or not cell.median_ms:
         return NOTHING

@@ -24,15 +24,7 @@ from altair.utils.schemapi import debug_mode
 
 from gpubench.base.user_cache import keep, usable_cache
 from gpubench.report import formats
-from gpubench.report.figures import (
-    LIGHT,
-    PALETTE,
-    BarChart,
-    Captioned,
-    Chart,
-    Line,
-    marker,
-)
+from gpubench.report.figures import LIGHT, PALETTE, BarChart, Captioned, Chart, Curve, marker
 
 SCRIPT = "gpubench.js"
 HEIGHT = 300  # pixels of a plot
@@ -266,13 +258,13 @@ def _lines(chart: Chart) -> dict[str, Any]:
 
 def _line_layers(chart: Chart, base: Any, has_band: bool, known: set[str]) -> list[Any]:
     """Return bands if there are any, lines, and points that tell what is known of them."""
-    looks: dict[str, Line] = {}
+    looks: dict[str, Curve] = {}
     for line in (line for panel in chart.panels for line in panel.lines):
         looks.setdefault(line.label, line)
     names = list(looks)
     key = legend(names) if names != [chart.y.label] else None
 
-    def look(channel: Any, found: Callable[[Line], Any]) -> Any:
+    def look(channel: Any, found: Callable[[Curve], Any]) -> Any:
         scale = alt.Scale(domain=names, range=[found(looks[name]) for name in names])
         return channel("l:N", scale=scale, legend=key)
 

@@ -8,10 +8,10 @@ from collections.abc import Collection, Iterator
 from itertools import pairwise
 
 from gpubench.evidence.crossover import FIRST, crossings
-from gpubench.evidence.declared import Group
-from gpubench.evidence.ranking import Subject
+from gpubench.evidence.declared import EqualWork
+from gpubench.evidence.ranking import Variant
 from gpubench.report.axes import AXES
-from gpubench.report.cells import Cell, grouped
+from gpubench.report.cells import MeasurementRow, grouped
 from gpubench.report.machines import StudyRun
 from gpubench.report.pages import Row, Table, words
 from gpubench.report.scans import Scan, scans, words_of
@@ -21,7 +21,7 @@ _MOST_TOLD = 3  # winners of a kind of answer
 
 def gist(run: StudyRun) -> str:
     """Say in one sentence what is fastest, of each kind of answer, on how many inputs."""
-    wins: dict[Group, Counter[str]] = {}
+    wins: dict[EqualWork, Counter[str]] = {}
     for place in run.by_place:
         for group, cells in grouped(run.ranked_at(place), lambda c: c.ranked.group).items():
             tied = [run.labels[cell.subject] for cell in cells if cell.is_first]
@@ -58,7 +58,7 @@ def _overtaken(run: StudyRun, scan: Scan) -> Iterator[Row]:
         value = 2**place if is_size else place
         return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
 
-    groups: dict[Group, dict[float, dict[Subject, Cell]]] = {}
+    groups: dict[EqualWork, dict[float, dict[Variant, MeasurementRow]]] = {}
     for value, cells in scan.columns.items():
         for cell in run.ranked_at(cells[0].place):
             here = groups.setdefault(cell.ranked.group, {}).setdefault(value, {})

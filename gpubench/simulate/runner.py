@@ -22,10 +22,15 @@ from gpubench.simulate import checkpoint as checkpoints
 from gpubench.workloads.workload import BlowUp, Snapshot, Workload
 
 BLOCK_MS = 300.0  # long enough to hide the start of a block, short enough for Ctrl-C
+
 MIN_BLOCKS = 12  # in a short run, for an interval
+
 MAX_GROWTH = 8  # from one block to the next
+
 WARM_UP_BLOCKS = 2  # compile and record what is lazy; not counted if others follow
+
 PHASES_MS = 1000.0  # spent on the times of the phases
+
 MIN_REPEATS, MAX_REPEATS = 5, 50
 
 Observation = dict[str, float]
@@ -56,7 +61,7 @@ class Timetable:
 
 
 @dataclass(frozen=True)
-class Block:
+class TimedSteps:
     """Steps that were queued together, and the device time of all of them."""
 
     steps: int
@@ -89,7 +94,7 @@ class Simulated:
     step: int
     time: float
     stopped: bool
-    blocks: list[Block]
+    blocks: list[TimedSteps]
     observations: list[Observation]
     phases: dict[str, PhaseTime]
 
@@ -155,7 +160,7 @@ class _Run:
         self._run = run
         self._saved_step: int | None = None
         self._observations = list(observations)
-        self._blocks: list[Block] = []
+        self._blocks: list[TimedSteps] = []
         self._pace = _Pace(timetable.steps - workload.step)
 
     def finish(self) -> Simulated:
@@ -195,7 +200,7 @@ class _Run:
         workload.advance(steps)
         end = device.record()
         self._require_sound()
-        block = Block(steps, device.elapsed_ms(begin, end))
+        block = TimedSteps(steps, device.elapsed_ms(begin, end))
         self._blocks.append(block)
         self._pace.note(block)
         return steps
@@ -254,7 +259,7 @@ class _Pace:
         self._most = max(1, steps // MIN_BLOCKS)
         self._steps = 1
 
-    def note(self, block: Block) -> None:
+    def note(self, block: TimedSteps) -> None:
         """Aim at BLOCK_MS for the next block."""
         step_ms = max(block.elapsed_ms / block.steps, 1e-6)
         wanted = min(round(BLOCK_MS / step_ms), MAX_GROWTH * block.steps, self._most)

@@ -24,17 +24,22 @@ from gpubench.workloads.workload import Snapshot
 NAME = MATPLOTLIB
 
 SIDE = 5.6  # inches of the longer side of the box
+
 LEFT, RIGHT, TOP, AXIS = 0.6, 0.2, 0.4, 0.45  # inches around it; AXIS is between it and the key
+
 LEAST_WIDTH = 4.0  # inches, for title and key of a narrow box
 
 SLAB = 1.5  # thickness of what is shown of a deep box, in mean distances: about 1 at density 3
+
 THIN = 3.0  # what is no deeper is shown as a whole
+
 DIAMETER = 1.1  # of a particle, in spacings or mean distances of those shown
+
 LAYERS = 8  # of depth, drawn from the back to the front
 
 
 @dataclass(frozen=True)
-class View:
+class SlabView:
     """Which axes of a box go to the right, up, and into the picture."""
 
     right: int
@@ -42,7 +47,7 @@ class View:
     depth: int
 
     @classmethod
-    def of(cls, size: Sequence[float]) -> View:
+    def of(cls, size: Sequence[float]) -> SlabView:
         """Look along the shortest edge, or along y where that is about as short."""
         shortest = int(np.argmin(size))
         depth = 1 if size[1] <= 1.01 * size[shortest] else shortest
@@ -52,7 +57,7 @@ class View:
 
 def write_frame(snapshot: Snapshot, path: Path, title: str, run: str | None = None) -> None:
     """Draw one moment as a PNG; every moment of a box gives a picture of the same size."""
-    view, key = View.of(snapshot.size), Key.of(snapshot)
+    view, key = SlabView.of(snapshot.size), Key.of(snapshot)
     width, height = snapshot.size[view.right], snapshot.size[view.up]
     scale = SIDE / max(width, height)
     bottom = AXIS + key.height
@@ -71,7 +76,7 @@ def write_frame(snapshot: Snapshot, path: Path, title: str, run: str | None = No
     save_frame(figure, axes, path, snapshot, when, NAME, run)
 
 
-def _draw_particles(axes: Axes, snapshot: Snapshot, view: View, points: float) -> None:
+def _draw_particles(axes: Axes, snapshot: Snapshot, view: SlabView, points: float) -> None:
     """Draw the particles of the slab, from the back to the front.
 
     points: in a unit of length.

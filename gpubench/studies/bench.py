@@ -28,7 +28,7 @@ from gpubench.problems.steps.oracle import WorkloadStepOracle
 from gpubench.steps.workload_step import WorkloadStep
 from gpubench.studies.facts import facts_of, printable, require_countable
 from gpubench.studies.memory import why_too_large
-from gpubench.studies.plan import Described, Group, Job
+from gpubench.studies.plan import DescribedDevice, Group, Job
 from gpubench.studies.recheck import wrong_after_timing
 from gpubench.studies.study import Subject
 from gpubench.verify.smallest import smallest_failure_of_a_piece
@@ -210,7 +210,9 @@ class Bench:
         return described | self._drawn | trial.drawn
 
 
-def failed(job: Job, device: Described, drawn: dict[str, Any], reason: str) -> list[AnyRecord]:
+def failed(
+    job: Job, device: DescribedDevice, drawn: dict[str, Any], reason: str
+) -> list[AnyRecord]:
     """Return the records of an input whose measuring process died.
 
     drawn: what it had told of its input.

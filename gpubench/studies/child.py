@@ -51,7 +51,7 @@ class Child:
         self._connection = Connection(ours.detach())
 
     def ask(self, do: str, *given: Any, on_news: Callable[[Any], None] | None = None) -> Any:
-        """Call a method of `Worker` and return its answer.
+        """Call a method of `MeasuringSide` and return its answer.
 
         on_news: is given what the process tells before it answers.
         Raises UserError as it did there, and NoAnswer with type and first line of any other
@@ -99,7 +99,7 @@ def _ending(status: int) -> str:
         return f"was ended by signal {-status}"
 
 
-class Worker:
+class MeasuringSide:
     """The side that measures: each method is a request.
 
     tell: tells the other side something before the answer.
@@ -134,7 +134,7 @@ class Worker:
             return [(opened.spec, opened.backend, None)]
 
     def open(self, spec: str) -> dict[str, Any]:
-        """Open a device and return the fields of `plan.Described`."""
+        """Open a device and return the fields of `plan.DescribedDevice`."""
         self._device = device = devices.open_device(spec)
         names = ("backend", "spec", "name", "is_cpu", "memory_bytes")
         return {name: getattr(device, name) for name in names}
@@ -168,14 +168,14 @@ class Worker:
 
 def serve(connection: Connection) -> None:
     """Answer requests until the other side asks for no more, or has gone."""
-    worker = Worker(lambda news: connection.send(("news", news)))
+    worker = MeasuringSide(lambda news: connection.send(("news", news)))
     with suppress(EOFError, ConnectionError):
         while (request := connection.recv()) is not None:
             connection.send(_answer(worker, *request))
     worker.close()
 
 
-def _answer(worker: Worker, do: str, given: tuple[Any, ...]) -> tuple[str, Any]:
+def _answer(worker: MeasuringSide, do: str, given: tuple[Any, ...]) -> tuple[str, Any]:
     """Return the result of a request, and its kind."""
     try:
         return "answer", getattr(worker, do)(*given)

@@ -19,7 +19,7 @@ from gpubench.studies.study import Study, Subject, Sweep, check_names
 from gpubench.workloads.parameters import parse
 
 
-class Described(Protocol):
+class DescribedDevice(Protocol):
     """What is known of a device by a rank that only hands out inputs; see `Device`."""
 
     @property
@@ -62,14 +62,14 @@ class Group:
         """The number of ranks it needs; None for one."""
         return self.recipe.ranks if isinstance(self.recipe, Simulation) else None
 
-    def described(self, device: Described, subject: Subject, mode: Mode) -> dict[str, Any]:
+    def described(self, device: DescribedDevice, subject: Subject, mode: Mode) -> dict[str, Any]:
         """Return the fields of a record that are known before anything is drawn."""
         declared = registry.find_algorithm(subject.algorithm).declared(subject.form)
         if isinstance(self.recipe, Simulation):
             declared |= {"problem": STEP, "task": None, "answer": None}
         return self.identity(device, subject, mode) | {"declared": declared}
 
-    def identity(self, device: Described, subject: Subject, mode: Mode) -> dict[str, Any]:
+    def identity(self, device: DescribedDevice, subject: Subject, mode: Mode) -> dict[str, Any]:
         """Return the fields of a record that say what it measures, but for the input's hash."""
         return {
             **self.recipe.identity,
@@ -186,7 +186,7 @@ def _with_parameters(subject: Subject, parameters: Mapping[str, int]) -> Subject
 
 
 def missing(
-    groups: Sequence[Group], device: Described, known: set[str], done: set[str], ranks: int
+    groups: Sequence[Group], device: DescribedDevice, known: set[str], done: set[str], ranks: int
 ) -> list[Job]:
     """List what is to be measured of each input.
 

@@ -20,11 +20,11 @@ from gpubench.evidence.records import AnyRecord, identity_of, is_settled
 from gpubench.evidence.results import Results, Store, load
 from gpubench.measure.clock import now
 from gpubench.measure.environment import environment
-from gpubench.measure.progress import Bar, progress
+from gpubench.measure.progress import ProgressBar, progress
 from gpubench.measure.sampling import Budget
 from gpubench.studies.bench import measure
 from gpubench.studies.memory import why_too_large
-from gpubench.studies.plan import Described, Group, Job, cell_key, missing, plan
+from gpubench.studies.plan import DescribedDevice, Group, Job, cell_key, missing, plan
 from gpubench.studies.selection import WHOLE, Selection
 from gpubench.studies.study import Study
 
@@ -43,14 +43,16 @@ class Engine(ABC):
     device: what all of them are.
     """
 
-    device: Described
+    device: DescribedDevice
 
     @abstractmethod
     def environment(self) -> dict[str, Any]:
         """Return the environment record of a results file."""
 
     @abstractmethod
-    def measure(self, jobs: Sequence[Job], budget: Budget, bar: Bar) -> Iterator[list[AnyRecord]]:
+    def measure(
+        self, jobs: Sequence[Job], budget: Budget, bar: ProgressBar
+    ) -> Iterator[list[AnyRecord]]:
         """Yield the records of each input as soon as it is measured, in any order."""
 
 
@@ -64,7 +66,9 @@ class Here(Engine):
         """Describe this machine and its device."""
         return environment(self._device)
 
-    def measure(self, jobs: Sequence[Job], budget: Budget, bar: Bar) -> Iterator[list[AnyRecord]]:
+    def measure(
+        self, jobs: Sequence[Job], budget: Budget, bar: ProgressBar
+    ) -> Iterator[list[AnyRecord]]:
         """Measure in the order of the study."""
         for job in jobs:
             bar.describe(job.group.recipe.title)
@@ -165,7 +169,7 @@ def run(
     )
 
 
-def _require_memory(groups: Sequence[Group], selection: Selection, device: Described) -> None:
+def _require_memory(groups: Sequence[Group], selection: Selection, device: DescribedDevice) -> None:
     """Raise UserError where what was asked for does not fit into memory.
 
     Sizes that were asked for must all fit; where inputs take turns, those that fit are measured.

@@ -21,7 +21,7 @@ from gpubench.base.errors import UserError
 from gpubench.distributed.ranks import Ranks, ends_all
 from gpubench.evidence.records import AnyRecord, Ok
 from gpubench.evidence.results import first_difference
-from gpubench.measure.progress import Bar
+from gpubench.measure.progress import ProgressBar
 from gpubench.measure.sampling import Budget
 from gpubench.studies.bench import failed
 from gpubench.studies.child import Child, NoAnswer
@@ -53,7 +53,7 @@ class Sight:
 
 
 @dataclass(frozen=True)
-class Place:
+class RankDevice:
     """The device of a rank, and how many ranks measure on it."""
 
     spot: Spot
@@ -61,8 +61,8 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Model:
-    """What all devices of a run are; see `plan.Described`."""
+class DeviceModel:
+    """What all devices of a run are; see `plan.DescribedDevice`."""
 
     backend: str
     spec: str
@@ -72,7 +72,7 @@ class Model:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class MeasuredInput:
     """What became of an input at a rank.
 
     records: None where the rank could not open its device again, so that nothing was measured.
@@ -136,7 +136,7 @@ class Spread:
                 pass  # rank 0 has ended
 
 
-def places_for(sights: Sequence[Sight], oversubscribed: bool) -> list[Place]:
+def places_for(sights: Sequence[Sight], oversubscribed: bool) -> list[RankDevice]:
     """Choose a device for each rank that measures: ranks 1, 2, ... see what `sights` says.
 
     Raises UserError for a rank that finds none of its own, unless ranks may share.
@@ -160,7 +160,7 @@ def places_for(sights: Sequence[Sight], oversubscribed: bool) -> list[Place]:
             f" mpirun -n {1 + len(sights) - len(lacking)} gpubench run ... --spread, or say"
             " --oversubscribe where times do not matter"
         )
-    return [Place(spot, taken[spot.identity]) for spot in chosen]
+    return [RankDevice(spot, taken[spot.identity]) for spot in chosen]
 
 
 def require_alike(conditions: Sequence[dict[str, Any]]) -> None:
@@ -190,20 +190,22 @@ class Pool(Engine):
 
     def __init__(self, executor: Executor, facts: dict[str, Any], workers: int) -> None:
         self._executor, self._workers = executor, workers
-        self.device = Model(**{**facts, "spec": f"{facts['backend']}, {workers} rank(s)"})
+        self.device = DeviceModel(**{**facts, "spec": f"{facts['backend']}, {workers} rank(s)"})
 
     def environment(self) -> dict[str, Any]:
         """Describe what all devices have in common; what is measured is of one of them."""
         return _of_any(self._executor.submit(_describe).result())
 
-    def measure(self, jobs: Sequence[Job], budget: Budget, bar: Bar) -> Iterator[list[AnyRecord]]:
+    def measure(
+        self, jobs: Sequence[Job], budget: Budget, bar: ProgressBar
+    ) -> Iterator[list[AnyRecord]]:
         """Hand out the largest inputs first, so that no rank is left with one at the end.
 
         What a rank could not measure because its device is lost goes to another. Raises UserError
         where no rank has a device any more.
         """
         bar.describe(f"on {self._workers} device(s)")
-        waiting: dict[Future[Outcome], Job] = {}
+        waiting: dict[Future[MeasuredInput], Job] = {}
         for job in sorted(jobs, key=_size, reverse=True):
             waiting[self._executor.submit(_measure, job, budget)] = job
         lost: dict[int, str] = {}
@@ -237,8 +239,8 @@ class Measurer:
     def __init__(self, rank: int) -> None:
         self._rank = rank
         self._child: Child | None = Child()
-        self._place: Place
-        self._model: Model
+        self._place: RankDevice
+        self._model: DeviceModel
 
     def look(self, device: str, host: str) -> Sight:
         """Say which devices there are in the name of what the user asked for."""
@@ -247,11 +249,11 @@ class Measurer:
         spots = [Spot(spec, uuid or f"{host} {own}", uuid or spec) for spec, own, uuid in found]
         return Sight(host, tuple(spots))
 
-    def settle(self, place: Place) -> tuple[dict[str, Any], dict[str, Any]]:
+    def settle(self, place: RankDevice) -> tuple[dict[str, Any], dict[str, Any]]:
         """Open the device that was chosen; return its facts, see Model, and its conditions."""
         self._place = place
         facts = self._open()
-        self._model = Model(**facts)
+        self._model = DeviceModel(**facts)
         assert self._child is not None
         return facts, self._child.ask("conditions")
 
@@ -261,7 +263,7 @@ class Measurer:
         environment: dict[str, Any] = self._child.ask("environment")
         return environment
 
-    def measure(self, job: Job, budget: Budget) -> Outcome:
+    def measure(self, job: Job, budget: Budget) -> MeasuredInput:
         """Measure an input; all of it fails where the process dies of it.
 
         Raises UserError for what an algorithm says that the user must correct.
@@ -272,7 +274,7 @@ class Measurer:
             except (UserError, NoAnswer) as error:
                 self.close()
                 Event().wait(SECONDS_BETWEEN_ATTEMPTS)  # meanwhile, others take what is left
-                return Outcome(self._rank, None, f"{self._place.spot.spec}: {error}")
+                return MeasuredInput(self._rank, None, f"{self._place.spot.spec}: {error}")
         assert self._child is not None
         drawn: dict[str, Any] = {}
         try:
@@ -281,7 +283,7 @@ class Measurer:
             records = failed(job, self._model, drawn, str(error))
         if any(record.status == "failed" for record in records):
             self.close()  # some errors leave a context on a GPU unusable
-        return Outcome(self._rank, [self._signed(record) for record in records])
+        return MeasuredInput(self._rank, [self._signed(record) for record in records])
 
     def close(self) -> None:
         """End the process."""
@@ -308,5 +310,5 @@ def _describe() -> dict[str, Any]:
     return Measurer.here.describe()
 
 
-def _measure(job: Job, budget: Budget) -> Outcome:
+def _measure(job: Job, budget: Budget) -> MeasuredInput:
     return Measurer.here.measure(job, budget)

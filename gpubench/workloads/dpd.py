@@ -30,15 +30,20 @@ from gpubench.workloads.workload import BlowUp, Snapshot, Value
 
 # Back ends with fast atomic additions of float32: each pair of sorted cells is computed once.
 PAIRS_ONCE = frozenset({"cuda"})
+
 MESH, LAYER = 1.5, 1.0  # of the fields of which domains and mixing are observed
+
 NOISES = {"philox": 0, "rozen2008": 1}
+
 GENERATORS = {"philox": "philox-10", "rozen2008": "rozen2008"}  # the same in physics.noise
+
 WEIGHTS = ("groot-warren", "rozen2008")
+
 PARTICLES_IN_FIGURES = "Its caption says 65,536 particles, the text 16,384."  # 3 and 4 of rozen2008
 
 
 @dataclass(frozen=True)
-class Model:
+class Beginning:
     """What a workload simulates: the box, the fluid, and how it begins.
 
     positions: float64 (particles, 3). species: int8 (particles,).
@@ -75,7 +80,7 @@ class DPD(InCells):
     }
 
     @abstractmethod
-    def make_model(self, rng: np.random.Generator) -> Model:
+    def make_model(self, rng: np.random.Generator) -> Beginning:
         """Draw what the parameters and the number of particles describe."""
 
     def set_up(self, rng: np.random.Generator) -> None:
@@ -246,13 +251,13 @@ class DPDStandard(DPD):
     particles_by_default = 65536
     steps_by_default = 1000
 
-    def make_model(self, rng: np.random.Generator) -> Model:
+    def make_model(self, rng: np.random.Generator) -> Beginning:
         edge = (self.particles / self.number("density")) ** (1 / 3)
         a, gamma, sigma = (self.number(name) for name in ("repulsion", "friction", "noise"))
         fluid = self.make_fluid((a, a, a), (gamma, gamma, gamma), (sigma, sigma, sigma))
         positions = rng.random((self.particles, 3)) * edge
         species = np.zeros(self.particles, np.int8)
-        return Model(Box((edge, edge, edge)), fluid, positions, species)
+        return Beginning(Box((edge, edge, edge)), fluid, positions, species)
 
 
 class DPDOfPaper(DPDStandard):
@@ -331,13 +336,13 @@ class DPDSeparation(TwoSpecies):
     particles_by_default = 65536
     steps_by_default = 5000
 
-    def make_model(self, rng: np.random.Generator) -> Model:
+    def make_model(self, rng: np.random.Generator) -> Beginning:
         flat = self.flat_axes
         edge = (self.particles / self.number("density")) ** (1 / self.dimensions)
         box = self.box_of(edge, 1.0 if flat else edge, edge)
         share = self.share("share_b")
         species = rng.permutation(np.arange(self.particles) < round(share * self.particles))
-        return Model(
+        return Beginning(
             box, self.fluid_of_pairs(), self.uniform_in(box, rng), species.astype(np.int8),
             ("A", "B"), self.flat_axes,
         )  # fmt: skip
@@ -374,7 +379,7 @@ class DPDRayleighTaylor(TwoSpecies):
     particles_by_default = 65536
     steps_by_default = 8000
 
-    def make_model(self, rng: np.random.Generator) -> Model:
+    def make_model(self, rng: np.random.Generator) -> Beginning:
         depth = 1.0 if self.flat_axes else self.number("depth")
         height, share = self.number("height"), self.share("share_b")
         if min(depth, height) <= 0:
@@ -387,7 +392,7 @@ class DPDRayleighTaylor(TwoSpecies):
         interface = (1 - share) * box.size[2] + self.number("amplitude") * np.cos(
             wave * positions[:, 0]
         )
-        return Model(
+        return Beginning(
             box, self.fluid_of_pairs(self.number("gravity")), positions,
             (positions[:, 2] > interface).astype(np.int8), ("light", "heavy"), self.flat_axes,
         )  # fmt: skip

@@ -8,12 +8,12 @@ import numpy as np
 from fake_algorithms import ENVIRONMENT
 
 from gpubench.evidence.physics_results import (
-    Axis,
     CheckResults,
     CheckRun,
     Figure,
     Finding,
     Panel,
+    PanelAxis,
     Reference,
     Series,
 )
@@ -22,7 +22,8 @@ TIMES = np.geomspace(1, 100, 40).tolist()
 
 
 GROWTH = Figure(
-    "domain-size", "Domains", "How they grow <fast>.", Axis("time", "log"), Axis("size", "log"),
+    "domain-size", "Domains", "How they grow <fast>.",
+    PanelAxis("time", "log"), PanelAxis("size", "log"),
     [
         Panel(
             "3D",

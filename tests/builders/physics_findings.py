@@ -7,11 +7,11 @@ from typing import Any
 from fake_algorithms import ENVIRONMENT
 
 from gpubench.evidence.physics_results import (
-    Axis,
     CheckResults,
     CheckRun,
     Figure,
     Panel,
+    PanelAxis,
     Series,
 )
 
@@ -24,6 +24,6 @@ def checked(*runs: CheckRun, **changes: Any) -> CheckResults:
 
 
 FIGURE = Figure(
-    "growth", "Growth", "How it grows.", Axis("time", "log"), Axis("size"),
+    "growth", "Growth", "How it grows.", PanelAxis("time", "log"), PanelAxis("size"),
     [Panel("3D", [Series("measured", [1.0, 2.0], [3.0, 4.0]), Series("t", [1, 2], [3, 4], "fit")])],
 )  # fmt: skip

@@ -21,7 +21,7 @@ from gpubench.base import paths, user_cache
 from gpubench.base.errors import UserError
 from gpubench.choose import evidence, output
 from gpubench.choose.chooser import Chooser
-from gpubench.choose.evidence import Place, Setting
+from gpubench.choose.evidence import InputPoint, Setting
 from gpubench.choose.question import Question
 from gpubench.choose.remembered import chooser_for
 from gpubench.choose.surface import basis, corners, solution
@@ -554,7 +554,7 @@ def test_the_newest_code_counts_and_its_timings_are_pooled():
         record("a", 4.0, 4096, 4, sweep="spread", width=0.1),
         started="2026-02-01T00:00:00Z",
     )
-    place = Place(4096, 4.0, None, Setting("uniform", "random", None, (False,) * 3))
+    place = InputPoint(4096, 4.0, None, Setting("uniform", "random", None, (False,) * 3))
     (found,) = evidence.tables([old, new])["count"].values()
     measured = found[place]
     assert (measured.median_ms, measured.low_ms, measured.high_ms) == pytest.approx(
@@ -592,7 +592,7 @@ def test_who_was_measured_on_fewer_inputs_does_not_win_between_them():
     assert not any(change.winner.algorithm == "seldom" for change in answer.changes)
     # Held out, it is asked where it was not measured, too, and is not taken there.
     model, _ = found.known("count")
-    place = Place(2**17, 4.0, None, Setting("uniform", "random", None, (False,) * 3))
+    place = InputPoint(2**17, 4.0, None, Setting("uniform", "random", None, (False,) * 3))
     guesses = model.held_out[:, model.places.index(place)]
     held = dict(zip(names(model.subjects), guesses, strict=True))
     assert held["seldom"] == pytest.approx(1.1 * held["a"])

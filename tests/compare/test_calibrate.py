@@ -17,7 +17,7 @@ from gpubench.cli import app
 from gpubench.compare import calibrate as calibrating
 from gpubench.compare import procedure
 from gpubench.compare.calibrate import SLOWER, calibrate, evaluate
-from gpubench.compare.pairs import Code, Job, Pair
+from gpubench.compare.pairs import Code, ComparedJob, Pair
 from gpubench.evidence import calibration
 from gpubench.evidence.calibration import Measured
 from gpubench.evidence.records import identity_of, record_of
@@ -161,7 +161,7 @@ def test_pairs_without_times_for_all_cells_are_left_out():
 
 
 CODE = Code("head", "this code", "python")
-JOB = Job("a-study", "", "auto", {})
+JOB = ComparedJob("a-study", "", "auto", {})
 
 
 class Processes:

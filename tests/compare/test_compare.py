@@ -17,7 +17,7 @@ from gpubench.compare.files import Fault, Matched, Side, match, name_of
 from gpubench.compare.procedure import Comparison
 from gpubench.compare.verdict import (
     CLOCK_MS,
-    Cell,
+    ComparedTimes,
     Judgement,
     are_enough,
     interval,
@@ -50,7 +50,7 @@ NOISE = {
 def cell(base, head, paired=False, name="a", **fields):
     """Make a cell of process medians, on a clock that resolves them all."""
     sides = ([[float(time)] for time in side] for side in (base, head))
-    return Cell(name, *sides, paired, **{"clock_ms": 1e-9} | fields)
+    return ComparedTimes(name, *sides, paired, **{"clock_ms": 1e-9} | fields)
 
 
 def times(rng, count, factor=1.0, spread=SPREAD):
@@ -173,7 +173,7 @@ def test_processes_count_and_not_their_samples():
     base = [list(times(rng, 50, centre)) for centre in (1.0, 1.1, 0.9, 1.05)]
     head = [list(times(rng, 50, centre)) for centre in (1.02, 1.12, 0.92, 1.07)]
     medians = ([np.median(samples) for samples in side] for side in (base, head))
-    (full,) = judge([Cell("a", base, head, clock_ms=1e-9)])
+    (full,) = judge([ComparedTimes("a", base, head, clock_ms=1e-9)])
     (short,) = judge([cell(*medians)])
     assert full.high == pytest.approx(short.high)
     assert full.between == pytest.approx(short.between)
@@ -247,7 +247,7 @@ def test_too_few_processes_give_an_interval_and_no_verdict():
 
 
 def test_one_process_each_has_a_ratio_and_no_interval():
-    (found,) = judge([Cell("a", [made.SAMPLES], [[1.2 * s for s in made.SAMPLES]])])
+    (found,) = judge([ComparedTimes("a", [made.SAMPLES], [[1.2 * s for s in made.SAMPLES]])])
     assert (found.verdict, found.rests_on, found.low) == ("cannot tell", None, None)
     assert found.ratio == pytest.approx(1.2)
     assert found.reason.startswith("one process each, and no calibration of this machine")
@@ -368,7 +368,7 @@ def test_pairs_are_files_with_equal_places():
     ],
 )
 def test_a_pairs_ratio_is_that_of_its_turns(head, expected):
-    cell = Cell("a", [[1.0, 2.0, 10.0]] * 9, [head] * 9, paired=True)
+    cell = ComparedTimes("a", [[1.0, 2.0, 10.0]] * 9, [head] * 9, paired=True)
     (found,) = judge([cell])
     assert found.ratio == pytest.approx(expected)
 

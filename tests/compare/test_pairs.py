@@ -13,7 +13,7 @@ from compare_results import record
 from gpubench.base.errors import UserError
 from gpubench.compare import pairs
 from gpubench.compare.commits import present_code
-from gpubench.compare.pairs import TURNS, VARIANT_EVERY, Code, Job, Pairs, Process
+from gpubench.compare.pairs import TURNS, VARIANT_EVERY, Code, ComparedJob, Process, ProcessPairs
 from gpubench.compare.worker import PROTOCOL
 from gpubench.evidence.records import as_json, identity_of
 from gpubench.studies.plan import cell_key
@@ -40,7 +40,7 @@ VARIANTS = ((1, 0), (20, 0)), ((1, 0), (20, 3))
 def job(tmp_path):
     path = tmp_path / "tiny.toml"
     path.write_text(TEXT)
-    return Job.of(str(path), "opencl:intel", {"quick": None})
+    return ComparedJob.of(str(path), "opencl:intel", {"quick": None})
 
 
 @pytest.fixture
@@ -87,12 +87,12 @@ def test_a_selection_that_a_study_does_not_have_is_refused(tmp_path, selection, 
     path = tmp_path / "tiny.toml"
     path.write_text(TEXT)
     with pytest.raises(UserError, match=words):
-        Job.of(str(path), "auto", selection)
+        ComparedJob.of(str(path), "auto", selection)
 
 
 def test_the_shipped_study_is_a_job_in_both_sizes():
     for quick in (None, True, False):
-        assert Job.of("regressions", "auto", {"quick": quick}).study == "regressions"
+        assert ComparedJob.of("regressions", "auto", {"quick": quick}).study == "regressions"
 
 
 # Real processes
@@ -103,9 +103,9 @@ def real(tmp_path_factory):
     """Measure one pair of this code with itself; head has an extra variant with more work."""
     path = tmp_path_factory.mktemp("job") / "tiny.toml"
     path.write_text(TEXT)
-    plain = Job.of(str(path), "opencl:intel", {"quick": None})
-    job = Job(plain.study, plain.text, plain.device, plain.selection, VARIANTS)
-    with Pairs((present_code("base"), present_code("head")), job) as measuring:
+    plain = ComparedJob.of(str(path), "opencl:intel", {"quick": None})
+    job = ComparedJob(plain.study, plain.text, plain.device, plain.selection, VARIANTS)
+    with ProcessPairs((present_code("base"), present_code("head")), job) as measuring:
         return measuring.measure(seed=1)
 
 
@@ -252,7 +252,7 @@ class FakeProcess:
 
 
 CODES = Code("base", "old", "python"), Code("head", "new", "python")
-FAKE_JOB = Job("tiny", TEXT, "auto", {"quick": None, "algorithms": None})
+FAKE_JOB = ComparedJob("tiny", TEXT, "auto", {"quick": None, "algorithms": None})
 
 
 @pytest.fixture
@@ -269,8 +269,8 @@ def test_every_cell_is_sampled_as_often_on_either_side(fake):
     fake.send = lambda self, do, **request: (
         log.append((self.code.name, do, request)), self.log.append((do, request))
     )  # fmt: skip
-    job = Job("tiny", TEXT, "auto", {"quick": True}, VARIANTS)
-    with Pairs(CODES, job) as measuring:
+    job = ComparedJob("tiny", TEXT, "auto", {"quick": True}, VARIANTS)
+    with ProcessPairs(CODES, job) as measuring:
         pair = measuring.measure(seed=1)
     assert [side[0].study for side in pair.records] == ["base", "head"]
     assert pair.variants == ({("a", 1): [1.0]}, {("a", 1): [1.0]})
@@ -294,7 +294,7 @@ def test_every_cell_is_sampled_as_often_on_either_side(fake):
 def test_the_order_depends_on_the_seed_alone(fake):
     def order(seed):
         fake.made.clear()
-        with Pairs(CODES, FAKE_JOB) as measuring:
+        with ProcessPairs(CODES, FAKE_JOB) as measuring:
             measuring.measure(seed)
         return [request["cell"] for request in fake.made[0].requests("sample")]
 
@@ -306,7 +306,7 @@ def test_a_cell_that_only_one_side_has_is_sampled_once_to_record_that_it_was_rig
         return ("a", "b") if process.code.name == "base" else ("b", "c")
 
     fake.cells = property(cells_of)
-    with Pairs(CODES, FAKE_JOB) as measuring:
+    with ProcessPairs(CODES, FAKE_JOB) as measuring:
         measuring.measure(seed=1)
     for process, own in zip(fake.made, "ac", strict=True):
         sampled = Counter(request["cell"] for request in process.requests("sample"))
@@ -315,7 +315,7 @@ def test_a_cell_that_only_one_side_has_is_sampled_once_to_record_that_it_was_rig
 
 def test_an_input_that_only_one_side_has_is_made_and_sampled_once(fake):
     fake.groups = lambda self: ["new", "old"] if self.code.name == "head" else ["old"]
-    with Pairs(CODES, FAKE_JOB) as measuring:
+    with ProcessPairs(CODES, FAKE_JOB) as measuring:
         pair = measuring.measure(seed=1)
     base, head = fake.made
     assert [request["group"] for request in base.requests("make")] == [0]
@@ -326,7 +326,7 @@ def test_an_input_that_only_one_side_has_is_made_and_sampled_once(fake):
 
 
 def test_chosen_cells_reach_the_workers_and_answers_are_checked_again(fake):
-    with Pairs(CODES, FAKE_JOB) as measuring:
+    with ProcessPairs(CODES, FAKE_JOB) as measuring:
         measuring.measure(seed=1, only=("c", "a"))
     first = fake.made[0]
     assert first.requests("make")[0]["only"] == ["a", "c"]
@@ -340,7 +340,7 @@ def test_chosen_cells_reach_the_workers_and_answers_are_checked_again(fake):
 )
 def test_sizes_are_small_on_a_cpu_unless_the_user_says(fake, given, is_cpu, quick):
     fake.is_cpu = is_cpu
-    with Pairs(CODES, Job("tiny", TEXT, "auto", {"quick": given})) as measuring:
+    with ProcessPairs(CODES, ComparedJob("tiny", TEXT, "auto", {"quick": given})) as measuring:
         measuring.measure(seed=1)
     for process in fake.made[:2]:
         assert [r["selection"] for r in process.requests("plan")] == [{"quick": quick}]
@@ -349,7 +349,7 @@ def test_sizes_are_small_on_a_cpu_unless_the_user_says(fake, given, is_cpu, quic
 @pytest.mark.parametrize(("is_cpu", "started"), [(True, 6), (False, 8)])
 def test_processes_are_fresh_and_all_are_closed(fake, is_cpu, started):
     fake.is_cpu = is_cpu
-    with Pairs(CODES, FAKE_JOB) as measuring:
+    with ProcessPairs(CODES, FAKE_JOB) as measuring:
         for seed in range(3):
             before = len(fake.made)
             measuring.measure(seed)
@@ -366,6 +366,6 @@ def test_processes_are_fresh_and_all_are_closed(fake, is_cpu, started):
 @pytest.mark.parametrize("is_cpu", [True, False])
 def test_all_are_closed_where_one_fails(fake, is_cpu, do):
     fake.is_cpu, fake.fails_at = is_cpu, do
-    with pytest.raises(UserError, match=f"cannot {do}"), Pairs(CODES, FAKE_JOB) as measuring:
+    with pytest.raises(UserError, match=f"cannot {do}"), ProcessPairs(CODES, FAKE_JOB) as measuring:
         measuring.measure(seed=1)
     assert [process.closed for process in fake.made] == [1] * (2 if is_cpu else 4)

@@ -10,13 +10,13 @@ import pytest
 
 from gpubench.base.errors import UserError
 from gpubench.compare import files, procedure
-from gpubench.compare.pairs import Code, Job, Pair
+from gpubench.compare.pairs import Code, ComparedJob, Pair
 from gpubench.compare.procedure import LOOKS, compare_codes
 from gpubench.compare.verdict import judge
 from gpubench.evidence import calibration
 
 CODES = Code("base", "an old commit", "python"), Code("head", "a new commit", "python")
-JOB = Job.of("regressions", "auto", {"quick": None, "algorithms": None})
+JOB = ComparedJob.of("regressions", "auto", {"quick": None, "algorithms": None})
 GPU, CPU = made.environment(), made.environment({"is_cpu": True})
 ROOT = Path(__file__).parents[2]
 FAR = 1e9  # seconds
@@ -116,13 +116,15 @@ def test_the_estimate_counts_the_cells_of_the_study():
 
 def test_sweeps_and_forms_of_another_back_end_are_not_counted():
     """The sweep `cpu` has eight subjects in two boxes; the other one needs CUDA."""
-    job = Job.of("library-calls", "auto", {"quick": False, "algorithms": None})
+    job = ComparedJob.of("library-calls", "auto", {"quick": False, "algorithms": None})
     cpu = {"backend": "opencl", "is_cpu": True}
     assert procedure.cells_of(job, cpu) == 16
 
 
 def test_what_measures_nothing_is_refused_before_a_pair(run, monkeypatch):
-    nothing = Job.of("regressions", "auto", {"quick": None, "algorithms": ["filter-lookback"]})
+    nothing = ComparedJob.of(
+        "regressions", "auto", {"quick": None, "algorithms": ["filter-lookback"]}
+    )
     monkeypatch.setattr(f"{__name__}.JOB", nothing)
     measured = Measured(one=1.0)
     with pytest.raises(UserError, match="measures nothing of what was chosen on this device"):

@@ -16,7 +16,7 @@ from fakes import FakeDevice
 from gpubench import registry
 from gpubench.base.errors import DeviceUnavailable, UserError
 from gpubench.compare import worker
-from gpubench.compare.worker import PROTOCOL, Worker
+from gpubench.compare.worker import PROTOCOL, Sampler
 
 PLAIN = [[1, 0]]
 HEAD = """
@@ -68,7 +68,7 @@ def study(*subjects, modes=("hot",)):
 
 def made(text, device=None, variants=PLAIN, only=None):
     """Return a worker with everything of the first input made, and its cells."""
-    ready = Worker(device or FakeDevice())
+    ready = Sampler(device or FakeDevice())
     ready.plan("one", text, {"quick": False})
     return ready, ready.make(0, only, variants)["cells"]
 
@@ -86,14 +86,14 @@ def records_of(ready, check=True):
 
 
 def test_it_tells_its_environment():
-    assert Worker(FakeDevice()).describe() == {"environment": ENVIRONMENT}
+    assert Sampler(FakeDevice()).describe() == {"environment": ENVIRONMENT}
 
 
 def test_what_a_package_does_not_have_is_left_out():
     text = study("right-sort", "right-sort of-the-future", "unheard-of-sort")
     workload = '[[sweeps]]\nname = "steps"\nworkload = ["unheard-of"]\nparticles = [64]\n'
     text = text.replace("[[subjects]]", workload + 'modes = ["hot"]\n[[subjects]]', 1)
-    ready = Worker(FakeDevice())
+    ready = Sampler(FakeDevice())
     (title,) = ready.plan("one", text, {"quick": False})["groups"]
     assert title.startswith("table: ")
     (label,) = ready.make(0, None, PLAIN)["cells"].values()
@@ -102,7 +102,7 @@ def test_what_a_package_does_not_have_is_left_out():
 
 def test_a_package_that_has_nothing_of_a_study_says_so():
     with pytest.raises(UserError, match="nothing is left to measure"):
-        Worker(FakeDevice()).plan("one", study("unheard-of-sort"), {"quick": False})
+        Sampler(FakeDevice()).plan("one", study("unheard-of-sort"), {"quick": False})
 
 
 def test_hot_is_left_out_where_a_graph_holds_the_launches():
@@ -226,7 +226,7 @@ def test_answers_are_checked_again_where_that_is_asked_for(check, status):
 
 def test_a_worker_takes_one_input_after_the_other():
     text = study("right-sort").replace("[64]", "[64, 128]")
-    ready = Worker(FakeDevice())
+    ready = Sampler(FakeDevice())
     assert len(ready.plan("one", text, {"quick": False})["groups"]) == 2
     for group, particles in enumerate((64, 128)):
         sampled(ready, ready.make(group, None, PLAIN)["cells"])

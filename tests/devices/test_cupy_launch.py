@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from builders.cuda_bindings import STREAM, Bindings
 
-from gpubench.devices.cupy import CuPyDevice, Launch, View
+from gpubench.devices.cupy import BorrowedArray, CuPyDevice, Launch
 from gpubench.neighbours.arrays import Layout
 
 
 def array(address, size=0):
-    return View(address, (size,), np.dtype("uint8"), None)
+    return BorrowedArray(address, (size,), np.dtype("uint8"), None)
 
 
 def read(address, *types):
@@ -128,7 +128,7 @@ def test_arrays_in_one_allocation_lie_apart():
 
 def test_a_view_goes_to_kernels_by_its_address():
     driver = Driver(ctypes.c_uint64, ctypes.c_int32)
-    view = View(2**47 + 256, (4, 3), np.dtype("float64"), owner=None)
+    view = BorrowedArray(2**47 + 256, (4, 3), np.dtype("float64"), owner=None)
     driver.launch(5)(1, 32, view, 7)
     ((*_, arguments, _),) = driver.launched
     assert arguments == [2**47 + 256, 7]

@@ -16,7 +16,7 @@ from mpi_runs import mpirun, run_ranks
 from gpubench.base.errors import UserError
 from gpubench.devices import Device
 from gpubench.distributed.ranks import Ranks, device_spec, launched_size
-from gpubench.distributed.transport import Parcel, Place, _lacks_nccl, _lacks_peers
+from gpubench.distributed.transport import Parcel, RankPlace, _lacks_nccl, _lacks_peers
 
 
 def our_line(text: str) -> str:
@@ -233,8 +233,8 @@ class TestTransport:
         assert "no transport 'pigeon': auto, mpi, nccl, peer" in done.stderr
 
 
-def place(gpu: str, host: str = "a", peers: str = "01", has_nccl: bool = True) -> Place:
-    return Place("cuda:0", host, gpu, frozenset(peers), has_nccl)
+def place(gpu: str, host: str = "a", peers: str = "01", has_nccl: bool = True) -> RankPlace:
+    return RankPlace("cuda:0", host, gpu, frozenset(peers), has_nccl)
 
 
 class TestWhatGPUsCanDo:

@@ -11,11 +11,11 @@ from physics_findings import FIGURE, checked
 
 from gpubench.base.errors import UserError
 from gpubench.evidence.physics_results import (
-    Axis,
     CheckRun,
     Figure,
     Finding,
     Panel,
+    PanelAxis,
     Reference,
     Series,
     free_path,
@@ -106,7 +106,13 @@ def test_numbers_are_kept_to_six_digits():
         {"size": "medium"},
         {"environment": {}},
         {"checks": [check_run(finding(error=-1.0))]},
-        {"checks": [check_run(figures=[Figure("slug", "", "two\nlines", Axis(""), Axis(""), [])])]},
+        {
+            "checks": [
+                check_run(
+                    figures=[Figure("slug", "", "two\nlines", PanelAxis(""), PanelAxis(""), [])]
+                )
+            ]
+        },
     ],
 )
 def test_what_the_schema_refuses_is_not_saved(tmp_path, wrong):
@@ -117,12 +123,12 @@ def test_what_the_schema_refuses_is_not_saved(tmp_path, wrong):
 
 def test_the_slug_of_a_figure_can_name_a_file():
     with pytest.raises(ValueError, match="Bad Slug"):
-        Figure("Bad Slug", "", "", Axis(""), Axis(""), [])
+        Figure("Bad Slug", "", "", PanelAxis(""), PanelAxis(""), [])
 
 
 def test_more_points_than_a_file_should_hold_are_refused(tmp_path):
     line = Series("measured", list(range(201)), list(range(201)))
-    figure = Figure("growth", "", "", Axis(""), Axis(""), [Panel("", [line])])
+    figure = Figure("growth", "", "", PanelAxis(""), PanelAxis(""), [Panel("", [line])])
     with pytest.raises(ValueError, match=r"series\[0\]\.x"):
         save(checked(check_run(figures=[figure])), tmp_path / "found.json")
 

@@ -186,7 +186,7 @@ def test_pairs_come_in_bounded_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     most = np.bincount(whole[0].first).max()
     assert max(len(part.first) for part in parts) <= 100 + most
 
-    def as_set(found: list[pairs.Pairs]) -> set[tuple[int, int]]:
+    def as_set(found: list[pairs.OrderedPairs]) -> set[tuple[int, int]]:
         return {
             (int(i), int(j)) for part in found for i, j in zip(part.first, part.second, strict=True)
         }

@@ -8,7 +8,7 @@ import pytest
 
 from gpubench.physics import constraint
 from gpubench.physics_checks import constraint as checks
-from gpubench.physics_checks.constraint_solution import Run, gain
+from gpubench.physics_checks.constraint_solution import SolvedSecond, gain
 from gpubench.physics_checks.runner import FAMILIES, run_check
 from gpubench.workloads.constraint_fluid import ConstraintFluid
 
@@ -54,7 +54,7 @@ def test_impulses_that_walls_do_not_give_are_noticed(intel, monkeypatch):
 
 
 def second(mean_error, *times):
-    return Run("", 0.1, 1.0, {}, mean_error=mean_error, times=times)
+    return SolvedSecond("", 0.1, 1.0, {}, mean_error=mean_error, times=times)
 
 
 def test_times_are_compared_at_the_same_error():

@@ -30,7 +30,7 @@ from gpubench.physics_checks import (
     runner,
     transport,
 )
-from gpubench.physics_checks.check import Check, Outcome
+from gpubench.physics_checks.check import Check, CheckOutcome
 from gpubench.physics_checks.runner import FAMILIES, run_check
 from gpubench.problems.cells.contract import CellList
 
@@ -266,11 +266,11 @@ def test_a_column_is_denser_below_once_settled(intel):
 
 
 def passing(device):
-    return Outcome([Finding("heat", 1.0, 0.1, Reference(1.0, 0.1, "somebody"))])
+    return CheckOutcome([Finding("heat", 1.0, 0.1, Reference(1.0, 0.1, "somebody"))])
 
 
 def differing(device):
-    return Outcome([Finding("heat", 2.0, 0.1, Reference(1.0, 0.1, "somebody"))])
+    return CheckOutcome([Finding("heat", 2.0, 0.1, Reference(1.0, 0.1, "somebody"))])
 
 
 def failing(device):

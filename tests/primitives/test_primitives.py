@@ -15,7 +15,7 @@ from gpubench.base.errors import OutOfMemory, UserError
 from gpubench.core.grid import Grid
 from gpubench.devices import Device
 from gpubench.primitives import scan
-from gpubench.primitives.radix_sort import RadixSort
+from gpubench.primitives.radix_sort import PairRadixSort
 from gpubench.primitives.scan import ExclusiveScan
 from gpubench.problems.particles.cell_ids import CellIds
 
@@ -113,7 +113,7 @@ class TestRadixSort:
     def check(device: Device, keys: NDArray[np.int32], bits: int) -> None:
         values = np.arange(len(keys), dtype=np.int32)[::-1].copy()
         device_keys, device_values = device.upload(keys), device.upload(values)
-        sort = RadixSort(device, len(keys), bits)
+        sort = PairRadixSort(device, len(keys), bits)
         for _ in range(2):
             sort.launch(device_keys, device_values)
             order = np.argsort(keys & ((1 << bits) - 1), kind="stable")

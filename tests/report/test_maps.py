@@ -145,14 +145,14 @@ def test_without_an_algorithm_that_ran_everywhere_there_is_no_rule() -> None:
 
 # Charts.
 
-LINEAR = figures.Axis("label", "linear")
+LINEAR = figures.Scale("label", "linear")
 
 
 @pytest.mark.parametrize("kind", ["size", "number", "with zero", "linear", "names"])
 def test_charts_of_all_axes_are_valid_and_drawn(kind: str) -> None:
     x = (0, 1, 2) if kind in ("names", "with zero") else (1024, 2048, 4096)
     lines = [
-        figures.Line(
+        figures.Curve(
             "</script>one",
             [
                 figures.Point(at, y, 0.9 * y, 1.1 * y, {"command": "again", "bound": "3 %"})
@@ -160,8 +160,8 @@ def test_charts_of_all_axes_are_valid_and_drawn(kind: str) -> None:
             ],
         ),
     ]
-    panels = [figures.Panel(title, lines, f"{title} in words") for title in ("first", "second")]
-    axis = figures.Axis("across", kind, ("few", "more", "most"))
+    panels = [figures.Plot(title, lines, f"{title} in words") for title in ("first", "second")]
+    axis = figures.Scale("across", kind, ("few", "more", "most"))
     chart = figures.Chart("slug", "Title", "caption", axis, LINEAR, panels, reference=1.5)
     drawn = vega.draw(chart)
     alt.LayerChart.from_dict(drawn.spec, validate=True)
@@ -178,8 +178,8 @@ def test_charts_of_all_axes_are_valid_and_drawn(kind: str) -> None:
 
 
 def test_an_axis_of_numbers_may_begin_at_zero() -> None:
-    axis = figures.Axis("bytes", "number")
-    panels = [figures.Panel("", [figures.Line.through("one", (0, 4, 16), (1, 2, 3))], "")]
+    axis = figures.Scale("bytes", "number")
+    panels = [figures.Plot("", [figures.Curve.through("one", (0, 4, 16), (1, 2, 3))], "")]
     spec = vega.draw(figures.Chart("slug", "Title", "", axis, LINEAR, panels)).spec
     x = spec["layer"][0]["encoding"]["x"]
     assert (x["scale"]["type"], x["axis"]["values"]) == ("symlog", [0, 4, 16])

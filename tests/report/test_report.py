@@ -615,7 +615,7 @@ def test_ratios_are_of_one_mode() -> None:
 
 
 def test_no_two_of_many_lines_look_alike() -> None:
-    lines = [figures.Line("", [], colour) for colour in range(2 * figures.PALETTE)]
+    lines = [figures.Curve("", [], colour) for colour in range(2 * figures.PALETTE)]
     looks = {(line.colour % figures.PALETTE, figures.marker(line)) for line in lines}
     assert len(looks) == len(lines)
     # Hollow markers and dashes are left to variants, which keep the shapes of their colour apart.

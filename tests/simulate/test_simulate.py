@@ -552,7 +552,7 @@ def test_a_frame_shows_species_at_their_places(tmp_path):
     ],
 )
 def test_the_view_leaves_the_short_axis_out(size, axes):
-    view = slab.View.of(size)
+    view = slab.SlabView.of(size)
     assert (view.right, view.up, view.depth) == axes
 
 

@@ -25,7 +25,15 @@ from gpubench.measure.sampling import Budget
 from gpubench.studies import spread
 from gpubench.studies.child import Child, NoAnswer, serve
 from gpubench.studies.runner import plan, run
-from gpubench.studies.spread import Measurer, Outcome, Place, Pool, Sight, Spot, places_for
+from gpubench.studies.spread import (
+    MeasuredInput,
+    Measurer,
+    Pool,
+    RankDevice,
+    Sight,
+    Spot,
+    places_for,
+)
 from gpubench.studies.study import parse_study
 
 DEVICE = "opencl:intel"
@@ -331,11 +339,11 @@ FACTS = {"backend": "cuda", "spec": "cuda:0", "name": "A GPU", "is_cpu": False, 
 
 
 def measures(rank):
-    return lambda job: Outcome(rank, [{"particles": job.group.recipe.particles}])
+    return lambda job: MeasuredInput(rank, [{"particles": job.group.recipe.particles}])
 
 
 def lost(rank):
-    return lambda job: Outcome(rank, None, "cuda:1: it fell off the bus")
+    return lambda job: MeasuredInput(rank, None, "cuda:1: it fell off the bus")
 
 
 class TestPool:
@@ -364,7 +372,7 @@ class TestMeasurer:
     def measurer(self):
         measurer = Measurer(1)
         (spot,) = measurer.look(DEVICE, "node1").spots
-        measurer.settle(Place(spot, 1))
+        measurer.settle(RankDevice(spot, 1))
         yield measurer
         measurer.close()
 
@@ -374,7 +382,7 @@ class TestMeasurer:
         job = jobs()[0]
         place = measurer._place
         measurer.close()
-        measurer._place = Place(Spot("opencl:nothing", "it", "it"), 1)
+        measurer._place = RankDevice(Spot("opencl:nothing", "it", "it"), 1)
         outcome = measurer.measure(job, BUDGET)
         assert outcome.records is None
         assert outcome.reason.startswith("opencl:nothing: no OpenCL platform")

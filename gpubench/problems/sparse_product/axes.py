@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
-from gpubench.core.recipe import Declared, Recipe, Words, axis, declared_axes, like
+from gpubench.core.recipe import DeclaredAxis, Recipe, Words, axis, declared_axes, like
 from gpubench.problems.particles.axes import (
     Particles,
 )
@@ -23,7 +23,9 @@ class Matrices(Recipe):
     kind: ClassVar[str] = "matrix"
     size_axis: ClassVar[str] = "particles"
     named_by: ClassVar[str] = "matrix"
-    derived: ClassVar[Mapping[str, Declared]] = {"periodic": declared_axes(Particles)["periodic"]}
+    derived: ClassVar[Mapping[str, DeclaredAxis]] = {
+        "periodic": declared_axes(Particles)["periodic"]
+    }
 
     matrix: str = axis(
         words=Words("Matrix", "matrix", "{} matrix"),
