@@ -10,12 +10,12 @@ from typing import Any
 
 from gpubench import registry
 from gpubench.base.errors import NotSupported, UserError
+from gpubench.core.memory import why_too_large
 from gpubench.core.recipe import MAX_PARTICLES
 from gpubench.decomposed import share
 from gpubench.devices import Device, missing_feature
 from gpubench.problems.cells.contract import CellList
 from gpubench.problems.steps.axes import Simulation
-from gpubench.studies.memory import why_too_large
 from gpubench.workloads.parameters import parse
 from gpubench.workloads.workload import Value, Workload
 

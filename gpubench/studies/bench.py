@@ -12,6 +12,7 @@ from typing import Any
 from gpubench import problems, registry
 from gpubench.base.errors import DeviceUnavailable, NotSupported, OutOfMemory, UserError
 from gpubench.core.algorithm import Algorithm
+from gpubench.core.memory import why_too_large
 from gpubench.core.oracle import Oracle, first_launch
 from gpubench.core.recipe import Inputs
 from gpubench.devices import Device, missing_feature
@@ -27,7 +28,6 @@ from gpubench.problems.steps.inputs import SimulationStart
 from gpubench.problems.steps.oracle import WorkloadStepOracle
 from gpubench.steps.workload_step import WorkloadStep
 from gpubench.studies.facts import facts_of, printable, require_countable
-from gpubench.studies.memory import why_too_large
 from gpubench.studies.plan import DescribedDevice, Group, Job
 from gpubench.studies.recheck import wrong_after_timing
 from gpubench.studies.study import Subject

@@ -15,6 +15,7 @@ from typing import Any
 
 from gpubench import registry
 from gpubench.base.errors import UserError
+from gpubench.core.memory import why_too_large
 from gpubench.devices import Device
 from gpubench.evidence.records import AnyRecord, identity_of, is_settled
 from gpubench.evidence.results import Results, Store, load
@@ -23,7 +24,6 @@ from gpubench.measure.environment import environment
 from gpubench.measure.progress import ProgressBar, progress
 from gpubench.measure.sampling import Budget
 from gpubench.studies.bench import measure
-from gpubench.studies.memory import why_too_large
 from gpubench.studies.plan import DescribedDevice, Group, Job, cell_key, missing, plan
 from gpubench.studies.selection import WHOLE, Selection
 from gpubench.studies.study import Study

@@ -20,7 +20,7 @@ from gpubench.base.paths import PACKAGE
 
 STARTER = """
 import subprocess
-from gpubench.core import children
+from gpubench.base import children
 subprocess.run(children.command("hangs"))
 """
 HANGS = """

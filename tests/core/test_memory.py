@@ -10,10 +10,11 @@ from fake_algorithms import ENVIRONMENT
 from fakes import FakeDevice
 
 from gpubench.base.errors import UserError
+from gpubench.core import memory
+from gpubench.core.memory import why_too_large
 from gpubench.problems.particles.axes import Particles
 from gpubench.simulate.setup import Setup
-from gpubench.studies import memory, runner
-from gpubench.studies.memory import why_too_large
+from gpubench.studies import runner
 from gpubench.studies.selection import Selection
 from gpubench.studies.study import load_study
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from gpubench import problems
 from gpubench.core.grid import Grid
+from gpubench.problems.neighbours import oracle as oracles
 from gpubench.problems.neighbours import pairs
 from gpubench.problems.neighbours import rows as row_checks
 from gpubench.problems.neighbours.contract import Neighbours
@@ -170,8 +171,8 @@ def test_states_that_inputs_begin_from_have_one_oracle(monkeypatch):
             made.append(state)
             super().__init__(state, exact)
 
-    monkeypatch.setattr(problems, "SearchOracle", Counted)
-    monkeypatch.setattr(problems, "_kept", {})
+    monkeypatch.setattr(oracles, "SearchOracle", Counted)
+    monkeypatch.setattr(oracles, "_kept", {})
     oracle = problems.problems()["neighbour-search"].oracle
     first, second = (move(make(60, BOX, seed=1), moved, "next", seed=1) for moved in (5, 40))
     one, two = oracle(first, False), oracle(second, False)

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from gpubench.core.oracle import Oracle
     from gpubench.problems.particles.inputs import ParticleSet
 
+STANDS_ON = ("particles",)
+
 
 class CellListProblem(Problem):
     """Sort particles into the cells of a grid."""

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from gpubench.core.oracle import Oracle
     from gpubench.problems.collision.inputs import MeshPair
 
+STANDS_ON = ("particles",)
+
 
 class MeshCollisionProblem(Problem):
     """Find the pairs of triangles of two meshes that intersect."""

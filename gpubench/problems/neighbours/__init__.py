@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from gpubench.core.oracle import Oracle
     from gpubench.problems.particles.inputs import ParticleSet
 
+STANDS_ON = ("particles",)
+
 
 class NeighbourSearchProblem(Problem):
     """Find neighbours, from positions on."""

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from gpubench.core.oracle import Oracle
     from gpubench.problems.sparse_product.inputs import MatrixSet
 
+STANDS_ON = ("particles",)
+
 
 class SparseProductProblem(Problem):
     """Assemble a matrix of 1x3 blocks, multiply it by a vector, or its transpose."""

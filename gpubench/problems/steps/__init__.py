@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from gpubench.core.oracle import Oracle
     from gpubench.problems.steps.inputs import SimulationStart
 
+STANDS_ON = ("particles",)
+
 
 class StepProblem(Problem):
     """Advance a simulation by one step; no algorithm is registered for it, see `workloads`."""
