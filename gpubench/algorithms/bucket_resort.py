@@ -7,13 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpubench.algorithms.bucket_sort import (
-    BLOCK,
-    CONTROL,
-    RESIDENT_THREADS,
-    BucketSort,
-    HostRounds,
-)
+from gpubench.algorithms.bucket_sort import BLOCK, CONTROL, RESIDENT_THREADS, BucketSort, HostRounds
 from gpubench.base.errors import UserError
 from gpubench.core.algorithm import Form
 from gpubench.problems.cells.contract import CellListUpdate, LinkedCells

@@ -13,14 +13,7 @@ import numpy as np
 
 from gpubench.base.errors import UserError
 from gpubench.choose import evidence
-from gpubench.choose.evidence import (
-    InputPoint,
-    Known,
-    MachineName,
-    Setting,
-    from_octaves,
-    matrix,
-)
+from gpubench.choose.evidence import InputPoint, Known, MachineName, Setting, from_octaves, matrix
 from gpubench.choose.model import SIZES, Barred, Margin, TimeEstimate, TimeModel
 from gpubench.choose.question import Question
 from gpubench.choose.surface import SAME, distances

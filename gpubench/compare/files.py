@@ -10,15 +10,7 @@ from typing import Any, NamedTuple
 from gpubench.base.errors import UserError
 from gpubench.compare.verdict import CLOCK_MS, ComparedTimes
 from gpubench.evidence.pooling import Measurement, key_of, pool
-from gpubench.evidence.records import (
-    AnyRecord,
-    Failed,
-    Ok,
-    Record,
-    Wrong,
-    identity_of,
-    is_waiting,
-)
+from gpubench.evidence.records import AnyRecord, Failed, Ok, Record, Wrong, identity_of, is_waiting
 from gpubench.evidence.results import Results
 from gpubench.studies.plan import cell_key
 

@@ -19,13 +19,7 @@ from gpubench.base.errors import UserError
 from gpubench.base.writing import Lock, remove_leftovers, whole_file
 from gpubench.evidence.bounds import Environment, Name, checked, read
 from gpubench.evidence.inputs import DescribedAxis, description, learn
-from gpubench.evidence.records import (
-    AnyRecord,
-    Upgraded,
-    as_json,
-    is_settled,
-    to_json,
-)
+from gpubench.evidence.records import AnyRecord, Upgraded, as_json, is_settled, to_json
 
 # What must agree for new records to join those of an older file, see `first_difference`.
 SAME_CONDITIONS = ("machine", "device", "host", "libraries", "code_hash")

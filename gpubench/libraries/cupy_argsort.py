@@ -7,12 +7,7 @@ from typing import Any, ClassVar
 
 from gpubench.core.algorithm import Form
 from gpubench.libraries._library import need
-from gpubench.libraries._library_sort import (
-    CUDA,
-    LibraryKeySort,
-    LibrarySort,
-    LibrarySortSearch,
-)
+from gpubench.libraries._library_sort import CUDA, LibraryKeySort, LibrarySort, LibrarySortSearch
 
 
 class CupyArgsort(LibrarySort):

@@ -23,14 +23,7 @@ from gpubench.physics.constraint import (
     viscous,
     within_walls,
 )
-from gpubench.physics.motion import (
-    RELATIVE_ERROR,
-    UNITS,
-    Between,
-    State,
-    region,
-    worst_of,
-)
+from gpubench.physics.motion import RELATIVE_ERROR, UNITS, Between, State, region, worst_of
 from gpubench.physics.sph import DENSITY_STEP
 
 Rows = NDArray[Any]

@@ -23,13 +23,7 @@ from gpubench.physics.constraint import (
 )
 from gpubench.physics.sph import mass_for, spacing_for
 from gpubench.physics_checks.check import SEED, Check, CheckOutcome, pass_time
-from gpubench.physics_checks.sph_flows import (
-    DAM,
-    compare_fronts,
-    front_of,
-    let_stray,
-    weigh_column,
-)
+from gpubench.physics_checks.sph_flows import DAM, compare_fronts, front_of, let_stray, weigh_column
 from gpubench.simulate.setup import Setup
 from gpubench.workloads.constraint_fluid import ConstraintFluid
 from gpubench.workloads.sph_bodies import AXES

@@ -11,11 +11,7 @@ from key_sets import keys_for
 from gpubench import problems, registry
 from gpubench.algorithms.atomic_list import AtomicList
 from gpubench.algorithms.atomic_resort import AtomicResort
-from gpubench.algorithms.cell_search import (
-    AtomicListSearch,
-    AtomicResortSearch,
-    CountingSortSearch,
-)
+from gpubench.algorithms.cell_search import AtomicListSearch, AtomicResortSearch, CountingSortSearch
 from gpubench.algorithms.counting_resort import CountingResort
 from gpubench.algorithms.counting_sort import CountingSort
 from gpubench.algorithms.filter_atomic import FilterAtomic

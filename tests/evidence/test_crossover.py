@@ -8,13 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpubench.evidence.crossover import (
-    FIRST,
-    SECOND,
-    Ratio,
-    Timed,
-    crossings,
-)
+from gpubench.evidence.crossover import FIRST, SECOND, Ratio, Timed, crossings
 
 
 def test_the_intervals_of_independent_times_add_up_as_squares_do() -> None:

@@ -15,12 +15,7 @@ from gpubench.base.errors import UserError
 from gpubench.physics import pairs
 from gpubench.physics.box import Box
 from gpubench.physics.fluid import Fluid
-from gpubench.physics.forces import (
-    PARTS,
-    conservative_energy,
-    pair_forces,
-    virial,
-)
+from gpubench.physics.forces import PARTS, conservative_energy, pair_forces, virial
 from gpubench.physics.noise import pair_noise
 
 FLUID = Fluid(

@@ -11,20 +11,9 @@ from hypothesis import strategies as st
 
 from gpubench.base.errors import UserError
 from gpubench.physics.box import Box
-from gpubench.physics.fits import (
-    Estimate,
-    fit_line,
-    growth_exponent,
-    growth_rate,
-    mean_of_series,
-)
+from gpubench.physics.fits import Estimate, fit_line, growth_exponent, growth_rate, mean_of_series
 from gpubench.physics.fluid import Fluid
-from gpubench.physics.observables import (
-    momentum,
-    pressure,
-    radial_distribution,
-    temperature,
-)
+from gpubench.physics.observables import momentum, pressure, radial_distribution, temperature
 from gpubench.physics.transport import (
     MeanSquareDisplacement,
     shear_wave,

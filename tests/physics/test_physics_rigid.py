@@ -13,13 +13,7 @@ from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
 from gpubench.base.errors import UserError
-from gpubench.physics.rigid import (
-    RigidBody,
-    ball_body,
-    box_body,
-    rotation_matrix,
-    turned,
-)
+from gpubench.physics.rigid import RigidBody, ball_body, box_body, rotation_matrix, turned
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -33,14 +33,7 @@ from report_pages import (
 
 from gpubench import report
 from gpubench.evidence.records import make_record, waits_for
-from gpubench.report import (
-    figures,
-    formats,
-    study_charts,
-    tables,
-    vega,
-    verdict,
-)
+from gpubench.report import figures, formats, study_charts, tables, vega, verdict
 from gpubench.report import published as published_tables
 from gpubench.report.folder import MANIFEST
 from gpubench.report.machines import machines

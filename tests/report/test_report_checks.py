@@ -13,12 +13,7 @@ from typer.main import get_command
 from gpubench import report
 from gpubench.base.errors import UserError
 from gpubench.cli.app import app
-from gpubench.evidence.physics_results import (
-    CheckResults,
-    Finding,
-    Reference,
-    save,
-)
+from gpubench.evidence.physics_results import CheckResults, Finding, Reference, save
 from gpubench.report.checks import page as page_of
 from gpubench.report.sources import sort_out
 

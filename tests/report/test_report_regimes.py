@@ -11,25 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from regime_records import (
-    LIBRARIES,
-    grid,
-    moved,
-    remade,
-    rivals_study,
-    run_of,
-    search,
-    steps,
-)
+from regime_records import LIBRARIES, grid, moved, remade, rivals_study, run_of, search, steps
 from report_pages import Page, results
 
 from gpubench import report
-from gpubench.report import (
-    formats,
-    search_pages,
-    tables,
-    verdict,
-)
+from gpubench.report import formats, search_pages, tables, verdict
 from gpubench.report.rankings import Searches, is_open
 
 

@@ -13,15 +13,7 @@ from report_pages import STUDY, Page, cpu_results, record, results, run_of, writ
 
 from gpubench import report
 from gpubench.evidence.records import make_record
-from gpubench.report import (
-    document,
-    environment,
-    formats,
-    published,
-    study_charts,
-    tables,
-    verdict,
-)
+from gpubench.report import document, environment, formats, published, study_charts, tables, verdict
 from gpubench.report.document import Told
 from gpubench.report.machines import Machine, machines
 

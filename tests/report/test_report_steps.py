@@ -9,14 +9,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 import pytest
-from report_pages import (
-    Page,
-    read_pages,
-    record,
-    results,
-    run_of,
-    write_page,
-)
+from report_pages import Page, read_pages, record, results, run_of, write_page
 
 from gpubench import report
 from gpubench.evidence.records import make_record

@@ -8,9 +8,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from gpubench.core.recipe import DeclaredAxis, Recipe, Words, axis, declared_axes, like
-from gpubench.problems.particles.axes import (
-    Particles,
-)
+from gpubench.problems.particles.axes import Particles
 
 
 @dataclass(frozen=True)
