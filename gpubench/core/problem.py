@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from gpubench.core.recipe import Inputs, Recipe
@@ -14,10 +14,12 @@ if TYPE_CHECKING:  # NumPy is slow to import
     from gpubench.core.oracle import Oracle
 
 
-class Problem(ABC):
+class Problem:
     """A question that algorithms answer; each is of the family `name`.
 
-    Declaring one imports no oracle and no suite: they stand on SciPy.
+    Declaring one imports no oracle and no suite, which stand on SciPy: their names are those of a
+    class in `oracle.py` and of functions in `cases.py` beside the declaration. A problem in a
+    single file overrides `oracle` and `cases` instead.
 
     takes: the kind of its inputs.
     makes_cells: whether its algorithms make what a simulation keeps its particles in.
@@ -26,20 +28,31 @@ class Problem(ABC):
 
     name: ClassVar[str]
     takes: ClassVar[type[Recipe]]
+    oracle_name: ClassVar[str]
+    suite: ClassVar[str | None] = None
+    large_suite: ClassVar[str | None] = None
     makes_cells: ClassVar[bool] = False
     reads_cells: ClassVar[bool] = False
 
-    @abstractmethod
     def oracle(self, inputs: Any, exact: bool = False) -> Oracle:
         """Make the oracle of an input; `exact` where float32 represents its distances exactly."""
+        made: Oracle = self._part("oracle", self.oracle_name)(inputs, exact)
+        return made
 
-    @abstractmethod
     def cases(self) -> Sequence[Case]:
         """Return the inputs on which every algorithm must be right."""
+        return self._cases(self.suite)
 
     def large_cases(self) -> Sequence[Case]:
         """Return inputs just past 2^24 in size, where float32 no longer counts; for a GPU."""
-        return ()
+        return self._cases(self.large_suite)
+
+    def _cases(self, suite: str | None) -> Sequence[Case]:
+        found: Sequence[Case] = () if suite is None else self._part("cases", suite)()
+        return found
+
+    def _part(self, module: str, name: str) -> Any:
+        return getattr(import_module(f"{type(self).__module__}.{module}"), name)
 
     def check(self, algorithm: Algorithm, inputs: Inputs, exact: bool = False) -> str | None:
         """Check one answer. To check several on one input, keep the oracle."""

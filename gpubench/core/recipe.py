@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, ClassVar, Protocol
@@ -49,13 +49,24 @@ class DeclaredAxis:
 
 
 def axis(
+    words: Words | None,
+    schema: Mapping[str, Any],
     default: Any = dataclasses.MISSING,
-    words: Words | None = None,
     recorded: Any = "",
-    **schema: Any,
 ) -> Any:
-    """Declare an axis: its default, the words for it, and the JSON Schema of a value."""
+    """Declare an axis of a recipe; see `DeclaredAxis`."""
     return field(default=default, metadata={"axis": DeclaredAxis(schema, words, recorded)})
+
+
+def whole(least: int, most: int | None = None) -> dict[str, Any]:
+    """Return the schema of a whole number."""
+    found: dict[str, Any] = {"type": "integer", "minimum": least}
+    return found if most is None else {**found, "maximum": most}
+
+
+def among(values: Sequence[Any]) -> dict[str, Any]:
+    """Return the schema of one of several values."""
+    return {"enum": list(values)}
 
 
 def like(kind: type[Recipe], name: str) -> Any:

@@ -622,14 +622,21 @@ def test_an_algorithm_that_breaks_down_is_not_hidden() -> None:
         run_conformance(Breaks, "cell-list")
 
 
+SUITED = [name for name, each in problems.problems().items() if each.suite]
+
+
+def test_what_algorithms_are_registered_for_has_a_suite() -> None:
+    assert {*problems.problems()} - {*SUITED} == {"workload-step"}
+
+
 @pytest.mark.parametrize("listed", [cases, large_cases])
-@pytest.mark.parametrize("family", problems.problems())
+@pytest.mark.parametrize("family", SUITED)
 def test_names_are_unique(listed: Callable[[str], list[Case]], family: str) -> None:
     names = [case.name for case in listed(family)]
     assert len(set(names)) == len(names) > (0 if listed is cases else -1)
 
 
-@pytest.mark.parametrize("family", problems.problems())
+@pytest.mark.parametrize("family", SUITED)
 def test_cases_are_the_same_each_time_and_lie_where_they_may(family: str) -> None:
     for case in cases(family):
         inputs = case.make()

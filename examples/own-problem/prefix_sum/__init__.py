@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpubench.contracts import Algorithm, Case, Form, Oracle, Problem, Recipe, Words, axis
+from gpubench.contracts import Algorithm, Case, Form, Oracle, Problem, Recipe, Words, axis, whole
 from gpubench.primitives.scan import ExclusiveScan
 
 
@@ -36,22 +36,13 @@ def draw(integers: int, largest: int, seed: int = 0) -> IntegerSet:
 class Integers(Recipe):
     """Integers to be added up."""
 
-    kind: ClassVar[str] = "integers"
-    size_axis: ClassVar[str] = "integers"
-    named_by: ClassVar[str] = "integers"
+    kind, size_axis, named_by = "integers", "integers", "integers"
 
     integers: int = axis(
-        words=Words("Integers", "integers", "{} integers", "size", is_size=True),
-        type="integer",
-        minimum=1,
-        maximum=2**28,
+        Words("Integers", "integers", "{} integers", "size", is_size=True), whole(1, 2**28)
     )
     largest: int = axis(
-        7,
-        Words("Largest", "largest integer", "integers up to {}", "number"),
-        type="integer",
-        minimum=0,
-        maximum=7,
+        Words("Largest", "largest integer", "integers up to {}", "number"), whole(0, 7), 7
     )
 
     def make(self, seed: int) -> IntegerSet:

@@ -161,3 +161,12 @@ def large_updates() -> list[Case]:
         Case("2^24 + 1 particles", lambda: after_move(make(2**24 + 1, dense), 2**20)),
         Case("2^24 + 3 particles, all move", lambda: after_move(make(2**24 + 3, sparse))),
     ]
+
+
+def large_worlds() -> list[Case]:
+    """Return more particles than float32 counts in worlds without a box."""
+    about = Grid.with_count(2**25).centred()
+    return [
+        Case("2^24 + 1 particles", partial(make, 2**24 + 1, Grid.with_count(2**22))),
+        Case("2^24 + 3 particles, symmetric", partial(make, 2**24 + 3, about, "symmetric")),
+    ]

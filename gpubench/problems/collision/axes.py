@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from gpubench.base.errors import UserError
-from gpubench.core.recipe import Recipe, Words, axis
+from gpubench.core.recipe import Recipe, Words, among, axis, whole
 
 SHAPES = ("sphere", "torus", "height-field", "soup")
 POSES = ("apart", "touching", "deep")
@@ -17,24 +16,14 @@ FEWEST_FACES, MOST_FACES = 32, 2**22
 class Meshes(Recipe):
     """Two triangle meshes that may collide; see inputs.meshes."""
 
-    kind: ClassVar[str] = "meshes"
-    size_axis: ClassVar[str] = "faces"
-    named_by: ClassVar[str] = "mesh"
+    kind, size_axis, named_by = "meshes", "faces", "mesh"
 
-    mesh: str = axis(
-        words=Words("Meshes", "meshes", "two of {}"),
-        enum=list(SHAPES),
-    )
+    mesh: str = axis(Words("Meshes", "meshes", "two of {}"), among(SHAPES))
     faces: int = axis(
-        words=Words("Triangles", "triangles of the mesh", "{} triangles", "size", is_size=True),
-        type="integer",
-        minimum=FEWEST_FACES,
-        maximum=MOST_FACES,
+        Words("Triangles", "triangles of the mesh", "{} triangles", "size", is_size=True),
+        whole(FEWEST_FACES, MOST_FACES),
     )
-    pose: str = axis(
-        words=Words("Pose", "pose", "{}"),
-        enum=list(POSES),
-    )
+    pose: str = axis(Words("Pose", "pose", "{}"), among(POSES))
 
     def __post_init__(self) -> None:
         check_meshes(self.mesh, self.faces, self.pose)

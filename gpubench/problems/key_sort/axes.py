@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from gpubench.base.errors import UserError
-from gpubench.core.recipe import Recipe, Words, axis
+from gpubench.core.recipe import Recipe, Words, among, axis, whole
 
 KEY_TYPES = ("uint32", "uint64", "int32", "int64", "float32")
 VALUE_BYTES = (0, 4, 16)
@@ -20,54 +19,34 @@ ENTROPIES = (1.0, 0.811, 0.544, 0.337, 0.201)
 class Keys(Recipe):
     """Keys to be sorted, see inputs.py."""
 
-    kind: ClassVar[str] = "keys"
-    size_axis: ClassVar[str] = "key_count"
-    named_by: ClassVar[str] = "key_count"
+    kind, size_axis, named_by = "keys", "key_count", "key_count"
 
     key_count: int = axis(
-        words=Words("Keys", "keys", "{} keys", "size", is_size=True),
-        type="integer",
-        minimum=1,
-        maximum=MAX_KEYS,
+        Words("Keys", "keys", "{} keys", "size", is_size=True), whole(1, MAX_KEYS)
     )
     value_bytes: int = axis(
-        words=Words("Bytes of a value", "bytes of a value", "values of {} bytes", "number"),
-        enum=list(VALUE_BYTES),
+        Words("Bytes of a value", "bytes of a value", "values of {} bytes", "number"),
+        among(VALUE_BYTES),
     )
-    key_order: str = axis(
-        words=Words("Order of keys", "order of the keys", "{} keys"),
-        enum=list(KEY_ORDERS),
-    )
+    key_order: str = axis(Words("Order of keys", "order of the keys", "{} keys"), among(KEY_ORDERS))
     key_type: str = axis(
-        "uint32",
-        Words("Type of keys", "type of the keys", "keys of {}"),
-        enum=list(KEY_TYPES),
+        Words("Type of keys", "type of the keys", "keys of {}"), among(KEY_TYPES), "uint32"
     )
     key_entropy: float = axis(
-        1.0,
-        Words("Entropy", "entropy of a bit", "entropy {}", "linear"),
-        enum=list(ENTROPIES),
+        Words("Entropy", "entropy of a bit", "entropy {}", "linear"), among(ENTROPIES), 1.0
     )
     key_bits: int | None = axis(
-        None,
-        Words("Bits", "bits of a key that matter", "{} bits", "number"),
-        type="integer",
-        minimum=1,
-        maximum=64,
+        Words("Bits", "bits of a key that matter", "{} bits", "number"), whole(1, 64), None
     )
     keys_moved: float | None = axis(
-        None,
         Words("Moved", "share of the keys moved", "a share of {} moved", "linear"),
-        type="number",
-        minimum=0,
-        maximum=1,
+        {"type": "number", "minimum": 0, "maximum": 1},
+        None,
     )
     segment_keys: int | None = axis(
-        None,
         Words("Keys a segment", "keys in a segment", "segments of {} keys", "number"),
-        type="integer",
-        minimum=1,
-        maximum=MAX_KEYS,
+        whole(1, MAX_KEYS),
+        None,
     )
 
     def __post_init__(self) -> None:

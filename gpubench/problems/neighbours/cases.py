@@ -15,7 +15,6 @@ from gpubench.problems.particles.cases import (
     cube,
     given_positions,
     large_sets,
-    large_worlds,
     open_cases,
     particle_cases,
     unbounded_cases,
@@ -98,8 +97,3 @@ def unbounded_query_cases() -> list[Case]:
 def large_searches() -> list[Case]:
     """Return more particles than float32 counts, about one in a cell."""
     return large_sets(Grid.with_count(2**24))
-
-
-def large_unbounded() -> list[Case]:
-    """Return more particles than float32 counts in worlds without a box."""
-    return large_worlds(Grid.with_count(2**24))

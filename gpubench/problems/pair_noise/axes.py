@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
-from gpubench.core.recipe import Recipe, Words, axis
+from gpubench.core.recipe import Recipe, Words, axis, whole
 
 MAX_PAIRS = 2**31 - 1
 
@@ -14,15 +13,10 @@ MAX_PAIRS = 2**31 - 1
 class Pairs(Recipe):
     """Pairs of particles whose random numbers are wanted; see inputs.PairSet."""
 
-    kind: ClassVar[str] = "pairs"
-    size_axis: ClassVar[str] = "pairs"
-    named_by: ClassVar[str] = "pairs"
+    kind, size_axis, named_by = "pairs", "pairs", "pairs"
 
     pairs: int = axis(
-        words=Words("Pairs", "pairs", "{} pairs", "size", is_size=True),
-        type="integer",
-        minimum=1,
-        maximum=MAX_PAIRS,
+        Words("Pairs", "pairs", "{} pairs", "size", is_size=True), whole(1, MAX_PAIRS)
     )
 
     @property

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from gpubench.base.errors import UserError
-from gpubench.core.recipe import MAX_PARTICLES, Recipe, Words, axis
+from gpubench.core.recipe import MAX_PARTICLES, Recipe, Words, among, axis, whole
 
 if TYPE_CHECKING:
     from gpubench.core.grid import Grid
@@ -65,25 +65,17 @@ class Particles(Recipe):
     destination: where they went, see inputs.move; None where nothing is moved.
     """
 
-    kind: ClassVar[str] = "particles"
-    size_axis: ClassVar[str] = "particles"
-    named_by: ClassVar[str] = "particles"
+    kind, size_axis, named_by = "particles", "particles", "particles"
 
     particles: int = axis(
-        words=Words("Particles", "particles", "{} particles", "size", is_size=True),
-        type="integer",
-        minimum=1,
-        maximum=MAX_PARTICLES,
+        Words("Particles", "particles", "{} particles", "size", is_size=True),
+        whole(1, MAX_PARTICLES),
     )
     per_cell: float = axis(
-        words=Words(
-            "Particles per cell", "particles per cell", "{} per cell", "number", is_size=True
-        ),
-        type="number",
-        exclusiveMinimum=0,
+        Words("Particles per cell", "particles per cell", "{} per cell", "number", is_size=True),
+        {"type": "number", "exclusiveMinimum": 0},
     )
     distribution: str = axis(
-        "uniform",
         Words(
             "Distribution",
             "distribution",
@@ -91,29 +83,19 @@ class Particles(Recipe):
             names=dict.fromkeys(CLUSTERED),
             place=2,
         ),
-        enum=list(DISTRIBUTIONS),
+        among(DISTRIBUTIONS),
+        "uniform",
     )
     order: str = axis(
-        "random",
-        Words("Order", "initial order", "{} order", names=ORDERED, place=2),
-        enum=list(ORDERS),
+        Words("Order", "initial order", "{} order", names=ORDERED, place=2), among(ORDERS), "random"
     )
     moved: int | None = axis(
-        None,
-        Words("Moved", "particles moved", "{} moved", "with zero", place=2),
-        type="integer",
-        minimum=0,
+        Words("Moved", "particles moved", "{} moved", "with zero", place=2), whole(0), None
     )
     moved_fraction: float | None = axis(
-        None,
-        None,
-        recorded=None,
-        type="number",
-        minimum=0,
-        maximum=1,
+        None, {"type": "number", "minimum": 0, "maximum": 1}, None, recorded=None
     )
     destination: str | None = axis(
-        None,
         Words(
             "Destination",
             "destination",
@@ -121,13 +103,14 @@ class Particles(Recipe):
             names=dict.fromkeys(DESTINATIONS),
             place=2,
         ),
-        enum=list(DESTINATIONS),
+        among(DESTINATIONS),
+        None,
     )
     periodic: bool = axis(
-        False,
         Words("Box", "box", "{}", place=3),
+        {"type": "boolean"},
+        False,
         recorded=tuple[bool, bool, bool],
-        type="boolean",
     )
 
     def __post_init__(self) -> None:

@@ -263,12 +263,3 @@ def large_sets(dense: Grid) -> list[Case]:
             partial(make, 2**24 + 3, sparse, order="nearly-sorted"),
         ),
     ]
-
-
-def large_worlds(dense: Grid | None = None) -> list[Case]:
-    """Return more particles than float32 counts in worlds without a box."""
-    about = Grid.with_count(2**25).centred()
-    return [
-        Case("2^24 + 1 particles", partial(make, 2**24 + 1, dense or Grid.with_count(2**22))),
-        Case("2^24 + 3 particles, symmetric", partial(make, 2**24 + 3, about, "symmetric")),
-    ]

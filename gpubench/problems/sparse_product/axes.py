@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
-from gpubench.core.recipe import DeclaredAxis, Recipe, Words, axis, declared_axes, like
+from gpubench.core.recipe import DeclaredAxis, Recipe, Words, among, axis, declared_axes, like
 from gpubench.problems.particles.axes import Particles
 
 
@@ -18,17 +18,12 @@ class Matrices(Recipe):
     matrix: which one is made of them.
     """
 
-    kind: ClassVar[str] = "matrix"
-    size_axis: ClassVar[str] = "particles"
-    named_by: ClassVar[str] = "matrix"
+    kind, size_axis, named_by = "matrix", "particles", "matrix"
     derived: ClassVar[Mapping[str, DeclaredAxis]] = {
         "periodic": declared_axes(Particles)["periodic"]
     }
 
-    matrix: str = axis(
-        words=Words("Matrix", "matrix", "{} matrix"),
-        enum=["density-gradient"],
-    )
+    matrix: str = axis(Words("Matrix", "matrix", "{} matrix"), among(("density-gradient",)))
     particles: int = like(Particles, "particles")
     per_cell: float = like(Particles, "per_cell")
     distribution: str = like(Particles, "distribution")

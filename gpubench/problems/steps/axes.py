@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from gpubench.base.errors import UserError
-from gpubench.core.recipe import Recipe, Words, axis, like
+from gpubench.core.recipe import Recipe, Words, among, axis, like, whole
 from gpubench.problems.particles.axes import Particles
 
 # How ranks share a simulation: each keeps a part of space, or one deals out equal parts.
@@ -22,45 +21,32 @@ class Simulation(Recipe):
     setting: a parameter of the workload, NAME=VALUE; None where all have their defaults.
     """
 
-    kind: ClassVar[str] = "simulation"
-    size_axis: ClassVar[str] = "particles"
-    named_by: ClassVar[str] = "workload"
+    kind, size_axis, named_by = "simulation", "particles", "workload"
 
-    workload: str = axis(
-        words=Words("Workload", "workload", "{}", place=0),
-        type="string",
-    )
+    workload: str = axis(Words("Workload", "workload", "{}", place=0), {"type": "string"})
     particles: int = like(Particles, "particles")
     skin: float = axis(
-        0.0,
-        Words("Skin", "skin", "skin {}", "linear", place=1.3),
-        type="number",
-        minimum=0,
+        Words("Skin", "skin", "skin {}", "linear", place=1.3), {"type": "number", "minimum": 0}, 0.0
     )
     time_step: float | None = axis(
-        None,
         Words("Time step", "time step", "time step {}", "linear", place=1.1),
-        type="number",
-        exclusiveMinimum=0,
+        {"type": "number", "exclusiveMinimum": 0},
+        None,
     )
     ranks: int | None = axis(
-        None,
-        Words("Ranks", "ranks", "{} ranks", "number", place=1.4),
-        type="integer",
-        minimum=1,
+        Words("Ranks", "ranks", "{} ranks", "number", place=1.4), whole(1), None
     )
     decomposition: str | None = axis(
-        None,
         Words(
             "Decomposition", "decomposition", "{}", names=dict.fromkeys(DECOMPOSITIONS), place=1.5
         ),
-        enum=list(DECOMPOSITIONS),
+        among(DECOMPOSITIONS),
+        None,
     )
     setting: str | None = axis(
-        None,
         Words("Setting", "setting", "{}", place=1.2),
-        type="string",
-        pattern="^[a-z_0-9]+=[^ ]+$",
+        {"type": "string", "pattern": "^[a-z_0-9]+=[^ ]+$"},
+        None,
     )
 
     def __post_init__(self) -> None:

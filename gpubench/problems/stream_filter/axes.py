@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from gpubench.base.errors import UserError
-from gpubench.core.recipe import Recipe, Words, axis
+from gpubench.core.recipe import Recipe, Words, among, axis, whole
 
 MAX_RECORDS = 2**31 - 1
 MAX_RECORD_BYTES = 256
@@ -18,37 +17,25 @@ NULLS = ("infinity", "predicate")
 class Records(Recipe):
     """A stream of records, some of them null; see RecordSet."""
 
-    kind: ClassVar[str] = "records"
-    size_axis: ClassVar[str] = "records"
-    named_by: ClassVar[str] = "records"
+    kind, size_axis, named_by = "records", "records", "records"
 
     records: int = axis(
-        words=Words("Records", "records", "{} records", "size", is_size=True),
-        type="integer",
-        minimum=1,
-        maximum=MAX_RECORDS,
+        Words("Records", "records", "{} records", "size", is_size=True), whole(1, MAX_RECORDS)
     )
     kept: float = axis(
-        0.5,
         Words(
             "Share kept", "share of the records kept", "a share of {} kept", "linear", is_size=True
         ),
-        type="number",
-        minimum=0,
-        maximum=1,
+        {"type": "number", "minimum": 0, "maximum": 1},
+        0.5,
     )
     record_bytes: int = axis(
-        4,
         Words("Bytes per record", "bytes per record", "records of {} bytes"),
-        type="integer",
-        minimum=4,
-        maximum=MAX_RECORD_BYTES,
-        multipleOf=4,
+        {"type": "integer", "minimum": 4, "maximum": MAX_RECORD_BYTES, "multipleOf": 4},
+        4,
     )
     nulls: str = axis(
-        "infinity",
-        Words("Nulls by", "how nulls are marked", "nulls by {}"),
-        enum=list(NULLS),
+        Words("Nulls by", "how nulls are marked", "nulls by {}"), among(NULLS), "infinity"
     )
 
     def __post_init__(self) -> None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 from gpubench.base.errors import UserError
-from gpubench.core.recipe import Recipe, Words, axis
+from gpubench.core.recipe import Recipe, Words, among, axis, whole
 
 DEEPEST = 6
 MAX_TRIANGLES = 2**31 - 1
@@ -19,25 +18,16 @@ MAX_FACES = 2**26
 class Surfaces(Recipe):
     """A closed mesh and how often it is subdivided; see inputs.loop_meshes."""
 
-    kind: ClassVar[str] = "surfaces"
-    size_axis: ClassVar[str] = "faces"
-    named_by: ClassVar[str] = "surface"
+    kind, size_axis, named_by = "surfaces", "faces", "surface"
 
-    surface: str = axis(
-        words=Words("Surface", "surface", "{}"),
-        enum=list(SURFACES),
-    )
+    surface: str = axis(Words("Surface", "surface", "{}"), among(SURFACES))
     faces: int = axis(
-        words=Words("Triangles", "triangles of the mesh", "{} triangles", "size", is_size=True),
-        type="integer",
-        minimum=1,
-        maximum=MAX_FACES,
+        Words("Triangles", "triangles of the mesh", "{} triangles", "size", is_size=True),
+        whole(1, MAX_FACES),
     )
     depth: int = axis(
-        words=Words("Depth", "levels of subdivision", "depth {}", "number", is_size=True),
-        type="integer",
-        minimum=1,
-        maximum=DEEPEST,
+        Words("Depth", "levels of subdivision", "depth {}", "number", is_size=True),
+        whole(1, DEEPEST),
     )
 
     def __post_init__(self) -> None:
