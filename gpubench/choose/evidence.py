@@ -24,13 +24,9 @@ from gpubench.evidence.records import AnyRecord
 from gpubench.problems.neighbours.tasks import TASKS
 
 STUDY = study_for("choose")
-
 MAP = "map"  # its sweep over sizes and occupancies, which takes minutes
-
 MODE = "hot"  # the one that every algorithm and every library can be timed in
-
 LOCAL = Path("results/local")
-
 UNMOVED = 0.001  # share of the particles below which moves cost next to nothing
 
 

@@ -23,16 +23,12 @@ from gpubench.choose.surface import (
 from gpubench.evidence.ranking import Variant
 
 APART = 2.0  # octaves between two inputs that differ in distribution, in order, or the like
-
 # The largest of so many errors is beyond the next one 19 times in 20.
 TESTS = 19
-
 FEWEST_TESTS = 3
-
 # Half the diagonal of a grid's mesh is longer than its shorter side, along which the tests are,
 # by up to this where no side is 2.8 times the other.
 FURTHER = 1.5
-
 MS, SIZES = "median_ms", ("workspace_bytes", "peak_bytes")  # fields of a record
 
 

@@ -35,7 +35,6 @@ DeviceOption = Annotated[
         among="devices",
     ),
 ]
-
 TransportOption = Annotated[
     str,
     opt(
@@ -44,29 +43,23 @@ TransportOption = Annotated[
         among="transports",
     ),
 ]
-
 OversubscribeOption = Annotated[
     bool, typer.Option("--oversubscribe", help="Let ranks share a GPU.")
 ]
-
 AlgorithmsOption = Annotated[
     str | None,
     opt("A,B", "Only these algorithms of the study.", "--algorithms", among="algorithms"),
 ]
-
 AgainOption = Annotated[
     float,
     opt(
         "M", "Spend up to M minutes on inconclusive measurements.", "--minutes", read=values.number
     ),
 ]
-
 PeriodicOption = Annotated[
     str, opt("AXES", "Axes along which the box repeats: some of xyz, or none.", "--periodic")
 ]
-
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors on stderr.")]
-
 JsonOption = Annotated[bool, typer.Option("--json", help="Print only JSON to stdout.")]
 
 

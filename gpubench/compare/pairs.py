@@ -30,15 +30,10 @@ from gpubench.studies.selection import Selection
 from gpubench.studies.study import parse_study, study_text
 
 PLAIN = ((1, 0),)
-
 TURNS = 20  # samples of a cell on each side of a pair
-
 VARIANT_EVERY = 4  # turns, the other variants of a cell have one, where there are any
-
 BLOCK_TURNS = 5  # between two looks at clocks and throttling
-
 PATIENCE_S = 900  # the longest that a request may take; to check a large input takes minutes
-
 GRACE_S = 60
 
 Variants = dict[tuple[str, int], list[float]]

@@ -29,22 +29,15 @@ from gpubench.base.numbers import percent
 from gpubench.evidence.calibration import spread_of
 
 Verdict = Literal["same", "faster", "slower", "cannot tell"]
-
 RestsOn = Literal["processes", "calibration"]
-
 Floats = NDArray[np.float64]
 
 TRIM = 0.2
-
 # What trimming may add to the chance of `_all_apart`: nothing for a thousand cells.
 MODES_RISK = 1e-5
-
 CLOCK_MS = 0.0005  # the resolution that CUDA promises of its events
-
 SHORTEST_MS = 1e-9  # of what can be a time
-
 LEAST_DEVIATION = 1e-7  # of logarithms: below what a file keeps, which is six digits
-
 WIDEST = 20.0  # of a log ratio, so that its limits stay finite numbers
 
 

@@ -26,7 +26,6 @@ from gpubench.studies.selection import Selection
 from gpubench.studies.study import Subject, Sweep, parse_study
 
 PROTOCOL = 1
-
 # Samples are asked for one by one: of a budget, only the warm-up counts.
 BUDGET = Budget(seconds_per_task=0.2, max_samples=100)
 

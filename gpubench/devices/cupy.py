@@ -27,11 +27,8 @@ from gpubench.base.user_cache import machine_code, sources_digest
 from gpubench.devices.base import Device, Kernel, scalar
 
 INSTALL = f"{install.hint('neighbours-cuda13')} (or [neighbours-cuda12], to match `nvidia-smi`)"
-
 BINDINGS = "cupy_backends.cuda"
-
 MOST_SHARED_BYTES = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-
 STATUS_BYTES = 256  # of host memory that kernels write to
 
 # How `struct` packs a scalar of each of NumPy's types into 64 bits.

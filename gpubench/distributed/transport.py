@@ -26,11 +26,8 @@ if TYPE_CHECKING:
     from mpi4py.MPI import Request
 
 NAMES = ("mpi", "nccl", "peer")
-
 INSTALL_NCCL = f"{install.hint('nccl13')} (or [nccl12], to match CuPy)"
-
 FIRST_OF_ALL = -5  # a stream's priority: CUDA takes the highest it has for what is below that
-
 BUFFER_ID = 7  # CU_POINTER_ATTRIBUTE_BUFFER_ID: differs where an address was allocated anew
 
 

@@ -39,10 +39,12 @@ Value = Scalar | list[Scalar] | dict[Line, Scalar]
 # What makes, of plain JSON, a type that is ours; it raises ValueError or msgspec's own error.
 HOOKS: dict[type, Callable[[Any], Any]] = {}
 TEXTS = (".reason", ".failure")  # what may have several lines; so may a study's file
-# Without these, nothing in a text of JSON is refused but what msgspec refuses anyway.
-_SUSPECT = [
-    re.compile(each) for each in (rb"\\[bfnrtu]", rb"\x7f", rb"e-0*[3-9]\d\d", rb"E-0*[3-9]\d\d")
-]
+# Without these, nothing in a text of JSON is refused but what msgspec refuses anyway: escapes, and
+# numbers that are too small or may be beyond 64 bits, each behind what is found faster.
+_ESCAPES = (re.compile(rb"\\[bfnrtu]"), re.compile(rb"\x7f"))
+_EXPONENTS = (re.compile(rb"e-0*[3-9]\d\d"), re.compile(rb"E-0*[3-9]\d\d"))
+_SMALL = re.compile(rb"[\s:,\[]-?\d[\d.]*[eE]-0*[3-9]\d\d")
+_LONG = re.compile(rb"[\s:,\[]-?\d{19}")
 _DIGITS = bytes.maketrans(b"123456789", b"0" * 9)
 _NO_LINE = re.compile("[\0-\x1f\x7f\ud800-\udfff]")
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")
@@ -151,8 +153,7 @@ def read(path: Path, kind: type[T], title: str) -> T:
         content = path.read_bytes()
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror or error}: give {title}") from error
-    is_long = b"0" * 19 in content.translate(_DIGITS)  # a whole number may be beyond 64 bits
-    if not is_long and not any(each.search(content) for each in _SUSPECT):
+    if not _is_suspect(content):
         try:
             return msgspec.json.decode(content, type=kind, dec_hook=_hook)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -172,6 +173,14 @@ def read(path: Path, kind: type[T], title: str) -> T:
     except (ValueError, RecursionError) as error:
         raise UserError(str(error)) from error
     return found
+
+
+def _is_suspect(content: bytes) -> bool:
+    if any(each.search(content) for each in _ESCAPES):
+        return True
+    if any(each.search(content) for each in _EXPONENTS) and _SMALL.search(content):
+        return True
+    return b"0" * 19 in content.translate(_DIGITS) and _LONG.search(content) is not None
 
 
 def write(path: Path, kind: Any, document: object, what: str) -> None:

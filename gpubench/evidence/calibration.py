@@ -29,7 +29,6 @@ from gpubench.evidence.bounds import (
 from gpubench.evidence.records import plain
 
 Look = Annotated[int, Meta(ge=1, le=1_000_000)]
-
 Pairs = Annotated[float, Meta(ge=0, le=1_000_000)]
 
 

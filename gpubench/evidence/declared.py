@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 from gpubench.evidence.records import Declared, Record
 
 STEP = "workload-step"  # the problem of a whole step of a simulation
-
 LEGACY = Path(__file__).with_name("legacy.toml")
 
 

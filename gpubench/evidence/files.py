@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +31,20 @@ def load_results(paths: Sequence[Path], hint: str = "gpubench run STUDY") -> lis
         if not inside:
             raise UserError(f"no results of studies in {path}: make some with `{hint}`")
         found |= {file.resolve(): file for file in inside if file.resolve() not in found}
-    return [load(path) for path in found.values()]
+    with _no_collection():
+        return [load(path) for path in found.values()]
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Pause the garbage collector, which would look through all that is read, again and again."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def below(path: Path) -> list[Path]:

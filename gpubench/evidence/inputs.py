@@ -179,7 +179,8 @@ def description(kinds: Iterable[str]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def kind_of(axes: Iterable[str]) -> str | None:
+@lru_cache(maxsize=256)
+def kind_of(axes: tuple[str, ...]) -> str | None:
     """Return the kind whose axes these are: of several, that which has those of the others."""
     given = {*axes}
     named = [k for k in problems.own_kinds().values() if k.named_by in given]

@@ -32,9 +32,7 @@ from gpubench.evidence.records import plain
 from gpubench.evidence.results import file_names
 
 SIGMAS = 3  # standard errors that a value may lie beyond its tolerance
-
 DIGITS = 6
-
 POINTS = 200  # of a series, at most
 
 Points = Annotated[Sequence[Real], Meta(min_length=2, max_length=POINTS)]

@@ -31,15 +31,12 @@ from gpubench.evidence.results import Results
 
 # Two timings of one measurement agree in these; their sweep, draw and back end may differ.
 AXES = ("study", "algorithm", "form", "parameters", "input", "inputs", "mode")
-
 _PLAIN_AXES = operator.attrgetter(*(n for n in AXES if n != "parameters"))
-
 STATUSES = ("wrong", "ok", "failed", "skipped")  # which of several counts
 
 SMALL_BY = ("particles", "records", "pairs")
 
 FEWEST_PAIRS = 5  # repeated timings below which their spread says nothing
-
 COVERED = 0.95
 
 

@@ -41,7 +41,6 @@ class Variant(NamedTuple):
 
 
 _INPUT = tuple(name for name in AXES if name not in Variant._fields)
-
 _SUBJECT_AND_INPUT = tuple(name for name in AXES if name != "mode")
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import abc
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+import operator
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeAlias, Union
 
 import msgspec
 from msgspec import Meta, Struct
@@ -14,7 +15,6 @@ from msgspec import Meta, Struct
 from gpubench import problems
 from gpubench.evidence import inputs
 from gpubench.evidence.bounds import (
-    HOOKS,
     Amount,
     Count,
     Exact,
@@ -24,7 +24,6 @@ from gpubench.evidence.bounds import (
     Number,
     Value,
     checked,
-    converted,
     number_of,
 )
 from gpubench.evidence.inputs import INPUTS, Input
@@ -50,15 +49,10 @@ class Declared(Struct, frozen=True, forbid_unknown_fields=True):
     loses: Line | None
 
 
-class _Meta(msgspec.StructMeta, abc.ABCMeta):
-    """What makes structs that are mappings as well."""
-
-
 class Record(
-    Struct, Mapping[str, Any], metaclass=_Meta, kw_only=True, frozen=True,
-    forbid_unknown_fields=True, tag_field="status",
+    Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, tag_field="status"
 ):  # fmt: skip
-    """What all records have; also a mapping from the names of its fields to their values.
+    """What all records have.
 
     input: what was asked for, by its kind, see `inputs.py`. drawn: what is known of it beside its
     axes, e.g. the cells of its grid. inputs: how many took turns in the samples;
@@ -131,31 +125,6 @@ class Record(
         told = {INPUTS: self.inputs} | ({} if self.input is None else self.input.told)
         return {name: told.get(name) for name in inputs.names()}
 
-    def __getattr__(self, name: str) -> Any:
-        if name in inputs.names():
-            return self.at(name)
-        raise AttributeError(name)
-
-    # As a mapping it is a row: the axes stand beside the other fields.
-    def __getitem__(self, name: str) -> Any:
-        if name in HEADER:
-            return getattr(self, name)
-        if name == "cells":
-            return (self.drawn or {}).get(name)
-        if name in (axes := self.axes):
-            return axes[name]
-        raise KeyError(name)
-
-    def __iter__(self) -> Iterator[str]:
-        plain = (name for name in HEADER if name not in ("input", "drawn", INPUTS))
-        return iter([*plain, "cells", *inputs.names()])
-
-    def __len__(self) -> int:
-        return len(list(iter(self)))
-
-    def __or__(self, changes: Mapping[str, Any]) -> Any:
-        return {**self, **changes}
-
 
 class Ok(Record, frozen=True, tag="ok"):
     """A right answer with its time."""
@@ -204,6 +173,8 @@ HEADER = tuple(
     for name in Record.__struct_fields__
     for each in ((name, "status") if name == "mode" else (name,))
 )
+_IN_HEADER = frozenset(HEADER)
+_HEADER_OF = operator.attrgetter(*Record.__struct_fields__)
 _SHARED = frozenset({"parameters", "outcome"})  # objects, which are never null
 # What makes two records the same work on the same input, beside the axes of the input.
 _BESIDE = (
@@ -224,37 +195,70 @@ _FIRST = (
 )  # fmt: skip
 
 
-def as_json(record: Mapping[str, Any]) -> dict[str, Any]:
+def as_json(record: Record | Mapping[str, Any]) -> dict[str, Any]:
     """Return a record in plain JSON types, in the order of a file."""
     plain = msgspec.to_builtins(record) if isinstance(record, Record) else upgraded(record)
     return {name: plain[name] for name in HEADER if name in plain}
 
 
 def upgraded(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record's fields as they are now: once the axes stood beside the others."""
-    if "input" in fields:
+    """Return a record's fields as they are now: in schema 1 the axes stood beside the others."""
+    if fields.get("input") is not None:
         return dict(fields)
-    found, axes = {}, {}
-    for name, value in fields.items():
-        if name in HEADER:
-            found[name] = value
-        elif value is not None and name not in ("kind", "cells"):
-            axes[name] = value
-    kind = fields.get("kind") or inputs.kind_of(axes)
-    found["input"] = {"kind": kind, **axes} if kind or axes else None
-    cells = fields.get("cells")
-    found["drawn"] = None if cells is None else {"cells": cells}
-    return found
+    beside = {name: value for name, value in fields.items() if name not in _IN_HEADER}
+    kind, cells = beside.pop("kind", None), beside.pop("cells", None)
+    found = {name: value for name, value in fields.items() if name in _IN_HEADER}
+    axes = {name: value for name, value in beside.items() if value is not None}
+    return found | _asked(kind, axes, cells)
 
 
-class Upgraded(abc.ABC):  # noqa: B024  # records are registered
-    """A record of schema 1: what a field of its files is declared to be."""
+def _asked(kind: str | None, axes: Mapping[str, Any], cells: Any) -> dict[str, Any]:
+    """Return what a record holds of its input; raises ValueError where no kind has the axes."""
+    kind = kind or inputs.kind_of(tuple(axes))
+    if kind is None and axes:
+        raise ValueError(f"no kind of input has the axes {', '.join(axes)}")
+    return {
+        "input": None if kind is None else {"kind": kind, **axes},
+        "drawn": None if cells is None else {"cells": cells},
+    }
 
 
-Upgraded.register(Record)
+class Flat(NamedTuple):
+    """How records of schema 1 are read: as `kinds`, of which `record_of` makes records."""
+
+    kinds: Any
+    axes: tuple[str, ...]
+    along: Callable[[Any], tuple[Any, ...]]
+
+    @staticmethod
+    @cache
+    def of(axes: tuple[str, ...]) -> Flat:
+        """Return it for some axes, which stand beside the other fields."""
+        kinds = [
+            msgspec.defstruct(
+                f"Flat{cls.__name__}",
+                [("input", None, None), *((name, Value, None) for name in (*axes, "cells"))],
+                bases=(cls,), kw_only=True, frozen=True, forbid_unknown_fields=True,
+                tag=cls.__struct_config__.tag, tag_field="status",
+            )
+            for cls in (Ok, Wrong, Failed, Skipped)
+        ]  # fmt: skip
+        return Flat(Union[tuple(kinds)], axes, operator.attrgetter(*axes))  # noqa: UP007
+
+    def record_of(self, record: Any) -> AnyRecord:
+        """Return a record of today; raises ValueError for axes of no kind."""
+        along = zip(self.axes, self.along(record), strict=True)
+        axes = {name: value for name, value in along if value is not None}
+        asked = _asked(None, axes, record.cells)
+        if asked["input"] is not None:
+            asked["input"] = inputs.read(asked["input"])
+        header = dict(zip(Record.__struct_fields__, _HEADER_OF(record), strict=True))
+        cls: Any = type(record).__base__  # its fields have been checked
+        found: AnyRecord = cls(**header | asked)
+        return found
 
 
-def record_of(fields: Mapping[str, Any]) -> AnyRecord:
+def record_of(fields: AnyRecord | Mapping[str, Any]) -> AnyRecord:
     """Return the record that plain JSON stands for; fields that it does not know are left out.
 
     Such fields are those of a later version of the package. Raises ValueError for what no record
@@ -336,15 +340,6 @@ def is_waiting(record: Record) -> bool:
 def is_settled(record: Record) -> bool:
     """Say whether a record is not measured again: not what failed, and not what is waiting."""
     return record.status != "failed" and not is_waiting(record)
-
-
-def _upgraded(value: Any) -> Any:
-    if not isinstance(value, dict):
-        raise ValueError("Expected `object`")
-    return converted(upgraded(value), AnyRecord)
-
-
-HOOKS[Upgraded] = _upgraded
 
 
 def to_json(value: object) -> str:

@@ -10,20 +10,21 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Self, cast
+from typing import Annotated, Any, Self
 
+import msgspec
 from msgspec import Meta, Struct
 
 from gpubench.base.errors import UserError
 from gpubench.base.writing import Lock, remove_leftovers, whole_file
 from gpubench.evidence.bounds import Environment, Name, checked, read
-from gpubench.evidence.inputs import DescribedAxis, description, learn
-from gpubench.evidence.records import AnyRecord, Upgraded, as_json, is_settled, to_json
+from gpubench.evidence.inputs import INPUTS, DescribedAxis, description, learn, names
+from gpubench.evidence.records import AnyRecord, Flat, as_json, is_settled, to_json
 
 # What must agree for new records to join those of an older file, see `first_difference`.
 SAME_CONDITIONS = ("machine", "device", "host", "libraries", "code_hash")
-
 # Hosts that are alike keep some pages more or fewer to themselves.
 SAME_MEMORY = 0.01
 
@@ -40,15 +41,12 @@ class _ResultsFile(Struct, forbid_unknown_fields=True, tag_field="schema", tag=2
     kinds: dict[Name, dict[Name, DescribedAxis]] = {}
 
 
-class _ResultsFile1(Struct, forbid_unknown_fields=True, tag_field="schema", tag=1):
-    """One of before axes had a place of their own."""
-
-    environment: Environment
-    records: list[Upgraded]
-    study: Annotated[str, Meta(max_length=1_000_000)] | None = None
-
-
-_ANY: Any = _ResultsFile | _ResultsFile1
+@lru_cache(maxsize=4)
+def _either_schema(records: Any) -> Any:
+    """Return what a file is read as; records: what those of schema 1 are read as."""
+    first = [("records", list[records])]
+    bases = (_ResultsFile,)
+    return _ResultsFile | msgspec.defstruct("_Schema1", first, bases=bases, tag=1)
 
 
 @dataclass(frozen=True)
@@ -69,9 +67,17 @@ def load(path: Path) -> Results:
 
     Raises UserError where it is missing, unreadable, no JSON, or no results file.
     """
-    found: _ResultsFile | _ResultsFile1 = read(path, _ANY, "a gpubench results file")
-    learn(getattr(found, "kinds", {}))
-    return Results(found.environment, cast(list[AnyRecord], found.records), path, found.study)
+    title = "a gpubench results file"
+    flat = Flat.of(tuple(name for name in names() if name != INPUTS))
+    found: _ResultsFile = read(path, _either_schema(flat.kinds), title)
+    if type(found) is _ResultsFile:
+        learn(found.kinds)
+        return Results(found.environment, found.records, path, found.study)
+    try:
+        records = [flat.record_of(record) for record in found.records]
+    except ValueError as error:
+        raise UserError(f"{path} is not {title}: {error}") from error
+    return Results(found.environment, records, path, found.study)
 
 
 def first_difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str | None:
@@ -166,7 +172,7 @@ class Store:
         """Keys of the records that are settled, see `is_settled`."""
         return frozenset(self._done)
 
-    def add(self, records: Iterable[Mapping[str, Any]]) -> None:
+    def add(self, records: Iterable[AnyRecord | Mapping[str, Any]]) -> None:
         """Append records, in one step for all of them.
 
         Raises ValueError for what is no record, and UserError where the file cannot be written or

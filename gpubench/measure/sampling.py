@@ -25,15 +25,10 @@ if TYPE_CHECKING:
 Work = Callable[[], None]
 
 SAMPLE_MS = 0.2  # a sample lasts at least this long: some 400 times the resolution of an event
-
 BATCH_MARGIN = 1.25  # aim that much longer, so that jitter does not fall below it
-
 WARM_UP_SHARE = 0.1  # of the budget, spent before the first sample
-
 MIN_SCRATCH_BYTES = 32 << 20  # where a device does not tell the size of its cache
-
 BLOCK_MS = 50.0  # of device time; clocks and throttling are read about so often
-
 THROTTLED_PATIENCE = 4.0  # how many times its time a task may wait for samples that count
 
 

@@ -15,11 +15,8 @@ from gpubench.base.errors import UserError
 from gpubench.core.grid import Grid
 
 CELLS_PER_PARTICLE = 4  # at most: cells may be longer than the cutoff, and empty ones cost time
-
 LEAST_CELLS = 4096  # that are allowed whatever the number of particles
-
 MOST_ALONG = 2**20  # that float32 tells apart
-
 ROUNDING = 2.0**-22  # by which a quotient of the box and the cutoff may fail to be whole
 
 # The layout of `struct Box` in kernels/neighbour_list.cu.

@@ -30,7 +30,6 @@ Rows = NDArray[Any]
 
 # Of g: each neighbour's part is rounded to a step, and its square of a distance in float32.
 VALUE_ERROR = 64 * DENSITY_STEP
-
 # Of changes of velocity and their rates: rounded to 2^-20 of the largest part.
 ROUNDED = 2.0**-14
 

@@ -36,10 +36,8 @@ from gpubench.physics.sph_forces import accelerations, densities
 
 # Of a density: each neighbour's part is rounded to a step, and their sum and inverse in float32.
 DENSITY_ERROR = 32 * DENSITY_STEP
-
 # Of the place of a body's particle, over the box's longest edge: it is turned in float32.
 ARM_ERROR = 2.0**-21
-
 # Of what is added up over the particles of a body in float32, over the sum of absolute values.
 SUM_ERROR = 2.0**-18
 

@@ -27,15 +27,11 @@ from gpubench.workloads.tank import Tank
 from gpubench.workloads.workload import BlowUp, Value
 
 SECOND = math.sqrt(2 * 9.81)  # in T = t sqrt(2 g / a)
-
 LOOKS = 40
-
 # A step is stable where no particle moves further than a cell, the energy rises by no more than
 # RISE of what it was at first, and no solve ends above BEYOND tolerances.
 RISE, BEYOND = 0.01, 10.0
-
 VISCOSITY = 0.1  # at Mach 1, for both
-
 CLAIM = "Bodin et al. 2012 claim two orders of magnitude"
 
 

@@ -20,13 +20,10 @@ from gpubench.workloads.dpd import DPD, MESH, DPDSeparation
 Floats = NDArray[np.float64]
 
 FIRST_SAMPLE = 1.0  # of time
-
 SAMPLES = 36
-
 FROM_BOX = 0.3  # of its edge: larger domains feel their own images
 
 COVENEY = "Coveney and Novik, Phys. Rev. E 54, 5134 (1996)"
-
 AHMAD = "arXiv 1005.5096"
 
 

@@ -28,7 +28,6 @@ from gpubench.workloads.dpd import DPD, DPDRayleighTaylor, DPDSeparation, DPDSta
 from gpubench.workloads.workload import Value
 
 Floats = NDArray[np.float64]
-
 ROUNDING = 2.0**-24  # the greatest of a velocity from 1 to 2 in float32
 NEVER = Reference(0, 0, "by construction")
 

@@ -14,35 +14,8 @@ from gpubench.report import formats
 
 
 @dataclass(frozen=True)
-class Axis:
-    """One axis of an input, with the words that its kind declares."""
-
-    words: Words
-
-    @property
-    def heading(self) -> str:
-        """What heads its values in a table."""
-        return self.words.heading
-
-    @property
-    def label(self) -> str:
-        """What stands below it in a figure."""
-        return self.words.label
-
-    @property
-    def phrase(self) -> str:
-        """One value or several in a sentence."""
-        return self.words.phrase
-
-    @property
-    def kind(self) -> str:
-        """Its scale in a figure, see figures.Scale."""
-        return self.words.scale
-
-    @property
-    def names(self) -> Mapping[Any, str | None] | None:
-        """Its values in their order, and how a figure writes those that it writes otherwise."""
-        return self.words.names
+class Axis(Words):
+    """One axis of an input, with the words that its kind declares; see `Words`."""
 
     def say(self, *values: Any) -> str:
         """Write values in a sentence: "4 and 16 per cell"."""
@@ -52,11 +25,11 @@ class Axis:
         """Write a value: a size as a power of two where it is one, all else as it is."""
         if isinstance(value, tuple):  # periodicity of each axis
             return "periodic box" if any(value) else "open box"
-        return formats.power(int(value)) if self.kind == "size" and value else formats.plain(value)
+        return formats.power(int(value)) if self.scale == "size" and value else formats.plain(value)
 
     def count(self, value: Any) -> str:
         """Write a value where there is room: a size with its plain number beside the power."""
-        return formats.count(int(value)) if self.kind == "size" and value else self.write(value)
+        return formats.count(int(value)) if self.scale == "size" and value else self.write(value)
 
     def order(self, values: Sequence[Any]) -> list[Any]:
         """Return numbers in ascending order, or values of `names` in its, others as they come."""
@@ -90,7 +63,7 @@ def _known(learnt: int) -> dict[str, Axis]:
         for name in names()
     }
     in_order = sorted(words, key=lambda name: words[name].place)
-    return {name: Axis(words[name]) for name in in_order}
+    return {name: Axis(**vars(words[name])) for name in in_order}
 
 
 AXES = _Axes()
@@ -103,12 +76,12 @@ def sizes() -> list[str]:
 
 @lru_cache(maxsize=8)
 def _sizes(learnt: int) -> list[str]:
-    return [name for name, axis in _known(learnt).items() if axis.words.is_size]
+    return [name for name, axis in _known(learnt).items() if axis.is_size]
 
 
 def counts() -> list[str]:
     """Return the axes of which an input has one, its size."""
-    return [name for name, axis in AXES.items() if axis.kind == "size"]
+    return [name for name, axis in AXES.items() if axis.scale == "size"]
 
 
 def between(places: Iterable[Any], names: Iterable[str]) -> str:
@@ -116,7 +89,7 @@ def between(places: Iterable[Any], names: Iterable[str]) -> str:
     said = []
     for axis, found in ((AXES[name], [getattr(p, name) for p in places]) for name in names):
         values = [value for value in found if value is not None]
-        if values and axis.kind in ("size", "number"):
+        if values and axis.scale in ("size", "number"):
             ends = dict.fromkeys(map(axis.write, (min(values), max(values))))
             said.append(axis.phrase.format(" to ".join(ends)))
         elif values:

@@ -19,19 +19,15 @@ from gpubench.report import formats
 from gpubench.report.axes import AXES, counts, sizes
 
 T = TypeVar("T")
-
 K = TypeVar("K", bound=Hashable)
 
 # The first of these that was timed is shown, and ranked with others in the same mode.
 MODES = ("graph", "hot", "cold")
-
 # A phase of that name is a picture, which is no part of a step; phases whose names begin with the
 # other one are what several ranks spend on each other.
 DRAW, EXCHANGE = "draw", "exchange"
-
 # A sample is long where it is so many times as long as one of nothing, which is a part of it.
 LONG = 20
-
 _UNITS_MS = {"s": 1000.0, "ms": 1.0, "us": 0.001}
 
 

@@ -238,7 +238,7 @@ def _overview(told: Sequence[Told]) -> list[Table]:
     for group in (group for group in _GROUPS if group in groups):
         rows = []
         for each in groups[group]:
-            counts = Counter(record["status"] for record in each.run.records)
+            counts = Counter(record.status for record in each.run.records)
             gone = [f"{counts[s]:,} {s}" for s in ("wrong", "failed", "skipped") if counts[s]]
             count = number(counts.total(), "{:,}".format, ", ".join(gone))
             rows.append(Row(each.run.study.title, [words(each.gist), count], each.link))

@@ -20,19 +20,14 @@ LIGHT = (
     "#0072b2", "#c75000", "#00805e", "#a8487f", "#a67200", "#59595f", "#3d8fc2", "#5b4ba8",
     "#b800d0", "#7a0c0c", "#1c1ce0", "#0b4f0b", "#e8206e", "#0f2d5c", "#84522b", "#6f7a00",
 )  # fmt: skip
-
 DARK = (
     "#4aa8e0", "#f08a4b", "#35c79b", "#e09ac2", "#e0b040", "#b5b5bd", "#9fd3f5", "#a79cf0",
     "#f06bff", "#ff7070", "#6f80ff", "#8fe04a", "#ff4fa0", "#d9e0ff", "#c09a7a", "#dbe86a",
 )  # fmt: skip
-
 PALETTE = len(LIGHT)
-
 MOST_LINES = 12  # more in one panel are indistinguishable
-
 # Of a line: by its eight of colours, then by whether its variant is even; Vega's names.
 _MARKERS = (("circle", "square"), ("triangle-up", "triangle-down"), ("diamond", "cross"))
-
 _MARKED_ALIKE = 8  # colours
 
 

@@ -19,9 +19,7 @@ from gpubench.report.cells import InputAxes, MeasurementRow, grouped
 from gpubench.report.machines import StudyRun
 
 CONTENDER = 1.25  # times the winner's time, below which one might win nearby
-
 _NEAR = 2.0  # doublings
-
 _MODE = "hot"  # the one in which libraries of others run too
 
 # Equal work on one input: the fastest form of each algorithm, fastest first.
@@ -88,7 +86,7 @@ class Searches:
     @cached_property
     def rivals(self) -> set[str]:
         """Algorithms whose work a library of others does."""
-        return {r["algorithm"] for r in self.run.records if r["library"] is not None}
+        return {r.algorithm for r in self.run.records if r.library is not None}
 
     def ours(self, race: Race) -> list[MeasurementRow]:
         """Return what is ours in a race, fastest first."""

@@ -54,7 +54,7 @@ def scans(run: StudyRun) -> list[Scan]:
     published = run.study.published
     first = published.row_axis if published else ""
     axes = sorted(set(AXES) - {*_APART}, key=list(AXES).index)
-    axes.sort(key=lambda axis: (axis != first, AXES[axis].kind == "names"))
+    axes.sort(key=lambda axis: (axis != first, AXES[axis].scale == "names"))
     found = [scan for axis in axes for scan in _along(run, axis) if len(scan.columns) > 1]
     covered = {id(cell) for scan in found for cell in scan.cells}
     had = (a for a in axes if any(getattr(place, a) is not None for place in run.by_place))

@@ -57,7 +57,7 @@ def answer(searches: Searches, task: str) -> tuple[str, Table] | None:
 
 def gist(searches: Searches) -> str:
     """Say whether a library wins, and what is wrong."""
-    wrong = {r["algorithm"] for r in searches.run.records if r["status"] == "wrong"}
+    wrong = {r.algorithm for r in searches.run.records if r.status == "wrong"}
     said = f"Wrong on some inputs: {formats.listing(sorted(wrong))}." if wrong else ""
     return " ".join(filter(None, (libraries_verdict(searches), said)))
 
@@ -177,12 +177,10 @@ def libraries_table(searches: Searches) -> Table:
         [own for name, own in by_name.items() if name in searches.rivals],
         ("Algorithm", lambda own: own[0].subject.algorithm),
         {
-            "Library": lambda own: words(own[0].record["library"] or formats.DASH),
+            "Library": lambda own: words(own[0].record.library or formats.DASH),
             # The longest of all forms: others find done what one did first.
             "First call, ms": lambda own: number(
-                max(
-                    (ms for c in own if (ms := c.record["first_call_ms"]) is not None), default=None
-                )
+                max((ms for c in own if (ms := c.record.first_call_ms) is not None), default=None)
             ),
             "Peak memory": lambda own: formats.size(max(cell.memory_bytes or 0 for cell in own)),
         },

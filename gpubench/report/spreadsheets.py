@@ -46,7 +46,7 @@ def records(machines: Sequence[Machine]) -> pd.DataFrame:
     if table.empty:
         return table.assign(study=[])
     more = pd.DataFrame(
-        {"machine": machine.environment["machine"], "key": record["key"]} | _more(record)
+        {"machine": machine.environment["machine"], "key": record.key} | _more(record)
         for machine in machines
         for run in machine.studies
         for record in run.records
@@ -61,11 +61,11 @@ def records(machines: Sequence[Machine]) -> pd.DataFrame:
 def _more(record: Record) -> dict[str, Any]:
     plain = ("sweep", "seed", "batch", "stopped", "first_call_ms", "peak_bytes", "bytes_moved")
     return {
-        **{name: record[name] for name in plain},
-        **{n: None if record[of] is None else len(record[of]) for n, of in _COUNTED.items()},
-        **{name: "; ".join(record[name]) if record[name] else None for name in _JOINED},
-        **{name: json.dumps(record[name]) if record[name] else None for name in _JSON},
-        "outcome": json.dumps(record["outcome"]),
-        "particle_steps_per_s": record["particle_steps_per_s"],
+        **{name: getattr(record, name) for name in plain},
+        **{n: None if (v := getattr(record, of)) is None else len(v) for n, of in _COUNTED.items()},
+        **{name: "; ".join(v) if (v := getattr(record, name)) else None for name in _JOINED},
+        **{name: json.dumps(v) if (v := getattr(record, name)) else None for name in _JSON},
+        "outcome": json.dumps(record.outcome),
+        "particle_steps_per_s": record.particle_steps_per_s,
         "command": command_of(record),
     }

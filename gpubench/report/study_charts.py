@@ -66,7 +66,7 @@ def _times(run: StudyRun, slug: str, axis: str, along: Sequence[Scan]) -> Chart:
     """Draw time against an axis, with a panel for each scan."""
     own, unit = AXES[axis], tables.unit_name(run.unit)
     names = own.order([value for scan in along for value in scan.columns])
-    is_named = own.kind == "names"
+    is_named = own.scale == "names"
     what = f"Time against {own.label}"
     panels = []
     for scan in along:
@@ -82,7 +82,7 @@ def _times(run: StudyRun, slug: str, axis: str, along: Sequence[Scan]) -> Chart:
         f"{slug}-{formats.slug(axis)}",
         what,
         "Bands are the 95 % intervals of the medians.",
-        Scale("" if is_named else own.label, own.kind, written if is_named else ()),
+        Scale("" if is_named else own.label, own.scale, written if is_named else ()),
         Scale(f"median time, {unit}", "number"),
         panels,
     )

@@ -56,7 +56,7 @@ def timed(
     if cell is None:
         return NOTHING
     if not cell.ok:
-        return Item(cell.record["status"], "none")
+        return Item(cell.record.status, "none")
     mark = marks.get(cell.mode, "") + (_SHORT if cell.is_short else "")
     text = formats.significant(cell.median_ms / cell.unit_ms(unit) if value is None else value)
     return Item(text, "number", detail, mark, strong)
@@ -243,8 +243,8 @@ def oddities(run: StudyRun) -> list[str]:
         remark.partition(":")[0]
         for record in run.records
         for remark in (
-            *(record["remarks"] or ()),
-            *(["throttled"] if record["throttled_ms"] else ()),
+            *(record.remarks or ()),
+            *(["throttled"] if record.throttled_ms else ()),
         )
     )
     found = ", ".join(f"{kind} in {count}" for kind, count in counts.most_common())
@@ -257,8 +257,8 @@ def oddities(run: StudyRun) -> list[str]:
 
 def troubles(run: StudyRun) -> Table:
     """Return what has no time, one row for each status and reason."""
-    records = [record for record in run.records if record["status"] != "ok"]
-    groups = grouped(records, lambda record: (record["status"], _reason(run, record)))
+    records = [record for record in run.records if record.status != "ok"]
+    groups = grouped(records, lambda record: (record.status, _reason(run, record)))
     rank = ("wrong", "failed", "skipped")
     return Table.of(
         "Measurements without a time",
@@ -267,7 +267,7 @@ def troubles(run: StudyRun) -> Table:
         {
             "Count": lambda each: str(len(each[1])),
             "Algorithm and form": lambda each: words(
-                formats.listing(dict.fromkeys(f"{r['algorithm']} {r['form']}" for r in each[1]))
+                formats.listing(dict.fromkeys(f"{r.algorithm} {r.form}" for r in each[1]))
             ),
             "Where": lambda each: words(_where(each[1])),
             "Reason": lambda each: words(each[0][1]),
@@ -277,13 +277,14 @@ def troubles(run: StudyRun) -> Table:
 
 def _reason(run: StudyRun, record: Record) -> str:
     """Say why there is no time; of a sweep that was not run as a whole, that the sweep is why."""
-    reason = str(record["reason"])
-    requires = {f for s in run.study.sweeps if s.name == record["sweep"] for f in s.requires}
+    reason = str(record.reason)
+    requires = {f for s in run.study.sweeps if s.name == record.sweep for f in s.requires}
     if any(reason.lower().startswith(f"needs {feature}") for feature in requires):
-        return f"the sweep {record['sweep']} {reason}"
+        return f"the sweep {record.sweep} {reason}"
     return reason
 
 
 def _where(records: Sequence[Record]) -> str:
     modes = formats.listing(dict.fromkeys(record.mode for record in records))
-    return ", ".join(filter(None, (between(records, sizes()), modes)))
+    places = [InputAxes({name: record.at(name) for name in sizes()}) for record in records]
+    return ", ".join(filter(None, (between(places, sizes()), modes)))

@@ -40,7 +40,7 @@ def gist(run: StudyRun) -> str:
 
 def overtakings(run: StudyRun, axes: Collection[str] = AXES) -> Table:
     """Return where the fastest is overtaken along numbers, with 95 % intervals."""
-    along = (s for s in scans(run) if s.axis in axes and AXES[s.axis].kind != "names")
+    along = (s for s in scans(run) if s.axis in axes and AXES[s.axis].scale != "names")
     rows = [row for scan in along for row in _overtaken(run, scan)]
     columns = ["Input", "Fastest below", "Above", "From about", "95 % interval"]
     is_open = any("beyond" in item.text for row in rows for item in row.items)
@@ -50,7 +50,7 @@ def overtakings(run: StudyRun, axes: Collection[str] = AXES) -> Table:
 
 def _overtaken(run: StudyRun, scan: Scan) -> Iterator[Row]:
     axis = AXES[scan.axis]
-    is_size = axis.kind == "size"
+    is_size = axis.scale == "size"
 
     def write(place: float | None) -> str:
         if place is None:

@@ -22,15 +22,10 @@ from gpubench.simulate import checkpoint as checkpoints
 from gpubench.workloads.workload import BlowUp, Snapshot, Workload
 
 BLOCK_MS = 300.0  # long enough to hide the start of a block, short enough for Ctrl-C
-
 MIN_BLOCKS = 12  # in a short run, for an interval
-
 MAX_GROWTH = 8  # from one block to the next
-
 WARM_UP_BLOCKS = 2  # compile and record what is lazy; not counted if others follow
-
 PHASES_MS = 1000.0  # spent on the times of the phases
-
 MIN_REPEATS, MAX_REPEATS = 5, 50
 
 Observation = dict[str, float]

@@ -24,17 +24,12 @@ from gpubench.workloads.workload import Snapshot
 NAME = MATPLOTLIB
 
 SIDE = 5.6  # inches of the longer side of the box
-
 LEFT, RIGHT, TOP, AXIS = 0.6, 0.2, 0.4, 0.45  # inches around it; AXIS is between it and the key
-
 LEAST_WIDTH = 4.0  # inches, for title and key of a narrow box
 
 SLAB = 1.5  # thickness of what is shown of a deep box, in mean distances: about 1 at density 3
-
 THIN = 3.0  # what is no deeper is shown as a whole
-
 DIAMETER = 1.1  # of a particle, in spacings or mean distances of those shown
-
 LAYERS = 8  # of depth, drawn from the back to the front
 
 

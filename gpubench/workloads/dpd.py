@@ -30,15 +30,10 @@ from gpubench.workloads.workload import BlowUp, Snapshot, Value
 
 # Back ends with fast atomic additions of float32: each pair of sorted cells is computed once.
 PAIRS_ONCE = frozenset({"cuda"})
-
 MESH, LAYER = 1.5, 1.0  # of the fields of which domains and mixing are observed
-
 NOISES = {"philox": 0, "rozen2008": 1}
-
 GENERATORS = {"philox": "philox-10", "rozen2008": "rozen2008"}  # the same in physics.noise
-
 WEIGHTS = ("groot-warren", "rozen2008")
-
 PARTICLES_IN_FIGURES = "Its caption says 65,536 particles, the text 16,384."  # 3 and 4 of rozen2008
 
 

@@ -55,7 +55,7 @@ def write(path: Path, *records: dict[str, Any], **fields: Any) -> Path:
     """Write a results file and return its path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     content = {
-        "schema": 1,
+        "schema": 2,
         "environment": environment(**fields),
         "records": list(map(as_json, records)),
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kinds import flat_fields
 from report_pages import record
 
 from gpubench import registry
@@ -18,8 +19,10 @@ def key_records(times: dict[str, Any], **axes: Any) -> list[dict[str, Any]]:
     for algorithm, by_size in times.items():
         form = next(iter(registry.find_algorithm(algorithm).forms))
         for keys, median in by_size.items():
-            fields = record(algorithm, form, study="key-sort", median=median, bytes_moved=16 * keys)
-            fields |= dict.fromkeys(no_particles)
+            made_up = record(
+                algorithm, form, study="key-sort", median=median, bytes_moved=16 * keys
+            )
+            fields = flat_fields(made_up) | dict.fromkeys(no_particles)
             del fields["key"]
             made.append(make_record(**fields | usual | {"key_count": keys} | axes))
     return made

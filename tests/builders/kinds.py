@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from gpubench import problems
+from gpubench.evidence.inputs import names
+from gpubench.evidence.records import Record, as_json
 
 SPECIFIC = ("workload", "matrix", "records", "key_count", "pairs", "surface", "mesh", "particles")
 
@@ -20,3 +22,12 @@ def of_kind(fields: dict[str, Any]) -> dict[str, Any]:
     own = {*problems.recorded(by_name[named])}
     other = {*problems.axes(), "cells"} - own - ({"cells"} if "per_cell" in own else set())
     return {n: v for n, v in fields.items() if n not in other}
+
+
+def flat_fields(record: Record) -> dict[str, Any]:
+    """Return a record's fields with its axes beside them, as files of schema 1 have it."""
+    plain = as_json(record)
+    drawn = plain.pop("drawn", None) or {}
+    axes = {n: v for n, v in (plain.pop("input", None) or {}).items() if n != "kind"}
+    empty = dict.fromkeys((*names(), "cells"))
+    return empty | plain | axes | drawn

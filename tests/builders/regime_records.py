@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from kinds import flat_fields
 from report_pages import record, results
 
-from gpubench.evidence.records import make_record
+from gpubench.evidence.records import AnyRecord, Record, make_record
 from gpubench.problems.neighbours.tasks import task_of
 from gpubench.report.machines import StudyRun, machines
 
@@ -190,9 +191,10 @@ def whole_study() -> list[dict[str, Any]]:
 
 def rivals_study() -> list[dict[str, Any]]:
     """Make what `rivals` would leave, with one that is wrong and one that is not installed."""
-    found = [each | {"study": "rivals"} for each in grid(sizes=(2**20, 2**22), occupancies=(4,))]
     found = [
-        remade(each) for each in found if each["algorithm"] not in ("vesin", "search-torch-sort")
+        remade(each, study="rivals")
+        for each in grid(sizes=(2**20, 2**22), occupancies=(4,))
+        if each.algorithm not in ("vesin", "search-torch-sort")
     ]
     for particles in (2**20, 2**22):
         found += [
@@ -208,8 +210,9 @@ def rivals_study() -> list[dict[str, Any]]:
     return found
 
 
-def remade(changed: dict[str, Any]) -> dict[str, Any]:
-    """Make a record again that was changed, so that its key is right."""
+def remade(record: Record, **changes: Any) -> AnyRecord:
+    """Make a record again with changes, so that its key is right."""
+    changed = flat_fields(record) | changes
     return make_record(**{name: value for name, value in changed.items() if name != "key"})
 
 

@@ -292,7 +292,9 @@ def test_the_command_is_said_to_measure_more_than_the_input():
 
 
 def test_it_declines_inside_the_ranges_but_outside_the_hull():
-    corner = [r for r in grid(THREE, SIZES, OCCUPANCIES) if r["particles"] * r["per_cell"] < 2**20]
+    corner = [
+        r for r in grid(THREE, SIZES, OCCUPANCIES) if r.at("particles") * r.at("per_cell") < 2**20
+    ]
     answer = chooser(*corner).choose(Question(2**18, 14))
     assert answer.verdict == "declined"
     assert "outside of what was measured" in answer.reason
@@ -360,7 +362,7 @@ def two_orders():
     all_of_it = grid(THREE, SIZES, OCCUPANCIES)
     half = [
         r for r in grid(THREE, SIZES, OCCUPANCIES, order="morton")
-        if math.log2(r["particles"]) + 2 * math.log2(r["per_cell"]) <= 22
+        if math.log2(r.at("particles")) + 2 * math.log2(r.at("per_cell")) <= 22
     ]  # fmt: skip
     return chooser(*all_of_it, *half)
 

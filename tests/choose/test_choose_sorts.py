@@ -35,7 +35,7 @@ def folder(tmp_path: Path) -> Path:
 
 def write(file: Path, records: list[Any]) -> Path:
     document = {
-        "schema": 1, "environment": ENVIRONMENT, "records": [as_json(each) for each in records],
+        "schema": 2, "environment": ENVIRONMENT, "records": [as_json(each) for each in records],
     }  # fmt: skip
     file.write_text(json.dumps(document), encoding="utf-8")
     return file

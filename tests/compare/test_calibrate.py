@@ -199,7 +199,7 @@ def run(monkeypatch):
     def call(processes, pairs=8, seconds=1e9, is_cpu=False, comparisons=20):
         surroundings = compare_results.environment({"is_cpu": is_cpu})
         monkeypatch.setattr(calibrating, "describe", lambda code, device: surroundings)
-        monkeypatch.setattr(calibrating, "Pairs", processes)
+        monkeypatch.setattr(calibrating, "ProcessPairs", processes)
         said = []
         found = calibrate(CODE, JOB, pairs, seconds, None, 0.99, comparisons, said.append)
         assert said == list(range(1, len(processes.jobs) + 1))

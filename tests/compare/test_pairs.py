@@ -111,11 +111,11 @@ def real(tmp_path_factory):
 
 def test_both_sides_of_a_pair_measure_the_same_cells(real):
     base, head = real.records
-    assert [r["status"] for r in (*base, *head)] == ["ok", "ok"]
-    assert base[0]["key"] == head[0]["key"]
-    assert base[0]["input_hash"] == head[0]["input_hash"] is not None
-    assert all(len(r["samples_ms"]) == TURNS for r in (*base, *head))
-    assert all(min(r["samples_ms"]) > 0 for r in (*base, *head))
+    assert [r.status for r in (*base, *head)] == ["ok", "ok"]
+    assert base[0].key == head[0].key
+    assert base[0].input_hash == head[0].input_hash is not None
+    assert all(len(r.samples_ms) == TURNS for r in (*base, *head))
+    assert all(min(r.samples_ms) > 0 for r in (*base, *head))
 
 
 def test_variants_have_fewer_samples_and_no_records(real):

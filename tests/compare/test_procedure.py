@@ -87,7 +87,7 @@ def run(monkeypatch):
     def call(measured, **options):
         environment = options.pop("environment", GPU)
         monkeypatch.setattr(procedure, "describe", lambda code, device: environment)
-        monkeypatch.setattr(procedure, "Pairs", measured)
+        monkeypatch.setattr(procedure, "ProcessPairs", measured)
         given = {
             "threshold": None, "confidence": 0.99, "seconds": FAR, "force": False,
             "on_begin": lambda _: None, "on_pair": lambda *_: None,
@@ -248,7 +248,7 @@ def test_what_cannot_be_compared_is_refused_after_one_pair(run, monkeypatch):
         CODES, JOB, threshold=None, confidence=0.99, seconds=FAR,
         on_begin=lambda _: None, on_pair=lambda *_: None, **options,
     )  # fmt: skip
-    monkeypatch.setattr(procedure, "Pairs", measured)
+    monkeypatch.setattr(procedure, "ProcessPairs", measured)
     monkeypatch.setattr(procedure, "describe", lambda code, device: by_name[code.name])
     with pytest.raises(UserError, match="different compiler"):
         call(force=False)

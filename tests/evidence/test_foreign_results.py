@@ -62,7 +62,7 @@ def measured() -> dict[str, Any]:
         searches.record("search-counting-sort", 2.0, 2**20, 4.0),
     ]
     environment = made.environment(host={"cpu": "one", "cores": 2, "memory_bytes": 2**34})
-    return {"schema": 1, "environment": environment, "records": list(map(as_json, records))}
+    return {"schema": 2, "environment": environment, "records": list(map(as_json, records))}
 
 
 def documents() -> dict[str, dict[str, Any]]:
@@ -168,7 +168,7 @@ def test_odd_names_and_whole_numbers_written_as_floats_are_read(tmp_path: Path) 
     file = tmp_path / "measured.json"
     file.write_text(json.dumps(document))
     use(file, tmp_path / "out")
-    assert {type(r["particles"]) for r in results.load(file).records} == {int}
+    assert {type(r.at("particles")) for r in results.load(file).records} == {int}
 
 
 def test_what_is_read_can_be_used_and_all_else_is_refused_in_one_line(tmp_path: Path) -> None:

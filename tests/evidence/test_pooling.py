@@ -17,14 +17,14 @@ LATER = "2001-01-01T00:00:00+00:00"
 def only(*found, **newer):
     """Return the one measurement of some results."""
     [measured] = pool(found)
-    return measured.record["status"], measured.record["median_ms"]
+    return measured.record.status, measured.record.median_ms
 
 
 def test_timings_of_one_code_are_pooled_whatever_their_sweep_seed_or_file():
     first = results([record(median=1.0), record(median=4.0, sweep="order")])
     again = results([record(median=4.0, seed=8)], started=LATER)
     [measured] = pool([again, first])
-    assert measured.record["median_ms"] == pytest.approx(16 ** (1 / 3))
+    assert measured.record.median_ms == pytest.approx(16 ** (1 / 3))
     assert len(measured.timings) == 3 and measured.replaced == 0
 
 
@@ -32,13 +32,13 @@ def test_the_newest_code_counts():
     older = results([record(median=1.0)])
     newer = results([record(median=2.0)], started=LATER, code_hash="newer")
     [measured] = pool([newer, older])
-    assert (measured.record["median_ms"], measured.replaced) == (2.0, 1)
+    assert (measured.record.median_ms, measured.replaced) == (2.0, 1)
 
 
 def test_what_the_newest_code_did_not_measure_stays():
     older = results([record(median=1.0), record(per_cell=1, median=3.0)])
     newer = results([record(median=2.0)], started=LATER, code_hash="newer")
-    assert {m.record["median_ms"] for m in pool([older, newer])} == {2.0, 3.0}
+    assert {m.record.median_ms for m in pool([older, newer])} == {2.0, 3.0}
 
 
 @pytest.mark.parametrize(
@@ -78,8 +78,8 @@ def test_the_spread_between_timings_widens_what_was_timed_once():
     [measured] = [m for m in found if len(m.timings) == 1]
     # Two timings that are each off by the spread differ as those that were repeated do.
     assert measured.spread == pytest.approx(math.log(1.1) / math.sqrt(2))
-    assert measured.record["ci95_low_ms"] == pytest.approx(math.exp(-measured.spread))
-    assert measured.record["ci95_high_ms"] == pytest.approx(math.exp(measured.spread))
+    assert measured.record.ci95_low_ms == pytest.approx(math.exp(-measured.spread))
+    assert measured.record.ci95_high_ms == pytest.approx(math.exp(measured.spread))
 
 
 def test_timing_twice_is_not_punished():
@@ -90,7 +90,7 @@ def test_timing_twice_is_not_punished():
 
 def test_without_repetitions_intervals_stay_as_they_are():
     [measured] = pool([results([record(median=1.0, width=0.25)])])
-    assert (measured.record["ci95_low_ms"], measured.record["ci95_high_ms"]) == (0.75, 1.25)
+    assert (measured.record.ci95_low_ms, measured.record.ci95_high_ms) == (0.75, 1.25)
 
 
 def test_large_inputs_modes_and_studies_have_spreads_of_their_own():
@@ -105,7 +105,7 @@ def test_large_inputs_modes_and_studies_have_spreads_of_their_own():
     assert by_size[True] == pytest.approx(math.log(1.5) / math.sqrt(2))
     assert by_size[False] == pytest.approx(math.log(1.01) / math.sqrt(2))
     everything = pool([results([*repeated(1.5, 12), *large, *other])])
-    [borrowed] = [m for m in everything if m.record["study"] == "another"]
+    [borrowed] = [m for m in everything if m.record.study == "another"]
     assert borrowed.spread == pytest.approx(by_size[False])
 
 
@@ -114,7 +114,9 @@ def test_large_inputs_modes_and_studies_have_spreads_of_their_own():
 def test_a_pooled_time_lies_within_its_interval_and_that_narrows(times, width):
     made = [record(median=ms, width=width, sweep=str(n)) for n, ms in enumerate(times)]
     [measured] = pool([results(made)])
-    low, ms, high = (measured.record[f"{name}_ms"] for name in ("ci95_low", "median", "ci95_high"))
+    low, ms, high = (
+        getattr(measured.record, f"{name}_ms") for name in ("ci95_low", "median", "ci95_high")
+    )
     assert low <= ms * (1 + 1e-12) and ms <= high * (1 + 1e-12)
-    widest = max(math.log(r["ci95_high_ms"] / r["ci95_low_ms"]) for r in made)
+    widest = max(math.log(r.ci95_high_ms / r.ci95_low_ms) for r in made)
     assert math.log(high / low) <= widest * (1 + 1e-9) + 1e-12

@@ -17,7 +17,7 @@ from gpubench.evidence.ranking import best_rule, rank, single_choices
 def ranked(*records):
     """Return (algorithm, rank, whether nothing is known to be faster) for each group ranked."""
     return [
-        [(each.measurement.record["algorithm"], each.rank, each.is_first) for each in race]
+        [(each.measurement.record.algorithm, each.rank, each.is_first) for each in race]
         for race in rank(pool([results(list(records))]))
     ]
 

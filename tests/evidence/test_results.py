@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kinds import of_kind
+from kinds import flat_fields, of_kind
 
 from gpubench.base.errors import UserError
 from gpubench.evidence.records import as_json, identity_of, make_record, record_key, record_of
@@ -107,10 +107,10 @@ def environment(**changes):
 
 def test_a_record_is_complete_and_says_what_it_was_given():
     record = ok(outcome={"rounds": np.int64(7)}, samples_ms=np.array([0.1, 0.2]))
-    assert record["outcome"] == {"rounds": 7}
-    assert record["samples_ms"] == [0.1, 0.2]
-    assert record["bytes_moved"] is None
-    assert record["key"] == record_key(**identity())
+    assert record.outcome == {"rounds": 7}
+    assert record.samples_ms == [0.1, 0.2]
+    assert record.bytes_moved is None
+    assert record.key == record_key(**identity())
     assert record_of(as_json(record)) == record
 
 
@@ -122,7 +122,7 @@ def test_ok_needs_its_times(missing):
 
 @pytest.mark.parametrize("status", ["wrong", "skipped", "failed"])
 def test_what_is_not_ok_has_a_reason_and_no_time(status):
-    assert not_ok(status=status)["median_ms"] is None
+    assert not_ok(status=status).median_ms is None
     for offence in ({"reason": None}, {"reason": ""}, *({k: v} for k, v in TIMES.items())):
         with pytest.raises(ValueError, match=next(iter(offence))):
             not_ok(status=status, **offence)
@@ -165,14 +165,14 @@ def test_the_key_of_a_record_on_disk_can_be_computed_again(tmp_path):
     store = Store(tmp_path / "a.json", ENVIRONMENT)
     store.add([ok(per_cell=0.1)])
     (record,) = load(store.path).records
-    assert record["key"] == record_key(**identity_of(record))
+    assert record.key == record_key(**identity_of(record))
 
 
 # Reading
 
 
 def document(**changes):
-    return {"schema": 1, "environment": ENVIRONMENT, "records": [as_json(ok())]} | changes
+    return {"schema": 2, "environment": ENVIRONMENT, "records": [as_json(ok())]} | changes
 
 
 @pytest.mark.parametrize(
@@ -184,11 +184,11 @@ def document(**changes):
         ("[]", "Expected `object`"),
         ("{}", "missing required field `schema`"),
         (json.dumps(document(schema=3)), "$.schema"),
-        (json.dumps(document(records=[ok() | {"status": "wrong"}])), "$.records[0]"),
+        (json.dumps(document(records=[flat_fields(ok()) | {"status": "wrong"}])), "$.records[0]"),
         (json.dumps(document(records=[as_json(ok()), {"key": 1}])), "$.records[1]"),
         (json.dumps(document(environment={"machine": "a"})), "$.environment"),
         (json.dumps(document(environment=environment(machine="../up"))), "$.environment.machine"),
-        (json.dumps(document(records=[ok() | {"median_ms": float("nan")}])), "NaN"),
+        (json.dumps(document(records=[flat_fields(ok()) | {"median_ms": float("nan")}])), "NaN"),
     ],
 )
 def test_what_is_no_results_file_is_refused_in_one_line(tmp_path, content, named):
@@ -234,10 +234,10 @@ def test_what_is_added_is_read_back_and_earlier_lines_stay_byte_for_byte(tmp_pat
     store.add([ok(seed=2), not_ok(seed=3)])
     after = store.path.read_text().splitlines()
     records = load(store.path).records
-    assert [record["seed"] for record in records] == [1, 2, 3]
+    assert [record.seed for record in records] == [1, 2, 3]
     assert after[: len(before) - 2] == before[:-2]
     assert sum('"samples_ms"' in line for line in after) == 3  # one record a line
-    assert store.done == {records[0]["key"], records[1]["key"]}
+    assert store.done == {records[0].key, records[1].key}
 
 
 def test_a_store_without_records_leaves_no_file(tmp_path):
@@ -260,7 +260,7 @@ def test_bad_records_are_refused_before_anything_is_written(tmp_path):
         Store(tmp_path / "a.json", ENVIRONMENT) as store,
         pytest.raises(ValueError, match="status"),
     ):
-        store.add([ok(), ok() | {"status": "fine"}])
+        store.add([ok(), flat_fields(ok()) | {"status": "fine"}])
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(ValueError, match="code_hash"):
         Store(tmp_path / "b.json", {k: v for k, v in ENVIRONMENT.items() if k != "code_hash"})
@@ -284,7 +284,7 @@ def test_a_full_disk_leaves_the_older_file_and_nothing_else(tmp_path, monkeypatc
     assert not list(tmp_path.glob(".*.tmp"))
     assert len(store.done) == 1
     store.add([ok(seed=3)])  # room again
-    assert [record["seed"] for record in load(store.path).records] == [1, 3]
+    assert [record.seed for record in load(store.path).records] == [1, 3]
 
 
 def test_ctrl_c_while_writing_leaves_the_older_file_and_nothing_else(tmp_path, monkeypatch):
@@ -319,7 +319,7 @@ def test_a_second_run_of_the_same_study_is_refused_before_it_measures(tmp_path):
         first.add([ok(seed=2)])
     with Store.open(tmp_path, "table", ENVIRONMENT) as second:
         second.add([ok(seed=3)])
-    assert [record["seed"] for record in load(first.path).records] == [1, 2, 3]
+    assert [record.seed for record in load(first.path).records] == [1, 2, 3]
     assert [path.name for path in first.path.parent.iterdir()] == [first.path.name]
 
 
@@ -329,7 +329,7 @@ def test_what_something_else_writes_meanwhile_is_kept(tmp_path):
     made.write(store.path, ok(seed=1))
     with pytest.raises(UserError, match="was changed meanwhile"):
         store.add([ok(seed=2)])
-    assert [record["seed"] for record in load(store.path).records] == [1]
+    assert [record.seed for record in load(store.path).records] == [1]
 
 
 CHILD = textwrap.dedent(
@@ -492,7 +492,7 @@ def test_fields_that_came_later_are_null_in_older_records(tmp_path):
     document = {
         "schema": 1,
         "environment": ENVIRONMENT,
-        "records": [dict(ok())],  # a row: as files of schema 1 have it
+        "records": [flat_fields(ok())],
     }
     later = (
         "destination", "records", "kept", "record_bytes", "nulls", "pairs", "matrix", "surface",
@@ -508,8 +508,8 @@ def test_fields_that_came_later_are_null_in_older_records(tmp_path):
     path = tmp_path / "older.json"
     path.write_text(json.dumps(document))
     (read,) = load(path).records
-    assert all(read[name] is None for name in (*later, *of_simulations))
-    assert read["median_ms"] == document["records"][0]["median_ms"]
+    assert all(flat_fields(read)[name] is None for name in (*later, *of_simulations))
+    assert read.median_ms == document["records"][0]["median_ms"]
 
 
 @pytest.mark.parametrize(
@@ -520,7 +520,7 @@ def test_what_came_later_leaves_keys_as_they_were(name, later):
     (older,) = SHIPPED.rglob(f"{name}.json")
     assert f'"{later}"' not in older.read_text()
     for record in load(older).records:
-        assert record["key"] == record_key(**identity_of(record))
+        assert record.key == record_key(**identity_of(record))
     keys = {record_key(**identity(skin=skin, time_step=0.04)) for skin in (None, 0, 0.3)}
     assert len(keys) == 3
 
@@ -561,7 +561,7 @@ def test_a_record_of_simulation_steps(tmp_path):
     store.add([ok(**SIMULATION, steps=2, particle_steps_per_s=5e6, phases_ms=phases)])
     (record,) = load(store.path).records
     assert record.phases_ms == {"sort": 0.05, "force": 0.15}
-    assert (record.steps, record.particle_steps_per_s, record.skin) == (2, 5e6, 0.0)
+    assert (record.steps, record.particle_steps_per_s, record.at("skin")) == (2, 5e6, 0.0)
     for offence in ({"steps": 0}, {"phases_ms": {"sort": -1}}, {"skin": -0.1}, {"time_step": 0}):
         with pytest.raises(ValueError, match=next(iter(offence))):
             ok(**(SIMULATION | offence))
@@ -574,11 +574,13 @@ def test_the_shipped_results_are_read(shipped_results):
 def test_a_record_of_a_library():
     """What came with rivals: whose work it was, its first call, and its memory at the peak."""
     ours, theirs = ok(), ok(library="vesin 0.6.2", first_call_ms=12.5, peak_bytes=2**40)
-    assert [ours[name] for name in ("library", "first_call_ms", "peak_bytes")] == [None] * 3
-    assert ours["key"] == theirs["key"]
+    assert [getattr(ours, name) for name in ("library", "first_call_ms", "peak_bytes")] == [
+        None
+    ] * 3
+    assert ours.key == theirs.key
     for wrong in ({"peak_bytes": -1}, {"first_call_ms": -0.1}, {"library": 3}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
-            record_of(theirs | wrong)
+            record_of(flat_fields(theirs) | wrong)
 
 
 @pytest.mark.parametrize(("share", "parts"), [(2, 1), (0.5, 3), (1e-6, 7)])

@@ -6,6 +6,8 @@ import pickle
 from collections.abc import Iterator
 from pathlib import Path
 
+from kinds import flat_fields
+
 from gpubench.evidence.frame import frame
 from gpubench.evidence.records import Record, identity_of, record_key
 from gpubench.evidence.results import Results, load
@@ -20,7 +22,8 @@ def by_shape(found: list[Results]) -> Iterator[Record]:
     seen = set()
     for results in found:
         for record in results.records:
-            shape = type(record), tuple(n for n, value in record.items() if value is not None)
+            given = (name for name, value in flat_fields(record).items() if value is not None)
+            shape = type(record), tuple(given)
             if shape not in seen:
                 seen.add(shape)
                 yield record

@@ -42,13 +42,13 @@ def test_a_tile_is_an_input_with_the_winner_of_the_formula_and_its_command() -> 
     tiles = tiles_of(figure)
     assert len(tiles) == 48
     at = sorted(
-        (r for r in records if (r["particles"], r["per_cell"]) == (2**16, 4)),
-        key=lambda r: r["median_ms"],
+        (r for r in records if (r.at("particles"), r.at("per_cell")) == (2**16, 4)),
+        key=lambda r: r.median_ms,
     )
     tile = tiles[0, "2¹⁶ (65,536) particles, 4 per cell"]
-    assert tile["n"] == at[0]["algorithm"]
-    assert tile["next"].startswith(at[1]["algorithm"])
-    assert tile["t"] == formats.ratio(at[1]["median_ms"] / at[0]["median_ms"])
+    assert tile["n"] == at[0].algorithm
+    assert tile["next"].startswith(at[1].algorithm)
+    assert tile["t"] == formats.ratio(at[1].median_ms / at[0].median_ms)
     assert (tile["x0"], tile["x1"]) == (15, 17)  # half-way to the next sizes
     [told] = [each for each in figure.spec["layer"][0]["transform"] if each.get("as") == "command"]
     prefix = re.search('"(.+)"', told["calculate"])

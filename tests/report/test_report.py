@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kinds import flat_fields
 from report_pages import (
     OCCUPANCIES,
     SIZES,
@@ -263,15 +264,15 @@ def test_csv_reads_back_as_the_records(gpu_folder: Path) -> None:
     records = full_records()
     assert len(read) == len(records)
     assert "samples_ms" not in read
-    read = read.set_index("key").loc[[r["key"] for r in records]]
+    read = read.set_index("key").loc[[r.key for r in records]]
     for name in ("algorithm", "form", "particles", "per_cell", "mode", "status"):
-        assert read[name].tolist() == [r[name] for r in records]
+        assert read[name].tolist() == [flat_fields(r)[name] for r in records]
     for name, of_record in (("median_ms",) * 2, ("low_ms", "ci95_low_ms")):
-        values = [math.nan if r[of_record] is None else r[of_record] for r in records]
+        values = [math.nan if (v := getattr(r, of_record)) is None else v for r in records]
         assert np.array_equal(read[name].to_numpy(), values, equal_nan=True)
     first = read[(read["rank"] == 1) & (read["mode"] == "graph") & (read["answer"] == "linked")]
     assert set(first["algorithm"]) == {"atomic-list"} and first["is_first"].all()
-    assert [json.loads(text) for text in read["outcome"]] == [r["outcome"] for r in records]
+    assert [json.loads(text) for text in read["outcome"]] == [r.outcome for r in records]
 
 
 def test_csv_of_records_leaves_out_what_was_replaced_and_what_is_empty(tmp_path: Path) -> None:
@@ -417,7 +418,7 @@ def test_of_two_sweeps_that_share_a_cell_the_one_that_skipped_it_is_hidden(
     tried = record() if status == "ok" else record(status=status, reason="out of luck")
     run = run_of([skipped, tried] if skipped_first else [tried, skipped])
     [cell] = run.cells.values()
-    assert cell.record["status"] == status
+    assert cell.record.status == status
     assert run.replaced == 1
 
 
@@ -509,7 +510,7 @@ def stream_record(
     made = record(algorithm, form, study=TABLE_36_1, median=time, **changes)
     no_particles = ("particles", "per_cell", "cells", "periodic", "distribution", "order")
     stream = {"records": records, "kept": kept, "record_bytes": 4, "nulls": "infinity"}
-    fields = made | dict.fromkeys(no_particles) | stream
+    fields = flat_fields(made) | dict.fromkeys(no_particles) | stream
     del fields["key"]
     return make_record(**fields)
 
@@ -644,10 +645,10 @@ def noise_records() -> list[dict[str, Any]]:
             ("noise-rozen", "fourth-draw", 1.0,
              {"tail": 30, "cycle": 1200, "longest_cycle": 4000, "cycle_mean": -0.0625}),
         ):  # fmt: skip
-            fields = record(
+            fields = flat_fields(record(
                 algorithm, form, study=NOISE, median=factor * pairs / 2**22,
                 outcome={"mean": -0.00012345, "numbers": 8 * pairs, "not_named": 5, **outcome},
-            ) | dict.fromkeys(no_particles)  # fmt: skip
+            )) | dict.fromkeys(no_particles)  # fmt: skip
             del fields["key"]
             made.append(make_record(**fields | {"pairs": pairs}))
     return made
@@ -676,10 +677,10 @@ def test_what_algorithms_report_stands_below_their_times(tmp_path: Path) -> None
 def test_a_rate_that_a_study_names_is_of_what_was_written(tmp_path: Path) -> None:
     """Of the faces of the base mesh it would say nothing."""
     no_particles = ("particles", "per_cell", "cells", "periodic", "distribution", "order")
-    fields = record(
+    fields = flat_fields(record(
         "loop-subdivision", "uniform", study="horn2005-subdivision", median=0.5,
         outcome={"triangles": 4096},
-    ) | dict.fromkeys(no_particles)  # fmt: skip
+    )) | dict.fromkeys(no_particles)  # fmt: skip
     del fields["key"]
     made = [
         make_record(**fields | {"surface": "icosphere", "faces": 1024, "depth": depth})

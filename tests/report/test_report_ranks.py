@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from report_pages import Page, markdown_tables, read_pages, results, run_of, write_page
 
@@ -152,7 +153,7 @@ def test_what_is_shown_of_the_whole_study_is_of_one_rank():
 def test_what_waits_gives_way_to_what_was_measured():
     measured = step(shares=2, decomposition="slab")
     missing = waiting(2, "slab", mode="hot")
-    assert measured["key"] != missing["key"]  # what was not drawn has no hash
+    assert measured.key != missing.key  # what was not drawn has no hash
     for records in ([missing, measured], [measured, missing]):
         [cell] = run_of(records).cells.values()
         assert cell.ok
@@ -269,9 +270,15 @@ def test_phases_that_only_some_steps_have_come_where_they_belong():
         step(particles=n, shares=s, decomposition=d)
         for n, s, d in ((32000, None, None), (64000, 2, "slab"), (96000, 4, "master"))
     )
-    one |= {"phases_ms": {"sort": 1.0, "force": 1.0, "integrate": 1.0, "draw": 1.0}}
-    two |= {"phases_ms": {"sort": 1.0, "exchange halo": 1.0, "force": 1.0, "integrate": 1.0}}
-    three |= {"phases_ms": {"exchange deal": 1.0, "sort": 1.0, "integrate": 1.0}}
+    one = msgspec.structs.replace(
+        one, phases_ms={"sort": 1.0, "force": 1.0, "integrate": 1.0, "draw": 1.0}
+    )
+    two = msgspec.structs.replace(
+        two, phases_ms={"sort": 1.0, "exchange halo": 1.0, "force": 1.0, "integrate": 1.0}
+    )
+    three = msgspec.structs.replace(
+        three, phases_ms={"exchange deal": 1.0, "sort": 1.0, "integrate": 1.0}
+    )
     run = run_of([one, two, three])
     assert run.phases == ["sort", "force", "integrate"]
     assert phases_of(list(run.cells.values())) == [
@@ -293,7 +300,7 @@ def test_markdown_has_the_same_tables(folder):
 def test_a_study_of_one_rank_has_no_such_part(tmp_path):
     records = [step(particles=size, study="dpd-step") for size in PRINTED]
     for record in records:
-        del record["phases_ms"]["draw"]
+        del record.phases_ms["draw"]
     shown = write_page([Results(results([]).environment, records, Path("x.json"))], tmp_path)
     assert "Steps and frames" not in shown.text
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from kinds import flat_fields
 from report_pages import STUDY, Page, cpu_results, record, results, run_of, write_page
 
 from gpubench import report
@@ -74,7 +75,7 @@ def test_the_overhead_is_that_of_the_same_mode_and_run() -> None:
         ({"overhead_ms": {}}, {"hot": False, "cold": False}),
     ):
         for mode, is_short in expected.items():
-            run = machines([results([r for r in pair if r["mode"] == mode], **given)])
+            run = machines([results([r for r in pair if r.mode == mode], **given)])
             [cell] = run[0].studies[0].cells.values()
             assert cell.is_short == is_short
 
@@ -91,7 +92,7 @@ def test_older_results_know_the_overhead_of_hot_samples() -> None:
     known["empty_launch_ms"] = 0.002
     older = type(older)(known, older.records, older.path)
     [machine] = machines([older])
-    short = {c.record["mode"]: c.is_short for c in machine.studies[0].cells.values()}
+    short = {c.record.mode: c.is_short for c in machine.studies[0].cells.values()}
     assert short == {"hot": True, "cold": False}
     assert shown_of(machine)["Overhead, ms"] == "0.00200"
 
@@ -144,7 +145,7 @@ def test_inputs_that_take_turns_are_drawn_beside_one() -> None:
         "atomic-list": [1.0, 4.0],
         "radix-grid": [3.0, 12.0],
     }
-    replayed = [r | {"mode": "graph"} for r in turning_records() if not r["inputs"]]
+    replayed = [flat_fields(r) | {"mode": "graph"} for r in turning_records() if not r.inputs]
     for each in replayed:
         del each["key"]
         each |= {name: each[name] / 10 for name in ("median_ms", "ci95_low_ms", "ci95_high_ms")}
@@ -158,7 +159,7 @@ def test_inputs_that_take_turns_are_drawn_beside_one() -> None:
 
 
 def test_what_tables_hold_fixed_names_the_inputs() -> None:
-    run = run_of([r for r in turning_records() if r["inputs"]])
+    run = run_of([r for r in turning_records() if r.inputs])
     assert tables.kind(run).endswith("4 inputs in turn")
     assert "inputs" not in tables.kind(run_of([record()]))
 

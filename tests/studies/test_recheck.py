@@ -203,7 +203,7 @@ def measured(
     text = STUDY.format(name=name, inputs=inputs, modes=json.dumps(modes))
     (group,) = plan(parse_study("one", text))
     first, *others = measure(group, group.items, device, BUDGET, lambda final: None)
-    assert all(other["reason"] == first["reason"] for other in others)
+    assert all(other.reason == first.reason for other in others)
     return device, first
 
 
@@ -211,24 +211,24 @@ def measured(
 @pytest.mark.parametrize("name", ["right-sort", "right-update"])
 def test_working_algorithms_pass_the_recheck(name: str, inputs: int) -> None:
     _, record = measured(name, inputs)
-    assert (record["status"], record["reason"]) == ("ok", None)
+    assert (record.status, record.reason) == ("ok", None)
 
 
 @pytest.mark.parametrize("name", ["once-sort", "tired-sort", "leaky-sort", "unrecorded-update"])
 def test_idle_launches_are_wrong(name: str) -> None:
     _, record = measured(name)
-    assert record["status"] == "wrong" and record["reason"].startswith("after timing: ")
+    assert record.status == "wrong" and record.reason.startswith("after timing: ")
 
 
 def test_a_graph_of_which_only_some_launches_work_is_wrong() -> None:
     """Its answer is right, since one launch of the two does its work; a plain launch does none."""
     _, record = measured("half-sort", modes=("graph",))
-    assert record["status"] == "wrong"
+    assert record.status == "wrong"
 
 
 def test_an_update_that_runs_while_it_is_recorded_has_no_time() -> None:
     _, record = measured("leaky-update")
-    assert record["status"] == "failed" and "is right without a launch" in record["reason"]
+    assert record.status == "failed" and "is right without a launch" in record.reason
 
 
 def test_the_graph_that_is_checked_is_the_one_that_was_timed() -> None:
@@ -248,5 +248,5 @@ def test_a_list_that_goes_wrong_beside_a_right_one_has_no_time(
     text += subjects.format('"slipping-search"', '"list"')
     (group,) = plan(parse_study("one", text))
     right, slipped = measure(group, group.items, FakeDevice(), BUDGET, lambda final: None)
-    assert (right["status"], right["reason"]) == ("ok", None)
-    assert slipped["status"] == "wrong" and slipped["reason"].startswith("after timing: ")
+    assert (right.status, right.reason) == ("ok", None)
+    assert slipped.status == "wrong" and slipped.reason.startswith("after timing: ")

@@ -123,19 +123,19 @@ def test_a_crash_costs_one_input_and_is_made_good(mortal, tmp_path, open_once):
     assert done.returncode == 1, done.stderr
     assert "10 measured, 0 reused, 1 skipped, 0 wrong, 2 failed" in done.stderr
     records = records_in(out)
-    lost = [record for record in records if record["status"] == "failed"]
-    assert {(r["particles"], r["per_cell"], r["algorithm"]) for r in lost} == {
+    lost = [record for record in records if record.status == "failed"]
+    assert {(r.at("particles"), r.at("per_cell"), r.algorithm) for r in lost} == {
         (300, 4, "counting-sort"),
         (300, 4, "mortal-sort"),
     }
     for record in lost:
-        assert record["reason"] == "the process that measured it was ended by SIGABRT"
+        assert record.reason == "the process that measured it was ended by SIGABRT"
     for record in records:
-        assert record["measured_on"] == DEVICE
-        if record["status"] == "ok":
-            assert record["remarks"][-1] == "2 ranks measured on this device at the same time"
-    (waiting,) = [record for record in records if record["status"] == "skipped"]
-    assert "is measured by 2 ranks: mpirun -n 2 gpubench run spread-sizes" in waiting["reason"]
+        assert record.measured_on == DEVICE
+        if record.status == "ok":
+            assert record.remarks[-1] == "2 ranks measured on this device at the same time"
+    (waiting,) = [record for record in records if record.status == "skipped"]
+    assert "is measured by 2 ranks: mpirun -n 2 gpubench run spread-sizes" in waiting.reason
 
     fate.unlink()
     again = spread_over(2, study, algorithm, out)
@@ -146,17 +146,17 @@ def test_a_crash_costs_one_input_and_is_made_good(mortal, tmp_path, open_once):
     # A single worker does not share; the key of a crashed input is that of the same work done.
     for record in everything[len(records) :]:
         # A busy machine's times drift: that may be remarked upon, sharing may not.
-        assert record["status"] == "ok"
-        assert not any("ranks measured on" in remark for remark in record["remarks"] or ())
-        assert record["key"] in {crashed["key"] for crashed in lost}
+        assert record.status == "ok"
+        assert not any("ranks measured on" in remark for remark in record.remarks or ())
+        assert record.key in {crashed["key"] for crashed in lost}
 
     alone = tmp_path / "alone"
     with nothing_added(tmp_path):
         registry.add([algorithm])
         run(parse_study(study.stem, STUDY), open_once(DEVICE), alone, budget=BUDGET)
     here = records_in(alone)
-    assert {r["key"]: r["status"] for r in everything} == {r["key"]: r["status"] for r in here}
-    assert {record["measured_on"] for record in here} == {None}
+    assert {r.key: r.status for r in everything} == {r.key: r.status for r in here}
+    assert {record.measured_on for record in here} == {None}
 
 
 def children_of(algorithm):
@@ -388,7 +388,7 @@ class TestMeasurer:
         assert outcome.reason.startswith("opencl:nothing: no OpenCL platform")
         measurer._place = place
         (record,) = measurer.measure(job, BUDGET).records
-        assert (record["status"], record["measured_on"]) == ("ok", DEVICE)
+        assert (record.status, record.measured_on) == ("ok", DEVICE)
 
     def test_a_process_without_an_algorithm_says_so(self, measurer):
         job = jobs()[0]
@@ -400,7 +400,7 @@ class TestMeasurer:
 class TestChild:
     def test_exceptions_come_as_one_line(self):
         with closing(Child()) as child:
-            with pytest.raises(NoAnswer, match=r"^AttributeError: 'Worker' object"):
+            with pytest.raises(NoAnswer, match=r"^AttributeError: 'MeasuringSide' object"):
                 child.ask("dance")
             with pytest.raises(UserError, match="no device 'abacus'"):
                 child.ask("open", "abacus")
@@ -433,7 +433,7 @@ def test_a_gpu_is_named_by_its_uuid(mortal, tmp_path, cuda_device):
     assert done.returncode == 0, done.stderr
     (path,) = (tmp_path / "out").rglob("*.json")
     found = load(path)
-    assert {r["measured_on"] for r in found.records} == {cuda_device.environment()["uuid"]}
+    assert {r.measured_on for r in found.records} == {cuda_device.environment()["uuid"]}
     assert (found.environment["device"]["spec"], found.environment["device"]["uuid"]) == (
         "cuda",
         None,

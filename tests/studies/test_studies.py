@@ -100,8 +100,7 @@ def run_one(device, folder, *subjects, selection=WHOLE, **options):
 
 def by_algorithm(records):
     return {
-        name: [r for r in records if r["algorithm"] == name]
-        for name in {r["algorithm"] for r in records}
+        name: [r for r in records if r.algorithm == name] for name in {r.algorithm for r in records}
     }
 
 
@@ -374,16 +373,16 @@ def test_bad_arguments_write_nothing(device, tmp_path, selected, message):
 def test_measures_every_subject_in_every_mode(device, tmp_path):
     summary, records = run_one(device, tmp_path, subject("right-sort", "graphs-only"))
     assert (summary.measured, summary.resumed, summary.failed) == (4, 0, 0)
-    assert {(r["form"], r["mode"]) for r in records} == {
+    assert {(r.form, r.mode) for r in records} == {
         (form, mode) for form in ("plain", "graphs-only") for mode in ("hot", "graph")
     }
     for record in records:
-        assert record["status"] == "ok"
-        assert record["median_ms"] == 1.0 and record["samples_ms"] == [1.0] * 6
-        assert record["bytes_moved"] == 8 * 64
-        assert record["workspace_bytes"] == 4 * (17 + 64)
-        assert record["outcome"] == {"rounds": 3}
-        assert record["cells"] == [4, 2, 2] and record["input_hash"] and record["seed"] == 7
+        assert record.status == "ok"
+        assert record.median_ms == 1.0 and record.samples_ms == [1.0] * 6
+        assert record.bytes_moved == 8 * 64
+        assert record.workspace_bytes == 4 * (17 + 64)
+        assert record.outcome == {"rounds": 3}
+        assert record.drawn["cells"] == [4, 2, 2] and record.input_hash and record.seed == 7
 
 
 @pytest.mark.parametrize("said", [float("nan"), {"a": {"b": {}}}, "x" * 2000])
@@ -392,17 +391,17 @@ def test_facts_that_no_record_can_hold_stop_no_other(device, tmp_path, monkeypat
     monkeypatch.setattr(TwiceSort, "outcome", lambda self: {"rounds": 3})
     summary, records = run_one(device, tmp_path, subject("twice-sort"))
     assert (summary.measured, summary.failed) == (2, 2)
-    assert {r["status"] for r in records} == {"ok", "failed"}
-    assert all(r["reason"] for r in records if r["status"] == "failed")
+    assert {r.status for r in records} == {"ok", "failed"}
+    assert all(r.reason for r in records if r.status == "failed")
 
 
 def test_a_wrong_answer_has_no_time_and_stops_no_other(device, tmp_path):
     summary, records = run_one(device, tmp_path, subject("wrong-sort"))
     assert (summary.measured, summary.wrong) == (2, 2)
     for record in by_algorithm(records)["wrong-sort"]:
-        assert record["status"] == "wrong"
-        assert "order[" in record["reason"]
-        assert record["median_ms"] is None and record["samples_ms"] is None
+        assert record.status == "wrong"
+        assert "order[" in record.reason
+        assert record.median_ms is None and record.samples_ms is None
     assert device.log.count("wrong-sort") == 1
 
 
@@ -411,8 +410,8 @@ def test_an_answer_that_is_wrong_after_timing_has_no_time(device, tmp_path, algo
     summary, records = run_one(device, tmp_path, subject(algorithm))
     assert (summary.measured, summary.wrong) == (2, 2)
     for record in by_algorithm(records)[algorithm]:
-        assert record["reason"].startswith("after timing: ")
-        assert record["median_ms"] is None and record["samples_ms"] is None
+        assert record.reason.startswith("after timing: ")
+        assert record.median_ms is None and record.samples_ms is None
 
 
 @pytest.mark.parametrize("algorithm", ["broken-sort", "breaking-sort"])
@@ -420,31 +419,31 @@ def test_a_failure_stays_with_its_subject(device, tmp_path, algorithm):
     summary, records = run_one(device, tmp_path, subject(algorithm))
     assert (summary.measured, summary.failed) == (2, 2)
     for record in by_algorithm(records)[algorithm]:
-        assert record["status"] == "failed"
-        assert record["reason"] == "RuntimeError: illegal address"
+        assert record.status == "failed"
+        assert record.reason == "RuntimeError: illegal address"
 
 
 def test_what_does_not_fit_is_skipped(device, tmp_path):
     summary, records = run_one(device, tmp_path, subject("huge-sort"))
     assert (summary.measured, summary.skipped) == (2, 2)
     for record in by_algorithm(records)["huge-sort"]:
-        assert record["status"] == "skipped" and "needs more memory than" in record["reason"]
+        assert record.status == "skipped" and "needs more memory than" in record.reason
 
 
 def test_what_the_device_lacks_is_skipped_with_the_next_step(tmp_path):
     device = FakeDevice(backend="opencl", spec="opencl:x", features=frozenset({"opencl"}))
     summary, records = run_one(device, tmp_path, subject("right-sort", "graphs-only"))
     assert (summary.measured, summary.skipped) == (1, 3)
-    reasons = {(r["form"], r["mode"]): r["reason"] for r in records}
+    reasons = {(r.form, r.mode): r.reason for r in records}
     assert reasons["plain", "hot"] is None
     assert all("--device cuda" in reason for reason in reasons.values() if reason)
 
 
 def test_a_loop_on_the_host_has_no_graph_mode(device, tmp_path):
     _, records = run_one(device, tmp_path, subject("right-sort", "host-loop"))
-    found = {r["mode"]: r for r in records if r["form"] == "host-loop"}
-    assert found["hot"]["status"] == "ok"
-    assert found["graph"]["status"] == "skipped" and "host reads" in found["graph"]["reason"]
+    found = {r.mode: r for r in records if r.form == "host-loop"}
+    assert found["hot"].status == "ok"
+    assert found["graph"].status == "skipped" and "host reads" in found["graph"].reason
 
 
 def test_a_sweep_that_needs_another_device_is_skipped_unmade(device, tmp_path):
@@ -452,13 +451,13 @@ def test_a_sweep_that_needs_another_device_is_skipped_unmade(device, tmp_path):
     assert (summary.measured, summary.skipped) == (8, 1)
     assert {particles for _, particles, _ in RightSort.made} == {64, 128}
     last = results.load(summary.path).records[-1]
-    assert last["sweep"] == "beyond" and "warp-speed" in last["reason"]
+    assert last.sweep == "beyond" and "warp-speed" in last.reason
 
 
 def test_too_large_an_input_of_the_study_is_skipped(tmp_path):
     summary, records = run_one(FakeDevice(memory_bytes=1024), tmp_path)
     assert summary.skipped == 2
-    assert "needs at least" in records[0]["reason"]
+    assert "needs at least" in records[0].reason
 
 
 def test_parameters_reach_the_algorithm(device, tmp_path):
@@ -467,7 +466,7 @@ def test_parameters_reach_the_algorithm(device, tmp_path):
     study = replace(study, sweeps=(replace(study.sweeps[0], subjects=subjects),))
     summary = run(study, device, tmp_path, budget=BUDGET)
     assert RightSort.made == [("right-sort", 64, {"width": 9, "depth": 2})]
-    assert results.load(summary.path).records[0]["parameters"] == {"width": 9}
+    assert results.load(summary.path).records[0].parameters == {"width": 9}
 
 
 def test_subjects_are_timed_in_turns(device, tmp_path):
@@ -491,18 +490,18 @@ def test_moves_are_axes_of_a_study(device, tmp_path):
     axes = {"moved": (0, 5), "destination": ("random", "next")}
     summary, records = moving(axes, tmp_path, device)
     assert summary.measured == 8
-    assert {(r["moved"], r["destination"]) for r in records} == {
+    assert {(r.at("moved"), r.at("destination")) for r in records} == {
         (n, d) for n in (0, 5) for d in ("random", "next")
     }
-    assert len({r["input_hash"] for r in records}) == 3  # none moved is the same either way
-    assert {r["records"] for r in records} == {None}
+    assert len({r.input_hash for r in records}) == 3  # none moved is the same either way
+    assert {r.at("records") for r in records} == {None}
 
 
 def test_a_step_is_recorded_with_what_it_moved_and_resumed(device, tmp_path):
     axes = {"particles": (4096,), "destination": ("step",)}
     summary, records = moving(axes, tmp_path, device)
     assert summary.measured == 2
-    assert 0 < records[0]["moved"] < 1000 and records[0]["destination"] == "step"
+    assert 0 < records[0].at("moved") < 1000 and records[0].at("destination") == "step"
     again, _ = moving(axes, tmp_path, device)
     assert (again.measured, again.resumed) == (0, 2)
 
@@ -548,12 +547,14 @@ def test_filters_run_over_records(device, tmp_path):
     summary = run(parse_study("r", RECORDS), device, tmp_path, budget=BUDGET)
     assert summary.measured == 4
     records = results.load(summary.path).records
-    assert [(r["records"], r["kept"], r["record_bytes"], r["nulls"]) for r in records] == [
-        (n, 1, size, "infinity") for n in (64, 128) for size in (4, 16)
-    ]
+    assert [
+        (r.at("records"), r.at("kept"), r.at("record_bytes"), r.at("nulls")) for r in records
+    ] == [(n, 1, size, "infinity") for n in (64, 128) for size in (4, 16)]
     for record in records:
-        assert record["particles"] is None and record["cells"] is None and record["moved"] is None
-        assert record["bytes_moved"] == record["records"] * record["record_bytes"]
+        assert (
+            record.at("particles") is None and record.drawn is None and record.at("moved") is None
+        )
+        assert record.bytes_moved == record.at("records") * record.at("record_bytes")
     again = run(parse_study("r", RECORDS), device, tmp_path, budget=BUDGET)
     assert (again.measured, again.resumed) == (0, 4)
 
@@ -575,7 +576,7 @@ def test_sizes_given_by_hand_are_records_where_a_study_has_those():
 def test_times_are_per_launch(device, tmp_path):
     _, records = run_one(device, tmp_path, subject("twice-sort"))
     for record in by_algorithm(records)["twice-sort"]:
-        assert record["median_ms"] == 1.0 and record["batch"] % 2 == 0
+        assert record.median_ms == 1.0 and record.batch % 2 == 0
 
 
 # Stopping and going on
@@ -596,7 +597,7 @@ def test_a_stopped_run_keeps_its_records_and_resumes(device, tmp_path, monkeypat
         run(study, device, tmp_path, budget=BUDGET)
     (path,) = tmp_path.rglob("*.json")
     kept = results.load(path).records
-    assert {(r["particles"], r["per_cell"]) for r in kept} == {(64, 1), (64, 4)}
+    assert {(r.at("particles"), r.at("per_cell")) for r in kept} == {(64, 1), (64, 4)}
 
     monkeypatch.setattr(runner, "measure", real)
     RightSort.made.clear()
@@ -710,10 +711,10 @@ def test_a_wrong_search_is_on_record_with_the_fewest_particles_that_show_it(devi
     run(study, device, tmp_path, budget=BUDGET)
     summary = run(study, device, tmp_path, budget=BUDGET, fresh=True)
     records = by_algorithm(results.load(summary.path).records)["losing-search"]
-    assert {record["status"] for record in records} == {"wrong"}
+    assert {record.status for record in records} == {"wrong"}
     for record in records:
-        assert "; 5 particles are enough: " in record["reason"]
-        assert "has 3 neighbours, expected 4" in record["reason"]
+        assert "; 5 particles are enough: " in record.reason
+        assert "has 3 neighbours, expected 4" in record.reason
 
 
 class SecondWrongSort(RightSort):
@@ -733,17 +734,17 @@ def test_inputs_that_take_turns_are_drawn_from_seeds_of_their_own(device, tmp_pa
     load = RightSort.load
     monkeypatch.setattr(RightSort, "load", lambda s, i: loaded.append(i.hash) or load(s, i))
     _, (one, _) = run_one(device, tmp_path / "one")
-    assert loaded == [one["input_hash"]]
+    assert loaded == [one.input_hash]
     RightSort.made.clear()
     _, records = run_one(device, tmp_path / "three", selection=Selection(inputs=3))
     assert len(RightSort.made) == len({*loaded[1:]}) == 3
     assert loaded[1] == loaded[0]
     for record in records:
-        assert record["status"] == "ok"
-        assert record["inputs"] == 3 and one["inputs"] is None
-        assert record["batch"] % 3 == 0
-        assert record["input_hash"] != one["input_hash"]
-        assert record["key"] != one["key"]
+        assert record.status == "ok"
+        assert record.inputs == 3 and one.inputs is None
+        assert record.batch % 3 == 0
+        assert record.input_hash != one.input_hash
+        assert record.key != one.key
 
 
 def test_an_answer_that_is_wrong_on_a_later_input_has_no_time(device, tmp_path, monkeypatch):
@@ -753,8 +754,8 @@ def test_an_answer_that_is_wrong_on_a_later_input_has_no_time(device, tmp_path, 
         device, tmp_path, subject("second-wrong-sort"), selection=Selection(inputs=2)
     )
     found = by_algorithm(records)
-    assert {r["status"] for r in found["second-wrong-sort"]} == {"wrong"}
-    assert {r["status"] for r in found["right-sort"]} == {"ok"}
+    assert {r.status for r in found["second-wrong-sort"]} == {"wrong"}
+    assert {r.status for r in found["right-sort"]} == {"ok"}
 
 
 def test_a_sweep_says_how_many_inputs_take_turns():
@@ -785,7 +786,7 @@ def test_inputs_that_do_not_fit_together_are_skipped(device, tmp_path):
     study = replace(study, sweeps=(replace(study.sweeps[0], inputs=2),))
     found = run(study, device, tmp_path / "two", budget=BUDGET)
     two = results.load(found.path).records[0]
-    assert (one["status"], two["status"]) == ("ok", "skipped")
+    assert (one.status, two.status) == ("ok", "skipped")
     with pytest.raises(UserError, match="needs at least"):
         run_one(device, tmp_path / "two", selection=Selection(inputs=2))
 
@@ -794,23 +795,23 @@ def test_where_every_sample_was_throttled_the_record_failed(device, tmp_path, mo
     monkeypatch.setattr(FakeDevice, "throttled_by", lambda self, state: ("power cap",))
     summary, records = run_one(device, tmp_path)
     assert summary.failed == len(records)
-    assert all("power cap" in record["reason"] for record in records)
+    assert all("power cap" in record.reason for record in records)
 
 
 def test_shares_of_particles_move_as_the_numbers_that_they_are(device, tmp_path):
     axes = {"particles": (64, 128), "moved_fraction": (0, 0.1, 1), "destination": ("next",)}
     summary, records = moving(axes, tmp_path, device)
     assert summary.measured == 2 * 6
-    moved = [(r["particles"], r["moved"]) for r in records if r["mode"] == "hot"]
+    moved = [(r.at("particles"), r.at("moved")) for r in records if r.mode == "hot"]
     assert moved == [(64, 0), (64, 6), (64, 64), (128, 0), (128, 13), (128, 128)]
     # The same as by number, so that records by share and by number have the same keys.
     by_number = axes | {"particles": (64,), "moved": (0, 6, 64)}
     del by_number["moved_fraction"]
     _, others = moving(by_number, tmp_path / "other", device)
-    assert [r["key"] for r in others] == [r["key"] for r in records[:6]]
+    assert [r.key for r in others] == [r.key for r in records[:6]]
     again, records = moving(axes, tmp_path, device, Selection(moved=(5,)))
     assert (again.measured, again.resumed) == (4, 0)
-    assert {r["moved"] for r in records[12:]} == {5}
+    assert {r.at("moved") for r in records[12:]} == {5}
 
 
 def test_shares_that_are_one_number_are_measured_once():
@@ -826,8 +827,8 @@ def test_a_study_stops_a_subject_at_a_size(device, tmp_path):
     study = parse_study("s", text.replace("[1, 4]", "[4]").replace('"hot", "graph"', '"hot"'))
     summary = run(study, device, tmp_path, budget=BUDGET)
     found = by_algorithm(results.load(summary.path).records)["right-sort"]
-    assert [(r["particles"], r["status"]) for r in found] == [(64, "ok"), (128, "skipped")]
-    assert found[1]["reason"] == "not run above 64 particles (limit of the study)"
+    assert [(r.at("particles"), r.status) for r in found] == [(64, "ok"), (128, "skipped")]
+    assert found[1].reason == "not run above 64 particles (limit of the study)"
     assert [particles for name, particles, _ in RightSort.made if name == "right-sort"] == [64]
     again = run(study, device, tmp_path, budget=BUDGET)
     assert (again.skipped, again.resumed) == (0, 4)

@@ -18,13 +18,9 @@ from gpubench.problems.collision.obb_tree import ObbTree, obb_tree
 Floats = NDArray[np.float64]
 
 BUMPS = 0.05  # height of the bumps on a surface of radius 1
-
 TUBE = 0.35  # radius of a torus's tube; the ring's makes the whole 1 wide
-
 APART, INTO = 3.0, 0.01  # distance of the centres; how far the nearest points overlap
-
 DEEP = {"sphere": 1.5, "torus": 0.5, "height-field": 0.1, "soup": 0.5}  # distance of the centres
-
 THINNEST = 1e-7  # of a triangle: twice its area over the square of its longest edge
 
 

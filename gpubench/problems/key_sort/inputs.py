@@ -15,7 +15,6 @@ from gpubench.problems.key_sort.axes import ENTROPIES, Keys, check_keys
 FEW = 16  # distinct keys
 
 SPECIAL = np.array([0.0, -0.0, np.inf, -np.inf, np.nan], np.float32)
-
 SPECIAL_SHARE = 1 / 64  # of float keys
 
 

@@ -22,9 +22,7 @@ DISTRIBUTIONS = (
     "free-surface",
     "coincident",
 )
-
 ORDERS = ("random", "cell", "morton", "nearly-sorted")
-
 DESTINATIONS = ("random", "next", "step")
 
 CLUSTERED = ("lattice", "uniform", "symmetric", "free-surface", "clusters", "one-cell")  # rising

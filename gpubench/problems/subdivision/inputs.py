@@ -17,11 +17,8 @@ from gpubench.problems.subdivision.axes import Surfaces, check_faces
 Faces = NDArray[np.int64]
 
 JITTER = 0.05  # of the distance from the centre, or of the tube's radius
-
 TUBE = 0.4  # radius of a torus's tube; the ring's is 1
-
 FOCAL_PIXELS, EYE = 1000.0, 3.0
-
 # Which of the ring x0 = B, x1, ..., C about A stand as AB, AAB, AAC, AC, by valence.
 SLOTS = np.array([[0] * 4] * 3 + [[1, 1, 1, 1], [1, 1, 2, 2], [1, 2, 2, 3], [1, 2, 3, 4]])
 
